@@ -1,0 +1,363 @@
+//! Configuration, and every limit with its reason.
+//!
+//! Settings come from `railhead.toml`, then from the environment: `RAILHEAD_SECTION__KEY`
+//! overrides `section.key`. `DATABASE_URL` and `RAILHEAD_OPERATOR_TOKEN` have names of their
+//! own because deployments expect them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+/// Limits that no deployment needs to change.
+pub mod limits {
+    use std::time::Duration;
+
+    /// Largest request body: far above any single call, far below what hurts.
+    pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+    /// Longest Idempotency-Key, as the contract says.
+    pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+    /// Items on a page of a list.
+    pub const PAGE_DEFAULT: i64 = 50;
+    /// Items on the largest page.
+    pub const PAGE_MAX: i64 = 100;
+    /// Commands in one transaction of the writer: beyond 256 a batch gains nothing and
+    /// everyone in it waits longer.
+    pub const BATCH_MAX: usize = 256;
+    /// Commands waiting for the writer before callers are turned away: four batches.
+    pub const QUEUE_MAX: usize = 4 * BATCH_MAX;
+    /// How often a batch is begun again after a conflict or a lost connection.
+    pub const BATCH_RETRIES_MAX: u32 = 8;
+    /// A merchant_reference is unique this long.
+    pub const MERCHANT_REFERENCE_WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
+    /// Two payouts to one recipient within this span look like a mistake.
+    pub const COOL_DOWN: Duration = Duration::from_secs(5 * 60);
+    /// How stale a cached key, merchant, route or beneficiary may be on another host. A
+    /// change made on the same host is seen at once.
+    pub const CACHE_FRESH: Duration = Duration::from_secs(1);
+    /// Entries in each of those caches.
+    pub const CACHE_ENTRIES_MAX: u64 = 100_000;
+    /// A dispatcher holds a payout this long before another host may take it over. Longer
+    /// than any rail call, which is cut at [`RAIL_WALL_MAX`].
+    pub const LEASE: Duration = Duration::from_secs(120);
+    /// Longest a rail call may take, answers included.
+    pub const RAIL_WALL_MAX: Duration = Duration::from_secs(60);
+    /// Processor time of one rail call, in epoch ticks of 10 ms.
+    pub const RAIL_TICKS_MAX: u64 = 20;
+    /// Memory of one guest instance, all its memories and tables together.
+    pub const GUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
+    /// Elements in all tables of one guest instance.
+    pub const GUEST_TABLE_ELEMENTS_MAX: usize = 100_000;
+    /// What crosses between host and guest in one call, counted by wasmtime.
+    pub const GUEST_EXCHANGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+    /// Requests that one rail call may make.
+    pub const GUEST_REQUESTS_MAX: u32 = 4;
+    /// Log lines that one guest call may write.
+    pub const GUEST_LOG_LINES_MAX: u32 = 50;
+    /// Characters of one log line.
+    pub const GUEST_LOG_LINE_MAX: usize = 500;
+    /// Guest calls running at once: instances in the pool.
+    pub const GUESTS_MAX: u32 = 256;
+    /// Largest component that is accepted.
+    pub const COMPONENT_BYTES_MAX: usize = 32 * 1024 * 1024;
+    /// Largest answer of a network, unless the rail declares less.
+    pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
+    /// Fuel of one decision of a rule pack; a plain price takes a few thousand units.
+    pub const PACK_FUEL_PER_DECISION: u64 = 5_000_000;
+    /// Fuel for reading a pack's rules once.
+    pub const PACK_FUEL_OPEN: u64 = 500_000_000;
+    /// Warm instances kept per rule pack.
+    pub const PACK_WARM_MAX: usize = 4;
+    /// Payouts that a dispatcher claims at a time.
+    pub const CLAIM_MAX: i64 = 64;
+    /// How long the dispatcher sleeps when there is nothing to do and nobody wakes it.
+    pub const DISPATCH_POLL: Duration = Duration::from_millis(250);
+    /// A payout in the sandbox whose creator died is answered to a repeat after this long.
+    pub const SANDBOX_ANSWER_WAIT: Duration = Duration::from_secs(10);
+    /// On SIGTERM, running requests and dispatches get this long.
+    pub const DRAIN: Duration = Duration::from_secs(25);
+}
+
+/// Everything that can be configured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// `sqlite:path` or `postgres://…`; unset means SQLite in the data folder.
+    pub database_url: Option<SecretString>,
+    /// Bearer token of the operator; unset means that `serve` makes one and prints it once.
+    pub operator_token: Option<SecretString>,
+    /// The HTTP server.
+    pub server: Server,
+    /// Where the host keeps files.
+    pub data: Data,
+    /// Encryption at rest.
+    pub encryption: Encryption,
+    /// Rate limits.
+    pub limits: RateLimits,
+    /// The operator's API.
+    pub admin: Admin,
+    /// The writer of the ledger.
+    pub writer: Writer,
+    /// Background work.
+    pub worker: Worker,
+    /// The bank simulator.
+    pub simulator: Simulator,
+    /// Folders with further components.
+    pub modules: Modules,
+    /// Egress of rails.
+    pub egress: Egress,
+    /// Configuration of rails with a live route, by route name, then setting or secret.
+    pub routes: BTreeMap<String, BTreeMap<String, String>>,
+    /// Logs.
+    pub log: Log,
+}
+
+/// The HTTP server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// Address to listen on.
+    pub address: SocketAddr,
+    /// The address that callers use, for links in answers; derived from `address` if unset.
+    pub public_url: Option<String>,
+    /// Networks whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Seconds after which a request is answered whether or not it is finished.
+    pub timeout_s: u64,
+    /// Connections to the database for reads.
+    pub database_connections: u32,
+}
+
+/// Where the host keeps files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Data {
+    /// Folder of the embedded database, the key file and compiled code.
+    pub dir: PathBuf,
+}
+
+/// Encryption at rest.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Encryption {
+    /// Master keys of 64 hexadecimal digits, the current one first, separated by commas in
+    /// the environment. Unset: a file in the data folder.
+    pub keys: Vec<String>,
+}
+
+/// Requests per minute and key, by tier; anonymous ones per address.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RateLimits {
+    /// GET.
+    pub read_per_minute: u32,
+    /// POST, PATCH, DELETE.
+    pub write_per_minute: u32,
+    /// Creating batches.
+    pub bulk_per_minute: u32,
+    /// Without a valid key, per address.
+    pub anonymous_per_minute: u32,
+}
+
+/// The operator's API.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Admin {
+    /// Requests per minute of the operator.
+    pub requests_per_minute: u32,
+}
+
+/// The writer of the ledger.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Writer {
+    /// Commands per transaction at most; 1 is the mode to compare against.
+    pub batch_max: usize,
+}
+
+/// Background work.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Worker {
+    /// Whether this host dispatches queued payouts.
+    pub dispatch: bool,
+    /// Payouts that this host dispatches at once.
+    pub dispatch_concurrency: usize,
+}
+
+/// The bank simulator.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Simulator {
+    /// Where live routes without an endpoint of their own send to; loopback only.
+    pub url: Option<String>,
+    /// Address on which `railhead simulator` listens.
+    pub address: SocketAddr,
+    /// Where `railhead simulator` sends the messages that a network sends by itself.
+    pub notify_url: Option<String>,
+}
+
+/// Folders with further components.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Modules {
+    /// Folder with `.wasm` rails and rule packs, and `tables/<rail>/<table>.csv`.
+    pub dir: Option<PathBuf>,
+}
+
+/// Egress of rails.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Egress {
+    /// Certificates to trust besides the system's, as PEM.
+    pub extra_ca_file: Option<PathBuf>,
+    /// Private networks that rails may reach, such as a bank's VPN.
+    pub allow_private_networks: Vec<IpNet>,
+}
+
+/// Logs.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// One JSON object per line instead of text.
+    pub json: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            database_url: None,
+            operator_token: None,
+            server: Server::default(),
+            data: Data { dir: PathBuf::from("data") },
+            encryption: Encryption::default(),
+            limits: RateLimits::default(),
+            admin: Admin { requests_per_minute: 6000 },
+            writer: Writer { batch_max: limits::BATCH_MAX },
+            worker: Worker { dispatch: true, dispatch_concurrency: 64 },
+            simulator: Simulator::default(),
+            modules: Modules::default(),
+            egress: Egress::default(),
+            routes: BTreeMap::new(),
+            log: Log::default(),
+        }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            public_url: None,
+            trusted_proxies: Vec::new(),
+            timeout_s: 30,
+            database_connections: 8,
+        }
+    }
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        Config::default().data
+    }
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self {
+            read_per_minute: 120,
+            write_per_minute: 30,
+            bulk_per_minute: 10,
+            anonymous_per_minute: 10,
+        }
+    }
+}
+
+impl Default for Admin {
+    fn default() -> Self {
+        Config::default().admin
+    }
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Config::default().writer
+    }
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Config::default().worker
+    }
+}
+
+impl Default for Simulator {
+    fn default() -> Self {
+        Self { url: None, address: SocketAddr::from(([127, 0, 0, 1], 8090)), notify_url: None }
+    }
+}
+
+impl Config {
+    /// Reads the file, if there is one, and the environment.
+    ///
+    /// # Errors
+    /// A key is unknown or a value has the wrong type; the message names the key.
+    pub fn load(file: Option<&std::path::Path>) -> Result<Self, config::ConfigError> {
+        let path = file.map_or_else(|| PathBuf::from("railhead.toml"), PathBuf::from);
+        let environment = config::Environment::with_prefix("RAILHEAD")
+            .prefix_separator("_")
+            .separator("__")
+            .try_parsing(true)
+            .list_separator(",")
+            .with_list_parse_key("encryption.keys")
+            .with_list_parse_key("server.trusted_proxies")
+            .with_list_parse_key("egress.allow_private_networks");
+        let mut builder = config::Config::builder()
+            .add_source(config::File::from(path).required(file.is_some()))
+            .add_source(environment);
+        if let Ok(url) = std::env::var("DATABASE_URL") {
+            builder = builder.set_override("database_url", url)?;
+        }
+        builder.build()?.try_deserialize()
+    }
+
+    /// The database's address: as configured, or SQLite in the data folder.
+    #[must_use]
+    pub fn database_url(&self) -> SecretString {
+        self.database_url.clone().unwrap_or_else(|| {
+            format!("sqlite:{}", self.data.dir.join("railhead.db").display()).into()
+        })
+    }
+
+    /// The address that callers use.
+    #[must_use]
+    pub fn public_url(&self) -> String {
+        let url = self.server.public_url.clone();
+        url.unwrap_or_else(|| format!("http://{}", self.server.address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_is_named() {
+        let file = std::env::temp_dir().join(format!("railhead-config-{}.toml", std::process::id()));
+        std::fs::write(&file, "[server]\nadress = '127.0.0.1:1'\n").expect("written");
+        let refusal = Config::load(Some(&file)).expect_err("a typo").to_string();
+        std::fs::remove_file(&file).expect("removed");
+        assert!(refusal.contains("adress"), "{refusal}");
+    }
+
+    #[test]
+    fn defaults_are_the_documented_ones() {
+        let config = Config::default();
+        assert_eq!(config.server.address.to_string(), "127.0.0.1:8080");
+        assert_eq!(config.limits.read_per_minute, 120);
+        assert_eq!(config.limits.write_per_minute, 30);
+    }
+}

@@ -1,0 +1,263 @@
+//! Many rows in one statement, in both dialects.
+//!
+//! A feature describes its tables once as [`Table`] and [`Update`]; the statement follows from
+//! the description. PostgreSQL takes a column as an array (`unnest`), SQLite takes all rows as
+//! one JSON text (`json_each`): either way one prepared statement serves any number of rows.
+
+use std::fmt::Write as _;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// TEXT.
+    Text,
+    /// BIGINT.
+    Int,
+}
+
+/// A column's name and kind.
+pub type Column = (&'static str, Kind);
+
+/// A table that rows are inserted into.
+#[derive(Debug)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// Its columns, in the order of a row's cells.
+    pub columns: &'static [Column],
+    /// What follows `ON CONFLICT`, or nothing where a conflict is an error.
+    pub on_conflict: Option<&'static str>,
+}
+
+/// A change of some columns in rows named by key.
+#[derive(Debug)]
+pub struct Update {
+    /// The table.
+    pub name: &'static str,
+    /// Its key, the first cell of every row.
+    pub key: &'static str,
+    /// The columns that change, in the order of the other cells.
+    pub columns: &'static [Column],
+}
+
+/// A read of rows named by key, in the order of the keys.
+#[derive(Debug)]
+pub struct Lookup {
+    /// The table.
+    pub name: &'static str,
+    /// Its key, the first cell of every row.
+    pub key: &'static str,
+    /// The other columns, in the order of the other cells.
+    pub columns: &'static [Column],
+    /// Whether the rows are locked until the transaction ends.
+    pub lock: bool,
+}
+
+/// One value of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// TEXT or NULL.
+    Text(Option<String>),
+    /// BIGINT or NULL.
+    Int(Option<i64>),
+}
+
+/// A row's values in the order of its description.
+pub type Row = Vec<Cell>;
+
+/// A change of one row.
+#[derive(Clone, Debug)]
+pub enum RowChange {
+    /// A new row.
+    Insert(&'static Table, Row),
+    /// New values, the key first.
+    Update(&'static Update, Row),
+    /// Gone, by key.
+    Delete(&'static Update, String),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(Some(text.to_owned()))
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(Some(text))
+    }
+}
+
+impl From<Option<String>> for Cell {
+    fn from(text: Option<String>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i64> for Cell {
+    fn from(number: i64) -> Self {
+        Self::Int(Some(number))
+    }
+}
+
+impl From<Option<i64>> for Cell {
+    fn from(number: Option<i64>) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl Cell {
+    /// The text; empty for NULL and for a number.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text(Some(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// The text, if there is one.
+    #[must_use]
+    pub fn text_or_null(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => text.as_deref(),
+            Self::Int(_) => None,
+        }
+    }
+
+    /// The number; zero for NULL and for a text.
+    #[must_use]
+    pub fn int(&self) -> i64 {
+        self.int_or_null().unwrap_or(0)
+    }
+
+    /// The number, if there is one.
+    #[must_use]
+    pub fn int_or_null(&self) -> Option<i64> {
+        match self {
+            Self::Int(number) => *number,
+            Self::Text(_) => None,
+        }
+    }
+}
+
+/// A statement in each dialect.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Dialects {
+    /// For PostgreSQL.
+    pub postgres: String,
+    /// For SQLite.
+    pub sqlite: String,
+}
+
+impl Table {
+    /// `INSERT` of any number of rows.
+    #[must_use]
+    pub fn insert(&self) -> Dialects {
+        let names = names(self.columns.iter());
+        let conflict =
+            self.on_conflict.map(|action| format!(" ON CONFLICT {action}")).unwrap_or_default();
+        let head = format!("INSERT INTO {} ({names}) SELECT", self.name);
+        Dialects {
+            postgres: format!("{head} * FROM {}{conflict}", unnest(self.columns.iter())),
+            // Without a WHERE, SQLite would read ON CONFLICT as a join's ON.
+            sqlite: format!(
+                "{head} {} FROM json_each(?1) WHERE true{conflict}",
+                extracts(self.columns.len())
+            ),
+        }
+    }
+}
+
+impl Update {
+    /// `UPDATE` of any number of rows, each with its own values.
+    #[must_use]
+    pub fn update(&self) -> Dialects {
+        let key = (self.key, Kind::Text);
+        let all = || std::iter::once(&key).chain(self.columns);
+        let mut sets = String::new();
+        for (name, _) in self.columns {
+            let comma = if sets.is_empty() { "" } else { ", " };
+            let _ = write!(sets, "{comma}{name} = u.{name}");
+        }
+        let head = format!("UPDATE {} AS t SET {sets} FROM", self.name);
+        let names = names(all());
+        let tail = format!("WHERE t.{0} = u.{0}", self.key);
+        let mut columns = String::new();
+        for (index, (name, _)) in all().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            let _ = write!(columns, "{comma}value ->> {index} AS {name}");
+        }
+        Dialects {
+            postgres: format!("{head} {} AS u({names}) {tail}", unnest(all())),
+            sqlite: format!("{head} (SELECT {columns} FROM json_each(?1)) AS u {tail}"),
+        }
+    }
+
+    /// `DELETE` of the rows with these keys.
+    #[must_use]
+    pub fn delete(&self) -> Dialects {
+        let head = format!("DELETE FROM {} WHERE {}", self.name, self.key);
+        Dialects {
+            postgres: format!("{head} = ANY($1)"),
+            sqlite: format!("{head} IN (SELECT value FROM json_each(?1))"),
+        }
+    }
+}
+
+impl Lookup {
+    /// `SELECT` of the rows with these keys, locked in the order of the keys where asked: every
+    /// host locks in that order, so they cannot wait for one another in a circle.
+    #[must_use]
+    pub fn select(&self) -> Dialects {
+        let key = (self.key, Kind::Text);
+        let names = names(std::iter::once(&key).chain(self.columns));
+        let head = format!("SELECT {names} FROM {} WHERE {}", self.name, self.key);
+        let lock = if self.lock { " FOR NO KEY UPDATE" } else { "" };
+        Dialects {
+            postgres: format!("{head} = ANY($1) ORDER BY {}{lock}", self.key),
+            sqlite: format!("{head} IN (SELECT value FROM json_each(?1)) ORDER BY {}", self.key),
+        }
+    }
+}
+
+fn names<'a>(columns: impl Iterator<Item = &'a Column>) -> String {
+    columns.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+fn unnest<'a>(columns: impl Iterator<Item = &'a Column>) -> String {
+    let arrays: Vec<String> = columns
+        .enumerate()
+        .map(|(index, (_, kind))| match kind {
+            Kind::Text => format!("${}::text[]", index + 1),
+            Kind::Int => format!("${}::bigint[]", index + 1),
+        })
+        .collect();
+    format!("unnest({})", arrays.join(", "))
+}
+
+fn extracts(columns: usize) -> String {
+    (0..columns).map(|index| format!("value ->> {index}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_follow_from_the_description() {
+        let table = Table {
+            name: "t",
+            columns: &[("id", Kind::Text), ("n", Kind::Int)],
+            on_conflict: Some("(id) DO NOTHING"),
+        };
+        let update = Update { name: "t", key: "id", columns: &[("n", Kind::Int)] };
+        let lookup = Lookup { name: "t", key: "id", columns: &[("n", Kind::Int)], lock: true };
+        insta::assert_debug_snapshot!([
+            table.insert(),
+            update.update(),
+            update.delete(),
+            lookup.select()
+        ]);
+    }
+}

@@ -1,0 +1,48 @@
+//! The schema's history. Portable migrations are one text; what cannot be portable has a text
+//! per engine under the same number.
+
+use sqlx::SqlSafeStr as _;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+
+use super::Engine;
+
+struct Step {
+    version: i64,
+    name: &'static str,
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+const IDENTITY: &str = include_str!("../../../migrations/0001_identity.sql");
+const LEDGER: &str = include_str!("../../../migrations/0002_ledger.sql");
+const PAYOUTS: &str = include_str!("../../../migrations/0004_payouts.sql");
+
+const STEPS: &[Step] = &[
+    Step { version: 1, name: "identity", sqlite: IDENTITY, postgres: IDENTITY },
+    Step { version: 2, name: "ledger", sqlite: LEDGER, postgres: LEDGER },
+    Step {
+        version: 3,
+        name: "append only",
+        sqlite: include_str!("../../../migrations/sqlite/0003_append_only.sql"),
+        postgres: include_str!("../../../migrations/postgres/0003_append_only.sql"),
+    },
+    Step { version: 4, name: "payouts", sqlite: PAYOUTS, postgres: PAYOUTS },
+];
+
+/// Everything that leads to the present schema on this engine.
+pub(super) fn migrator(engine: Engine) -> Migrator {
+    let steps = STEPS.iter().map(|step| {
+        let sql = match engine {
+            Engine::Sqlite => step.sqlite,
+            Engine::Postgres => step.postgres,
+        };
+        let kind = MigrationType::Simple;
+        Migration::new(step.version, step.name.into(), kind, sql.into_sql_str(), false)
+    });
+    Migrator::with_migrations(steps.collect())
+}
+
+/// The number of the newest migration.
+pub(super) fn newest() -> i64 {
+    STEPS.last().map_or(0, |step| step.version)
+}

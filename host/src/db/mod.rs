@@ -1,0 +1,309 @@
+//! The database: one schema and one SQL text on two engines.
+//!
+//! Reads, and the writes that move no money, go through [`Db`] and sqlx's `Any` driver, with
+//! SQL that both engines understand. The writer of the ledger alone speaks to its engine
+//! natively, through [`native::Native`].
+//!
+//! SQLite has one writer at a time. Instead of letting transactions collide and poll, every
+//! writing transaction of this process first takes [`Db`]'s gate, in order of arrival.
+
+pub mod bulk;
+mod migrate;
+pub mod native;
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+use std::sync::Arc;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::{Any, AnyPool, ConnectOptions as _, Executor as _};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::clock::Moment;
+pub use native::Native;
+
+/// Which database this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Embedded, one host.
+    Sqlite,
+    /// A server, any number of hosts.
+    Postgres,
+}
+
+/// A handle on the database, cheap to clone.
+#[derive(Clone)]
+pub struct Db {
+    pool: AnyPool,
+    engine: Engine,
+    url: SecretString,
+    gate: Arc<Mutex<()>>,
+    _file_lock: Option<Arc<std::fs::File>>,
+}
+
+/// A transaction that writes. Dropped without [`Tx::commit`], it is rolled back.
+pub struct Tx {
+    tx: sqlx::Transaction<'static, Any>,
+    _turn: Option<OwnedMutexGuard<()>>,
+}
+
+/// Why a database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Neither `sqlite:` nor `postgres:`.
+    #[error("the database URL must begin with sqlite: or postgres:")]
+    UnknownEngine,
+    /// Another host has the embedded database open.
+    #[error("{0} is in use by another host; an embedded database has one")]
+    InUse(PathBuf),
+    /// The folder or the file of the embedded database cannot be used.
+    #[error("{path}: {cause}")]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What went wrong.
+        cause: std::io::Error,
+    },
+    /// The database did not keep a setting that durability depends on.
+    #[error("the database has {name} = {value}, but {wanted} is needed")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// What it is.
+        value: String,
+        /// What it must be.
+        wanted: &'static str,
+    },
+    /// The database refused.
+    #[error("the database: {0}")]
+    Sqlx(#[from] sqlx::Error),
+    /// The schema cannot be brought up to date.
+    #[error("migrating the database: {0}")]
+    Migrate(#[from] sqlx::migrate::MigrateError),
+}
+
+impl Db {
+    /// Connects, without touching the schema.
+    ///
+    /// # Errors
+    /// The database cannot be reached, is in use by another host, or does not keep what was
+    /// asked of it.
+    pub async fn open(url: &SecretString, connections: u32) -> Result<Self, OpenError> {
+        sqlx::any::install_default_drivers();
+        let (engine, url, file_lock) = prepare(url)?;
+        let options = AnyConnectOptions::from_str(url.expose_secret())?
+            .log_statements(tracing::log::LevelFilter::Trace)
+            .log_slow_statements(
+                tracing::log::LevelFilter::Warn,
+                std::time::Duration::from_secs(1),
+            );
+        let pool = AnyPoolOptions::new()
+            .max_connections(connections)
+            .acquire_timeout(std::time::Duration::from_secs(10))
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    connection.execute(engine.session()).await?;
+                    Ok(())
+                })
+            })
+            .connect_with(options)
+            .await?;
+        let db = Self {
+            pool,
+            engine,
+            url,
+            gate: Arc::new(Mutex::new(())),
+            _file_lock: file_lock.map(Arc::new),
+        };
+        db.check_durability().await?;
+        Ok(db)
+    }
+
+    /// Brings the schema up to date; several hosts may call it at once.
+    ///
+    /// # Errors
+    /// A migration fails, or one that was applied has changed since.
+    pub async fn migrate(&self) -> Result<(), OpenError> {
+        Ok(migrate::migrator(self.engine).run(&self.pool).await?)
+    }
+
+    /// Whether the schema is the one this host was built for.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn is_migrated(&self) -> Result<bool, OpenError> {
+        let newest = migrate::newest();
+        let sql = "SELECT COUNT(*) FROM _sqlx_migrations WHERE version = $1";
+        let found = sqlx::query_scalar::<_, i64>(sql).bind(newest).fetch_one(&self.pool).await;
+        Ok(matches!(found, Ok(1)))
+    }
+
+    /// Where reads go.
+    #[must_use]
+    pub fn pool(&self) -> &AnyPool {
+        &self.pool
+    }
+
+    /// Which engine this is.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// A connection of the writer's own, in its engine's native protocol.
+    ///
+    /// # Errors
+    /// The database cannot be reached.
+    pub async fn native(&self) -> Result<Native, sqlx::Error> {
+        Native::connect(self.engine, self.url.expose_secret()).await
+    }
+
+    /// Waits for this process's turn to write, where the engine has turns.
+    pub async fn turn(&self) -> Option<OwnedMutexGuard<()>> {
+        match self.engine {
+            Engine::Sqlite => Some(Arc::clone(&self.gate).lock_owned().await),
+            Engine::Postgres => None,
+        }
+    }
+
+    /// Begins a transaction that writes.
+    ///
+    /// # Errors
+    /// The database cannot be reached.
+    pub async fn write(&self) -> Result<Tx, sqlx::Error> {
+        let turn = self.turn().await;
+        let tx = match self.engine {
+            Engine::Sqlite => self.pool.begin_with("BEGIN IMMEDIATE").await?,
+            Engine::Postgres => self.pool.begin().await?,
+        };
+        Ok(Tx { tx, _turn: turn })
+    }
+
+    /// The database's clock, by which leases run: hosts may disagree about the time.
+    ///
+    /// # Errors
+    /// The database cannot be reached.
+    pub async fn now(&self) -> Result<Moment, sqlx::Error> {
+        let sql = self.engine.now();
+        sqlx::query_scalar(sql).fetch_one(&self.pool).await.map(Moment::from_micros)
+    }
+
+    /// A short check that the database answers.
+    ///
+    /// # Errors
+    /// It does not.
+    pub async fn ping(&self) -> Result<(), sqlx::Error> {
+        self.pool.execute("SELECT 1").await.map(drop)
+    }
+
+    /// Closes every connection.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// Reads back what acknowledged writes depend on; a server may have been told otherwise.
+    async fn check_durability(&self) -> Result<(), OpenError> {
+        let wanted: &[(&str, &str, &str)] = match self.engine {
+            Engine::Sqlite => &[
+                ("journal_mode", "PRAGMA journal_mode", "wal"),
+                ("synchronous", "SELECT CAST(synchronous AS TEXT) FROM pragma_synchronous", "2"),
+            ],
+            Engine::Postgres => &[
+                ("synchronous_commit", "SHOW synchronous_commit", "on"),
+                ("fsync", "SHOW fsync", "on"),
+                ("full_page_writes", "SHOW full_page_writes", "on"),
+            ],
+        };
+        for &(name, sql, wanted) in wanted {
+            let value: String = sqlx::query_scalar(sql).fetch_one(&self.pool).await?;
+            if value != wanted {
+                return Err(OpenError::Setting { name, value, wanted });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tx {
+    /// The database's clock, read inside this transaction.
+    ///
+    /// # Errors
+    /// The database cannot be reached.
+    pub async fn now(&mut self, engine: Engine) -> Result<Moment, sqlx::Error> {
+        sqlx::query_scalar(engine.now()).fetch_one(&mut *self.tx).await.map(Moment::from_micros)
+    }
+
+    /// The connection to run statements on.
+    pub fn conn(&mut self) -> &mut sqlx::AnyConnection {
+        &mut self.tx
+    }
+
+    /// Makes everything durable. An error here means that the outcome is unknown.
+    ///
+    /// # Errors
+    /// The answer to COMMIT did not arrive.
+    pub async fn commit(self) -> Result<(), sqlx::Error> {
+        self.tx.commit().await
+    }
+}
+
+impl Engine {
+    /// The present instant by the database's clock, in microseconds.
+    #[must_use]
+    pub const fn now(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SELECT CAST(unixepoch('now', 'subsec') * 1000000 AS INTEGER)",
+            Self::Postgres => {
+                "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)"
+            }
+        }
+    }
+
+    /// What every session is told first.
+    const fn session(self) -> &'static str {
+        match self {
+            // FULL makes every commit durable in WAL mode; NORMAL may lose the last ones.
+            Self::Sqlite => {
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 10000; \
+                 PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; \
+                 PRAGMA mmap_size = 0"
+            }
+            Self::Postgres => {
+                "SET synchronous_commit = on; SET lock_timeout = '5s'; \
+                 SET statement_timeout = '30s'; SET idle_in_transaction_session_timeout = '60s'"
+            }
+        }
+    }
+}
+
+/// Names the engine; for SQLite also makes the folder and takes the lock file.
+fn prepare(
+    url: &SecretString,
+) -> Result<(Engine, SecretString, Option<std::fs::File>), OpenError> {
+    let text = url.expose_secret();
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        return Ok((Engine::Postgres, url.clone(), None));
+    }
+    let Some(path) = text.strip_prefix("sqlite:") else {
+        return Err(OpenError::UnknownEngine);
+    };
+    let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
+    let lock = lock_file(&path)?;
+    let url = format!("sqlite:{}?mode=rwc", path.display());
+    Ok((Engine::Sqlite, url.into(), Some(lock)))
+}
+
+fn lock_file(database: &Path) -> Result<std::fs::File, OpenError> {
+    let fail = |cause| OpenError::File { path: database.to_owned(), cause };
+    if let Some(folder) = database.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(fail)?;
+    }
+    let lock = database.with_extension("lock");
+    let file = std::fs::File::create(&lock).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::InUse(database.to_owned())),
+        Err(std::fs::TryLockError::Error(cause)) => Err(fail(cause)),
+    }
+}

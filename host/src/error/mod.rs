@@ -1,0 +1,208 @@
+//! The error catalogue and the one error type that reaches a caller.
+//!
+//! [`ErrorCode`] names every refusal; [`catalogue`] says once what each means: its type,
+//! HTTP status, literal code and texts. A handler picks a code and never a status.
+//! A [`Problem`] keeps what the caller may read apart from its private cause.
+
+mod catalogue;
+mod code;
+
+use std::borrow::Cow;
+use std::error::Error as StdError;
+
+pub use catalogue::{Entry, Kind, Texts};
+pub use code::ErrorCode;
+use serde_json::{Value, json};
+
+/// Result of anything that may be refused.
+pub type Result<T, E = Problem> = std::result::Result<T, E>;
+
+/// A refusal or a failure: what the caller is told, and why it really happened.
+#[derive(Debug)]
+pub struct Problem(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    code: ErrorCode,
+    message: Cow<'static, str>,
+    field: Option<String>,
+    detail: Option<Value>,
+    rows: Option<(&'static str, Value)>,
+    retry_after_s: Option<u64>,
+    cause: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Problem {
+    /// The code with its own message from the catalogue.
+    #[must_use]
+    pub fn new(code: ErrorCode) -> Self {
+        Self::because(code, code.texts().message.as_str())
+    }
+
+    /// The code with a message that says what was wrong this time and what to do.
+    #[must_use]
+    pub fn because(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Inner {
+            code,
+            message: message.into(),
+            field: None,
+            detail: None,
+            rows: None,
+            retry_after_s: None,
+            cause: None,
+        }))
+    }
+
+    /// An unexpected failure inside the host; the cause is logged and never shown.
+    #[must_use]
+    pub fn internal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::new(ErrorCode::ApiError).caused_by(cause)
+    }
+
+    /// Names the offending field as a dotted path, as it was sent.
+    #[must_use]
+    pub fn field(mut self, path: impl Into<String>) -> Self {
+        self.0.field = Some(path.into());
+        self
+    }
+
+    /// Machine-readable particulars, under `error.detail`.
+    #[must_use]
+    pub fn detail(mut self, detail: Value) -> Self {
+        self.0.detail = Some(detail);
+        self
+    }
+
+    /// A per-row array at the top level of `error`, as batches use it.
+    #[must_use]
+    pub fn rows(mut self, key: &'static str, rows: Value) -> Self {
+        self.0.rows = Some((key, rows));
+        self
+    }
+
+    /// Seconds after which a retry makes sense; becomes the `Retry-After` header.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.0.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// Keeps the private cause for the log.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.cause = Some(cause.into());
+        self
+    }
+
+    /// Which refusal this is.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        self.0.code
+    }
+
+    /// The public message.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Puts `prefix.` before the field's path, for a block inside a block.
+    #[must_use]
+    pub fn within(mut self, prefix: &str) -> Self {
+        self.0.field = Some(match self.0.field.take() {
+            Some(path) => format!("{prefix}.{path}"),
+            None => prefix.to_owned(),
+        });
+        self
+    }
+
+    /// `Retry-After` in seconds, where a retry makes sense.
+    #[must_use]
+    pub fn retry_after_s(&self) -> Option<u64> {
+        self.0.retry_after_s
+    }
+
+    /// The private cause, for the log.
+    #[must_use]
+    pub fn cause(&self) -> Option<&(dyn StdError + Send + Sync)> {
+        self.0.cause.as_deref()
+    }
+
+    /// The error envelope. `docs` is the address under which error pages are served.
+    #[must_use]
+    pub fn envelope(&self, docs: &str) -> Value {
+        let entry = self.0.code.entry();
+        let mut error = json!({
+            "type": entry.kind.literal(),
+            "code": entry.code,
+            "message": self.0.message,
+            "docs_url": format!("{docs}/{}", entry.code),
+        });
+        if let Some(field) = &self.0.field {
+            error["field"] = json!(field);
+        }
+        if let Some(detail) = &self.0.detail {
+            error["detail"] = detail.clone();
+        }
+        if let Some((key, rows)) = &self.0.rows {
+            error[*key] = rows.clone();
+        }
+        json!({ "error": error })
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.0.code.entry().code, self.0.message)?;
+        match &self.0.cause {
+            Some(cause) => write!(f, " ({cause})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl StdError for Problem {}
+
+/// A database failure is never the caller's doing and never shown.
+impl From<sqlx::Error> for Problem {
+    fn from(cause: sqlx::Error) -> Self {
+        Self::internal(cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::IntoEnumIterator as _;
+
+    use super::*;
+
+    #[test]
+    fn the_catalogue_is_what_was_reviewed() {
+        let mut table = String::new();
+        for code in ErrorCode::iter() {
+            let entry = code.entry();
+            let kind = entry.kind.literal();
+            table.push_str(&format!("{:<34} {} {kind}\n", entry.code, entry.status));
+        }
+        insta::assert_snapshot!("error_table", table);
+    }
+
+    #[test]
+    fn a_code_and_status_name_one_entry() {
+        let mut seen = std::collections::BTreeMap::new();
+        for code in ErrorCode::iter() {
+            let entry = code.entry();
+            let earlier = seen.insert((entry.code, entry.status), code);
+            assert!(earlier.is_none(), "{} {} stands twice", entry.code, entry.status);
+            assert!(!entry.remedy.is_empty() && !entry.meaning.is_empty(), "{}", entry.code);
+        }
+    }
+
+    #[test]
+    fn the_private_cause_stays_out_of_the_envelope() {
+        let problem = Problem::internal("password=hunter2").field("a").within("b");
+        let shown = problem.envelope("/docs/errors").to_string();
+        assert!(!shown.contains("hunter2"));
+        assert!(shown.contains(r#""field":"b.a""#));
+    }
+}

@@ -1,0 +1,246 @@
+//! Typed ids, and the mint that makes them.
+//!
+//! An id is a UUIDv7 without its six constant bits, written in base 36: a letter and 24
+//! characters that sort by time and cannot be guessed (74 random bits).
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use rand::rngs::{StdRng, SysRng};
+use rand::{Rng as _, RngExt as _, SeedableRng as _};
+
+use crate::clock::Clock;
+
+const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Characters of the part of an id that follows its prefix.
+pub const BODY_LENGTH: usize = 24;
+
+/// An id of one kind of object: a prefix and a time-ordered body.
+pub trait Id: Sized {
+    /// What the id begins with.
+    const PREFIX: &'static str;
+    /// Wraps an id that was made or read before.
+    fn from_text(text: String) -> Self;
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        pub struct $name(String);
+
+        impl Id for $name {
+            const PREFIX: &'static str = $prefix;
+            fn from_text(text: String) -> Self {
+                Self(text)
+            }
+        }
+
+        impl $name {
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// The id in a request, if it has the shape of one.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                well_formed(text, $prefix).then(|| Self(text.to_owned()))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A merchant.
+    MerchantId = "c";
+    /// An API key.
+    KeyId = "c";
+    /// A wallet.
+    WalletId = "c";
+    /// A payout.
+    PayoutId = "c";
+    /// A saved beneficiary.
+    BeneficiaryId = "c";
+    /// One attempt to send a payout over a rail.
+    AttemptId = "c";
+    /// A journal of the ledger; its entries' ids differ in the last character.
+    JournalId = "c";
+    /// A route.
+    RouteId = "c";
+    /// An entry of a blacklist.
+    BlockId = "c";
+    /// A line of the audit log.
+    AuditId = "c";
+    /// An event.
+    EventId = "evt_";
+    /// A request.
+    RequestId = "req_";
+}
+
+fn well_formed(text: &str, prefix: &str) -> bool {
+    text.strip_prefix(prefix).is_some_and(|body| {
+        body.len() == BODY_LENGTH
+            && body.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
+    })
+}
+
+impl PayoutId {
+    /// The merchant-facing reference: `po_` and the same body.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        format!("po_{}", &self.0[1..])
+    }
+
+    /// Reads an id or a `po_` reference.
+    #[must_use]
+    pub fn parse_either(text: &str) -> Option<Self> {
+        match text.strip_prefix("po_") {
+            Some(body) => Self::parse(&format!("c{body}")),
+            None => Self::parse(text),
+        }
+    }
+}
+
+impl JournalId {
+    /// The id of the entry at `line` (0 to 35) of this journal.
+    #[must_use]
+    pub fn entry(&self, line: usize) -> String {
+        let digit = DIGITS.get(line).copied().unwrap_or(b'z');
+        format!("{}{}", &self.0[..BODY_LENGTH], char::from(digit))
+    }
+
+    /// The journal and line that an entry's id names.
+    #[must_use]
+    pub fn of_entry(entry: &str) -> Option<(Self, i64)> {
+        let last = Self::parse(entry)?.0.bytes().last()?;
+        let line = DIGITS.iter().position(|&digit| digit == last)?;
+        let journal = Self(format!("{}0", &entry[..BODY_LENGTH]));
+        Some((journal, i64::try_from(line).ok()?))
+    }
+}
+
+/// Makes ids, secrets and numbers, from the injected clock and a cryptographic generator.
+pub struct Mint {
+    clock: Clock,
+    random: Mutex<StdRng>,
+}
+
+impl Mint {
+    /// A mint seeded by the operating system.
+    ///
+    /// # Errors
+    /// The operating system has no randomness to give.
+    pub fn new(clock: Clock) -> Result<Self, rand::rngs::SysError> {
+        Ok(Self { clock, random: Mutex::new(StdRng::try_from_rng(&mut SysRng)?) })
+    }
+
+    /// A mint whose output repeats, for tests.
+    #[must_use]
+    pub fn seeded(clock: Clock, seed: u64) -> Self {
+        Self { clock, random: Mutex::new(StdRng::seed_from_u64(seed)) }
+    }
+
+    /// A fresh id.
+    pub fn id<T: Id>(&self) -> T {
+        T::from_text(format!("{}{}", T::PREFIX, encode(self.number_v7())))
+    }
+
+    /// A fresh journal id, whose last digit is left free for the line.
+    pub fn journal(&self) -> JournalId {
+        let body = encode(self.number_v7());
+        JournalId(format!("c{}0", &body[..BODY_LENGTH - 1]))
+    }
+
+    /// A number below `limit`.
+    pub fn below(&self, limit: u64) -> u64 {
+        self.with(|random| random.random_range(0..limit))
+    }
+
+    /// Letters and digits holding more than 256 random bits.
+    pub fn secret(&self) -> String {
+        self.with(|random| {
+            (0..43).map(|_| char::from(LETTERS[random.random_range(0..LETTERS.len())])).collect()
+        })
+    }
+
+    /// Random bytes.
+    pub fn bytes<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.with(|random| random.fill_bytes(&mut bytes));
+        bytes
+    }
+
+    /// The 122 free bits of a UUIDv7: 48 of milliseconds, 12 of the fraction (RFC 9562 §6.2,
+    /// method 3), 62 random.
+    fn number_v7(&self) -> u128 {
+        let micros = self.clock.now().micros().unsigned_abs();
+        let fraction = u128::from(micros % 1000) * 4096 / 1000;
+        let random = self.with(|random| random.next_u64()) >> 2;
+        (u128::from(micros / 1000) << 74) | (fraction << 62) | u128::from(random)
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut StdRng) -> T) -> T {
+        act(&mut self.random.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn encode(mut number: u128) -> String {
+    let mut body = [b'0'; BODY_LENGTH];
+    for place in body.iter_mut().rev() {
+        *place = DIGITS[usize::try_from(number % 36).unwrap_or(0)];
+        number /= 36;
+    }
+    body.iter().copied().map(char::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::Moment;
+
+    fn mint() -> (Mint, Clock) {
+        let clock = Clock::fixed(Moment::from_micros(1_795_000_000_000_000));
+        (Mint::seeded(clock.clone(), 7), clock)
+    }
+
+    #[test]
+    fn ids_have_their_shape_and_sort_by_time() {
+        let (mint, clock) = mint();
+        let earlier: PayoutId = mint.id();
+        clock.advance(Duration::from_micros(300));
+        let later: PayoutId = mint.id();
+        assert!(earlier < later);
+        assert_eq!(earlier.as_str().len(), 25);
+        assert_eq!(PayoutId::parse(earlier.as_str()), Some(earlier.clone()));
+        assert_eq!(PayoutId::parse_either(&earlier.reference()), Some(earlier));
+        assert!(PayoutId::parse("po_x").is_none() && PayoutId::parse_either("po_é").is_none());
+    }
+
+    #[test]
+    fn an_entry_names_its_journal() {
+        let (mint, _) = mint();
+        let journal = mint.journal();
+        for line in [0, 1, 9, 10, 35] {
+            let entry = journal.entry(line);
+            let expected = Some((journal.clone(), i64::try_from(line).expect("small")));
+            assert_eq!(JournalId::of_entry(&entry), expected);
+        }
+    }
+
+    #[test]
+    fn the_largest_number_still_fits() {
+        assert_eq!(encode((1 << 122) - 1).len(), BODY_LENGTH);
+        assert!(36u128.pow(24) > (1 << 122));
+    }
+}

@@ -1,0 +1,265 @@
+//! One transaction for many commands.
+
+use std::collections::BTreeSet;
+
+use crate::clock::Moment;
+use crate::db::Native;
+use crate::db::bulk::{Cell, Lookup, Row};
+use crate::env::Env;
+use crate::error::Problem;
+use crate::id::Mint;
+use crate::money::{Currency, Minor};
+
+use super::command::{Command, Done, Reply};
+use super::desk::{Counter, Wallet};
+use super::sql;
+use super::state::{Claimed, State};
+
+/// What became of each command of a batch, in order.
+pub(super) type Outcomes = Vec<Result<Done, Problem>>;
+
+/// Why a batch did not end.
+pub(super) enum Interrupted {
+    /// Nothing was written. Another attempt may succeed.
+    Again(sqlx::Error),
+    /// Nothing was written: a key or a counter was taken by another host meanwhile.
+    Overtaken,
+    /// Nothing was written: some row is not acceptable to the database.
+    Poisoned(sqlx::Error),
+    /// The storage fails. Only a restart can tell what it holds.
+    Broken(sqlx::Error),
+    /// COMMIT was sent and no answer came.
+    Unknown(sqlx::Error, Outcomes),
+}
+
+/// What an earlier try at the same batch may have committed.
+pub(super) struct Earlier {
+    pub(super) marker: String,
+    pub(super) outcomes: Outcomes,
+}
+
+/// Runs a batch to its COMMIT. `marker` names this try in the database; `earlier` are tries
+/// whose COMMIT was never answered.
+pub(super) async fn run(
+    native: &mut Native,
+    commands: &[&Command],
+    (mint, now): (&Mint, Moment),
+    marker: &str,
+    earlier: &mut Vec<Earlier>,
+) -> Result<Outcomes, Interrupted> {
+    native.begin().await.map_err(Interrupted::Again)?;
+    let mut state = read(native, commands, now).await.map_err(Interrupted::Again)?;
+    // The locks are held: an earlier try is either committed and visible, or gone for good.
+    if let Some(outcomes) = find_committed(native, earlier).await.map_err(Interrupted::Again)? {
+        native.rollback().await.map_err(Interrupted::Again)?;
+        return Ok(outcomes);
+    }
+    let outcomes: Outcomes =
+        commands.iter().map(|command| state.settle(command, mint)).collect();
+    if state.out.is_empty() {
+        native.rollback().await.map_err(Interrupted::Again)?;
+        return Ok(outcomes);
+    }
+    match write(native, &state, marker).await {
+        Ok(true) => {}
+        Ok(false) => {
+            native.rollback().await.map_err(Interrupted::Again)?;
+            return Err(Interrupted::Overtaken);
+        }
+        Err(cause) => {
+            let interrupted = classify(cause);
+            let _ = native.rollback().await;
+            return Err(interrupted);
+        }
+    }
+    match native.commit().await {
+        Ok(()) => Ok(outcomes),
+        Err(cause) => match classify(cause) {
+            Interrupted::Broken(cause) => Err(Interrupted::Broken(cause)),
+            Interrupted::Again(cause) | Interrupted::Poisoned(cause) => {
+                Err(Interrupted::Unknown(cause, outcomes))
+            }
+            other => Err(other),
+        },
+    }
+}
+
+async fn find_committed(
+    native: &mut Native,
+    earlier: &mut Vec<Earlier>,
+) -> Result<Option<Outcomes>, sqlx::Error> {
+    if earlier.is_empty() {
+        return Ok(None);
+    }
+    let markers: Vec<String> = earlier.iter().map(|try_| try_.marker.clone()).collect();
+    let found = native.select(&sql::FIND_MARKERS, &markers).await?;
+    let committed = found.first().map(|row| row[0].text().to_owned());
+    let position = committed.and_then(|m| earlier.iter().position(|try_| try_.marker == m));
+    Ok(position.map(|index| earlier.swap_remove(index).outcomes))
+}
+
+async fn read(
+    native: &mut Native,
+    commands: &[&Command],
+    now: Moment,
+) -> Result<State, sqlx::Error> {
+    let mut state = State { now, ..State::default() };
+    let wallets = keys(commands.iter().flat_map(|c| c.wallets.iter().map(ToString::to_string)));
+    for row in native.select(&sql::WALLETS, &wallets).await? {
+        if let Some(wallet) = wallet(&row) {
+            state.wallets.insert(wallet.id.clone(), wallet);
+        }
+    }
+    let tables: Vec<&'static Lookup> = guarded_tables(commands);
+    for table in tables {
+        let guards = commands.iter().flat_map(|command| &command.guards);
+        let ids = guards.filter(|guard| guard.on.name == table.name).map(|guard| guard.id.clone());
+        for row in native.select(table, &keys(ids)).await? {
+            state.versions.insert((table.name, row[0].text().to_owned()), row[1].int());
+        }
+    }
+    let claims = commands.iter().filter_map(|command| command.claim.as_ref());
+    for row in native.select(&sql::CLAIMS, &keys(claims.map(|claim| claim.key.clone()))).await? {
+        state.claims.insert(row[0].text().to_owned(), claimed(&row));
+    }
+    let counters = keys(commands.iter().flat_map(|command| command.counters.iter().cloned()));
+    for row in native.select(&sql::COUNTERS, &counters).await? {
+        state.counters.insert(row[0].text().to_owned(), counter(&row));
+    }
+    Ok(state)
+}
+
+fn guarded_tables(commands: &[&Command]) -> Vec<&'static Lookup> {
+    let mut tables: Vec<&'static Lookup> = Vec::new();
+    for guard in commands.iter().flat_map(|command| &command.guards) {
+        if !tables.iter().any(|table| table.name == guard.on.name) {
+            tables.push(guard.on);
+        }
+    }
+    tables.sort_by_key(|table| table.name);
+    tables
+}
+
+/// Writes everything. False: another host took a key or a counter first.
+async fn write(native: &mut Native, state: &State, marker: &str) -> Result<bool, sqlx::Error> {
+    let out = &state.out;
+    let mark = vec![Cell::from(marker), state.now.micros().into()];
+    native.insert(&sql::MARKERS, &[mark]).await?;
+    let claims: Vec<Row> = out.claims.values().cloned().collect();
+    if native.insert(&sql::NEW_CLAIMS, &claims).await? != claims.len() as u64 {
+        return Ok(false);
+    }
+    let counters: Vec<Row> =
+        out.counters.iter().filter_map(|key| counter_row(key, state)).collect();
+    if native.insert(&sql::COUNTER_CHANGES, &counters).await? != counters.len() as u64 {
+        return Ok(false);
+    }
+    for (table, rows) in out.inserts.values() {
+        native.insert(table, rows).await?;
+    }
+    for (update, rows) in &out.updates {
+        native.update(update, rows).await?;
+    }
+    for (table, keys) in out.deletes.values() {
+        native.delete(table, keys).await?;
+    }
+    native.insert(&sql::JOURNALS, &out.journals).await?;
+    native.insert(&sql::ENTRIES, &out.entries).await?;
+    native.update(&sql::LATE_REPLIES, &out.late_replies).await?;
+    let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
+    native.update(&sql::WALLET_SUMS, &wallets).await?;
+    Ok(true)
+}
+
+/// Connections and locks come and go; a broken disk does not; anything else is in the rows.
+fn classify(cause: sqlx::Error) -> Interrupted {
+    let sqlx::Error::Database(database) = &cause else { return Interrupted::Again(cause) };
+    let code = database.code().unwrap_or_default().into_owned();
+    // PostgreSQL's codes have five characters, SQLite's extended codes are numbers below 2^16.
+    if code.len() == 5 {
+        // Serialization failure, deadlock, lock or statement timeout, shutdown, no space.
+        let passing = ["40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "53100"];
+        return match passing.contains(&code.as_str()) {
+            true => Interrupted::Again(cause),
+            false => Interrupted::Poisoned(cause),
+        };
+    }
+    match code.parse::<u32>().unwrap_or(0) & 0xff {
+        SQLITE_BUSY | SQLITE_LOCKED | SQLITE_FULL => Interrupted::Again(cause),
+        SQLITE_IOERR | SQLITE_CORRUPT | SQLITE_NOTADB => Interrupted::Broken(cause),
+        _ => Interrupted::Poisoned(cause),
+    }
+}
+
+const SQLITE_BUSY: u32 = 5;
+const SQLITE_LOCKED: u32 = 6;
+const SQLITE_IOERR: u32 = 10;
+const SQLITE_CORRUPT: u32 = 11;
+const SQLITE_FULL: u32 = 13;
+const SQLITE_NOTADB: u32 = 26;
+
+fn keys(keys: impl Iterator<Item = String>) -> Vec<String> {
+    keys.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn wallet(row: &Row) -> Option<Wallet> {
+    Some(Wallet {
+        id: row[0].text().to_owned(),
+        merchant_id: row[1].text().to_owned(),
+        env: Env::parse(row[2].text())?,
+        currency: Currency::parse(row[3].text())?,
+        available: Minor::new(row[4].int()),
+        pending_out: Minor::new(row[5].int()),
+        seq: row[6].int(),
+        head_hash: row[7].text().to_owned(),
+        is_frozen: row[8].int() != 0,
+    })
+}
+
+fn wallet_row(id: &str, state: &State) -> Option<Row> {
+    let wallet = state.wallets.get(id)?;
+    Some(vec![
+        id.into(),
+        wallet.available.units().into(),
+        wallet.pending_out.units().into(),
+        wallet.seq.into(),
+        wallet.head_hash.as_str().into(),
+        i64::from(wallet.is_frozen).into(),
+        state.now.micros().into(),
+    ])
+}
+
+fn claimed(row: &Row) -> Claimed {
+    let status = row[4].int_or_null().and_then(|status| u16::try_from(status).ok());
+    let body = row[5].text_or_null().map(str::to_owned);
+    Claimed {
+        fingerprint: row[1].text().to_owned(),
+        subject: row[2].text().to_owned(),
+        resource_id: row[3].text().to_owned(),
+        reply: status.zip(body).map(|(status, body)| Reply { status, body }),
+    }
+}
+
+fn counter(row: &Row) -> Counter {
+    Counter {
+        version: row[1].int(),
+        holder: row[2].text().to_owned(),
+        count: row[3].int(),
+        sum: Minor::new(row[4].int()),
+        updated_at: row[5].int(),
+        expires_at: row[6].int(),
+    }
+}
+
+fn counter_row(key: &str, state: &State) -> Option<Row> {
+    let counter = state.counters.get(key)?;
+    Some(vec![
+        key.into(),
+        (counter.version + 1).into(),
+        counter.holder.as_str().into(),
+        counter.count.into(),
+        counter.sum.units().into(),
+        counter.updated_at.into(),
+        counter.expires_at.into(),
+    ])
+}

@@ -1,0 +1,79 @@
+//! What a decision sees: the locked rows, as earlier decisions of the same batch left them.
+
+use std::collections::HashMap;
+
+use crate::clock::Moment;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::id::WalletId;
+use crate::money::{Currency, Minor};
+
+
+/// A wallet under lock.
+#[derive(Clone, Debug)]
+pub struct Wallet {
+    /// Its id.
+    pub id: String,
+    /// Whose it is.
+    pub merchant_id: String,
+    /// In which world.
+    pub env: Env,
+    /// Its currency.
+    pub currency: Currency,
+    /// What can be spent.
+    pub available: Minor,
+    /// What left the wallet and is not settled yet.
+    pub pending_out: Minor,
+    /// Number of its last entry.
+    pub seq: i64,
+    /// Hash of its last entry.
+    pub head_hash: String,
+    /// Whether debits are refused.
+    pub is_frozen: bool,
+}
+
+/// A counter under lock. One that was never written, or has expired, is all zero.
+#[derive(Clone, Debug, Default)]
+pub struct Counter {
+    pub(super) version: i64,
+    /// Who holds it; empty if nobody does.
+    pub holder: String,
+    /// How many.
+    pub count: i64,
+    /// How much.
+    pub sum: Minor,
+    /// When it stops mattering, in microseconds.
+    pub expires_at: i64,
+    /// When it last changed, in microseconds.
+    pub updated_at: i64,
+}
+
+/// The locked rows of a batch.
+pub struct Desk<'a> {
+    pub(super) now: Moment,
+    pub(super) wallets: &'a HashMap<String, Wallet>,
+    pub(super) counters: &'a HashMap<String, Counter>,
+}
+
+impl Desk<'_> {
+    /// The instant of the batch.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        self.now
+    }
+
+    /// A wallet that the command named.
+    ///
+    /// # Errors
+    /// There is no such wallet.
+    pub fn wallet(&self, id: &WalletId) -> Result<&Wallet, Problem> {
+        self.wallets.get(id.as_str()).ok_or_else(|| Problem::new(ErrorCode::WalletNotFound))
+    }
+
+    /// A counter that the command named.
+    #[must_use]
+    pub fn counter(&self, key: &str) -> Counter {
+        let found = self.counters.get(key);
+        found.filter(|counter| counter.expires_at > self.now.micros()).cloned().unwrap_or_default()
+    }
+}

@@ -1,0 +1,2 @@
+//! Railhead.
+fn main() {}

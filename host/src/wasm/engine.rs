@@ -1,0 +1,89 @@
+//! The two engines.
+
+use std::time::Duration;
+
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+use crate::config::limits;
+
+const TICK: Duration = Duration::from_millis(10);
+
+/// An engine for rails and one for rule packs.
+#[derive(Clone)]
+pub struct Engines {
+    /// Asynchronous, interrupted by epochs.
+    pub rails: Engine,
+    /// Metered by fuel.
+    pub rules: Engine,
+}
+
+impl Engines {
+    /// Starts both engines, and the thread that counts the rails' time.
+    ///
+    /// # Errors
+    /// The machine cannot run them.
+    pub fn start() -> wasmtime::Result<Self> {
+        let rails = pooled(rails_config()).or_else(|cause| {
+            // Pools reserve much address space; a machine that has none still works, slower.
+            tracing::warn!(%cause, "instances are allocated on demand");
+            Engine::new(&rails_config())
+        })?;
+        let ticking = rails.weak();
+        std::thread::Builder::new().name("epochs".into()).spawn(move || {
+            while let Some(engine) = ticking.upgrade() {
+                engine.increment_epoch();
+                drop(engine);
+                std::thread::sleep(TICK);
+            }
+        })?;
+        Ok(Self { rails, rules: Engine::new(&rules_config())? })
+    }
+}
+
+fn pooled(mut config: Config) -> wasmtime::Result<Engine> {
+    let guests = limits::GUESTS_MAX;
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(guests)
+        .total_core_instances(8 * guests)
+        .total_memories(2 * guests)
+        .total_tables(2 * guests)
+        .total_stacks(guests)
+        .max_core_instances_per_component(200)
+        .max_memories_per_component(8)
+        .max_tables_per_component(16)
+        .max_component_instance_size(8 << 20)
+        .max_core_instance_size(8 << 20)
+        .max_memory_size(limits::GUEST_BYTES_MAX)
+        .table_elements(limits::GUEST_TABLE_ELEMENTS_MAX)
+        .linear_memory_keep_resident(1 << 20)
+        .table_keep_resident(128 << 10)
+        .max_unused_warm_slots(16);
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    Engine::new(&config)
+}
+
+fn rails_config() -> Config {
+    let mut config = common();
+    config.epoch_interruption(true);
+    config
+}
+
+fn rules_config() -> Config {
+    let mut config = common();
+    config.consume_fuel(true).cranelift_nan_canonicalization(true);
+    config
+}
+
+/// Everything off that no guest toolchain needs. Multi-memory stays on: without it, composed
+/// components make the compiler panic instead of refusing.
+fn common() -> Config {
+    let mut config = Config::new();
+    config
+        .concurrency_support(false)
+        .wasm_memory64(false)
+        .wasm_tail_call(false)
+        .wasm_relaxed_simd(false)
+        .max_wasm_stack(1 << 20)
+        .async_stack_size(2 << 20);
+    config
+}

@@ -1,0 +1,27 @@
+//! The sandbox: loading components, and calling them within limits.
+//!
+//! Two engines. Rails may wait for a network, so they run asynchronously and are interrupted
+//! by epochs; every call has an instance of its own. Rule packs are pure, so they run at once
+//! and are metered by fuel, which makes their answers the same on every machine.
+//!
+//! | limit | rail call | rule pack |
+//! |---|---|---|
+//! | time | wall clock, and processor time in epoch ticks | fuel |
+//! | memory, tables | summed over the whole instance | the same |
+//! | what crosses the border | bytes, requests, log lines | bytes |
+//! | imports | `railhead:host/*` and inert WASI | inert WASI |
+//!
+//! A guest that breaks a limit traps. It cannot harm the host, another guest, or the next call.
+
+mod cache;
+pub mod egress;
+mod engine;
+mod inert;
+mod limiter;
+pub mod module;
+pub mod pack;
+pub mod rail;
+pub mod tables;
+
+pub use cache::CodeCache;
+pub use engine::Engines;

@@ -1,0 +1,322 @@
+//! Calling a rail.
+//!
+//! Every call has a fresh instance in a fresh store. What the call is allowed (endpoints,
+//! settings, secrets, time) comes in as a [`Grant`]; what it did comes out as a [`Called`],
+//! also when it was cut short: the host itself knows whether a byte left.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use wasmtime::component::{InstancePre, Linker, ResourceTable};
+use wasmtime::{Engine, Store, UpdateDeadline};
+use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::config::limits;
+
+use super::egress::{Egress, Exchange};
+use super::inert;
+use super::limiter::Limiter;
+use super::module::{Module, Refused};
+
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: ["../wit/host.wit", "../wit/rail.wit"],
+        world: "railhead:rail/rail",
+        imports: { default: async | trappable },
+        exports: { default: async },
+        additional_derives: [Clone, PartialEq, Eq],
+    });
+}
+
+mod imports;
+
+pub use bindings::exports::railhead::rail::names::{Enquiry, Unresolved};
+pub use bindings::exports::railhead::rail::notices::{Message, News, Notice};
+pub use bindings::exports::railhead::rail::recipients::Violation;
+pub use bindings::railhead::rail::types::{
+    Field, Finding, Outcome, Payment, Receipt, Refusal, Resolution,
+};
+pub use imports::Grant;
+
+use bindings::exports::railhead::rail as exports;
+
+/// Interfaces of the host that rails may import.
+const HOST_IMPORTS: &[&str] = &[
+    "railhead:host/http",
+    "railhead:host/settings",
+    "railhead:host/keys",
+    "railhead:host/tables",
+    "railhead:host/clock",
+    "railhead:host/log",
+    "railhead:rail/types",
+];
+
+/// A rail that is ready to be called, with whatever interfaces it offers.
+pub struct RailCode {
+    instance: InstancePre<Guest>,
+    recipients: Option<exports::recipients::GuestIndices>,
+    payouts: Option<exports::payouts::GuestIndices>,
+    names: Option<exports::names::GuestIndices>,
+    notices: Option<exports::notices::GuestIndices>,
+}
+
+/// What a call came to, and everything that it did on the way.
+#[derive(Debug)]
+pub struct Called<T> {
+    /// The guest's answer, or how it failed to give one.
+    pub result: Result<T, Broken>,
+    /// Every request it made, in order.
+    pub exchanges: Vec<Exchange>,
+    /// Whether a byte of any request left the host.
+    pub bytes_left: bool,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// How a guest failed to answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Broken {
+    /// It offers no such interface.
+    #[error("the rail does not offer {0}")]
+    NotOffered(&'static str),
+    /// It trapped: a panic, a broken limit, or bad code.
+    #[error("the rail failed: {0}")]
+    Trapped(String),
+    /// It took too long.
+    #[error("the rail took longer than {0:?}")]
+    TimedOut(Duration),
+}
+
+/// What wasmtime keeps for a running guest.
+struct Guest {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    limiter: Limiter,
+    grant: Arc<Grant>,
+    egress: Egress,
+    requests_left: u32,
+    log_lines_left: u32,
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl RailCode {
+    /// Loads a rail.
+    ///
+    /// # Errors
+    /// The component is refused, or what it exports has another shape than the contract's.
+    pub fn link(engine: &Engine, module: &Module) -> Result<Self, Refused> {
+        let shape = |cause: wasmtime::Error| Refused::Shape(format!("{cause:#}"));
+        let mut linker: Linker<Guest> = Linker::new(engine);
+        inert::link_async(&mut linker).map_err(shape)?;
+        imports::link(&mut linker).map_err(shape)?;
+        let instance = linker.instantiate_pre(&module.component).map_err(shape)?;
+        let offers = |interface: &str| {
+            module.exports.iter().any(|name| name == &format!("railhead:rail/{interface}"))
+        };
+        let code = Self {
+            recipients: offers("recipients")
+                .then(|| exports::recipients::GuestIndices::new(&instance))
+                .transpose()
+                .map_err(shape)?,
+            payouts: offers("payouts")
+                .then(|| exports::payouts::GuestIndices::new(&instance))
+                .transpose()
+                .map_err(shape)?,
+            names: offers("names")
+                .then(|| exports::names::GuestIndices::new(&instance))
+                .transpose()
+                .map_err(shape)?,
+            notices: offers("notices")
+                .then(|| exports::notices::GuestIndices::new(&instance))
+                .transpose()
+                .map_err(shape)?,
+            instance,
+        };
+        if code.recipients.is_none() {
+            return Err(Refused::Shape("a rail must export railhead:rail/recipients".into()));
+        }
+        Ok(code)
+    }
+
+    /// Interfaces of `railhead:rail` that a rail may import.
+    #[must_use]
+    pub fn host_imports() -> &'static [&'static str] {
+        HOST_IMPORTS
+    }
+
+    /// Whether it can make payouts by request and answer.
+    #[must_use]
+    pub fn makes_payouts(&self) -> bool {
+        self.payouts.is_some()
+    }
+
+    /// Whether it can say who holds an account.
+    #[must_use]
+    pub fn resolves_names(&self) -> bool {
+        self.names.is_some()
+    }
+
+    /// Whether the network sends it messages.
+    #[must_use]
+    pub fn takes_notices(&self) -> bool {
+        self.notices.is_some()
+    }
+
+    /// `recipients.check`
+    pub async fn check(
+        &self,
+        grant: &Arc<Grant>,
+        method: &str,
+        fields: &[Field],
+    ) -> Called<Result<Vec<Field>, Vec<Violation>>> {
+        let Some(indices) = &self.recipients else { return not_offered("recipients") };
+        self.call(grant, async |store, instance| {
+            let guest = indices.load(&mut *store, instance)?;
+            guest.call_check(store, method, fields).await
+        })
+        .await
+    }
+
+    /// `payouts.reference`
+    pub async fn reference(&self, grant: &Arc<Grant>, payment: &Payment) -> Called<String> {
+        let Some(indices) = &self.payouts else { return not_offered("payouts") };
+        self.call(grant, async |store, instance| {
+            let guest = indices.load(&mut *store, instance)?;
+            guest.call_reference(store, payment).await
+        })
+        .await
+    }
+
+    /// `payouts.submit`
+    pub async fn submit(&self, grant: &Arc<Grant>, payment: &Payment) -> Called<Outcome> {
+        let Some(indices) = &self.payouts else { return not_offered("payouts") };
+        self.call(grant, async |store, instance| {
+            let guest = indices.load(&mut *store, instance)?;
+            guest.call_submit(store, payment).await
+        })
+        .await
+    }
+
+    /// `payouts.query`
+    pub async fn query(&self, grant: &Arc<Grant>, payment: &Payment) -> Called<Finding> {
+        let Some(indices) = &self.payouts else { return not_offered("payouts") };
+        self.call(grant, async |store, instance| {
+            let guest = indices.load(&mut *store, instance)?;
+            guest.call_query(store, payment).await
+        })
+        .await
+    }
+
+    /// `names.resolve`
+    pub async fn resolve(
+        &self,
+        grant: &Arc<Grant>,
+        enquiry: &Enquiry,
+    ) -> Called<Result<Resolution, Unresolved>> {
+        let Some(indices) = &self.names else { return not_offered("names") };
+        self.call(grant, async |store, instance| {
+            let guest = indices.load(&mut *store, instance)?;
+            guest.call_resolve(store, enquiry).await
+        })
+        .await
+    }
+
+    /// `notices.receive`
+    pub async fn receive(
+        &self,
+        grant: &Arc<Grant>,
+        message: &Message,
+    ) -> Called<Result<(Vec<u8>, Vec<Notice>), String>> {
+        let Some(indices) = &self.notices else { return not_offered("notices") };
+        self.call(grant, async |store, instance| {
+            let guest = indices.load(&mut *store, instance)?;
+            guest.call_receive(store, message).await
+        })
+        .await
+    }
+
+    async fn call<T>(
+        &self,
+        grant: &Arc<Grant>,
+        run: impl AsyncFnOnce(&mut Store<Guest>, &wasmtime::component::Instance) -> wasmtime::Result<T>,
+    ) -> Called<T> {
+        let begun = Instant::now();
+        let journal = Arc::new(Mutex::new(Vec::new()));
+        let (mut store, stderr) = self.store(grant, &journal);
+        let wall = limits::RAIL_WALL_MAX;
+        let running = async {
+            let instance = self.instance.instantiate_async(&mut store).await?;
+            run(&mut store, &instance).await
+        };
+        let result = match tokio::time::timeout(wall, running).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(cause)) => Err(Broken::Trapped(explain(&cause, &stderr))),
+            Err(_) => Err(Broken::TimedOut(wall)),
+        };
+        drop(store);
+        let exchanges = std::mem::take(&mut *journal.lock().unwrap_or_else(PoisonError::into_inner));
+        let bytes_left = exchanges.iter().any(|exchange: &Exchange| exchange.bytes_left());
+        Called { result, exchanges, bytes_left, took: begun.elapsed() }
+    }
+
+    fn store(
+        &self,
+        grant: &Arc<Grant>,
+        journal: &Arc<Mutex<Vec<Exchange>>>,
+    ) -> (Store<Guest>, MemoryOutputPipe) {
+        let (wasi, stderr) = inert::context(grant.now_ms);
+        let guest = Guest {
+            wasi,
+            table: ResourceTable::new(),
+            limiter: Limiter::default(),
+            grant: Arc::clone(grant),
+            egress: Egress::new(Arc::clone(journal)),
+            requests_left: limits::GUEST_REQUESTS_MAX,
+            log_lines_left: limits::GUEST_LOG_LINES_MAX,
+        };
+        let mut store = Store::new(self.instance.engine(), guest);
+        store.limiter(|guest| &mut guest.limiter);
+        store.set_hostcall_fuel(limits::GUEST_EXCHANGE_BYTES_MAX);
+        // Epochs pass while a guest waits for the network as well. Only ticks that find it
+        // running are counted, and each lets other tasks have the processor.
+        let mut ticks = 0;
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| {
+            ticks += 1;
+            Ok(match ticks > limits::RAIL_TICKS_MAX {
+                true => UpdateDeadline::Interrupt,
+                false => UpdateDeadline::Yield(1),
+            })
+        });
+        (store, stderr)
+    }
+}
+
+fn not_offered<T>(interface: &'static str) -> Called<T> {
+    Called {
+        result: Err(Broken::NotOffered(interface)),
+        exchanges: Vec::new(),
+        bytes_left: false,
+        took: Duration::ZERO,
+    }
+}
+
+/// Why a guest trapped, with what it said on stderr.
+fn explain(cause: &wasmtime::Error, stderr: &MemoryOutputPipe) -> String {
+    let said = stderr.contents();
+    let said = String::from_utf8_lossy(&said);
+    let root = cause.root_cause();
+    match said.trim() {
+        "" => root.to_string(),
+        said => format!("{root}: {said}"),
+    }
+}

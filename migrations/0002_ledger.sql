@@ -1,0 +1,94 @@
+-- The ledger. A journal's entries sum to zero per currency; a wallet's entries are numbered
+-- without gaps and chained by hash. Nothing here is ever changed or deleted but the wallet row,
+-- which holds the sums.
+
+CREATE TABLE wallets (
+    id                TEXT PRIMARY KEY,
+    merchant_id       TEXT NOT NULL,
+    env               TEXT NOT NULL CHECK (env IN ('test', 'live')),
+    currency          TEXT NOT NULL,
+    available_minor   BIGINT NOT NULL CHECK (available_minor >= 0),
+    pending_out_minor BIGINT NOT NULL CHECK (pending_out_minor >= 0),
+    seq               BIGINT NOT NULL,
+    head_hash         TEXT NOT NULL,
+    is_active         BIGINT NOT NULL,
+    is_frozen         BIGINT NOT NULL,
+    is_demo           BIGINT NOT NULL,
+    created_at        BIGINT NOT NULL,
+    updated_at        BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX wallets_by_currency ON wallets (merchant_id, env, currency);
+
+CREATE TABLE journals (
+    id         TEXT PRIMARY KEY,
+    env        TEXT NOT NULL,
+    kind       TEXT NOT NULL,
+    ref_type   TEXT NOT NULL,
+    ref_id     TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);
+-- A payout is debited once and given back once: the second journal of a kind does not fit.
+CREATE UNIQUE INDEX journals_by_ref ON journals (ref_id, kind);
+
+CREATE TABLE entries (
+    journal_id          TEXT NOT NULL,
+    line                BIGINT NOT NULL,
+    account_id          TEXT NOT NULL,
+    currency            TEXT NOT NULL,
+    amount_minor        BIGINT NOT NULL CHECK (amount_minor <> 0),
+    source              TEXT NOT NULL,
+    description         TEXT NOT NULL,
+    sender              TEXT,
+    seq                 BIGINT,
+    balance_after_minor BIGINT,
+    hash                TEXT,
+    created_at          BIGINT NOT NULL,
+    PRIMARY KEY (journal_id, line)
+);
+-- Wallet entries only: system accounts have no running balance that would have to be locked.
+CREATE UNIQUE INDEX entries_by_wallet ON entries (account_id, seq) WHERE seq IS NOT NULL;
+
+-- One row a transaction of the writer, to learn after a lost connection whether it committed.
+CREATE TABLE writer_batches (
+    id         TEXT PRIMARY KEY,
+    created_at BIGINT NOT NULL
+);
+
+-- What was used within a window: limits, cool-downs, references. Read and written by the
+-- writer only, in the transaction of what it counts.
+CREATE TABLE counters (
+    key        TEXT PRIMARY KEY,
+    version    BIGINT NOT NULL,
+    holder     TEXT NOT NULL,
+    count      BIGINT NOT NULL,
+    sum_minor  BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX counters_by_expiry ON counters (expires_at);
+
+CREATE TABLE idempotency_keys (
+    key         TEXT PRIMARY KEY,
+    fingerprint TEXT NOT NULL,
+    subject     TEXT NOT NULL,
+    resource_id TEXT NOT NULL,
+    status      BIGINT,
+    response    TEXT,
+    created_at  BIGINT NOT NULL
+);
+
+-- Every state change of every object, numbered per object. Those that merchants may see carry
+-- the bytes that are delivered, rendered once.
+CREATE TABLE events (
+    object_id   TEXT NOT NULL,
+    sequence    BIGINT NOT NULL,
+    id          TEXT NOT NULL,
+    merchant_id TEXT NOT NULL,
+    env         TEXT NOT NULL,
+    type        TEXT NOT NULL,
+    object_type TEXT NOT NULL,
+    body        TEXT,
+    created_at  BIGINT NOT NULL,
+    PRIMARY KEY (object_id, sequence)
+);
+CREATE UNIQUE INDEX events_feed ON events (merchant_id, env, id) WHERE body IS NOT NULL;

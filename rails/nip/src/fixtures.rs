@@ -1,0 +1,88 @@
+//! What the tests of several modules need: the real directory, the declared settings, one
+//! payment, and a gateway that answers what the test wants.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use railhead_rail::fields::field;
+use railhead_rail::host::double::{self, Host};
+use railhead_rail::imports::http::{Failure, Request, Response};
+use railhead_rail::types::{Payment, Resolution};
+
+/// The reference of [`payment`]: 21 November 2026, 10:00:00 in Lagos, number 2.
+pub(crate) const REFERENCE: &str = "999998261121100000000000000002";
+
+/// Requests that reached the gateway.
+pub(crate) type Sent = Rc<RefCell<Vec<Request>>>;
+
+/// A host with the directory and the settings, and no gateway.
+pub(crate) fn host() -> Host {
+    let mut host = Host::default();
+    host.tables.insert("banks".into(), double::table(include_str!("../banks.csv")));
+    for (name, value) in [
+        ("institution_code", "999998"),
+        ("channel_code", "7"),
+        ("originator_account_name", "RAILHEAD SETTLEMENT"),
+        ("originator_account_number", "0000000000"),
+        ("originator_kyc_level", "3"),
+        ("transaction_location", "6.4300747,3.4110715"),
+    ] {
+        host.settings.insert(name.into(), value.into());
+    }
+    host
+}
+
+/// Installs [`host`] on this thread.
+pub(crate) fn install() {
+    double::install(host());
+}
+
+/// Installs a host whose gateway gives this answer, and returns what is sent to it.
+pub(crate) fn gateway(answer: Result<(u16, String), Failure>) -> Sent {
+    let sent = Sent::default();
+    let seen = Rc::clone(&sent);
+    let mut host = host();
+    host.send = Box::new(move |request| {
+        seen.borrow_mut().push(request.clone());
+        answer.clone().map(|(status, body)| Response {
+            status,
+            headers: Vec::new(),
+            body: body.into_bytes(),
+        })
+    });
+    double::install(host);
+    sent
+}
+
+/// The body of the only request that was sent.
+pub(crate) fn body(sent: &Sent) -> String {
+    let sent = sent.borrow();
+    assert_eq!(sent.len(), 1, "one request");
+    String::from_utf8(sent[0].body.clone()).expect("UTF-8")
+}
+
+/// 1,250.50 naira to Guaranty Trust Bank.
+pub(crate) fn payment() -> Payment {
+    Payment {
+        payout: "po_0001".into(),
+        reference: REFERENCE.into(),
+        number: 2,
+        begun_at_ms: 1_795_251_600_000,
+        method: "nip".into(),
+        currency: "NGN".into(),
+        amount_minor: 125_050,
+        recipient: vec![
+            field("account_number", "0123456785"),
+            field("bank_code", "058"),
+            field("bank_name", "Guaranty Trust Bank"),
+            field("institution_code", "000013"),
+        ],
+        sender: Vec::new(),
+        narration: "Invoice 17".into(),
+        resolution: Some(Resolution {
+            name: "ADA OBI".into(),
+            reference: "999998261121095959000000000001".into(),
+            attributes: vec![field("bvn", "22212345678"), field("kyc_level", "3")],
+        }),
+    }
+}

@@ -1,0 +1,156 @@
+//! Who holds an account.
+
+use railhead_rail::fields::{self, field};
+use railhead_rail::types::{Field, Refusal, Resolution};
+
+use crate::codes::{self, Class};
+use crate::gateway::{self, Answer};
+use crate::requests;
+use crate::session;
+use crate::settings::Settings;
+
+/// A question about an account, as the contract's `names.enquiry`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enquiry {
+    /// Below 10^12 and used for nothing else.
+    pub number: u64,
+    /// Milliseconds since 1970 UTC.
+    pub begun_at_ms: u64,
+    /// The canonical recipient.
+    pub account: Vec<Field>,
+}
+
+/// Why there is no name, as the contract's `names.unresolved`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    /// There is no such account, or it cannot receive.
+    Refused(Refusal),
+    /// There is no usable answer.
+    Unavailable(String),
+}
+
+/// The name on an account. The resolution's reference is the enquiry's SessionID, which a
+/// transfer repeats as `NameEnquiryRef`.
+///
+/// # Errors
+/// [`Unresolved`]; only codes about the account itself count as a refusal.
+pub fn resolve(enquiry: &Enquiry) -> Result<Resolution, Unresolved> {
+    let (session, answer) = ask(enquiry).map_err(Unresolved::Unavailable)?;
+    match answer.class(|code| code.enquiry) {
+        Class::Done => resolution(session, &answer, enquiry).map_err(Unresolved::Unavailable),
+        Class::Refused => Err(Unresolved::Refused(Refusal {
+            code: answer.code.clone(),
+            message: codes::meaning(&answer.code).into(),
+        })),
+        Class::Pending | Class::NotFound | Class::Unclear => {
+            Err(Unresolved::Unavailable(answer.sentence()))
+        }
+    }
+}
+
+fn ask(enquiry: &Enquiry) -> Result<(String, Answer), String> {
+    let settings = Settings::read();
+    let session = session::make(&settings.institution_code, enquiry.begun_at_ms, enquiry.number)?;
+    let body = requests::name_enquiry(&session, &enquiry.account, &settings)?;
+    let answer = gateway::ask(gateway::NAME_ENQUIRY, body, "NESingleResponse", &session)?;
+    Ok((session, answer))
+}
+
+fn resolution(session: String, answer: &Answer, enquiry: &Enquiry) -> Result<Resolution, String> {
+    if answer.get("AccountNumber") != fields::value(&enquiry.account, "account_number") {
+        return Err("NIP answered about another account than was asked for".into());
+    }
+    let name = tidy(answer.get("AccountName"));
+    if name.is_empty() {
+        return Err("NIP answered without a name".into());
+    }
+    let attributes = vec![
+        field("bvn", answer.get("BankVerificationNumber")),
+        field("kyc_level", answer.get("KYCLevel")),
+    ];
+    Ok(Resolution { name, reference: session, attributes })
+}
+
+/// Banks pad names to fixed widths and differ in case; the API shows capitals.
+fn tidy(name: &str) -> String {
+    name.split_whitespace().collect::<Vec<_>>().join(" ").to_uppercase()
+}
+
+#[cfg(test)]
+#[cfg(not(target_family = "wasm"))]
+mod tests {
+    use railhead_rail::fields::{field, value};
+    use railhead_rail::imports::http::Failure;
+
+    use super::{Enquiry, Resolution, Unresolved, resolve};
+    use crate::codes::{Class, all};
+    use crate::fixtures::{self, REFERENCE};
+
+    fn enquiry() -> Enquiry {
+        let payment = fixtures::payment();
+        Enquiry {
+            number: payment.number,
+            begun_at_ms: payment.begun_at_ms,
+            account: payment.recipient,
+        }
+    }
+
+    fn answer(code: &str) -> String {
+        format!(
+            "<NESingleResponse><SessionID>{REFERENCE}</SessionID>\
+             <AccountNumber>0123456785</AccountNumber>\
+             <AccountName> Ada  Ọbi\n</AccountName>\
+             <BankVerificationNumber>22212345678</BankVerificationNumber>\
+             <KYCLevel>3</KYCLevel><ResponseCode>{code}</ResponseCode></NESingleResponse>"
+        )
+    }
+
+    fn resolved(body: &str) -> Result<Resolution, Unresolved> {
+        fixtures::gateway(Ok((200, body.to_owned())));
+        resolve(&enquiry())
+    }
+
+    #[test]
+    fn a_name_and_what_the_transfer_needs() {
+        let resolution = resolved(&answer("00")).expect("a name");
+        assert_eq!(resolution.name, "ADA ỌBI");
+        assert_eq!(resolution.reference, REFERENCE);
+        assert_eq!(value(&resolution.attributes, "bvn"), "22212345678");
+        assert_eq!(value(&resolution.attributes, "kyc_level"), "3");
+    }
+
+    #[test]
+    fn every_code() {
+        for row in all().iter().filter(|row| row.enquiry != Class::Done) {
+            let unresolved = resolved(&answer(row.code)).expect_err(row.code);
+            let is_refused = matches!(unresolved, Unresolved::Refused(_));
+            assert_eq!(is_refused, row.enquiry == Class::Refused, "{}", row.code);
+        }
+    }
+
+    #[test]
+    fn answers_of_no_use() {
+        let whole = answer("00");
+        for body in [
+            whole.replace(REFERENCE, "999998261121100000000000000003"),
+            whole.replace("0123456785", "0123456786"),
+            whole.replace(" Ada  Ọbi\n", "  "),
+            answer("07").replace(REFERENCE, "999998261121100000000000000003"),
+            String::new(),
+        ] {
+            let unresolved = resolved(&body).expect_err("no name");
+            assert!(matches!(unresolved, Unresolved::Unavailable(_)), "{body}");
+        }
+        fixtures::gateway(Err(Failure::NoAnswer("timeout".into())));
+        assert!(matches!(resolve(&enquiry()), Err(Unresolved::Unavailable(_))));
+    }
+
+    #[test]
+    fn an_account_that_is_not_whole_is_not_asked_for() {
+        let sent = fixtures::gateway(Ok((200, answer("00"))));
+        let account = vec![field("account_number", "0123456785")];
+        assert!(resolve(&Enquiry { account, ..enquiry() }).is_err());
+        assert!(resolve(&Enquiry { number: u64::MAX, ..enquiry() }).is_err());
+        assert!(sent.borrow().is_empty());
+    }
+}

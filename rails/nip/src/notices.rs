@@ -1,0 +1,214 @@
+//! What the gateway sends by itself: a transfer that came back, and a status that it pushes.
+//!
+//! The host has checked the caller's token. Still nothing here ends a payment: a pushed
+//! status only makes the host ask, and a return concerns a payment that was made.
+
+use crate::amount;
+use crate::gateway;
+use crate::session;
+use crate::settings::Settings;
+use crate::xml::{self, Document, Element};
+
+/// Where the gateway pushes statuses.
+const STATUS_PUSH: &str = "/nip/txnstatusresponse";
+
+/// A beneficiary's bank sends money back as a transfer of its own, whose payment reference
+/// names the SessionID of the transfer that it returns.
+const RETURN_MARK: &str = "RVSL/";
+
+/// Elements of a transfer that its answer repeats, in the order of the specification.
+const REPEATED: [&str; 16] = [
+    "SessionID",
+    "NameEnquiryRef",
+    "DestinationInstitutionCode",
+    "ChannelCode",
+    "BeneficiaryAccountName",
+    "BeneficiaryAccountNumber",
+    "BeneficiaryBankVerificationNumber",
+    "BeneficiaryKYCLevel",
+    "OriginatorAccountName",
+    "OriginatorAccountNumber",
+    "OriginatorBankVerificationNumber",
+    "OriginatorKYCLevel",
+    "TransactionLocation",
+    "Narration",
+    "PaymentReference",
+    "Amount",
+];
+
+/// What was learned about one payment, as the contract's `notices.notice`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The payment's SessionID.
+    pub reference: String,
+    /// What was learned.
+    pub news: News,
+}
+
+/// The contract's `notices.news`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Ask; believe only the answer.
+    Ask,
+    /// The payment came back.
+    Returned(Comeback),
+}
+
+/// The contract's `notices.comeback`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comeback {
+    /// A word for it.
+    pub code: String,
+    /// Why.
+    pub message: String,
+    /// How much.
+    pub amount_minor: i64,
+}
+
+/// Reads a message; the answer's body and the news.
+///
+/// # Errors
+/// A sentence, where the message is not ours to take. The gateway then gets no answer of
+/// NIP, and a transfer is not credited to anybody here.
+pub fn receive(path: &str, body: &[u8]) -> Result<(Vec<u8>, Vec<Notice>), String> {
+    match path {
+        gateway::TRANSFER => returned(&xml::read(body, "FTSingleCreditRequest")?),
+        STATUS_PUSH => pushed(&xml::read(body, "TSQuerySingleResponse")?),
+        _ => Err("this rail receives nothing under this path".into()),
+    }
+}
+
+fn returned(credit: &Element) -> Result<(Vec<u8>, Vec<Notice>), String> {
+    if !session::is_session(credit.get("SessionID")) {
+        return Err("the transfer has no SessionID".into());
+    }
+    let reference = credit
+        .get("PaymentReference")
+        .strip_prefix(RETURN_MARK)
+        .ok_or("the transfer returns no payment, and this rail takes no other")?;
+    let reference = ours(reference)?;
+    let message = match credit.get("Narration") {
+        "" => "The beneficiary's bank sent the payment back",
+        narration => narration,
+    };
+    // A return has no response code; the mark stands in its place.
+    let code = RETURN_MARK.trim_end_matches('/');
+    let amount_minor = amount::kobo(credit.get("Amount")).ok_or("the return has no amount")?;
+    let comeback = Comeback { code: code.into(), message: message.into(), amount_minor };
+    let answer = REPEATED
+        .iter()
+        .fold(Document::new("FTSingleCreditResponse"), |answer, name| {
+            answer.element(name, credit.get(name))
+        })
+        .element("ResponseCode", "00");
+    Ok((answer.finish(), vec![Notice { reference, news: News::Returned(comeback) }]))
+}
+
+fn pushed(status: &Element) -> Result<(Vec<u8>, Vec<Notice>), String> {
+    let reference = ours(status.get("SessionID"))?;
+    // NIP has no message for having received a pushed status. Gateways go by the HTTP
+    // status; the body confirms the SessionID to people who read logs.
+    let answer = Document::new("TSQuerySingleAcknowledgement")
+        .element("SessionID", &reference)
+        .element("ResponseCode", "00");
+    Ok((answer.finish(), vec![Notice { reference, news: News::Ask }]))
+}
+
+fn ours(session: &str) -> Result<String, String> {
+    let institution = Settings::read().institution_code;
+    if session::is_ours(&institution, session) {
+        Ok(session.to_owned())
+    } else {
+        Err("the message names no SessionID of this institution".into())
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(target_family = "wasm"))]
+mod tests {
+    use super::{News, Notice, receive};
+    use crate::fixtures::{self, REFERENCE};
+    use crate::gateway::TRANSFER;
+    use crate::xml;
+
+    fn credit(payment_reference: &str) -> String {
+        format!(
+            "<ns2:FTSingleCreditRequest xmlns:ns2=\"http://core.nip.nibss/\">\
+             <SessionID>000013261122080000000000000077</SessionID>\
+             <BeneficiaryAccountName>RAILHEAD SETTLEMENT</BeneficiaryAccountName>\
+             <BeneficiaryAccountNumber>0000000000</BeneficiaryAccountNumber>\
+             <OriginatorAccountName>A &amp; B</OriginatorAccountName>\
+             <Narration>Account closed</Narration>\
+             <PaymentReference>{payment_reference}</PaymentReference>\
+             <Amount>1250.50</Amount></ns2:FTSingleCreditRequest>"
+        )
+    }
+
+    fn status(session: &str) -> String {
+        format!(
+            "<TSQuerySingleResponse><SessionID>{session}</SessionID>\
+             <ResponseCode>00</ResponseCode></TSQuerySingleResponse>"
+        )
+    }
+
+    #[test]
+    fn a_return_of_our_payment() {
+        fixtures::install();
+        let message = credit(&format!("RVSL/{REFERENCE}"));
+        let (answer, notices) = receive(TRANSFER, message.as_bytes()).expect("a return");
+        let [Notice { reference, news: News::Returned(comeback) }] = notices.as_slice() else {
+            panic!("{notices:?}");
+        };
+        assert_eq!(reference, REFERENCE);
+        assert_eq!((comeback.code.as_str(), comeback.message.as_str()), ("RVSL", "Account closed"));
+        assert_eq!(comeback.amount_minor, 125_050);
+        let answer = xml::read(&answer, "FTSingleCreditResponse").expect("an answer");
+        for (name, value) in [
+            ("SessionID", "000013261122080000000000000077"),
+            ("ResponseCode", "00"),
+            ("OriginatorAccountName", "A & B"),
+            ("Amount", "1250.50"),
+        ] {
+            assert_eq!(answer.get(name), value, "{name}");
+        }
+        let silent = message.replace("Account closed", "");
+        let (_, notices) = receive(TRANSFER, silent.as_bytes()).expect("a return");
+        let News::Returned(comeback) = &notices[0].news else { panic!("{notices:?}") };
+        assert_eq!(comeback.message, "The beneficiary's bank sent the payment back");
+    }
+
+    #[test]
+    fn a_pushed_status_is_only_a_reason_to_ask() {
+        fixtures::install();
+        let (answer, notices) =
+            receive("/nip/txnstatusresponse", status(REFERENCE).as_bytes()).expect("a notice");
+        assert_eq!(notices, [Notice { reference: REFERENCE.into(), news: News::Ask }]);
+        let answer = xml::read(&answer, "TSQuerySingleAcknowledgement").expect("an answer");
+        assert_eq!(answer.get("SessionID"), REFERENCE);
+    }
+
+    #[test]
+    fn what_is_not_ours_to_take() {
+        fixtures::install();
+        let foreign = REFERENCE.replace("999998", "000013");
+        for reference in ["", "salary", REFERENCE, "RVSL/", &format!("RVSL/{foreign}")] {
+            assert!(receive(TRANSFER, credit(reference).as_bytes()).is_err(), "{reference}");
+        }
+        let nameless = credit(&format!("RVSL/{REFERENCE}")).replace("SessionID", "Session");
+        assert!(receive(TRANSFER, nameless.as_bytes()).is_err());
+        let free = credit(&format!("RVSL/{REFERENCE}")).replace("1250.50", "");
+        assert!(receive(TRANSFER, free.as_bytes()).is_err());
+        for session in ["", "1", foreign.as_str()] {
+            let body = status(session);
+            assert!(receive("/nip/txnstatusresponse", body.as_bytes()).is_err(), "{session}");
+        }
+        for (path, body) in [
+            ("/nip/other", status(REFERENCE)),
+            (TRANSFER, status(REFERENCE)),
+            (TRANSFER, String::new()),
+            ("/nip/txnstatusresponse", credit(&format!("RVSL/{REFERENCE}"))),
+        ] {
+            assert!(receive(path, body.as_bytes()).is_err(), "{path} {body}");
+        }
+    }
+}
