@@ -72,7 +72,6 @@ CREATE TABLE payouts (
     recipient_identity TEXT NOT NULL,
     recipient_name     TEXT NOT NULL,
     recipient          TEXT NOT NULL,
-    resolution         TEXT,
     sender             TEXT,
     narration          TEXT,
     merchant_reference TEXT,

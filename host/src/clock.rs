@@ -128,7 +128,10 @@ mod tests {
     fn instants_show_milliseconds() {
         let moment = Moment::parse("2026-11-21T08:53:01.123999Z").expect("valid");
         assert_eq!(moment.to_string(), "2026-11-21T08:53:01.123Z");
-        assert_eq!(Moment::parse("2026-11-21").expect("a day").to_string(), "2026-11-21T00:00:00.000Z");
+        assert_eq!(
+            Moment::parse("2026-11-21").expect("a day").to_string(),
+            "2026-11-21T00:00:00.000Z"
+        );
         assert!(Moment::parse("yesterday").is_none());
     }
 

@@ -346,7 +346,8 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_named() {
-        let file = std::env::temp_dir().join(format!("railhead-config-{}.toml", std::process::id()));
+        let file =
+            std::env::temp_dir().join(format!("railhead-config-{}.toml", std::process::id()));
         std::fs::write(&file, "[server]\nadress = '127.0.0.1:1'\n").expect("written");
         let refusal = Config::load(Some(&file)).expect_err("a typo").to_string();
         std::fs::remove_file(&file).expect("removed");

@@ -122,7 +122,8 @@ impl Keyring {
     /// [`KeyringError::Sealed`].
     pub fn open(&self, place: &str, sealed: &str) -> Result<Vec<u8>, KeyringError> {
         let mut parts = sealed.splitn(3, '.');
-        let (Some("s1"), Some(name), Some(body)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some("s1"), Some(name), Some(body)) = (parts.next(), parts.next(), parts.next())
+        else {
             return Err(KeyringError::Sealed);
         };
         let master =

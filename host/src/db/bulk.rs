@@ -38,6 +38,8 @@ pub struct Update {
     pub key: &'static str,
     /// The columns that change, in the order of the other cells.
     pub columns: &'static [Column],
+    /// A condition on the row as it is (`t`), without which it stays so.
+    pub only_where: Option<&'static str>,
 }
 
 /// A read of rows named by key, in the order of the keys.
@@ -182,7 +184,8 @@ impl Update {
         }
         let head = format!("UPDATE {} AS t SET {sets} FROM", self.name);
         let names = names(all());
-        let tail = format!("WHERE t.{0} = u.{0}", self.key);
+        let condition = self.only_where.map(|is| format!(" AND {is}")).unwrap_or_default();
+        let tail = format!("WHERE t.{0} = u.{0}{condition}", self.key);
         let mut columns = String::new();
         for (index, (name, _)) in all().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
@@ -251,7 +254,12 @@ mod tests {
             columns: &[("id", Kind::Text), ("n", Kind::Int)],
             on_conflict: Some("(id) DO NOTHING"),
         };
-        let update = Update { name: "t", key: "id", columns: &[("n", Kind::Int)] };
+        let update = Update {
+            name: "t",
+            key: "id",
+            columns: &[("n", Kind::Int)],
+            only_where: Some("t.n IS NULL"),
+        };
         let lookup = Lookup { name: "t", key: "id", columns: &[("n", Kind::Int)], lock: true };
         insta::assert_debug_snapshot!([
             table.insert(),

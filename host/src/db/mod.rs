@@ -278,9 +278,7 @@ impl Engine {
 }
 
 /// Names the engine; for SQLite also makes the folder and takes the lock file.
-fn prepare(
-    url: &SecretString,
-) -> Result<(Engine, SecretString, Option<std::fs::File>), OpenError> {
+fn prepare(url: &SecretString) -> Result<(Engine, SecretString, Option<std::fs::File>), OpenError> {
     let text = url.expose_secret();
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         return Ok((Engine::Postgres, url.clone(), None));

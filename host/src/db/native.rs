@@ -1,9 +1,11 @@
 //! The writer's own connection: four operations, in each engine's native protocol.
 
+use sqlx::Type;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{AssertSqlSafe, ColumnIndex, ConnectOptions as _, Connection as _, Decode, Executor as _};
-use sqlx::Type;
+use sqlx::{
+    AssertSqlSafe, ColumnIndex, ConnectOptions as _, Connection as _, Decode, Executor as _,
+};
 
 use super::Engine;
 use super::bulk::{Cell, Column, Dialects, Kind, Lookup, Row, Table, Update};
@@ -24,7 +26,9 @@ impl Native {
                 let mut connection = options.disable_statement_logging().connect().await?;
                 connection.execute(engine.session()).await?;
                 // Batches differ in size only; planning each anew would cost more than it gains.
-                connection.execute("SET plan_cache_mode = force_generic_plan; SET jit = off").await?;
+                connection
+                    .execute("SET plan_cache_mode = force_generic_plan; SET jit = off")
+                    .await?;
                 Ok(Self::Postgres(connection))
             }
             Engine::Sqlite => {

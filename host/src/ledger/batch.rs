@@ -54,8 +54,7 @@ pub(super) async fn run(
         native.rollback().await.map_err(Interrupted::Again)?;
         return Ok(outcomes);
     }
-    let outcomes: Outcomes =
-        commands.iter().map(|command| state.settle(command, mint)).collect();
+    let outcomes: Outcomes = commands.iter().map(|command| state.settle(command, mint)).collect();
     if state.out.is_empty() {
         native.rollback().await.map_err(Interrupted::Again)?;
         return Ok(outcomes);

@@ -8,7 +8,6 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::WalletId;
 use crate::money::{Currency, Minor};
 
-
 /// A wallet under lock.
 #[derive(Clone, Debug)]
 pub struct Wallet {

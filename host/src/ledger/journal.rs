@@ -85,8 +85,8 @@ pub enum SystemAccount {
     Tax,
     /// Statutory levies, owed to the state.
     Levy,
-    /// Money that came in from outside, and operator's corrections.
-    Funding,
+    /// Beyond our books: what came in from there and what went there for good.
+    Settlement,
 }
 
 impl SystemAccount {
@@ -96,7 +96,7 @@ impl SystemAccount {
             Self::FeeIncome => "fee_income",
             Self::Tax => "tax",
             Self::Levy => "levy",
-            Self::Funding => "funding",
+            Self::Settlement => "settlement",
         }
     }
 }

@@ -27,12 +27,16 @@ mod batch;
 mod command;
 mod desk;
 mod journal;
+mod replay;
 pub mod sql;
 mod state;
 pub mod verify;
+pub mod wallets;
+
 mod writer;
 
 pub use command::{Claim, Command, CounterChange, Done, Effects, Guard, Reply};
 pub use desk::{Counter, Desk, Wallet};
-pub use journal::{Account, Journal, Posting, Source, SystemAccount};
+pub use journal::{Account, Journal, Posting, Source, SystemAccount, entry_id};
+pub use replay::{replay, stored_reply};
 pub use writer::Writer;

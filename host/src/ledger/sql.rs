@@ -30,6 +30,7 @@ pub(super) const WALLET_SUMS: Update = Update {
         ("is_frozen", Int),
         ("updated_at", Int),
     ],
+    only_where: None,
 };
 
 pub(super) const COUNTERS: Lookup = Lookup {
@@ -98,6 +99,7 @@ pub(super) const LATE_REPLIES: Update = Update {
     name: "idempotency_keys",
     key: "key",
     columns: &[("status", Int), ("response", Text)],
+    only_where: Some("t.status IS NULL"),
 };
 
 pub(super) const JOURNALS: Table = Table {

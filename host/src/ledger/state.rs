@@ -234,7 +234,7 @@ fn chain(
 
 impl Claimed {
     /// What a request with a used key is told: the first one's reply, or that it differs.
-    fn answer(&self, claim: &Claim) -> Result<Done, Problem> {
+    pub(super) fn answer(&self, claim: &Claim) -> Result<Done, Problem> {
         if self.fingerprint == claim.fingerprint {
             let (resource_id, reply) = (self.resource_id.clone(), self.reply.clone());
             return Ok(Done::Before { resource_id, reply });

@@ -53,9 +53,9 @@ impl Writer {
     /// `service_overloaded` when too much waits; `api_error` when the database is away.
     pub async fn submit(&self, command: Command) -> Answer {
         let (answer, settled) = oneshot::channel();
-        self.queue.try_send(Queued { command, answer }).map_err(|_| {
-            Problem::new(ErrorCode::ServiceOverloaded).retry_after(1)
-        })?;
+        self.queue
+            .try_send(Queued { command, answer })
+            .map_err(|_| Problem::new(ErrorCode::ServiceOverloaded).retry_after(1))?;
         settled.await.unwrap_or_else(|_| Err(Problem::internal("the writer has stopped")))
     }
 }
@@ -126,8 +126,7 @@ impl Task {
         };
         let marker = self.mint.id::<EventId>().to_string();
         let now = self.clock.now();
-        let run =
-            batch::run(&mut native, commands, (&self.mint, now), &marker, earlier).await;
+        let run = batch::run(&mut native, commands, (&self.mint, now), &marker, earlier).await;
         match run {
             Ok(_) | Err(Interrupted::Overtaken | Interrupted::Poisoned(_)) => {
                 self.native = Some(native);

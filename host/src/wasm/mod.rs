@@ -21,6 +21,7 @@ mod limiter;
 pub mod module;
 pub mod pack;
 pub mod rail;
+pub mod section;
 pub mod tables;
 
 pub use cache::CodeCache;

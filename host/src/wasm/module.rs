@@ -10,12 +10,8 @@ use wasmtime::component::types::ComponentItem;
 
 use crate::config::limits;
 
+use super::section::{DECLARATION_SECTION, TABLE_SECTION};
 use super::{CodeCache, inert};
-
-/// Custom section that holds the declaration of a rail or the rules of a pack.
-pub const DECLARATION_SECTION: &str = "railhead:declaration";
-/// Prefix of the custom sections that hold reference tables.
-pub const TABLE_SECTION: &str = "railhead:table/";
 
 /// A component that may run here: compiled, its imports known to be harmless.
 pub struct Module {
@@ -96,7 +92,8 @@ type Sections = (String, BTreeMap<String, Vec<u8>>);
 
 /// The declaration and the tables, from the custom sections of the outermost component.
 fn sections(bytes: &[u8]) -> Result<Sections, Refused> {
-    let malformed = |cause: wasmparser::BinaryReaderError| Refused::NotAComponent(cause.to_string());
+    let malformed =
+        |cause: wasmparser::BinaryReaderError| Refused::NotAComponent(cause.to_string());
     let mut declaration = None;
     let mut tables = BTreeMap::new();
     let mut depth = 0usize;

@@ -1,1 +1,175 @@
-//! x
+//! Calling a rule pack.
+//!
+//! A pack reads its rules once per instance and then answers many times, so a few warm
+//! instances are kept. Each call is metered by fuel: the same facts cost the same and give the
+//! same answer everywhere. An instance that traps is thrown away.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wasmtime::component::{Instance, InstancePre, Linker, ResourceTable};
+use wasmtime::{Engine, Store};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::config::limits;
+
+use super::inert;
+use super::limiter::Limiter;
+use super::module::{Module, Refused};
+use super::rail::Broken;
+
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../wit/rules.wit",
+        inline: "
+            package railhead:loader;
+            world packs {
+                export railhead:rules/pack@0.1.0;
+                export railhead:rules/fees@0.1.0;
+                export railhead:rules/fraud@0.1.0;
+            }
+        ",
+        world: "railhead:loader/packs",
+        additional_derives: [Clone, PartialEq, Eq],
+    });
+}
+
+use bindings::exports::railhead::rules as exports;
+
+pub use bindings::exports::railhead::rules::fees::{Kind, Line};
+pub use bindings::exports::railhead::rules::pack::Problem as RuleProblem;
+pub use bindings::railhead::rules::facts::{Fact, Value};
+
+/// A rule pack that is ready to decide.
+pub struct PackCode {
+    instance: InstancePre<Guest>,
+    pack: exports::pack::GuestIndices,
+    fees: Option<exports::fees::GuestIndices>,
+    rules: Arc<str>,
+    warm: Mutex<Vec<Warm>>,
+}
+
+/// An instance that has read its rules.
+struct Warm {
+    store: Store<Guest>,
+    instance: Instance,
+}
+
+struct Guest {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    limiter: Limiter,
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+/// Why a pack cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PackRefused {
+    /// The component is refused.
+    #[error(transparent)]
+    Component(#[from] Refused),
+    /// It failed while reading its rules.
+    #[error("reading the rules: {0}")]
+    Broken(#[from] Broken),
+    /// The rules have mistakes.
+    #[error("{}", listed(.0))]
+    Rules(Vec<RuleProblem>),
+}
+
+impl PackCode {
+    /// Loads a pack and has it read its rules.
+    ///
+    /// # Errors
+    /// See [`PackRefused`].
+    pub fn open(engine: &Engine, module: &Module) -> Result<Self, PackRefused> {
+        let shape = |cause: wasmtime::Error| Refused::Shape(format!("{cause:#}"));
+        let mut linker: Linker<Guest> = Linker::new(engine);
+        inert::link_sync(&mut linker).map_err(shape)?;
+        let instance = linker.instantiate_pre(&module.component).map_err(shape)?;
+        let offers_fees = module.exports.iter().any(|name| name == "railhead:rules/fees");
+        let code = Self {
+            pack: exports::pack::GuestIndices::new(&instance).map_err(shape)?,
+            fees: offers_fees
+                .then(|| exports::fees::GuestIndices::new(&instance))
+                .transpose()
+                .map_err(shape)?,
+            rules: module.declaration.as_str().into(),
+            warm: Mutex::new(Vec::new()),
+            instance,
+        };
+        let warm = code.start()?;
+        code.keep(warm);
+        Ok(code)
+    }
+
+    /// Whether it prices payouts.
+    #[must_use]
+    pub fn prices(&self) -> bool {
+        self.fees.is_some()
+    }
+
+    /// `fees.price`: the lines of a price for each set of facts, or why there is none.
+    ///
+    /// # Errors
+    /// The pack trapped, ran out of fuel, or offers no prices.
+    pub fn price(&self, payouts: &[Vec<Fact>]) -> Result<Vec<Result<Vec<Line>, String>>, Broken> {
+        let fees = self.fees.as_ref().ok_or(Broken::NotOffered("fees"))?;
+        let mut warm = match self.take() {
+            Some(warm) => warm,
+            None => self.start().map_err(|refused| Broken::Trapped(refused.to_string()))?,
+        };
+        let fuel = limits::PACK_FUEL_PER_DECISION.saturating_mul(payouts.len() as u64);
+        let called = warm.store.set_fuel(fuel).and_then(|()| {
+            let guest = fees.load(&mut warm.store, &warm.instance)?;
+            guest.call_price(&mut warm.store, payouts)
+        });
+        let prices = called.map_err(|cause| trapped(&cause))?;
+        if prices.len() != payouts.len() {
+            return Err(Broken::Trapped("one answer for each payout was expected".into()));
+        }
+        self.keep(warm);
+        Ok(prices)
+    }
+
+    fn start(&self) -> Result<Warm, PackRefused> {
+        let (wasi, _) = inert::context(0);
+        let guest = Guest { wasi, table: ResourceTable::new(), limiter: Limiter::default() };
+        let mut store = Store::new(self.instance.engine(), guest);
+        store.limiter(|guest| &mut guest.limiter);
+        store.set_hostcall_fuel(limits::GUEST_EXCHANGE_BYTES_MAX);
+        let opened = store.set_fuel(limits::PACK_FUEL_OPEN).and_then(|()| {
+            let instance = self.instance.instantiate(&mut store)?;
+            let guest = self.pack.load(&mut store, &instance)?;
+            Ok((instance, guest.call_open(&mut store, &self.rules)?))
+        });
+        let (instance, read) = opened.map_err(|cause| trapped(&cause))?;
+        read.map_err(PackRefused::Rules)?;
+        Ok(Warm { store, instance })
+    }
+
+    fn take(&self) -> Option<Warm> {
+        self.warm.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn keep(&self, instance: Warm) {
+        let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
+        if warm.len() < limits::PACK_WARM_MAX {
+            warm.push(instance);
+        }
+    }
+}
+
+fn trapped(cause: &wasmtime::Error) -> Broken {
+    Broken::Trapped(cause.root_cause().to_string())
+}
+
+fn listed(problems: &[RuleProblem]) -> String {
+    let lines: Vec<_> =
+        problems.iter().map(|problem| format!("{}: {}", problem.at, problem.message)).collect();
+    lines.join("\n")
+}

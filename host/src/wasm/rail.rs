@@ -35,7 +35,7 @@ mod bindings {
 mod imports;
 
 pub use bindings::exports::railhead::rail::names::{Enquiry, Unresolved};
-pub use bindings::exports::railhead::rail::notices::{Message, News, Notice};
+pub use bindings::exports::railhead::rail::notices::{Comeback, Message, News, Notice};
 pub use bindings::exports::railhead::rail::recipients::Violation;
 pub use bindings::railhead::rail::types::{
     Field, Finding, Outcome, Payment, Receipt, Refusal, Resolution,
@@ -263,7 +263,8 @@ impl RailCode {
             Err(_) => Err(Broken::TimedOut(wall)),
         };
         drop(store);
-        let exchanges = std::mem::take(&mut *journal.lock().unwrap_or_else(PoisonError::into_inner));
+        let exchanges =
+            std::mem::take(&mut *journal.lock().unwrap_or_else(PoisonError::into_inner));
         let bytes_left = exchanges.iter().any(|exchange: &Exchange| exchange.bytes_left());
         Called { result, exchanges, bytes_left, took: begun.elapsed() }
     }

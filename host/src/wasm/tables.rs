@@ -94,7 +94,9 @@ mod tests {
     fn cells_are_found_whole_and_by_word() {
         let csv = b"# banks\ncode,names\n058,Guaranty Trust\n011,First\n";
         let table = ReferenceTable::parse(csv).expect("valid");
-        let found = |column, value| table.find(column, value).map(|row| row.get("code")).collect::<Vec<_>>();
+        let found = |column, value| {
+            table.find(column, value).map(|row| row.get("code")).collect::<Vec<_>>()
+        };
         assert_eq!(found("names", "Trust"), ["058"]);
         assert_eq!(found("names", "Guaranty Trust"), ["058"]);
         assert_eq!(found("code", "011"), ["011"]);

@@ -9,9 +9,9 @@ mod connection;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ::http::{HeaderName, HeaderValue, Method, Request, Response};
 use axum::Router;
 use axum::body::Body;
-use ::http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
 use ipnet::IpNet;
 use rustls::ClientConfig;
@@ -177,7 +177,10 @@ impl Endpoint {
         }
         let path = outgoing.path.split('?').next().unwrap_or("");
         let odd = |c: char| c.is_control() || c.is_whitespace() || "\\#@%".contains(c);
-        if !path.starts_with('/') || path.contains("//") || path.contains("..") || path.contains(odd)
+        if !path.starts_with('/')
+            || path.contains("//")
+            || path.contains("..")
+            || path.contains(odd)
         {
             return Err(format!("{path:?} is not a path that can be asked for"));
         }
@@ -252,7 +255,8 @@ impl Outgoing {
             .body(Body::from(self.body))
             .map_err(|cause| cause.to_string())?;
         for (name, value) in &self.headers {
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|cause| cause.to_string())?;
+            let name =
+                HeaderName::from_bytes(name.as_bytes()).map_err(|cause| cause.to_string())?;
             let value = HeaderValue::from_str(value)
                 .map_err(|_| format!("the value of {name} is not a header value"))?;
             request.headers_mut().insert(name, value);
@@ -302,6 +306,8 @@ mod tests {
         ] {
             assert!(endpoint().permits(&to(path)).is_err(), "{path:?}");
         }
-        assert!(endpoint().permits(&Outgoing { method: Method::GET, ..to("/v1/transfers") }).is_err());
+        assert!(
+            endpoint().permits(&Outgoing { method: Method::GET, ..to("/v1/transfers") }).is_err()
+        );
     }
 }

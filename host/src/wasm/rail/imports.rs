@@ -82,7 +82,8 @@ impl Guest {
         let mut headers = Vec::new();
         for header in wanted {
             let name = header.name.to_ascii_lowercase();
-            if FORBIDDEN.contains(&name.as_str()) || self.grant.headers.iter().any(|h| h.0 == name) {
+            if FORBIDDEN.contains(&name.as_str()) || self.grant.headers.iter().any(|h| h.0 == name)
+            {
                 return Err(format!("the header {name} belongs to the host"));
             }
             headers.push((name, self.fill(&header.value)?));

@@ -1,0 +1,101 @@
+//! Builds the stock components for the sandbox and packs them into the host's binary.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[path = "src/wasm/section.rs"]
+mod section;
+
+/// Folder, crate, declaration and what the host calls it.
+const STOCK: &[(&str, &str, &str)] = &[
+    ("rails/nip", "railhead-rail-nip", "rail.toml"),
+    ("rules/fees", "railhead-rules-fees", "rules.toml"),
+];
+const TARGET: &str = "wasm32-wasip2";
+
+fn main() {
+    if let Err(why) = run() {
+        println!("cargo::error={why}");
+        std::process::exit(1);
+    }
+}
+
+fn run() -> Result<(), String> {
+    let env = |name: &str| std::env::var(name).map_err(|_| format!("{name} is not set"));
+    let out = PathBuf::from(env("OUT_DIR")?);
+    let root = PathBuf::from(env("CARGO_MANIFEST_DIR")?).join("..");
+    for watched in ["wit", "rails", "rules", "Cargo.lock", "host/build.rs", "host/src/wasm/section.rs"]
+    {
+        println!("cargo::rerun-if-changed={}", root.join(watched).display());
+    }
+    let built = build(&root, &target_folder(&out)?)?;
+    let mut list = String::from("&[\n");
+    for (folder, package, declaration) in STOCK {
+        let file = package.replace('-', "_") + ".wasm";
+        let component = read(&built.join(file))?;
+        let (declaration, tables) = declared(&root.join(folder), declaration)?;
+        let packed = out.join(format!("{package}.wasm"));
+        let bytes = section::pack(&component, &declaration, &tables);
+        std::fs::write(&packed, bytes).map_err(|cause| cause.to_string())?;
+        list += &format!("    ({folder:?}, include_bytes!({:?})),\n", packed.display().to_string());
+    }
+    list += "]\n";
+    std::fs::write(out.join("stock.rs"), list).map_err(|cause| cause.to_string())
+}
+
+/// The target folder that this build runs in: the parent of the profile's folder.
+fn target_folder(out: &Path) -> Result<PathBuf, String> {
+    let build = out.ancestors().find(|folder| folder.ends_with("build"));
+    let target = build.and_then(Path::parent).and_then(Path::parent);
+    target.map(Path::to_owned).ok_or_else(|| format!("no target folder above {}", out.display()))
+}
+
+/// Compiles every stock component, in a target folder of their own: this build holds the
+/// lock of the outer one.
+fn build(root: &Path, target: &Path) -> Result<PathBuf, String> {
+    let folder = target.join("components");
+    let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    cargo.current_dir(root).args(["build", "--locked", "--profile", "component"]);
+    cargo.args(["--target", TARGET, "--target-dir"]).arg(&folder);
+    for (_, package, _) in STOCK {
+        cargo.args(["-p", package]);
+    }
+    // What the outer build was told is not meant for this one.
+    for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"]
+    {
+        cargo.env_remove(name);
+    }
+    let output = cargo.output().map_err(|cause| format!("cargo: {cause}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let hint = match said.contains("can't find crate for `core`") {
+            true => " (run: rustup target add wasm32-wasip2)",
+            false => "",
+        };
+        for line in said.lines() {
+            println!("cargo::warning={line}");
+        }
+        return Err(format!("the stock components do not build{hint}"));
+    }
+    Ok(folder.join(TARGET).join("component"))
+}
+
+type Declared = (String, Vec<(String, Vec<u8>)>);
+
+/// The declaration and the tables that it names.
+fn declared(folder: &Path, file: &str) -> Result<Declared, String> {
+    let text = String::from_utf8(read(&folder.join(file))?).map_err(|cause| cause.to_string())?;
+    let parsed: toml::Table = text.parse().map_err(|cause| format!("{file}: {cause}"))?;
+    let tables = parsed.get("tables").and_then(toml::Value::as_table);
+    let mut files = Vec::new();
+    for (name, table) in tables.into_iter().flatten() {
+        let file = table.get("file").and_then(toml::Value::as_str);
+        let file = file.ok_or_else(|| format!("{file:?}: tables.{name} names no file"))?;
+        files.push((name.clone(), read(&folder.join(file))?));
+    }
+    Ok((text, files))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|cause| format!("{}: {cause}", path.display()))
+}

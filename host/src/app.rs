@@ -1,0 +1,85 @@
+//! Everything that a request or a job works with.
+
+use std::sync::Arc;
+
+use axum::Router;
+use secrecy::SecretString;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::auth::Directory;
+use crate::clock::{Clock, Moment};
+use crate::config::Config;
+use crate::db::Db;
+use crate::http::limiter::Limiter;
+use crate::id::Mint;
+use crate::keyring::Keyring;
+use crate::ledger::Writer;
+use crate::rails::{Registry, Routes};
+use crate::recipients::Book;
+use crate::rules::Packs;
+
+/// The application's parts, shared by all requests and jobs.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+/// See [`App`].
+pub struct Parts {
+    /// Configuration.
+    pub config: Arc<Config>,
+    /// The database, for reads.
+    pub db: Db,
+    /// The time.
+    pub clock: Clock,
+    /// Ids and randomness.
+    pub mint: Arc<Mint>,
+    /// Keys of the host.
+    pub keyring: Arc<Keyring>,
+    /// What writes.
+    pub writer: Writer,
+    /// Merchants and API keys.
+    pub directory: Directory,
+    /// Loaded rails.
+    pub rails: Arc<Registry>,
+    /// Routes over them.
+    pub routes: Routes,
+    /// Rule packs.
+    pub packs: Arc<Packs>,
+    /// Saved recipients.
+    pub book: Book,
+    /// Rate limits.
+    pub limiter: Limiter,
+    /// The operator's token.
+    pub operator_token: SecretString,
+    /// The simulator of the sandbox.
+    pub sandbox: Router,
+    /// Wakes the dispatcher of this process.
+    pub dispatch: Notify,
+    /// Work that must not be cut off when its caller goes away.
+    pub tasks: TaskTracker,
+    /// Cancelled when this host shall stop.
+    pub stopping: CancellationToken,
+}
+
+impl App {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// The present instant.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        self.clock.now()
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}

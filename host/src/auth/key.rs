@@ -1,0 +1,170 @@
+//! API keys.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::clock::Moment;
+use crate::env::Env;
+use crate::error::ErrorCode;
+use crate::id::{KeyId, MerchantId, Mint};
+
+/// Characters of a key that remain visible.
+pub const SHOWN_LENGTH: usize = 12;
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the words are the contract's own")]
+pub enum Capability {
+    PayoutCreate,
+    PayoutFx,
+    Conversion,
+    CollectionsCreate,
+    Refunds,
+    VirtualAccountsCreate,
+    Bulk,
+}
+
+/// What the one behind a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the words are the contract's own")]
+pub enum Permission {
+    PayoutBulkUpload,
+    PayoutBulkApprove,
+    CustomerTransactionView,
+    WebhookManage,
+}
+
+/// A key as the host knows it: everything but the secret.
+#[derive(Clone, Debug)]
+pub struct ApiKey {
+    /// Its id.
+    pub id: KeyId,
+    /// Whose it is.
+    pub merchant_id: MerchantId,
+    /// The world that it opens.
+    pub env: Env,
+    /// For people.
+    pub label: String,
+    /// The first characters of the secret.
+    pub prefix: String,
+    /// What it may do.
+    pub capabilities: Vec<Capability>,
+    /// What the one behind it may do.
+    pub permissions: Vec<Permission>,
+    /// Networks that it may be used from; empty means any.
+    pub ip_allowlist: Vec<IpNet>,
+    /// When it stops working.
+    pub expires_at: Option<Moment>,
+    /// Until when it works although it was replaced.
+    pub grace_until: Option<Moment>,
+    /// When it was revoked.
+    pub revoked_at: Option<Moment>,
+    /// When it was created.
+    pub created_at: Moment,
+}
+
+impl ApiKey {
+    /// Whether the key works now and from here; if not, why.
+    ///
+    /// # Errors
+    /// `invalid_api_key`, `key_expired`, `grace_expired` or `ip_not_allowed`.
+    pub fn admits(&self, now: Moment, from: IpAddr) -> Result<(), ErrorCode> {
+        if self.revoked_at.is_some() {
+            return Err(ErrorCode::InvalidApiKey);
+        }
+        if self.expires_at.is_some_and(|at| at <= now) {
+            return Err(ErrorCode::KeyExpired);
+        }
+        if self.grace_until.is_some_and(|at| at <= now) {
+            return Err(ErrorCode::GraceExpired);
+        }
+        let listed = self.ip_allowlist.is_empty()
+            || self.ip_allowlist.iter().any(|network| network.contains(&from.to_canonical()));
+        if listed { Ok(()) } else { Err(ErrorCode::IpNotAllowed) }
+    }
+
+    /// Whether it has a capability.
+    #[must_use]
+    pub fn can(&self, capability: Capability) -> bool {
+        self.capabilities.contains(&capability)
+    }
+}
+
+/// A new secret: a prefix that tells the world, and 43 letters and digits.
+#[must_use]
+pub fn new_secret(mint: &Mint, env: Env) -> String {
+    format!("sk_{env}_{}", mint.secret())
+}
+
+/// Reads an entry of an allowlist: a network, or a single address.
+#[must_use]
+pub fn parse_network(text: &str) -> Option<IpNet> {
+    let network = text.parse::<IpNet>().ok().map(|network| network.trunc());
+    network.or_else(|| text.parse::<IpAddr>().ok().map(|ip| IpNet::from(ip.to_canonical())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::id::Id as _;
+
+    fn key() -> ApiKey {
+        ApiKey {
+            id: KeyId::from_text("c1".into()),
+            merchant_id: MerchantId::from_text("c2".into()),
+            env: Env::Test,
+            label: String::new(),
+            prefix: String::new(),
+            capabilities: vec![Capability::PayoutCreate],
+            permissions: Vec::new(),
+            ip_allowlist: Vec::new(),
+            expires_at: None,
+            grace_until: None,
+            revoked_at: None,
+            created_at: Moment::default(),
+        }
+    }
+
+    #[test]
+    fn allowlists_know_both_families() {
+        let list = ["203.0.113.0/24", "198.51.100.7", "2001:db8::/32", "::ffff:192.0.2.1"];
+        let networks = list.iter().map(|text| parse_network(text).expect("a network")).collect();
+        let key = ApiKey { ip_allowlist: networks, ..key() };
+        let admits = |from: &str| key.admits(Moment::default(), from.parse().expect("an address"));
+        for from in
+            ["203.0.113.255", "198.51.100.7", "2001:db8:1::1", "::ffff:203.0.113.9", "192.0.2.1"]
+        {
+            assert_eq!(admits(from), Ok(()), "{from}");
+        }
+        for from in ["203.0.114.0", "198.51.100.8", "2001:db9::1", "::1"] {
+            assert_eq!(admits(from), Err(ErrorCode::IpNotAllowed), "{from}");
+        }
+        assert!(parse_network("203.0.113.0/33").is_none() && parse_network("office").is_none());
+    }
+
+    #[test]
+    fn a_key_ends_in_its_own_way() {
+        let (now, from) = (Moment::from_micros(10), "127.0.0.1".parse().expect("an address"));
+        let at = Some(Moment::from_micros(10));
+        let later = Some(Moment::from_micros(11));
+        let ends = |key: ApiKey| key.admits(now, from);
+        assert_eq!(ends(ApiKey { expires_at: at, ..key() }), Err(ErrorCode::KeyExpired));
+        assert_eq!(ends(ApiKey { grace_until: at, ..key() }), Err(ErrorCode::GraceExpired));
+        assert_eq!(ends(ApiKey { revoked_at: at, ..key() }), Err(ErrorCode::InvalidApiKey));
+        assert_eq!(ends(ApiKey { expires_at: later, grace_until: later, ..key() }), Ok(()));
+    }
+
+    #[test]
+    fn secrets_tell_their_world() {
+        let mint = Mint::seeded(Clock::System, 1);
+        let secret = new_secret(&mint, Env::Live);
+        assert!(secret.starts_with("sk_live_") && secret.len() == 51);
+        assert_ne!(secret, new_secret(&mint, Env::Live));
+    }
+}

@@ -1,0 +1,221 @@
+//! A merchant and what the operator has set for it.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::clock::Moment;
+use crate::env::Env;
+use crate::id::MerchantId;
+use crate::money::{Currency, Minor};
+
+/// Whether a merchant may act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MerchantStatus {
+    /// Yes.
+    Active,
+    /// Not for now.
+    Suspended,
+    /// Never again.
+    Closed,
+}
+
+impl MerchantStatus {
+    /// The word used on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Suspended => "suspended",
+            Self::Closed => "closed",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Active, Self::Suspended, Self::Closed].into_iter().find(|s| s.as_str() == text)
+    }
+}
+
+/// A merchant.
+#[derive(Clone, Debug)]
+pub struct Merchant {
+    /// Its id.
+    pub id: MerchantId,
+    /// Its name.
+    pub name: String,
+    /// ISO 3166 alpha-2.
+    pub country: String,
+    /// The calendar by which its days and reports run.
+    pub timezone: TimeZone,
+    /// Whether it may act.
+    pub status: MerchantStatus,
+    /// What the operator has set.
+    pub settings: Settings,
+    /// When it was created.
+    pub created_at: Moment,
+    /// When it last changed.
+    pub updated_at: Moment,
+}
+
+/// What the operator sets per merchant. Unset means: no limit; features on in test and off in
+/// live; paying from its own account.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Features by name, where the operator has decided.
+    pub features: Features,
+    /// Terms that an owner has accepted.
+    pub terms: Terms,
+    /// Limits by currency.
+    #[schema(value_type = BTreeMap<String, Limits>)]
+    pub limits: BTreeMap<Currency, Limits>,
+    /// By currency: a single payout above this amount waits for a teammate.
+    #[schema(value_type = BTreeMap<String, String>)]
+    pub dual_control_threshold_minor: BTreeMap<Currency, Amount>,
+    /// By currency: a batch above this total waits for a second admin.
+    #[schema(value_type = BTreeMap<String, String>)]
+    pub batch_approval_threshold_minor: BTreeMap<Currency, Amount>,
+    /// Whether every payout must carry the sender's identity.
+    pub sender_info_required: bool,
+    /// Whose account foreign currencies are paid from.
+    pub payer_mode: PayerMode,
+    /// Currencies that are active; unset: all that a route serves.
+    #[schema(value_type = Option<Vec<String>>)]
+    pub currencies: Option<Vec<Currency>>,
+    /// Currencies that cross-currency payouts may start from; unset: all.
+    #[schema(value_type = Option<Vec<String>>)]
+    pub fx_sources: Option<Vec<Currency>>,
+    /// Rail for Canadian recipients that could take either.
+    pub default_cad_method: Option<String>,
+}
+
+/// An amount in settings: a string of digits, as everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount(pub Minor);
+
+impl Serialize for Amount {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Minor::parse(&text).map(Self).ok_or_else(|| {
+            serde::de::Error::custom("an amount is a string of digits, in minor units, above zero")
+        })
+    }
+}
+
+/// Limits of one currency.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Largest single payout.
+    #[schema(value_type = Option<String>)]
+    pub per_transaction_minor: Option<Amount>,
+    /// Sum of a day, in the merchant's timezone.
+    #[schema(value_type = Option<String>)]
+    pub daily_minor: Option<Amount>,
+    /// Sum of a day to one recipient.
+    #[schema(value_type = Option<String>)]
+    pub per_beneficiary_minor: Option<Amount>,
+}
+
+/// Features that the operator switches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+#[allow(missing_docs, reason = "the names are the contract's own")]
+pub struct Features {
+    pub international_accounts: Option<bool>,
+    pub fx_payouts: Option<bool>,
+    pub conversions: Option<bool>,
+    pub collections: Option<bool>,
+    pub submerchant_accounts: Option<bool>,
+    pub auto_convert: Option<bool>,
+}
+
+/// A feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are the contract's own")]
+pub enum Feature {
+    InternationalAccounts,
+    FxPayouts,
+    Conversions,
+    Collections,
+    SubmerchantAccounts,
+    AutoConvert,
+}
+
+/// Terms that an owner accepts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Terms {
+    /// Of cross-currency payouts.
+    pub fx_payouts: bool,
+    /// Of sub-merchant accounts.
+    pub submerchant_accounts: bool,
+}
+
+/// Whose account foreign currencies are paid from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PayerMode {
+    /// The merchant's own.
+    #[default]
+    Own,
+    /// A customer's.
+    Customer,
+    /// Either, per payout.
+    Both,
+}
+
+impl Settings {
+    /// Whether a feature is on.
+    #[must_use]
+    pub fn has(&self, feature: Feature, env: Env) -> bool {
+        let features = &self.features;
+        let decided = match feature {
+            Feature::InternationalAccounts => features.international_accounts,
+            Feature::FxPayouts => features.fx_payouts,
+            Feature::Conversions => features.conversions,
+            Feature::Collections => features.collections,
+            Feature::SubmerchantAccounts => features.submerchant_accounts,
+            Feature::AutoConvert => features.auto_convert,
+        };
+        decided.unwrap_or(env == Env::Test)
+    }
+
+    /// The limits of a currency; none where the operator set none.
+    #[must_use]
+    pub fn limits(&self, currency: Currency) -> Limits {
+        self.limits.get(&currency).cloned().unwrap_or_default()
+    }
+
+    /// Whether a currency is active.
+    #[must_use]
+    pub fn is_active(&self, currency: Currency) -> bool {
+        self.currencies.as_ref().is_none_or(|active| active.contains(&currency))
+    }
+}
+
+/// The timezone of a country's merchants, where they name none. Countries with one timezone
+/// only, or one that most businesses keep.
+#[must_use]
+pub fn default_timezone(country: &str) -> &'static str {
+    match country {
+        "NG" => "Africa/Lagos",
+        "GH" => "Africa/Accra",
+        "KE" => "Africa/Nairobi",
+        "GB" => "Europe/London",
+        "US" => "America/New_York",
+        "CA" => "America/Toronto",
+        _ => "UTC",
+    }
+}

@@ -1,0 +1,210 @@
+//! Who is asking, and whether they may: the gates before every call.
+//!
+//! A request with a valid key spends that key's budget. One without spends the budget of its
+//! address, so that guessing keys is slow; when that is gone, it hears 429 instead of 401.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use http::Method;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use secrecy::ExposeSecret as _;
+use serde_json::json;
+use subtle::ConstantTimeEq as _;
+
+use crate::app::App;
+use crate::auth::{ApiKey, Capability, Merchant, MerchantStatus};
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::http::limiter::{Standing, Tier};
+use crate::http::peer;
+use crate::id::MerchantId;
+
+/// A merchant's request: its key and who is behind it.
+#[derive(Clone)]
+pub struct Caller {
+    /// The key.
+    pub key: Arc<ApiKey>,
+    /// Whose it is.
+    pub merchant: Arc<Merchant>,
+    /// Where the request comes from.
+    pub address: IpAddr,
+}
+
+/// The platform operator's request.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    /// Where the request comes from.
+    pub address: IpAddr,
+}
+
+impl Caller {
+    /// Whose world this is: what every query is confined to.
+    #[must_use]
+    pub fn owner(&self) -> (&MerchantId, Env) {
+        (&self.merchant.id, self.key.env)
+    }
+
+    /// Refuses a key without this capability.
+    ///
+    /// # Errors
+    /// `permission_denied`.
+    pub fn require(&self, capability: Capability) -> Result<(), Problem> {
+        if self.key.can(capability) { Ok(()) } else { Err(Problem::new(ErrorCode::PermissionDenied)) }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(|| Problem::new(ErrorCode::Unauthorized))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Operator {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let operator = parts.extensions.get::<Self>().cloned();
+        operator.ok_or_else(|| Problem::new(ErrorCode::Unauthorized))
+    }
+}
+
+/// The gate before `/v1`: a key, or a path that needs none.
+pub async fn merchant_gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let address = address(&app, &request);
+    if is_open(request.uri().path()) {
+        return spend(&app, (address.to_string(), Tier::Anonymous), request, next).await;
+    }
+    match identify(&app, &request, address).await {
+        Ok(caller) => {
+            let budget = (caller.key.id.to_string(), tier(&request));
+            request.extensions_mut().insert(caller);
+            spend(&app, budget, request, next).await
+        }
+        Err(problem) => turn_away(&app, address, problem),
+    }
+}
+
+/// The gate before `/admin/v1`: the operator's token.
+pub async fn operator_gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let address = address(&app, &request);
+    let expected = app.operator_token.expose_secret().as_bytes();
+    match bearer(&request) {
+        Ok(token) if bool::from(token.as_bytes().ct_eq(expected)) => {
+            request.extensions_mut().insert(Operator { address });
+            spend(&app, ("operator".to_owned(), Tier::Admin), request, next).await
+        }
+        Ok(_) => turn_away(&app, address, Problem::new(ErrorCode::InvalidApiKey)),
+        Err(problem) => turn_away(&app, address, problem),
+    }
+}
+
+/// Error pages are public: they explain refusals, the one for a bad key included.
+fn is_open(path: &str) -> bool {
+    path.starts_with("/v1/errors/")
+}
+
+async fn identify(app: &App, request: &Request, address: IpAddr) -> Result<Caller, Problem> {
+    let secret = bearer(request)?;
+    let key = app.directory.key(secret).await?;
+    let key = key.ok_or_else(|| Problem::new(ErrorCode::InvalidApiKey))?;
+    key.admits(app.now(), address).map_err(Problem::new)?;
+    let merchant = app.directory.merchant(&key.merchant_id).await?;
+    let merchant = merchant.ok_or_else(|| Problem::new(ErrorCode::InvalidApiKey))?;
+    match merchant.status {
+        MerchantStatus::Active => Ok(Caller { key, merchant, address }),
+        MerchantStatus::Suspended => Err(Problem::new(ErrorCode::MerchantSuspended)),
+        MerchantStatus::Closed => Err(Problem::new(ErrorCode::MerchantClosed)),
+    }
+}
+
+fn bearer(request: &Request) -> Result<&str, Problem> {
+    let header = request.headers().get(AUTHORIZATION);
+    let header = header.ok_or_else(|| Problem::new(ErrorCode::MissingApiKey))?;
+    let (scheme, token) = header.to_str().ok().and_then(|value| value.split_once(' ')).unzip();
+    match (scheme, token.map(str::trim)) {
+        (Some(scheme), Some(token)) if scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() => {
+            Ok(token)
+        }
+        _ => Err(Problem::because(
+            ErrorCode::InvalidApiKey,
+            "The Authorization header must be Bearer followed by a secret key.",
+        )),
+    }
+}
+
+fn tier(request: &Request) -> Tier {
+    match request.method() {
+        &Method::GET | &Method::HEAD => Tier::Read,
+        &Method::POST if request.uri().path() == "/v1/batches" => Tier::Bulk,
+        _ => Tier::Write,
+    }
+}
+
+fn limit(app: &App, tier: Tier) -> u32 {
+    let limits = &app.config.limits;
+    match tier {
+        Tier::Read => limits.read_per_minute,
+        Tier::Write => limits.write_per_minute,
+        Tier::Bulk => limits.bulk_per_minute,
+        Tier::Anonymous => limits.anonymous_per_minute,
+        Tier::Admin => app.config.admin.requests_per_minute,
+    }
+}
+
+/// Runs a request on a budget. Answers that do not count give their place back.
+async fn spend(app: &App, budget: (String, Tier), request: Request, next: Next) -> Response {
+    let (holder, tier) = budget;
+    let now = app.now();
+    let mut standing = app.limiter.take(&holder, tier, limit(app, tier), now);
+    if !standing.admitted {
+        return too_many(tier, standing, standing.retry_after_s(now));
+    }
+    let mut response = next.run(request).await;
+    if response.status().is_server_error() || response.status().as_u16() == 429 {
+        app.limiter.give_back(&holder, tier, &mut standing);
+    }
+    standing.write(response.headers_mut());
+    response
+}
+
+/// Refuses a request that nobody answers for, on the budget of its address.
+fn turn_away(app: &App, address: IpAddr, problem: Problem) -> Response {
+    let now = app.now();
+    let holder = address.to_string();
+    let mut standing = app.limiter.take(&holder, Tier::Anonymous, limit(app, Tier::Anonymous), now);
+    if !standing.admitted {
+        return too_many(Tier::Anonymous, standing, standing.retry_after_s(now));
+    }
+    let mut response = problem.into_response();
+    if response.status().is_server_error() {
+        app.limiter.give_back(&holder, Tier::Anonymous, &mut standing);
+    }
+    standing.write(response.headers_mut());
+    response
+}
+
+fn too_many(tier: Tier, standing: Standing, retry_after_s: u64) -> Response {
+    let detail = json!({
+        "tier": tier.as_str(),
+        "limit": standing.limit,
+        "retry_after_seconds": retry_after_s,
+    });
+    let problem = Problem::new(ErrorCode::RateLimitExceeded);
+    let mut response = problem.detail(detail).retry_after(retry_after_s).into_response();
+    standing.write(response.headers_mut());
+    response
+}
+
+fn address(app: &App, request: &Request) -> IpAddr {
+    let connected = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let connected = connected.map_or(IpAddr::from([0, 0, 0, 0]), |info| info.0.ip());
+    peer::address(connected, request.headers(), &app.config.server.trusted_proxies)
+}

@@ -1,0 +1,99 @@
+//! Events: every state change, numbered per object, written in the transaction that makes it.
+//!
+//! Those of the catalogue carry the object as it was then, in the very bytes that are
+//! delivered; the others only keep the history without gaps.
+
+pub mod sql;
+
+use serde::Serialize;
+
+use crate::clock::Moment;
+use crate::db::bulk::RowChange;
+use crate::env::Env;
+use crate::id::{EventId, MerchantId};
+
+/// A state change.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Its id.
+    pub id: EventId,
+    /// Whose object it is.
+    pub merchant_id: MerchantId,
+    /// In which world.
+    pub env: Env,
+    /// What happened, such as `payout.paid`.
+    pub name: &'static str,
+    /// What kind of object.
+    pub object_type: &'static str,
+    /// Which one.
+    pub object_id: String,
+    /// The object's how-manieth change this is, from 1.
+    pub sequence: i64,
+    /// The object afterwards, as JSON, where merchants are told.
+    pub data: Option<String>,
+    /// When.
+    pub created_at: Moment,
+}
+
+/// Events that merchants are told of.
+pub const CATALOGUE: &[&str] = &[
+    "payout.processing",
+    "payout.paid",
+    "payout.failed",
+    "payout.reversed",
+    "payout.cancelled",
+    "wallet_funded",
+    "wallet_auto_converted",
+    "customer.status_changed",
+    "customer_verified",
+    "refund_succeeded",
+    "refund_failed",
+    "batch.completed",
+    "collection.settled",
+    "collection.failed",
+];
+
+impl Event {
+    /// The event as a row for the writer.
+    #[must_use]
+    pub fn row(self) -> RowChange {
+        RowChange::Insert(
+            &sql::EVENTS,
+            vec![
+                self.object_id.into(),
+                self.sequence.into(),
+                self.id.as_str().into(),
+                self.merchant_id.as_str().into(),
+                self.env.as_str().into(),
+                self.name.into(),
+                self.object_type.into(),
+                self.data.into(),
+                self.created_at.micros().into(),
+            ],
+        )
+    }
+}
+
+/// An event as the feed shows it, in the shape that deliveries have.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct EventView {
+    /// Its id.
+    #[schema(example = "evt_0q8zj3vkw1d7c5m2x9s4b6ne")]
+    pub id: String,
+    /// Always `event`.
+    #[schema(example = "event")]
+    pub object: &'static str,
+    /// What happened.
+    #[schema(example = "payout.paid")]
+    pub event: String,
+    /// The object's how-manieth change this is: sort by it, and notice gaps.
+    pub sequence: i64,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Moment,
+    /// `test` or `live`.
+    pub env: String,
+    /// The object afterwards.
+    #[schema(value_type = Object)]
+    pub data: Box<serde_json::value::RawValue>,
+}

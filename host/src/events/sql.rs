@@ -1,0 +1,118 @@
+//! Statements about events.
+
+use serde_json::value::RawValue;
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, Row as _};
+
+use crate::clock::Moment;
+use crate::db::bulk::Kind::{Int, Text};
+use crate::db::bulk::Table;
+use crate::env::Env;
+use crate::id::MerchantId;
+
+use super::EventView;
+
+/// New events.
+pub const EVENTS: Table = Table {
+    name: "events",
+    columns: &[
+        ("object_id", Text),
+        ("sequence", Int),
+        ("id", Text),
+        ("merchant_id", Text),
+        ("env", Text),
+        ("type", Text),
+        ("object_type", Text),
+        ("body", Text),
+        ("created_at", Int),
+    ],
+    on_conflict: None,
+};
+
+/// Which events of the feed are wanted. Instants are microseconds.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// Of this type; any, if empty.
+    pub name: String,
+    /// After this instant.
+    pub after: i64,
+    /// Before this id; from the newest, if none.
+    pub cursor: Option<String>,
+}
+
+/// A page of a merchant's feed, newest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_events(
+    pool: &AnyPool,
+    (merchant, env): (&MerchantId, Env),
+    wanted: &Wanted,
+    limit: i64,
+) -> Result<Vec<EventView>, sqlx::Error> {
+    let sql = "SELECT id, type, sequence, env, body, created_at FROM events \
+               WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id < $3 \
+               AND ($4 = '' OR type = $4) AND created_at > $5 ORDER BY id DESC LIMIT $6";
+    let rows = sqlx::query(sql)
+        .bind(merchant.as_str())
+        .bind(env.as_str())
+        .bind(wanted.cursor.as_deref().unwrap_or("~"))
+        .bind(wanted.name.as_str())
+        .bind(wanted.after)
+        .bind(limit + 1)
+        .fetch_all(pool)
+        .await?;
+    rows.iter().map(event).collect()
+}
+
+/// Whether a merchant's feed has this event.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn find_event(
+    pool: &AnyPool,
+    (merchant, env): (&MerchantId, Env),
+    id: &str,
+) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM events \
+               WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id = $3";
+    let found: i64 = sqlx::query_scalar(sql)
+        .bind(merchant.as_str())
+        .bind(env.as_str())
+        .bind(id)
+        .fetch_one(pool)
+        .await?;
+    Ok(found == 1)
+}
+
+/// An object's whole history: name, sequence and instant of every change.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_history(
+    pool: &AnyPool,
+    object_id: &str,
+) -> Result<Vec<(String, i64, Moment)>, sqlx::Error> {
+    let sql =
+        "SELECT type, sequence, created_at FROM events WHERE object_id = $1 ORDER BY sequence";
+    let rows = sqlx::query(sql).bind(object_id).fetch_all(pool).await?;
+    rows.iter()
+        .map(|row| {
+            let created_at = Moment::from_micros(row.try_get("created_at")?);
+            Ok((row.try_get("type")?, row.try_get("sequence")?, created_at))
+        })
+        .collect()
+}
+
+fn event(row: &AnyRow) -> Result<EventView, sqlx::Error> {
+    let data = RawValue::from_string(row.try_get("body")?);
+    Ok(EventView {
+        id: row.try_get("id")?,
+        object: "event",
+        event: row.try_get("type")?,
+        sequence: row.try_get("sequence")?,
+        created_at: Moment::from_micros(row.try_get("created_at")?),
+        env: row.try_get("env")?,
+        data: data.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?,
+    })
+}

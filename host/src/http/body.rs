@@ -1,0 +1,168 @@
+//! JSON bodies.
+
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+
+use crate::config::limits;
+use crate::error::{ErrorCode, Problem};
+
+/// A JSON object, read into `T`. Fields that `T` does not know are ignored, so that clients
+/// may send newer ones.
+pub struct Body<T> {
+    /// What was sent.
+    pub value: T,
+    bytes: Bytes,
+}
+
+impl<T> Body<T> {
+    /// SHA-256 over the path and the body in canonical form (sorted keys, no white space): two
+    /// requests are the same when this is.
+    #[must_use]
+    pub fn fingerprint(&self, path: &str) -> String {
+        let canonical = serde_json::from_slice::<serde_json::Value>(&self.bytes);
+        let canonical = canonical.map(|value| value.to_string()).unwrap_or_default();
+        hex::encode(
+            Sha256::new().chain_update(path).chain_update("\n").chain_update(canonical).finalize(),
+        )
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        if !is_json(&request) {
+            return Err(Problem::new(ErrorCode::UnsupportedMediaType));
+        }
+        let bytes = read(request).await?;
+        let value = parse(&bytes)?;
+        Ok(Self { value, bytes })
+    }
+}
+
+/// A JSON object that may also be left out altogether.
+pub struct OptionalBody<T>(pub T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let json = is_json(&request);
+        let bytes = read(request).await?;
+        match (bytes.is_empty(), json) {
+            (true, _) => Ok(Self(T::default())),
+            (false, true) => parse(&bytes).map(Self),
+            (false, false) => Err(Problem::new(ErrorCode::UnsupportedMediaType)),
+        }
+    }
+}
+
+fn is_json(request: &Request) -> bool {
+    let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = content_type.and_then(|value| value.split(';').next()).unwrap_or("");
+    essence.trim().eq_ignore_ascii_case("application/json")
+}
+
+async fn read(request: Request) -> Result<Bytes, Problem> {
+    axum::body::to_bytes(request.into_body(), limits::BODY_BYTES_MAX).await.map_err(|cause| {
+        match std::error::Error::source(&cause) {
+            Some(source) if source.is::<http_body_util::LengthLimitError>() => {
+                Problem::new(ErrorCode::BodyTooLarge)
+            }
+            _ => Problem::because(ErrorCode::InvalidJson, "The body did not arrive whole."),
+        }
+    })
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| Problem::because(ErrorCode::InvalidJson, "The body is not UTF-8."))?;
+    if text.trim_start().chars().next().is_some_and(|first| "[\"0123456789-tfn".contains(first))
+        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    {
+        return Err(Problem::new(ErrorCode::InvalidBody));
+    }
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let (path, cause) = (error.path().to_string(), error.into_inner());
+        match cause.classify() {
+            serde_json::error::Category::Data => {
+                let why = cause.to_string();
+                let why = why.split(" at line ").next().unwrap_or(&why).to_owned();
+                let problem = Problem::because(ErrorCode::InvalidField, format!("{path}: {why}."));
+                if path == "." { problem } else { problem.field(path) }
+            }
+            _ => {
+                Problem::because(ErrorCode::InvalidJson, format!("The body is not JSON: {cause}."))
+            }
+        }
+    })?;
+    reader.end().map_err(|_| {
+        Problem::because(ErrorCode::InvalidJson, "Something follows the JSON object.")
+    })?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    struct Sample {
+        #[serde(default)]
+        amount_minor: Option<String>,
+        #[serde(default)]
+        recipient: Option<Inner>,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    struct Inner {
+        #[serde(default)]
+        account_number: Option<String>,
+    }
+
+    fn refusal(text: &str) -> (ErrorCode, String) {
+        let problem = parse::<Sample>(text.as_bytes()).expect_err("a refusal");
+        (problem.code(), problem.envelope("")["error"]["field"].as_str().unwrap_or("").to_owned())
+    }
+
+    #[test]
+    fn every_kind_of_wrong_body_has_its_code() {
+        assert_eq!(refusal("").0, ErrorCode::InvalidJson);
+        assert_eq!(refusal("{").0, ErrorCode::InvalidJson);
+        assert_eq!(refusal("{} {}").0, ErrorCode::InvalidJson);
+        assert_eq!(refusal("[1]").0, ErrorCode::InvalidBody);
+        assert_eq!(refusal("3").0, ErrorCode::InvalidBody);
+        assert_eq!(refusal("null").0, ErrorCode::InvalidBody);
+        assert_eq!(
+            refusal(r#"{"amount_minor": 5}"#),
+            (ErrorCode::InvalidField, "amount_minor".into())
+        );
+        assert_eq!(
+            refusal(r#"{"recipient": {"account_number": true}}"#),
+            (ErrorCode::InvalidField, "recipient.account_number".into())
+        );
+        assert_eq!(refusal(&"[".repeat(10_000)).0, ErrorCode::InvalidJson);
+    }
+
+    #[test]
+    fn unknown_fields_and_nulls_are_let_through() {
+        let sample: Sample = parse(br#"{"new": 1, "amount_minor": null}"#).expect("accepted");
+        assert!(sample.amount_minor.is_none());
+        assert!(sample.recipient.and_then(|inner| inner.account_number).is_none());
+    }
+
+    #[test]
+    fn the_fingerprint_ignores_order_and_white_space() {
+        let body =
+            |text: &'static str| Body { value: (), bytes: Bytes::from_static(text.as_bytes()) };
+        let one = body(r#"{"a":1,"b":{"d":2,"c":3}}"#).fingerprint("/v1/payouts");
+        let other = body("{ \"b\": {\"c\":3, \"d\":2},\n\"a\":1 }").fingerprint("/v1/payouts");
+        assert_eq!(one, other);
+        assert_ne!(one, body(r#"{"a":1,"b":{"d":2,"c":4}}"#).fingerprint("/v1/payouts"));
+        assert_ne!(one, body(r#"{"a":1,"b":{"d":2,"c":3}}"#).fingerprint("/v1/batches"));
+    }
+}

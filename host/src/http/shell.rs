@@ -1,0 +1,90 @@
+//! What surrounds every handler: an id, a deadline, a net under panics, the error envelope,
+//! and one line in the log.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Json;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
+use http::header::RETRY_AFTER;
+use http::{HeaderName, HeaderValue};
+
+use crate::error::{ErrorCode, Kind, Problem};
+use crate::id::{Mint, RequestId};
+
+use super::problem::Carried;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What the shell needs to know.
+#[derive(Clone)]
+pub struct Shell {
+    /// Makes request ids.
+    pub mint: Arc<Mint>,
+    /// Address under which error pages are served.
+    pub docs_url: Arc<str>,
+    /// After this long a request is answered whether or not it is finished.
+    pub timeout: Duration,
+}
+
+/// Runs a request inside the shell.
+pub async fn run(shell: Shell, mut request: Request, next: Next) -> Response {
+    let id: RequestId = shell.mint.id();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    request.extensions_mut().insert(id.clone());
+    let begun = Instant::now();
+    let handled = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind();
+    let response = match tokio::time::timeout(shell.timeout, handled).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(panic)) => Problem::internal(said(&*panic)).into_response(),
+        Err(_) => Problem::new(ErrorCode::RequestTimeout).retry_after(1).into_response(),
+    };
+    let mut response = envelope(&shell, &id, response);
+    if let Ok(value) = HeaderValue::from_str(id.as_str()) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    tracing::debug!(
+        request.id = %id,
+        http.method = %method,
+        http.path = path,
+        http.status = response.status().as_u16(),
+        duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "request"
+    );
+    response
+}
+
+/// Writes the error envelope for a response that carries a problem, and logs what went wrong
+/// on our side, once.
+fn envelope(shell: &Shell, id: &RequestId, response: Response) -> Response {
+    let Some(Carried(problem)) = response.extensions().get::<Carried>().cloned() else {
+        return response;
+    };
+    let entry = problem.code().entry();
+    if matches!(entry.kind, Kind::Api | Kind::Provider) {
+        tracing::error!(request.id = %id, error.code = entry.code, %problem, "request failed");
+    }
+    let (parts, _) = response.into_parts();
+    let mut whole = (parts.status, Json(problem.envelope(&shell.docs_url))).into_response();
+    let content_type = whole.headers_mut().remove(http::header::CONTENT_TYPE);
+    whole.headers_mut().extend(parts.headers);
+    if let Some(content_type) = content_type {
+        whole.headers_mut().insert(http::header::CONTENT_TYPE, content_type);
+    }
+    whole.headers_mut().remove(http::header::CONTENT_LENGTH);
+    if let Some(seconds) = problem.retry_after_s() {
+        whole.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    *whole.extensions_mut() = parts.extensions;
+    whole
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("a handler panicked: {}", text.unwrap_or_default())
+}

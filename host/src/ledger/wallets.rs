@@ -1,0 +1,274 @@
+//! Reading wallets and their entries.
+
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, Row as _};
+
+use crate::clock::Moment;
+use crate::db::bulk::Kind::{Int, Text};
+use crate::db::bulk::{Row, Table};
+use crate::env::Env;
+use crate::id::{Id as _, MerchantId, WalletId};
+use crate::money::{Currency, Minor};
+
+/// New wallets.
+pub const NEW_WALLETS: Table = Table {
+    name: "wallets",
+    columns: &[
+        ("id", Text),
+        ("merchant_id", Text),
+        ("env", Text),
+        ("currency", Text),
+        ("available_minor", Int),
+        ("pending_out_minor", Int),
+        ("seq", Int),
+        ("head_hash", Text),
+        ("is_active", Int),
+        ("is_frozen", Int),
+        ("is_demo", Int),
+        ("created_at", Int),
+        ("updated_at", Int),
+    ],
+    on_conflict: None,
+};
+
+/// A wallet as it is read outside the writer.
+#[derive(Clone, Debug)]
+pub struct WalletRow {
+    /// Its id.
+    pub id: WalletId,
+    /// Whose it is.
+    pub merchant_id: MerchantId,
+    /// In which world.
+    pub env: Env,
+    /// Its currency.
+    pub currency: Currency,
+    /// What can be spent.
+    pub available: Minor,
+    /// What left it and is not settled yet.
+    pub pending_out: Minor,
+    /// Whether it can be used.
+    pub is_active: bool,
+    /// Whether debits are refused.
+    pub is_frozen: bool,
+    /// Whether the sandbox filled it.
+    pub is_demo: bool,
+    /// When it was created.
+    pub created_at: Moment,
+    /// When it last changed.
+    pub updated_at: Moment,
+}
+
+/// An entry of a wallet.
+#[derive(Clone, Debug)]
+pub struct EntryRow {
+    /// Its journal.
+    pub journal_id: String,
+    /// Its place in the journal.
+    pub line: i64,
+    /// Its place in the wallet.
+    pub seq: i64,
+    /// Signed minor units.
+    pub amount: Minor,
+    /// Its currency.
+    pub currency: String,
+    /// Why.
+    pub source: String,
+    /// For people.
+    pub description: String,
+    /// Who sent it, as JSON.
+    pub sender: Option<String>,
+    /// The wallet's balance after it.
+    pub balance_after: Minor,
+    /// What kind of object it is about.
+    pub ref_type: String,
+    /// Which one.
+    pub ref_id: String,
+    /// When.
+    pub created_at: Moment,
+}
+
+/// A new, empty wallet as a row of [`NEW_WALLETS`].
+#[must_use]
+pub fn new_wallet(
+    id: &WalletId,
+    merchant: &MerchantId,
+    (env, currency): (Env, Currency),
+    now: Moment,
+) -> Row {
+    vec![
+        id.as_str().into(),
+        merchant.as_str().into(),
+        env.as_str().into(),
+        currency.as_str().into(),
+        0.into(),
+        0.into(),
+        0.into(),
+        "".into(),
+        1.into(),
+        0.into(),
+        i64::from(env == Env::Test).into(),
+        now.micros().into(),
+        now.micros().into(),
+    ]
+}
+
+/// The wallet of a merchant in a currency and world.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn find_wallet(
+    pool: &AnyPool,
+    (merchant, env): (&MerchantId, Env),
+    currency: Currency,
+) -> Result<Option<WalletRow>, sqlx::Error> {
+    let sql = "SELECT id, merchant_id, env, currency, available_minor, pending_out_minor, \
+               is_active, is_frozen, is_demo, created_at, updated_at FROM wallets \
+               WHERE merchant_id = $1 AND env = $2 AND currency = $3";
+    let row = sqlx::query(sql)
+        .bind(merchant.as_str())
+        .bind(env.as_str())
+        .bind(currency.as_str())
+        .fetch_optional(pool)
+        .await?;
+    row.map(|row| wallet(&row)).transpose()
+}
+
+/// A wallet by id, whoever's it is; for the operator.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn get_wallet(pool: &AnyPool, id: &WalletId) -> Result<Option<WalletRow>, sqlx::Error> {
+    let sql = "SELECT id, merchant_id, env, currency, available_minor, pending_out_minor, \
+               is_active, is_frozen, is_demo, created_at, updated_at FROM wallets WHERE id = $1";
+    let row = sqlx::query(sql).bind(id.as_str()).fetch_optional(pool).await?;
+    row.map(|row| wallet(&row)).transpose()
+}
+
+/// Every wallet of a merchant in a world, by currency.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_wallets(
+    pool: &AnyPool,
+    (merchant, env): (&MerchantId, Env),
+) -> Result<Vec<WalletRow>, sqlx::Error> {
+    let sql = "SELECT id, merchant_id, env, currency, available_minor, pending_out_minor, \
+               is_active, is_frozen, is_demo, created_at, updated_at FROM wallets \
+               WHERE merchant_id = $1 AND env = $2 ORDER BY currency";
+    let rows = sqlx::query(sql).bind(merchant.as_str()).bind(env.as_str()).fetch_all(pool).await?;
+    rows.iter().map(wallet).collect()
+}
+
+/// Which entries of a wallet are wanted.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Of this source; any, if empty.
+    pub source: String,
+    /// Credits (1), debits (-1) or both (0).
+    pub direction: i64,
+    /// Money that came in only.
+    pub funding_only: bool,
+    /// Before this number; from the newest, if none.
+    pub before_seq: Option<i64>,
+}
+
+/// A page of a wallet's entries, newest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_entries(
+    pool: &AnyPool,
+    wallet: &WalletId,
+    wanted: &Wanted,
+    limit: i64,
+) -> Result<Vec<EntryRow>, sqlx::Error> {
+    let sql = "SELECT e.journal_id, e.line, e.seq, e.amount_minor, e.currency, e.source, \
+               e.description, e.sender, e.balance_after_minor, j.ref_type, j.ref_id, e.created_at \
+               FROM entries e JOIN journals j ON j.id = e.journal_id \
+               WHERE e.account_id = $1 AND e.seq IS NOT NULL AND e.seq < $2 \
+               AND ($3 = '' OR e.source = $3) AND ($4 = 0 OR e.amount_minor * $4 > 0) \
+               AND ($5 = 0 OR (e.amount_minor > 0 AND e.source IN ('virtual_account_credit', \
+               'admin_credit', 'promotional_credit', 'reconciliation_adjust', 'demo_seed', \
+               'demo_self_fund'))) ORDER BY e.seq DESC LIMIT $6";
+    let rows = sqlx::query(sql)
+        .bind(wallet.as_str())
+        .bind(wanted.before_seq.unwrap_or(i64::MAX))
+        .bind(wanted.source.as_str())
+        .bind(wanted.direction)
+        .bind(i64::from(wanted.funding_only))
+        .bind(limit + 1)
+        .fetch_all(pool)
+        .await?;
+    rows.iter().map(entry).collect()
+}
+
+/// The number of an entry in its wallet.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn find_seq(
+    pool: &AnyPool,
+    wallet: &WalletId,
+    (journal, line): (&str, i64),
+) -> Result<Option<i64>, sqlx::Error> {
+    let sql = "SELECT seq FROM entries \
+               WHERE journal_id = $1 AND line = $2 AND account_id = $3 AND seq IS NOT NULL";
+    sqlx::query_scalar(sql)
+        .bind(journal)
+        .bind(line)
+        .bind(wallet.as_str())
+        .fetch_optional(pool)
+        .await
+}
+
+/// Every wallet entry about an object, in the order of booking.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_entries_about(
+    pool: &AnyPool,
+    ref_id: &str,
+) -> Result<Vec<EntryRow>, sqlx::Error> {
+    let sql = "SELECT e.journal_id, e.line, e.seq, e.amount_minor, e.currency, e.source, \
+               e.description, e.sender, e.balance_after_minor, j.ref_type, j.ref_id, e.created_at \
+               FROM journals j JOIN entries e ON e.journal_id = j.id \
+               WHERE j.ref_id = $1 AND e.seq IS NOT NULL ORDER BY e.seq";
+    let rows = sqlx::query(sql).bind(ref_id).fetch_all(pool).await?;
+    rows.iter().map(entry).collect()
+}
+
+fn wallet(row: &AnyRow) -> Result<WalletRow, sqlx::Error> {
+    let text = |column| row.try_get::<String, _>(column);
+    let flag = |column| row.try_get::<i64, _>(column).map(|flag| flag != 0);
+    let unknown = || sqlx::Error::Decode("an unknown environment or currency".into());
+    Ok(WalletRow {
+        id: WalletId::from_text(text("id")?),
+        merchant_id: MerchantId::from_text(text("merchant_id")?),
+        env: Env::parse(&text("env")?).ok_or_else(unknown)?,
+        currency: Currency::parse(&text("currency")?).ok_or_else(unknown)?,
+        available: Minor::new(row.try_get("available_minor")?),
+        pending_out: Minor::new(row.try_get("pending_out_minor")?),
+        is_active: flag("is_active")?,
+        is_frozen: flag("is_frozen")?,
+        is_demo: flag("is_demo")?,
+        created_at: Moment::from_micros(row.try_get("created_at")?),
+        updated_at: Moment::from_micros(row.try_get("updated_at")?),
+    })
+}
+
+fn entry(row: &AnyRow) -> Result<EntryRow, sqlx::Error> {
+    Ok(EntryRow {
+        journal_id: row.try_get("journal_id")?,
+        line: row.try_get("line")?,
+        seq: row.try_get("seq")?,
+        amount: Minor::new(row.try_get("amount_minor")?),
+        currency: row.try_get("currency")?,
+        source: row.try_get("source")?,
+        description: row.try_get("description")?,
+        sender: row.try_get("sender")?,
+        balance_after: Minor::new(row.try_get("balance_after_minor")?),
+        ref_type: row.try_get("ref_type")?,
+        ref_id: row.try_get("ref_id")?,
+        created_at: Moment::from_micros(row.try_get("created_at")?),
+    })
+}

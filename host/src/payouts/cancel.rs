@@ -1,0 +1,49 @@
+//! `POST /v1/payouts/{id}/cancel`.
+
+use crate::app::App;
+use crate::audit;
+use crate::caller::Caller;
+use crate::error::{ErrorCode, Problem};
+
+use super::change::{Wanted, change};
+use super::model::{Change, Payout};
+use super::retrieve::find;
+
+const REASON_MIN: usize = 3;
+const REASON_MAX: usize = 500;
+
+/// Takes a payout back that was not sent yet.
+///
+/// # Errors
+/// `invalid_field` for the reason, `payout_not_found`, `payout_not_cancellable`.
+pub async fn cancel(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    reason: Option<&str>,
+) -> Result<Payout, Problem> {
+    let reason = reason.map(str::trim).unwrap_or_default();
+    if !(REASON_MIN..=REASON_MAX).contains(&reason.chars().count()) {
+        let message = format!("reason must have {REASON_MIN} to {REASON_MAX} characters.");
+        return Err(Problem::because(ErrorCode::InvalidField, message).field("reason"));
+    }
+    loop {
+        let payout = find(app, caller, id).await?;
+        let record = audit::Change {
+            actor: caller.key.id.to_string(),
+            address: caller.address.to_string(),
+            action: "payout.cancel",
+            subject_type: "payout",
+            subject_id: payout.id.to_string(),
+            before: Some(serde_json::json!({ "status": payout.status.as_str() })),
+            after: Some(serde_json::json!({ "status": "cancelled", "reason": reason })),
+        };
+        let rows = vec![record.row(&app.mint, app.now())];
+        let wanted = Wanted { rows, ..Wanted::default() };
+        match change(app, &payout, Change::Cancel, wanted).await {
+            // A dispatcher was faster by a moment: look again at what it is now.
+            Err(problem) if problem.code() == ErrorCode::StateConflict => {}
+            other => return other,
+        }
+    }
+}

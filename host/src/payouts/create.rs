@@ -1,0 +1,388 @@
+//! `POST /v1/payouts`.
+//!
+//! Nothing is durable until the writer's commit. Before it: understand the body, find the
+//! recipient and its name, the routes, the price. In it, under the wallet's lock: the key, the
+//! reference, the cool-down, the limits, the funds.
+//!
+//! A request whose key was used before is answered from the key, whatever else would be wrong
+//! with it now: the look-up is made when something is refused, and by the writer otherwise.
+
+use serde_json::json;
+
+use crate::app::App;
+use crate::auth::Capability;
+use crate::caller::Caller;
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::db::bulk::RowChange;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::http::{Body, IdempotencyKey};
+use crate::id::PayoutId;
+use crate::ledger::{Claim, Command, Desk, Done, Effects, Reply, replay, stored_reply, wallets};
+use crate::rules::{FeeFacts, PayoutKind};
+
+use super::attempt::{self, dispatch_row};
+use super::booking::book;
+use super::change::{event, refuse_frozen};
+use super::dispatch;
+use super::model::{Costs, LedgerEffect, Payout, Status};
+use super::recipient::{Payee, payee};
+use super::request::{CreatePayout, NewPayout};
+use super::sql;
+use super::usage::{Allowance, Usage, refuse_large};
+use super::view::PayoutView;
+
+/// Path of the call, part of what makes two requests the same.
+const PATH: &str = "/v1/payouts";
+
+/// A reply, and whether it had been given before.
+pub struct Answer {
+    /// Status and body.
+    pub reply: Reply,
+    /// Whether the key had been used.
+    pub is_replay: bool,
+}
+
+/// Creates a payout, or answers what an earlier request with the same key was answered.
+///
+/// # Errors
+/// The codes of the contract's table for this call.
+pub async fn create(
+    app: &App,
+    caller: &Caller,
+    key: &IdempotencyKey,
+    body: Body<CreatePayout>,
+    scenario: Option<String>,
+) -> Result<Answer, Problem> {
+    caller.require(Capability::PayoutCreate)?;
+    let (merchant, env) = caller.owner();
+    let id: PayoutId = app.mint.id();
+    let claim = Claim {
+        key: format!("{merchant}/{env}/create_payout/{}", key.as_str()),
+        fingerprint: body.fingerprint(PATH),
+        subject: body.value.subject(),
+        resource_id: id.to_string(),
+    };
+    let done = match make(app, caller, id, body.value, (&claim, scenario)).await {
+        Ok(done) => done,
+        // What is refused now may have been accepted before.
+        Err(problem) => match replay(&app.db, &claim).await? {
+            Some(done) => done,
+            None => return Err(problem),
+        },
+    };
+    match done {
+        Done::Now(Some(reply)) => Ok(Answer { reply, is_replay: false }),
+        Done::Now(None) => Ok(Answer { reply: settle(app, &claim).await?, is_replay: false }),
+        Done::Before { reply: Some(reply), .. } => Ok(Answer { reply, is_replay: true }),
+        Done::Before { reply: None, resource_id } => {
+            let reply = wait(app, &Claim { resource_id, ..claim }).await?;
+            Ok(Answer { reply, is_replay: true })
+        }
+    }
+}
+
+async fn make(
+    app: &App,
+    caller: &Caller,
+    id: PayoutId,
+    body: CreatePayout,
+    (claim, scenario): (&Claim, Option<String>),
+) -> Result<Done, Problem> {
+    let request = body.read(|| fx_refusal(caller))?;
+    // A saved recipient may change between looking and writing; then it is looked at again.
+    let mut again = 0;
+    loop {
+        let draft = prepare(app, caller, (&id, &request), scenario.clone()).await?;
+        match submit(app, caller, draft, &request, claim).await {
+            Err(problem) if problem.code() == ErrorCode::StateConflict && again < 3 => {
+                app.book.forget();
+                again += 1;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// A payout that is ready to be decided, with its recipient.
+struct Draft {
+    payout: Payout,
+    payee: Payee,
+}
+
+/// Everything that can be known before the wallet is locked.
+async fn prepare(
+    app: &App,
+    caller: &Caller,
+    (id, request): (&PayoutId, &NewPayout),
+    scenario: Option<String>,
+) -> Result<Draft, Problem> {
+    let (merchant, env) = caller.owner();
+    let settings = &caller.merchant.settings;
+    let inactive = || Problem::new(ErrorCode::CurrencyNotActive).field("currency");
+    if !settings.is_active(request.currency) {
+        return Err(inactive());
+    }
+    let (rail, method) = app.rails.serving(request.currency, request.method.as_deref())?;
+    let wallet = wallets::find_wallet(app.db.pool(), (merchant, env), request.currency).await?;
+    let wallet = match (&request.wallet_id, wallet) {
+        (None, Some(wallet)) => wallet,
+        (Some(named), Some(wallet)) if named == wallet.id.as_str() => wallet,
+        (Some(_), _) => return Err(Problem::new(ErrorCode::PayoutWalletNotFound).field("wallet_id")),
+        (None, None) => return Err(inactive()),
+    };
+    if request.customer_id.is_some() {
+        return Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id"));
+    }
+    let payee = payee(app, caller, (&rail, &method), request, scenario).await?;
+    require_sender(caller, &rail.declaration.sender, request)?;
+    let pricing = app.packs.price(&FeeFacts {
+        merchant,
+        currency: request.currency,
+        method: &method,
+        kind: PayoutKind::Single,
+        amount: request.amount,
+    })?;
+    let bounds = rail.declaration.currency(request.currency);
+    if let Some(terms) = bounds
+        && !(terms.amount_minor_min..=terms.amount_minor_max).contains(&request.amount.units())
+    {
+        return Err(out_of_bounds(terms.amount_minor_min, terms.amount_minor_max, request));
+    }
+    let now = app.now();
+    let payout = Payout {
+        id: id.clone(),
+        merchant_id: merchant.clone(),
+        env,
+        wallet_id: wallet.id,
+        status: Status::Queued,
+        version: 1,
+        currency: request.currency,
+        method,
+        costs: Costs::of(request.amount, &pricing)?,
+        beneficiary_id: payee.beneficiary.id.clone(),
+        recipient_identity: payee.beneficiary.identity.clone(),
+        recipient_name: payee.name().to_owned(),
+        recipient: payee.beneficiary.recipient.clone(),
+        sender: request.sender.as_ref().and_then(|sender| serde_json::to_string(sender).ok()),
+        narration: request.narration.clone(),
+        merchant_reference: request.merchant_reference.clone(),
+        customer_reference: request.customer_reference.clone(),
+        pricing,
+        hold: None,
+        scenario: payee.scenario.clone(),
+        maker: caller.key.id.to_string(),
+        rail_reference: None,
+        failure_code: None,
+        failure_message: None,
+        created_at: now,
+        queued_at: None,
+        processing_at: None,
+        completed_at: None,
+    };
+    refuse_large(&caller.merchant, &payout)?;
+    Ok(Draft { payout: starting(caller, payout)?, payee })
+}
+
+/// Decides where the payout begins: with a teammate, with the operator, or in the queue.
+fn starting(caller: &Caller, mut payout: Payout) -> Result<Payout, Problem> {
+    match payout.scenario.as_deref() {
+        Some("fraud_block") => {
+            let hits = json!([{ "label": "sandbox", "action": "block", "reason": "fraud_block" }]);
+            return Err(Problem::new(ErrorCode::FraudRuleBlocked).detail(json!({ "hits": hits })));
+        }
+        Some("fraud_hold") => {
+            payout.hold = Some("sandbox scenario fraud_hold".into());
+            payout.status = Status::AwaitingAdminReview;
+            return Ok(payout);
+        }
+        _ => {}
+    }
+    let threshold = caller.merchant.settings.dual_control_threshold_minor.get(&payout.currency);
+    if threshold.is_some_and(|threshold| payout.costs.amount > threshold.0) {
+        payout.status = Status::Draft;
+    } else {
+        payout.queued_at = Some(payout.created_at);
+    }
+    Ok(payout)
+}
+
+async fn submit(
+    app: &App,
+    caller: &Caller,
+    draft: Draft,
+    request: &NewPayout,
+    claim: &Claim,
+) -> Result<Done, Problem> {
+    let Draft { payout, payee } = draft;
+    let usage = Usage::of(&payout, &caller.merchant.timezone, payout.created_at);
+    let allowance = Allowance {
+        limits: caller.merchant.settings.limits(payout.currency),
+        allow_duplicate: request.allow_duplicate,
+    };
+    let is_sandbox = payout.env == Env::Test;
+    let lease_until = match is_sandbox && payout.status == Status::Queued {
+        true => app.db.now().await?.after(limits::LEASE),
+        false => Moment::default(),
+    };
+    let mut rows = vec![event(app, &payout, created_event(payout.status)).row()];
+    if payout.status == Status::Queued {
+        let work = dispatch_row(&payout.id, payout.created_at, lease_until);
+        rows.push(RowChange::Insert(&attempt::DISPATCHES, work));
+    }
+    let mut counters = usage.keys();
+    counters.extend(payee.saving.key.clone());
+    let (guards, is_queued) = (payee.saving.guards.clone(), payout.status == Status::Queued);
+    let reference = payout.clone();
+    let decision = Decision { payout, payee, usage, allowance, rows };
+    let command = Command {
+        wallets: vec![reference.wallet_id.clone()],
+        guards,
+        counters,
+        claim: Some(claim.clone()),
+        decide: Box::new(move |desk| decision.decide(desk)),
+    };
+    let done = app.writer.submit(command).await?;
+    if let (Done::Now(None), true) = (&done, is_sandbox) {
+        let claim = attempt::Claim { payout_id: reference.id.clone(), fence: 1, tries: 0 };
+        // Its own task: a caller that hangs up must not leave the payout half-way.
+        let task = {
+            let app = app.clone();
+            app.clone().tasks.spawn(async move { dispatch::work(&app, claim).await })
+        };
+        if let Ok(Err(problem)) = task.await {
+            tracing::error!(payout.id = %reference.id, %problem, "sandbox dispatch");
+        }
+    } else if is_queued {
+        app.dispatch.notify_one();
+    }
+    Ok(done)
+}
+
+/// What the writer needs to decide, again if need be.
+struct Decision {
+    payout: Payout,
+    payee: Payee,
+    usage: Usage,
+    allowance: Allowance,
+    rows: Vec<RowChange>,
+}
+
+impl Decision {
+    fn decide(&self, desk: &Desk<'_>) -> Result<Effects, Problem> {
+        let mut payout = self.payout.clone();
+        let mut effects = Effects { rows: self.rows.clone(), ..Effects::default() };
+        self.usage.refuse_repeats(desk, &self.allowance)?;
+        refuse_frozen(desk, &payout)?;
+        self.usage.take(desk, &payout, &mut effects.counters);
+        if payout.status == Status::Queued {
+            let amount = payout.costs.amount;
+            self.usage.refuse_excess(desk, &self.allowance, amount)?;
+            self.usage.add(desk, amount, &mut effects.counters)?;
+            let available = desk.wallet(&payout.wallet_id)?.available;
+            if available < payout.costs.total()? {
+                return Err(Problem::new(ErrorCode::InsufficientFunds));
+            }
+            book(&mut effects, &payout, LedgerEffect::Debit)?;
+        }
+        payout.beneficiary_id = self.payee.saving.write(desk, &self.payee, &mut effects);
+        effects.rows.push(RowChange::Insert(&sql::PAYOUTS, sql::payout_row(&payout)));
+        // In the sandbox the reply is known only when the payout has been sent.
+        if payout.env == Env::Live || payout.status != Status::Queued {
+            effects.reply = Some(Reply { status: 201, body: PayoutView::json(&payout) });
+        }
+        Ok(effects)
+    }
+}
+
+fn created_event(status: Status) -> &'static str {
+    match status {
+        Status::Draft => "payout.draft",
+        Status::AwaitingAdminReview => "payout.held",
+        _ => "payout.queued",
+    }
+}
+
+/// Stores the reply to a sandbox payout that has been dispatched, and answers what is stored:
+/// whoever stored first wins.
+async fn settle(app: &App, claim: &Claim) -> Result<Reply, Problem> {
+    let id = PayoutId::parse(&claim.resource_id).ok_or_else(|| Problem::internal("an odd id"))?;
+    let payout = sql::get_payout(app.db.pool(), &id).await?;
+    let payout = payout.ok_or_else(|| Problem::internal("a key without its payout"))?;
+    let reply = Reply { status: 201, body: PayoutView::json(&payout) };
+    let late = vec![(claim.key.clone(), reply)];
+    let command = Command {
+        wallets: Vec::new(),
+        guards: Vec::new(),
+        counters: Vec::new(),
+        claim: None,
+        decide: Box::new(move |_| {
+            Ok(Effects { late_replies: late.clone(), ..Effects::default() })
+        }),
+    };
+    app.writer.submit(command).await?;
+    let stored = stored_reply(&app.db, &claim.key).await?;
+    stored.ok_or_else(|| Problem::internal("the reply was not stored"))
+}
+
+/// Waits for the first request with this key to be answered; answers in its place if it died.
+async fn wait(app: &App, claim: &Claim) -> Result<Reply, Problem> {
+    let pause = std::time::Duration::from_millis(25);
+    let mut waited = std::time::Duration::ZERO;
+    while waited < limits::SANDBOX_ANSWER_WAIT {
+        if let Some(reply) = stored_reply(&app.db, &claim.key).await? {
+            return Ok(reply);
+        }
+        tokio::time::sleep(pause).await;
+        waited += pause;
+    }
+    settle(app, claim).await
+}
+
+fn fx_refusal(caller: &Caller) -> Problem {
+    match caller.key.can(Capability::PayoutFx) {
+        true => Problem::new(ErrorCode::FxPayoutDisabled),
+        false => Problem::new(ErrorCode::PermissionDenied).field("funding_currency"),
+    }
+}
+
+fn require_sender(
+    caller: &Caller,
+    declared: &crate::rails::declaration::Sender,
+    request: &NewPayout,
+) -> Result<(), Problem> {
+    if !caller.merchant.settings.sender_info_required {
+        return Ok(());
+    }
+    let sender = serde_json::to_value(request.sender.clone().unwrap_or_default());
+    let sender = sender.map_err(Problem::internal)?;
+    let is_business = sender["business_name"].is_string();
+    let wanted = if is_business { &declared.required_business } else { &declared.required };
+    let missing: Vec<&String> =
+        wanted.iter().filter(|name| sender[name.as_str()].as_str().is_none_or(str::is_empty)).collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => {
+            let problem = Problem::new(ErrorCode::SenderInfoRequired).field("sender");
+            Err(problem.detail(json!({ "missing": missing })))
+        }
+    }
+}
+
+fn out_of_bounds(least: i64, most: i64, request: &NewPayout) -> Problem {
+    let message = format!("This rail takes amounts from {least} to {most} minor units.");
+    Problem::because(ErrorCode::LimitViolation, message).field("amount_minor").detail(json!({
+        "kind": "per_transaction",
+        "limit_minor": if request.amount.units() < least { least } else { most }.to_string(),
+        "used_minor": "0",
+        "requested_minor": request.amount,
+    }))
+}
+
+/// The sandbox scenario that a header asks for, with a test key.
+#[must_use]
+pub fn scenario(caller: &Caller, headers: &http::HeaderMap) -> Option<String> {
+    let header = headers.get("x-sandbox-scenario").and_then(|value| value.to_str().ok());
+    header.filter(|_| caller.key.env == Env::Test).map(str::to_owned)
+}

@@ -1,0 +1,251 @@
+//! Whom a payout goes to: the saved recipient or the inline one, its blacklists, and the name
+//! that the bank has on record.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::db::bulk::{Row, RowChange};
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::id::BeneficiaryId;
+use crate::ledger::{CounterChange, Desk, Effects, Guard};
+use crate::money::Currency;
+use crate::rails::Rail;
+use crate::recipients::{
+    Beneficiary, BeneficiarySource, Checked, Known, Question, Verification, resolve,
+    sql as book,
+};
+
+use super::request::{NewPayout, To, refuse_non_strings, sent};
+
+/// The recipient of a payout.
+#[derive(Clone, Debug)]
+pub struct Payee {
+    /// The saved recipient, as it is to be saved.
+    pub beneficiary: Beneficiary,
+    /// How it is to be saved.
+    pub saving: Saving,
+    /// The sandbox scenario: the header's, or the one that the recipient stands for.
+    pub scenario: Option<String>,
+}
+
+/// What is to be written about a saved recipient, in the transaction of its payout.
+#[derive(Clone, Debug, Default)]
+pub struct Saving {
+    /// The counter through which hosts agree on who saves a new one.
+    pub key: Option<String>,
+    /// The version of a row that is changed.
+    pub guards: Vec<Guard>,
+    insert: Option<Row>,
+    change: Option<(&'static crate::db::bulk::Update, Row)>,
+}
+
+impl Payee {
+    /// The name to pay to: the bank's, or the one that was given.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.beneficiary.account_name.as_deref().unwrap_or(&self.beneficiary.name)
+    }
+}
+
+impl Saving {
+    /// Adds what is to be written; answers the id of the saved recipient, which another
+    /// request may have saved a moment ago.
+    pub fn write(&self, desk: &Desk<'_>, payee: &Payee, effects: &mut Effects) -> BeneficiaryId {
+        let id = payee.beneficiary.id.clone();
+        if let Some((update, row)) = &self.change {
+            effects.rows.push(RowChange::Update(update, row.clone()));
+        }
+        let (Some(key), Some(row)) = (&self.key, &self.insert) else { return id };
+        let holder = desk.counter(key).holder;
+        if let Some(saved) = BeneficiaryId::parse(&holder) {
+            return saved;
+        }
+        effects.rows.push(RowChange::Insert(&book::BENEFICIARIES, row.clone()));
+        effects.counters.push(CounterChange {
+            key: key.clone(),
+            holder: id.to_string(),
+            count: 1,
+            sum: crate::money::Minor::ZERO,
+            expires_at: desk.now().after(Duration::from_secs(24 * 3600)).micros(),
+        });
+        id
+    }
+}
+
+/// Finds the recipient, refuses blocked ones, and makes sure of the name.
+///
+/// # Errors
+/// The contract's codes for recipients; `provider_error` where nobody can be asked.
+pub async fn payee(
+    app: &App,
+    caller: &Caller,
+    (rail, method): (&Rail, &str),
+    request: &NewPayout,
+    scenario: Option<String>,
+) -> Result<Payee, Problem> {
+    let (checked, given) = match &request.to {
+        To::Beneficiary(id) => (saved(app, caller, request.currency, id).await?, BTreeMap::new()),
+        To::Inline(fields) => (inline(app, (rail, method), fields).await?, fields.clone()),
+    };
+    let which = (request.currency, checked.identity.as_str());
+    let known = app.book.known(caller.owner(), which).await?;
+    if known.is_globally_blocked {
+        return Err(Problem::new(ErrorCode::BeneficiaryGloballyBlocked));
+    }
+    if known.is_blacklisted {
+        return Err(Problem::new(ErrorCode::BeneficiaryBlacklistedForPayout));
+    }
+    let scenario = scenario.or_else(|| {
+        let chosen = rail.declaration.scenario(|field| Some(checked.fields.get(field).to_owned()));
+        chosen.filter(|_| caller.key.env == Env::Test).map(str::to_owned)
+    });
+    // Refuses where no route can carry the payout, before anybody is asked for a name.
+    let wanted = (request.currency, method, caller.key.env);
+    app.routes.candidates(wanted, &caller.merchant.id).await?;
+    let draft = draft(app, caller, (request.currency, method), (&checked, &known, &given));
+    let named = name(app, caller, rail, draft, scenario.as_deref()).await?;
+    let saving = saving(app, &known, &named)?;
+    Ok(Payee { beneficiary: named.beneficiary, saving, scenario })
+}
+
+async fn saved(
+    app: &App,
+    caller: &Caller,
+    currency: Currency,
+    id: &str,
+) -> Result<Checked, Problem> {
+    let found = app.book.beneficiary(caller.owner(), id).await;
+    let beneficiary = found.map_err(|problem| problem.field("beneficiary_id"))?;
+    if beneficiary.currency != currency {
+        return Err(Problem::new(ErrorCode::BeneficiaryCurrencyMismatch).field("beneficiary_id"));
+    }
+    Ok(Checked { fields: beneficiary.recipient, identity: beneficiary.identity })
+}
+
+async fn inline(
+    app: &App,
+    (rail, method): (&Rail, &str),
+    fields: &BTreeMap<String, Value>,
+) -> Result<Checked, Problem> {
+    let declared = &rail.declaration.recipient.fields;
+    refuse_non_strings(fields, |name| declared.iter().any(|field| field.name == name))
+        .map_err(|problem| problem.within("recipient"))?;
+    let checked = app.book.check(rail, method, |name| sent(fields, name)).await;
+    let checked = checked.map_err(|problem| problem.within("recipient"))?;
+    Ok(Checked::clone(&checked))
+}
+
+/// The saved recipient as it would be after this payout, its name not asked for yet.
+fn draft(
+    app: &App,
+    caller: &Caller,
+    (currency, method): (Currency, &str),
+    (checked, known, given): (&Checked, &Known, &BTreeMap<String, Value>),
+) -> Beneficiary {
+    let (merchant, env) = caller.owner();
+    if let Some(beneficiary) = &known.beneficiary {
+        return Beneficiary { deleted_at: None, ..beneficiary.clone() };
+    }
+    let now = app.now();
+    Beneficiary {
+        id: app.mint.id(),
+        merchant_id: merchant.clone(),
+        env,
+        currency,
+        method: method.to_owned(),
+        identity: checked.identity.clone(),
+        recipient: checked.fields.clone(),
+        name: sent(given, "name").unwrap_or_default(),
+        email: sent(given, "email"),
+        phone: None,
+        external_reference: None,
+        account_name: None,
+        resolution: None,
+        resolved_at: None,
+        verification: Verification::Pending,
+        source: BeneficiarySource::Auto,
+        deleted_at: None,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+struct Named {
+    beneficiary: Beneficiary,
+    was_asked: bool,
+}
+
+/// Asks for the name on record, where the rail overwrites names and none is fresh.
+async fn name(
+    app: &App,
+    caller: &Caller,
+    rail: &Rail,
+    mut beneficiary: Beneficiary,
+    scenario: Option<&str>,
+) -> Result<Named, Problem> {
+    let Some(names) = rail.declaration.names.as_ref().filter(|names| names.overwrite) else {
+        return Ok(Named { beneficiary, was_asked: false });
+    };
+    let now = app.now();
+    let fresh_for = Duration::from_secs(u64::from(names.fresh_for_days) * 24 * 3600);
+    let is_fresh = beneficiary.resolved_at.is_some_and(|at| at.after(fresh_for) > now);
+    // A scenario about names is played even for a recipient that is known.
+    let is_played = matches!(scenario, Some("unresolvable" | "provider_down"));
+    if is_fresh && beneficiary.resolution.is_some() && !is_played {
+        return Ok(Named { beneficiary, was_asked: false });
+    }
+    let question = Question {
+        merchant: &caller.merchant.id,
+        env: caller.key.env,
+        currency: beneficiary.currency,
+        method: &beneficiary.method,
+        account: &beneficiary.recipient,
+        scenario,
+    };
+    let resolved = resolve(&app.routes, &app.mint, now, &question).await?;
+    beneficiary.account_name = Some(resolved.resolution.name.clone());
+    if beneficiary.name.is_empty() {
+        beneficiary.name.clone_from(&resolved.resolution.name);
+    }
+    beneficiary.resolution = Some(resolved.resolution);
+    beneficiary.resolved_at = Some(now);
+    beneficiary.verification = Verification::Verified;
+    beneficiary.updated_at = now;
+    Ok(Named { beneficiary, was_asked: true })
+}
+
+/// How the recipient is saved: as a new row, restored from its deletion, or with a new name.
+fn saving(app: &App, known: &Known, named: &Named) -> Result<Saving, Problem> {
+    let Named { beneficiary, was_asked } = named;
+    let Some(before) = &known.beneficiary else {
+        let (merchant, env) = (&beneficiary.merchant_id, beneficiary.env);
+        let (currency, identity) = (beneficiary.currency, &beneficiary.identity);
+        return Ok(Saving {
+            key: Some(format!("saved/{merchant}/{env}/{currency}/{identity}")),
+            insert: Some(book::beneficiary_row(beneficiary, &app.keyring, &app.mint)?),
+            ..Saving::default()
+        });
+    };
+    if before.deleted_at.is_none() && !was_asked {
+        return Ok(Saving::default());
+    }
+    let now = app.now();
+    let changed = Beneficiary { updated_at: now, ..beneficiary.clone() };
+    let row = book::beneficiary_change(&changed, &app.keyring, &app.mint)?;
+    let guard = Guard {
+        on: &book::BENEFICIARY_VERSIONS,
+        id: before.id.to_string(),
+        version: before.updated_at.micros(),
+        next: now.micros(),
+    };
+    Ok(Saving {
+        guards: vec![guard],
+        change: Some((&book::BENEFICIARY_CHANGES, row)),
+        ..Saving::default()
+    })
+}

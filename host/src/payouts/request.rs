@@ -1,0 +1,436 @@
+//! The body of a payout, and what it asks for once it is understood.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use utoipa::ToSchema;
+
+use crate::error::{ErrorCode, Problem};
+use crate::money::{Currency, Minor};
+
+/// `POST /v1/payouts`.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct CreatePayout {
+    /// What the recipient gets, in minor units of `currency`. Required.
+    #[schema(example = "2500000")]
+    pub amount_minor: Option<String>,
+    /// What the recipient gets it in. Required.
+    #[schema(example = "NGN")]
+    pub currency: Option<String>,
+    /// The recipient; its fields depend on the currency. This or `beneficiary_id` is required.
+    #[schema(schema_with = recipient_schema)]
+    pub recipient: Option<BTreeMap<String, Value>>,
+    /// A saved recipient of the same currency; overrides `recipient`.
+    pub beneficiary_id: Option<String>,
+    /// The wallet that pays; that of the currency if left out.
+    pub wallet_id: Option<String>,
+    /// Your own reference, unique for 30 days; at most 128 characters.
+    pub merchant_reference: Option<String>,
+    /// What the recipient reads on the statement.
+    pub narration: Option<String>,
+    /// The customer that this is attributed to.
+    pub customer_id: Option<String>,
+    /// Your own word for that customer; at most 64 characters.
+    pub customer_reference: Option<String>,
+    /// The customer that pays (GBP, USD, EUR, CAD).
+    pub sender_customer_id: Option<String>,
+    /// Who pays, for compliance.
+    pub sender: Option<Sender>,
+    /// Pay a recipient again within five minutes.
+    pub allow_duplicate: Option<bool>,
+    /// How to send it, where the currency has several ways.
+    pub method: Option<String>,
+    /// The currency that pays, if another one.
+    pub funding_currency: Option<String>,
+    /// What leaves the funding wallet.
+    pub funding_amount_minor: Option<String>,
+    /// The most that may leave the funding wallet.
+    pub max_debit_minor: Option<String>,
+    /// The least that the recipient may get.
+    pub min_receive_minor: Option<String>,
+    /// Whether the fee is part of `funding_amount_minor`.
+    pub fee_inclusive: Option<bool>,
+    /// `source` or `destination`.
+    pub amount_basis: Option<String>,
+}
+
+/// Who pays, for compliance.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are the contract's own")]
+pub struct Sender {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub business_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub date_of_birth: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub country: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub street: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub city: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zip_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_number: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_expiry: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phone: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+}
+
+/// Stands in the document until the loaded rails' schemas take its place.
+fn recipient_schema() -> utoipa::openapi::schema::Ref {
+    utoipa::openapi::schema::Ref::from_schema_name("PayoutRecipient")
+}
+
+/// A payout that was asked for: every field of the right kind, nothing looked up yet.
+#[derive(Clone, Debug)]
+pub struct NewPayout {
+    /// What the recipient gets.
+    pub amount: Minor,
+    /// In what.
+    pub currency: Currency,
+    /// Whom.
+    pub to: To,
+    /// The wallet, if one was named.
+    pub wallet_id: Option<String>,
+    /// Your own reference.
+    pub merchant_reference: Option<String>,
+    /// For the statement.
+    pub narration: Option<String>,
+    /// The customer that it is attributed to.
+    pub customer_id: Option<String>,
+    /// Your own word for it.
+    pub customer_reference: Option<String>,
+    /// Who pays.
+    pub sender: Option<Sender>,
+    /// Whether the cool-down is waived.
+    pub allow_duplicate: bool,
+    /// How, if named.
+    pub method: Option<String>,
+}
+
+/// Whom to pay.
+#[derive(Clone, Debug)]
+pub enum To {
+    /// A saved recipient.
+    Beneficiary(String),
+    /// Fields by name.
+    Inline(BTreeMap<String, Value>),
+}
+
+const REFERENCE_MAX: usize = 128;
+const CUSTOMER_REFERENCE_MAX: usize = 64;
+const EMAIL_MAX: usize = 254;
+/// The longest that any network takes; a rail may take less.
+const NARRATION_MAX: usize = 100;
+
+impl CreatePayout {
+    /// Understands the body, in the order of the contract's error table. `fx` says why this
+    /// caller may not pay across currencies.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn read(self, fx: impl FnOnce() -> Problem) -> Result<NewPayout, Problem> {
+        let currency = required("currency", self.currency.as_deref())?;
+        let currency = Currency::parse(currency).ok_or_else(|| {
+            Problem::because(ErrorCode::CurrencyNotActive, "currency is not a currency code.")
+                .field("currency")
+        })?;
+        self.refuse_fx(currency, fx)?;
+        let amount = amount("amount_minor", required("amount_minor", self.amount_minor.as_deref())?)?;
+        let to = match (self.beneficiary_id, self.recipient) {
+            (Some(id), _) => To::Beneficiary(id),
+            (None, Some(fields)) => To::Inline(fields),
+            (None, None) => return Err(missing("recipient")),
+        };
+        if let To::Inline(fields) = &to {
+            check_email(fields)?;
+        }
+        if let (Some(customer), Some(sender)) = (&self.customer_id, &self.sender_customer_id)
+            && customer != sender
+        {
+            return Err(Problem::new(ErrorCode::CustomerIdMismatch).field("sender_customer_id"));
+        }
+        Ok(NewPayout {
+            amount,
+            currency,
+            to,
+            wallet_id: self.wallet_id,
+            merchant_reference: text("merchant_reference", self.merchant_reference, REFERENCE_MAX)?,
+            narration: text("narration", self.narration, NARRATION_MAX)?,
+            customer_id: self.customer_id,
+            customer_reference: text(
+                "customer_reference",
+                self.customer_reference,
+                CUSTOMER_REFERENCE_MAX,
+            )?,
+            sender: self.sender,
+            allow_duplicate: self.allow_duplicate.unwrap_or(false),
+            method: self.method,
+        })
+    }
+
+    /// Refuses everything that belongs to paying from another currency.
+    fn refuse_fx(&self, currency: Currency, fx: impl FnOnce() -> Problem) -> Result<(), Problem> {
+        let wrong = |code, field| Err(Problem::new(code).field(field));
+        if self.amount_minor.is_some() && self.funding_amount_minor.is_some() {
+            return wrong(ErrorCode::AmbiguousAmount, "funding_amount_minor");
+        }
+        match self.funding_currency.as_deref() {
+            Some(funding) => {
+                let funding = Currency::parse(funding).filter(|&funding| funding != currency);
+                if funding.is_none() {
+                    return wrong(ErrorCode::InvalidFundingCurrency, "funding_currency");
+                }
+                return Err(fx());
+            }
+            None if self.funding_amount_minor.is_some() => {
+                return wrong(ErrorCode::InvalidFundingCurrency, "funding_currency");
+            }
+            None => {}
+        }
+        for (field, is_sent) in [
+            ("max_debit_minor", self.max_debit_minor.is_some()),
+            ("min_receive_minor", self.min_receive_minor.is_some()),
+            ("fee_inclusive", self.fee_inclusive.is_some()),
+        ] {
+            if is_sent {
+                return wrong(ErrorCode::GuardFieldWrongMethod, field);
+            }
+        }
+        match self.amount_basis {
+            Some(_) => wrong(ErrorCode::AmountBasisMismatch, "amount_basis"),
+            None => Ok(()),
+        }
+    }
+
+    /// A fingerprint of what makes two payments different: amount and recipient's account.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let sent = |name: &str| {
+            let fields = self.recipient.as_ref().filter(|_| self.beneficiary_id.is_none());
+            fields.and_then(|fields| fields.get(name)).map(Value::to_string).unwrap_or_default()
+        };
+        let mut hash = Sha256::new();
+        let whole = [
+            &self.amount_minor,
+            &self.funding_amount_minor,
+            &self.currency,
+            &self.beneficiary_id,
+        ];
+        for part in whole {
+            hash.update(part.as_deref().unwrap_or(""));
+            hash.update("\n");
+        }
+        for name in ACCOUNT_FIELDS {
+            hash.update(sent(name));
+            hash.update("\n");
+        }
+        hex::encode(hash.finalize())
+    }
+}
+
+/// Fields that name an account, in any currency.
+const ACCOUNT_FIELDS: &[&str] = &[
+    "account_number",
+    "bank_code",
+    "sort_code",
+    "routing_number",
+    "iban",
+    "institution_number",
+    "transit_number",
+    "mobile_operator",
+    "mobile_number",
+    "email",
+];
+
+/// The value of a field of a recipient block, whatever JSON it was sent as.
+#[must_use]
+pub fn sent(fields: &BTreeMap<String, Value>, name: &str) -> Option<String> {
+    match fields.get(name)? {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// Refuses recipient fields that are not strings; blocks inside are for other rails.
+///
+/// # Errors
+/// `invalid_field`.
+pub fn refuse_non_strings(
+    fields: &BTreeMap<String, Value>,
+    declared: impl Fn(&str) -> bool,
+) -> Result<(), Problem> {
+    let odd = fields.iter().find(|(name, value)| {
+        declared(name) && !matches!(value, Value::String(_) | Value::Null)
+    });
+    match odd {
+        Some((name, _)) => {
+            let message = format!("{name} must be a string.");
+            Err(Problem::because(ErrorCode::InvalidField, message).field(name.clone()))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_email(fields: &BTreeMap<String, Value>) -> Result<(), Problem> {
+    match sent(fields, "email") {
+        Some(email) if !is_email(&email) => {
+            let message = "email must be a well-formed address of at most 254 characters.";
+            Err(Problem::because(ErrorCode::RecipientFieldInvalid, message).field("recipient.email"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a text looks like an email address: something, an @, and a domain with a dot.
+#[must_use]
+pub fn is_email(text: &str) -> bool {
+    let plain = |part: &str| !part.is_empty() && !part.contains(|c: char| c.is_whitespace() || c.is_control());
+    text.len() <= EMAIL_MAX
+        && text.rsplit_once('@').is_some_and(|(local, domain)| {
+            plain(local)
+                && !local.contains('@')
+                && plain(domain)
+                && domain.split('.').count() > 1
+                && domain.split('.').all(|label| !label.is_empty())
+        })
+}
+
+fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str, Problem> {
+    value.filter(|value| !value.is_empty()).ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> Problem {
+    Problem::because(ErrorCode::MissingField, format!("{name} is required.")).field(name)
+}
+
+fn amount(name: &str, text: &str) -> Result<Minor, Problem> {
+    Minor::parse(text).ok_or_else(|| {
+        let message = format!("{name} must be a string of digits above zero, in minor units.");
+        Problem::because(ErrorCode::InvalidField, message).field(name)
+    })
+}
+
+fn text(name: &str, value: Option<String>, most: usize) -> Result<Option<String>, Problem> {
+    let value = value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+    let odd = |value: &String| {
+        value.chars().count() > most || value.chars().any(char::is_control)
+    };
+    if value.as_ref().is_some_and(odd) {
+        let message = format!("{name} must have at most {most} characters and no line breaks.");
+        return Err(Problem::because(ErrorCode::InvalidField, message).field(name));
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body() -> CreatePayout {
+        let recipient = [("account_number".to_owned(), Value::from("0123456785"))];
+        CreatePayout {
+            amount_minor: Some("100".into()),
+            currency: Some("NGN".into()),
+            recipient: Some(recipient.into()),
+            ..CreatePayout::default()
+        }
+    }
+
+    fn refusal(body: CreatePayout) -> &'static str {
+        let problem = body.read(|| Problem::new(ErrorCode::FxPayoutDisabled));
+        problem.expect_err("a refusal").code().entry().code
+    }
+
+    #[test]
+    fn a_plain_body_is_read() {
+        let payout = body().read(|| unreachable!("no other currency")).expect("accepted");
+        assert_eq!((payout.amount, payout.allow_duplicate), (Minor::new(100), false));
+    }
+
+    #[test]
+    fn cross_currency_fields_have_their_own_refusals() {
+        let with = |change: &dyn Fn(&mut CreatePayout)| {
+            let mut changed = body();
+            change(&mut changed);
+            refusal(changed)
+        };
+        assert_eq!(with(&|b| b.funding_currency = Some("NGN".into())), "invalid_funding_currency");
+        assert_eq!(with(&|b| b.funding_currency = Some(String::new())), "invalid_funding_currency");
+        assert_eq!(with(&|b| b.funding_currency = Some("USD".into())), "fx_payout_disabled");
+        assert_eq!(with(&|b| b.funding_amount_minor = Some("5".into())), "ambiguous_amount");
+        assert_eq!(
+            with(&|b| {
+                b.amount_minor = None;
+                b.funding_amount_minor = Some("5".into());
+            }),
+            "invalid_funding_currency"
+        );
+        assert_eq!(with(&|b| b.max_debit_minor = Some("5".into())), "guard_field_wrong_method");
+        assert_eq!(with(&|b| b.fee_inclusive = Some(false)), "guard_field_wrong_method");
+        assert_eq!(with(&|b| b.amount_basis = Some("source".into())), "amount_basis_mismatch");
+    }
+
+    #[test]
+    fn fields_are_checked_in_order() {
+        let with = |change: &dyn Fn(&mut CreatePayout)| {
+            let mut changed = body();
+            change(&mut changed);
+            refusal(changed)
+        };
+        assert_eq!(with(&|b| b.currency = None), "missing_field");
+        assert_eq!(with(&|b| b.amount_minor = Some("1.5".into())), "invalid_field");
+        assert_eq!(with(&|b| b.recipient = None), "missing_field");
+        assert_eq!(with(&|b| b.narration = Some("x".repeat(101))), "invalid_field");
+        assert_eq!(with(&|b| b.customer_reference = Some("x".repeat(65))), "invalid_field");
+        assert_eq!(
+            with(&|b| {
+                b.customer_id = Some("cus_1".into());
+                b.sender_customer_id = Some("cus_2".into());
+            }),
+            "customer_id_mismatch"
+        );
+    }
+
+    #[test]
+    fn the_subject_is_amount_and_account() {
+        let base = body();
+        let mut renamed = body();
+        renamed.narration = Some("rent".into());
+        if let Some(recipient) = &mut renamed.recipient {
+            recipient.insert("name".into(), "Ada".into());
+        }
+        assert_eq!(base.subject(), renamed.subject());
+        let mut dearer = body();
+        dearer.amount_minor = Some("101".into());
+        assert_ne!(base.subject(), dearer.subject());
+    }
+
+    #[test]
+    fn emails_have_a_domain() {
+        for good in ["a@b.co", "first.last+tag@sub.example.com"] {
+            assert!(is_email(good), "{good}");
+        }
+        for bad in ["", "a", "a@b", "@b.co", "a@.co", "a@b..co", "a b@c.co", "a@@b.co"] {
+            assert!(!is_email(bad), "{bad}");
+        }
+        assert!(!is_email(&format!("{}@b.co", "a".repeat(250))));
+    }
+}

@@ -1,0 +1,244 @@
+//! Statements about payouts.
+
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, Row as _};
+
+use crate::clock::Moment;
+use crate::db::bulk::Kind::{Int, Text};
+use crate::db::bulk::{Lookup, Row, Table, Update};
+use crate::env::Env;
+use crate::id::{BeneficiaryId, Id as _, MerchantId, PayoutId, WalletId};
+use crate::money::{Currency, Minor};
+use crate::rails::RecipientFields;
+
+use super::model::{Costs, Payout, Status};
+
+/// New payouts.
+pub const PAYOUTS: Table = Table {
+    name: "payouts",
+    columns: &[
+        ("id", Text),
+        ("merchant_id", Text),
+        ("env", Text),
+        ("wallet_id", Text),
+        ("currency", Text),
+        ("method", Text),
+        ("amount_minor", Int),
+        ("fee_minor", Int),
+        ("tax_minor", Int),
+        ("levy_minor", Int),
+        ("beneficiary_id", Text),
+        ("recipient_identity", Text),
+        ("recipient_name", Text),
+        ("recipient", Text),
+        ("sender", Text),
+        ("narration", Text),
+        ("merchant_reference", Text),
+        ("customer_reference", Text),
+        ("pricing", Text),
+        ("hold", Text),
+        ("scenario", Text),
+        ("maker", Text),
+        ("created_at", Int),
+        ("status", Text),
+        ("version", Int),
+        ("rail_reference", Text),
+        ("failure_code", Text),
+        ("failure_message", Text),
+        ("queued_at", Int),
+        ("processing_at", Int),
+        ("completed_at", Int),
+    ],
+    on_conflict: None,
+};
+
+/// What changes about a payout as it goes along.
+pub const PAYOUT_STATES: Update = Update {
+    name: "payouts",
+    key: "id",
+    columns: &[
+        ("status", Text),
+        ("version", Int),
+        ("rail_reference", Text),
+        ("failure_code", Text),
+        ("failure_message", Text),
+        ("queued_at", Int),
+        ("processing_at", Int),
+        ("completed_at", Int),
+    ], only_where: None,
+};
+
+/// How many changes a payout has seen.
+pub const PAYOUT_VERSIONS: Lookup =
+    Lookup { name: "payouts", key: "id", columns: &[("version", Int)], lock: true };
+
+/// A new payout as a row of [`PAYOUTS`].
+#[must_use]
+pub fn payout_row(payout: &Payout) -> Row {
+    let pricing = serde_json::to_string(&payout.pricing).unwrap_or_default();
+    let mut row: Row = vec![
+        payout.id.as_str().into(),
+        payout.merchant_id.as_str().into(),
+        payout.env.as_str().into(),
+        payout.wallet_id.as_str().into(),
+        payout.currency.as_str().into(),
+        payout.method.as_str().into(),
+        payout.costs.amount.units().into(),
+        payout.costs.fee.units().into(),
+        payout.costs.tax.units().into(),
+        payout.costs.levy.units().into(),
+        payout.beneficiary_id.as_str().into(),
+        payout.recipient_identity.as_str().into(),
+        payout.recipient_name.as_str().into(),
+        payout.recipient.to_json().into(),
+        payout.sender.clone().into(),
+        payout.narration.clone().into(),
+        payout.merchant_reference.clone().into(),
+        payout.customer_reference.clone().into(),
+        pricing.into(),
+        payout.hold.clone().into(),
+        payout.scenario.clone().into(),
+        payout.maker.as_str().into(),
+        payout.created_at.micros().into(),
+    ];
+    row.extend(payout_state(payout));
+    row
+}
+
+/// A changed payout as a row of [`PAYOUT_STATES`].
+#[must_use]
+pub fn payout_change(payout: &Payout) -> Row {
+    let mut row = vec![payout.id.as_str().into()];
+    row.extend(payout_state(payout));
+    row
+}
+
+fn payout_state(payout: &Payout) -> Row {
+    vec![
+        payout.status.as_str().into(),
+        payout.version.into(),
+        payout.rail_reference.clone().into(),
+        payout.failure_code.clone().into(),
+        payout.failure_message.clone().into(),
+        payout.queued_at.map(Moment::micros).into(),
+        payout.processing_at.map(Moment::micros).into(),
+        payout.completed_at.map(Moment::micros).into(),
+    ]
+}
+
+/// A payout, whoever's it is; for jobs and the operator.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn get_payout(pool: &AnyPool, id: &PayoutId) -> Result<Option<Payout>, sqlx::Error> {
+    let sql = "SELECT * FROM payouts WHERE id = $1";
+    let row = sqlx::query(sql).bind(id.as_str()).fetch_optional(pool).await?;
+    row.map(|row| payout(&row)).transpose()
+}
+
+/// A merchant's payout.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn find_payout(
+    pool: &AnyPool,
+    (merchant, env): (&MerchantId, Env),
+    id: &PayoutId,
+) -> Result<Option<Payout>, sqlx::Error> {
+    let sql = "SELECT * FROM payouts WHERE id = $1 AND merchant_id = $2 AND env = $3";
+    let row = sqlx::query(sql)
+        .bind(id.as_str())
+        .bind(merchant.as_str())
+        .bind(env.as_str())
+        .fetch_optional(pool)
+        .await?;
+    row.map(|row| payout(&row)).transpose()
+}
+
+/// Which payouts are wanted. Instants are microseconds.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// In this status; any, if empty.
+    pub status: String,
+    /// In this currency; any, if empty.
+    pub currency: String,
+    /// Created after this.
+    pub after: i64,
+    /// Created before this.
+    pub before: i64,
+    /// Before this id; from the newest, if none.
+    pub cursor: Option<String>,
+    /// Page size.
+    pub limit: i64,
+}
+
+/// A page of a merchant's payouts, newest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_payouts(
+    pool: &AnyPool,
+    (merchant, env): (&MerchantId, Env),
+    wanted: &Wanted,
+) -> Result<Vec<Payout>, sqlx::Error> {
+    let sql = "SELECT * FROM payouts WHERE merchant_id = $1 AND env = $2 AND id < $3 \
+               AND ($4 = '' OR status = $4) AND ($5 = '' OR currency = $5) \
+               AND created_at > $6 AND created_at < $7 ORDER BY id DESC LIMIT $8";
+    let rows = sqlx::query(sql)
+        .bind(merchant.as_str())
+        .bind(env.as_str())
+        .bind(wanted.cursor.as_deref().unwrap_or("~"))
+        .bind(wanted.status.as_str())
+        .bind(wanted.currency.as_str())
+        .bind(wanted.after)
+        .bind(wanted.before)
+        .bind(wanted.limit + 1)
+        .fetch_all(pool)
+        .await?;
+    rows.iter().map(payout).collect()
+}
+
+fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
+    let text = |column| row.try_get::<String, _>(column);
+    let maybe = |column| row.try_get::<Option<String>, _>(column);
+    let minor = |column| row.try_get(column).map(Minor::new);
+    let moment =
+        |column| row.try_get::<Option<i64>, _>(column).map(|at| at.map(Moment::from_micros));
+    let unknown = |what: &'static str| move || sqlx::Error::Decode(what.into());
+    let pricing = serde_json::from_str(&text("pricing")?);
+    Ok(Payout {
+        id: PayoutId::from_text(text("id")?),
+        merchant_id: MerchantId::from_text(text("merchant_id")?),
+        env: Env::parse(&text("env")?).ok_or_else(unknown("an unknown environment"))?,
+        wallet_id: WalletId::from_text(text("wallet_id")?),
+        status: Status::parse(&text("status")?).ok_or_else(unknown("an unknown status"))?,
+        version: row.try_get("version")?,
+        currency: Currency::parse(&text("currency")?).ok_or_else(unknown("an odd currency"))?,
+        method: text("method")?,
+        costs: Costs {
+            amount: minor("amount_minor")?,
+            fee: minor("fee_minor")?,
+            tax: minor("tax_minor")?,
+            levy: minor("levy_minor")?,
+        },
+        beneficiary_id: BeneficiaryId::from_text(text("beneficiary_id")?),
+        recipient_identity: text("recipient_identity")?,
+        recipient_name: text("recipient_name")?,
+        recipient: RecipientFields::from_json(&text("recipient")?),
+        sender: maybe("sender")?,
+        narration: maybe("narration")?,
+        merchant_reference: maybe("merchant_reference")?,
+        customer_reference: maybe("customer_reference")?,
+        pricing: pricing.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?,
+        hold: maybe("hold")?,
+        scenario: maybe("scenario")?,
+        maker: text("maker")?,
+        rail_reference: maybe("rail_reference")?,
+        failure_code: maybe("failure_code")?,
+        failure_message: maybe("failure_message")?,
+        created_at: moment("created_at")?.unwrap_or_default(),
+        queued_at: moment("queued_at")?,
+        processing_at: moment("processing_at")?,
+        completed_at: moment("completed_at")?,
+    })
+}

@@ -1,0 +1,171 @@
+//! `GET /v1/payouts/{id}/timeline`: everything that happened to a payout, and what shows it.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::clock::Moment;
+use crate::error::Problem;
+use crate::events;
+use crate::ledger::{entry_id, wallets};
+use crate::money::Minor;
+use crate::rules::PriceLine;
+
+use super::attempt;
+use super::evidence::{self, Message};
+use super::model::Payout;
+
+/// A step of a payout's life.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Step {
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Moment,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum What {
+    /// The request was accepted.
+    Request {
+        /// The key that made it.
+        key_id: String,
+        /// The sandbox scenario.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        scenario: Option<String>,
+    },
+    /// Rule packs decided.
+    Rules {
+        /// Name of the fee pack.
+        pack: String,
+        /// Its version.
+        version: String,
+        /// SHA-256 of its file.
+        digest: String,
+        /// What it charged.
+        #[schema(value_type = Vec<Object>)]
+        lines: Vec<PriceLine>,
+        /// Why the payout was held.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hold: Option<String>,
+    },
+    /// A route was chosen and its reference fixed.
+    Attempt {
+        /// The rail.
+        rail: String,
+        /// Its version.
+        rail_version: String,
+        /// SHA-256 of its file.
+        rail_digest: String,
+        /// The network's reference.
+        reference: String,
+        /// How it stands: open, paid, refused, not_sent, closed.
+        state: String,
+        /// How often it was sent.
+        sends: i64,
+        /// How often the rail was asked about it.
+        queries: i64,
+    },
+    /// The rail was called.
+    Rail {
+        /// submit, query or receive.
+        operation: String,
+        /// What it came to.
+        result: String,
+        /// The messages, masked.
+        messages: Vec<Message>,
+    },
+    /// The wallet's ledger.
+    Entry {
+        /// The wallet transaction.
+        id: String,
+        /// Why.
+        source: String,
+        /// credit or debit.
+        direction: &'static str,
+        /// How much.
+        #[schema(value_type = String)]
+        amount_minor: Minor,
+        /// The wallet's balance after it.
+        #[schema(value_type = String)]
+        balance_after_minor: Minor,
+    },
+    /// A change of state.
+    Event {
+        /// Its name.
+        event: String,
+        /// Its number.
+        sequence: i64,
+    },
+}
+
+/// A payout's timeline, oldest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Problem> {
+    let pool = app.db.pool();
+    let mut steps = vec![
+        Step {
+            at: payout.created_at,
+            what: What::Request { key_id: payout.maker.clone(), scenario: payout.scenario.clone() },
+        },
+        Step { at: payout.created_at, what: rules(payout) },
+    ];
+    let attempts = attempt::list_attempts(pool, &payout.id).await?;
+    steps.extend(attempts.into_iter().map(|attempt| Step {
+        at: attempt.begun_at,
+        what: What::Attempt {
+            rail: attempt.rail,
+            rail_version: attempt.rail_version,
+            rail_digest: attempt.rail_digest,
+            reference: attempt.rail_reference,
+            state: attempt.state.as_str().to_owned(),
+            sends: attempt.sends,
+            queries: attempt.queries,
+        },
+    }));
+    let calls = evidence::list_calls(pool, &payout.id).await?;
+    steps.extend(calls.into_iter().map(|call| Step {
+        at: call.created_at,
+        what: What::Rail {
+            operation: call.operation,
+            result: call.result,
+            messages: call.messages,
+        },
+    }));
+    let entries = wallets::list_entries_about(pool, payout.id.as_str()).await?;
+    steps.extend(entries.into_iter().map(|entry| Step {
+        at: entry.created_at,
+        what: What::Entry {
+            id: entry_id(&entry.journal_id, entry.line),
+            source: entry.source,
+            direction: if entry.amount.is_negative() { "debit" } else { "credit" },
+            amount_minor: Minor::new(entry.amount.units().saturating_abs()),
+            balance_after_minor: entry.balance_after,
+        },
+    }));
+    let history = events::sql::list_history(pool, payout.id.as_str()).await?;
+    steps.extend(
+        history
+            .into_iter()
+            .map(|(event, sequence, at)| Step { at, what: What::Event { event, sequence } }),
+    );
+    // Stable: what happened in one instant keeps the order above.
+    steps.sort_by_key(|step| step.at);
+    Ok(steps)
+}
+
+fn rules(payout: &Payout) -> What {
+    What::Rules {
+        pack: payout.pricing.pack.clone(),
+        version: payout.pricing.version.clone(),
+        digest: payout.pricing.digest.clone(),
+        lines: payout.pricing.lines.clone(),
+        hold: payout.hold.clone(),
+    }
+}

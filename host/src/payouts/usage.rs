@@ -1,0 +1,211 @@
+//! Limits, cool-down and references: what a payout uses up, and what it finds used.
+//!
+//! All of it is counted in the writer's transaction, under the wallet's lock, so that payouts
+//! created at once cannot slip under a limit together.
+
+use jiff::tz::TimeZone;
+use serde_json::json;
+
+use crate::auth::{Merchant, merchant::Limits};
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::error::{ErrorCode, Problem};
+use crate::ledger::{CounterChange, Desk};
+use crate::money::{Minor, Overflow};
+
+use super::model::Payout;
+
+const DAY_US: i64 = 24 * 3600 * 1_000_000;
+
+/// The counters of one payout.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    reference: Option<String>,
+    day: String,
+    recipient: String,
+    recipient_yesterday: String,
+}
+
+/// What the operator allows, and what the request waives.
+#[derive(Clone, Debug)]
+pub struct Allowance {
+    /// The merchant's limits in this currency.
+    pub limits: Limits,
+    /// Whether the cool-down is waived.
+    pub allow_duplicate: bool,
+}
+
+impl Usage {
+    /// The counters that a payout touches when it is made, or debited, at `now`.
+    #[must_use]
+    pub fn of(payout: &Payout, timezone: &TimeZone, now: Moment) -> Self {
+        let (wallet, identity) = (&payout.wallet_id, &payout.recipient_identity);
+        let reference = payout.merchant_reference.as_ref();
+        let on = |at: Moment| at.day_in(timezone);
+        Self {
+            reference: reference
+                .map(|reference| format!("reference/{}/{}/{reference}", payout.merchant_id, payout.env)),
+            day: format!("day/{wallet}/{}", on(now)),
+            recipient: format!("paid/{wallet}/{identity}/{}", on(now)),
+            recipient_yesterday: format!("paid/{wallet}/{identity}/{}", on(now.before(limits::COOL_DOWN))),
+        }
+    }
+
+    /// The keys that a decision about this payout reads.
+    #[must_use]
+    pub fn keys(&self) -> Vec<String> {
+        let mut keys = vec![
+            self.day.clone(),
+            self.recipient.clone(),
+            self.recipient_yesterday.clone(),
+        ];
+        keys.extend(self.reference.clone());
+        keys
+    }
+
+    /// Refuses a new payout whose reference was used, or whose recipient was just paid.
+    ///
+    /// # Errors
+    /// `merchant_reference_duplicate` or `beneficiary_cooldown`.
+    pub fn refuse_repeats(&self, desk: &Desk<'_>, allowance: &Allowance) -> Result<(), Problem> {
+        if let Some(reference) = &self.reference {
+            let holder = desk.counter(reference).holder;
+            if !holder.is_empty() {
+                let problem = Problem::new(ErrorCode::MerchantReferenceDuplicate);
+                return Err(problem.field("merchant_reference").detail(json!({ "payout_id": holder })));
+            }
+        }
+        if allowance.allow_duplicate {
+            return Ok(());
+        }
+        let now = desk.now();
+        for key in [&self.recipient, &self.recipient_yesterday] {
+            let Some(paid_at) = paid_at(&desk.counter(key).holder) else { continue };
+            let until = paid_at.after(limits::COOL_DOWN);
+            if until > now {
+                let seconds = u64::try_from(until.seconds() - now.seconds()).unwrap_or(0).max(1);
+                return Err(Problem::new(ErrorCode::BeneficiaryCooldown).retry_after(seconds));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a debit that would exceed a limit of the day.
+    ///
+    /// # Errors
+    /// `limit_violation`.
+    pub fn refuse_excess(
+        &self,
+        desk: &Desk<'_>,
+        allowance: &Allowance,
+        amount: Minor,
+    ) -> Result<(), Problem> {
+        let limits = &allowance.limits;
+        for (kind, limit, key) in [
+            ("daily", limits.daily_minor, &self.day),
+            ("per_beneficiary", limits.per_beneficiary_minor, &self.recipient),
+        ] {
+            let used = desk.counter(key).sum;
+            if let Some(limit) = limit.map(|limit| limit.0)
+                && used.plus(amount)? > limit
+            {
+                return Err(violation(kind, limit, used, amount));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the reference and the recipient for a new payout.
+    pub fn take(&self, desk: &Desk<'_>, payout: &Payout, changes: &mut Vec<CounterChange>) {
+        let now = desk.now().micros();
+        if let Some(reference) = &self.reference {
+            changes.push(CounterChange {
+                key: reference.clone(),
+                holder: payout.id.to_string(),
+                count: 1,
+                sum: payout.costs.amount,
+                expires_at: desk.now().after(limits::MERCHANT_REFERENCE_WINDOW).micros(),
+            });
+        }
+        let counter = desk.counter(&self.recipient);
+        changes.push(CounterChange {
+            key: self.recipient.clone(),
+            holder: format!("{} {now}", payout.id),
+            count: counter.count + 1,
+            sum: counter.sum,
+            expires_at: now + 2 * DAY_US,
+        });
+    }
+
+    /// Adds a debit to the sums of the day, or takes it off again. `changes` may hold an
+    /// earlier change of the same counters.
+    ///
+    /// # Errors
+    /// A sum does not fit.
+    pub fn add(
+        &self,
+        desk: &Desk<'_>,
+        amount: Minor,
+        changes: &mut Vec<CounterChange>,
+    ) -> Result<(), Overflow> {
+        for key in [&self.day, &self.recipient] {
+            if let Some(change) = changes.iter_mut().find(|change| change.key == *key) {
+                change.sum = change.sum.plus(amount)?;
+                continue;
+            }
+            let counter = desk.counter(key);
+            changes.push(CounterChange {
+                key: key.clone(),
+                holder: counter.holder,
+                count: counter.count,
+                sum: counter.sum.plus(amount)?.max(Minor::ZERO),
+                expires_at: counter.expires_at.max(desk.now().micros() + 2 * DAY_US),
+            });
+        }
+        Ok(())
+    }
+
+    /// Lets the recipient be paid again at once, if this payout was the last to it.
+    pub fn forget_recipient(
+        &self,
+        desk: &Desk<'_>,
+        payout: &Payout,
+        changes: &mut Vec<CounterChange>,
+    ) {
+        let held = desk.counter(&self.recipient).holder.starts_with(payout.id.as_str());
+        if let Some(change) = changes.iter_mut().find(|change| change.key == self.recipient)
+            && held
+        {
+            change.holder.clear();
+        }
+    }
+}
+
+/// When the recipient was last paid: the holder is the payout's id and that instant.
+fn paid_at(holder: &str) -> Option<Moment> {
+    let (_, at) = holder.split_once(' ')?;
+    at.parse().ok().map(Moment::from_micros)
+}
+
+/// Refuses an amount above the limit of a single payout.
+///
+/// # Errors
+/// `limit_violation`.
+pub fn refuse_large(merchant: &Merchant, payout: &Payout) -> Result<(), Problem> {
+    let limit = merchant.settings.limits(payout.currency).per_transaction_minor;
+    match limit.map(|limit| limit.0) {
+        Some(limit) if payout.costs.amount > limit => {
+            Err(violation("per_transaction", limit, Minor::ZERO, payout.costs.amount))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn violation(kind: &str, limit: Minor, used: Minor, requested: Minor) -> Problem {
+    Problem::new(ErrorCode::LimitViolation).detail(json!({
+        "kind": kind,
+        "limit_minor": limit,
+        "used_minor": used,
+        "requested_minor": requested,
+    }))
+}

@@ -1,0 +1,120 @@
+//! Recipients against the declaration: shape first, then the component's own checks.
+
+use std::collections::BTreeMap;
+
+use regex_lite::Regex;
+
+use crate::error::{ErrorCode, Problem};
+use crate::wasm::rail::{Field, Violation};
+
+use super::declaration::{FieldTerms, Recipient};
+
+const LENGTH_DEFAULT: usize = 140;
+
+/// A recipient's fields by name. In a request as they were sent; in a payout in canonical form.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct RecipientFields(pub BTreeMap<String, String>);
+
+impl RecipientFields {
+    /// The value of a field; empty if it is not there.
+    #[must_use]
+    pub fn get(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    /// As the component takes them.
+    #[must_use]
+    pub fn to_guest(&self) -> Vec<Field> {
+        let fields = self.0.iter();
+        fields.map(|(name, value)| Field { name: name.clone(), value: value.clone() }).collect()
+    }
+
+    /// As the component returns them.
+    #[must_use]
+    pub fn from_guest(fields: Vec<Field>) -> Self {
+        Self(fields.into_iter().map(|field| (field.name, field.value)).collect())
+    }
+
+    /// As the database keeps them.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(&self.0).unwrap_or_default()
+    }
+
+    /// As the database kept them.
+    #[must_use]
+    pub fn from_json(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+}
+
+/// The compiled patterns of a recipient's declared fields.
+pub(super) struct Shapes(Vec<(FieldTerms, Option<Regex>)>);
+
+impl Shapes {
+    pub(super) fn new(recipient: &Recipient) -> Self {
+        let compiled = recipient.fields.iter().map(|field| {
+            let pattern = field.pattern.as_deref().and_then(|pattern| Regex::new(pattern).ok());
+            (field.clone(), pattern)
+        });
+        Self(compiled.collect())
+    }
+
+    /// Takes the declared fields out of a recipient block, trimmed, each of the declared shape.
+    /// The first that is missing or malformed is refused, in the order of the declaration.
+    pub(super) fn take(
+        &self,
+        sent: impl Fn(&str) -> Option<String>,
+    ) -> Result<RecipientFields, Problem> {
+        let mut fields = BTreeMap::new();
+        for (terms, pattern) in &self.0 {
+            let value = sent(&terms.name).map(|value| value.trim().to_owned());
+            match value.filter(|value| !value.is_empty()) {
+                Some(value) => {
+                    check(terms, pattern.as_ref(), &value)?;
+                    fields.insert(terms.name.clone(), value);
+                }
+                None if terms.required => {
+                    let message = format!("{} is required: {}.", terms.name, terms.title);
+                    return Err(Problem::because(ErrorCode::MissingField, message)
+                        .field(terms.name.clone()));
+                }
+                None => {}
+            }
+        }
+        Ok(RecipientFields(fields))
+    }
+}
+
+fn check(terms: &FieldTerms, pattern: Option<&Regex>, value: &str) -> Result<(), Problem> {
+    let most = terms.max_length.unwrap_or(LENGTH_DEFAULT);
+    let why = if value.chars().count() > most {
+        format!("must have at most {most} characters")
+    } else if value.chars().any(char::is_control) {
+        "must not contain control characters".to_owned()
+    } else if pattern.is_some_and(|pattern| !pattern.is_match(value)) {
+        terms.hint.clone().unwrap_or_else(|| "does not have the right format".to_owned())
+    } else {
+        return Ok(());
+    };
+    let message = format!("{} {why}.", terms.name);
+    Err(Problem::because(ErrorCode::InvalidField, message).field(terms.name.clone()))
+}
+
+/// The refusal for the first violation that a component found.
+pub(super) fn refusal(violations: &[Violation]) -> Problem {
+    let Some(violation) = violations.first() else {
+        return Problem::new(ErrorCode::InvalidRecipient);
+    };
+    let code = match violation.code.as_str() {
+        "missing_field" => ErrorCode::MissingField,
+        "invalid_field" => ErrorCode::InvalidField,
+        "unknown_bank_code" => ErrorCode::UnknownBankCode,
+        "unknown_operator" => ErrorCode::UnknownOperator,
+        "recipient_unresolvable" => ErrorCode::RecipientUnresolvable,
+        "invalid_account" => ErrorCode::InvalidAccount,
+        _ => ErrorCode::InvalidRecipient,
+    };
+    Problem::because(code, violation.message.clone()).field(violation.field.clone())
+}

@@ -1,0 +1,14 @@
+//! Rails: what is declared, what is loaded, which route takes what, and how one is called.
+
+pub mod declaration;
+pub mod directory;
+mod fields;
+pub mod redact;
+pub mod registry;
+pub mod route;
+pub mod sql;
+
+pub use declaration::Declaration;
+pub use fields::RecipientFields;
+pub use registry::{Rail, Registry};
+pub use route::{Route, Routes};

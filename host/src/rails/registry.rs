@@ -1,0 +1,209 @@
+//! The rails that are loaded.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::error::{ErrorCode, Problem};
+use crate::money::Currency;
+use crate::wasm::module::{Module, Refused};
+use crate::wasm::rail::{Field, RailCode, Violation};
+use crate::wasm::tables::ReferenceTable;
+use crate::wasm::{CodeCache, Engines};
+
+use super::declaration::{Declaration, Invalid};
+use super::fields::{RecipientFields, Shapes, refusal};
+use super::redact::Redactor;
+
+/// A loaded rail.
+pub struct Rail {
+    /// What it declares.
+    pub declaration: Declaration,
+    /// What it does.
+    pub code: RailCode,
+    /// SHA-256 of its file.
+    pub digest: String,
+    /// Its reference tables, or the operator's in their place.
+    pub tables: BTreeMap<String, Arc<ReferenceTable>>,
+    /// Masks its messages.
+    pub redactor: Redactor,
+    shapes: Shapes,
+}
+
+/// Why a rail is not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The component is refused.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// Its declaration is.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// A reference table cannot be read.
+    #[error("table {name}: {why}")]
+    Table {
+        /// Which one.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Another rail has this name and version.
+    #[error("a rail named {0} is loaded already")]
+    Duplicate(String),
+}
+
+impl Rail {
+    /// Loads a rail from its component. Tables in `tables_folder` (`<table>.csv`) stand in for
+    /// those inside.
+    ///
+    /// # Errors
+    /// See [`LoadError`].
+    pub fn load(
+        engines: &Engines,
+        cache: &CodeCache,
+        bytes: &[u8],
+        tables_folder: Option<&Path>,
+    ) -> Result<Self, LoadError> {
+        let module = Module::load(&engines.rails, cache, bytes, RailCode::host_imports())?;
+        let declaration = Declaration::read(&module.declaration)?;
+        let code = RailCode::link(&engines.rails, &module)?;
+        let mut tables = BTreeMap::new();
+        for (name, inside) in &module.tables {
+            let folder = tables_folder.map(|folder| folder.join(&declaration.rail.name));
+            let operators = folder.map(|folder| folder.join(format!("{name}.csv")));
+            let csv = operators.and_then(|path| std::fs::read(path).ok());
+            let table = ReferenceTable::parse(csv.as_deref().unwrap_or(inside));
+            let table = table
+                .map_err(|cause| LoadError::Table { name: name.clone(), why: cause.to_string() })?;
+            tables.insert(name.clone(), Arc::new(table));
+        }
+        Ok(Self {
+            redactor: Redactor::new(&declaration),
+            shapes: Shapes::new(&declaration.recipient),
+            digest: module.digest,
+            declaration,
+            code,
+            tables,
+        })
+    }
+
+    /// Takes a recipient block apart by the declared fields; the first that is missing or
+    /// malformed is refused.
+    ///
+    /// # Errors
+    /// `missing_field` or `invalid_field`, naming the field.
+    pub fn take_recipient(
+        &self,
+        sent: impl Fn(&str) -> Option<String>,
+    ) -> Result<RecipientFields, Problem> {
+        self.shapes.take(sent)
+    }
+
+    /// The canonical form of a recipient, from the component's answer.
+    ///
+    /// # Errors
+    /// The first violation's code.
+    pub fn canonical(
+        &self,
+        checked: Result<Vec<Field>, Vec<Violation>>,
+    ) -> Result<RecipientFields, Problem> {
+        match checked {
+            Ok(fields) => Ok(RecipientFields::from_guest(fields)),
+            Err(violations) => Err(refusal(&violations)),
+        }
+    }
+
+    /// What makes a canonical recipient the same as another one.
+    #[must_use]
+    pub fn identity(&self, recipient: &RecipientFields) -> String {
+        let fields = self.declaration.recipient.identity.iter();
+        fields.map(|name| recipient.get(name)).collect::<Vec<_>>().join(":")
+    }
+
+    /// A grant for pure calls: tables, and nothing to send to.
+    #[must_use]
+    pub fn pure_grant(&self, now_ms: u64) -> Arc<crate::wasm::rail::Grant> {
+        Arc::new(crate::wasm::rail::Grant {
+            rail: self.declaration.rail.name.clone(),
+            now_ms,
+            tables: self.tables.clone(),
+            ..crate::wasm::rail::Grant::default()
+        })
+    }
+}
+
+/// All loaded rails by name. Calls that began with one go on with it when it is replaced.
+#[derive(Default)]
+pub struct Registry(ArcSwap<BTreeMap<String, Arc<Rail>>>);
+
+impl Registry {
+    /// A registry of these rails.
+    ///
+    /// # Errors
+    /// Two have the same name.
+    pub fn of(rails: Vec<Rail>) -> Result<Self, LoadError> {
+        let mut by_name = BTreeMap::new();
+        for rail in rails {
+            let name = rail.declaration.rail.name.clone();
+            if by_name.insert(name.clone(), Arc::new(rail)).is_some() {
+                return Err(LoadError::Duplicate(name));
+            }
+        }
+        Ok(Self(ArcSwap::from_pointee(by_name)))
+    }
+
+    /// The rail of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<Rail>> {
+        self.0.load().get(name).cloned()
+    }
+
+    /// Every rail, by name.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<Rail>> {
+        self.0.load().values().cloned().collect()
+    }
+
+    /// A rail that serves this currency and method; the default method if none is named.
+    ///
+    /// # Errors
+    /// `unsupported_currency` where no rail serves the currency, `invalid_field` where none
+    /// serves the method.
+    pub fn serving(
+        &self,
+        currency: Currency,
+        method: Option<&str>,
+    ) -> Result<(Arc<Rail>, String), Problem> {
+        let rails = self.all();
+        let mut serving = rails.iter().filter_map(|rail| {
+            rail.declaration.currency(currency).map(|terms| (rail, &terms.methods))
+        });
+        match method {
+            None => {
+                let (rail, methods) = serving.next().ok_or_else(|| unsupported(currency))?;
+                Ok((Arc::clone(rail), methods[0].clone()))
+            }
+            Some(method) => {
+                let mut any = false;
+                for (rail, methods) in serving {
+                    any = true;
+                    if methods.iter().any(|known| known == method) {
+                        return Ok((Arc::clone(rail), method.to_owned()));
+                    }
+                }
+                let message = format!("{method} is not a method of {currency}.");
+                Err(match any {
+                    true => Problem::because(ErrorCode::InvalidField, message).field("method"),
+                    false => unsupported(currency),
+                })
+            }
+        }
+    }
+}
+
+fn unsupported(currency: Currency) -> Problem {
+    let message = format!("{currency} is not a currency that can be paid here.");
+    Problem::because(ErrorCode::CurrencyNotActive, message).field("currency")
+}

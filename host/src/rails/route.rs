@@ -1,0 +1,301 @@
+//! Routes: which rail serves a currency, method and environment, in which order, with which
+//! configuration.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use http::Method;
+use ipnet::IpNet;
+use moka::future::Cache;
+use secrecy::SecretString;
+
+use crate::clock::Moment;
+use crate::config::{Config, limits};
+use crate::db::Db;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::id::{MerchantId, RouteId};
+use crate::money::Currency;
+use crate::wasm::egress::{Endpoint, Network, Scheme, Target};
+use crate::wasm::rail::Grant;
+
+use super::declaration::EndpointTerms;
+use super::registry::{Rail, Registry};
+use super::sql;
+
+/// A route as the operator set it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// Its id.
+    pub id: RouteId,
+    /// A word, unique in its environment; names its section of the configuration.
+    pub name: String,
+    /// Test or live.
+    pub env: Env,
+    /// What it pays in.
+    pub currency: Currency,
+    /// How.
+    pub method: String,
+    /// The rail that serves it.
+    pub rail: String,
+    /// Routes of the same currency and method are tried in this order.
+    pub position: i64,
+    /// Whether it takes no new payouts.
+    pub is_paused: bool,
+    /// Merchants that may use it; empty means all.
+    pub merchants: Vec<MerchantId>,
+    /// Settings, and addresses as `endpoint.<name>`. Secrets stand in the configuration only.
+    pub settings: BTreeMap<String, String>,
+    /// When it was created.
+    pub created_at: Moment,
+    /// When it last changed.
+    pub updated_at: Moment,
+}
+
+/// A route with its rail, ready to be called.
+pub struct ReadyRoute {
+    /// The route.
+    pub route: Route,
+    /// Its rail.
+    pub rail: Arc<Rail>,
+    endpoints: HashMap<String, Arc<Endpoint>>,
+    settings: BTreeMap<String, String>,
+    secrets: BTreeMap<String, SecretString>,
+    /// What is missing before it can be called.
+    missing: Option<String>,
+}
+
+/// All routes, read from the database once a second at most.
+#[derive(Clone)]
+pub struct Routes {
+    db: Db,
+    rails: Arc<Registry>,
+    config: Arc<Config>,
+    sandbox: Router,
+    tls: Arc<rustls::ClientConfig>,
+    snapshot: Cache<(), Arc<Vec<Arc<ReadyRoute>>>>,
+    /// Kept while a route does not change, so that its connections are.
+    ready: Arc<Mutex<HashMap<RouteId, Arc<ReadyRoute>>>>,
+}
+
+/// Secrets that the simulator knows.
+pub const SIMULATOR_SECRET: &str = "simulator";
+
+impl Routes {
+    /// Routes over this database. Those of the sandbox lead into `sandbox` and nowhere else.
+    #[must_use]
+    pub fn new(
+        db: Db,
+        rails: Arc<Registry>,
+        config: Arc<Config>,
+        sandbox: Router,
+        tls: Arc<rustls::ClientConfig>,
+    ) -> Self {
+        let snapshot = Cache::builder().time_to_live(limits::CACHE_FRESH).build();
+        Self { db, rails, config, sandbox, tls, snapshot, ready: Arc::default() }
+    }
+
+    /// Every route whose rail is loaded, in order.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn all(&self) -> Result<Arc<Vec<Arc<ReadyRoute>>>, Problem> {
+        self.snapshot.try_get_with((), self.read()).await.map_err(Problem::internal)
+    }
+
+    /// Forgets the snapshot, after a change on this host.
+    pub fn forget(&self) {
+        self.snapshot.invalidate_all();
+    }
+
+    /// The route of this id.
+    ///
+    /// # Errors
+    /// `rail_not_configured` if it is gone.
+    pub async fn get(&self, id: &RouteId) -> Result<Arc<ReadyRoute>, Problem> {
+        let routes = self.all().await?;
+        let found = routes.iter().find(|ready| ready.route.id == *id);
+        found.cloned().ok_or_else(|| Problem::new(ErrorCode::RailNotConfigured))
+    }
+
+    /// The routes that may take a payout, in order, at least one.
+    ///
+    /// # Errors
+    /// `routing_failed` where there is no route, `provider_not_entitled` where there is none
+    /// for this merchant, `provider_paused` where all are paused, `rail_not_configured` where
+    /// none is configured.
+    pub async fn candidates(
+        &self,
+        (currency, method, env): (Currency, &str, Env),
+        merchant: &MerchantId,
+    ) -> Result<Vec<Arc<ReadyRoute>>, Problem> {
+        let all = self.all().await?;
+        let serving = |ready: &&Arc<ReadyRoute>| {
+            let route = &ready.route;
+            (route.currency, route.method.as_str(), route.env) == (currency, method, env)
+        };
+        let mut routes: Vec<_> = all.iter().filter(serving).cloned().collect();
+        let narrowed = |routes: &mut Vec<Arc<ReadyRoute>>,
+                        keep: &dyn Fn(&ReadyRoute) -> bool,
+                        code: ErrorCode| {
+            routes.retain(|ready| keep(ready));
+            if routes.is_empty() { Err(Problem::new(code)) } else { Ok(()) }
+        };
+        let entitled = |ready: &ReadyRoute| {
+            ready.route.merchants.is_empty() || ready.route.merchants.contains(merchant)
+        };
+        narrowed(&mut routes, &|_| true, ErrorCode::RoutingFailed)?;
+        narrowed(&mut routes, &entitled, ErrorCode::ProviderNotEntitled)?;
+        narrowed(&mut routes, &|ready| !ready.route.is_paused, ErrorCode::ProviderPaused)?;
+        let lacking = routes[0].missing.clone();
+        narrowed(&mut routes, &|ready| ready.missing.is_none(), ErrorCode::RailNotConfigured)
+            .map_err(|problem| problem.caused_by(lacking.unwrap_or_default()))?;
+        Ok(routes)
+    }
+
+    async fn read(&self) -> Result<Arc<Vec<Arc<ReadyRoute>>>, sqlx::Error> {
+        let routes = sql::list_routes(self.db.pool()).await?;
+        let mut known = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ready = Vec::new();
+        for route in routes {
+            let Some(rail) = self.rails.get(&route.rail) else { continue };
+            let same = known
+                .get(&route.id)
+                .filter(|known| known.route == route && known.rail.digest == rail.digest);
+            let route = match same {
+                Some(known) => Arc::clone(known),
+                None => Arc::new(self.prepare(route, rail)),
+            };
+            known.insert(route.route.id.clone(), Arc::clone(&route));
+            ready.push(route);
+        }
+        Ok(Arc::new(ready))
+    }
+
+    fn prepare(&self, route: Route, rail: Arc<Rail>) -> ReadyRoute {
+        let configured = self.config.routes.get(&route.name).cloned().unwrap_or_default();
+        let mut missing = None;
+        let mut endpoints = HashMap::new();
+        for (name, terms) in &rail.declaration.endpoints {
+            match self.target(&route, name) {
+                Ok(target) => {
+                    endpoints.insert(name.clone(), Arc::new(endpoint(name, terms, target)));
+                }
+                Err(why) => missing = Some(why),
+            }
+        }
+        let simulated = self.is_simulated(&route);
+        let mut secrets = BTreeMap::new();
+        for name in rail.declaration.secrets.keys() {
+            match configured.get(name) {
+                Some(value) => {
+                    secrets.insert(name.clone(), SecretString::from(value.clone()));
+                }
+                None if simulated => {
+                    secrets.insert(name.clone(), SecretString::from(SIMULATOR_SECRET));
+                }
+                None => missing = Some(format!("routes.{}.{name} is not configured", route.name)),
+            }
+        }
+        let mut settings = BTreeMap::new();
+        for (name, terms) in &rail.declaration.settings {
+            let value = configured.get(name).or_else(|| route.settings.get(name));
+            match value.or(terms.default.as_ref()) {
+                Some(value) => {
+                    settings.insert(name.clone(), value.clone());
+                }
+                None => missing = Some(format!("routes.{}.{name} is not configured", route.name)),
+            }
+        }
+        ReadyRoute { route, rail, endpoints, settings, secrets, missing }
+    }
+
+    /// Whether a route leads to the simulator, in this process or on its own port.
+    fn is_simulated(&self, route: &Route) -> bool {
+        let configured = route.settings.keys().any(|key| key.starts_with("endpoint."));
+        route.env == Env::Test || !configured
+    }
+
+    fn target(&self, route: &Route, endpoint: &str) -> Result<Target, String> {
+        // A test key cannot reach the outside by construction: there is no other arm for it.
+        if route.env == Env::Test {
+            return Ok(Target::InProcess(self.sandbox.clone()));
+        }
+        let allowed = &self.config.egress.allow_private_networks;
+        match (route.settings.get(&format!("endpoint.{endpoint}")), &self.config.simulator.url) {
+            (Some(url), _) => self.network(url, allowed.clone(), Scheme::Https),
+            (None, Some(url)) => self.network(url, loopback(), Scheme::Http),
+            (None, None) => Err(format!(
+                "route {} has no endpoint.{endpoint}, and simulator.url is not set",
+                route.name
+            )),
+        }
+    }
+
+    /// `least` is the weakest scheme that is acceptable: plain HTTP only to the simulator.
+    fn network(&self, url: &str, allowed: Vec<IpNet>, least: Scheme) -> Result<Target, String> {
+        let uri: http::Uri = url.parse().map_err(|_| format!("{url} is not an address"))?;
+        let scheme = match uri.scheme_str() {
+            Some("https") => Scheme::Https,
+            Some("http") if least == Scheme::Http => Scheme::Http,
+            _ => return Err(format!("{url} must begin with https://")),
+        };
+        let host = uri.host().ok_or_else(|| format!("{url} names no host"))?.to_owned();
+        let port = uri.port_u16().unwrap_or(if scheme == Scheme::Https { 443 } else { 80 });
+        let base = uri.path().trim_end_matches('/').to_owned();
+        let tls = Arc::clone(&self.tls);
+        Ok(Target::Network(Network::new((scheme, host, port), base, tls, allowed)))
+    }
+}
+
+impl ReadyRoute {
+    /// What a call over this route may use, with headers that the host adds.
+    #[must_use]
+    pub fn grant(&self, now: Moment, headers: Vec<(String, String)>) -> Arc<Grant> {
+        Arc::new(Grant {
+            rail: self.rail.declaration.rail.name.clone(),
+            now_ms: now.millis(),
+            endpoints: self.endpoints.clone(),
+            settings: self.settings.clone(),
+            secrets: self.secrets.clone(),
+            tables: self.rail.tables.clone(),
+            headers,
+        })
+    }
+
+    /// What a call without requests may use.
+    #[must_use]
+    pub fn pure_grant(&self, now: Moment) -> Arc<Grant> {
+        Arc::new(Grant {
+            rail: self.rail.declaration.rail.name.clone(),
+            now_ms: now.millis(),
+            settings: self.settings.clone(),
+            tables: self.rail.tables.clone(),
+            ..Grant::default()
+        })
+    }
+
+    /// The value of one of its secrets.
+    #[must_use]
+    pub fn secret(&self, name: &str) -> Option<&SecretString> {
+        self.secrets.get(name)
+    }
+}
+
+fn endpoint(name: &str, terms: &EndpointTerms, target: Target) -> Endpoint {
+    let methods = terms.methods.iter().filter_map(|m| Method::from_bytes(m.as_bytes()).ok());
+    Endpoint {
+        name: name.to_owned(),
+        target,
+        paths: terms.paths.clone(),
+        methods: methods.collect(),
+        timeout: Duration::from_millis(terms.timeout_ms).min(limits::RAIL_WALL_MAX),
+        answer_bytes_max: terms.response_bytes_max.min(limits::ANSWER_BYTES_MAX),
+    }
+}
+
+fn loopback() -> Vec<IpNet> {
+    ["127.0.0.0/8", "::1/128"].iter().filter_map(|network| network.parse().ok()).collect()
+}

@@ -1,0 +1,132 @@
+//! A saved recipient.
+
+use crate::clock::Moment;
+use crate::env::Env;
+use crate::id::{BeneficiaryId, MerchantId};
+use crate::money::Currency;
+use crate::rails::RecipientFields;
+use crate::wasm::rail::{Field, Resolution};
+
+/// Whether the bank knows the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verification {
+    /// Not asked, or not answered.
+    Pending,
+    /// Yes.
+    Verified,
+    /// No.
+    Failed,
+}
+
+impl Verification {
+    /// The word used on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Verified => "verified",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub(super) fn parse(text: &str) -> Self {
+        match text {
+            "verified" => Self::Verified,
+            "failed" => Self::Failed,
+            _ => Self::Pending,
+        }
+    }
+}
+
+/// How it came to be saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeneficiarySource {
+    /// By the merchant.
+    Manual,
+    /// By a payout.
+    Auto,
+}
+
+impl BeneficiarySource {
+    /// The word used on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+/// A saved recipient of one merchant, environment and currency.
+#[derive(Clone, Debug)]
+pub struct Beneficiary {
+    /// Its id.
+    pub id: BeneficiaryId,
+    /// Whose it is.
+    pub merchant_id: MerchantId,
+    /// In which world.
+    pub env: Env,
+    /// In what it is paid.
+    pub currency: Currency,
+    /// How it is paid.
+    pub method: String,
+    /// What makes it the same as another one.
+    pub identity: String,
+    /// In canonical form.
+    pub recipient: RecipientFields,
+    /// The merchant's label for it.
+    pub name: String,
+    /// Its address.
+    pub email: Option<String>,
+    /// Its telephone.
+    pub phone: Option<String>,
+    /// The merchant's own reference.
+    pub external_reference: Option<String>,
+    /// The name on the account, as the bank has it.
+    pub account_name: Option<String>,
+    /// What the bank said about the account, opened.
+    pub resolution: Option<Resolution>,
+    /// When it said so.
+    pub resolved_at: Option<Moment>,
+    /// Whether the bank knows it.
+    pub verification: Verification,
+    /// How it came to be saved.
+    pub source: BeneficiarySource,
+    /// When it was deleted.
+    pub deleted_at: Option<Moment>,
+    /// When it was created.
+    pub created_at: Moment,
+    /// When it last changed; serves as its version.
+    pub updated_at: Moment,
+}
+
+/// A resolution as it is sealed in the database.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(super) struct Stored {
+    name: String,
+    reference: String,
+    attributes: Vec<(String, String)>,
+}
+
+impl From<&Resolution> for Stored {
+    fn from(resolution: &Resolution) -> Self {
+        let attributes = resolution.attributes.iter();
+        Self {
+            name: resolution.name.clone(),
+            reference: resolution.reference.clone(),
+            attributes: attributes.map(|a| (a.name.clone(), a.value.clone())).collect(),
+        }
+    }
+}
+
+impl From<Stored> for Resolution {
+    fn from(stored: Stored) -> Self {
+        let attributes = stored.attributes.into_iter();
+        Self {
+            name: stored.name,
+            reference: stored.reference,
+            attributes: attributes.map(|(name, value)| Field { name, value }).collect(),
+        }
+    }
+}

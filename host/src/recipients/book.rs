@@ -1,0 +1,140 @@
+//! Looking recipients up: by their fields, or by the id of a saved one.
+
+use std::sync::Arc;
+
+use moka::future::Cache;
+
+use crate::config::limits;
+use crate::db::Db;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::id::{BeneficiaryId, MerchantId};
+use crate::keyring::Keyring;
+use crate::money::Currency;
+use crate::rails::{Rail, RecipientFields};
+
+use super::beneficiary::Beneficiary;
+use super::sql;
+
+/// Saved recipients and blacklists, cached for a second.
+#[derive(Clone)]
+pub struct Book {
+    db: Db,
+    keyring: Arc<Keyring>,
+    known: Cache<Key, Arc<Known>>,
+    checked: Cache<(String, String), Arc<Checked>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    merchant: MerchantId,
+    env: Env,
+    currency: Currency,
+    identity: String,
+}
+
+/// What is known of a recipient.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The saved one, deleted or not.
+    pub beneficiary: Option<Beneficiary>,
+    /// Whether the platform blocks it.
+    pub is_globally_blocked: bool,
+    /// Whether the merchant does.
+    pub is_blacklisted: bool,
+}
+
+/// A recipient that its rail has checked.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// In canonical form.
+    pub fields: RecipientFields,
+    /// What makes it the same as another one.
+    pub identity: String,
+}
+
+impl Book {
+    /// A book over this database.
+    #[must_use]
+    pub fn new(db: Db, keyring: Arc<Keyring>) -> Self {
+        let fresh = Cache::builder().max_capacity(limits::CACHE_ENTRIES_MAX);
+        Self {
+            db,
+            keyring,
+            known: fresh.time_to_live(limits::CACHE_FRESH).build(),
+            checked: Cache::new(limits::CACHE_ENTRIES_MAX / 10),
+        }
+    }
+
+    /// Checks a recipient block: shape by the declaration, then the component's algorithms.
+    /// A recipient that passed passes again, as long as its rail and tables are the same.
+    ///
+    /// # Errors
+    /// The first field's refusal; the caller puts the block's name before the field.
+    pub async fn check(
+        &self,
+        rail: &Rail,
+        method: &str,
+        sent: impl Fn(&str) -> Option<String>,
+    ) -> Result<Arc<Checked>, Problem> {
+        let fields = rail.take_recipient(sent)?;
+        let key = (rail.digest.clone(), format!("{method}\n{}", fields.to_json()));
+        if let Some(checked) = self.checked.get(&key).await {
+            return Ok(checked);
+        }
+        let called = rail.code.check(&rail.pure_grant(0), method, &fields.to_guest()).await;
+        let fields = rail.canonical(called.result.map_err(Problem::internal)?)?;
+        let identity = rail.identity(&fields);
+        let checked = Arc::new(Checked { fields, identity });
+        self.checked.insert(key, Arc::clone(&checked)).await;
+        Ok(checked)
+    }
+
+    /// What is known of the recipient of this identity.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn known(
+        &self,
+        (merchant, env): (&MerchantId, Env),
+        (currency, identity): (Currency, &str),
+    ) -> Result<Arc<Known>, Problem> {
+        let (merchant, identity) = (merchant.clone(), identity.to_owned());
+        let key = Key { merchant, env, currency, identity };
+        if let Some(known) = self.known.get(&key).await {
+            return Ok(known);
+        }
+        let pool = self.db.pool();
+        let (owner, which) = ((&key.merchant, env), (currency, key.identity.as_str()));
+        let beneficiary = sql::find_beneficiary(pool, &self.keyring, owner, which).await?;
+        let (is_globally_blocked, is_blacklisted) =
+            sql::find_blocks(pool, &key.merchant, which).await?;
+        let is_new = beneficiary.is_none();
+        let known = Arc::new(Known { beneficiary, is_globally_blocked, is_blacklisted });
+        // A recipient that is not saved yet is about to be: not worth remembering.
+        if !is_new {
+            self.known.insert(key, Arc::clone(&known)).await;
+        }
+        Ok(known)
+    }
+
+    /// The merchant's beneficiary of this id that is not deleted.
+    ///
+    /// # Errors
+    /// `beneficiary_not_found`.
+    pub async fn beneficiary(
+        &self,
+        owner: (&MerchantId, Env),
+        id: &str,
+    ) -> Result<Beneficiary, Problem> {
+        let missing = || Problem::new(ErrorCode::BeneficiaryNotFound);
+        let id = BeneficiaryId::parse(id).ok_or_else(missing)?;
+        let found = sql::get_beneficiary(self.db.pool(), &self.keyring, owner, &id).await?;
+        found.filter(|beneficiary| beneficiary.deleted_at.is_none()).ok_or_else(missing)
+    }
+
+    /// Forgets what is remembered, after a change on this host.
+    pub fn forget(&self) {
+        self.known.invalidate_all();
+    }
+}

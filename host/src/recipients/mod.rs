@@ -1,0 +1,13 @@
+//! Who is paid: saved beneficiaries, names on record, blacklists.
+//!
+//! Payouts, beneficiaries and name enquiry all need the same answer to "who is this?", so the
+//! answer is found in one place.
+
+mod beneficiary;
+mod book;
+mod resolve;
+pub mod sql;
+
+pub use beneficiary::{Beneficiary, BeneficiarySource, Verification};
+pub use book::{Book, Checked, Known};
+pub use resolve::{Question, Resolved, resolve, scenario_header};

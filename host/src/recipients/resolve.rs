@@ -1,0 +1,93 @@
+//! Who holds an account: asked of the routes in order, until one knows.
+
+use crate::clock::Moment;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::id::{MerchantId, Mint};
+use crate::money::Currency;
+use crate::rails::route::ReadyRoute;
+use crate::rails::{RecipientFields, Routes};
+use crate::wasm::rail::{Enquiry, Resolution, Unresolved};
+
+/// An answer, and the route that gave it.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// What the network said.
+    pub resolution: Resolution,
+    /// The route's name; opaque to merchants.
+    pub route: String,
+}
+
+/// Whose account, and where.
+pub struct Question<'a> {
+    /// For whom it is asked.
+    pub merchant: &'a MerchantId,
+    /// In which world.
+    pub env: Env,
+    /// In what the account is held.
+    pub currency: Currency,
+    /// How it would be paid.
+    pub method: &'a str,
+    /// The recipient in canonical form.
+    pub account: &'a RecipientFields,
+    /// The sandbox scenario.
+    pub scenario: Option<&'a str>,
+}
+
+/// Asks the routes that may take a payout to this account, in order. A network that answers
+/// "no such account" does not end the search: another may know it.
+///
+/// # Errors
+/// `recipient_unresolvable` where every network that answered refused, `provider_error` where
+/// none gave a usable answer, and the refusals of [`Routes::candidates`].
+pub async fn resolve(
+    routes: &Routes,
+    mint: &Mint,
+    now: Moment,
+    question: &Question<'_>,
+) -> Result<Resolved, Problem> {
+    let wanted = (question.currency, question.method, question.env);
+    let candidates = routes.candidates(wanted, question.merchant).await?;
+    let mut refused = None;
+    let mut unavailable = None;
+    for route in candidates.iter().filter(|route| route.rail.code.resolves_names()) {
+        match ask(route, mint, now, question).await {
+            Ok(resolution) => return Ok(Resolved { resolution, route: route.route.name.clone() }),
+            Err(Unresolved::Refused(refusal)) => refused = Some(refusal),
+            Err(Unresolved::Unavailable(why)) => unavailable = Some(why),
+        }
+    }
+    match (refused, unavailable) {
+        (_, Some(why)) => Err(Problem::new(ErrorCode::ProviderError).caused_by(why)),
+        (Some(refusal), None) => {
+            let message = format!("The bank does not know this account: {}.", refusal.message);
+            Err(Problem::because(ErrorCode::RecipientUnresolvable, message))
+        }
+        (None, None) => Err(Problem::new(ErrorCode::RoutingFailed)),
+    }
+}
+
+async fn ask(
+    route: &ReadyRoute,
+    mint: &Mint,
+    now: Moment,
+    question: &Question<'_>,
+) -> Result<Resolution, Unresolved> {
+    let grant = route.grant(now, scenario_header(question.scenario));
+    let enquiry = Enquiry {
+        number: mint.below(1_000_000_000_000),
+        begun_at_ms: now.millis(),
+        account: question.account.to_guest(),
+    };
+    let called = route.rail.code.resolve(&grant, &enquiry).await;
+    called.result.unwrap_or_else(|broken| {
+        tracing::warn!(rail.name = route.route.rail, %broken, "a name enquiry failed");
+        Err(Unresolved::Unavailable(broken.to_string()))
+    })
+}
+
+/// The header that tells the simulator which scenario to play.
+#[must_use]
+pub fn scenario_header(scenario: Option<&str>) -> Vec<(String, String)> {
+    scenario.map(|name| ("x-sandbox-scenario".to_owned(), name.to_owned())).into_iter().collect()
+}

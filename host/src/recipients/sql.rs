@@ -1,0 +1,423 @@
+//! Statements about beneficiaries and blacklists.
+
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, Row as _};
+
+use crate::clock::Moment;
+use crate::db::bulk::Kind::{Int, Text};
+use crate::db::bulk::{Cell, Lookup, Row, Table, Update};
+use crate::env::Env;
+use crate::error::Problem;
+use crate::id::{BeneficiaryId, BlockId, Id as _, MerchantId, Mint};
+use crate::keyring::Keyring;
+use crate::money::Currency;
+use crate::rails::RecipientFields;
+
+use super::beneficiary::{Beneficiary, BeneficiarySource, Stored, Verification};
+
+/// New beneficiaries.
+pub const BENEFICIARIES: Table = Table {
+    name: "beneficiaries",
+    columns: &[
+        ("id", Text),
+        ("merchant_id", Text),
+        ("env", Text),
+        ("currency", Text),
+        ("source", Text),
+        ("created_at", Int),
+        ("identity", Text),
+        ("deleted_identity", Text),
+        ("method", Text),
+        ("recipient", Text),
+        ("name", Text),
+        ("email", Text),
+        ("phone", Text),
+        ("external_reference", Text),
+        ("account_name", Text),
+        ("resolution", Text),
+        ("resolved_at", Int),
+        ("verification", Text),
+        ("search", Text),
+        ("deleted_at", Int),
+        ("updated_at", Int),
+    ],
+    on_conflict: None,
+};
+
+/// Changes of beneficiaries.
+pub const BENEFICIARY_CHANGES: Update = Update {
+    name: "beneficiaries",
+    key: "id",
+    columns: &[
+        ("identity", Text),
+        ("deleted_identity", Text),
+        ("method", Text),
+        ("recipient", Text),
+        ("name", Text),
+        ("email", Text),
+        ("phone", Text),
+        ("external_reference", Text),
+        ("account_name", Text),
+        ("resolution", Text),
+        ("resolved_at", Int),
+        ("verification", Text),
+        ("search", Text),
+        ("deleted_at", Int),
+        ("updated_at", Int),
+    ],
+    only_where: None,
+};
+
+/// When a beneficiary last changed, which serves as its version.
+pub const BENEFICIARY_VERSIONS: Lookup =
+    Lookup { name: "beneficiaries", key: "id", columns: &[("updated_at", Int)], lock: true };
+
+/// A new beneficiary as a row of [`BENEFICIARIES`].
+///
+/// # Errors
+/// Its resolution cannot be sealed.
+pub fn beneficiary_row(
+    beneficiary: &Beneficiary,
+    keyring: &Keyring,
+    mint: &Mint,
+) -> Result<Row, Problem> {
+    let mut row = vec![
+        beneficiary.id.as_str().into(),
+        beneficiary.merchant_id.as_str().into(),
+        beneficiary.env.as_str().into(),
+        beneficiary.currency.as_str().into(),
+        beneficiary.source.as_str().into(),
+        beneficiary.created_at.micros().into(),
+    ];
+    row.extend(beneficiary_state(beneficiary, keyring, mint)?);
+    Ok(row)
+}
+
+/// A changed beneficiary as a row of [`BENEFICIARY_CHANGES`].
+///
+/// # Errors
+/// Its resolution cannot be sealed.
+pub fn beneficiary_change(
+    beneficiary: &Beneficiary,
+    keyring: &Keyring,
+    mint: &Mint,
+) -> Result<Row, Problem> {
+    let mut row = vec![beneficiary.id.as_str().into()];
+    row.extend(beneficiary_state(beneficiary, keyring, mint)?);
+    Ok(row)
+}
+
+fn beneficiary_state(
+    beneficiary: &Beneficiary,
+    keyring: &Keyring,
+    mint: &Mint,
+) -> Result<Row, Problem> {
+    let sealed = beneficiary.resolution.as_ref().map(|resolution| {
+        let plain = serde_json::to_vec(&Stored::from(resolution)).map_err(Problem::internal)?;
+        let place = place(&beneficiary.id);
+        keyring.seal(mint, &place, &plain).map_err(Problem::internal)
+    });
+    let is_deleted = beneficiary.deleted_at.is_some();
+    let (identity, deleted_identity) = match is_deleted {
+        // Deleting frees the identity: another row may take it.
+        true => (format!("deleted:{}", beneficiary.id), Some(beneficiary.identity.clone())),
+        false => (beneficiary.identity.clone(), None),
+    };
+    Ok(vec![
+        identity.into(),
+        deleted_identity.into(),
+        beneficiary.method.as_str().into(),
+        beneficiary.recipient.to_json().into(),
+        beneficiary.name.as_str().into(),
+        beneficiary.email.clone().into(),
+        beneficiary.phone.clone().into(),
+        beneficiary.external_reference.clone().into(),
+        beneficiary.account_name.clone().into(),
+        Cell::Text(sealed.transpose()?),
+        beneficiary.resolved_at.map(Moment::micros).into(),
+        beneficiary.verification.as_str().into(),
+        search(beneficiary).into(),
+        beneficiary.deleted_at.map(Moment::micros).into(),
+        beneficiary.updated_at.micros().into(),
+    ])
+}
+
+/// What `q` is looked for in: both names, the account, and the merchant's reference.
+fn search(beneficiary: &Beneficiary) -> String {
+    let parts = [
+        beneficiary.name.as_str(),
+        beneficiary.account_name.as_deref().unwrap_or(""),
+        beneficiary.recipient.get("account_number"),
+        beneficiary.external_reference.as_deref().unwrap_or(""),
+    ];
+    parts.join("\n").to_lowercase()
+}
+
+fn place(id: &BeneficiaryId) -> String {
+    format!("beneficiaries/resolution/{id}")
+}
+
+const COLUMNS_BY_ID: &str = "SELECT id, merchant_id, env, currency, source, created_at, identity, \
+     deleted_identity, method, recipient, name, email, phone, external_reference, account_name, \
+     resolution, resolved_at, verification, deleted_at, updated_at \
+     FROM beneficiaries WHERE merchant_id = $1 AND env = $2 AND id = $3";
+
+/// A merchant's beneficiary, deleted or not.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn get_beneficiary(
+    pool: &AnyPool,
+    keyring: &Keyring,
+    (merchant, env): (&MerchantId, Env),
+    id: &BeneficiaryId,
+) -> Result<Option<Beneficiary>, sqlx::Error> {
+    let row = sqlx::query(COLUMNS_BY_ID)
+        .bind(merchant.as_str())
+        .bind(env.as_str())
+        .bind(id.as_str())
+        .fetch_optional(pool)
+        .await?;
+    row.map(|row| beneficiary(&row, keyring)).transpose()
+}
+
+/// The beneficiary of this identity: the active one, else the one deleted last.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn find_beneficiary(
+    pool: &AnyPool,
+    keyring: &Keyring,
+    (merchant, env): (&MerchantId, Env),
+    (currency, identity): (Currency, &str),
+) -> Result<Option<Beneficiary>, sqlx::Error> {
+    let sql = "SELECT id, merchant_id, env, currency, source, created_at, identity, \
+               deleted_identity, method, recipient, name, email, phone, external_reference, \
+               account_name, resolution, resolved_at, verification, deleted_at, updated_at \
+               FROM beneficiaries WHERE merchant_id = $1 AND env = $2 AND currency = $3 \
+               AND (identity = $4 OR deleted_identity = $4) \
+               ORDER BY COALESCE(deleted_at, 9223372036854775807) DESC LIMIT 1";
+    let row = sqlx::query(sql)
+        .bind(merchant.as_str())
+        .bind(env.as_str())
+        .bind(currency.as_str())
+        .bind(identity)
+        .fetch_optional(pool)
+        .await?;
+    row.map(|row| beneficiary(&row, keyring)).transpose()
+}
+
+/// A page of a merchant's beneficiaries that are not deleted, newest first, before `cursor`.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_beneficiaries(
+    pool: &AnyPool,
+    keyring: &Keyring,
+    (merchant, env): (&MerchantId, Env),
+    wanted: &Wanted,
+) -> Result<Vec<Beneficiary>, sqlx::Error> {
+    let sql = "SELECT id, merchant_id, env, currency, source, created_at, identity, \
+               deleted_identity, method, recipient, name, email, phone, external_reference, \
+               account_name, resolution, resolved_at, verification, deleted_at, updated_at \
+               FROM beneficiaries WHERE merchant_id = $1 AND env = $2 AND deleted_at IS NULL \
+               AND id < $3 AND ($4 = '' OR currency = $4) \
+               AND ($5 = '' OR search LIKE $5 ESCAPE '!') ORDER BY id DESC LIMIT $6";
+    let rows = sqlx::query(sql)
+        .bind(merchant.as_str())
+        .bind(env.as_str())
+        .bind(wanted.cursor.as_deref().unwrap_or("~"))
+        .bind(wanted.currency.as_str())
+        .bind(wanted.pattern())
+        .bind(wanted.limit + 1)
+        .fetch_all(pool)
+        .await?;
+    rows.iter().map(|row| beneficiary(row, keyring)).collect()
+}
+
+/// Which beneficiaries are wanted.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// In this currency; any, if empty.
+    pub currency: String,
+    /// With this text in a name or account number; any, if empty.
+    pub text: String,
+    /// Before this id; from the newest, if none.
+    pub cursor: Option<String>,
+    /// Page size.
+    pub limit: i64,
+}
+
+impl Wanted {
+    /// The text as a LIKE pattern in which nothing but the outer marks is special.
+    fn pattern(&self) -> String {
+        if self.text.is_empty() {
+            return String::new();
+        }
+        let plain = self.text.to_lowercase();
+        let escaped = plain.replace('!', "!!").replace('%', "!%").replace('_', "!_");
+        format!("%{escaped}%")
+    }
+}
+
+fn beneficiary(row: &AnyRow, keyring: &Keyring) -> Result<Beneficiary, sqlx::Error> {
+    let text = |column| row.try_get::<String, _>(column);
+    let maybe = |column| row.try_get::<Option<String>, _>(column);
+    let moment =
+        |column| row.try_get::<Option<i64>, _>(column).map(|at| at.map(Moment::from_micros));
+    let unknown = || sqlx::Error::Decode("an unknown environment or currency".into());
+    let id = BeneficiaryId::from_text(text("id")?);
+    let resolution = match maybe("resolution")? {
+        Some(sealed) => {
+            let plain = keyring.open(&place(&id), &sealed);
+            let plain = plain.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?;
+            let stored: Stored = serde_json::from_slice(&plain)
+                .map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?;
+            Some(stored.into())
+        }
+        None => None,
+    };
+    Ok(Beneficiary {
+        merchant_id: MerchantId::from_text(text("merchant_id")?),
+        env: Env::parse(&text("env")?).ok_or_else(unknown)?,
+        currency: Currency::parse(&text("currency")?).ok_or_else(unknown)?,
+        method: text("method")?,
+        identity: match maybe("deleted_identity")? {
+            Some(identity) => identity,
+            None => text("identity")?,
+        },
+        recipient: RecipientFields::from_json(&text("recipient")?),
+        name: text("name")?,
+        email: maybe("email")?,
+        phone: maybe("phone")?,
+        external_reference: maybe("external_reference")?,
+        account_name: maybe("account_name")?,
+        resolution,
+        resolved_at: moment("resolved_at")?,
+        verification: Verification::parse(&text("verification")?),
+        source: match text("source")?.as_str() {
+            "auto" => BeneficiarySource::Auto,
+            _ => BeneficiarySource::Manual,
+        },
+        deleted_at: moment("deleted_at")?,
+        created_at: moment("created_at")?.unwrap_or_default(),
+        updated_at: moment("updated_at")?.unwrap_or_default(),
+        id,
+    })
+}
+
+/// New blacklist entries. A platform entry has no merchant: an empty one, so that it is unique
+/// on both engines.
+pub const BLOCKS: Table = Table {
+    name: "blacklist",
+    columns: &[
+        ("id", Text),
+        ("scope", Text),
+        ("merchant_id", Text),
+        ("currency", Text),
+        ("identity", Text),
+        ("subject", Text),
+        ("reason", Text),
+        ("created_at", Int),
+    ],
+    on_conflict: Some("(currency, identity, merchant_id) DO NOTHING"),
+};
+
+/// Blacklist entries that are removed.
+pub const BLOCK_REMOVALS: Update =
+    Update { name: "blacklist", key: "id", columns: &[], only_where: None };
+
+/// An entry of a blacklist.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Its id.
+    pub id: BlockId,
+    /// Whose blacklist; nobody's for the platform's.
+    pub merchant_id: Option<MerchantId>,
+    /// The recipient's currency.
+    pub currency: String,
+    /// The recipient's identity.
+    pub identity: String,
+    /// The recipient as it was given.
+    pub subject: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub created_at: Moment,
+}
+
+/// A new blacklist entry as a row of [`BLOCKS`].
+#[must_use]
+pub fn block_row(block: &Block) -> Row {
+    let scope = if block.merchant_id.is_some() { "merchant" } else { "platform" };
+    vec![
+        block.id.as_str().into(),
+        scope.into(),
+        block.merchant_id.as_ref().map_or("", MerchantId::as_str).into(),
+        block.currency.as_str().into(),
+        block.identity.as_str().into(),
+        block.subject.as_str().into(),
+        block.reason.as_str().into(),
+        block.created_at.micros().into(),
+    ]
+}
+
+/// Whether the platform and whether the merchant blocks a recipient.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn find_blocks(
+    pool: &AnyPool,
+    merchant: &MerchantId,
+    (currency, identity): (Currency, &str),
+) -> Result<(bool, bool), sqlx::Error> {
+    let sql = "SELECT scope FROM blacklist \
+               WHERE currency = $1 AND identity = $2 AND merchant_id IN ('', $3)";
+    let scopes: Vec<String> = sqlx::query_scalar(sql)
+        .bind(currency.as_str())
+        .bind(identity)
+        .bind(merchant.as_str())
+        .fetch_all(pool)
+        .await?;
+    let any = |scope: &str| scopes.iter().any(|found| found == scope);
+    Ok((any("platform"), any("merchant")))
+}
+
+/// A page of all blacklist entries, newest first, before `cursor`.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_blocks(
+    pool: &AnyPool,
+    cursor: Option<&str>,
+    limit: i64,
+) -> Result<Vec<Block>, sqlx::Error> {
+    let sql = "SELECT id, merchant_id, currency, identity, subject, reason, created_at \
+               FROM blacklist WHERE id < $1 ORDER BY id DESC LIMIT $2";
+    let rows = sqlx::query(sql).bind(cursor.unwrap_or("~")).bind(limit + 1).fetch_all(pool).await?;
+    rows.iter().map(block).collect()
+}
+
+/// One blacklist entry.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn get_block(pool: &AnyPool, id: &str) -> Result<Option<Block>, sqlx::Error> {
+    let sql = "SELECT id, merchant_id, currency, identity, subject, reason, created_at \
+               FROM blacklist WHERE id = $1";
+    let row = sqlx::query(sql).bind(id).fetch_optional(pool).await?;
+    row.map(|row| block(&row)).transpose()
+}
+
+fn block(row: &AnyRow) -> Result<Block, sqlx::Error> {
+    let merchant: String = row.try_get("merchant_id")?;
+    Ok(Block {
+        id: BlockId::from_text(row.try_get("id")?),
+        merchant_id: Some(merchant).filter(|id| !id.is_empty()).map(MerchantId::from_text),
+        currency: row.try_get("currency")?,
+        identity: row.try_get("identity")?,
+        subject: row.try_get("subject")?,
+        reason: row.try_get("reason")?,
+        created_at: Moment::from_micros(row.try_get("created_at")?),
+    })
+}

@@ -1,0 +1,157 @@
+//! The rules as people write them.
+
+use serde::Deserialize;
+
+use crate::percent::Percent;
+
+/// Where something is wrong in the rules, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// A dotted path.
+    pub at: String,
+    /// For the one who wrote it.
+    pub message: String,
+}
+
+/// The whole file. What only the host reads is kept as it is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    #[serde(rename = "manifest")]
+    _manifest: i64,
+    #[serde(rename = "pack")]
+    _pack: toml::Table,
+    /// Prices, the first match counts.
+    #[serde(default)]
+    pub price: Vec<Price>,
+    /// Levies, every match counts.
+    #[serde(default)]
+    pub levy: Vec<Levy>,
+}
+
+/// Which payouts a rule is for. What is left out matches everything.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conditions {
+    /// A merchant's id.
+    pub merchant: Option<String>,
+    /// ISO 4217.
+    pub currency: Option<String>,
+    /// A method of the currency.
+    pub method: Option<String>,
+    /// `single` or `batch`.
+    pub kind: Option<String>,
+}
+
+/// Fee and tax of a payout.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Which payouts.
+    #[serde(default)]
+    pub when: Conditions,
+    /// What they cost, by amount; the first tier that reaches the amount counts.
+    pub tiers: Vec<Tier>,
+    /// Tax on the fee.
+    #[serde(default)]
+    pub tax_percent: Percent,
+}
+
+/// A charge for amounts up to a limit: a fixed part and a part of the amount, within bounds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tier {
+    /// The largest amount; left out in the last tier.
+    pub up_to_minor: Option<i64>,
+    /// A fixed part.
+    #[serde(default)]
+    pub flat_minor: i64,
+    /// A part of the amount.
+    #[serde(default)]
+    pub percent: Percent,
+    /// At least this much.
+    #[serde(default)]
+    pub min_minor: i64,
+    /// At most this much.
+    pub max_minor: Option<i64>,
+}
+
+/// Something that the state takes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Levy {
+    /// Which payouts.
+    #[serde(default)]
+    pub when: Conditions,
+    /// Its name, for statements.
+    pub label: String,
+    /// On amounts from here on.
+    #[serde(default)]
+    pub from_minor: i64,
+    /// How much.
+    pub amount_minor: i64,
+}
+
+impl Rules {
+    /// Reads and checks the rules.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each with its place.
+    pub fn read(text: &str) -> Result<Self, Vec<Problem>> {
+        let rules: Self = toml::from_str(text)
+            .map_err(|cause| vec![problem("rules.toml".into(), &cause.to_string())])?;
+        let mut problems = Vec::new();
+        for (index, price) in rules.price.iter().enumerate() {
+            price.check(&format!("price[{index}]"), &mut problems);
+        }
+        for (index, levy) in rules.levy.iter().enumerate() {
+            let at = format!("levy[{index}]");
+            levy.when.check(&at, &mut problems);
+            if levy.amount_minor < 0 || levy.from_minor < 0 {
+                problems.push(problem(at, "amounts must not be negative"));
+            }
+        }
+        if problems.is_empty() { Ok(rules) } else { Err(problems) }
+    }
+}
+
+impl Price {
+    fn check(&self, at: &str, problems: &mut Vec<Problem>) {
+        self.when.check(at, problems);
+        if self.tiers.is_empty() {
+            problems.push(problem(format!("{at}.tiers"), "needs at least one tier"));
+        }
+        for (index, tier) in self.tiers.iter().enumerate() {
+            let at = format!("{at}.tiers[{index}]");
+            let is_last = index + 1 == self.tiers.len();
+            if tier.up_to_minor.is_none() != is_last {
+                problems.push(problem(at.clone(), "every tier but the last needs up_to_minor"));
+            }
+            let most = tier.max_minor.unwrap_or(i64::MAX);
+            if tier.flat_minor < 0 || tier.min_minor < 0 || most < tier.min_minor {
+                let message = "needs 0 <= flat_minor and 0 <= min_minor <= max_minor";
+                problems.push(problem(at, message));
+            }
+        }
+        let limits: Vec<i64> = self.tiers.iter().filter_map(|tier| tier.up_to_minor).collect();
+        if !limits.is_sorted_by(|a, b| a < b) {
+            problems.push(problem(format!("{at}.tiers"), "up_to_minor must rise"));
+        }
+    }
+}
+
+impl Conditions {
+    fn check(&self, at: &str, problems: &mut Vec<Problem>) {
+        if !matches!(self.kind.as_deref(), None | Some("single" | "batch")) {
+            problems.push(problem(format!("{at}.when.kind"), "must be single or batch"));
+        }
+        let capitals = |code: &str| code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase());
+        if self.currency.as_deref().is_some_and(|code| !capitals(code)) {
+            problems.push(problem(format!("{at}.when.currency"), "must be a code such as NGN"));
+        }
+    }
+}
+
+fn problem(at: String, message: &str) -> Problem {
+    Problem { at, message: message.to_owned() }
+}
