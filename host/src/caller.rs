@@ -76,13 +76,26 @@ impl<S: Send + Sync> FromRequestParts<S> for Operator {
     }
 }
 
-/// The gate before `/v1`: a key, or a path that needs none.
-pub async fn merchant_gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+/// The gate before every path: `/v1` wants a key, `/admin/v1` the operator's token.
+pub async fn gate(State(app): State<App>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    if path == "/v1" || path.starts_with("/v1/") {
+        merchant_gate(app, request, next).await
+    } else if path == "/admin/v1" || path.starts_with("/admin/v1/") {
+        operator_gate(app, request, next).await
+    } else {
+        next.run(request).await
+    }
+}
+
+async fn merchant_gate(app: App, mut request: Request, next: Next) -> Response {
     let address = address(&app, &request);
     if is_open(request.uri().path()) {
         return spend(&app, (address.to_string(), Tier::Anonymous), request, next).await;
     }
-    match identify(&app, &request, address).await {
+    // Owned, because a request's body cannot be shared across a wait.
+    let secret = bearer(&request).map(str::to_owned);
+    match identify(&app, secret, address).await {
         Ok(caller) => {
             let budget = (caller.key.id.to_string(), tier(&request));
             request.extensions_mut().insert(caller);
@@ -92,8 +105,7 @@ pub async fn merchant_gate(State(app): State<App>, mut request: Request, next: N
     }
 }
 
-/// The gate before `/admin/v1`: the operator's token.
-pub async fn operator_gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+async fn operator_gate(app: App, mut request: Request, next: Next) -> Response {
     let address = address(&app, &request);
     let expected = app.operator_token.expose_secret().as_bytes();
     match bearer(&request) {
@@ -111,9 +123,12 @@ fn is_open(path: &str) -> bool {
     path.starts_with("/v1/errors/")
 }
 
-async fn identify(app: &App, request: &Request, address: IpAddr) -> Result<Caller, Problem> {
-    let secret = bearer(request)?;
-    let key = app.directory.key(secret).await?;
+async fn identify(
+    app: &App,
+    secret: Result<String, Problem>,
+    address: IpAddr,
+) -> Result<Caller, Problem> {
+    let key = app.directory.key(&secret?).await?;
     let key = key.ok_or_else(|| Problem::new(ErrorCode::InvalidApiKey))?;
     key.admits(app.now(), address).map_err(Problem::new)?;
     let merchant = app.directory.merchant(&key.merchant_id).await?;

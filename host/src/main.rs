@@ -1,2 +1,7 @@
-//! Railhead.
-fn main() {}
+//! The `railhead` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    railhead::cli::run()
+}

@@ -1,6 +1,8 @@
 //! Who changed what: an append-only log.
 
 use serde_json::Value;
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::Kind::{Int, Text};
@@ -62,4 +64,61 @@ impl Change {
             ],
         )
     }
+}
+
+/// A line as it was written.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the fields of a change, and when it was made")]
+pub struct Line {
+    pub id: String,
+    pub actor: String,
+    pub action: String,
+    pub subject_type: String,
+    pub subject_id: String,
+    pub before: Option<Value>,
+    pub after: Option<Value>,
+    pub address: String,
+    pub created_at: Moment,
+}
+
+/// A page of the log, newest first, before `cursor`.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_lines(
+    pool: &AnyPool,
+    cursor: Option<&str>,
+    limit: i64,
+) -> Result<Vec<Line>, sqlx::Error> {
+    let sql = "SELECT * FROM audit WHERE id < $1 ORDER BY id DESC LIMIT $2";
+    let rows = sqlx::query(sql).bind(cursor.unwrap_or("~")).bind(limit + 1).fetch_all(pool).await?;
+    rows.iter().map(line).collect()
+}
+
+/// Whether the log has this line.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn has_line(pool: &AnyPool, id: &str) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM audit WHERE id = $1";
+    let found: i64 = sqlx::query_scalar(sql).bind(id).fetch_one(pool).await?;
+    Ok(found == 1)
+}
+
+fn line(row: &AnyRow) -> Result<Line, sqlx::Error> {
+    let json = |column| {
+        let text: Option<String> = row.try_get(column)?;
+        Ok::<_, sqlx::Error>(text.and_then(|text| serde_json::from_str(&text).ok()))
+    };
+    Ok(Line {
+        id: row.try_get("id")?,
+        actor: row.try_get("actor")?,
+        action: row.try_get("action")?,
+        subject_type: row.try_get("subject_type")?,
+        subject_id: row.try_get("subject_id")?,
+        before: json("before")?,
+        after: json("after")?,
+        address: row.try_get("address")?,
+        created_at: Moment::from_micros(row.try_get("created_at")?),
+    })
 }

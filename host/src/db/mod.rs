@@ -90,8 +90,30 @@ impl Db {
     /// The database cannot be reached, is in use by another host, or does not keep what was
     /// asked of it.
     pub async fn open(url: &SecretString, connections: u32) -> Result<Self, OpenError> {
+        let (engine, url, path) = prepare(url)?;
+        let file_lock = path.as_deref().map(lock_file).transpose()?;
+        Self::connect((engine, url), connections, file_lock).await
+    }
+
+    /// Connects for reading, beside a host that may be running.
+    ///
+    /// # Errors
+    /// The database is not there or cannot be reached.
+    pub async fn open_for_reading(url: &SecretString) -> Result<Self, OpenError> {
+        let (engine, url, path) = prepare(url)?;
+        if let Some(path) = path.filter(|path| !path.exists()) {
+            let cause = std::io::ErrorKind::NotFound.into();
+            return Err(OpenError::File { path, cause });
+        }
+        Self::connect((engine, url), 1, None).await
+    }
+
+    async fn connect(
+        (engine, url): (Engine, SecretString),
+        connections: u32,
+        file_lock: Option<std::fs::File>,
+    ) -> Result<Self, OpenError> {
         sqlx::any::install_default_drivers();
-        let (engine, url, file_lock) = prepare(url)?;
         let options = AnyConnectOptions::from_str(url.expose_secret())?
             .log_statements(tracing::log::LevelFilter::Trace)
             .log_slow_statements(
@@ -277,8 +299,8 @@ impl Engine {
     }
 }
 
-/// Names the engine; for SQLite also makes the folder and takes the lock file.
-fn prepare(url: &SecretString) -> Result<(Engine, SecretString, Option<std::fs::File>), OpenError> {
+/// Names the engine, and the file where it has one.
+fn prepare(url: &SecretString) -> Result<(Engine, SecretString, Option<PathBuf>), OpenError> {
     let text = url.expose_secret();
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         return Ok((Engine::Postgres, url.clone(), None));
@@ -287,9 +309,8 @@ fn prepare(url: &SecretString) -> Result<(Engine, SecretString, Option<std::fs::
         return Err(OpenError::UnknownEngine);
     };
     let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
-    let lock = lock_file(&path)?;
     let url = format!("sqlite:{}?mode=rwc", path.display());
-    Ok((Engine::Sqlite, url.into(), Some(lock)))
+    Ok((Engine::Sqlite, url.into(), Some(path)))
 }
 
 fn lock_file(database: &Path) -> Result<std::fs::File, OpenError> {

@@ -106,6 +106,13 @@ impl Problem {
         &self.0.message
     }
 
+    /// The same problem under another code, where a call has a code of its own for it.
+    #[must_use]
+    pub fn with_code(mut self, code: ErrorCode) -> Self {
+        self.0.code = code;
+        self
+    }
+
     /// Puts `prefix.` before the field's path, for a block inside a block.
     #[must_use]
     pub fn within(mut self, prefix: &str) -> Self {

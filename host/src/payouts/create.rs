@@ -232,8 +232,9 @@ async fn submit(
         rows.push(RowChange::Insert(&attempt::DISPATCHES, work));
     }
     let mut counters = usage.keys();
-    counters.extend(payee.saving.key.clone());
-    let (guards, is_queued) = (payee.saving.guards.clone(), payout.status == Status::Queued);
+    counters.extend(payee.saving.counter());
+    let guards = payee.saving.guard().into_iter().collect();
+    let is_queued = payout.status == Status::Queued;
     let reference = payout.clone();
     let decision = Decision { payout, payee, usage, allowance, rows };
     let command = Command {
@@ -286,7 +287,7 @@ impl Decision {
             }
             book(&mut effects, &payout, LedgerEffect::Debit)?;
         }
-        payout.beneficiary_id = self.payee.saving.write(desk, &self.payee, &mut effects);
+        payout.beneficiary_id = self.payee.saving.write(desk, &mut effects);
         effects.rows.push(RowChange::Insert(&sql::PAYOUTS, sql::payout_row(&payout)));
         // In the sandbox the reply is known only when the payout has been sent.
         if payout.env == Env::Live || payout.status != Status::Queued {

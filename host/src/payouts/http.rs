@@ -1,1 +1,321 @@
-//! x
+//! The calls about payouts.
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::clock::Moment;
+use crate::error::{ErrorCode, Problem};
+use crate::http::body::OptionalBody;
+use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query};
+use crate::id::PayoutId;
+use crate::money::Currency;
+
+use super::create::{self, scenario};
+use super::model::{Payout, Status};
+use super::quote::{PayoutQuote, QuoteRequest, quote};
+use super::request::CreatePayout;
+use super::retrieve::find;
+use super::timeline::{Step, timeline};
+use super::view::PayoutView;
+use super::{cancel, dispatch, sql};
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    ("create_payout", CREATE_ERRORS),
+    ("list_payouts", &[ErrorCode::InvalidFilter, ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
+    ("retrieve_payout", &[ErrorCode::PayoutNotFound]),
+    ("requery_payout", &[ErrorCode::PayoutNotFound, ErrorCode::RailNotConfigured]),
+    (
+        "cancel_payout",
+        &[ErrorCode::PayoutNotFound, ErrorCode::PayoutNotCancellable, ErrorCode::InvalidField],
+    ),
+    ("payout_timeline", &[ErrorCode::PayoutNotFound]),
+    ("quote_payout", QUOTE_ERRORS),
+];
+
+const CREATE_ERRORS: &[ErrorCode] = &[
+    ErrorCode::MissingField,
+    ErrorCode::InvalidField,
+    ErrorCode::RecipientFieldInvalid,
+    ErrorCode::IdempotencyKeyRequired,
+    ErrorCode::PermissionDenied,
+    ErrorCode::AmbiguousAmount,
+    ErrorCode::InvalidFundingCurrency,
+    ErrorCode::GuardFieldWrongMethod,
+    ErrorCode::AmountBasisMismatch,
+    ErrorCode::FxPayoutDisabled,
+    ErrorCode::CurrencyNotActive,
+    ErrorCode::PayoutWalletNotFound,
+    ErrorCode::CustomerNotFound,
+    ErrorCode::CustomerIdMismatch,
+    ErrorCode::BeneficiaryNotFound,
+    ErrorCode::BeneficiaryCurrencyMismatch,
+    ErrorCode::BeneficiaryCooldown,
+    ErrorCode::BeneficiaryBlacklistedForPayout,
+    ErrorCode::BeneficiaryGloballyBlocked,
+    ErrorCode::UnknownBankCode,
+    ErrorCode::UnknownOperator,
+    ErrorCode::InvalidAccount,
+    ErrorCode::InvalidRecipient,
+    ErrorCode::RecipientUnresolvable,
+    ErrorCode::SenderInfoRequired,
+    ErrorCode::LimitViolation,
+    ErrorCode::FraudRuleBlocked,
+    ErrorCode::WalletFrozen,
+    ErrorCode::InsufficientFunds,
+    ErrorCode::IdempotencyKeyConflict,
+    ErrorCode::IdempotencyConflict,
+    ErrorCode::MerchantReferenceDuplicate,
+    ErrorCode::ProviderNotEntitled,
+    ErrorCode::ProviderPaused,
+    ErrorCode::RoutingFailed,
+    ErrorCode::RailNotConfigured,
+    ErrorCode::ProviderError,
+    ErrorCode::InvalidAmount,
+    ErrorCode::StateConflict,
+];
+
+const QUOTE_ERRORS: &[ErrorCode] = &[
+    ErrorCode::MissingField,
+    ErrorCode::InvalidField,
+    ErrorCode::UnsupportedCurrency,
+    ErrorCode::InvalidAmount,
+    ErrorCode::AmbiguousAmount,
+    ErrorCode::AmountRequired,
+    ErrorCode::GuardFieldWrongMethod,
+    ErrorCode::AmountBasisMismatch,
+    ErrorCode::InvalidFundingCurrency,
+    ErrorCode::FxPayoutDisabled,
+    ErrorCode::RailNotConfigured,
+];
+
+/// Create a payout
+///
+/// Sends money from a wallet to a recipient. With a test key the answer comes after the
+/// simulated bank's; with a live key the payout is `queued` and sent at once by a worker.
+#[utoipa::path(
+    post, path = "/v1/payouts", operation_id = "create_payout", tag = "Payouts",
+    params(
+        ("Idempotency-Key" = String, Header, description = "Makes the request safe to repeat"),
+        ("X-Sandbox-Scenario" = Option<String>, Header, description = "What the sandbox plays; test keys only"),
+    ),
+    request_body = CreatePayout,
+    responses((status = 201, description = "Created", body = inline(PayoutView<'_>))),
+)]
+pub async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    key: IdempotencyKey,
+    headers: HeaderMap,
+    body: Body<CreatePayout>,
+) -> Result<Response, Problem> {
+    let scenario = scenario(&caller, &headers);
+    let answer = create::create(&app, &caller, &key, body, scenario).await?;
+    let status = StatusCode::from_u16(answer.reply.status).unwrap_or(StatusCode::CREATED);
+    let head = [(CONTENT_TYPE, "application/json")];
+    let mut response = (status, head, answer.reply.body).into_response();
+    if answer.is_replay {
+        let replayed = http::HeaderValue::from_static("true");
+        response.headers_mut().insert("idempotent-replayed", replayed);
+    }
+    Ok(response)
+}
+
+/// Filters of the list of payouts.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub struct ListQuery {
+    /// A payout status.
+    pub status: Option<String>,
+    /// A currency.
+    pub currency: Option<String>,
+    /// An instant or a day.
+    pub created_after: Option<String>,
+    /// An instant or a day.
+    pub created_before: Option<String>,
+    /// Items on the page, 1 to 100; 50 if left out.
+    #[param(value_type = Option<i64>)]
+    pub limit: Option<String>,
+    /// The last id of the page before.
+    pub starting_after: Option<String>,
+}
+
+/// List payouts
+#[utoipa::path(
+    get, path = "/v1/payouts", operation_id = "list_payouts", tag = "Payouts",
+    params(ListQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<PayoutView<'_>>))),
+)]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Response, Problem> {
+    let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
+    let status = filter("status", query.status, |text| Status::parse(text).is_some())?;
+    let currency = filter("currency", query.currency, |text| Currency::parse(text).is_some())?;
+    let cursor = match &page.starting_after {
+        Some(id) => Some(cursor(&app, &caller, id).await?),
+        None => None,
+    };
+    let limit = page.limit()?;
+    let wanted = sql::Wanted {
+        status,
+        currency,
+        after: instant("created_after", query.created_after.as_deref(), i64::MIN)?,
+        before: instant("created_before", query.created_before.as_deref(), i64::MAX)?,
+        cursor,
+        limit,
+    };
+    let payouts = sql::list_payouts(app.db.pool(), caller.owner(), &wanted).await?;
+    let page = Page::of(payouts.iter().map(PayoutView::of).collect(), limit);
+    Ok(page.into_response())
+}
+
+async fn cursor(app: &App, caller: &Caller, id: &str) -> Result<String, Problem> {
+    let id = PayoutId::parse_either(id).ok_or_else(PageQuery::unknown_cursor)?;
+    let found = sql::find_payout(app.db.pool(), caller.owner(), &id).await?;
+    found.map(|payout| payout.id.to_string()).ok_or_else(PageQuery::unknown_cursor)
+}
+
+fn filter(
+    name: &str,
+    value: Option<String>,
+    is_known: impl Fn(&str) -> bool,
+) -> Result<String, Problem> {
+    match value {
+        None => Ok(String::new()),
+        Some(text) if is_known(&text) => Ok(text),
+        Some(_) => Err(Problem::new(ErrorCode::InvalidFilter).field(name)),
+    }
+}
+
+fn instant(name: &str, value: Option<&str>, otherwise: i64) -> Result<i64, Problem> {
+    let Some(text) = value else { return Ok(otherwise) };
+    let moment = Moment::parse(text).map(Moment::micros);
+    moment.ok_or_else(|| Problem::new(ErrorCode::InvalidFilter).field(name))
+}
+
+/// Retrieve a payout
+#[utoipa::path(
+    get, path = "/v1/payouts/{id}", operation_id = "retrieve_payout", tag = "Payouts",
+    params(("id" = String, Path, description = "Its id or po_ reference")),
+    responses((status = 200, description = "The payout", body = inline(PayoutView<'_>))),
+)]
+pub async fn retrieve(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let payout = find(&app, &caller, &id).await?;
+    Ok(shown(&payout))
+}
+
+/// Requery a payout
+///
+/// Asks the rail about a payout that is processing, now. Nothing happens to any other.
+#[utoipa::path(
+    post, path = "/v1/payouts/{id}/requery", operation_id = "requery_payout", tag = "Payouts",
+    params(("id" = String, Path, description = "Its id or po_ reference")),
+    responses((status = 200, description = "The payout as it is now", body = inline(PayoutView<'_>))),
+)]
+pub async fn requery(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let payout = find(&app, &caller, &id).await?;
+    if payout.status == Status::Processing {
+        let task = app.tasks.spawn({
+            let (app, id) = (app.clone(), payout.id.clone());
+            async move { dispatch::work_now(&app, &id).await }
+        });
+        task.await.map_err(Problem::internal)??;
+    }
+    let payout = find(&app, &caller, payout.id.as_str()).await?;
+    Ok(shown(&payout))
+}
+
+/// The body of a cancellation.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct CancelRequest {
+    /// Why: 3 to 500 characters. Required.
+    pub reason: Option<String>,
+}
+
+/// Cancel a payout
+///
+/// Only a draft or a queued payout; the wallet gets everything back.
+#[utoipa::path(
+    post, path = "/v1/payouts/{id}/cancel", operation_id = "cancel_payout", tag = "Payouts",
+    params(("id" = String, Path, description = "Its id or po_ reference")),
+    request_body = CancelRequest,
+    responses((status = 200, description = "The payout, cancelled", body = inline(PayoutView<'_>))),
+)]
+pub async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    OptionalBody(request): OptionalBody<CancelRequest>,
+) -> Result<Response, Problem> {
+    let payout = cancel::cancel(&app, &caller, &id, request.reason.as_deref()).await?;
+    Ok(shown(&payout))
+}
+
+/// A payout's timeline.
+#[derive(serde::Serialize, ToSchema)]
+pub struct Timeline {
+    /// Always `payout_timeline`.
+    pub object: &'static str,
+    /// The payout.
+    pub payout_id: String,
+    /// Steps, oldest first.
+    pub data: Vec<Step>,
+}
+
+/// Show a payout's timeline
+///
+/// Request, rules, route, the actual messages of the network (masked), ledger entries, events.
+#[utoipa::path(
+    get, path = "/v1/payouts/{id}/timeline", operation_id = "payout_timeline", tag = "Payouts",
+    params(("id" = String, Path, description = "Its id or po_ reference")),
+    responses((status = 200, description = "Oldest first", body = Timeline)),
+)]
+pub async fn show_timeline(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let payout = find(&app, &caller, &id).await?;
+    let data = timeline(&app, &payout).await?;
+    let payout_id = payout.id.to_string();
+    Ok(axum::Json(Timeline { object: "payout_timeline", payout_id, data }).into_response())
+}
+
+/// Quote a payout
+///
+/// Fee and tax are exact; the levy is that of the default route. No money moves.
+#[utoipa::path(
+    post, path = "/v1/payouts/quote", operation_id = "quote_payout", tag = "Payouts",
+    request_body = QuoteRequest,
+    responses((status = 200, description = "What it would cost", body = PayoutQuote)),
+)]
+pub async fn show_quote(
+    State(app): State<App>,
+    caller: Caller,
+    body: Body<QuoteRequest>,
+) -> Result<Response, Problem> {
+    Ok(axum::Json(quote(&app, &caller, &body.value)?).into_response())
+}
+
+fn shown(payout: &Payout) -> Response {
+    axum::Json(PayoutView::of(payout)).into_response()
+}

@@ -29,6 +29,7 @@ pub mod review;
 pub mod sql;
 mod timeline;
 mod usage;
+pub mod verify;
 mod view;
 
 pub use notice::{Arrived, receive};

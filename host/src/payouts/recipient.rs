@@ -8,16 +8,12 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::db::bulk::{Row, RowChange};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::id::BeneficiaryId;
-use crate::ledger::{CounterChange, Desk, Effects, Guard};
 use crate::money::Currency;
 use crate::rails::Rail;
 use crate::recipients::{
-    Beneficiary, BeneficiarySource, Checked, Known, Question, Verification, resolve,
-    sql as book,
+    Beneficiary, BeneficiarySource, Checked, Known, Question, Saving, Verification, resolve,
 };
 
 use super::request::{NewPayout, To, refuse_non_strings, sent};
@@ -33,47 +29,11 @@ pub struct Payee {
     pub scenario: Option<String>,
 }
 
-/// What is to be written about a saved recipient, in the transaction of its payout.
-#[derive(Clone, Debug, Default)]
-pub struct Saving {
-    /// The counter through which hosts agree on who saves a new one.
-    pub key: Option<String>,
-    /// The version of a row that is changed.
-    pub guards: Vec<Guard>,
-    insert: Option<Row>,
-    change: Option<(&'static crate::db::bulk::Update, Row)>,
-}
-
 impl Payee {
     /// The name to pay to: the bank's, or the one that was given.
     #[must_use]
     pub fn name(&self) -> &str {
         self.beneficiary.account_name.as_deref().unwrap_or(&self.beneficiary.name)
-    }
-}
-
-impl Saving {
-    /// Adds what is to be written; answers the id of the saved recipient, which another
-    /// request may have saved a moment ago.
-    pub fn write(&self, desk: &Desk<'_>, payee: &Payee, effects: &mut Effects) -> BeneficiaryId {
-        let id = payee.beneficiary.id.clone();
-        if let Some((update, row)) = &self.change {
-            effects.rows.push(RowChange::Update(update, row.clone()));
-        }
-        let (Some(key), Some(row)) = (&self.key, &self.insert) else { return id };
-        let holder = desk.counter(key).holder;
-        if let Some(saved) = BeneficiaryId::parse(&holder) {
-            return saved;
-        }
-        effects.rows.push(RowChange::Insert(&book::BENEFICIARIES, row.clone()));
-        effects.counters.push(CounterChange {
-            key: key.clone(),
-            holder: id.to_string(),
-            count: 1,
-            sum: crate::money::Minor::ZERO,
-            expires_at: desk.now().after(Duration::from_secs(24 * 3600)).micros(),
-        });
-        id
     }
 }
 
@@ -108,8 +68,8 @@ pub async fn payee(
     let wanted = (request.currency, method, caller.key.env);
     app.routes.candidates(wanted, &caller.merchant.id).await?;
     let draft = draft(app, caller, (request.currency, method), (&checked, &known, &given));
-    let named = name(app, caller, rail, draft, scenario.as_deref()).await?;
-    let saving = saving(app, &known, &named)?;
+    let mut named = name(app, caller, rail, draft, scenario.as_deref()).await?;
+    let saving = saving(app, &known, &mut named)?;
     Ok(Payee { beneficiary: named.beneficiary, saving, scenario })
 }
 
@@ -168,6 +128,7 @@ fn draft(
         resolution: None,
         resolved_at: None,
         verification: Verification::Pending,
+        is_blacklisted: false,
         source: BeneficiarySource::Auto,
         deleted_at: None,
         created_at: now,
@@ -220,32 +181,14 @@ async fn name(
 }
 
 /// How the recipient is saved: as a new row, restored from its deletion, or with a new name.
-fn saving(app: &App, known: &Known, named: &Named) -> Result<Saving, Problem> {
-    let Named { beneficiary, was_asked } = named;
+fn saving(app: &App, known: &Known, named: &mut Named) -> Result<Saving, Problem> {
+    let beneficiary = &mut named.beneficiary;
     let Some(before) = &known.beneficiary else {
-        let (merchant, env) = (&beneficiary.merchant_id, beneficiary.env);
-        let (currency, identity) = (beneficiary.currency, &beneficiary.identity);
-        return Ok(Saving {
-            key: Some(format!("saved/{merchant}/{env}/{currency}/{identity}")),
-            insert: Some(book::beneficiary_row(beneficiary, &app.keyring, &app.mint)?),
-            ..Saving::default()
-        });
+        return Saving::new(beneficiary, &app.keyring, &app.mint);
     };
-    if before.deleted_at.is_none() && !was_asked {
-        return Ok(Saving::default());
+    if before.deleted_at.is_none() && !named.was_asked {
+        return Ok(Saving::nothing(beneficiary));
     }
-    let now = app.now();
-    let changed = Beneficiary { updated_at: now, ..beneficiary.clone() };
-    let row = book::beneficiary_change(&changed, &app.keyring, &app.mint)?;
-    let guard = Guard {
-        on: &book::BENEFICIARY_VERSIONS,
-        id: before.id.to_string(),
-        version: before.updated_at.micros(),
-        next: now.micros(),
-    };
-    Ok(Saving {
-        guards: vec![guard],
-        change: Some((&book::BENEFICIARY_CHANGES, row)),
-        ..Saving::default()
-    })
+    beneficiary.updated_at = app.now();
+    Saving::change(beneficiary, before.updated_at, (&app.keyring, &app.mint))
 }

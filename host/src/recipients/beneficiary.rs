@@ -91,6 +91,8 @@ pub struct Beneficiary {
     pub resolved_at: Option<Moment>,
     /// Whether the bank knows it.
     pub verification: Verification,
+    /// Whether the merchant or the platform blocks it; read, never written.
+    pub is_blacklisted: bool,
     /// How it came to be saved.
     pub source: BeneficiarySource,
     /// When it was deleted.

@@ -6,8 +6,10 @@
 mod beneficiary;
 mod book;
 mod resolve;
+mod saving;
 pub mod sql;
 
 pub use beneficiary::{Beneficiary, BeneficiarySource, Verification};
 pub use book::{Book, Checked, Known};
+pub use saving::Saving;
 pub use resolve::{Question, Resolved, resolve, scenario_header};

@@ -157,11 +157,6 @@ fn place(id: &BeneficiaryId) -> String {
     format!("beneficiaries/resolution/{id}")
 }
 
-const COLUMNS_BY_ID: &str = "SELECT id, merchant_id, env, currency, source, created_at, identity, \
-     deleted_identity, method, recipient, name, email, phone, external_reference, account_name, \
-     resolution, resolved_at, verification, deleted_at, updated_at \
-     FROM beneficiaries WHERE merchant_id = $1 AND env = $2 AND id = $3";
-
 /// A merchant's beneficiary, deleted or not.
 ///
 /// # Errors
@@ -172,7 +167,10 @@ pub async fn get_beneficiary(
     (merchant, env): (&MerchantId, Env),
     id: &BeneficiaryId,
 ) -> Result<Option<Beneficiary>, sqlx::Error> {
-    let row = sqlx::query(COLUMNS_BY_ID)
+    let sql = "SELECT b.*, (SELECT COUNT(*) FROM blacklist x WHERE x.currency = b.currency \
+               AND x.identity = b.identity AND x.merchant_id IN ('', b.merchant_id)) AS blocks \
+               FROM beneficiaries b WHERE b.merchant_id = $1 AND b.env = $2 AND b.id = $3";
+    let row = sqlx::query(sql)
         .bind(merchant.as_str())
         .bind(env.as_str())
         .bind(id.as_str())
@@ -191,12 +189,11 @@ pub async fn find_beneficiary(
     (merchant, env): (&MerchantId, Env),
     (currency, identity): (Currency, &str),
 ) -> Result<Option<Beneficiary>, sqlx::Error> {
-    let sql = "SELECT id, merchant_id, env, currency, source, created_at, identity, \
-               deleted_identity, method, recipient, name, email, phone, external_reference, \
-               account_name, resolution, resolved_at, verification, deleted_at, updated_at \
-               FROM beneficiaries WHERE merchant_id = $1 AND env = $2 AND currency = $3 \
-               AND (identity = $4 OR deleted_identity = $4) \
-               ORDER BY COALESCE(deleted_at, 9223372036854775807) DESC LIMIT 1";
+    let sql = "SELECT b.*, (SELECT COUNT(*) FROM blacklist x WHERE x.currency = b.currency \
+               AND x.identity = b.identity AND x.merchant_id IN ('', b.merchant_id)) AS blocks \
+               FROM beneficiaries b WHERE b.merchant_id = $1 AND b.env = $2 AND b.currency = $3 \
+               AND (b.identity = $4 OR b.deleted_identity = $4) \
+               ORDER BY COALESCE(b.deleted_at, 9223372036854775807) DESC LIMIT 1";
     let row = sqlx::query(sql)
         .bind(merchant.as_str())
         .bind(env.as_str())
@@ -217,12 +214,11 @@ pub async fn list_beneficiaries(
     (merchant, env): (&MerchantId, Env),
     wanted: &Wanted,
 ) -> Result<Vec<Beneficiary>, sqlx::Error> {
-    let sql = "SELECT id, merchant_id, env, currency, source, created_at, identity, \
-               deleted_identity, method, recipient, name, email, phone, external_reference, \
-               account_name, resolution, resolved_at, verification, deleted_at, updated_at \
-               FROM beneficiaries WHERE merchant_id = $1 AND env = $2 AND deleted_at IS NULL \
-               AND id < $3 AND ($4 = '' OR currency = $4) \
-               AND ($5 = '' OR search LIKE $5 ESCAPE '!') ORDER BY id DESC LIMIT $6";
+    let sql = "SELECT b.*, (SELECT COUNT(*) FROM blacklist x WHERE x.currency = b.currency \
+               AND x.identity = b.identity AND x.merchant_id IN ('', b.merchant_id)) AS blocks \
+               FROM beneficiaries b WHERE b.merchant_id = $1 AND b.env = $2 \
+               AND b.deleted_at IS NULL AND b.id < $3 AND ($4 = '' OR b.currency = $4) \
+               AND ($5 = '' OR b.search LIKE $5 ESCAPE '!') ORDER BY b.id DESC LIMIT $6";
     let rows = sqlx::query(sql)
         .bind(merchant.as_str())
         .bind(env.as_str())
@@ -295,6 +291,7 @@ fn beneficiary(row: &AnyRow, keyring: &Keyring) -> Result<Beneficiary, sqlx::Err
         resolution,
         resolved_at: moment("resolved_at")?,
         verification: Verification::parse(&text("verification")?),
+        is_blacklisted: row.try_get::<i64, _>("blocks")? > 0,
         source: match text("source")?.as_str() {
             "auto" => BeneficiarySource::Auto,
             _ => BeneficiarySource::Manual,

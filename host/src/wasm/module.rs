@@ -84,6 +84,19 @@ impl Module {
     }
 }
 
+/// The declaration that a component carries.
+#[must_use]
+pub fn declaration(bytes: &[u8]) -> Option<String> {
+    sections(bytes).ok().map(|(text, _)| text)
+}
+
+/// Whether a component calls itself a rule pack rather than a rail.
+#[must_use]
+pub fn is_rule_pack(bytes: &[u8]) -> bool {
+    let declaration = declaration(bytes).and_then(|text| text.parse::<toml::Table>().ok());
+    declaration.is_some_and(|table| table.contains_key("pack"))
+}
+
 fn is_type(item: &ComponentItem) -> bool {
     matches!(item, ComponentItem::Type(_))
 }

@@ -1,0 +1,322 @@
+//! The calls about beneficiaries.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::audit;
+use crate::caller::Caller;
+use crate::error::{ErrorCode, Problem};
+use crate::http::body::OptionalBody;
+use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query};
+use crate::id::BeneficiaryId;
+use crate::ledger::{Claim, Command, Effects};
+use crate::money::Currency;
+use crate::recipients::{Beneficiary, Saving, sql};
+
+use super::upsert;
+use super::view::BeneficiaryView;
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    (
+        "upsert_beneficiary",
+        &[
+            ErrorCode::MissingField,
+            ErrorCode::InvalidField,
+            ErrorCode::CurrencyNotActive,
+            ErrorCode::UnknownBankCode,
+            ErrorCode::UnknownOperator,
+            ErrorCode::InvalidAccount,
+            ErrorCode::InvalidRecipient,
+            ErrorCode::RecipientUnresolvable,
+            ErrorCode::BeneficiaryBlacklisted,
+            ErrorCode::IdempotencyKeyConflict,
+            ErrorCode::IdempotencyConflict,
+            ErrorCode::StateConflict,
+        ],
+    ),
+    (
+        "list_beneficiaries",
+        &[ErrorCode::InvalidFilter, ErrorCode::InvalidLimit, ErrorCode::InvalidField],
+    ),
+    ("retrieve_beneficiary", &[ErrorCode::BeneficiaryNotFound]),
+    (
+        "update_beneficiary",
+        &[
+            ErrorCode::BeneficiaryNotFound,
+            ErrorCode::InvalidField,
+            ErrorCode::BeneficiaryBlacklisted,
+            ErrorCode::StateConflict,
+        ],
+    ),
+    ("delete_beneficiary", &[ErrorCode::BeneficiaryNotFound, ErrorCode::StateConflict]),
+];
+
+/// Save a beneficiary
+///
+/// New, changed or restored: the same recipient is never saved twice.
+#[utoipa::path(
+    post, path = "/v1/beneficiaries", operation_id = "upsert_beneficiary", tag = "Beneficiaries",
+    params(("Idempotency-Key" = Option<String>, Header, description = "Optional here")),
+    request_body(content = Object, description = "`currency`, `name`, the recipient's fields, and \
+        optionally `email`, `phone`, `external_reference`"),
+    responses(
+        (status = 200, description = "Changed or restored", body = BeneficiaryView),
+        (status = 201, description = "Created", body = BeneficiaryView),
+    ),
+)]
+pub async fn save(
+    State(app): State<App>,
+    caller: Caller,
+    key: Option<IdempotencyKey>,
+    body: Body<BTreeMap<String, Value>>,
+) -> Result<Response, Problem> {
+    let (merchant, env) = caller.owner();
+    let claim = key.map(|key| Claim {
+        key: format!("{merchant}/{env}/upsert_beneficiary/{}", key.as_str()),
+        fingerprint: body.fingerprint("/v1/beneficiaries"),
+        subject: String::new(),
+        resource_id: String::new(),
+    });
+    let (reply, is_replay) = upsert::upsert(&app, &caller, &body.value, claim).await?;
+    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
+    let mut response = (status, [(CONTENT_TYPE, "application/json")], reply.body).into_response();
+    if is_replay {
+        let replayed = http::HeaderValue::from_static("true");
+        response.headers_mut().insert("idempotent-replayed", replayed);
+    }
+    Ok(response)
+}
+
+/// Filters of the list of beneficiaries.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub struct ListQuery {
+    /// A currency.
+    pub currency: Option<String>,
+    /// A part of a name or an account number, in any case.
+    pub q: Option<String>,
+    /// Items on the page, 1 to 100; 50 if left out.
+    #[param(value_type = Option<i64>)]
+    pub limit: Option<String>,
+    /// The last id of the page before.
+    pub starting_after: Option<String>,
+}
+
+/// List beneficiaries
+#[utoipa::path(
+    get, path = "/v1/beneficiaries", operation_id = "list_beneficiaries", tag = "Beneficiaries",
+    params(ListQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<BeneficiaryView>))),
+)]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Page<BeneficiaryView>, Problem> {
+    let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
+    let currency = query.currency.unwrap_or_default();
+    if !currency.is_empty() && Currency::parse(&currency).is_none() {
+        return Err(Problem::new(ErrorCode::InvalidFilter).field("currency"));
+    }
+    let limit = page.limit()?;
+    let cursor = match page.starting_after {
+        Some(id) => match find(&app, &caller, &id).await {
+            Ok(beneficiary) => Some(beneficiary.id.to_string()),
+            Err(_) => return Err(PageQuery::unknown_cursor()),
+        },
+        None => None,
+    };
+    let wanted = sql::Wanted { currency, text: query.q.unwrap_or_default(), cursor, limit };
+    let pool = app.db.pool();
+    let found = sql::list_beneficiaries(pool, &app.keyring, caller.owner(), &wanted).await?;
+    Ok(Page::of(found.iter().map(BeneficiaryView::of).collect(), limit))
+}
+
+/// Retrieve a beneficiary
+#[utoipa::path(
+    get, path = "/v1/beneficiaries/{id}", operation_id = "retrieve_beneficiary",
+    tag = "Beneficiaries", params(("id" = String, Path, description = "The beneficiary")),
+    responses((status = 200, description = "It, deleted or not", body = BeneficiaryView)),
+)]
+pub async fn retrieve(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<BeneficiaryView>, Problem> {
+    Ok(Json(BeneficiaryView::of(&find(&app, &caller, &id).await?)))
+}
+
+/// What may be changed about a beneficiary.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct UpdateBeneficiary {
+    /// Your label for it.
+    pub name: Option<String>,
+    /// Its email address.
+    pub email: Option<String>,
+    /// Its telephone.
+    pub phone: Option<String>,
+    /// Not changeable; delete and save it anew.
+    #[schema(ignore)]
+    account_number: Option<Value>,
+    #[schema(ignore)]
+    bank_code: Option<Value>,
+    #[schema(ignore)]
+    currency: Option<Value>,
+    #[schema(ignore)]
+    interac_email: Option<Value>,
+}
+
+/// Change a beneficiary
+#[utoipa::path(
+    patch, path = "/v1/beneficiaries/{id}", operation_id = "update_beneficiary",
+    tag = "Beneficiaries", params(("id" = String, Path, description = "The beneficiary")),
+    request_body = UpdateBeneficiary,
+    responses((status = 200, description = "It, changed", body = BeneficiaryView)),
+)]
+pub async fn update(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    body: Body<UpdateBeneficiary>,
+) -> Result<Json<BeneficiaryView>, Problem> {
+    let body = body.value;
+    for (name, sent) in [
+        ("account_number", &body.account_number),
+        ("bank_code", &body.bank_code),
+        ("currency", &body.currency),
+        ("interac_email", &body.interac_email),
+    ] {
+        if sent.is_some() {
+            let message = format!("{name} cannot be changed: delete the beneficiary and save it anew.");
+            return Err(Problem::because(ErrorCode::InvalidField, message).field(name));
+        }
+    }
+    let before = active(&app, &caller, &id).await?;
+    if before.is_blacklisted {
+        return Err(Problem::new(ErrorCode::BeneficiaryBlacklisted));
+    }
+    let after = Beneficiary {
+        name: body.name.unwrap_or_else(|| before.name.clone()),
+        email: body.email.or_else(|| before.email.clone()),
+        phone: body.phone.or_else(|| before.phone.clone()),
+        updated_at: app.now(),
+        ..before.clone()
+    };
+    store(&app, &caller, (&before, &after), "beneficiary.update").await?;
+    Ok(Json(BeneficiaryView::of(&after)))
+}
+
+/// The body of a deletion.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct DeleteBeneficiary {
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// What a deletion answers.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BeneficiaryDeleted {
+    /// Always `beneficiary_delete_result`.
+    #[schema(example = "beneficiary_delete_result")]
+    pub object: &'static str,
+    /// The beneficiary.
+    pub id: String,
+    /// Always true.
+    pub deleted: bool,
+    /// Whether it had been deleted before.
+    pub was_already_deleted: bool,
+}
+
+/// Delete a beneficiary
+///
+/// It can be restored by saving the same recipient again.
+#[utoipa::path(
+    delete, path = "/v1/beneficiaries/{id}", operation_id = "delete_beneficiary",
+    tag = "Beneficiaries", params(("id" = String, Path, description = "The beneficiary")),
+    request_body(content = Option<DeleteBeneficiary>),
+    responses((status = 200, description = "Deleted", body = BeneficiaryDeleted)),
+)]
+pub async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    OptionalBody(body): OptionalBody<DeleteBeneficiary>,
+) -> Result<Json<BeneficiaryDeleted>, Problem> {
+    let before = find(&app, &caller, &id).await?;
+    let was_already_deleted = before.deleted_at.is_some();
+    if !was_already_deleted {
+        let now = app.now();
+        let after = Beneficiary { deleted_at: Some(now), updated_at: now, ..before.clone() };
+        tracing::debug!(beneficiary.id = %before.id, reason = body.reason, "deleted");
+        store(&app, &caller, (&before, &after), "beneficiary.delete").await?;
+    }
+    Ok(Json(BeneficiaryDeleted {
+        object: "beneficiary_delete_result",
+        id: before.id.to_string(),
+        deleted: true,
+        was_already_deleted,
+    }))
+}
+
+async fn store(
+    app: &App,
+    caller: &Caller,
+    (before, after): (&Beneficiary, &Beneficiary),
+    action: &'static str,
+) -> Result<(), Problem> {
+    let keys = (app.keyring.as_ref(), app.mint.as_ref());
+    let saving = Saving::change(after, before.updated_at, keys)?;
+    let record = audit::Change {
+        actor: caller.key.id.to_string(),
+        address: caller.address.to_string(),
+        action,
+        subject_type: "beneficiary",
+        subject_id: after.id.to_string(),
+        before: None,
+        after: None,
+    };
+    let record = record.row(&app.mint, app.now());
+    let command = Command {
+        wallets: Vec::new(),
+        guards: saving.guard().into_iter().collect(),
+        counters: Vec::new(),
+        claim: None,
+        decide: Box::new(move |desk| {
+            let mut effects = Effects { rows: vec![record.clone()], ..Effects::default() };
+            saving.write(desk, &mut effects);
+            Ok(effects)
+        }),
+    };
+    app.writer.submit(command).await?;
+    app.book.forget();
+    Ok(())
+}
+
+async fn active(app: &App, caller: &Caller, id: &str) -> Result<Beneficiary, Problem> {
+    let found = find(app, caller, id).await?;
+    match found.deleted_at {
+        None => Ok(found),
+        Some(_) => Err(Problem::new(ErrorCode::BeneficiaryNotFound)),
+    }
+}
+
+async fn find(app: &App, caller: &Caller, id: &str) -> Result<Beneficiary, Problem> {
+    let missing = || Problem::new(ErrorCode::BeneficiaryNotFound);
+    let id = BeneficiaryId::parse(id).ok_or_else(missing)?;
+    let pool = app.db.pool();
+    let found = sql::get_beneficiary(pool, &app.keyring, caller.owner(), &id).await?;
+    found.ok_or_else(missing)
+}

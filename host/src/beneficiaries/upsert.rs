@@ -1,0 +1,220 @@
+//! `POST /v1/beneficiaries`: new, changed or restored; never two for one recipient.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::error::{ErrorCode, Problem};
+use crate::ledger::{Claim, Command, Done, Effects, Reply, replay};
+use crate::money::Currency;
+use crate::recipients::{
+    Beneficiary, BeneficiarySource, Known, Question, Saving, Verification, resolve,
+};
+
+use super::view::BeneficiaryView;
+
+/// How an upsert ended.
+enum Outcome {
+    Created,
+    Changed,
+    Restored,
+}
+
+/// Saves a recipient.
+///
+/// # Errors
+/// The codes of the contract for this call.
+pub async fn upsert(
+    app: &App,
+    caller: &Caller,
+    body: &BTreeMap<String, Value>,
+    claim: Option<Claim>,
+) -> Result<(Reply, bool), Problem> {
+    let mut again = 0;
+    loop {
+        let done = attempt(app, caller, body, claim.clone()).await;
+        let done = match (done, &claim) {
+            // Somebody saved or changed it meanwhile: look at what it is now.
+            (Err(problem), _) if problem.code() == ErrorCode::StateConflict && again < 3 => {
+                again += 1;
+                continue;
+            }
+            (Err(problem), Some(claim)) => match replay(&app.db, claim).await? {
+                Some(done) => done,
+                None => return Err(problem),
+            },
+            (done, _) => done?,
+        };
+        app.book.forget();
+        let missing = || Problem::internal("an upsert without a reply");
+        return match done {
+            Done::Now(reply) => Ok((reply.ok_or_else(missing)?, false)),
+            Done::Before { reply, .. } => Ok((reply.ok_or_else(missing)?, true)),
+        };
+    }
+}
+
+async fn attempt(
+    app: &App,
+    caller: &Caller,
+    body: &BTreeMap<String, Value>,
+    claim: Option<Claim>,
+) -> Result<Done, Problem> {
+    let wanted = understand(app, caller, body).await?;
+    let owner = caller.owner();
+    app.book.forget();
+    let known = app.book.known(owner, (wanted.currency, &wanted.identity)).await?;
+    if known.is_blacklisted || known.is_globally_blocked {
+        return Err(Problem::new(ErrorCode::BeneficiaryBlacklisted));
+    }
+    let (mut beneficiary, outcome) = merge(wanted, &known);
+    verify(app, caller, &mut beneficiary).await?;
+    let keys = (app.keyring.as_ref(), app.mint.as_ref());
+    let saving = match &known.beneficiary {
+        None => Saving::new(&beneficiary, keys.0, keys.1)?,
+        Some(before) => Saving::change(&beneficiary, before.updated_at, keys)?,
+    };
+    let (status, created, restored) = match outcome {
+        Outcome::Created => (201, true, None),
+        Outcome::Changed => (200, false, None),
+        Outcome::Restored => (200, false, Some(true)),
+    };
+    let view = BeneficiaryView {
+        created: Some(created),
+        restored,
+        ..BeneficiaryView::of(&beneficiary)
+    };
+    let reply = Reply { status, body: serde_json::to_string(&view).map_err(Problem::internal)? };
+    let command = Command {
+        wallets: Vec::new(),
+        guards: saving.guard().into_iter().collect(),
+        counters: saving.counter().into_iter().collect(),
+        claim,
+        decide: Box::new(move |desk| {
+            // A new recipient that is no longer new: the caller looks again and changes it.
+            if saving.saved_meanwhile(desk).is_some() {
+                return Err(Problem::new(ErrorCode::StateConflict));
+            }
+            let mut effects = Effects::default();
+            saving.write(desk, &mut effects);
+            effects.reply = Some(reply.clone());
+            Ok(effects)
+        }),
+    };
+    app.writer.submit(command).await
+}
+
+/// The beneficiary that the body describes, as if it were new.
+async fn understand(
+    app: &App,
+    caller: &Caller,
+    body: &BTreeMap<String, Value>,
+) -> Result<Beneficiary, Problem> {
+    let text = |name: &str| match body.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => {
+            Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
+        }
+        Some(_) => {
+            let message = format!("{name} must be a string.");
+            Err(Problem::because(ErrorCode::InvalidField, message).field(name))
+        }
+    };
+    let required = |name: &'static str| {
+        let missing = move || {
+            Problem::because(ErrorCode::MissingField, format!("{name} is required.")).field(name)
+        };
+        text(name).and_then(|value| value.ok_or_else(missing))
+    };
+    let unknown = || Problem::new(ErrorCode::CurrencyNotActive).field("currency");
+    let currency = Currency::parse(&required("currency")?).ok_or_else(unknown)?;
+    let (rail, method) = app.rails.serving(currency, None)?;
+    let name = required("name")?;
+    for field in &rail.declaration.recipient.fields {
+        text(&field.name)?;
+    }
+    let checked = app.book.check(&rail, &method, |name| text(name).ok().flatten()).await?;
+    let (merchant, env) = caller.owner();
+    let now = app.now();
+    Ok(Beneficiary {
+        id: app.mint.id(),
+        merchant_id: merchant.clone(),
+        env,
+        currency,
+        method,
+        identity: checked.identity.clone(),
+        recipient: checked.fields.clone(),
+        name,
+        email: text("email")?,
+        phone: text("phone")?,
+        external_reference: text("external_reference")?,
+        account_name: None,
+        resolution: None,
+        resolved_at: None,
+        verification: Verification::Pending,
+        is_blacklisted: false,
+        source: BeneficiarySource::Manual,
+        deleted_at: None,
+        created_at: now,
+        updated_at: now,
+    })
+}
+
+/// What is known of the recipient, with what the body says on top.
+fn merge(wanted: Beneficiary, known: &Known) -> (Beneficiary, Outcome) {
+    let Some(before) = known.beneficiary.clone() else { return (wanted, Outcome::Created) };
+    let outcome = match before.deleted_at {
+        Some(_) => Outcome::Restored,
+        None => Outcome::Changed,
+    };
+    let merged = Beneficiary {
+        name: wanted.name,
+        email: wanted.email.or(before.email),
+        phone: wanted.phone.or(before.phone),
+        external_reference: wanted.external_reference.or(before.external_reference),
+        recipient: wanted.recipient,
+        deleted_at: None,
+        updated_at: wanted.updated_at,
+        ..before
+    };
+    (merged, outcome)
+}
+
+/// Asks the bank for the name, where it was not asked before. A bank that does not know the
+/// account makes the verification fail; one that cannot be asked leaves it pending.
+async fn verify(
+    app: &App,
+    caller: &Caller,
+    beneficiary: &mut Beneficiary,
+) -> Result<(), Problem> {
+    let (rail, _) = app.rails.serving(beneficiary.currency, Some(&beneficiary.method))?;
+    if rail.declaration.names.is_none() || beneficiary.verification == Verification::Verified {
+        return Ok(());
+    }
+    let chosen = rail.declaration.scenario(|field| Some(beneficiary.recipient.get(field).to_owned()));
+    let question = Question {
+        merchant: &caller.merchant.id,
+        env: caller.key.env,
+        currency: beneficiary.currency,
+        method: &beneficiary.method,
+        account: &beneficiary.recipient,
+        scenario: chosen.filter(|_| caller.key.env == crate::env::Env::Test),
+    };
+    let now = app.now();
+    match resolve(&app.routes, &app.mint, now, &question).await {
+        Ok(resolved) => {
+            beneficiary.account_name = Some(resolved.resolution.name.clone());
+            beneficiary.resolution = Some(resolved.resolution);
+            beneficiary.resolved_at = Some(now);
+            beneficiary.verification = Verification::Verified;
+        }
+        Err(problem) if problem.code() == ErrorCode::RecipientUnresolvable => {
+            beneficiary.verification = Verification::Failed;
+        }
+        Err(problem) if problem.code() == ErrorCode::ApiError => return Err(problem),
+        Err(_) => beneficiary.verification = Verification::Pending,
+    }
+    Ok(())
+}

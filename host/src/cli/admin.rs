@@ -1,0 +1,381 @@
+//! `railhead admin`: the operator's API from the command line.
+
+use clap::{Args, Subcommand, ValueEnum};
+use reqwest::Method;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Map, Value, json};
+
+use crate::config::Config;
+use crate::start::StartError;
+
+/// Arguments of the command.
+#[derive(Args)]
+pub(super) struct Admin {
+    /// The host's address; that of the configuration if left out.
+    #[arg(long, global = true, value_name = "URL")]
+    url: Option<String>,
+    #[command(subcommand)]
+    command: AdminCommand,
+}
+
+#[derive(Subcommand)]
+enum AdminCommand {
+    /// Merchants.
+    #[command(subcommand)]
+    Merchant(Merchant),
+    /// API keys.
+    #[command(subcommand)]
+    Key(Key),
+    /// Wallets.
+    #[command(subcommand)]
+    Wallet(Wallet),
+    /// Payouts.
+    Payout {
+        /// What to do.
+        action: PayoutAction,
+        /// The payout's id or po_ reference.
+        id: String,
+        /// Why.
+        #[arg(long)]
+        reason: Option<String>,
+        /// What shows how it ended; required for marking.
+        #[arg(long)]
+        evidence: Option<String>,
+    },
+    /// Routes.
+    #[command(subcommand)]
+    Route(Route),
+    /// Blacklists.
+    #[command(subcommand)]
+    Blacklist(Blacklist),
+    /// The audit log, newest first.
+    Audit,
+    /// Loaded rails.
+    Rails,
+    /// Active rule packs.
+    RulePacks,
+}
+
+#[derive(Subcommand)]
+enum Merchant {
+    /// Create a merchant with a wallet per currency and environment.
+    Create {
+        /// Its name.
+        #[arg(long)]
+        name: String,
+        /// ISO 3166 alpha-2.
+        #[arg(long)]
+        country: String,
+        /// IANA timezone; the country's if left out.
+        #[arg(long)]
+        timezone: Option<String>,
+    },
+    /// List merchants.
+    List,
+    /// Show a merchant.
+    Show {
+        /// Its id.
+        id: String,
+    },
+    /// Change status or settings, given as a JSON object.
+    Set {
+        /// Its id.
+        id: String,
+        /// For example '{"limits":{"NGN":{"daily_minor":"100000000"}}}'.
+        settings: String,
+    },
+}
+
+#[derive(Subcommand)]
+enum Key {
+    /// Create a key; its secret is shown once.
+    Create {
+        /// The merchant.
+        merchant: String,
+        /// `test` or `live`.
+        #[arg(long)]
+        env: String,
+        /// For people.
+        #[arg(long)]
+        label: String,
+        /// What it may do, such as `payout_create`.
+        #[arg(long = "capability")]
+        capabilities: Vec<String>,
+        /// What the one behind it may do, such as `webhook_manage`.
+        #[arg(long = "permission")]
+        permissions: Vec<String>,
+        /// An address or network that it may be used from.
+        #[arg(long = "allow")]
+        allow: Vec<String>,
+        /// When it stops working, in RFC 3339 form.
+        #[arg(long)]
+        expires_at: Option<String>,
+    },
+    /// Replace a key; the old one works on for a while.
+    Rotate {
+        /// Its id.
+        id: String,
+        /// Seconds that the old one works on.
+        #[arg(long)]
+        grace_seconds: Option<u64>,
+    },
+    /// Revoke a key at once.
+    Revoke {
+        /// Its id.
+        id: String,
+    },
+}
+
+#[derive(Subcommand)]
+enum Wallet {
+    /// Credit a wallet.
+    Credit(Movement),
+    /// Debit a wallet.
+    Debit(Movement),
+    /// Refuse debits of a wallet.
+    Freeze {
+        /// Its id.
+        id: String,
+        /// Why.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Allow debits of a wallet again.
+    Unfreeze {
+        /// Its id.
+        id: String,
+        /// Why.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
+#[derive(Args)]
+struct Movement {
+    /// The wallet's id.
+    id: String,
+    /// How much, in minor units.
+    #[arg(long)]
+    amount_minor: String,
+    /// Why.
+    #[arg(long)]
+    reason: String,
+    /// The ledger source, if not the usual one.
+    #[arg(long)]
+    source: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum PayoutAction {
+    Approve,
+    Decline,
+    Release,
+    Reject,
+    MarkPaid,
+    MarkFailed,
+    Reverse,
+}
+
+#[derive(Subcommand)]
+enum Route {
+    /// List routes.
+    List,
+    /// Create a route, given as a JSON object.
+    Create {
+        /// For example '{"name":"ngn_backup","env":"live","currency":"NGN","rail":"nip"}'.
+        route: String,
+    },
+    /// Change a route, given as a JSON object.
+    Set {
+        /// Its id.
+        id: String,
+        /// For example '{"is_paused":true}'.
+        changes: String,
+    },
+    /// Take no new payouts on a route.
+    Pause {
+        /// Its id.
+        id: String,
+    },
+    /// Take payouts on a route again.
+    Resume {
+        /// Its id.
+        id: String,
+    },
+}
+
+#[derive(Subcommand)]
+enum Blacklist {
+    /// List entries.
+    List,
+    /// Block a recipient, given as a JSON object.
+    Add {
+        /// For example '{"scope":"platform","currency":"NGN","bank_code":"058",
+        /// "account_number":"0123456785","reason":"fraud"}'.
+        entry: String,
+    },
+    /// Unblock a recipient.
+    Remove {
+        /// The entry's id.
+        id: String,
+    },
+}
+
+impl Admin {
+    #[expect(clippy::print_stdout, reason = "the answer of a command")]
+    pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
+        let base = self.url.unwrap_or_else(|| config.public_url());
+        let token = config.operator_token.as_ref().ok_or(
+            "set RAILHEAD_OPERATOR_TOKEN to the operator's token, as `railhead serve` printed it",
+        )?;
+        let (method, path, body) = request(self.command)?;
+        let answer = send((&base, token), (method, &path), body).await?;
+        println!("{}", serde_json::to_string_pretty(&answer)?);
+        Ok(())
+    }
+}
+
+type Request = (Method, String, Option<Value>);
+
+fn request(command: AdminCommand) -> Result<Request, StartError> {
+    Ok(match command {
+        AdminCommand::Merchant(command) => merchant(command)?,
+        AdminCommand::Key(command) => key(command),
+        AdminCommand::Wallet(command) => wallet(command),
+        AdminCommand::Payout { action, id, reason, evidence } => {
+            let action = action.to_possible_value().map(|value| value.get_name().to_owned());
+            let path = format!("payouts/{id}/{}", action.unwrap_or_default());
+            let body = object([("reason", json!(reason)), ("evidence", json!(evidence))]);
+            (Method::POST, path, Some(body))
+        }
+        AdminCommand::Route(command) => route(command)?,
+        AdminCommand::Blacklist(command) => blacklist(command)?,
+        AdminCommand::Audit => (Method::GET, "audit".to_owned(), None),
+        AdminCommand::Rails => (Method::GET, "rails".to_owned(), None),
+        AdminCommand::RulePacks => (Method::GET, "rule-packs".to_owned(), None),
+    })
+}
+
+fn merchant(command: Merchant) -> Result<Request, StartError> {
+    Ok(match command {
+        Merchant::Create { name, country, timezone } => {
+            let body = object([
+                ("name", json!(name)),
+                ("country", json!(country)),
+                ("timezone", json!(timezone)),
+            ]);
+            (Method::POST, "merchants".to_owned(), Some(body))
+        }
+        Merchant::List => (Method::GET, "merchants".to_owned(), None),
+        Merchant::Show { id } => (Method::GET, format!("merchants/{id}"), None),
+        Merchant::Set { id, settings } => {
+            (Method::PATCH, format!("merchants/{id}"), Some(serde_json::from_str(&settings)?))
+        }
+    })
+}
+
+fn key(command: Key) -> Request {
+    match command {
+        Key::Create { merchant, env, label, capabilities, permissions, allow, expires_at } => {
+            let body = object([
+                ("env", json!(env)),
+                ("label", json!(label)),
+                ("capabilities", json!(capabilities)),
+                ("permissions", json!(permissions)),
+                ("ip_allowlist", json!(allow)),
+                ("expires_at", json!(expires_at)),
+            ]);
+            (Method::POST, format!("merchants/{merchant}/keys"), Some(body))
+        }
+        Key::Rotate { id, grace_seconds } => {
+            let body = object([("grace_seconds", json!(grace_seconds))]);
+            (Method::POST, format!("keys/{id}/rotate"), Some(body))
+        }
+        Key::Revoke { id } => (Method::POST, format!("keys/{id}/revoke"), None),
+    }
+}
+
+fn wallet(command: Wallet) -> Request {
+    let movement = |action: &str, movement: Movement| {
+        let body = object([
+            ("amount_minor", json!(movement.amount_minor)),
+            ("reason", json!(movement.reason)),
+            ("source", json!(movement.source)),
+        ]);
+        (Method::POST, format!("wallets/{}/{action}", movement.id), Some(body))
+    };
+    let freezing = |action: &str, id: String, reason: Option<String>| {
+        let body = object([("reason", json!(reason))]);
+        (Method::POST, format!("wallets/{id}/{action}"), Some(body))
+    };
+    match command {
+        Wallet::Credit(credit) => movement("credit", credit),
+        Wallet::Debit(debit) => movement("debit", debit),
+        Wallet::Freeze { id, reason } => freezing("freeze", id, reason),
+        Wallet::Unfreeze { id, reason } => freezing("unfreeze", id, reason),
+    }
+}
+
+fn route(command: Route) -> Result<Request, StartError> {
+    let paused = |id: String, is_paused: Value| {
+        let body = object([("is_paused", is_paused)]);
+        (Method::PATCH, format!("routes/{id}"), Some(body))
+    };
+    Ok(match command {
+        Route::List => (Method::GET, "routes".to_owned(), None),
+        Route::Create { route } => {
+            (Method::POST, "routes".to_owned(), Some(serde_json::from_str(&route)?))
+        }
+        Route::Set { id, changes } => {
+            (Method::PATCH, format!("routes/{id}"), Some(serde_json::from_str(&changes)?))
+        }
+        Route::Pause { id } => paused(id, json!(true)),
+        Route::Resume { id } => paused(id, json!(false)),
+    })
+}
+
+fn blacklist(command: Blacklist) -> Result<Request, StartError> {
+    Ok(match command {
+        Blacklist::List => (Method::GET, "blacklist".to_owned(), None),
+        Blacklist::Add { entry } => {
+            (Method::POST, "blacklist".to_owned(), Some(serde_json::from_str(&entry)?))
+        }
+        Blacklist::Remove { id } => (Method::DELETE, format!("blacklist/{id}"), None),
+    })
+}
+
+/// An object of the values that were given.
+fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    let given = fields.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(given.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
+}
+
+/// Calls the operator's API.
+///
+/// # Errors
+/// The host cannot be reached, or refuses; with its message.
+pub(super) async fn send(
+    (base, token): (&str, &SecretString),
+    (method, path): (Method, &str),
+    body: Option<Value>,
+) -> Result<Value, StartError> {
+    let url = format!("{}/admin/v1/{path}", base.trim_end_matches('/'));
+    let mut request =
+        reqwest::Client::new().request(method, &url).bearer_auth(token.expose_secret());
+    if let Some(body) = &body {
+        request = request.json(body);
+    }
+    let response = request.send().await.map_err(|cause| format!("{url}: {cause}"))?;
+    let status = response.status();
+    let answer: Value = response.json().await.map_err(|cause| format!("{url}: {cause}"))?;
+    match status.is_success() {
+        true => Ok(answer),
+        false => {
+            let error = &answer["error"];
+            let message = error["message"].as_str().unwrap_or("");
+            let field = error["field"].as_str().map(|f| format!(" ({f})")).unwrap_or_default();
+            Err(format!("{}: {message}{field}", error["code"].as_str().unwrap_or("?")).into())
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `railhead openapi`, `railhead errors` and `railhead rail check`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use strum::IntoEnumIterator as _;
+
+use crate::config::Config;
+use crate::conformance;
+use crate::error::ErrorCode;
+use crate::id::Mint;
+use crate::keyring::Keyring;
+use crate::rails::Rail as LoadedRail;
+use crate::start::{Sources, StartError, load};
+use crate::wasm::{CodeCache, Engines};
+use crate::{openapi, routes, stock};
+
+/// Compiled code is kept nowhere: a document needs no data folder.
+fn workshop() -> Result<(Engines, CodeCache), StartError> {
+    let mint: Mint = Sources::system()?.mint;
+    let keyring = Keyring::from_hex(&[hex::encode(mint.bytes::<32>())])?;
+    Ok((Engines::start()?, CodeCache::new(None, Arc::new(keyring))))
+}
+
+/// Prints the OpenAPI document of the stock rails and those in the modules folder.
+#[expect(clippy::print_stdout, reason = "the answer of a command")]
+pub(super) fn openapi(config: &Config) -> Result<(), StartError> {
+    let (engines, cache) = workshop()?;
+    let components = load(&engines, &cache, config.modules.dir.as_deref())?;
+    let rails: Vec<_> = components.rails.into_iter().map(Arc::new).collect();
+    let document = openapi::complete(routes::documented().to_openapi(), &rails);
+    println!("{}", serde_json::to_string_pretty(&document)?);
+    Ok(())
+}
+
+/// Prints every code with its status, type, meaning and remedy.
+#[expect(clippy::print_stdout, reason = "the answer of a command")]
+pub(super) fn errors() -> Result<(), StartError> {
+    for code in ErrorCode::iter() {
+        let (entry, texts) = (code.entry(), code.texts());
+        println!("{} ({}, {})", entry.code, entry.status, entry.kind.literal());
+        println!("  {}", texts.message);
+        println!("  Means: {}", texts.meaning);
+        println!("  Do:    {}\n", texts.remedy);
+    }
+    Ok(())
+}
+
+/// Work on rails.
+#[derive(Args)]
+pub(super) struct Rail {
+    #[command(subcommand)]
+    command: RailCommand,
+}
+
+#[derive(Subcommand)]
+enum RailCommand {
+    /// Run a rail's conformance cases and the sandbox's scenarios against its component.
+    Check {
+        /// A packed component, or the name of a stock rail.
+        rail: String,
+        /// Folder with the cases.
+        #[arg(long)]
+        cases: PathBuf,
+    },
+    /// Pack a component with its declaration and tables into one file.
+    Pack {
+        /// The component.
+        component: PathBuf,
+        /// Its rail.toml or rules.toml.
+        declaration: PathBuf,
+        /// Where to write the packed component.
+        #[arg(long, short)]
+        output: PathBuf,
+    },
+}
+
+impl Rail {
+    pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
+        match self.command {
+            RailCommand::Check { rail, cases } => check(config, &rail, cases).await,
+            RailCommand::Pack { component, declaration, output } => {
+                pack(&component, &declaration, &output)
+            }
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the answer of a command")]
+async fn check(config: &Config, name: &str, cases: PathBuf) -> Result<(), StartError> {
+    let (engines, cache) = workshop()?;
+    let tables = config.modules.dir.as_ref().map(|folder| folder.join("tables"));
+    let stock = stock::COMPONENTS.iter().find(|(folder, _)| *folder == format!("rails/{name}"));
+    let bytes = match stock {
+        Some((_, bytes)) => bytes.to_vec(),
+        None => std::fs::read(name).map_err(|cause| format!("{name}: {cause}"))?,
+    };
+    let rail = LoadedRail::load(&engines, &cache, &bytes, tables.as_deref())?;
+    let report = conformance::check(&rail, &cases).await?;
+    let about = &rail.declaration.rail;
+    println!("{} {} ({})", about.name, about.version, &rail.digest[..12]);
+    for failure in &report.failures {
+        println!("  FAILED {failure}");
+    }
+    println!("  {} of {} cases hold", report.run - report.failures.len(), report.run);
+    match report.failures.len() {
+        0 => Ok(()),
+        count => Err(format!("{count} cases failed").into()),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the answer of a command")]
+fn pack(component: &PathBuf, declaration: &PathBuf, output: &PathBuf) -> Result<(), StartError> {
+    let read = |path: &PathBuf| {
+        std::fs::read(path).map_err(|cause| format!("{}: {cause}", path.display()))
+    };
+    let text = String::from_utf8(read(declaration)?)?;
+    let parsed: toml::Table = text.parse()?;
+    let folder = declaration.parent().unwrap_or(declaration);
+    let mut tables = Vec::new();
+    let declared = parsed.get("tables").and_then(toml::Value::as_table);
+    for (name, table) in declared.into_iter().flatten() {
+        let file = table.get("file").and_then(toml::Value::as_str);
+        let file = file.ok_or_else(|| format!("tables.{name} names no file"))?;
+        tables.push((name.clone(), read(&folder.join(file))?));
+    }
+    let packed = crate::wasm::section::pack(&read(component)?, &text, &tables);
+    std::fs::write(output, &packed)?;
+    println!("{}: {} bytes", output.display(), packed.len());
+    Ok(())
+}

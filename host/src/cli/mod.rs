@@ -1,0 +1,83 @@
+//! The command line.
+
+mod admin;
+mod demo;
+mod document;
+mod serve;
+mod simulate;
+mod verify;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::Config;
+use crate::start::StartError;
+
+/// A self-hosted payout, wallet and collections service with sandboxed rails.
+#[derive(Parser)]
+#[command(name = "railhead", version, about, max_term_width = 100)]
+struct Arguments {
+    /// Configuration file; railhead.toml in the working directory if left out.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the service.
+    Serve,
+    /// Run the service with a funded demo merchant, and pay somebody.
+    Demo,
+    /// Bring the database's schema up to date.
+    Migrate,
+    /// Prove the books: every sum, chain and payout.
+    Verify,
+    /// Print the OpenAPI document.
+    Openapi,
+    /// Print the error catalogue.
+    Errors,
+    /// Do what the operator does, through /admin/v1.
+    Admin(admin::Admin),
+    /// Work on rails.
+    Rail(document::Rail),
+    /// Run the bank simulator on a port of its own.
+    Simulator(simulate::Simulate),
+}
+
+/// Runs a command; says on stderr what stood in the way.
+#[must_use]
+#[expect(clippy::print_stderr, reason = "this is where the program speaks to its user")]
+pub fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    // One provider for everything that speaks TLS; a second call would find it there.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    match execute(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("railhead: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(arguments: Arguments) -> Result<(), StartError> {
+    let config = Config::load(arguments.config.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match arguments.command {
+            Command::Serve => serve::serve(config).await,
+            Command::Demo => demo::demo(config).await,
+            Command::Migrate => serve::migrate(&config).await,
+            Command::Verify => verify::verify(&config).await,
+            Command::Openapi => document::openapi(&config),
+            Command::Errors => document::errors(),
+            Command::Admin(admin) => admin.run(&config).await,
+            Command::Rail(rail) => rail.run(&config).await,
+            Command::Simulator(simulate) => simulate.run(&config).await,
+        }
+    })
+}

@@ -1,0 +1,67 @@
+//! `railhead serve` and `railhead migrate`.
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::Config;
+use crate::db::Db;
+use crate::start::{Host, Sources, StartError, shown, start};
+
+/// Runs the service until it is told to stop.
+#[expect(clippy::print_stdout, reason = "a token that is shown once belongs on the terminal")]
+pub(super) async fn serve(config: Config) -> Result<(), StartError> {
+    log(&config);
+    let host = start(config, Sources::system()?).await?;
+    tracing::info!(address = %host.address, "serving");
+    if let Some(token) = &host.new_operator_token {
+        println!("Operator token (shown once): {}", shown(token));
+    }
+    warn_of_missing_packs(&host);
+    host.run(told_to_stop()).await
+}
+
+fn warn_of_missing_packs(host: &Host) {
+    if host.app.packs.fees().is_none() {
+        tracing::warn!("no fee pack is active: payouts cannot be priced");
+    }
+    tracing::warn!("no fraud pack is active: every payout is allowed");
+}
+
+/// Brings the schema up to date.
+#[expect(clippy::print_stdout, reason = "the answer of a command")]
+pub(super) async fn migrate(config: &Config) -> Result<(), StartError> {
+    log(config);
+    let db = Db::open(&config.database_url(), 1).await?;
+    db.migrate().await?;
+    db.close().await;
+    println!("The database is up to date.");
+    Ok(())
+}
+
+/// Sends logs to stderr, as text or JSON, filtered by `RUST_LOG`.
+pub(super) fn log(config: &Config) {
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new("info,sqlx=warn,wasmtime=warn,cranelift=warn"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second subscriber, as in tests, is refused; the first one stays.
+    let _ = match config.log.json {
+        true => log.json().try_init(),
+        false => log.with_target(false).try_init(),
+    };
+}
+
+/// Waits for SIGTERM or Ctrl-C.
+pub(super) async fn told_to_stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let interrupted = tokio::signal::ctrl_c();
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminated) => {
+            tokio::select! {
+                _ = interrupted => {}
+                _ = terminated.recv() => {}
+            }
+        }
+        Err(_) => {
+            let _ = interrupted.await;
+        }
+    }
+}

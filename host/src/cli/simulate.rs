@@ -1,0 +1,67 @@
+//! `railhead simulator`.
+
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::rails::Declaration;
+use crate::simulator::{self, OwnMessage, Simulator, TOKEN};
+use crate::start::StartError;
+use crate::stock;
+
+use super::serve;
+
+/// Arguments of the command.
+#[derive(Args)]
+pub(super) struct Simulate {
+    /// Address to listen on; `simulator.address` if left out.
+    #[arg(long)]
+    address: Option<std::net::SocketAddr>,
+    /// A host's address, for messages that networks send by themselves.
+    #[arg(long, value_name = "URL")]
+    notify: Option<String>,
+}
+
+impl Simulate {
+    #[expect(clippy::print_stdout, reason = "the answer of a command")]
+    pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
+        serve::log(config);
+        let magic = stock::declarations()
+            .iter()
+            .filter_map(|text| Declaration::read(text).ok())
+            .filter_map(|declaration| declaration.scenarios)
+            .flat_map(|scenarios| scenarios.values)
+            .collect();
+        let (simulator, messages) = Simulator::new(None, Clock::System, magic);
+        let listener = TcpListener::bind(self.address.unwrap_or(config.simulator.address)).await?;
+        println!("Simulating banks on http://{}", listener.local_addr()?);
+        if let Some(url) = self.notify.or_else(|| config.simulator.notify_url.clone()) {
+            tokio::spawn(notify(url, messages));
+        }
+        let stopping = CancellationToken::new();
+        tokio::spawn({
+            let stopping = stopping.clone();
+            async move {
+                serve::told_to_stop().await;
+                stopping.cancel();
+            }
+        });
+        Ok(simulator::serve(&simulator, listener, stopping).await?)
+    }
+}
+
+/// Carries messages to a host, as a gateway would.
+async fn notify(url: String, mut messages: tokio::sync::mpsc::UnboundedReceiver<OwnMessage>) {
+    let client = reqwest::Client::new();
+    while let Some(OwnMessage { rail, path, body }) = messages.recv().await {
+        let to = format!("{}/notices/live/{rail}{path}", url.trim_end_matches('/'));
+        let sent = client.post(&to).bearer_auth(TOKEN).body(body).send().await;
+        match sent.map(|answer| answer.status()) {
+            Ok(status) if status.is_success() => {}
+            Ok(status) => tracing::warn!(%status, to, "a notice was refused"),
+            Err(cause) => tracing::warn!(%cause, to, "a notice was not delivered"),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Cases as rails ship them: `cases/*.toml`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+/// All cases of a folder.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cases {
+    /// Recipients that pass, and those that do not.
+    pub recipients: Vec<RecipientCase>,
+    /// Calls, what they send, and what an answer means.
+    pub exchanges: Vec<ExchangeCase>,
+    /// Every code of the network, and what it means in each call.
+    pub codes: Vec<CodeCase>,
+    /// Answers for codes, by call, with `{code}` and `{session_id}` to fill in.
+    pub code_templates: BTreeMap<String, String>,
+    /// The payment that codes are tried with.
+    pub code_payment: Option<PaymentCase>,
+}
+
+/// A recipient as a client sends it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecipientCase {
+    /// What it shows.
+    pub name: String,
+    /// The method; the rail's default if left out.
+    pub method: Option<String>,
+    /// Its fields.
+    pub fields: BTreeMap<String, String>,
+    /// Canonical fields that must come back, if it passes.
+    pub returns: Option<BTreeMap<String, String>>,
+    /// What must be found, if it does not.
+    #[serde(default)]
+    pub violations: Vec<ViolationCase>,
+}
+
+/// A violation that must be found.
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct ViolationCase {
+    /// The field.
+    pub field: String,
+    /// The code.
+    pub code: String,
+}
+
+/// A call with a scripted answer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExchangeCase {
+    /// What it shows.
+    pub name: String,
+    /// submit, query, resolve or receive.
+    pub call: String,
+    /// For submit and query.
+    pub payment: Option<PaymentCase>,
+    /// For resolve.
+    #[serde(default)]
+    pub account: BTreeMap<String, String>,
+    /// For resolve.
+    #[serde(default)]
+    pub number: u64,
+    /// For resolve.
+    #[serde(default)]
+    pub begun_at_ms: u64,
+    /// For receive.
+    #[serde(default)]
+    pub path: String,
+    /// For receive.
+    #[serde(default)]
+    pub body: String,
+    /// What must have been sent.
+    pub expects: Option<Expected>,
+    /// What the network answers.
+    pub answer: Option<AnswerCase>,
+    /// What it must come to.
+    pub outcome: OutcomeCase,
+}
+
+/// What must have been sent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    /// The path.
+    pub path: Option<String>,
+    /// Parts of the body.
+    #[serde(default)]
+    pub contains: Vec<String>,
+    /// Whether nothing at all may be sent.
+    #[serde(default)]
+    pub nothing: bool,
+}
+
+/// A scripted answer, or how there is none.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AnswerCase {
+    /// HTTP status.
+    pub status: Option<u16>,
+    /// Body.
+    pub body: String,
+    /// `not-sent` or `no-answer`.
+    pub failure: Option<String>,
+}
+
+/// What a call must come to.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutcomeCase {
+    /// paid, accepted, refused, unknown, never-received, resolved, unavailable, ask, returned,
+    /// rejected.
+    pub kind: String,
+    /// The network's code.
+    pub code: Option<String>,
+    /// A part of the message.
+    pub message: Option<String>,
+}
+
+/// A payment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaymentCase {
+    /// Minor units.
+    pub amount_minor: i64,
+    /// For the statement.
+    #[serde(default)]
+    pub narration: String,
+    /// In canonical form.
+    pub recipient: BTreeMap<String, String>,
+    /// What a name enquiry said.
+    pub resolution: Option<ResolutionCase>,
+    /// For making the reference.
+    pub number: u64,
+    /// For making the reference.
+    pub begun_at_ms: u64,
+    /// The reference that must be made.
+    pub reference: String,
+}
+
+/// What a name enquiry said.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResolutionCase {
+    /// The name.
+    pub name: String,
+    /// The enquiry's reference.
+    pub reference: String,
+    /// Further attributes.
+    #[serde(default)]
+    pub attributes: BTreeMap<String, String>,
+}
+
+/// A code of the network.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodeCase {
+    /// The code.
+    pub code: String,
+    /// What a submission comes to.
+    pub submit: String,
+    /// What a question comes to.
+    pub query: String,
+    /// What a name enquiry comes to.
+    pub resolve: String,
+}
+
+impl Cases {
+    /// Reads every `.toml` of a folder.
+    ///
+    /// # Errors
+    /// The folder or a file cannot be read.
+    pub fn read(folder: &Path) -> Result<Self, String> {
+        let fail = |path: &Path, cause: String| format!("{}: {cause}", path.display());
+        let entries = std::fs::read_dir(folder).map_err(|e| fail(folder, e.to_string()))?;
+        let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.sort();
+        let mut all = Self::default();
+        for path in paths.iter().filter(|path| path.extension().is_some_and(|e| e == "toml")) {
+            let text = std::fs::read_to_string(path).map_err(|e| fail(path, e.to_string()))?;
+            let cases: Self = toml::from_str(&text).map_err(|e| fail(path, e.to_string()))?;
+            all.recipients.extend(cases.recipients);
+            all.exchanges.extend(cases.exchanges);
+            all.codes.extend(cases.codes);
+            all.code_templates.extend(cases.code_templates);
+            all.code_payment = cases.code_payment.or(all.code_payment);
+        }
+        Ok(all)
+    }
+
+    /// Every code in every call, as exchanges.
+    #[must_use]
+    pub fn codes(&self) -> Vec<ExchangeCase> {
+        let Some(payment) = &self.code_payment else { return Vec::new() };
+        let mut cases = Vec::new();
+        for code in &self.codes {
+            for (call, kind) in
+                [("submit", &code.submit), ("query", &code.query), ("resolve", &code.resolve)]
+            {
+                let template = self.code_templates.get(call).map_or("", String::as_str);
+                let body = template
+                    .replace("{code}", &code.code)
+                    .replace("{session_id}", &payment.reference);
+                cases.push(ExchangeCase {
+                    name: code.code.clone(),
+                    call: call.to_owned(),
+                    payment: Some(payment.clone()),
+                    account: payment.recipient.clone(),
+                    number: payment.number,
+                    begun_at_ms: payment.begun_at_ms,
+                    path: String::new(),
+                    body: String::new(),
+                    expects: None,
+                    answer: Some(AnswerCase { status: Some(200), body, failure: None }),
+                    outcome: OutcomeCase { kind: kind.clone(), code: None, message: None },
+                });
+            }
+        }
+        cases
+    }
+}

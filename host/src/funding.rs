@@ -1,0 +1,140 @@
+//! Money into and out of a wallet that is not a payout: credits, debits, and what tells of them.
+
+use serde_json::json;
+
+use crate::app::App;
+use crate::db::bulk::RowChange;
+use crate::error::{ErrorCode, Problem};
+use crate::events::Event;
+use crate::id::{EventId, JournalId, WalletId};
+use crate::ledger::wallets::WalletRow;
+use crate::ledger::{Account, Command, Desk, Effects, Journal, Posting, Source, SystemAccount};
+use crate::money::Minor;
+
+/// A credit (positive) or debit (negative) of a wallet.
+#[derive(Clone, Debug)]
+pub struct Movement {
+    /// Signed minor units; not zero.
+    pub amount: Minor,
+    /// Why.
+    pub source: Source,
+    /// For people.
+    pub description: String,
+    /// Who sent it, as JSON.
+    pub sender: Option<String>,
+    /// Further rows of the same transaction: audit.
+    pub rows: Vec<RowChange>,
+}
+
+/// What a movement came to.
+#[derive(Clone, Debug)]
+pub struct Moved {
+    /// Identifies the movement towards merchants.
+    pub id: String,
+    /// The wallet's balance afterwards.
+    pub available: Minor,
+}
+
+/// Books a movement. A credit that is an inflow is told to merchants as `wallet_funded`.
+///
+/// # Errors
+/// `wallet_frozen` for the debit of a frozen wallet, `insufficient_funds`.
+pub async fn book(app: &App, wallet: &WalletRow, movement: Movement) -> Result<Moved, Problem> {
+    let id = app.mint.journal();
+    let event_id: EventId = app.mint.id();
+    let command = Command {
+        wallets: vec![wallet.id.clone()],
+        guards: Vec::new(),
+        counters: Vec::new(),
+        claim: None,
+        decide: {
+            let (wallet, id) = (wallet.clone(), id.clone());
+            Box::new(move |desk| decide(desk, &wallet, &movement, (&id, &event_id)))
+        },
+    };
+    app.writer.submit(command).await?;
+    let after = crate::ledger::wallets::get_wallet(app.db.pool(), &wallet.id).await?;
+    let available = after.map_or(Minor::ZERO, |wallet| wallet.available);
+    Ok(Moved { id: id.to_string(), available })
+}
+
+fn decide(
+    desk: &Desk<'_>,
+    wallet: &WalletRow,
+    movement: &Movement,
+    (id, event_id): (&JournalId, &EventId),
+) -> Result<Effects, Problem> {
+    if movement.amount.is_negative() && desk.wallet(&wallet.id)?.is_frozen {
+        return Err(Problem::new(ErrorCode::WalletFrozen));
+    }
+    let posting = |account, amount| Posting {
+        account,
+        amount,
+        source: movement.source,
+        description: movement.description.clone(),
+        sender: movement.sender.clone(),
+    };
+    let journal = Journal {
+        kind: "movement",
+        ref_type: "WalletMovement",
+        ref_id: id.to_string(),
+        env: wallet.env,
+        currency: wallet.currency,
+        postings: vec![
+            posting(Account::Wallet(WalletId::clone(&wallet.id)), movement.amount),
+            posting(Account::System(SystemAccount::Settlement), movement.amount.negated()?),
+        ],
+    };
+    let mut rows = movement.rows.clone();
+    if movement.source.is_funding() && !movement.amount.is_negative() {
+        rows.push(funded(desk, wallet, movement, (id, event_id)).row());
+    }
+    Ok(Effects { journals: vec![journal], rows, ..Effects::default() })
+}
+
+fn funded(
+    desk: &Desk<'_>,
+    wallet: &WalletRow,
+    movement: &Movement,
+    (id, event_id): (&JournalId, &EventId),
+) -> Event {
+    let sender = movement.sender.as_deref().and_then(|json| serde_json::from_str(json).ok());
+    let sender: Option<serde_json::Value> = sender;
+    let data = json!({
+        "providerEventId": id.as_str(),
+        "wallet_id": wallet.id,
+        "currency": wallet.currency,
+        "amount_minor": movement.amount,
+        "fee_minor": "0",
+        "source": movement.source,
+        "sender": sender,
+        "virtual_account": null,
+        "customer": null,
+        "collection_id": null,
+        "created_at": desk.now(),
+    });
+    Event {
+        id: event_id.clone(),
+        merchant_id: wallet.merchant_id.clone(),
+        env: wallet.env,
+        name: "wallet_funded",
+        object_type: "wallet_movement",
+        object_id: id.to_string(),
+        sequence: 1,
+        data: Some(data.to_string()),
+        created_at: desk.now(),
+    }
+}
+
+const DEMO_MARKS: crate::db::bulk::Update = crate::db::bulk::Update {
+    name: "wallets",
+    key: "id",
+    columns: &[("is_demo", crate::db::bulk::Kind::Int)],
+    only_where: None,
+};
+
+/// Marks a wallet as filled by the sandbox.
+#[must_use]
+pub fn mark_demo(wallet: &WalletId) -> RowChange {
+    RowChange::Update(&DEMO_MARKS, vec![wallet.as_str().into(), 1.into()])
+}

@@ -1,0 +1,270 @@
+//! The calls that look things up.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use strum::IntoEnumIterator as _;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::clock::Moment;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::events::{CATALOGUE, EventView, sql};
+use crate::http::{Body, Page, PageQuery, Query};
+use crate::money::Currency;
+use crate::rails::directory::{self, Bank};
+use crate::recipients::{Question, resolve};
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    ("list_banks", &[ErrorCode::UnsupportedCurrency]),
+    (
+        "enquire_name",
+        &[
+            ErrorCode::MissingField,
+            ErrorCode::InvalidField,
+            ErrorCode::InvalidFormat,
+            ErrorCode::UnsupportedCurrency,
+            ErrorCode::UnknownBankCode,
+            ErrorCode::RecipientUnresolvable,
+            ErrorCode::ProviderError,
+            ErrorCode::RoutingFailed,
+            ErrorCode::ProviderNotEntitled,
+            ErrorCode::ProviderPaused,
+            ErrorCode::RailNotConfigured,
+        ],
+    ),
+    ("list_events", &[ErrorCode::InvalidFilter, ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
+    ("explain_error", &[ErrorCode::NotFound]),
+];
+
+/// Which banks are wanted.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub struct BankQuery {
+    /// Must be NGN.
+    pub currency: Option<String>,
+}
+
+/// List banks
+#[utoipa::path(
+    get, path = "/v1/banks", operation_id = "list_banks", tag = "Lookup", params(BankQuery),
+    responses((status = 200, description = "Banks that can be paid, by name", body = inline(Page<Bank>))),
+)]
+pub async fn banks(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(query): Query<BankQuery>,
+) -> Result<Page<Bank>, Problem> {
+    let unsupported = || Problem::new(ErrorCode::UnsupportedCurrency).field("currency");
+    let currency = query.currency.as_deref().filter(|code| *code == "NGN");
+    let currency = currency.and_then(Currency::parse).ok_or_else(unsupported)?;
+    let (rail, _) = app.rails.serving(currency, None).map_err(|_| unsupported())?;
+    let table = rail.tables.get(directory::TABLE).ok_or_else(unsupported)?;
+    Ok(Page::whole(directory::banks(table)))
+}
+
+/// The body of a name enquiry.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct NameEnquiry {
+    /// Exactly 10 digits. Required.
+    #[schema(example = "0123456785")]
+    pub account_number: Option<String>,
+    /// Any code of the bank list. Required.
+    #[schema(example = "058")]
+    pub bank_code: Option<String>,
+    /// Must be NGN. Required.
+    #[schema(example = "NGN")]
+    pub currency: Option<String>,
+    /// A hint.
+    pub bank_name: Option<String>,
+}
+
+/// A resolved name.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ResolvedName {
+    /// The name that the bank has on record, in capitals.
+    #[schema(example = "ADA OBI")]
+    pub resolved_name: String,
+    /// `beneficiary_cache` or `provider`.
+    #[schema(example = "provider")]
+    pub source: &'static str,
+    /// Who knew it; opaque and unstable.
+    pub resolved_by_provider: Option<String>,
+}
+
+/// Enquire a name
+///
+/// Who holds an account: from your saved beneficiaries, or asked of the network.
+#[utoipa::path(
+    post, path = "/v1/name-enquiry", operation_id = "enquire_name", tag = "Lookup",
+    request_body = NameEnquiry,
+    responses((status = 200, description = "The name on record", body = ResolvedName)),
+)]
+pub async fn name_enquiry(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body<NameEnquiry>,
+) -> Result<Json<ResolvedName>, Problem> {
+    let body = body.value;
+    let required = |name: &'static str, value: &Option<String>| {
+        let value = value.clone().filter(|value| !value.is_empty());
+        value.ok_or_else(|| {
+            Problem::because(ErrorCode::MissingField, format!("{name} is required.")).field(name)
+        })
+    };
+    let unsupported = || Problem::new(ErrorCode::UnsupportedCurrency).field("currency");
+    let currency = required("currency", &body.currency)?;
+    let currency = Currency::parse(&currency).filter(|code| code.as_str() == "NGN");
+    let currency = currency.ok_or_else(unsupported)?;
+    required("account_number", &body.account_number)?;
+    required("bank_code", &body.bank_code)?;
+    let (rail, method) = app.rails.serving(currency, None).map_err(|_| unsupported())?;
+    let checked = app.book.check(&rail, &method, |name| match name {
+        "account_number" => body.account_number.clone(),
+        "bank_code" => body.bank_code.clone(),
+        "bank_name" => body.bank_name.clone(),
+        _ => None,
+    });
+    let checked = checked.await.map_err(format_problem)?;
+    let header = headers.get("x-sandbox-scenario").and_then(|value| value.to_str().ok());
+    let chosen = rail.declaration.scenario(|field| Some(checked.fields.get(field).to_owned()));
+    let scenario = header.or(chosen).filter(|_| caller.key.env == Env::Test);
+    let known = app.book.known(caller.owner(), (currency, &checked.identity)).await?;
+    let saved = known.beneficiary.as_ref().filter(|saved| saved.deleted_at.is_none());
+    let fresh_for = rail.declaration.names.as_ref().map_or(0, |names| names.fresh_for_days);
+    let fresh_for = std::time::Duration::from_secs(u64::from(fresh_for) * 24 * 3600);
+    let now = app.now();
+    if let Some(saved) = saved.filter(|saved| {
+        scenario.is_none() && saved.resolved_at.is_some_and(|at| at.after(fresh_for) > now)
+    }) && let Some(name) = &saved.account_name
+    {
+        return Ok(Json(ResolvedName {
+            resolved_name: name.clone(),
+            source: "beneficiary_cache",
+            resolved_by_provider: None,
+        }));
+    }
+    let question = Question {
+        merchant: &caller.merchant.id,
+        env: caller.key.env,
+        currency,
+        method: &method,
+        account: &checked.fields,
+        scenario,
+    };
+    let resolved = resolve(&app.routes, &app.mint, now, &question).await?;
+    Ok(Json(ResolvedName {
+        resolved_name: resolved.resolution.name,
+        source: "provider",
+        resolved_by_provider: Some(resolved.route),
+    }))
+}
+
+/// In this call, a field of the wrong shape has a code of its own.
+fn format_problem(problem: Problem) -> Problem {
+    match problem.code() {
+        ErrorCode::InvalidField => problem.with_code(ErrorCode::InvalidFormat),
+        _ => problem,
+    }
+}
+
+/// Filters of the feed of events.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub struct EventQuery {
+    /// An event's name.
+    #[serde(rename = "type")]
+    pub name: Option<String>,
+    /// An instant or a day.
+    pub created_after: Option<String>,
+    /// Items on the page, 1 to 100; 50 if left out.
+    #[param(value_type = Option<i64>)]
+    pub limit: Option<String>,
+    /// The last id of the page before.
+    pub starting_after: Option<String>,
+}
+
+/// List events
+///
+/// The same events that webhooks carry, to be fetched instead.
+#[utoipa::path(
+    get, path = "/v1/events", operation_id = "list_events", tag = "Events", params(EventQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<EventView>))),
+)]
+pub async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<EventQuery>,
+) -> Result<Page<EventView>, Problem> {
+    let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
+    let wrong = |field: &str| Problem::new(ErrorCode::InvalidFilter).field(field);
+    let name = query.name.unwrap_or_default();
+    if !name.is_empty() && !CATALOGUE.contains(&name.as_str()) {
+        return Err(wrong("type"));
+    }
+    let after = match query.created_after.as_deref() {
+        Some(text) => Moment::parse(text).ok_or_else(|| wrong("created_after"))?.micros(),
+        None => i64::MIN,
+    };
+    let limit = page.limit()?;
+    let (pool, owner) = (app.db.pool(), caller.owner());
+    if let Some(id) = &page.starting_after
+        && !sql::find_event(pool, owner, id).await?
+    {
+        return Err(PageQuery::unknown_cursor());
+    }
+    let wanted = sql::Wanted { name, after, cursor: page.starting_after };
+    let events = sql::list_events(pool, owner, &wanted, limit).await?;
+    Ok(Page::of(events, limit))
+}
+
+/// Explain an error code
+#[utoipa::path(
+    get, path = "/v1/errors/{code}", operation_id = "explain_error", tag = "Lookup",
+    params(("code" = String, Path, description = "A literal code")), security(()),
+    responses((status = 200, description = "What it means and what to do", body = Object)),
+)]
+pub async fn explain_error(Path(code): Path<String>) -> Result<Json<Value>, Problem> {
+    let explained = explanation(&code);
+    explained.map(Json).ok_or_else(|| Problem::new(ErrorCode::NotFound))
+}
+
+/// Everything that the catalogue says about a literal code.
+#[must_use]
+pub fn explanation(code: &str) -> Option<Value> {
+    let entries: Vec<ErrorCode> = ErrorCode::iter().filter(|e| e.entry().code == code).collect();
+    let first = entries.first()?;
+    let meanings: Vec<Value> = entries
+        .iter()
+        .map(|error| {
+            let (entry, texts) = (error.entry(), error.texts());
+            json!({
+                "status": entry.status,
+                "type": entry.kind.literal(),
+                "message": texts.message,
+                "meaning": texts.meaning,
+                "remedy": texts.remedy,
+            })
+        })
+        .collect();
+    let (entry, texts) = (first.entry(), first.texts());
+    Some(json!({
+        "object": "error_code",
+        "code": code,
+        "type": entry.kind.literal(),
+        "status": entry.status,
+        "message": texts.message,
+        "meaning": texts.meaning,
+        "remedy": texts.remedy,
+        "variants": meanings,
+    }))
+}

@@ -1,0 +1,3 @@
+//! Looking things up: banks, names, events, error codes.
+
+pub mod http;

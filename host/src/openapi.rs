@@ -1,0 +1,178 @@
+//! The OpenAPI document: what the handlers say of themselves, completed with what they cannot
+//! know: the recipients that the loaded rails declare, and the errors of every call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use strum::IntoEnumIterator as _;
+use utoipa::openapi::OpenApi;
+
+use crate::error::ErrorCode;
+use crate::rails::Rail;
+use crate::rails::declaration::FieldTerms;
+use crate::routes;
+
+/// Refusals that every call with a key may meet.
+const COMMON: &[ErrorCode] = &[
+    ErrorCode::MissingApiKey,
+    ErrorCode::InvalidApiKey,
+    ErrorCode::KeyExpired,
+    ErrorCode::GraceExpired,
+    ErrorCode::MerchantSuspended,
+    ErrorCode::MerchantClosed,
+    ErrorCode::IpNotAllowed,
+    ErrorCode::RateLimitExceeded,
+    ErrorCode::ApiError,
+    ErrorCode::RequestTimeout,
+];
+
+/// Refusals that every call of the operator may meet.
+const COMMON_ADMIN: &[ErrorCode] = &[
+    ErrorCode::MissingApiKey,
+    ErrorCode::InvalidApiKey,
+    ErrorCode::RateLimitExceeded,
+    ErrorCode::ApiError,
+    ErrorCode::RequestTimeout,
+];
+
+/// Refusals that every call with a body may meet.
+const COMMON_BODY: &[ErrorCode] = &[
+    ErrorCode::InvalidJson,
+    ErrorCode::InvalidBody,
+    ErrorCode::BodyTooLarge,
+    ErrorCode::UnsupportedMediaType,
+    ErrorCode::ServiceOverloaded,
+];
+
+/// Completes the document.
+#[must_use]
+pub fn complete(document: OpenApi, rails: &[Arc<Rail>]) -> Value {
+    let mut document = serde_json::to_value(&document).unwrap_or_default();
+    document["info"] = json!({
+        "title": "Railhead",
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": "Payouts, wallets and collections over sandboxed rails. Amounts are \
+            strings of minor units; lists are newest first and paged by cursor; every response \
+            carries X-Request-Id and the rate-limit headers.",
+        "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+    });
+    document["servers"] = json!([{ "url": "/" }]);
+    document["security"] = json!([{ "key": [] }]);
+    let schemas = &mut document["components"]["schemas"];
+    schemas["Error"] = error_schema();
+    schemas["ErrorCode"] = code_schema();
+    recipients(schemas, rails);
+    document["components"]["securitySchemes"] = json!({
+        "key": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A secret key: sk_test_… for the sandbox, sk_live_… for real money",
+        },
+        "operator": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "The operator's token",
+        },
+    });
+    let errors: BTreeMap<&str, &[ErrorCode]> = routes::errors().into_iter().collect();
+    let paths = document["paths"].as_object_mut();
+    for (path, item) in paths.into_iter().flatten() {
+        let is_admin = path.starts_with("/admin/");
+        for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
+            if is_admin {
+                operation["security"] = json!([{ "operator": [] }]);
+            }
+            let id = operation["operationId"].as_str().unwrap_or_default();
+            let own = errors.get(id).copied().unwrap_or_default();
+            let mut codes = [own, if is_admin { COMMON_ADMIN } else { COMMON }].concat();
+            if operation.get("requestBody").is_some() {
+                codes.extend(COMMON_BODY);
+            }
+            add_errors(operation, &codes);
+        }
+    }
+    document
+}
+
+/// One response per status, naming the codes that come with it.
+fn add_errors(operation: &mut Value, codes: &[ErrorCode]) {
+    let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
+    for code in codes {
+        let entry = code.entry();
+        let same = by_status.entry(entry.status).or_default();
+        if !same.contains(&entry.code) {
+            same.push(entry.code);
+        }
+    }
+    for (status, codes) in by_status {
+        operation["responses"][status.to_string()] = json!({
+            "description": codes.join(", "),
+            "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
+            "x-error-codes": codes,
+        });
+    }
+}
+
+fn error_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["error"],
+        "properties": { "error": {
+            "type": "object",
+            "required": ["type", "code", "message", "docs_url"],
+            "properties": {
+                "type": { "type": "string" },
+                "code": { "$ref": "#/components/schemas/ErrorCode" },
+                "message": { "type": "string", "description": "For people; may change" },
+                "field": { "type": "string", "description": "The offending field, as it was sent" },
+                "detail": { "type": "object", "description": "Particulars, by code" },
+                "docs_url": { "type": "string", "format": "uri" },
+            },
+        } },
+    })
+}
+
+fn code_schema() -> Value {
+    let mut codes: Vec<&str> = ErrorCode::iter().map(|code| code.entry().code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    json!({ "type": "string", "description": "Branch on this", "enum": codes })
+}
+
+/// A schema per currency and rail, from the rails' declarations alone.
+fn recipients(schemas: &mut Value, rails: &[Arc<Rail>]) {
+    let mut choices = Vec::new();
+    for rail in rails {
+        let name = format!("Recipient_{}", rail.declaration.rail.name.replace('-', "_"));
+        let fields = &rail.declaration.recipient.fields;
+        let properties: Map<String, Value> =
+            fields.iter().map(|field| (field.name.clone(), field_schema(field))).collect();
+        let required: Vec<&str> =
+            fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
+        let currencies: Vec<String> =
+            rail.declaration.currencies.iter().map(|terms| terms.code.to_string()).collect();
+        schemas[&name] = json!({
+            "type": "object",
+            "title": format!("{} ({})", rail.declaration.rail.title, currencies.join(", ")),
+            "required": required,
+            "properties": properties,
+        });
+        choices.push(json!({ "$ref": format!("#/components/schemas/{name}") }));
+    }
+    schemas["PayoutRecipient"] = json!({ "oneOf": choices });
+}
+
+fn field_schema(field: &FieldTerms) -> Value {
+    let mut schema = json!({ "type": "string", "description": field.title });
+    if let Some(pattern) = &field.pattern {
+        schema["pattern"] = json!(pattern);
+    }
+    if let Some(most) = field.max_length {
+        schema["maxLength"] = json!(most);
+    }
+    if let Some(example) = &field.example {
+        schema["example"] = json!(example);
+    }
+    schema
+}

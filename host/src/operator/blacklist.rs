@@ -1,0 +1,171 @@
+//! Blacklists: recipients that nobody pays, or that one merchant does not.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::caller::Operator;
+use crate::clock::Moment;
+use crate::db::bulk::RowChange;
+use crate::error::{ErrorCode, Problem};
+use crate::http::{Body, Page, PageQuery, Query};
+use crate::money::Currency;
+use crate::recipients::sql::{self, Block};
+
+use super::{Done, invalid, required, write};
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    ("list_blacklist", &[ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
+    (
+        "create_block",
+        &[
+            ErrorCode::MissingField,
+            ErrorCode::InvalidField,
+            ErrorCode::NotFound,
+            ErrorCode::CurrencyNotActive,
+            ErrorCode::UnknownBankCode,
+            ErrorCode::UnknownOperator,
+            ErrorCode::InvalidRecipient,
+            ErrorCode::InvalidAccount,
+            ErrorCode::RecipientUnresolvable,
+        ],
+    ),
+    ("delete_block", &[ErrorCode::NotFound]),
+];
+
+/// An entry of a blacklist.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BlockView {
+    /// Always `blacklist_entry`.
+    #[schema(example = "blacklist_entry")]
+    pub object: &'static str,
+    /// Its id.
+    pub id: String,
+    /// `platform` or `merchant`.
+    pub scope: &'static str,
+    /// Whose, for scope `merchant`.
+    pub merchant_id: Option<String>,
+    /// The recipient's currency.
+    pub currency: String,
+    /// The recipient.
+    #[schema(value_type = Object)]
+    pub recipient: Value,
+    /// Why.
+    pub reason: String,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Moment,
+}
+
+/// List blacklist entries
+#[utoipa::path(
+    get, path = "/admin/v1/blacklist", operation_id = "list_blacklist", tag = "Operator",
+    params(PageQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<BlockView>))),
+)]
+pub async fn list(
+    State(app): State<App>,
+    _operator: Operator,
+    Query(page): Query<PageQuery>,
+) -> Result<Page<BlockView>, Problem> {
+    let limit = page.limit()?;
+    let cursor = page.starting_after.as_deref();
+    if let Some(id) = cursor
+        && sql::get_block(app.db.pool(), id).await?.is_none()
+    {
+        return Err(PageQuery::unknown_cursor());
+    }
+    let blocks = sql::list_blocks(app.db.pool(), cursor, limit).await?;
+    Ok(Page::of(blocks.into_iter().map(view).collect(), limit))
+}
+
+/// Block a recipient
+#[utoipa::path(
+    post, path = "/admin/v1/blacklist", operation_id = "create_block", tag = "Operator",
+    request_body(content = Object, description = "`scope` (platform or merchant), `merchant_id`, \
+        `currency`, the recipient's identifying fields, `reason`"),
+    responses((status = 201, description = "Blocked", body = BlockView)),
+)]
+pub async fn create(
+    State(app): State<App>,
+    operator: Operator,
+    body: Body<BTreeMap<String, Value>>,
+) -> Result<(StatusCode, Json<BlockView>), Problem> {
+    let body = body.value;
+    let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
+    let merchant_id = match required("scope", text("scope"))?.as_str() {
+        "platform" => None,
+        "merchant" => {
+            let id = required("merchant_id", text("merchant_id"))?;
+            Some(super::merchants::find(&app, &id).await?.id)
+        }
+        _ => return Err(invalid("scope", "must be platform or merchant")),
+    };
+    let currency = Currency::parse(&required("currency", text("currency"))?);
+    let currency = currency.ok_or_else(|| invalid("currency", "must be an ISO 4217 code"))?;
+    let reason = required("reason", text("reason"))?;
+    let (rail, method) = app.rails.serving(currency, None)?;
+    let checked = app.book.check(&rail, &method, text).await?;
+    let block = Block {
+        id: app.mint.id(),
+        merchant_id,
+        currency: currency.to_string(),
+        identity: checked.identity.clone(),
+        subject: checked.fields.to_json(),
+        reason,
+        created_at: app.now(),
+    };
+    let done = Done {
+        action: "blacklist.add",
+        subject: ("blacklist_entry", block.id.as_str()),
+        before: None,
+        after: Some(json!({ "identity": block.identity, "reason": block.reason })),
+    };
+    let rows = vec![RowChange::Insert(&sql::BLOCKS, sql::block_row(&block))];
+    write(&app, &operator, done, (Vec::new(), rows)).await?;
+    Ok((StatusCode::CREATED, Json(view(block))))
+}
+
+/// Unblock a recipient
+#[utoipa::path(
+    delete, path = "/admin/v1/blacklist/{id}", operation_id = "delete_block", tag = "Operator",
+    params(("id" = String, Path, description = "The entry")),
+    responses((status = 200, description = "What was removed", body = BlockView)),
+)]
+pub async fn remove(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+) -> Result<Json<BlockView>, Problem> {
+    let found = sql::get_block(app.db.pool(), &id).await?;
+    let block = found.ok_or_else(|| Problem::because(ErrorCode::NotFound, "No such entry."))?;
+    let done = Done {
+        action: "blacklist.remove",
+        subject: ("blacklist_entry", block.id.as_str()),
+        before: Some(json!({ "identity": block.identity, "reason": block.reason })),
+        after: None,
+    };
+    let rows = vec![RowChange::Delete(&sql::BLOCK_REMOVALS, block.id.to_string())];
+    write(&app, &operator, done, (Vec::new(), rows)).await?;
+    Ok(Json(view(block)))
+}
+
+fn view(block: Block) -> BlockView {
+    BlockView {
+        object: "blacklist_entry",
+        id: block.id.to_string(),
+        scope: if block.merchant_id.is_some() { "merchant" } else { "platform" },
+        merchant_id: block.merchant_id.map(|id| id.to_string()),
+        currency: block.currency,
+        recipient: serde_json::from_str(&block.subject).unwrap_or_default(),
+        reason: block.reason,
+        created_at: block.created_at,
+    }
+}

@@ -1,0 +1,321 @@
+//! Merchants: created, read, set up.
+
+use std::collections::BTreeSet;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::auth::merchant::default_timezone;
+use crate::auth::{Merchant, MerchantStatus, Settings, sql};
+use crate::caller::Operator;
+use crate::clock::Moment;
+use crate::db::bulk::RowChange;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::http::{Body, Page, PageQuery, Query};
+use crate::id::{MerchantId, WalletId};
+use crate::ledger::{Guard, wallets};
+use crate::money::Currency;
+
+use super::{Done, invalid, required, write};
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    ("create_merchant", &[ErrorCode::MissingField, ErrorCode::InvalidField]),
+    ("list_merchants", &[ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
+    ("retrieve_merchant", &[ErrorCode::NotFound]),
+    (
+        "update_merchant",
+        &[ErrorCode::NotFound, ErrorCode::InvalidField, ErrorCode::StateConflict],
+    ),
+];
+
+/// A new merchant.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct CreateMerchant {
+    /// Its name. Required.
+    #[schema(example = "Acme Payments")]
+    pub name: Option<String>,
+    /// ISO 3166 alpha-2. Required.
+    #[schema(example = "NG")]
+    pub country: Option<String>,
+    /// An IANA timezone; the country's if left out.
+    #[schema(example = "Africa/Lagos")]
+    pub timezone: Option<String>,
+    /// Currencies to open wallets in; those of all rails if left out.
+    pub currencies: Option<Vec<String>>,
+}
+
+/// A wallet of a merchant.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MerchantWallet {
+    /// Its id.
+    pub id: String,
+    /// Its currency.
+    pub currency: String,
+    /// `test` or `live`.
+    pub env: &'static str,
+}
+
+/// A merchant as the operator sees it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MerchantView {
+    /// Always `merchant`.
+    #[schema(example = "merchant")]
+    pub object: &'static str,
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// ISO 3166 alpha-2.
+    pub country: String,
+    /// IANA timezone.
+    pub timezone: String,
+    /// Whether it may act.
+    pub status: MerchantStatus,
+    /// What the operator has set.
+    #[serde(flatten)]
+    pub settings: Settings,
+    /// Its wallets.
+    pub wallets: Vec<MerchantWallet>,
+    /// When it was created.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Moment,
+    /// When it last changed.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Moment,
+}
+
+/// Create a merchant
+#[utoipa::path(
+    post, path = "/admin/v1/merchants", operation_id = "create_merchant", tag = "Operator",
+    request_body = CreateMerchant,
+    responses((status = 201, description = "With a wallet per currency and environment", body = MerchantView)),
+)]
+pub async fn create(
+    State(app): State<App>,
+    operator: Operator,
+    body: Body<CreateMerchant>,
+) -> Result<(StatusCode, Json<MerchantView>), Problem> {
+    let body = body.value;
+    let name = required("name", body.name)?;
+    let country = required("country", body.country)?;
+    if country.len() != 2 || !country.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return Err(invalid("country", "must be two capital letters (ISO 3166)"));
+    }
+    let timezone = body.timezone.unwrap_or_else(|| default_timezone(&country).to_owned());
+    let timezone = timezone_of(&timezone)?;
+    let currencies = match body.currencies {
+        Some(codes) => currencies_of(&codes)?,
+        None => served(&app),
+    };
+    let now = app.now();
+    let merchant = Merchant {
+        id: app.mint.id(),
+        name,
+        country,
+        timezone,
+        status: MerchantStatus::Active,
+        settings: Settings::default(),
+        created_at: now,
+        updated_at: now,
+    };
+    let mut rows = vec![RowChange::Insert(&sql::MERCHANTS, sql::merchant_row(&merchant))];
+    rows.extend(new_wallets(&app, &merchant.id, &currencies));
+    let done = Done {
+        action: "merchant.create",
+        subject: ("merchant", merchant.id.as_str()),
+        before: None,
+        after: Some(json!({ "name": merchant.name, "country": merchant.country })),
+    };
+    write(&app, &operator, done, (Vec::new(), rows)).await?;
+    Ok((StatusCode::CREATED, Json(view(&app, &merchant).await?)))
+}
+
+/// List merchants
+#[utoipa::path(
+    get, path = "/admin/v1/merchants", operation_id = "list_merchants", tag = "Operator",
+    params(PageQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<MerchantView>))),
+)]
+pub async fn list(
+    State(app): State<App>,
+    _operator: Operator,
+    Query(page): Query<PageQuery>,
+) -> Result<Page<MerchantView>, Problem> {
+    let limit = page.limit()?;
+    let cursor = page.starting_after.as_deref();
+    if let Some(id) = cursor {
+        find(&app, id).await.map_err(|_| PageQuery::unknown_cursor())?;
+    }
+    let mut views = Vec::new();
+    for merchant in sql::list_merchants(app.db.pool(), cursor, limit).await? {
+        views.push(view(&app, &merchant).await?);
+    }
+    Ok(Page::of(views, limit))
+}
+
+/// Retrieve a merchant
+#[utoipa::path(
+    get, path = "/admin/v1/merchants/{id}", operation_id = "retrieve_merchant", tag = "Operator",
+    params(("id" = String, Path, description = "The merchant")),
+    responses((status = 200, description = "The merchant", body = MerchantView)),
+)]
+pub async fn retrieve(
+    State(app): State<App>,
+    _operator: Operator,
+    Path(id): Path<String>,
+) -> Result<Json<MerchantView>, Problem> {
+    let merchant = find(&app, &id).await?;
+    Ok(Json(view(&app, &merchant).await?))
+}
+
+/// Change a merchant
+///
+/// `status`, `timezone` and any of the settings. Objects are merged key by key; null takes a
+/// key away.
+#[utoipa::path(
+    patch, path = "/admin/v1/merchants/{id}", operation_id = "update_merchant", tag = "Operator",
+    params(("id" = String, Path, description = "The merchant")),
+    request_body = Settings,
+    responses((status = 200, description = "The merchant, changed", body = MerchantView)),
+)]
+pub async fn update(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    body: Body<Map<String, Value>>,
+) -> Result<Json<MerchantView>, Problem> {
+    let before = find(&app, &id).await?;
+    let mut sent = body.value;
+    let mut after = before.clone();
+    if let Some(status) = sent.remove("status") {
+        let status = status.as_str().and_then(MerchantStatus::parse);
+        after.status =
+            status.ok_or_else(|| invalid("status", "must be active, suspended or closed"))?;
+    }
+    if let Some(timezone) = sent.remove("timezone") {
+        after.timezone = timezone_of(timezone.as_str().unwrap_or(""))?;
+    }
+    after.settings = merged(&before.settings, sent)?;
+    after.updated_at = app.now();
+    let mut rows = vec![RowChange::Update(&sql::MERCHANT_CHANGES, sql::merchant_change(&after))];
+    if let Some(currencies) = &after.settings.currencies {
+        let open = wallet_currencies(&app, &after.id).await?;
+        let missing: BTreeSet<Currency> =
+            currencies.iter().filter(|currency| !open.contains(currency)).copied().collect();
+        rows.extend(new_wallets(&app, &after.id, &missing));
+    }
+    let guard = Guard {
+        on: &sql::MERCHANT_VERSIONS,
+        id: after.id.to_string(),
+        version: before.updated_at.micros(),
+        next: after.updated_at.micros(),
+    };
+    let state = |merchant: &Merchant| {
+        json!({ "status": merchant.status, "settings": merchant.settings })
+    };
+    let done = Done {
+        action: "merchant.update",
+        subject: ("merchant", after.id.as_str()),
+        before: Some(state(&before)),
+        after: Some(state(&after)),
+    };
+    write(&app, &operator, done, (vec![guard], rows)).await?;
+    Ok(Json(view(&app, &after).await?))
+}
+
+/// The settings with what was sent on top.
+fn merged(before: &Settings, sent: Map<String, Value>) -> Result<Settings, Problem> {
+    let mut settings = serde_json::to_value(before).map_err(Problem::internal)?;
+    for (name, value) in sent {
+        match (settings.get_mut(&name), value) {
+            (Some(Value::Object(known)), Value::Object(changes)) => {
+                for (key, value) in changes {
+                    match value {
+                        Value::Null => {
+                            known.remove(&key);
+                        }
+                        value => {
+                            known.insert(key, value);
+                        }
+                    }
+                }
+            }
+            (_, value) => settings[&name] = value,
+        }
+    }
+    serde_path_to_error::deserialize(settings).map_err(|error| {
+        let path = error.path().to_string();
+        let message = format!("{path}: {}.", error.into_inner());
+        Problem::because(ErrorCode::InvalidField, message).field(path)
+    })
+}
+
+/// The merchant of this id.
+pub(super) async fn find(app: &App, id: &str) -> Result<Merchant, Problem> {
+    let missing = || Problem::because(ErrorCode::NotFound, "No such merchant.");
+    let id = MerchantId::parse(id).ok_or_else(missing)?;
+    sql::get_merchant(app.db.pool(), &id).await?.ok_or_else(missing)
+}
+
+async fn view(app: &App, merchant: &Merchant) -> Result<MerchantView, Problem> {
+    let mut all = Vec::new();
+    for env in [Env::Test, Env::Live] {
+        for wallet in wallets::list_wallets(app.db.pool(), (&merchant.id, env)).await? {
+            let (id, currency) = (wallet.id.to_string(), wallet.currency.to_string());
+            all.push(MerchantWallet { id, currency, env: env.as_str() });
+        }
+    }
+    Ok(MerchantView {
+        object: "merchant",
+        id: merchant.id.to_string(),
+        name: merchant.name.clone(),
+        country: merchant.country.clone(),
+        timezone: merchant.timezone.iana_name().unwrap_or("UTC").to_owned(),
+        status: merchant.status,
+        settings: merchant.settings.clone(),
+        wallets: all,
+        created_at: merchant.created_at,
+        updated_at: merchant.updated_at,
+    })
+}
+
+async fn wallet_currencies(app: &App, id: &MerchantId) -> Result<BTreeSet<Currency>, Problem> {
+    let wallets = wallets::list_wallets(app.db.pool(), (id, Env::Live)).await?;
+    Ok(wallets.into_iter().map(|wallet| wallet.currency).collect())
+}
+
+fn new_wallets(app: &App, merchant: &MerchantId, currencies: &BTreeSet<Currency>) -> Vec<RowChange> {
+    let now = app.now();
+    let each = currencies.iter().flat_map(|&currency| {
+        [Env::Test, Env::Live].map(|env| {
+            let id: WalletId = app.mint.id();
+            let row = wallets::new_wallet(&id, merchant, (env, currency), now);
+            RowChange::Insert(&wallets::NEW_WALLETS, row)
+        })
+    });
+    each.collect()
+}
+
+fn served(app: &App) -> BTreeSet<Currency> {
+    let rails = app.rails.all();
+    rails.iter().flat_map(|rail| &rail.declaration.currencies).map(|terms| terms.code).collect()
+}
+
+fn currencies_of(codes: &[String]) -> Result<BTreeSet<Currency>, Problem> {
+    let parsed = codes.iter().map(|code| Currency::parse(code));
+    let parsed: Option<BTreeSet<Currency>> = parsed.collect();
+    parsed.ok_or_else(|| invalid("currencies", "must be ISO 4217 codes"))
+}
+
+fn timezone_of(name: &str) -> Result<TimeZone, Problem> {
+    TimeZone::get(name).map_err(|_| invalid("timezone", "must be an IANA name such as Africa/Lagos"))
+}

@@ -1,0 +1,115 @@
+//! Loaded components: rails and rule packs.
+
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::caller::Operator;
+use crate::error::{ErrorCode, Problem};
+use crate::http::Page;
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[("list_rails", &[]), ("list_rule_packs", &[])];
+
+/// A loaded rail.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RailView {
+    /// Always `rail`.
+    #[schema(example = "rail")]
+    pub object: &'static str,
+    /// Its name.
+    #[schema(example = "nip")]
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// For people.
+    pub title: String,
+    /// The contract that it was built against.
+    pub contract: String,
+    /// SHA-256 of its file.
+    pub digest: String,
+    /// Where it stands in its life.
+    #[schema(example = "active")]
+    pub state: &'static str,
+    /// Currencies that it serves.
+    pub currencies: Vec<String>,
+    /// Interfaces that it offers.
+    pub offers: Vec<&'static str>,
+}
+
+/// List rails
+#[utoipa::path(
+    get, path = "/admin/v1/rails", operation_id = "list_rails", tag = "Operator",
+    responses((status = 200, description = "By name", body = inline(Page<RailView>))),
+)]
+pub async fn rails(State(app): State<App>, _operator: Operator) -> Result<Page<RailView>, Problem> {
+    let rails = app.rails.all().into_iter().map(|rail| {
+        let about = rail.declaration.rail.clone();
+        let offered = [
+            ("recipients", true),
+            ("payouts", rail.code.makes_payouts()),
+            ("names", rail.code.resolves_names()),
+            ("notices", rail.code.takes_notices()),
+        ];
+        let terms = rail.declaration.currencies.iter();
+        RailView {
+            object: "rail",
+            name: about.name,
+            version: about.version,
+            title: about.title,
+            contract: about.contract,
+            digest: rail.digest.clone(),
+            state: "active",
+            currencies: terms.map(|terms| terms.code.to_string()).collect(),
+            offers: offered.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect(),
+        }
+    });
+    Ok(Page::whole(rails.collect()))
+}
+
+/// A loaded rule pack.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PackView {
+    /// Always `rule_pack`.
+    #[schema(example = "rule_pack")]
+    pub object: &'static str,
+    /// Its name.
+    #[schema(example = "fees")]
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// `fees` or `fraud`.
+    pub kind: String,
+    /// For people.
+    pub title: String,
+    /// The contract that it was built against.
+    pub contract: String,
+    /// SHA-256 of its file.
+    pub digest: String,
+    /// Where it stands in its life.
+    #[schema(example = "active")]
+    pub state: &'static str,
+    /// Facts that it wants to know.
+    pub facts: Vec<String>,
+}
+
+/// List rule packs
+#[utoipa::path(
+    get, path = "/admin/v1/rule-packs", operation_id = "list_rule_packs", tag = "Operator",
+    responses((status = 200, description = "Active packs", body = inline(Page<PackView>))),
+)]
+pub async fn packs(State(app): State<App>, _operator: Operator) -> Result<Page<PackView>, Problem> {
+    let packs = app.packs.fees().into_iter().map(|pack| PackView {
+        object: "rule_pack",
+        name: pack.about.name.clone(),
+        version: pack.about.version.clone(),
+        kind: pack.about.kind.clone(),
+        title: pack.about.title.clone(),
+        contract: pack.about.contract.clone(),
+        digest: pack.digest.clone(),
+        state: "active",
+        facts: pack.about.facts.clone(),
+    });
+    Ok(Page::whole(packs.collect()))
+}

@@ -1,0 +1,244 @@
+//! Wallets: credited, debited, frozen.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::caller::Operator;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::funding::{self, Movement};
+use crate::http::Body;
+use crate::http::body::OptionalBody;
+use crate::id::WalletId;
+use crate::ledger::wallets::{WalletRow, get_wallet};
+use crate::ledger::{Command, Effects, Source};
+use crate::money::Minor;
+
+use super::{Done, change, invalid, required};
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    ("credit_wallet", MOVE_ERRORS),
+    ("debit_wallet", MOVE_ERRORS),
+    ("freeze_wallet", &[ErrorCode::WalletNotFound]),
+    ("unfreeze_wallet", &[ErrorCode::WalletNotFound]),
+];
+
+const MOVE_ERRORS: &[ErrorCode] = &[
+    ErrorCode::WalletNotFound,
+    ErrorCode::MissingField,
+    ErrorCode::InvalidField,
+    ErrorCode::InvalidAmount,
+    ErrorCode::InsufficientFunds,
+    ErrorCode::WalletFrozen,
+];
+
+/// A correction of a wallet.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct MoveRequest {
+    /// How much, in minor units. Required.
+    #[schema(example = "100000000")]
+    pub amount_minor: Option<String>,
+    /// Credit: `admin_credit` (default), `promotional_credit`, `reconciliation_adjust`,
+    /// `demo_seed` (test). Debit: `admin_debit` (default), `reconciliation_adjust`.
+    pub source: Option<String>,
+    /// Why. Required.
+    #[schema(example = "bank transfer of 21 November")]
+    pub reason: Option<String>,
+}
+
+/// A wallet after a change.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChangedWallet {
+    /// Always `wallet`.
+    #[schema(example = "wallet")]
+    pub object: &'static str,
+    /// Its id.
+    pub id: String,
+    /// Its currency.
+    pub currency: String,
+    /// `test` or `live`.
+    pub env: &'static str,
+    /// What can be spent, in minor units.
+    #[schema(value_type = String)]
+    pub available_balance_minor: Minor,
+    /// Whether debits are refused.
+    pub is_frozen: bool,
+}
+
+/// Credit a wallet
+#[utoipa::path(
+    post, path = "/admin/v1/wallets/{id}/credit", operation_id = "credit_wallet", tag = "Operator",
+    params(("id" = String, Path, description = "The wallet")),
+    request_body = MoveRequest,
+    responses((status = 200, description = "Credited", body = ChangedWallet)),
+)]
+pub async fn credit(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    body: Body<MoveRequest>,
+) -> Result<Json<ChangedWallet>, Problem> {
+    let wallet = find(&app, &id).await?;
+    let source = match body.value.source.as_deref() {
+        None | Some("admin_credit") => Source::AdminCredit,
+        Some("promotional_credit") => Source::PromotionalCredit,
+        Some("reconciliation_adjust") => Source::ReconciliationAdjust,
+        Some("demo_seed") if wallet.env == Env::Test => Source::DemoSeed,
+        Some(_) => return Err(invalid("source", "is not a source of credits")),
+    };
+    let amount = amount(&body.value)?;
+    move_money(&app, &operator, (wallet, "wallet.credit"), (amount, source), body.value).await
+}
+
+/// Debit a wallet
+#[utoipa::path(
+    post, path = "/admin/v1/wallets/{id}/debit", operation_id = "debit_wallet", tag = "Operator",
+    params(("id" = String, Path, description = "The wallet")),
+    request_body = MoveRequest,
+    responses((status = 200, description = "Debited", body = ChangedWallet)),
+)]
+pub async fn debit(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    body: Body<MoveRequest>,
+) -> Result<Json<ChangedWallet>, Problem> {
+    let wallet = find(&app, &id).await?;
+    let source = match body.value.source.as_deref() {
+        None | Some("admin_debit") => Source::AdminDebit,
+        Some("reconciliation_adjust") => Source::ReconciliationAdjust,
+        Some(_) => return Err(invalid("source", "is not a source of debits")),
+    };
+    let amount = amount(&body.value)?.negated()?;
+    move_money(&app, &operator, (wallet, "wallet.debit"), (amount, source), body.value).await
+}
+
+fn amount(request: &MoveRequest) -> Result<Minor, Problem> {
+    let text = required("amount_minor", request.amount_minor.clone())?;
+    let wrong = || invalid("amount_minor", "must be a string of digits above zero");
+    Minor::parse(&text).ok_or_else(wrong)
+}
+
+async fn move_money(
+    app: &App,
+    operator: &Operator,
+    (wallet, action): (WalletRow, &'static str),
+    (amount, source): (Minor, Source),
+    request: MoveRequest,
+) -> Result<Json<ChangedWallet>, Problem> {
+    let reason = required("reason", request.reason)?;
+    let done = Done {
+        action,
+        subject: ("wallet", wallet.id.as_str()),
+        before: None,
+        after: Some(json!({ "amount_minor": amount, "source": source, "reason": reason })),
+    };
+    let mut rows = vec![change(operator, done).row(&app.mint, app.now())];
+    if source == Source::DemoSeed {
+        rows.push(funding::mark_demo(&wallet.id));
+    }
+    let movement = Movement { amount, source, description: reason, sender: None, rows };
+    let moved = funding::book(app, &wallet, movement).await?;
+    Ok(Json(ChangedWallet { available_balance_minor: moved.available, ..view(&wallet) }))
+}
+
+/// Why a wallet is frozen or thawed.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct FreezeRequest {
+    /// For the audit log.
+    pub reason: Option<String>,
+}
+
+/// Freeze a wallet
+#[utoipa::path(
+    post, path = "/admin/v1/wallets/{id}/freeze", operation_id = "freeze_wallet", tag = "Operator",
+    params(("id" = String, Path, description = "The wallet")),
+    request_body(content = Option<FreezeRequest>),
+    responses((status = 200, description = "Frozen", body = ChangedWallet)),
+)]
+pub async fn freeze(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    OptionalBody(body): OptionalBody<FreezeRequest>,
+) -> Result<Json<ChangedWallet>, Problem> {
+    set_frozen(&app, &operator, &id, (Frozen::Yes, body.reason)).await
+}
+
+/// Unfreeze a wallet
+#[utoipa::path(
+    post, path = "/admin/v1/wallets/{id}/unfreeze", operation_id = "unfreeze_wallet",
+    tag = "Operator", params(("id" = String, Path, description = "The wallet")),
+    request_body(content = Option<FreezeRequest>),
+    responses((status = 200, description = "Usable again", body = ChangedWallet)),
+)]
+pub async fn unfreeze(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    OptionalBody(body): OptionalBody<FreezeRequest>,
+) -> Result<Json<ChangedWallet>, Problem> {
+    set_frozen(&app, &operator, &id, (Frozen::No, body.reason)).await
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Frozen {
+    Yes,
+    No,
+}
+
+async fn set_frozen(
+    app: &App,
+    operator: &Operator,
+    id: &str,
+    (frozen, reason): (Frozen, Option<String>),
+) -> Result<Json<ChangedWallet>, Problem> {
+    let wallet = find(app, id).await?;
+    let is_frozen = frozen == Frozen::Yes;
+    let done = Done {
+        action: if is_frozen { "wallet.freeze" } else { "wallet.unfreeze" },
+        subject: ("wallet", wallet.id.as_str()),
+        before: Some(json!({ "is_frozen": wallet.is_frozen })),
+        after: Some(json!({ "is_frozen": is_frozen, "reason": reason })),
+    };
+    let record = change(operator, done).row(&app.mint, app.now());
+    let command = Command {
+        wallets: vec![wallet.id.clone()],
+        guards: Vec::new(),
+        counters: Vec::new(),
+        claim: None,
+        decide: {
+            let id = wallet.id.clone();
+            Box::new(move |_| {
+                let (rows, frozen) = (vec![record.clone()], vec![(id.clone(), is_frozen)]);
+                Ok(Effects { rows, frozen, ..Effects::default() })
+            })
+        },
+    };
+    app.writer.submit(command).await?;
+    Ok(Json(ChangedWallet { is_frozen, ..view(&find(app, id).await?) }))
+}
+
+async fn find(app: &App, id: &str) -> Result<WalletRow, Problem> {
+    let missing = || Problem::new(ErrorCode::WalletNotFound);
+    let id = WalletId::parse(id).ok_or_else(missing)?;
+    get_wallet(app.db.pool(), &id).await?.ok_or_else(missing)
+}
+
+fn view(wallet: &WalletRow) -> ChangedWallet {
+    ChangedWallet {
+        object: "wallet",
+        id: wallet.id.to_string(),
+        currency: wallet.currency.to_string(),
+        env: wallet.env.as_str(),
+        available_balance_minor: wallet.available,
+        is_frozen: wallet.is_frozen,
+    }
+}

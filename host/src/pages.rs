@@ -1,0 +1,105 @@
+//! What is served beside the API: health, documentation, and the networks' own messages.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::response::{Html, IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::Json;
+use http::{HeaderMap, StatusCode, header};
+use serde_json::{Value, json};
+use strum::IntoEnumIterator as _;
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use crate::app::App;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::payouts::{Arrived, receive};
+
+/// Everything outside `/v1` and `/admin/v1`.
+pub fn router(document: Value) -> Router<App> {
+    let document = Arc::new(document);
+    let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
+    Router::new()
+        .route("/", get(home))
+        .route("/healthz", get(|| async { "ok" }))
+        .route("/readyz", get(ready))
+        .route("/openapi.json", get(move || async move { Json(Value::clone(&document)) }))
+        .route("/errors/{code}", get(error_page))
+        .route("/notices/{env}/{rail}/{*path}", post(notice))
+        .merge(docs)
+}
+
+async fn home() -> Json<Value> {
+    Json(json!({
+        "service": "railhead",
+        "version": env!("CARGO_PKG_VERSION"),
+        "docs": "/docs",
+        "openapi": "/openapi.json",
+    }))
+}
+
+/// Ready once the database answers and until the host is told to stop.
+async fn ready(State(app): State<App>) -> Response {
+    if app.stopping.is_cancelled() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping").into_response();
+    }
+    match app.db.ping().await {
+        Ok(()) => "ready".into_response(),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database is away").into_response(),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "error.html")]
+struct ErrorPage {
+    code: String,
+    entries: Vec<PageEntry>,
+}
+
+struct PageEntry {
+    status: u16,
+    kind: &'static str,
+    message: &'static str,
+    meaning: &'static str,
+    remedy: &'static str,
+}
+
+async fn error_page(Path(code): Path<String>) -> Result<Html<String>, Problem> {
+    let entries: Vec<PageEntry> = ErrorCode::iter()
+        .filter(|error| error.entry().code == code)
+        .map(|error| {
+            let (entry, texts) = (error.entry(), error.texts());
+            PageEntry {
+                status: entry.status,
+                kind: entry.kind.literal(),
+                message: &texts.message,
+                meaning: &texts.meaning,
+                remedy: &texts.remedy,
+            }
+        })
+        .collect();
+    if entries.is_empty() {
+        return Err(Problem::new(ErrorCode::NotFound));
+    }
+    ErrorPage { code, entries }.render().map(Html).map_err(Problem::internal)
+}
+
+/// A message that a network sends by itself, to `/notices/<env>/<rail>/<path of the network>`.
+async fn notice(
+    State(app): State<App>,
+    Path((env, rail, path)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let env = Env::parse(&env).ok_or_else(|| Problem::new(ErrorCode::NotFound))?;
+    let path = format!("/{path}");
+    let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = token.and_then(|value| value.strip_prefix("Bearer "));
+    let arrived = Arrived { env, rail: &rail, path: &path, token, body: body.to_vec() };
+    let answer = receive(&app, arrived).await?;
+    Ok(([(header::CONTENT_TYPE, "application/xml; charset=utf-8")], answer).into_response())
+}

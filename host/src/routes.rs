@@ -1,0 +1,101 @@
+//! Every route on one screen.
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::error::ErrorCode;
+use crate::http::problem;
+use crate::http::shell::{self, Shell};
+use crate::{beneficiaries, caller, lookup, openapi, operator, pages, payouts, sandbox, wallets};
+
+/// The calls of merchants and of the operator, each with its documentation.
+#[must_use]
+pub fn documented() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(payouts::http::create, payouts::http::list))
+        .routes(routes!(payouts::http::show_quote))
+        .routes(routes!(payouts::http::retrieve))
+        .routes(routes!(payouts::http::requery))
+        .routes(routes!(payouts::http::cancel))
+        .routes(routes!(payouts::http::show_timeline))
+        .routes(routes!(beneficiaries::http::save, beneficiaries::http::list))
+        .routes(routes!(
+            beneficiaries::http::retrieve,
+            beneficiaries::http::update,
+            beneficiaries::http::delete
+        ))
+        .routes(routes!(wallets::http::list))
+        .routes(routes!(wallets::http::balances))
+        .routes(routes!(wallets::http::retrieve))
+        .routes(routes!(wallets::http::balance))
+        .routes(routes!(wallets::http::transactions))
+        .routes(routes!(wallets::http::funding_events))
+        .routes(routes!(lookup::http::banks))
+        .routes(routes!(lookup::http::name_enquiry))
+        .routes(routes!(lookup::http::events))
+        .routes(routes!(lookup::http::explain_error))
+        .routes(routes!(sandbox::http::settle))
+        .routes(routes!(sandbox::http::fail))
+        .routes(routes!(sandbox::http::send_back))
+        .routes(routes!(sandbox::http::fund))
+        .routes(routes!(operator::merchants::create, operator::merchants::list))
+        .routes(routes!(operator::merchants::retrieve, operator::merchants::update))
+        .routes(routes!(operator::keys::create))
+        .routes(routes!(operator::keys::rotate))
+        .routes(routes!(operator::keys::revoke))
+        .routes(routes!(operator::wallets::credit))
+        .routes(routes!(operator::wallets::debit))
+        .routes(routes!(operator::wallets::freeze))
+        .routes(routes!(operator::wallets::unfreeze))
+        .routes(routes!(operator::payouts::approve))
+        .routes(routes!(operator::payouts::decline))
+        .routes(routes!(operator::payouts::release))
+        .routes(routes!(operator::payouts::reject))
+        .routes(routes!(operator::payouts::mark_paid))
+        .routes(routes!(operator::payouts::mark_failed))
+        .routes(routes!(operator::payouts::reverse))
+        .routes(routes!(operator::routes::list, operator::routes::create))
+        .routes(routes!(operator::routes::update))
+        .routes(routes!(operator::blacklist::list, operator::blacklist::create))
+        .routes(routes!(operator::blacklist::remove))
+        .routes(routes!(operator::audit_log::list))
+        .routes(routes!(operator::modules::rails))
+        .routes(routes!(operator::modules::packs))
+}
+
+/// What each call may refuse, by operation id.
+#[must_use]
+pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
+    let mut errors = [
+        payouts::http::ERRORS,
+        beneficiaries::http::ERRORS,
+        wallets::http::ERRORS,
+        lookup::http::ERRORS,
+        sandbox::http::ERRORS,
+    ]
+    .concat();
+    errors.extend(operator::errors());
+    errors
+}
+
+/// The whole service, behind its gates and inside its shell.
+#[must_use]
+pub fn service(app: &App) -> Router {
+    let (calls, document) = documented().split_for_parts();
+    let document = openapi::complete(document, &app.rails.all());
+    let shell = Shell {
+        mint: app.mint.clone(),
+        docs_url: format!("{}/errors", app.config.public_url()).into(),
+        timeout: std::time::Duration::from_secs(app.config.server.timeout_s),
+    };
+    calls
+        .merge(pages::router(document))
+        .fallback(problem::not_found)
+        .method_not_allowed_fallback(problem::method_not_allowed)
+        .layer(from_fn_with_state(app.clone(), caller::gate))
+        .layer(from_fn(move |request, next| shell::run(shell.clone(), request, next)))
+        .with_state(app.clone())
+}

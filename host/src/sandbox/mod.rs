@@ -1,0 +1,3 @@
+//! Test keys only: telling the simulated bank how a payout goes on, and filling wallets.
+
+pub mod http;

@@ -1,0 +1,118 @@
+//! The other side of the rails: simulated networks, for the sandbox and for tests.
+//!
+//! It speaks each network's own protocol over HTTP and shares no code with the rails, so a
+//! mistake on one side is not cancelled out by the same mistake on the other. Every message is
+//! checked; a malformed one is refused and logged as an error. It remembers what it was sent,
+//! and plays the sandbox's scenarios.
+//!
+//! In a host it is part of the process: the sandbox reaches it without a socket, and it keeps
+//! its memory in the database. On its own port (`railhead simulator`) it serves live routes in
+//! tests and benchmarks and keeps its memory to itself.
+
+mod control;
+mod nip;
+mod server;
+mod transfers;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::{IntoResponse as _, Response};
+use http::StatusCode;
+use tokio::sync::mpsc;
+
+use crate::clock::Clock;
+use crate::db::Db;
+use crate::wasm::egress::HangUp;
+
+pub use server::serve;
+pub use transfers::{State, Transfer};
+
+use transfers::Transfers;
+
+/// The token that callers present, and that the simulator presents to hosts.
+pub const TOKEN: &str = "simulator";
+
+/// A set of simulated networks.
+#[derive(Clone)]
+pub struct Simulator(Arc<Inner>);
+
+struct Inner {
+    transfers: Transfers,
+    clock: Clock,
+    /// Recipients that choose a scenario by themselves.
+    magic: BTreeMap<String, String>,
+    /// Messages that a network sends by itself.
+    outbox: mpsc::UnboundedSender<OwnMessage>,
+}
+
+/// A message that a simulated network sends to the host.
+#[derive(Clone, Debug)]
+pub struct OwnMessage {
+    /// The rail that it is for.
+    pub rail: &'static str,
+    /// The path below the rail's notice address.
+    pub path: &'static str,
+    /// The body.
+    pub body: String,
+}
+
+impl Simulator {
+    /// A simulator that keeps its memory in `db`, or to itself without one. What its networks
+    /// send by themselves comes out of the receiver.
+    #[must_use]
+    pub fn new(
+        db: Option<Db>,
+        clock: Clock,
+        magic: BTreeMap<String, String>,
+    ) -> (Self, mpsc::UnboundedReceiver<OwnMessage>) {
+        let (outbox, messages) = mpsc::unbounded_channel();
+        let inner = Inner { transfers: Transfers::new(db), clock, magic, outbox };
+        (Self(Arc::new(inner)), messages)
+    }
+
+    /// Its networks, and its controls for tests.
+    #[must_use]
+    pub fn router(&self) -> Router {
+        nip::router(self.clone()).merge(control::router(self.clone()))
+    }
+
+    /// Everything that it was sent, by reference.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn transfers(&self) -> Result<Vec<Transfer>, sqlx::Error> {
+        self.0.transfers.all().await
+    }
+
+    /// The scenario of a request: its header, or what the recipient stands for.
+    fn scenario(&self, request: &http::HeaderMap, recipient: &str) -> String {
+        let header = request.get("x-sandbox-scenario").and_then(|value| value.to_str().ok());
+        let magic = self.0.magic.get(recipient).map(String::as_str);
+        header.or(magic).unwrap_or("paid").to_owned()
+    }
+
+    fn send(&self, message: OwnMessage) {
+        // Without a receiver there is no host to tell.
+        let _ = self.0.outbox.send(message);
+    }
+}
+
+/// Refuses requests without the token.
+async fn authenticate(request: Request, next: axum::middleware::Next) -> Response {
+    let header = request.headers().get(http::header::AUTHORIZATION);
+    let token = header.and_then(|value| value.to_str().ok());
+    match token.and_then(|value| value.strip_prefix("Bearer ")) == Some(TOKEN) {
+        true => next.run(request).await,
+        false => (StatusCode::UNAUTHORIZED, "the simulator's token is missing").into_response(),
+    }
+}
+
+/// A hang-up instead of an answer: after the request was received, or as if before.
+fn hang_up(received: bool) -> Response {
+    let mut response = StatusCode::BAD_GATEWAY.into_response();
+    response.extensions_mut().insert(HangUp(received));
+    response
+}

@@ -1,0 +1,380 @@
+//! From configuration to a running host.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::Router;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::{App, Parts};
+use crate::auth::Directory;
+use crate::clock::Clock;
+use crate::config::{Config, limits};
+use crate::db::Db;
+use crate::env::Env;
+use crate::http::limiter::Limiter;
+use crate::id::Mint;
+use crate::keyring::Keyring;
+use crate::ledger::Writer;
+use crate::rails::{Rail, Registry, Route, Routes, sql};
+use crate::recipients::Book;
+use crate::rules::{Pack, Packs};
+use crate::simulator::Simulator;
+use crate::wasm::{CodeCache, Engines};
+use crate::{routes, stock, worker};
+
+/// Why a host does not start: a sentence for the operator.
+pub type StartError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a host is started with, besides its configuration.
+pub struct Sources {
+    /// The time.
+    pub clock: Clock,
+    /// Ids and randomness.
+    pub mint: Mint,
+}
+
+impl Sources {
+    /// The machine's own.
+    ///
+    /// # Errors
+    /// The operating system has no randomness to give.
+    pub fn system() -> Result<Self, StartError> {
+        let clock = Clock::System;
+        Ok(Self { mint: Mint::new(clock.clone())?, clock })
+    }
+}
+
+/// A host that runs.
+pub struct Host {
+    /// Its parts.
+    pub app: App,
+    /// The address it listens on.
+    pub address: SocketAddr,
+    /// The operator's token, if it was made just now.
+    pub new_operator_token: Option<SecretString>,
+    broken: CancellationToken,
+    serving: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+/// Loaded components.
+pub struct Components {
+    /// Rails.
+    pub rails: Vec<Rail>,
+    /// Rule packs.
+    pub packs: Vec<Pack>,
+}
+
+/// Starts a host: opens and migrates the database, loads the components, listens.
+///
+/// # Errors
+/// Whatever stands in the way, in words for the operator.
+pub async fn start(config: Config, sources: Sources) -> Result<Host, StartError> {
+    let config = Arc::new(config);
+    let Sources { clock, mint } = sources;
+    let mint = Arc::new(mint);
+    let db = Db::open(&config.database_url(), config.server.database_connections).await?;
+    db.migrate().await?;
+    let keyring = Arc::new(keyring(&config, &mint)?);
+    remember_keyring(&db, &keyring).await?;
+    let (operator_token, new_operator_token) = operator_token(&config, &db, &mint, &keyring).await?;
+
+    let engines = Engines::start()?;
+    let cache = CodeCache::new(Some(config.data.dir.join("cache")), Arc::clone(&keyring));
+    let components = load(&engines, &cache, config.modules.dir.as_deref())?;
+    let magic = magic(&components.rails);
+    let rails = Arc::new(Registry::of(components.rails)?);
+    let packs = Arc::new(Packs::default());
+    for pack in components.packs {
+        packs.activate_fees(pack);
+    }
+    seed_routes(&db, &rails, &mint, &clock).await?;
+
+    let broken = CancellationToken::new();
+    let writer_parts = (clock.clone(), Arc::clone(&mint));
+    let batch_max = config.writer.batch_max.min(limits::BATCH_MAX);
+    let writer = Writer::start(db.clone(), writer_parts, batch_max, broken.clone()).await?;
+    let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), magic);
+    let tls = tls(config.egress.extra_ca_file.as_deref())?;
+    let app = App::new(Parts {
+        routes: Routes::new(
+            db.clone(),
+            Arc::clone(&rails),
+            Arc::clone(&config),
+            simulator.router(),
+            tls,
+        ),
+        book: Book::new(db.clone(), Arc::clone(&keyring)),
+        directory: Directory::new(db.clone(), Arc::clone(&keyring)),
+        sandbox: simulator.router(),
+        limiter: Limiter::default(),
+        dispatch: tokio::sync::Notify::new(),
+        tasks: TaskTracker::new(),
+        stopping: CancellationToken::new(),
+        config: Arc::clone(&config),
+        db,
+        clock,
+        mint,
+        keyring,
+        writer,
+        rails,
+        packs,
+        operator_token,
+    });
+    let service = routes::service(&app);
+    app.tasks.spawn(worker::carry_notices(app.clone(), service.clone(), messages));
+    worker::start(&app);
+
+    let listener = TcpListener::bind(config.server.address)
+        .await
+        .map_err(|cause| format!("server.address {}: {cause}", config.server.address))?;
+    let address = listener.local_addr()?;
+    let serving = tokio::spawn(serve(listener, service, app.stopping.clone()));
+    Ok(Host { app, address, new_operator_token, broken, serving })
+}
+
+async fn serve(
+    listener: TcpListener,
+    service: Router,
+    stopping: CancellationToken,
+) -> std::io::Result<()> {
+    let service = service.into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service)
+        .with_graceful_shutdown(async move { stopping.cancelled().await })
+        .await
+}
+
+impl Host {
+    /// Runs until it is told to stop, then lets running requests and dispatches end.
+    ///
+    /// # Errors
+    /// The storage broke, or the server did.
+    pub async fn run(self, told_to_stop: impl Future<Output = ()>) -> Result<(), StartError> {
+        tokio::select! {
+            () = told_to_stop => tracing::info!("stopping"),
+            () = self.broken.cancelled() => {
+                // Nothing that this process believes about the storage is worth saving.
+                return Err("the storage fails; see the log".into());
+            }
+        }
+        self.stop().await
+    }
+
+    /// Stops in order.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn stop(self) -> Result<(), StartError> {
+        self.app.stopping.cancel();
+        self.app.tasks.close();
+        let ending = async {
+            let served = self.serving.await;
+            self.app.tasks.wait().await;
+            served
+        };
+        let served = tokio::time::timeout(limits::DRAIN, ending).await;
+        self.app.db.close().await;
+        match served {
+            Ok(served) => Ok(served??),
+            Err(_) => Err("some requests did not end in time; they go on after a restart".into()),
+        }
+    }
+}
+
+/// Loads the stock components, then those of the modules folder, which replace stock ones of
+/// the same name.
+///
+/// # Errors
+/// A component is refused; the message names it.
+pub fn load(
+    engines: &Engines,
+    cache: &CodeCache,
+    folder: Option<&Path>,
+) -> Result<Components, StartError> {
+    let mut components = Components { rails: Vec::new(), packs: Vec::new() };
+    let tables = folder.map(|folder| folder.join("tables"));
+    for (name, bytes) in stock::COMPONENTS {
+        let origin = format!("stock component {name}");
+        add(&mut components, (engines, cache), (&origin, bytes), tables.as_deref())?;
+    }
+    for path in modules(folder)? {
+        let bytes = std::fs::read(&path).map_err(|cause| format!("{}: {cause}", path.display()))?;
+        let origin = path.display().to_string();
+        add(&mut components, (engines, cache), (&origin, &bytes), tables.as_deref())?;
+    }
+    Ok(components)
+}
+
+fn modules(folder: Option<&Path>) -> Result<Vec<std::path::PathBuf>, StartError> {
+    let Some(folder) = folder else { return Ok(Vec::new()) };
+    let entries = std::fs::read_dir(folder);
+    let entries = entries.map_err(|cause| format!("modules.dir {}: {cause}", folder.display()))?;
+    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let mut paths: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|ending| ending == "wasm")).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn add(
+    components: &mut Components,
+    (engines, cache): (&Engines, &CodeCache),
+    (origin, bytes): (&str, &[u8]),
+    tables: Option<&Path>,
+) -> Result<(), StartError> {
+    let named = |cause: StartError| -> StartError { format!("{origin}: {cause}").into() };
+    if crate::wasm::module::is_rule_pack(bytes) {
+        let pack = Pack::load(engines, cache, bytes).map_err(|cause| named(cause.into()))?;
+        components.packs.retain(|known| known.about.name != pack.about.name);
+        components.packs.push(pack);
+    } else {
+        let rail = Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;
+        components.rails.retain(|known| known.declaration.rail.name != rail.declaration.rail.name);
+        components.rails.push(rail);
+    }
+    Ok(())
+}
+
+/// Recipients that choose a scenario by themselves, of all rails.
+#[must_use]
+pub fn magic(rails: &[Rail]) -> BTreeMap<String, String> {
+    let scenarios = rails.iter().filter_map(|rail| rail.declaration.scenarios.as_ref());
+    scenarios.flat_map(|scenarios| scenarios.values.clone()).collect()
+}
+
+/// The host's keys: configured, or kept in a file beside the data.
+///
+/// # Errors
+/// They are malformed, or the file cannot be used.
+pub fn keyring(config: &Config, mint: &Mint) -> Result<Keyring, StartError> {
+    match config.encryption.keys.as_slice() {
+        [] => Ok(Keyring::from_file(&config.data.dir.join("master.key"), mint)?),
+        keys => Ok(Keyring::from_hex(keys)?),
+    }
+}
+
+/// The database knows under which key it was set up; a host with other keys must not write.
+async fn remember_keyring(db: &Db, keyring: &Keyring) -> Result<(), StartError> {
+    let mut tx = db.write().await?;
+    let sql = "INSERT INTO meta (key, value) VALUES ('keyring', $1) ON CONFLICT (key) DO NOTHING";
+    sqlx::query(sql).bind(keyring.fingerprint()).execute(tx.conn()).await?;
+    let sql = "SELECT value FROM meta WHERE key = 'keyring'";
+    let known: String = sqlx::query_scalar(sql).fetch_one(tx.conn()).await?;
+    if !keyring.holds(&known) {
+        return Err(format!(
+            "this database was set up with master key {known}, and this host has {}: give all \
+             hosts the same encryption.keys, or share the file master.key in the data folder",
+            keyring.fingerprint()
+        )
+        .into());
+    }
+    let sql = "UPDATE meta SET value = $1 WHERE key = 'keyring'";
+    sqlx::query(sql).bind(keyring.fingerprint()).execute(tx.conn()).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// The operator's token: configured, or made on the first start and kept sealed.
+async fn operator_token(
+    config: &Config,
+    db: &Db,
+    mint: &Mint,
+    keyring: &Keyring,
+) -> Result<(SecretString, Option<SecretString>), StartError> {
+    const PLACE: &str = "meta/operator_token";
+    if let Some(token) = &config.operator_token {
+        return Ok((token.clone(), None));
+    }
+    let token = format!("op_{}", mint.secret());
+    let sealed = keyring.seal(mint, PLACE, token.as_bytes())?;
+    let mut tx = db.write().await?;
+    let sql = "INSERT INTO meta (key, value) VALUES ('operator_token', $1) \
+               ON CONFLICT (key) DO NOTHING";
+    let made = sqlx::query(sql).bind(sealed).execute(tx.conn()).await?.rows_affected() == 1;
+    let sql = "SELECT value FROM meta WHERE key = 'operator_token'";
+    let sealed: String = sqlx::query_scalar(sql).fetch_one(tx.conn()).await?;
+    tx.commit().await?;
+    let token = String::from_utf8(keyring.open(PLACE, &sealed)?)?;
+    Ok((token.clone().into(), made.then(|| token.into())))
+}
+
+/// A new database gets a route per rail, currency, method and environment.
+async fn seed_routes(
+    db: &Db,
+    rails: &Registry,
+    mint: &Mint,
+    clock: &Clock,
+) -> Result<(), StartError> {
+    let known = sql::list_routes(db.pool()).await?;
+    let mut rows = Vec::new();
+    for rail in rails.all() {
+        let name = &rail.declaration.rail.name;
+        if known.iter().any(|route| route.rail == *name) {
+            continue;
+        }
+        for terms in &rail.declaration.currencies {
+            for (env, method) in
+                [Env::Test, Env::Live].into_iter().flat_map(|env| {
+                    terms.methods.iter().map(move |method| (env, method))
+                })
+            {
+                let word = format!("{}_{method}", terms.code.as_str().to_lowercase());
+                let now = clock.now();
+                rows.push(sql::route_row(&Route {
+                    id: mint.id(),
+                    name: word.replace('-', "_"),
+                    env,
+                    currency: terms.code,
+                    method: method.clone(),
+                    rail: name.clone(),
+                    position: 0,
+                    is_paused: false,
+                    merchants: Vec::new(),
+                    settings: BTreeMap::new(),
+                    created_at: now,
+                    updated_at: now,
+                }));
+            }
+        }
+    }
+    let turn = db.turn().await;
+    let mut native = db.native().await?;
+    native.insert(&sql::ROUTES, &rows).await?;
+    native.close().await;
+    drop(turn);
+    Ok(())
+}
+
+/// Certificates that rails trust: the system's, and the operator's own.
+fn tls(extra: Option<&Path>) -> Result<Arc<rustls::ClientConfig>, StartError> {
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in rustls_native_certs::load_native_certs().certs {
+        // One that cannot be read is one less to trust.
+        let _ = roots.add(certificate);
+    }
+    if let Some(path) = extra {
+        use rustls::pki_types::pem::PemObject as _;
+        let read = rustls::pki_types::CertificateDer::pem_file_iter(path);
+        let read = read.map_err(|cause| format!("egress.extra_ca_file: {cause}"))?;
+        for certificate in read {
+            roots.add(certificate.map_err(|cause| format!("egress.extra_ca_file: {cause}"))?)?;
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// The operator's token as text, for the one who prints it.
+#[must_use]
+pub fn shown(token: &SecretString) -> &str {
+    token.expose_secret()
+}

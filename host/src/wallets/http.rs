@@ -1,0 +1,206 @@
+//! The calls about wallets.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::auth::Permission;
+use crate::caller::Caller;
+use crate::error::{ErrorCode, Problem};
+use crate::http::{Page, PageQuery, Query};
+use crate::id::{JournalId, WalletId};
+use crate::ledger::Source;
+use crate::ledger::wallets::{self as rows, Wanted, WalletRow};
+
+use super::view::{Balance, Balances, Wallet, WalletBalance, WalletTransaction};
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    ("list_wallets", &[]),
+    ("list_balances", &[]),
+    ("retrieve_wallet", &[ErrorCode::WalletNotFound]),
+    ("retrieve_wallet_balance", &[ErrorCode::WalletNotFound]),
+    (
+        "list_wallet_transactions",
+        &[
+            ErrorCode::WalletNotFound,
+            ErrorCode::InvalidFilter,
+            ErrorCode::InvalidLimit,
+            ErrorCode::InvalidField,
+            ErrorCode::PermissionDenied,
+            ErrorCode::CustomerNotFound,
+        ],
+    ),
+    (
+        "list_funding_events",
+        &[ErrorCode::WalletNotFound, ErrorCode::InvalidLimit, ErrorCode::InvalidField],
+    ),
+];
+
+/// List wallets
+#[utoipa::path(
+    get, path = "/v1/wallets", operation_id = "list_wallets", tag = "Wallets",
+    responses((status = 200, description = "One per currency", body = inline(Page<Wallet>))),
+)]
+pub async fn list(State(app): State<App>, caller: Caller) -> Result<Page<Wallet>, Problem> {
+    let wallets = rows::list_wallets(app.db.pool(), caller.owner()).await?;
+    Ok(Page::whole(wallets.iter().map(Wallet::of).collect()))
+}
+
+/// Show all balances
+#[utoipa::path(
+    get, path = "/v1/balances", operation_id = "list_balances", tag = "Wallets",
+    responses((status = 200, description = "One line per wallet", body = Balances)),
+)]
+pub async fn balances(State(app): State<App>, caller: Caller) -> Result<Json<Balances>, Problem> {
+    let wallets = rows::list_wallets(app.db.pool(), caller.owner()).await?;
+    let data = wallets.into_iter().map(|row| Balance {
+        object: "balance",
+        wallet_id: row.id.to_string(),
+        currency: row.currency.to_string(),
+        env: row.env.as_str(),
+        available_balance_minor: row.available,
+        pending_out_minor: row.pending_out,
+        is_active: row.is_active,
+        is_frozen: row.is_frozen,
+    });
+    Ok(Json(Balances { object: "list", data: data.collect(), fetched_at: app.now() }))
+}
+
+/// Retrieve a wallet
+#[utoipa::path(
+    get, path = "/v1/wallets/{id}", operation_id = "retrieve_wallet", tag = "Wallets",
+    params(("id" = String, Path, description = "The wallet")),
+    responses((status = 200, description = "The wallet", body = Wallet)),
+)]
+pub async fn retrieve(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Wallet>, Problem> {
+    let row = find(&app, &caller, &id).await?;
+    Ok(Json(Wallet { is_demo: Some(row.is_demo), ..Wallet::of(&row) }))
+}
+
+/// Show a wallet's balance
+#[utoipa::path(
+    get, path = "/v1/wallets/{id}/balance", operation_id = "retrieve_wallet_balance",
+    tag = "Wallets", params(("id" = String, Path, description = "The wallet")),
+    responses((status = 200, description = "The balance", body = WalletBalance)),
+)]
+pub async fn balance(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<WalletBalance>, Problem> {
+    let row = find(&app, &caller, &id).await?;
+    Ok(Json(WalletBalance {
+        object: "wallet_balance",
+        wallet_id: row.id.to_string(),
+        currency: row.currency.to_string(),
+        env: row.env.as_str(),
+        available_balance_minor: row.available,
+        pending_out_minor: row.pending_out,
+        fetched_at: app.now(),
+    }))
+}
+
+/// Filters of the list of transactions.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub struct TransactionQuery {
+    /// A ledger source.
+    pub source: Option<String>,
+    /// `credit` or `debit`.
+    pub direction: Option<String>,
+    /// One customer's entries only.
+    pub customer_id: Option<String>,
+    /// Items on the page, 1 to 100; 50 if left out.
+    #[param(value_type = Option<i64>)]
+    pub limit: Option<String>,
+    /// The last id of the page before.
+    pub starting_after: Option<String>,
+}
+
+/// List a wallet's transactions
+#[utoipa::path(
+    get, path = "/v1/wallets/{id}/transactions", operation_id = "list_wallet_transactions",
+    tag = "Wallets", params(("id" = String, Path, description = "The wallet"), TransactionQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<WalletTransaction>))),
+)]
+pub async fn transactions(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(query): Query<TransactionQuery>,
+) -> Result<Page<WalletTransaction>, Problem> {
+    let wallet = find(&app, &caller, &id).await?;
+    let wrong = |field: &str| Problem::new(ErrorCode::InvalidFilter).field(field);
+    if query.customer_id.is_some() {
+        if !caller.key.permissions.contains(&Permission::CustomerTransactionView) {
+            return Err(Problem::new(ErrorCode::PermissionDenied).field("customer_id"));
+        }
+        return Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id"));
+    }
+    let source = query.source.unwrap_or_default();
+    if !source.is_empty() && Source::parse(&source).is_none() {
+        return Err(wrong("source"));
+    }
+    let direction = match query.direction.as_deref() {
+        None => 0,
+        Some("credit") => 1,
+        Some("debit") => -1,
+        Some(_) => return Err(wrong("direction")),
+    };
+    let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
+    let limit = page.limit()?;
+    let before_seq = cursor(&app, &wallet.id, page.starting_after.as_deref()).await?;
+    let wanted = Wanted { source, direction, funding_only: false, before_seq };
+    let entries = rows::list_entries(app.db.pool(), &wallet.id, &wanted, limit).await?;
+    Ok(Page::of(entries.into_iter().map(WalletTransaction::of).collect(), limit))
+}
+
+/// List what came into a wallet
+#[utoipa::path(
+    get, path = "/v1/wallets/{id}/funding_events", operation_id = "list_funding_events",
+    tag = "Wallets", params(("id" = String, Path, description = "The wallet"), PageQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<WalletTransaction>))),
+)]
+pub async fn funding_events(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(page): Query<PageQuery>,
+) -> Result<Page<WalletTransaction>, Problem> {
+    let wallet = find(&app, &caller, &id).await?;
+    let limit = page.limit()?;
+    let before_seq = cursor(&app, &wallet.id, page.starting_after.as_deref()).await?;
+    let wanted = Wanted { source: String::new(), direction: 0, funding_only: true, before_seq };
+    let entries = rows::list_entries(app.db.pool(), &wallet.id, &wanted, limit).await?;
+    Ok(Page::of(entries.into_iter().map(WalletTransaction::funding).collect(), limit))
+}
+
+/// The number of the entry that a cursor names.
+async fn cursor(
+    app: &App,
+    wallet: &WalletId,
+    starting_after: Option<&str>,
+) -> Result<Option<i64>, Problem> {
+    let Some(id) = starting_after else { return Ok(None) };
+    let (journal, line) = JournalId::of_entry(id).ok_or_else(PageQuery::unknown_cursor)?;
+    let seq = rows::find_seq(app.db.pool(), wallet, (journal.as_str(), line)).await?;
+    seq.map(Some).ok_or_else(PageQuery::unknown_cursor)
+}
+
+async fn find(app: &App, caller: &Caller, id: &str) -> Result<WalletRow, Problem> {
+    let missing = || Problem::new(ErrorCode::WalletNotFound);
+    let id = WalletId::parse(id).ok_or_else(missing)?;
+    let row = rows::get_wallet(app.db.pool(), &id).await?.ok_or_else(missing)?;
+    match (&row.merchant_id, row.env) == caller.owner() {
+        true => Ok(row),
+        false => Err(missing()),
+    }
+}

@@ -1,0 +1,4 @@
+//! Wallets: balances, transactions, what came in.
+
+pub mod http;
+mod view;

@@ -1,0 +1,122 @@
+//! Every background job on one screen.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::{Method, Request, header};
+use tokio::sync::{Semaphore, mpsc};
+use tower::ServiceExt as _;
+
+use crate::app::App;
+use crate::config::limits;
+use crate::error::ErrorCode;
+use crate::payouts::{attempt, dispatch};
+use crate::simulator::{OwnMessage, TOKEN};
+
+/// How often what has expired is swept away.
+const SWEEP_EVERY: Duration = Duration::from_secs(600);
+/// A marker of a batch is needed for seconds; a day is generous.
+const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// Starts every job. They end when the app is told to stop.
+pub fn start(app: &App) {
+    if app.config.worker.dispatch {
+        app.tasks.spawn(dispatcher(app.clone()));
+    }
+    app.tasks.spawn(sweeper(app.clone()));
+}
+
+/// Sends queued payouts and asks about those under way, as many at once as configured.
+async fn dispatcher(app: App) {
+    let slots = Arc::new(Semaphore::new(app.config.worker.dispatch_concurrency.max(1)));
+    let lease = i64::try_from(limits::LEASE.as_micros()).unwrap_or(i64::MAX);
+    while !app.stopping.is_cancelled() {
+        let free = i64::try_from(slots.available_permits()).unwrap_or(1);
+        let wanted = free.min(limits::CLAIM_MAX);
+        let claims = match wanted {
+            0 => Vec::new(),
+            _ => match attempt::claim_dispatches(&app.db, app.now(), (lease, wanted)).await {
+                Ok(claims) => claims,
+                Err(cause) => {
+                    tracing::warn!(%cause, "claiming payouts to dispatch");
+                    Vec::new()
+                }
+            },
+        };
+        if claims.is_empty() {
+            tokio::select! {
+                () = app.stopping.cancelled() => return,
+                () = app.dispatch.notified(), if wanted > 0 => {}
+                () = tokio::time::sleep(limits::DISPATCH_POLL), if wanted > 0 => {}
+                _ = slots.acquire(), if wanted == 0 => {}
+            }
+            continue;
+        }
+        for claim in claims {
+            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+            let app = app.clone();
+            app.clone().tasks.spawn(async move {
+                let payout = claim.payout_id.clone();
+                match dispatch::work(&app, claim).await {
+                    // Somebody else changed the payout first: nothing is left to do here.
+                    Err(problem) if problem.code() == ErrorCode::StateConflict => {}
+                    Err(problem) => tracing::error!(payout.id = %payout, %problem, "dispatch"),
+                    Ok(_) => {}
+                }
+                drop(slot);
+            });
+        }
+    }
+}
+
+/// Deletes counters and markers that no longer matter.
+async fn sweeper(app: App) {
+    loop {
+        tokio::select! {
+            () = app.stopping.cancelled() => return,
+            () = tokio::time::sleep(SWEEP_EVERY) => {}
+        }
+        let now = app.now();
+        for (sql, before) in [
+            ("DELETE FROM counters WHERE expires_at < $1", now),
+            ("DELETE FROM writer_batches WHERE created_at < $1", now.before(MARKERS_KEPT)),
+        ] {
+            if let Err(cause) = sweep(&app, sql, before.micros()).await {
+                tracing::warn!(%cause, "sweeping");
+            }
+        }
+    }
+}
+
+async fn sweep(app: &App, sql: &'static str, before: i64) -> Result<(), sqlx::Error> {
+    let mut tx = app.db.write().await?;
+    sqlx::query(sql).bind(before).execute(tx.conn()).await?;
+    tx.commit().await
+}
+
+/// Carries what the sandbox's networks send by themselves to this host's own door.
+pub async fn carry_notices(
+    app: App,
+    service: Router,
+    mut messages: mpsc::UnboundedReceiver<OwnMessage>,
+) {
+    loop {
+        let message = tokio::select! {
+            () = app.stopping.cancelled() => return,
+            message = messages.recv() => message,
+        };
+        let Some(OwnMessage { rail, path, body }) = message else { return };
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(format!("/notices/test/{rail}{path}"))
+            .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+            .body(Body::from(body));
+        let Ok(request) = request else { continue };
+        let Ok(response) = service.clone().oneshot(request).await;
+        if !response.status().is_success() {
+            tracing::warn!(status = %response.status(), path, "a notice of the sandbox was refused");
+        }
+    }
+}
