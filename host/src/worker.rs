@@ -96,7 +96,12 @@ async fn sweep(app: &App, sql: &'static str, before: i64) -> Result<(), sqlx::Er
     tx.commit().await
 }
 
-/// Carries what the sandbox's networks send by themselves to this host's own door.
+/// How often a network tries to deliver a message of its own.
+const NOTICE_TRIES: u32 = 8;
+
+/// Carries what the sandbox's networks send by themselves to this host's own door. Like a real
+/// network, they try again when they are not listened to: a payment may come back before we
+/// have noted that it was made.
 pub async fn carry_notices(
     app: App,
     service: Router,
@@ -107,16 +112,24 @@ pub async fn carry_notices(
             () = app.stopping.cancelled() => return,
             message = messages.recv() => message,
         };
-        let Some(OwnMessage { rail, path, body }) = message else { return };
+        let Some(message) = message else { return };
+        app.tasks.spawn(deliver(service.clone(), message));
+    }
+}
+
+async fn deliver(service: Router, OwnMessage { rail, path, body }: OwnMessage) {
+    for tries in 0..NOTICE_TRIES {
         let request = Request::builder()
             .method(Method::POST)
             .uri(format!("/notices/test/{rail}{path}"))
             .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
-            .body(Body::from(body));
-        let Ok(request) = request else { continue };
+            .body(Body::from(body.clone()));
+        let Ok(request) = request else { return };
         let Ok(response) = service.clone().oneshot(request).await;
-        if !response.status().is_success() {
-            tracing::warn!(status = %response.status(), path, "a notice of the sandbox was refused");
+        if response.status().is_success() {
+            return;
         }
+        tokio::time::sleep(Duration::from_millis(20 << tries)).await;
     }
+    tracing::warn!(path, "a notice of the sandbox was refused");
 }

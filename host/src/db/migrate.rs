@@ -27,6 +27,13 @@ const STEPS: &[Step] = &[
         postgres: include_str!("../../../migrations/postgres/0003_append_only.sql"),
     },
     Step { version: 4, name: "payouts", sqlite: PAYOUTS, postgres: PAYOUTS },
+    // Whoever adds a table adds this step again, under a new number, after it.
+    Step {
+        version: 5,
+        name: "collation",
+        sqlite: include_str!("../../../migrations/sqlite/0005_collation.sql"),
+        postgres: include_str!("../../../migrations/postgres/0005_collation.sql"),
+    },
 ];
 
 /// Everything that leads to the present schema on this engine.

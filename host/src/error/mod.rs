@@ -8,11 +8,13 @@ mod catalogue;
 mod code;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::error::Error as StdError;
 
 pub use catalogue::{Entry, Kind, Texts};
 pub use code::ErrorCode;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 /// Result of anything that may be refused.
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
@@ -137,25 +139,41 @@ impl Problem {
 
     /// The error envelope. `docs` is the address under which error pages are served.
     #[must_use]
-    pub fn envelope(&self, docs: &str) -> Value {
+    pub fn envelope(&self, docs: &str) -> Envelope<'_> {
         let entry = self.0.code.entry();
-        let mut error = json!({
-            "type": entry.kind.literal(),
-            "code": entry.code,
-            "message": self.0.message,
-            "docs_url": format!("{docs}/{}", entry.code),
-        });
-        if let Some(field) = &self.0.field {
-            error["field"] = json!(field);
+        Envelope {
+            error: Shown {
+                kind: entry.kind.literal(),
+                code: entry.code,
+                message: &self.0.message,
+                field: self.0.field.as_deref(),
+                detail: self.0.detail.as_ref(),
+                rows: self.0.rows.iter().map(|(key, rows)| (*key, rows)).collect(),
+                docs_url: format!("{docs}/{}", entry.code),
+            },
         }
-        if let Some(detail) = &self.0.detail {
-            error["detail"] = detail.clone();
-        }
-        if let Some((key, rows)) = &self.0.rows {
-            error[*key] = rows.clone();
-        }
-        json!({ "error": error })
     }
+}
+
+/// What a caller reads of a problem.
+#[derive(Debug, Serialize)]
+pub struct Envelope<'a> {
+    error: Shown<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    code: &'static str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a Value>,
+    #[serde(flatten)]
+    rows: BTreeMap<&'static str, &'a Value>,
+    docs_url: String,
 }
 
 impl std::fmt::Display for Problem {
@@ -208,7 +226,7 @@ mod tests {
     #[test]
     fn the_private_cause_stays_out_of_the_envelope() {
         let problem = Problem::internal("password=hunter2").field("a").within("b");
-        let shown = problem.envelope("/docs/errors").to_string();
+        let shown = serde_json::to_string(&problem.envelope("/errors")).expect("JSON");
         assert!(!shown.contains("hunter2"));
         assert!(shown.contains(r#""field":"b.a""#));
     }

@@ -1,0 +1,2 @@
+-- Texts are compared by their bytes already.
+SELECT 1;

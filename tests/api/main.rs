@@ -1,0 +1,7 @@
+//! A whole host, spoken to over HTTP as its users do, on SQLite and on PostgreSQL.
+
+#![allow(missing_docs, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
+
+mod payouts;
+mod yard;

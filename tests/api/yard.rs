@@ -1,0 +1,427 @@
+//! A host for one test, with a merchant, keys and a clock that stands still.
+//!
+//! On the way out the books are proven: every test is also a test of the invariants.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use http::Method;
+use railhead::clock::{Clock, Moment};
+use railhead::config::Config;
+use railhead::id::Mint;
+use railhead::start::{Host, Sources, start};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+use sqlx::{Connection, Executor};
+
+pub const OPERATOR_TOKEN: &str = "op_test";
+const BEGINNING: &str = "2026-11-21T09:00:00Z";
+
+/// The two engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+/// A database of its own, gone when dropped.
+pub struct Database {
+    pub url: String,
+    pub folder: tempfile::TempDir,
+}
+
+impl Database {
+    pub async fn new(engine: Engine) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = match engine {
+            Engine::Sqlite => format!("sqlite:{}", folder.path().join("railhead.db").display()),
+            Engine::Postgres => new_postgres().await,
+        };
+        Self { url, folder }
+    }
+}
+
+async fn new_postgres() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let server = std::env::var("RAILHEAD_TEST_POSTGRES")
+        .expect("PostgreSQL for tests: run `make test`, or tests/with-postgres cargo test");
+    let name = format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::SeqCst));
+    let mut connection =
+        sqlx::PgConnection::connect(&format!("{server}/postgres")).await.expect("PostgreSQL");
+    let sql = format!("CREATE DATABASE {name}");
+    connection.execute(sqlx::AssertSqlSafe(sql)).await.expect("a database");
+    connection.close().await.expect("closed");
+    format!("{server}/{name}")
+}
+
+/// A running host with one merchant.
+pub struct Yard {
+    pub engine: Engine,
+    pub database: Arc<Database>,
+    pub clock: Clock,
+    pub host: Option<Host>,
+    pub base: String,
+    pub client: reqwest::Client,
+    pub merchant: Merchant,
+}
+
+/// A merchant with a key for each world.
+#[derive(Clone, Debug)]
+pub struct Merchant {
+    pub id: String,
+    pub test_key: String,
+    pub live_key: String,
+    pub test_wallet: String,
+    pub live_wallet: String,
+}
+
+/// What a call answered.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: BTreeMap<String, String>,
+    pub text: String,
+    pub json: Value,
+}
+
+/// A configuration for tests: budgets that do not get in the way.
+pub fn config(database: &Database) -> Config {
+    let mut config = Config::default();
+    config.database_url = Some(SecretString::from(database.url.clone()));
+    config.operator_token = Some(SecretString::from(OPERATOR_TOKEN));
+    config.data.dir = database.folder.path().to_owned();
+    config.encryption.keys = vec!["11".repeat(32)];
+    config.server.address = "127.0.0.1:0".parse().expect("an address");
+    config.server.public_url = Some("http://railhead.test".into());
+    config.limits.read_per_minute = 1_000_000;
+    config.limits.write_per_minute = 1_000_000;
+    config.limits.anonymous_per_minute = 1_000_000;
+    config.admin.requests_per_minute = 1_000_000;
+    config
+}
+
+/// Runs a test in a yard and proves the books afterwards.
+pub async fn in_yard(engine: Engine, test: impl AsyncFnOnce(&mut Yard)) {
+    in_yard_with(engine, |_| {}, test).await;
+}
+
+/// The same with a configuration of one's own.
+pub async fn in_yard_with(
+    engine: Engine,
+    change: impl FnOnce(&mut Config),
+    test: impl AsyncFnOnce(&mut Yard),
+) {
+    let mut yard = Yard::open(engine, change).await;
+    test(&mut yard).await;
+    yard.close().await;
+}
+
+impl Yard {
+    pub async fn open(engine: Engine, change: impl FnOnce(&mut Config)) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let database = Arc::new(Database::new(engine).await);
+        let clock = Clock::fixed(Moment::parse(BEGINNING).expect("an instant"));
+        let mut config = config(&database);
+        change(&mut config);
+        let sources = Sources { clock: clock.clone(), mint: Mint::seeded(clock.clone(), 42) };
+        let host = start(config, sources).await.expect("a host");
+        let base = format!("http://{}", host.address);
+        let none = Merchant {
+            id: String::new(),
+            test_key: String::new(),
+            live_key: String::new(),
+            test_wallet: String::new(),
+            live_wallet: String::new(),
+        };
+        let client = reqwest::Client::new();
+        let mut yard =
+            Self { engine, database, clock, host: Some(host), base, client, merchant: none };
+        yard.merchant = yard.new_merchant("Acme").await;
+        yard
+    }
+
+    /// Proves the books and stops the host.
+    pub async fn close(mut self) {
+        self.prove().await;
+        self.host.take().expect("a host").stop().await.expect("stopped in order");
+    }
+
+    /// Every sum, chain, state and event is right.
+    pub async fn prove(&self) {
+        let pool = self.app().db.pool();
+        railhead::ledger::verify::verify(pool).await.expect("the ledger is right");
+        railhead::payouts::verify::verify(pool).await.expect("the payouts are right");
+    }
+
+    pub fn app(&self) -> &railhead::app::App {
+        &self.host.as_ref().expect("a host").app
+    }
+
+    pub fn advance(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// A merchant with 1,000,000.00 in its NGN test wallet and the same in its live one.
+    pub async fn new_merchant(&self, name: &str) -> Merchant {
+        let merchant =
+            self.admin(Method::POST, "merchants", json!({ "name": name, "country": "NG" })).await;
+        let id = merchant.id();
+        let wallet = |env: &str| {
+            let wallets = merchant.json["wallets"].as_array().expect("wallets");
+            let found = wallets.iter().find(|w| w["env"] == env && w["currency"] == "NGN");
+            found.expect("a wallet")["id"].as_str().expect("an id").to_owned()
+        };
+        let merchant = Merchant {
+            test_key: self.new_key(&id, json!({ "env": "test" })).await,
+            live_key: self.new_key(&id, json!({ "env": "live" })).await,
+            test_wallet: wallet("test"),
+            live_wallet: wallet("live"),
+            id,
+        };
+        for wallet in [&merchant.test_wallet, &merchant.live_wallet] {
+            self.credit(wallet, 100_000_000).await;
+        }
+        merchant
+    }
+
+    pub async fn credit(&self, wallet: &str, amount: u64) {
+        let body = json!({ "amount_minor": amount.to_string(), "reason": "test" });
+        self.admin(Method::POST, &format!("wallets/{wallet}/credit"), body).await.ok();
+    }
+
+    /// A key; `with` is laid over a key that may create payouts.
+    pub async fn new_key(&self, merchant: &str, with: Value) -> String {
+        let mut body = json!({ "label": "test", "capabilities": ["payout_create"] });
+        for (name, value) in with.as_object().expect("an object") {
+            body[name] = value.clone();
+        }
+        let key = self.admin(Method::POST, &format!("merchants/{merchant}/keys"), body).await;
+        key.json["secret"].as_str().expect("a secret").to_owned()
+    }
+
+    /// A call of the operator.
+    pub async fn admin(&self, method: Method, path: &str, body: Value) -> Answer {
+        self.send(method, &format!("/admin/v1/{path}"), OPERATOR_TOKEN, &[], Some(body)).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.get_as(&self.merchant.test_key, path).await
+    }
+
+    pub async fn get_as(&self, key: &str, path: &str) -> Answer {
+        self.send(Method::GET, path, key, &[], None).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send(Method::POST, path, &self.merchant.test_key, &[], Some(body)).await
+    }
+
+    /// Creates a payout with the test key under a key of its own, in a scenario.
+    pub async fn pay(&self, scenario: &str, body: Value) -> Answer {
+        let key = unique();
+        let headers = [("idempotency-key", key.as_str()), ("x-sandbox-scenario", scenario)];
+        let path = "/v1/payouts";
+        self.send(Method::POST, path, &self.merchant.test_key, &headers, Some(body)).await
+    }
+
+    /// Creates a payout as somebody, under a given key.
+    pub async fn pay_as(&self, key: &str, idempotency_key: &str, body: Value) -> Answer {
+        let headers = [("idempotency-key", idempotency_key)];
+        self.send(Method::POST, "/v1/payouts", key, &headers, Some(body)).await
+    }
+
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        token: &str,
+        headers: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> Answer {
+        let mut request = self.client.request(method.clone(), format!("{}{path}", self.base));
+        if !token.is_empty() {
+            request = request.bearer_auth(token);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = Answer::of(request.send().await.expect("an answer")).await;
+        self.check_declared(&method, path, &answer).await;
+        answer
+    }
+
+    /// An error that a call answers must be one that its documentation names.
+    async fn check_declared(&self, method: &Method, path: &str, answer: &Answer) {
+        let Some(code) = answer.json["error"]["code"].as_str() else { return };
+        let declared = declared_errors(self).await;
+        let path = path.split('?').next().unwrap_or(path);
+        let Some(codes) = declared.iter().find(|(key, _)| key.matches(method, path)) else {
+            return;
+        };
+        assert!(
+            codes.1.iter().any(|(status, known)| *status == answer.status && known == code),
+            "{method} {path} answered {} {code}, which its documentation does not name",
+            answer.status
+        );
+    }
+
+    /// Waits until a payout has a status, or fails.
+    pub async fn until(&self, key: &str, id: &str, status: &str) -> Answer {
+        for _ in 0..500 {
+            let payout = self.get_as(key, &format!("/v1/payouts/{id}")).await;
+            if payout.json["status"] == status {
+                return payout;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let payout = self.get_as(key, &format!("/v1/payouts/{id}")).await;
+        panic!("{id} is {} and not {status}", payout.json["status"]);
+    }
+
+    pub async fn balance(&self, wallet: &str) -> i64 {
+        let sql = "SELECT available_minor FROM wallets WHERE id = $1";
+        sqlx::query_scalar(sql).bind(wallet).fetch_one(self.app().db.pool()).await.expect("a wallet")
+    }
+
+    /// A number from the database.
+    pub async fn count(&self, sql: &'static str) -> i64 {
+        sqlx::query_scalar(sql).fetch_one(self.app().db.pool()).await.expect("a number")
+    }
+}
+
+impl Answer {
+    pub async fn of(response: reqwest::Response) -> Self {
+        let status = response.status().as_u16();
+        let headers = response.headers().iter();
+        let headers = headers
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or("").to_owned()))
+            .collect();
+        let text = response.text().await.expect("a body");
+        let json = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Self { status, headers, text, json }
+    }
+
+    /// The answer, which must be a success.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert!((200..300).contains(&self.status), "{} {}", self.status, self.text);
+        self
+    }
+
+    /// Status and code of a refusal.
+    #[track_caller]
+    pub fn refused(&self) -> (u16, &str) {
+        let code = self.json["error"]["code"].as_str();
+        (self.status, code.unwrap_or_else(|| panic!("no refusal: {} {}", self.status, self.text)))
+    }
+
+    pub fn field(&self) -> &str {
+        self.json["error"]["field"].as_str().unwrap_or("")
+    }
+
+    #[track_caller]
+    pub fn id(&self) -> String {
+        let id = self.json["id"].as_str();
+        id.unwrap_or_else(|| panic!("no id: {} {}", self.status, self.text)).to_owned()
+    }
+
+    #[track_caller]
+    pub fn status_word(&self) -> &str {
+        let word = self.json["status"].as_str();
+        word.unwrap_or_else(|| panic!("no status: {} {}", self.status, self.text))
+    }
+}
+
+/// A documented operation: method and path with its variables.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    method: String,
+    segments: Vec<String>,
+}
+
+impl Operation {
+    fn matches(&self, method: &Method, path: &str) -> bool {
+        let segments: Vec<&str> = path.split('/').collect();
+        self.method == method.as_str().to_lowercase()
+            && segments.len() == self.segments.len()
+            && self.segments.iter().zip(segments).all(|(known, sent)| {
+                known.starts_with('{') || known == sent
+            })
+    }
+}
+
+type Declared = Vec<(Operation, Vec<(u16, String)>)>;
+
+async fn declared_errors(yard: &Yard) -> Declared {
+    static DECLARED: OnceLock<Mutex<Option<Declared>>> = OnceLock::new();
+    let slot = DECLARED.get_or_init(|| Mutex::new(None));
+    if let Some(declared) = slot.lock().expect("a lock").clone() {
+        return declared;
+    }
+    let document: Value = yard
+        .client
+        .get(format!("{}/openapi.json", yard.base))
+        .send()
+        .await
+        .expect("an answer")
+        .json()
+        .await
+        .expect("a document");
+    let mut declared = Declared::new();
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("operations") {
+            let mut codes = Vec::new();
+            for (status, response) in operation["responses"].as_object().expect("responses") {
+                let listed = response["x-error-codes"].as_array().into_iter().flatten();
+                let listed = listed.filter_map(Value::as_str);
+                let status = status.parse().unwrap_or(0);
+                codes.extend(listed.map(|code| (status, code.to_owned())));
+            }
+            let segments = path.split('/').map(str::to_owned).collect();
+            declared.push((Operation { method: method.clone(), segments }, codes));
+        }
+    }
+    // Literal paths before those with variables.
+    declared.sort_by_key(|(key, _)| key.segments.iter().filter(|s| s.starts_with('{')).count());
+    *slot.lock().expect("a lock") = Some(declared.clone());
+    declared
+}
+
+/// A text that no other test uses.
+pub fn unique() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!("key-{}", NUMBER.fetch_add(1, Ordering::SeqCst))
+}
+
+/// A payout of 1,000.00 naira to an account at Guaranty Trust Bank.
+pub fn naira(amount_minor: u64) -> Value {
+    json!({
+        "amount_minor": amount_minor.to_string(),
+        "currency": "NGN",
+        "recipient": { "account_number": "0123456785", "bank_code": "058" },
+        "allow_duplicate": true,
+    })
+}
+
+/// A body with some fields changed; null takes one away.
+pub fn with(mut body: Value, changes: Value) -> Value {
+    for (name, value) in changes.as_object().expect("an object") {
+        match value {
+            Value::Null => {
+                body.as_object_mut().expect("an object").remove(name);
+            }
+            value => body[name] = value.clone(),
+        }
+    }
+    body
+}
+
+/// The secret of a text, for configurations.
+pub fn exposed(secret: &SecretString) -> &str {
+    secret.expose_secret()
+}
