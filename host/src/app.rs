@@ -16,6 +16,7 @@ use crate::http::limiter::Limiter;
 use crate::id::Mint;
 use crate::keyring::Keyring;
 use crate::ledger::Writer;
+use crate::ledger::wallets::WalletIds;
 use crate::rails::{Registry, Routes};
 use crate::recipients::Book;
 use crate::rules::Packs;
@@ -40,6 +41,8 @@ pub struct Parts {
     pub writer: Writer,
     /// Merchants and API keys.
     pub directory: Directory,
+    /// Which wallet serves whom.
+    pub wallets: WalletIds,
     /// Loaded rails.
     pub rails: Arc<Registry>,
     /// Routes over them.

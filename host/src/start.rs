@@ -21,6 +21,7 @@ use crate::http::limiter::Limiter;
 use crate::id::Mint;
 use crate::keyring::Keyring;
 use crate::ledger::Writer;
+use crate::ledger::wallets::WalletIds;
 use crate::rails::{Rail, Registry, Route, Routes, sql};
 use crate::recipients::Book;
 use crate::rules::{Pack, Packs};
@@ -111,6 +112,7 @@ pub async fn start(config: Config, sources: Sources) -> Result<Host, StartError>
         ),
         book: Book::new(db.clone(), Arc::clone(&keyring)),
         directory: Directory::new(db.clone(), Arc::clone(&keyring)),
+        wallets: WalletIds::new(db.clone()),
         sandbox: simulator.router(),
         limiter: Limiter::default(),
         dispatch: tokio::sync::Notify::new(),

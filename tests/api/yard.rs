@@ -45,7 +45,7 @@ impl Database {
 
 async fn new_postgres() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let server = std::env::var("RAILHEAD_TEST_POSTGRES")
+    let server = std::env::var("TEST_POSTGRES")
         .expect("PostgreSQL for tests: run `make test`, or tests/with-postgres cargo test");
     let name = format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::SeqCst));
     let mut connection =

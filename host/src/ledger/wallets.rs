@@ -1,9 +1,12 @@
 //! Reading wallets and their entries.
 
+use moka::future::Cache;
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
+use crate::config::limits;
+use crate::db::Db;
 use crate::db::bulk::Kind::{Int, Text};
 use crate::db::bulk::{Row, Table};
 use crate::env::Env;
@@ -110,6 +113,41 @@ pub fn new_wallet(
         now.micros().into(),
         now.micros().into(),
     ]
+}
+
+/// Which wallet serves a merchant in a currency and world. That never changes, so it is
+/// looked up once.
+#[derive(Clone)]
+pub struct WalletIds {
+    db: Db,
+    known: Cache<(MerchantId, Env, Currency), WalletId>,
+}
+
+impl WalletIds {
+    /// Over this database.
+    #[must_use]
+    pub fn new(db: Db) -> Self {
+        Self { db, known: Cache::new(limits::CACHE_ENTRIES_MAX) }
+    }
+
+    /// The wallet's id, if there is such a wallet.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn find(
+        &self,
+        (merchant, env): (&MerchantId, Env),
+        currency: Currency,
+    ) -> Result<Option<WalletId>, sqlx::Error> {
+        let key = (merchant.clone(), env, currency);
+        if let Some(id) = self.known.get(&key).await {
+            return Ok(Some(id));
+        }
+        let found = find_wallet(self.db.pool(), (merchant, env), currency).await?;
+        let Some(wallet) = found else { return Ok(None) };
+        self.known.insert(key, wallet.id.clone()).await;
+        Ok(Some(wallet.id))
+    }
 }
 
 /// The wallet of a merchant in a currency and world.

@@ -19,7 +19,7 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, IdempotencyKey};
 use crate::id::PayoutId;
-use crate::ledger::{Claim, Command, Desk, Done, Effects, Reply, replay, stored_reply, wallets};
+use crate::ledger::{Claim, Command, Desk, Done, Effects, Reply, replay, stored_reply};
 use crate::rules::{FeeFacts, PayoutKind};
 
 use super::attempt::{self, dispatch_row};
@@ -125,10 +125,10 @@ async fn prepare(
         return Err(inactive());
     }
     let (rail, method) = app.rails.serving(request.currency, request.method.as_deref())?;
-    let wallet = wallets::find_wallet(app.db.pool(), (merchant, env), request.currency).await?;
-    let wallet = match (&request.wallet_id, wallet) {
+    let wallet = app.wallets.find((merchant, env), request.currency).await?;
+    let wallet_id = match (&request.wallet_id, wallet) {
         (None, Some(wallet)) => wallet,
-        (Some(named), Some(wallet)) if named == wallet.id.as_str() => wallet,
+        (Some(named), Some(wallet)) if named == wallet.as_str() => wallet,
         (Some(_), _) => return Err(Problem::new(ErrorCode::PayoutWalletNotFound).field("wallet_id")),
         (None, None) => return Err(inactive()),
     };
@@ -155,7 +155,7 @@ async fn prepare(
         id: id.clone(),
         merchant_id: merchant.clone(),
         env,
-        wallet_id: wallet.id,
+        wallet_id,
         status: Status::Queued,
         version: 1,
         currency: request.currency,

@@ -1,0 +1,160 @@
+//! A closed loop over connections that stay open: each sends the next request when it has the
+//! answer to the one before.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use super::server::{Server, Target};
+
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// A load.
+pub struct Load {
+    pub base: String,
+    pub targets: Vec<Target>,
+    pub connections: usize,
+}
+
+/// What a run measured.
+pub struct Run {
+    accepted: usize,
+    refused: usize,
+    took: Duration,
+    latencies: Vec<Duration>,
+    cpu_us: [u64; 3],
+}
+
+impl Load {
+    /// Every wallet once, so that recipients are saved and code is warm.
+    pub async fn warm_up(&self) {
+        let mut connection = self.connect().await;
+        for target in &self.targets {
+            for _ in 0..3 {
+                assert!(pay(&mut connection, &self.base, target).await, "a warm-up payout failed");
+            }
+        }
+    }
+
+    /// Payouts for this long, over all connections.
+    pub async fn run(&self, server: &Server, length: Duration) -> Run {
+        let cpu_before = server.cpu_us();
+        let begun = Instant::now();
+        let targets = Arc::new(self.targets.clone());
+        let mut tasks = Vec::new();
+        for index in 0..self.connections {
+            let mut connection = self.connect().await;
+            let (targets, base) = (Arc::clone(&targets), self.base.clone());
+            tasks.push(tokio::spawn(async move {
+                let mut latencies = Vec::new();
+                let mut refused = 0;
+                let mut turn = index;
+                while begun.elapsed() < length {
+                    let one = Instant::now();
+                    match pay(&mut connection, &base, &targets[turn % targets.len()]).await {
+                        true => latencies.push(one.elapsed()),
+                        false => refused += 1,
+                    }
+                    turn += 1;
+                }
+                (latencies, refused)
+            }));
+        }
+        let mut latencies = Vec::new();
+        let mut refused = 0;
+        for task in tasks {
+            let (times, bad) = task.await.unwrap();
+            latencies.extend(times);
+            refused += bad;
+        }
+        let took = begun.elapsed();
+        let after = server.cpu_us();
+        latencies.sort_unstable();
+        let cpu_us = std::array::from_fn(|i| after[i].saturating_sub(cpu_before[i]));
+        Run { accepted: latencies.len(), refused, took, latencies, cpu_us }
+    }
+
+    /// Payouts for this long, then until all are paid: paid ones a second over both.
+    pub async fn run_until_paid(&self, server: &Server, length: Duration) -> f64 {
+        let begun = Instant::now();
+        let before = server.count("paid").await;
+        self.run(server, length).await;
+        while server.count("queued").await + server.count("processing").await > 0 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        (server.count("paid").await - before) as f64 / begun.elapsed().as_secs_f64()
+    }
+
+    async fn connect(&self) -> SendRequest<Full<Bytes>> {
+        let address = self.base.trim_start_matches("http://");
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+}
+
+async fn pay(connection: &mut SendRequest<Full<Bytes>>, base: &str, target: &Target) -> bool {
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let body = format!(
+        "{{\"amount_minor\":\"1500000\",\"currency\":\"NGN\",\"wallet_id\":\"{}\",\
+         \"recipient\":{{\"account_number\":\"0123456785\",\"bank_code\":\"058\"}},\
+         \"narration\":\"Invoice {number}\",\"allow_duplicate\":true}}",
+        target.wallet
+    );
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/v1/payouts")
+        .header("host", base.trim_start_matches("http://"))
+        .header("authorization", format!("Bearer {}", target.key))
+        .header("content-type", "application/json")
+        .header("idempotency-key", format!("bench-{}-{number}", std::process::id()))
+        .body(Full::new(Bytes::from(body)))
+        .unwrap();
+    connection.ready().await.unwrap();
+    let response = connection.send_request(request).await.unwrap();
+    let status = response.status();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    if status != 201 {
+        static SHOWN: AtomicU64 = AtomicU64::new(0);
+        if SHOWN.fetch_add(1, Ordering::Relaxed) < 3 {
+            println!("    {status} {}", String::from_utf8_lossy(&body));
+        }
+    }
+    status == 201
+}
+
+impl Run {
+    pub const HEAD: &str = "    run                        payouts/s   p50 ms   p99 ms   CPU us per payout: host, database, load   refused";
+
+    pub fn per_second(&self) -> f64 {
+        self.accepted as f64 / self.took.as_secs_f64()
+    }
+
+    pub fn line(&self, name: &str) -> String {
+        let at = |share: f64| {
+            let index = (self.latencies.len() as f64 * share) as usize;
+            let time = self.latencies.get(index.min(self.latencies.len().saturating_sub(1)));
+            time.map_or(0.0, |time| time.as_secs_f64() * 1000.0)
+        };
+        let cpu = self.cpu_us.map(|us| us as f64 / self.accepted.max(1) as f64);
+        format!(
+            "    {name:<26} {:>9.0}   {:>6.2}   {:>6.2}   {:>22.0}, {:>8.0}, {:>4.0}   {:>7}",
+            self.per_second(),
+            at(0.5),
+            at(0.99),
+            cpu[0],
+            cpu[1],
+            cpu[2],
+            self.refused
+        )
+    }
+}

@@ -1,0 +1,112 @@
+//! `make bench`: the speed of a whole host, with its database and its load on one machine.
+//!
+//! Every figure stands beside another one from the same run: batches beside single writes, one
+//! wallet beside fifty, the probe of the disk beside everything. Figures from different
+//! machines, or from different days of one, are not comparable.
+
+#![allow(clippy::print_stdout, clippy::expect_used, clippy::unwrap_used, reason = "a bench")]
+#![allow(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "statistics, no money")]
+
+mod load;
+mod micro;
+mod server;
+
+use std::time::Duration;
+
+use load::{Load, Run};
+use server::{Engine, Server, Setup};
+
+#[tokio::main]
+async fn main() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let arguments: Vec<String> = std::env::args().collect();
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    // One run of one engine, for a profiler: --only postgres "50 wallets".
+    let only = arguments.iter().position(|argument| argument == "--only");
+    let only = only.and_then(|at| Some((arguments.get(at + 1)?.clone(), arguments.get(at + 2)?.clone())));
+    let length = Duration::from_secs(if quick { 2 } else { 8 });
+    let pause = Duration::from_secs(if quick { 1 } else { 20 });
+    println!("{}\n", machine());
+    if only.is_none() {
+        micro::run().await;
+    }
+    for engine in [Engine::Postgres, Engine::Sqlite] {
+        if engine == Engine::Postgres && std::env::var("TEST_POSTGRES").is_err() {
+            println!("PostgreSQL: not measured (run `make bench`)");
+            continue;
+        }
+        if let Some((wanted, run)) = &only {
+            if *wanted == format!("{engine:?}").to_lowercase() {
+                one(engine, run, length).await;
+            }
+            continue;
+        }
+        accepted(engine, length, pause).await;
+    }
+}
+
+/// The runs: name, wallets, payouts in a transaction at most, connections.
+const RUNS: &[(&str, usize, usize, usize)] = &[
+    ("50 wallets", 50, 256, 128),
+    ("1 wallet", 1, 256, 128),
+    ("50 wallets, batch of 1", 50, 1, 128),
+    ("50 wallets, 1 connection", 50, 256, 1),
+];
+
+async fn one(engine: Engine, name: &str, length: Duration) {
+    let run = RUNS.iter().find(|run| run.0 == name).expect("a run of this name");
+    let server = Server::start(engine, Setup { batch_max: run.2, dispatch: false }).await;
+    let targets = server.merchants(run.1).await;
+    let load = Load { base: server.base.clone(), targets, connections: run.3 };
+    load.warm_up().await;
+    println!("{}\n{}", Run::HEAD, load.run(&server, length).await.line(name));
+    server.stop().await;
+}
+
+/// Accepted payouts a second: fifty wallets, one wallet, and one payout a transaction.
+async fn accepted(engine: Engine, length: Duration, pause: Duration) {
+    println!("{engine:?}: accepted payouts (live key, fees in WASM, distinct idempotency keys)");
+    println!("{}", Run::HEAD);
+    let mut rates = Vec::new();
+    for &(name, wallets, batch_max, connections) in RUNS {
+        let before = server::probe_disk();
+        let setup = Setup { batch_max, dispatch: false };
+        let server = Server::start(engine, setup).await;
+        let targets = server.merchants(wallets).await;
+        let load = Load { base: server.base.clone(), targets, connections };
+        load.warm_up().await;
+        let run = load.run(&server, length).await;
+        println!("{}   disk {before}", run.line(name));
+        rates.push(run.per_second());
+        if name == "50 wallets" {
+            println!("    resident memory of the host {} MB", server.resident_mb());
+            server.verify();
+        }
+        server.stop().await;
+        tokio::time::sleep(pause).await;
+    }
+    println!(
+        "    one wallet against fifty {:.0} %, batches against single writes {:.1} x\n",
+        100.0 * rates[1] / rates[0],
+        rates[0] / rates[2]
+    );
+    sent(engine, length).await;
+}
+
+/// Payouts sent to the simulated bank and paid, dispatching on.
+async fn sent(engine: Engine, length: Duration) {
+    let server = Server::start(engine, Setup { batch_max: 256, dispatch: true }).await;
+    let targets = server.merchants(50).await;
+    let load = Load { base: server.base.clone(), targets, connections: 64 };
+    load.warm_up().await;
+    let paid = load.run_until_paid(&server, length).await;
+    println!("    accepted, sent over HTTP and paid: {paid:.0} payouts/s\n");
+    server.stop().await;
+}
+
+fn machine() -> String {
+    let cpus = std::thread::available_parallelism().map_or(0, usize::from);
+    let model = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = model.lines().find_map(|line| line.strip_prefix("model name\t: ")).unwrap_or("?");
+    format!("{cpus} cores, {model}; host, database and load generator share them")
+}

@@ -1,0 +1,263 @@
+//! A host, a simulator and a database as processes of their own.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use sqlx::{Connection as _, Executor as _};
+
+const TOKEN: &str = "op_bench";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    Postgres,
+    Sqlite,
+}
+
+/// What differs between runs.
+#[derive(Clone, Copy)]
+pub struct Setup {
+    pub batch_max: usize,
+    pub dispatch: bool,
+}
+
+pub struct Server {
+    engine: Engine,
+    host: Child,
+    simulator: Child,
+    pub base: String,
+    url: String,
+    folder: tempfile::TempDir,
+    client: reqwest::Client,
+}
+
+/// A merchant's key and the ids that its payouts go to.
+#[derive(Clone)]
+pub struct Target {
+    pub key: String,
+    pub wallet: String,
+}
+
+impl Server {
+    pub async fn start(engine: Engine, setup: Setup) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = match engine {
+            Engine::Sqlite => format!("sqlite:{}", folder.path().join("bench.db").display()),
+            Engine::Postgres => new_database().await,
+        };
+        let (port, simulator_port) = (free_port(), free_port());
+        let program = program();
+        let simulator = Command::new(&program)
+            .args(["simulator", "--address", &format!("127.0.0.1:{simulator_port}")])
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let host = Command::new(&program)
+            .arg("serve")
+            .current_dir(folder.path())
+            .env("DATABASE_URL", &url)
+            .env("RUST_LOG", "error")
+            .env("RAILHEAD_OPERATOR_TOKEN", TOKEN)
+            .env("RAILHEAD_SERVER__ADDRESS", format!("127.0.0.1:{port}"))
+            .env("RAILHEAD_SIMULATOR__URL", format!("http://127.0.0.1:{simulator_port}"))
+            .env("RAILHEAD_LIMITS__WRITE_PER_MINUTE", "100000000")
+            .env("RAILHEAD_LIMITS__READ_PER_MINUTE", "100000000")
+            .env("RAILHEAD_WRITER__BATCH_MAX", setup.batch_max.to_string())
+            .env("RAILHEAD_WORKER__DISPATCH", setup.dispatch.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let base = format!("http://127.0.0.1:{port}");
+        let client = reqwest::Client::new();
+        let server = Self { engine, host, simulator, base, url, folder, client };
+        server.wait().await;
+        server
+    }
+
+    async fn wait(&self) {
+        let begun = Instant::now();
+        let ready = format!("{}/readyz", self.base);
+        while begun.elapsed() < Duration::from_secs(60) {
+            if self.client.get(&ready).send().await.is_ok_and(|answer| answer.status().is_success()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("the host does not answer");
+    }
+
+    async fn admin(&self, path: &str, body: Value) -> Value {
+        let url = format!("{}/admin/v1/{path}", self.base);
+        let answer = self.client.post(url).bearer_auth(TOKEN).json(&body).send().await.unwrap();
+        answer.json().await.unwrap()
+    }
+
+    /// Merchants with one funded live wallet each.
+    pub async fn merchants(&self, count: usize) -> Vec<Target> {
+        let mut targets = Vec::new();
+        for number in 0..count {
+            let name = format!("Bench {number}");
+            let merchant = self.admin("merchants", json!({ "name": name, "country": "NG" })).await;
+            let id = merchant["id"].as_str().unwrap();
+            let wallets = merchant["wallets"].as_array().unwrap();
+            let wallet = wallets.iter().find(|wallet| wallet["env"] == "live").unwrap();
+            let wallet = wallet["id"].as_str().unwrap().to_owned();
+            let body = json!({ "amount_minor": "900000000000000", "reason": "bench" });
+            self.admin(&format!("wallets/{wallet}/credit"), body).await;
+            let body = json!({ "env": "live", "label": "bench", "capabilities": ["payout_create"] });
+            let key = self.admin(&format!("merchants/{id}/keys"), body).await;
+            targets.push(Target { key: key["secret"].as_str().unwrap().to_owned(), wallet });
+        }
+        targets
+    }
+
+    /// Payouts in a status.
+    pub async fn count(&self, status: &str) -> i64 {
+        sqlx::any::install_default_drivers();
+        let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
+        let sql = "SELECT COUNT(*) FROM payouts WHERE status = $1";
+        let count = sqlx::query_scalar(sql).bind(status).fetch_one(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        count
+    }
+
+    /// Processor time so far in microseconds: host, database, this process.
+    pub fn cpu_us(&self) -> [u64; 3] {
+        let database = match self.engine {
+            Engine::Postgres => postgres_pids().into_iter().map(cpu_us).sum(),
+            Engine::Sqlite => 0,
+        };
+        [cpu_us(self.host.id()), database, cpu_us(std::process::id())]
+    }
+
+    pub fn resident_mb(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.host.id()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kb = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        kb.unwrap_or(0) / 1024
+    }
+
+    /// Proves the books after the run.
+    pub fn verify(&self) {
+        let output = Command::new(program())
+            .arg("verify")
+            .current_dir(self.folder.path())
+            .env("DATABASE_URL", &self.url)
+            .output()
+            .unwrap();
+        print!("    {}", String::from_utf8_lossy(&output.stdout));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    pub async fn stop(mut self) {
+        for child in [&mut self.host, &mut self.simulator] {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if self.engine == Engine::Postgres {
+            drop_database(&self.url).await;
+        }
+    }
+}
+
+/// How long a start takes, compiled code being there: the median of several.
+pub async fn start_up_ms() -> u128 {
+    let folder = tempfile::tempdir().unwrap();
+    let client = reqwest::Client::new();
+    let mut times = Vec::new();
+    for _ in 0..6 {
+        let port = free_port();
+        let begun = Instant::now();
+        let mut host = Command::new(program())
+            .arg("serve")
+            .current_dir(folder.path())
+            .env("RUST_LOG", "error")
+            .env("RAILHEAD_OPERATOR_TOKEN", TOKEN)
+            .env("RAILHEAD_SERVER__ADDRESS", format!("127.0.0.1:{port}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let ready = format!("http://127.0.0.1:{port}/readyz");
+        while !client.get(&ready).send().await.is_ok_and(|answer| answer.status().is_success()) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        times.push(begun.elapsed().as_millis());
+        let _ = host.kill();
+        let _ = host.wait();
+    }
+    // The first one compiled and migrated.
+    times.remove(0);
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// The host's program, built beside this one.
+fn program() -> std::path::PathBuf {
+    let own = std::env::current_exe().unwrap();
+    own.with_file_name("railhead-under-test")
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+async fn new_database() -> String {
+    let server = std::env::var("TEST_POSTGRES").unwrap();
+    let mut connection =
+        sqlx::PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
+    let name = format!("bench_{}", free_port());
+    connection.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+    connection.close().await.unwrap();
+    format!("{server}/{name}")
+}
+
+async fn drop_database(url: &str) {
+    let (server, name) = url.rsplit_once('/').unwrap();
+    let mut connection =
+        sqlx::PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
+    let sql = format!("DROP DATABASE {name} WITH (FORCE)");
+    connection.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
+}
+
+fn cpu_us(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let Some((_, fields)) = stat.rsplit_once(')') else { return 0 };
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = |index: usize| fields.get(index).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
+    // utime, stime, and those of ended children, in ticks of 10 ms.
+    (ticks(11) + ticks(12) + ticks(13) + ticks(14)) * 10_000
+}
+
+fn postgres_pids() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name.trim() == "postgres"
+    })
+    .collect()
+}
+
+/// Writes 8 kB and waits for the disk, for half a second.
+pub fn probe_disk() -> String {
+    use std::io::{Seek as _, Write as _};
+    let mut file = tempfile::tempfile().unwrap();
+    let block = [7u8; 8192];
+    let mut times = Vec::new();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(500) {
+        let one = Instant::now();
+        file.rewind().unwrap();
+        file.write_all(&block).unwrap();
+        file.sync_data().unwrap();
+        times.push(one.elapsed());
+    }
+    times.sort_unstable();
+    format!("{} syncs/s, p50 {} us", times.len() * 2, times[times.len() / 2].as_micros())
+}
