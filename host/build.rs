@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[path = "src/wasm/section.rs"]
+#[allow(unreachable_pub, reason = "public in the host, which shares this file")]
 mod section;
 
 /// Folder, crate, declaration and what the host calls it.
@@ -24,7 +25,8 @@ fn run() -> Result<(), String> {
     let env = |name: &str| std::env::var(name).map_err(|_| format!("{name} is not set"));
     let out = PathBuf::from(env("OUT_DIR")?);
     let root = PathBuf::from(env("CARGO_MANIFEST_DIR")?).join("..");
-    for watched in ["wit", "rails", "rules", "Cargo.lock", "host/build.rs", "host/src/wasm/section.rs"]
+    for watched in
+        ["wit", "rails", "rules", "Cargo.lock", "host/build.rs", "host/src/wasm/section.rs"]
     {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }

@@ -54,7 +54,11 @@ impl Caller {
     /// # Errors
     /// `permission_denied`.
     pub fn require(&self, capability: Capability) -> Result<(), Problem> {
-        if self.key.can(capability) { Ok(()) } else { Err(Problem::new(ErrorCode::PermissionDenied)) }
+        if self.key.can(capability) {
+            Ok(())
+        } else {
+            Err(Problem::new(ErrorCode::PermissionDenied))
+        }
     }
 }
 
@@ -145,7 +149,9 @@ fn bearer(request: &Request) -> Result<&str, Problem> {
     let header = header.ok_or_else(|| Problem::new(ErrorCode::MissingApiKey))?;
     let (scheme, token) = header.to_str().ok().and_then(|value| value.split_once(' ')).unzip();
     match (scheme, token.map(str::trim)) {
-        (Some(scheme), Some(token)) if scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() => {
+        (Some(scheme), Some(token))
+            if scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() =>
+        {
             Ok(token)
         }
         _ => Err(Problem::because(

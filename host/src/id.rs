@@ -184,7 +184,7 @@ impl Mint {
     fn number_v7(&self) -> u128 {
         let micros = self.clock.now().micros().unsigned_abs();
         let fraction = u128::from(micros % 1000) * 4096 / 1000;
-        let random = self.with(|random| random.next_u64()) >> 2;
+        let random = self.with(rand::Rng::next_u64) >> 2;
         (u128::from(micros / 1000) << 74) | (fraction << 62) | u128::from(random)
     }
 

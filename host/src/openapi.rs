@@ -11,7 +11,6 @@ use utoipa::openapi::OpenApi;
 use crate::error::ErrorCode;
 use crate::rails::Rail;
 use crate::rails::declaration::FieldTerms;
-use crate::routes;
 
 /// Refusals that every call with a key may meet.
 const COMMON: &[ErrorCode] = &[
@@ -45,9 +44,12 @@ const COMMON_BODY: &[ErrorCode] = &[
     ErrorCode::ServiceOverloaded,
 ];
 
+/// What each call may refuse, by operation id.
+pub type Refusals = Vec<(&'static str, &'static [ErrorCode])>;
+
 /// Completes the document.
 #[must_use]
-pub fn complete(document: OpenApi, rails: &[Arc<Rail>]) -> Value {
+pub fn complete(document: OpenApi, refusals: Refusals, rails: &[Arc<Rail>]) -> Value {
     let mut document = serde_json::to_value(&document).unwrap_or_default();
     document["info"] = json!({
         "title": "Railhead",
@@ -75,7 +77,7 @@ pub fn complete(document: OpenApi, rails: &[Arc<Rail>]) -> Value {
             "description": "The operator's token",
         },
     });
-    let errors: BTreeMap<&str, &[ErrorCode]> = routes::errors().into_iter().collect();
+    let errors: BTreeMap<&str, &[ErrorCode]> = refusals.into_iter().collect();
     let paths = document["paths"].as_object_mut();
     for (path, item) in paths.into_iter().flatten() {
         let is_admin = path.starts_with("/admin/");

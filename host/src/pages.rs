@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use askama::Template;
+use axum::Json;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::response::{Html, IntoResponse as _, Response};
 use axum::routing::{get, post};
-use axum::Json;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;

@@ -1,19 +1,21 @@
 //! Every route on one screen.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::error::ErrorCode;
 use crate::http::problem;
 use crate::http::shell::{self, Shell};
+use crate::rails::Rail;
 use crate::{beneficiaries, caller, lookup, openapi, operator, pages, payouts, sandbox, wallets};
 
 /// The calls of merchants and of the operator, each with its documentation.
-#[must_use]
-pub fn documented() -> OpenApiRouter<App> {
+fn documented() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(payouts::http::create, payouts::http::list))
         .routes(routes!(payouts::http::show_quote))
@@ -67,8 +69,7 @@ pub fn documented() -> OpenApiRouter<App> {
 }
 
 /// What each call may refuse, by operation id.
-#[must_use]
-pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
+fn errors() -> openapi::Refusals {
     let mut errors = [
         payouts::http::ERRORS,
         beneficiaries::http::ERRORS,
@@ -81,11 +82,17 @@ pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
     errors
 }
 
+/// The whole OpenAPI document, for a host with these rails.
+#[must_use]
+pub fn document(rails: &[Arc<Rail>]) -> Value {
+    openapi::complete(documented().to_openapi(), errors(), rails)
+}
+
 /// The whole service, behind its gates and inside its shell.
 #[must_use]
 pub fn service(app: &App) -> Router {
     let (calls, document) = documented().split_for_parts();
-    let document = openapi::complete(document, &app.rails.all());
+    let document = openapi::complete(document, errors(), &app.rails.all());
     let shell = Shell {
         mint: app.mint.clone(),
         docs_url: format!("{}/errors", app.config.public_url()).into(),

@@ -83,7 +83,8 @@ pub async fn start(config: Config, sources: Sources) -> Result<Host, StartError>
     db.migrate().await?;
     let keyring = Arc::new(keyring(&config, &mint)?);
     remember_keyring(&db, &keyring).await?;
-    let (operator_token, new_operator_token) = operator_token(&config, &db, &mint, &keyring).await?;
+    let (operator_token, new_operator_token) =
+        operator_token(&config, &db, &mint, &keyring).await?;
 
     let engines = Engines::start()?;
     let cache = CodeCache::new(Some(config.data.dir.join("cache")), Arc::clone(&keyring));
@@ -235,7 +236,8 @@ fn add(
         components.packs.retain(|known| known.about.name != pack.about.name);
         components.packs.push(pack);
     } else {
-        let rail = Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;
+        let rail =
+            Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;
         components.rails.retain(|known| known.declaration.rail.name != rail.declaration.rail.name);
         components.rails.push(rail);
     }
@@ -320,10 +322,9 @@ async fn seed_routes(
             continue;
         }
         for terms in &rail.declaration.currencies {
-            for (env, method) in
-                [Env::Test, Env::Live].into_iter().flat_map(|env| {
-                    terms.methods.iter().map(move |method| (env, method))
-                })
+            for (env, method) in [Env::Test, Env::Live]
+                .into_iter()
+                .flat_map(|env| terms.methods.iter().map(move |method| (env, method)))
             {
                 let word = format!("{}_{method}", terms.code.as_str().to_lowercase());
                 let now = clock.now();

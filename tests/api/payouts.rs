@@ -8,9 +8,7 @@ use crate::yard::{Engine, in_yard, naira, unique, with};
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_payout_is_paid_and_replayed(
-    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
-) {
+async fn a_payout_is_paid_and_replayed(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
     in_yard(engine, async |yard| {
         let key = unique();
         let first = yard.pay_as(&yard.merchant.test_key, &key, naira(2_500_000)).await.ok();

@@ -16,24 +16,24 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use sqlx::{Connection, Executor};
 
-pub const OPERATOR_TOKEN: &str = "op_test";
+pub(crate) const OPERATOR_TOKEN: &str = "op_test";
 const BEGINNING: &str = "2026-11-21T09:00:00Z";
 
 /// The two engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
+pub(crate) enum Engine {
     Sqlite,
     Postgres,
 }
 
 /// A database of its own, gone when dropped.
-pub struct Database {
+pub(crate) struct Database {
     pub url: String,
     pub folder: tempfile::TempDir,
 }
 
 impl Database {
-    pub async fn new(engine: Engine) -> Self {
+    pub(crate) async fn new(engine: Engine) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let url = match engine {
             Engine::Sqlite => format!("sqlite:{}", folder.path().join("railhead.db").display()),
@@ -57,7 +57,7 @@ async fn new_postgres() -> String {
 }
 
 /// A running host with one merchant.
-pub struct Yard {
+pub(crate) struct Yard {
     pub engine: Engine,
     pub database: Arc<Database>,
     pub clock: Clock,
@@ -69,7 +69,7 @@ pub struct Yard {
 
 /// A merchant with a key for each world.
 #[derive(Clone, Debug)]
-pub struct Merchant {
+pub(crate) struct Merchant {
     pub id: String,
     pub test_key: String,
     pub live_key: String,
@@ -79,7 +79,7 @@ pub struct Merchant {
 
 /// What a call answered.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     pub headers: BTreeMap<String, String>,
     pub text: String,
@@ -87,7 +87,7 @@ pub struct Answer {
 }
 
 /// A configuration for tests: budgets that do not get in the way.
-pub fn config(database: &Database) -> Config {
+pub(crate) fn config(database: &Database) -> Config {
     let mut config = Config::default();
     config.database_url = Some(SecretString::from(database.url.clone()));
     config.operator_token = Some(SecretString::from(OPERATOR_TOKEN));
@@ -103,12 +103,12 @@ pub fn config(database: &Database) -> Config {
 }
 
 /// Runs a test in a yard and proves the books afterwards.
-pub async fn in_yard(engine: Engine, test: impl AsyncFnOnce(&mut Yard)) {
+pub(crate) async fn in_yard(engine: Engine, test: impl AsyncFnOnce(&mut Yard)) {
     in_yard_with(engine, |_| {}, test).await;
 }
 
 /// The same with a configuration of one's own.
-pub async fn in_yard_with(
+pub(crate) async fn in_yard_with(
     engine: Engine,
     change: impl FnOnce(&mut Config),
     test: impl AsyncFnOnce(&mut Yard),
@@ -119,7 +119,7 @@ pub async fn in_yard_with(
 }
 
 impl Yard {
-    pub async fn open(engine: Engine, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn open(engine: Engine, change: impl FnOnce(&mut Config)) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let database = Arc::new(Database::new(engine).await);
         let clock = Clock::fixed(Moment::parse(BEGINNING).expect("an instant"));
@@ -143,28 +143,28 @@ impl Yard {
     }
 
     /// Proves the books and stops the host.
-    pub async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         self.prove().await;
         self.host.take().expect("a host").stop().await.expect("stopped in order");
     }
 
     /// Every sum, chain, state and event is right.
-    pub async fn prove(&self) {
+    pub(crate) async fn prove(&self) {
         let pool = self.app().db.pool();
         railhead::ledger::verify::verify(pool).await.expect("the ledger is right");
         railhead::payouts::verify::verify(pool).await.expect("the payouts are right");
     }
 
-    pub fn app(&self) -> &railhead::app::App {
+    pub(crate) fn app(&self) -> &railhead::app::App {
         &self.host.as_ref().expect("a host").app
     }
 
-    pub fn advance(&self, seconds: u64) {
+    pub(crate) fn advance(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
     /// A merchant with 1,000,000.00 in its NGN test wallet and the same in its live one.
-    pub async fn new_merchant(&self, name: &str) -> Merchant {
+    pub(crate) async fn new_merchant(&self, name: &str) -> Merchant {
         let merchant =
             self.admin(Method::POST, "merchants", json!({ "name": name, "country": "NG" })).await;
         let id = merchant.id();
@@ -186,13 +186,13 @@ impl Yard {
         merchant
     }
 
-    pub async fn credit(&self, wallet: &str, amount: u64) {
+    pub(crate) async fn credit(&self, wallet: &str, amount: u64) {
         let body = json!({ "amount_minor": amount.to_string(), "reason": "test" });
         self.admin(Method::POST, &format!("wallets/{wallet}/credit"), body).await.ok();
     }
 
     /// A key; `with` is laid over a key that may create payouts.
-    pub async fn new_key(&self, merchant: &str, with: Value) -> String {
+    pub(crate) async fn new_key(&self, merchant: &str, with: Value) -> String {
         let mut body = json!({ "label": "test", "capabilities": ["payout_create"] });
         for (name, value) in with.as_object().expect("an object") {
             body[name] = value.clone();
@@ -202,24 +202,24 @@ impl Yard {
     }
 
     /// A call of the operator.
-    pub async fn admin(&self, method: Method, path: &str, body: Value) -> Answer {
+    pub(crate) async fn admin(&self, method: Method, path: &str, body: Value) -> Answer {
         self.send(method, &format!("/admin/v1/{path}"), OPERATOR_TOKEN, &[], Some(body)).await
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.get_as(&self.merchant.test_key, path).await
     }
 
-    pub async fn get_as(&self, key: &str, path: &str) -> Answer {
+    pub(crate) async fn get_as(&self, key: &str, path: &str) -> Answer {
         self.send(Method::GET, path, key, &[], None).await
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
         self.send(Method::POST, path, &self.merchant.test_key, &[], Some(body)).await
     }
 
     /// Creates a payout with the test key under a key of its own, in a scenario.
-    pub async fn pay(&self, scenario: &str, body: Value) -> Answer {
+    pub(crate) async fn pay(&self, scenario: &str, body: Value) -> Answer {
         let key = unique();
         let headers = [("idempotency-key", key.as_str()), ("x-sandbox-scenario", scenario)];
         let path = "/v1/payouts";
@@ -227,12 +227,12 @@ impl Yard {
     }
 
     /// Creates a payout as somebody, under a given key.
-    pub async fn pay_as(&self, key: &str, idempotency_key: &str, body: Value) -> Answer {
+    pub(crate) async fn pay_as(&self, key: &str, idempotency_key: &str, body: Value) -> Answer {
         let headers = [("idempotency-key", idempotency_key)];
         self.send(Method::POST, "/v1/payouts", key, &headers, Some(body)).await
     }
 
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
@@ -271,7 +271,7 @@ impl Yard {
     }
 
     /// Waits until a payout has a status, or fails.
-    pub async fn until(&self, key: &str, id: &str, status: &str) -> Answer {
+    pub(crate) async fn until(&self, key: &str, id: &str, status: &str) -> Answer {
         for _ in 0..500 {
             let payout = self.get_as(key, &format!("/v1/payouts/{id}")).await;
             if payout.json["status"] == status {
@@ -283,19 +283,23 @@ impl Yard {
         panic!("{id} is {} and not {status}", payout.json["status"]);
     }
 
-    pub async fn balance(&self, wallet: &str) -> i64 {
+    pub(crate) async fn balance(&self, wallet: &str) -> i64 {
         let sql = "SELECT available_minor FROM wallets WHERE id = $1";
-        sqlx::query_scalar(sql).bind(wallet).fetch_one(self.app().db.pool()).await.expect("a wallet")
+        sqlx::query_scalar(sql)
+            .bind(wallet)
+            .fetch_one(self.app().db.pool())
+            .await
+            .expect("a wallet")
     }
 
     /// A number from the database.
-    pub async fn count(&self, sql: &'static str) -> i64 {
+    pub(crate) async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(self.app().db.pool()).await.expect("a number")
     }
 }
 
 impl Answer {
-    pub async fn of(response: reqwest::Response) -> Self {
+    pub(crate) async fn of(response: reqwest::Response) -> Self {
         let status = response.status().as_u16();
         let headers = response.headers().iter();
         let headers = headers
@@ -308,30 +312,30 @@ impl Answer {
 
     /// The answer, which must be a success.
     #[track_caller]
-    pub fn ok(self) -> Self {
+    pub(crate) fn ok(self) -> Self {
         assert!((200..300).contains(&self.status), "{} {}", self.status, self.text);
         self
     }
 
     /// Status and code of a refusal.
     #[track_caller]
-    pub fn refused(&self) -> (u16, &str) {
+    pub(crate) fn refused(&self) -> (u16, &str) {
         let code = self.json["error"]["code"].as_str();
         (self.status, code.unwrap_or_else(|| panic!("no refusal: {} {}", self.status, self.text)))
     }
 
-    pub fn field(&self) -> &str {
+    pub(crate) fn field(&self) -> &str {
         self.json["error"]["field"].as_str().unwrap_or("")
     }
 
     #[track_caller]
-    pub fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         let id = self.json["id"].as_str();
         id.unwrap_or_else(|| panic!("no id: {} {}", self.status, self.text)).to_owned()
     }
 
     #[track_caller]
-    pub fn status_word(&self) -> &str {
+    pub(crate) fn status_word(&self) -> &str {
         let word = self.json["status"].as_str();
         word.unwrap_or_else(|| panic!("no status: {} {}", self.status, self.text))
     }
@@ -339,7 +343,7 @@ impl Answer {
 
 /// A documented operation: method and path with its variables.
 #[derive(Clone, Debug)]
-pub struct Operation {
+pub(crate) struct Operation {
     method: String,
     segments: Vec<String>,
 }
@@ -349,9 +353,11 @@ impl Operation {
         let segments: Vec<&str> = path.split('/').collect();
         self.method == method.as_str().to_lowercase()
             && segments.len() == self.segments.len()
-            && self.segments.iter().zip(segments).all(|(known, sent)| {
-                known.starts_with('{') || known == sent
-            })
+            && self
+                .segments
+                .iter()
+                .zip(segments)
+                .all(|(known, sent)| known.starts_with('{') || known == sent)
     }
 }
 
@@ -393,13 +399,13 @@ async fn declared_errors(yard: &Yard) -> Declared {
 }
 
 /// A text that no other test uses.
-pub fn unique() -> String {
+pub(crate) fn unique() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     format!("key-{}", NUMBER.fetch_add(1, Ordering::SeqCst))
 }
 
 /// A payout of 1,000.00 naira to an account at Guaranty Trust Bank.
-pub fn naira(amount_minor: u64) -> Value {
+pub(crate) fn naira(amount_minor: u64) -> Value {
     json!({
         "amount_minor": amount_minor.to_string(),
         "currency": "NGN",
@@ -409,7 +415,7 @@ pub fn naira(amount_minor: u64) -> Value {
 }
 
 /// A body with some fields changed; null takes one away.
-pub fn with(mut body: Value, changes: Value) -> Value {
+pub(crate) fn with(mut body: Value, changes: Value) -> Value {
     for (name, value) in changes.as_object().expect("an object") {
         match value {
             Value::Null => {
@@ -422,6 +428,6 @@ pub fn with(mut body: Value, changes: Value) -> Value {
 }
 
 /// The secret of a text, for configurations.
-pub fn exposed(secret: &SecretString) -> &str {
+pub(crate) fn exposed(secret: &SecretString) -> &str {
     secret.expose_secret()
 }

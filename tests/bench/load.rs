@@ -17,14 +17,14 @@ use super::server::{Server, Target};
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A load.
-pub struct Load {
+pub(crate) struct Load {
     pub base: String,
     pub targets: Vec<Target>,
     pub connections: usize,
 }
 
 /// What a run measured.
-pub struct Run {
+pub(crate) struct Run {
     accepted: usize,
     refused: usize,
     took: Duration,
@@ -34,7 +34,7 @@ pub struct Run {
 
 impl Load {
     /// Every wallet once, so that recipients are saved and code is warm.
-    pub async fn warm_up(&self) {
+    pub(crate) async fn warm_up(&self) {
         let mut connection = self.connect().await;
         for target in &self.targets {
             for _ in 0..3 {
@@ -44,7 +44,7 @@ impl Load {
     }
 
     /// Payouts for this long, over all connections.
-    pub async fn run(&self, server: &Server, length: Duration) -> Run {
+    pub(crate) async fn run(&self, server: &Server, length: Duration) -> Run {
         let cpu_before = server.cpu_us();
         let begun = Instant::now();
         let targets = Arc::new(self.targets.clone());
@@ -82,7 +82,7 @@ impl Load {
     }
 
     /// Payouts for this long, then until all are paid: paid ones a second over both.
-    pub async fn run_until_paid(&self, server: &Server, length: Duration) -> f64 {
+    pub(crate) async fn run_until_paid(&self, server: &Server, length: Duration) -> f64 {
         let begun = Instant::now();
         let before = server.count("paid").await;
         self.run(server, length).await;
@@ -133,13 +133,13 @@ async fn pay(connection: &mut SendRequest<Full<Bytes>>, base: &str, target: &Tar
 }
 
 impl Run {
-    pub const HEAD: &str = "    run                        payouts/s   p50 ms   p99 ms   CPU us per payout: host, database, load   refused";
+    pub(crate) const HEAD: &str = "    run                        payouts/s   p50 ms   p99 ms   CPU us per payout: host, database, load   refused";
 
-    pub fn per_second(&self) -> f64 {
+    pub(crate) fn per_second(&self) -> f64 {
         self.accepted as f64 / self.took.as_secs_f64()
     }
 
-    pub fn line(&self, name: &str) -> String {
+    pub(crate) fn line(&self, name: &str) -> String {
         let at = |share: f64| {
             let index = (self.latencies.len() as f64 * share) as usize;
             let time = self.latencies.get(index.min(self.latencies.len().saturating_sub(1)));

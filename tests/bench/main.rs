@@ -23,7 +23,8 @@ async fn main() {
     let quick = arguments.iter().any(|argument| argument == "--quick");
     // One run of one engine, for a profiler: --only postgres "50 wallets".
     let only = arguments.iter().position(|argument| argument == "--only");
-    let only = only.and_then(|at| Some((arguments.get(at + 1)?.clone(), arguments.get(at + 2)?.clone())));
+    let only =
+        only.and_then(|at| Some((arguments.get(at + 1)?.clone(), arguments.get(at + 2)?.clone())));
     let length = Duration::from_secs(if quick { 2 } else { 8 });
     let pause = Duration::from_secs(if quick { 1 } else { 20 });
     println!("{}\n", machine());

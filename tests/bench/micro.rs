@@ -15,7 +15,7 @@ use super::server;
 
 const CALLS: u32 = 20_000;
 
-pub async fn run() {
+pub(crate) async fn run() {
     let keyring = Arc::new(Keyring::from_hex(&["22".repeat(32)]).unwrap());
     let engines = Engines::start().unwrap();
     let components = load(&engines, &CodeCache::new(None, keyring), None).unwrap();
@@ -67,5 +67,8 @@ pub async fn run() {
         us(&mut prices, 0.5),
         us(&mut prices, 0.99)
     );
-    println!("    start with compiled code on disk                   {} ms\n", server::start_up_ms().await);
+    println!(
+        "    start with compiled code on disk                   {} ms\n",
+        server::start_up_ms().await
+    );
 }

@@ -9,19 +9,19 @@ use sqlx::{Connection as _, Executor as _};
 const TOKEN: &str = "op_bench";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
+pub(crate) enum Engine {
     Postgres,
     Sqlite,
 }
 
 /// What differs between runs.
 #[derive(Clone, Copy)]
-pub struct Setup {
+pub(crate) struct Setup {
     pub batch_max: usize,
     pub dispatch: bool,
 }
 
-pub struct Server {
+pub(crate) struct Server {
     engine: Engine,
     host: Child,
     simulator: Child,
@@ -33,13 +33,13 @@ pub struct Server {
 
 /// A merchant's key and the ids that its payouts go to.
 #[derive(Clone)]
-pub struct Target {
+pub(crate) struct Target {
     pub key: String,
     pub wallet: String,
 }
 
 impl Server {
-    pub async fn start(engine: Engine, setup: Setup) -> Self {
+    pub(crate) async fn start(engine: Engine, setup: Setup) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = match engine {
             Engine::Sqlite => format!("sqlite:{}", folder.path().join("bench.db").display()),
@@ -81,7 +81,8 @@ impl Server {
         let begun = Instant::now();
         let ready = format!("{}/readyz", self.base);
         while begun.elapsed() < Duration::from_secs(60) {
-            if self.client.get(&ready).send().await.is_ok_and(|answer| answer.status().is_success()) {
+            if self.client.get(&ready).send().await.is_ok_and(|answer| answer.status().is_success())
+            {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -96,7 +97,7 @@ impl Server {
     }
 
     /// Merchants with one funded live wallet each.
-    pub async fn merchants(&self, count: usize) -> Vec<Target> {
+    pub(crate) async fn merchants(&self, count: usize) -> Vec<Target> {
         let mut targets = Vec::new();
         for number in 0..count {
             let name = format!("Bench {number}");
@@ -107,7 +108,8 @@ impl Server {
             let wallet = wallet["id"].as_str().unwrap().to_owned();
             let body = json!({ "amount_minor": "900000000000000", "reason": "bench" });
             self.admin(&format!("wallets/{wallet}/credit"), body).await;
-            let body = json!({ "env": "live", "label": "bench", "capabilities": ["payout_create"] });
+            let body =
+                json!({ "env": "live", "label": "bench", "capabilities": ["payout_create"] });
             let key = self.admin(&format!("merchants/{id}/keys"), body).await;
             targets.push(Target { key: key["secret"].as_str().unwrap().to_owned(), wallet });
         }
@@ -115,7 +117,7 @@ impl Server {
     }
 
     /// Payouts in a status.
-    pub async fn count(&self, status: &str) -> i64 {
+    pub(crate) async fn count(&self, status: &str) -> i64 {
         sqlx::any::install_default_drivers();
         let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
         let sql = "SELECT COUNT(*) FROM payouts WHERE status = $1";
@@ -125,7 +127,7 @@ impl Server {
     }
 
     /// Processor time so far in microseconds: host, database, this process.
-    pub fn cpu_us(&self) -> [u64; 3] {
+    pub(crate) fn cpu_us(&self) -> [u64; 3] {
         let database = match self.engine {
             Engine::Postgres => postgres_pids().into_iter().map(cpu_us).sum(),
             Engine::Sqlite => 0,
@@ -133,7 +135,7 @@ impl Server {
         [cpu_us(self.host.id()), database, cpu_us(std::process::id())]
     }
 
-    pub fn resident_mb(&self) -> u64 {
+    pub(crate) fn resident_mb(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.host.id()));
         let status = status.unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -142,7 +144,7 @@ impl Server {
     }
 
     /// Proves the books after the run.
-    pub fn verify(&self) {
+    pub(crate) fn verify(&self) {
         let output = Command::new(program())
             .arg("verify")
             .current_dir(self.folder.path())
@@ -153,7 +155,7 @@ impl Server {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         for child in [&mut self.host, &mut self.simulator] {
             let _ = child.kill();
             let _ = child.wait();
@@ -165,7 +167,7 @@ impl Server {
 }
 
 /// How long a start takes, compiled code being there: the median of several.
-pub async fn start_up_ms() -> u128 {
+pub(crate) async fn start_up_ms() -> u128 {
     let folder = tempfile::tempdir().unwrap();
     let client = reqwest::Client::new();
     let mut times = Vec::new();
@@ -209,8 +211,7 @@ fn free_port() -> u16 {
 
 async fn new_database() -> String {
     let server = std::env::var("TEST_POSTGRES").unwrap();
-    let mut connection =
-        sqlx::PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
+    let mut connection = sqlx::PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
     let name = format!("bench_{}", free_port());
     connection.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
     connection.close().await.unwrap();
@@ -219,8 +220,7 @@ async fn new_database() -> String {
 
 async fn drop_database(url: &str) {
     let (server, name) = url.rsplit_once('/').unwrap();
-    let mut connection =
-        sqlx::PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
+    let mut connection = sqlx::PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
     let sql = format!("DROP DATABASE {name} WITH (FORCE)");
     connection.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
 }
@@ -245,7 +245,7 @@ fn postgres_pids() -> Vec<u32> {
 }
 
 /// Writes 8 kB and waits for the disk, for half a second.
-pub fn probe_disk() -> String {
+pub(crate) fn probe_disk() -> String {
     use std::io::{Seek as _, Write as _};
     let mut file = tempfile::tempfile().unwrap();
     let block = [7u8; 8192];

@@ -199,7 +199,8 @@ pub async fn update(
         ("interac_email", &body.interac_email),
     ] {
         if sent.is_some() {
-            let message = format!("{name} cannot be changed: delete the beneficiary and save it anew.");
+            let message =
+                format!("{name} cannot be changed: delete the beneficiary and save it anew.");
             return Err(Problem::because(ErrorCode::InvalidField, message).field(name));
         }
     }

@@ -26,7 +26,7 @@ enum Outcome {
 ///
 /// # Errors
 /// The codes of the contract for this call.
-pub async fn upsert(
+pub(super) async fn upsert(
     app: &App,
     caller: &Caller,
     body: &BTreeMap<String, Value>,
@@ -81,11 +81,8 @@ async fn attempt(
         Outcome::Changed => (200, false, None),
         Outcome::Restored => (200, false, Some(true)),
     };
-    let view = BeneficiaryView {
-        created: Some(created),
-        restored,
-        ..BeneficiaryView::of(&beneficiary)
-    };
+    let view =
+        BeneficiaryView { created: Some(created), restored, ..BeneficiaryView::of(&beneficiary) };
     let reply = Reply { status, body: serde_json::to_string(&view).map_err(Problem::internal)? };
     let command = Command {
         wallets: Vec::new(),
@@ -184,16 +181,13 @@ fn merge(wanted: Beneficiary, known: &Known) -> (Beneficiary, Outcome) {
 
 /// Asks the bank for the name, where it was not asked before. A bank that does not know the
 /// account makes the verification fail; one that cannot be asked leaves it pending.
-async fn verify(
-    app: &App,
-    caller: &Caller,
-    beneficiary: &mut Beneficiary,
-) -> Result<(), Problem> {
+async fn verify(app: &App, caller: &Caller, beneficiary: &mut Beneficiary) -> Result<(), Problem> {
     let (rail, _) = app.rails.serving(beneficiary.currency, Some(&beneficiary.method))?;
     if rail.declaration.names.is_none() || beneficiary.verification == Verification::Verified {
         return Ok(());
     }
-    let chosen = rail.declaration.scenario(|field| Some(beneficiary.recipient.get(field).to_owned()));
+    let chosen =
+        rail.declaration.scenario(|field| Some(beneficiary.recipient.get(field).to_owned()));
     let question = Question {
         merchant: &caller.merchant.id,
         env: caller.key.env,

@@ -1,4 +1,307 @@
-//! x
+//! `railhead demo`: the service with a funded merchant, and a payout in every currency,
+//! made over HTTP as any merchant would make it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use reqwest::Method;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
 use crate::config::Config;
-use crate::start::StartError;
-pub(super) async fn demo(_config: Config) -> Result<(), StartError> { Ok(()) }
+use crate::id::Mint;
+use crate::rails::Declaration;
+use crate::rails::declaration::CurrencyTerms;
+use crate::start::{Host, Sources, StartError, shown, start};
+
+use super::{admin, serve};
+
+/// What each test wallet starts with, in major units.
+const SEED_MAJOR: i64 = 5_000_000;
+/// What the demo pays, in major units.
+const PAYMENT_MAJOR: i64 = 25_000;
+
+/// The demo merchant's key, kept so that a second start goes on where the first one ended.
+/// It opens the sandbox only.
+#[derive(Deserialize, Serialize)]
+struct Kept {
+    merchant_id: String,
+    test_key: String,
+}
+
+/// Starts the service, shows what it does and keeps serving.
+pub(super) async fn demo(config: Config) -> Result<(), StartError> {
+    serve::log_quietly(&config);
+    let file = config.data.dir.join("demo.json");
+    let host = start(config, Sources::system()?).await?;
+    let tour = Tour::begin(&host, &file).await?;
+    for rail in host.app.rails.all() {
+        for terms in &rail.declaration.currencies {
+            tour.pay(&rail.declaration, terms).await?;
+        }
+    }
+    tour.end(&host);
+    host.run(serve::told_to_stop()).await
+}
+
+/// A walk through the service.
+struct Tour {
+    base: String,
+    key: SecretString,
+    client: reqwest::Client,
+    mint: Arc<Mint>,
+}
+
+impl Tour {
+    async fn begin(host: &Host, file: &Path) -> Result<Self, StartError> {
+        let base = format!("http://{}", host.address);
+        let operator = (base.as_str(), &host.app.operator_token);
+        let (client, mint) = (reqwest::Client::new(), Arc::clone(&host.app.mint));
+        let tour = |key: String| Self { base: base.clone(), key: key.into(), client, mint };
+        if let Some(kept) = kept(file) {
+            let tour = tour.clone()(kept.test_key);
+            if tour.get("/v1/wallets").await.is_ok() {
+                say(&format!(
+                    "\nWelcome back: merchant {} and its data are still here.",
+                    kept.merchant_id
+                ));
+                return Ok(tour);
+            }
+        }
+        let merchant = json!({ "name": "Demo Merchant", "country": "NG" });
+        let merchant = admin::send(operator, (Method::POST, "merchants"), Some(merchant)).await?;
+        let merchant_id = text(&merchant["id"]);
+        let path = format!("merchants/{merchant_id}/keys");
+        let key = json!({ "env": "test", "label": "demo", "capabilities": ["payout_create"] });
+        let key = admin::send(operator, (Method::POST, &path), Some(key)).await?;
+        let test_key = text(&key["secret"]);
+        say(&format!("\nCreated merchant {merchant_id}."));
+        for wallet in merchant["wallets"].as_array().into_iter().flatten() {
+            if wallet["env"] != "test" {
+                continue;
+            }
+            let amount = minor(SEED_MAJOR, exponent(host, &wallet["currency"])).to_string();
+            let path = format!("wallets/{}/credit", text(&wallet["id"]));
+            let credit = json!({ "amount_minor": amount, "source": "demo_seed", "reason": "demo" });
+            admin::send(operator, (Method::POST, &path), Some(credit)).await?;
+        }
+        keep(file, &Kept { merchant_id, test_key: test_key.clone() })?;
+        Ok(tour(test_key))
+    }
+
+    /// One payout with everything around it.
+    async fn pay(&self, rail: &Declaration, terms: &CurrencyTerms) -> Result<(), StartError> {
+        let (currency, exponent) = (terms.code.to_string(), terms.exponent);
+        let shown = |value: &Value| format!("{currency} {}", major(&text(value), exponent));
+        say(&format!("\n{currency} by {}", rail.rail.title));
+
+        let recipient = example(rail);
+        let wallets = self.get("/v1/wallets").await?;
+        let wallet =
+            find(&wallets, "currency", &currency).ok_or("the demo merchant has no wallet")?;
+        let wallet_id = text(&wallet["id"]);
+        say(&format!("  wallet      {}", shown(&wallet["available_balance_minor"])));
+
+        if rail.names.is_some() {
+            let mut question = recipient.clone();
+            question["currency"] = json!(currency);
+            let name = self.post("/v1/name_enquiry", &[], question).await?;
+            say(&format!("  name        {}", text(&name["resolved_name"])));
+        }
+        let amount =
+            minor(PAYMENT_MAJOR, exponent).clamp(terms.amount_minor_min, terms.amount_minor_max);
+        let quote = format!("/v1/payouts/quote?currency={currency}&amount_minor={amount}");
+        let quote = self.get(&quote).await?;
+        say(&format!(
+            "  quote       {} + fee {} + tax {} + levy {} = {}",
+            shown(&quote["amount_minor"]),
+            major(&text(&quote["fee_minor"]), exponent),
+            major(&text(&quote["tax_minor"]), exponent),
+            major(&text(&quote["levy_minor"]), exponent),
+            shown(&quote["total_debit_minor"]),
+        ));
+
+        let body = json!({
+            "amount_minor": amount.to_string(),
+            "currency": currency,
+            "recipient": recipient,
+            "narration": "Railhead demo",
+            // A second start within minutes is no mistake.
+            "allow_duplicate": true,
+        });
+        let key = self.mint.secret();
+        let headers = [("idempotency-key", key.as_str())];
+        let payout = self.post("/v1/payouts", &headers, body.clone()).await?;
+        let id = text(&payout["id"]);
+        say(&format!(
+            "  payout      {} is {}, to {}",
+            text(&payout["reference"]),
+            text(&payout["status"]),
+            text(&payout["recipient_name"]),
+        ));
+        let again = self.post("/v1/payouts", &headers, body).await?;
+        let verdict =
+            if again == payout { "the same payout, not a second one" } else { "DIFFERENT" };
+        say(&format!("  repeated    with the same Idempotency-Key: {verdict}"));
+
+        say("  timeline");
+        for step in self.get(&format!("/v1/payouts/{id}/timeline")).await?["data"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            say(&format!("    {}", line(step, exponent)));
+        }
+        let wallet = self.get(&format!("/v1/wallets/{wallet_id}/balance")).await?;
+        say(&format!("  wallet      {}", shown(&wallet["available_balance_minor"])));
+        Ok(())
+    }
+
+    fn end(&self, host: &Host) {
+        let (base, key) = (&self.base, self.key.expose_secret());
+        say("");
+        say(&format!("  Test key        {key}"));
+        say(&format!("  Operator token  {}", shown(&host.app.operator_token)));
+        say(&format!("  API             {base}/v1"));
+        say(&format!("  API reference   {base}/docs   (machine-readable: {base}/openapi.json)"));
+        say(&format!("  Operator's API  {base}/admin/v1"));
+        say("");
+        say("Try it:");
+        say(&format!("  curl -H 'Authorization: Bearer {key}' {base}/v1/payouts"));
+        say("");
+        say("Serving until Ctrl-C. The data stays.");
+    }
+
+    async fn get(&self, path: &str) -> Result<Value, StartError> {
+        self.send(self.client.get(format!("{}{path}", self.base))).await
+    }
+
+    async fn post(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Value,
+    ) -> Result<Value, StartError> {
+        let mut request = self.client.post(format!("{}{path}", self.base)).json(&body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request).await
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Value, StartError> {
+        let response = request.bearer_auth(self.key.expose_secret()).send().await?;
+        let status = response.status();
+        let answer: Value = response.json().await?;
+        match status.is_success() {
+            true => Ok(answer),
+            false => Err(format!("{status}: {}", text(&answer["error"]["message"])).into()),
+        }
+    }
+}
+
+fn kept(file: &Path) -> Option<Kept> {
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+}
+
+/// Writes the key where only its owner reads it.
+fn keep(file: &Path, kept: &Kept) -> Result<(), StartError> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = std::fs::OpenOptions::new();
+    let mut opened = options.write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    Ok(opened.write_all(&serde_json::to_vec_pretty(kept)?)?)
+}
+
+/// The recipient that the rail's declaration gives as its example.
+fn example(rail: &Declaration) -> Value {
+    let fields = rail.recipient.fields.iter().filter(|field| field.required);
+    fields.filter_map(|field| Some((field.name.clone(), json!(field.example.as_ref()?)))).collect()
+}
+
+fn exponent(host: &Host, currency: &Value) -> u8 {
+    let rails = host.app.rails.all();
+    let mut terms = rails.iter().flat_map(|rail| &rail.declaration.currencies);
+    terms.find(|terms| terms.code.as_str() == currency).map_or(2, |terms| terms.exponent)
+}
+
+/// One line about a step of a timeline.
+fn line(step: &Value, exponent: u8) -> String {
+    let field = |name: &str| text(&step[name]);
+    let what = match field("type").as_str() {
+        "request" => "accepted".to_owned(),
+        "rules" => format!("priced by {} {}", field("pack"), field("version")),
+        "attempt" => {
+            format!("{} {}, reference {}", field("rail"), field("rail_version"), field("reference"))
+        }
+        "rail" => {
+            let messages = step["messages"].as_array().map_or(0, Vec::len);
+            format!("{}: {} ({messages} messages on record)", field("operation"), field("result"))
+        }
+        "entry" => format!(
+            "{} {} {}, balance {}",
+            field("direction"),
+            major(&field("amount_minor"), exponent),
+            field("source"),
+            major(&field("balance_after_minor"), exponent),
+        ),
+        "event" => field("event"),
+        other => other.to_owned(),
+    };
+    format!("{}  {:<8} {what}", field("at"), field("type"))
+}
+
+fn find<'a>(list: &'a Value, name: &str, value: &str) -> Option<&'a Value> {
+    list["data"].as_array()?.iter().find(|item| item[name] == value)
+}
+
+fn minor(major: i64, exponent: u8) -> i64 {
+    major.saturating_mul(10_i64.saturating_pow(exponent.into()))
+}
+
+/// Minor units as people write them: `2500000` with two places is `25,000.00`.
+fn major(minor: &str, exponent: u8) -> String {
+    let places = usize::from(exponent);
+    let (sign, digits) = minor.strip_prefix('-').map_or(("", minor), |digits| ("-", digits));
+    let digits = format!("{digits:0>width$}", width = places + 1);
+    let (whole, part) = digits.split_at(digits.len() - places);
+    let mut grouped = String::new();
+    for (at, digit) in whole.char_indices() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    match part {
+        "" => format!("{sign}{grouped}"),
+        part => format!("{sign}{grouped}.{part}"),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+#[expect(clippy::print_stdout, reason = "the demo speaks to whoever runs it")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::major;
+
+    #[test]
+    fn amounts_are_written_as_people_do() {
+        for (minor, exponent, shown) in [
+            ("2500000", 2, "25,000.00"),
+            ("5", 2, "0.05"),
+            ("-123456", 2, "-1,234.56"),
+            ("1000", 0, "1,000"),
+            ("999", 3, "0.999"),
+        ] {
+            assert_eq!(major(minor, exponent), shown);
+        }
+    }
+}

@@ -14,7 +14,7 @@ use crate::keyring::Keyring;
 use crate::rails::Rail as LoadedRail;
 use crate::start::{Sources, StartError, load};
 use crate::wasm::{CodeCache, Engines};
-use crate::{openapi, routes, stock};
+use crate::{routes, stock};
 
 /// Compiled code is kept nowhere: a document needs no data folder.
 fn workshop() -> Result<(Engines, CodeCache), StartError> {
@@ -29,8 +29,7 @@ pub(super) fn openapi(config: &Config) -> Result<(), StartError> {
     let (engines, cache) = workshop()?;
     let components = load(&engines, &cache, config.modules.dir.as_deref())?;
     let rails: Vec<_> = components.rails.into_iter().map(Arc::new).collect();
-    let document = openapi::complete(routes::documented().to_openapi(), &rails);
-    println!("{}", serde_json::to_string_pretty(&document)?);
+    println!("{}", serde_json::to_string_pretty(&routes::document(&rails))?);
     Ok(())
 }
 

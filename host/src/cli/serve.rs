@@ -39,8 +39,16 @@ pub(super) async fn migrate(config: &Config) -> Result<(), StartError> {
 
 /// Sends logs to stderr, as text or JSON, filtered by `RUST_LOG`.
 pub(super) fn log(config: &Config) {
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new("info,sqlx=warn,wasmtime=warn,cranelift=warn"));
+    log_with(config, "info,sqlx=warn,wasmtime=warn,cranelift=warn");
+}
+
+/// The same with warnings only, for a command whose output is the point.
+pub(super) fn log_quietly(config: &Config) {
+    log_with(config, "warn");
+}
+
+fn log_with(config: &Config, default: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second subscriber, as in tests, is refused; the first one stays.
     let _ = match config.log.json {

@@ -207,7 +207,8 @@ pub(super) fn grant(rail: &Rail, network: Router) -> Arc<Grant> {
         })
         .collect();
     let defaults = declaration.settings.iter();
-    let settings = defaults.filter_map(|(name, terms)| Some((name.clone(), terms.default.clone()?)));
+    let settings =
+        defaults.filter_map(|(name, terms)| Some((name.clone(), terms.default.clone()?)));
     let secrets = declaration.secrets.keys().map(|name| (name.clone(), SIMULATOR_SECRET.into()));
     Arc::new(Grant {
         rail: declaration.rail.name.clone(),

@@ -219,7 +219,8 @@ mod tests {
             let entry = code.entry();
             let earlier = seen.insert((entry.code, entry.status), code);
             assert!(earlier.is_none(), "{} {} stands twice", entry.code, entry.status);
-            assert!(!entry.remedy.is_empty() && !entry.meaning.is_empty(), "{}", entry.code);
+            let texts = code.texts();
+            assert!(!texts.remedy.is_empty() && !texts.meaning.is_empty(), "{}", entry.code);
         }
     }
 

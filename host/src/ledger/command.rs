@@ -23,7 +23,7 @@ pub struct Command {
 }
 
 /// A decision: what to write, or why not.
-pub type Decide = Box<dyn Fn(&Desk<'_>) -> Result<Effects, Problem> + Send + Sync>;
+pub(super) type Decide = Box<dyn Fn(&Desk<'_>) -> Result<Effects, Problem> + Send + Sync>;
 
 /// A row that must not have changed since the caller read it.
 #[derive(Clone, Debug)]

@@ -171,7 +171,7 @@ impl Journal {
 }
 
 /// A wallet entry as it is hashed into the wallet's chain.
-pub struct Link<'a> {
+pub(super) struct Link<'a> {
     /// Hash of the entry before; empty for the first.
     pub previous: &'a str,
     /// The wallet.
@@ -195,7 +195,7 @@ pub struct Link<'a> {
 impl Link<'_> {
     /// The entry's hash: SHA-256 over its fields and the hash before, as hexadecimal.
     #[must_use]
-    pub fn hash(&self) -> String {
+    pub(super) fn hash(&self) -> String {
         let text = format!(
             "{}|{}|{}|{}|{}|{}|{}|{}|{}",
             self.previous,

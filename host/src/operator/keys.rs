@@ -157,7 +157,10 @@ pub async fn rotate(
 ) -> Result<(StatusCode, Json<NewKey>), Problem> {
     let old = find(&app, &id).await?;
     if old.revoked_at.is_some() || old.grace_until.is_some() {
-        return Err(Problem::because(ErrorCode::StateConflict, "This key was replaced or revoked."));
+        return Err(Problem::because(
+            ErrorCode::StateConflict,
+            "This key was replaced or revoked.",
+        ));
     }
     let grace = match body.grace_seconds {
         None => GRACE_DEFAULT,

@@ -30,10 +30,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("create_merchant", &[ErrorCode::MissingField, ErrorCode::InvalidField]),
     ("list_merchants", &[ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
     ("retrieve_merchant", &[ErrorCode::NotFound]),
-    (
-        "update_merchant",
-        &[ErrorCode::NotFound, ErrorCode::InvalidField, ErrorCode::StateConflict],
-    ),
+    ("update_merchant", &[ErrorCode::NotFound, ErrorCode::InvalidField, ErrorCode::StateConflict]),
 ];
 
 /// A new merchant.
@@ -219,9 +216,8 @@ pub async fn update(
         version: before.updated_at.micros(),
         next: after.updated_at.micros(),
     };
-    let state = |merchant: &Merchant| {
-        json!({ "status": merchant.status, "settings": merchant.settings })
-    };
+    let state =
+        |merchant: &Merchant| json!({ "status": merchant.status, "settings": merchant.settings });
     let done = Done {
         action: "merchant.update",
         subject: ("merchant", after.id.as_str()),
@@ -293,7 +289,11 @@ async fn wallet_currencies(app: &App, id: &MerchantId) -> Result<BTreeSet<Curren
     Ok(wallets.into_iter().map(|wallet| wallet.currency).collect())
 }
 
-fn new_wallets(app: &App, merchant: &MerchantId, currencies: &BTreeSet<Currency>) -> Vec<RowChange> {
+fn new_wallets(
+    app: &App,
+    merchant: &MerchantId,
+    currencies: &BTreeSet<Currency>,
+) -> Vec<RowChange> {
     let now = app.now();
     let each = currencies.iter().flat_map(|&currency| {
         [Env::Test, Env::Live].map(|env| {
@@ -317,5 +317,6 @@ fn currencies_of(codes: &[String]) -> Result<BTreeSet<Currency>, Problem> {
 }
 
 fn timezone_of(name: &str) -> Result<TimeZone, Problem> {
-    TimeZone::get(name).map_err(|_| invalid("timezone", "must be an IANA name such as Africa/Lagos"))
+    TimeZone::get(name)
+        .map_err(|_| invalid("timezone", "must be an IANA name such as Africa/Lagos"))
 }

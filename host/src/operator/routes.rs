@@ -26,10 +26,7 @@ use super::{Done, invalid, required, write};
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("list_routes", &[]),
-    (
-        "create_route",
-        &[ErrorCode::MissingField, ErrorCode::InvalidField, ErrorCode::StateConflict],
-    ),
+    ("create_route", &[ErrorCode::MissingField, ErrorCode::InvalidField, ErrorCode::StateConflict]),
     ("update_route", &[ErrorCode::NotFound, ErrorCode::InvalidField, ErrorCode::StateConflict]),
 ];
 
@@ -73,10 +70,7 @@ pub struct RouteView {
     get, path = "/admin/v1/routes", operation_id = "list_routes", tag = "Operator",
     responses((status = 200, description = "In the order in which they are tried", body = inline(Page<RouteView>))),
 )]
-pub async fn list(
-    State(app): State<App>,
-    _operator: Operator,
-) -> Result<Page<RouteView>, Problem> {
+pub async fn list(State(app): State<App>, _operator: Operator) -> Result<Page<RouteView>, Problem> {
     let routes = sql::list_routes(app.db.pool()).await?;
     Ok(Page::whole(routes.into_iter().map(view).collect()))
 }
@@ -193,8 +187,7 @@ pub async fn update(
 ) -> Result<Json<RouteView>, Problem> {
     let routes = sql::list_routes(app.db.pool()).await?;
     let before = routes.into_iter().find(|route| route.id.as_str() == id);
-    let before =
-        before.ok_or_else(|| Problem::because(ErrorCode::NotFound, "No such route."))?;
+    let before = before.ok_or_else(|| Problem::because(ErrorCode::NotFound, "No such route."))?;
     let body = body.value;
     let mut after = before.clone();
     after.position = body.position.unwrap_or(before.position);
@@ -239,8 +232,12 @@ pub async fn update(
 fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<(), Problem> {
     for (name, value) in settings {
         if let Some(endpoint) = name.strip_prefix("endpoint.") {
-            if !rail.declaration.endpoints.contains_key(endpoint) || !value.starts_with("https://") {
-                return Err(invalid(&format!("settings.{name}"), "must be a declared endpoint's https address"));
+            if !rail.declaration.endpoints.contains_key(endpoint) || !value.starts_with("https://")
+            {
+                return Err(invalid(
+                    &format!("settings.{name}"),
+                    "must be a declared endpoint's https address",
+                ));
             }
             continue;
         }

@@ -130,7 +130,8 @@ pub const ATTEMPT_STATES: Update = Update {
         ("message", Text),
         ("sent_at", Int),
         ("answered_at", Int),
-    ], only_where: None,
+    ],
+    only_where: None,
 };
 
 /// A new attempt as a row of [`ATTEMPTS`].
@@ -177,10 +178,7 @@ fn attempt_state(attempt: &Attempt) -> Row {
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn list_attempts(
-    pool: &AnyPool,
-    payout: &PayoutId,
-) -> Result<Vec<Attempt>, sqlx::Error> {
+pub async fn list_attempts(pool: &AnyPool, payout: &PayoutId) -> Result<Vec<Attempt>, sqlx::Error> {
     let sql = "SELECT * FROM attempts WHERE payout_id = $1 ORDER BY id";
     let rows = sqlx::query(sql).bind(payout.as_str()).fetch_all(pool).await?;
     rows.iter().map(attempt).collect()
@@ -242,7 +240,8 @@ pub const DISPATCHES: Table = Table {
 pub const DISPATCH_DELAYS: Update = Update {
     name: "dispatches",
     key: "payout_id",
-    columns: &[("due_at", Int), ("lease_until", Int), ("tries", Int)], only_where: None,
+    columns: &[("due_at", Int), ("lease_until", Int), ("tries", Int)],
+    only_where: None,
 };
 
 /// When claimed work is due, should its holder not come to an end.

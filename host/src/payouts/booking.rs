@@ -18,7 +18,11 @@ use super::model::{LedgerEffect, Payout};
 ///
 /// # Errors
 /// A sum does not fit.
-pub fn book(effects: &mut Effects, payout: &Payout, effect: LedgerEffect) -> Result<(), Problem> {
+pub(super) fn book(
+    effects: &mut Effects,
+    payout: &Payout,
+    effect: LedgerEffect,
+) -> Result<(), Problem> {
     let total = payout.costs.total()?;
     let wallet = &payout.wallet_id;
     let mut out = |change: Minor| effects.pending_out.push((wallet.clone(), change));

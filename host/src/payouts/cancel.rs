@@ -16,7 +16,7 @@ const REASON_MAX: usize = 500;
 ///
 /// # Errors
 /// `invalid_field` for the reason, `payout_not_found`, `payout_not_cancellable`.
-pub async fn cancel(
+pub(super) async fn cancel(
     app: &App,
     caller: &Caller,
     id: &str,

@@ -17,7 +17,7 @@ use super::view::PayoutView;
 
 /// A change that is wanted, and what goes with it.
 #[derive(Default)]
-pub struct Wanted {
+pub(super) struct Wanted {
     /// Why it did not get through, if it did not.
     pub failure: Option<Failure>,
     /// The attempt as it is now; new, or changed.
@@ -32,7 +32,7 @@ pub struct Wanted {
 
 /// Whether an attempt is written for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IsNew {
+pub(super) enum IsNew {
     /// Yes.
     Yes,
     /// No.
@@ -44,7 +44,7 @@ pub enum IsNew {
 /// # Errors
 /// See [`super::model::apply`]; `state_conflict` also where somebody else changed it first;
 /// `insufficient_funds`, `wallet_frozen` and `limit_violation` for a debit.
-pub async fn change(
+pub(super) async fn change(
     app: &App,
     payout: &Payout,
     change: Change,
@@ -82,7 +82,7 @@ pub async fn change(
 ///
 /// # Errors
 /// `state_conflict` where somebody else changed the payout or took it over first.
-pub async fn write(
+pub(super) async fn write(
     app: &App,
     payout: &Payout,
     claim: &attempt::Claim,
@@ -141,7 +141,7 @@ fn count(
 ///
 /// # Errors
 /// `wallet_frozen`.
-pub fn refuse_frozen(desk: &Desk<'_>, payout: &Payout) -> Result<(), Problem> {
+pub(super) fn refuse_frozen(desk: &Desk<'_>, payout: &Payout) -> Result<(), Problem> {
     match desk.wallet(&payout.wallet_id)?.is_frozen {
         true => Err(Problem::new(crate::error::ErrorCode::WalletFrozen)),
         false => Ok(()),
@@ -189,16 +189,14 @@ fn rows(
         ),
         // The lease is kept while the rail is called; should this host die, it runs out.
         NextStep::Ask => keep_lease(after, due_at.unwrap_or(now)),
-        NextStep::Rest => {
-            RowChange::Delete(&attempt::DISPATCH_DELAYS, after.id.to_string())
-        }
+        NextStep::Rest => RowChange::Delete(&attempt::DISPATCH_DELAYS, after.id.to_string()),
     });
     rows
 }
 
 /// The event that tells merchants, or only the history, of a change.
 #[must_use]
-pub fn event(app: &App, payout: &Payout, name: &'static str) -> Event {
+pub(super) fn event(app: &App, payout: &Payout, name: &'static str) -> Event {
     let told = CATALOGUE.contains(&name);
     Event {
         id: app.mint.id(),
@@ -215,12 +213,8 @@ pub fn event(app: &App, payout: &Payout, name: &'static str) -> Event {
 
 fn guards(payout: &Payout, next: i64, claim: Option<&attempt::Claim>) -> Vec<Guard> {
     let id = payout.id.to_string();
-    let mut guards = vec![Guard {
-        on: &sql::PAYOUT_VERSIONS,
-        id: id.clone(),
-        version: payout.version,
-        next,
-    }];
+    let mut guards =
+        vec![Guard { on: &sql::PAYOUT_VERSIONS, id: id.clone(), version: payout.version, next }];
     if let Some(claim) = claim {
         let fence = claim.fence;
         guards.push(Guard { on: &attempt::DISPATCH_FENCES, id, version: fence, next: fence });
@@ -230,7 +224,7 @@ fn guards(payout: &Payout, next: i64, claim: Option<&attempt::Claim>) -> Vec<Gua
 
 /// An attempt as it is now.
 #[must_use]
-pub fn attempt_row(attempt: &Attempt, is_new: IsNew) -> RowChange {
+pub(super) fn attempt_row(attempt: &Attempt, is_new: IsNew) -> RowChange {
     match is_new {
         IsNew::Yes => RowChange::Insert(&attempt::ATTEMPTS, attempt::attempt_row(attempt)),
         IsNew::No => RowChange::Update(&attempt::ATTEMPT_STATES, attempt::attempt_change(attempt)),
@@ -239,25 +233,20 @@ pub fn attempt_row(attempt: &Attempt, is_new: IsNew) -> RowChange {
 
 /// Work that is put off until `due_at`; its lease ends.
 #[must_use]
-pub fn put_off(payout: &Payout, due_at: Moment, tries: i64) -> RowChange {
-    let row = vec![
-        payout.id.as_str().into(),
-        due_at.micros().into(),
-        0.into(),
-        tries.into(),
-    ];
+pub(super) fn put_off(payout: &Payout, due_at: Moment, tries: i64) -> RowChange {
+    let row = vec![payout.id.as_str().into(), due_at.micros().into(), 0.into(), tries.into()];
     RowChange::Update(&attempt::DISPATCH_DELAYS, row)
 }
 
 /// Work that goes on under its lease, and is due at `due_at` should its holder die.
 #[must_use]
-pub fn keep_lease(payout: &Payout, due_at: Moment) -> RowChange {
+pub(super) fn keep_lease(payout: &Payout, due_at: Moment) -> RowChange {
     let row = vec![payout.id.as_str().into(), due_at.micros().into()];
     RowChange::Update(&attempt::DISPATCH_DUES, row)
 }
 
 /// The attempt, ended by the operator on evidence.
 #[must_use]
-pub fn closed(attempt: &Attempt, now: Moment) -> Attempt {
+pub(super) fn closed(attempt: &Attempt, now: Moment) -> Attempt {
     Attempt { state: AttemptState::Closed, answered_at: Some(now), ..attempt.clone() }
 }

@@ -37,7 +37,7 @@ use super::view::PayoutView;
 const PATH: &str = "/v1/payouts";
 
 /// A reply, and whether it had been given before.
-pub struct Answer {
+pub(super) struct Answer {
     /// Status and body.
     pub reply: Reply,
     /// Whether the key had been used.
@@ -48,7 +48,7 @@ pub struct Answer {
 ///
 /// # Errors
 /// The codes of the contract's table for this call.
-pub async fn create(
+pub(super) async fn create(
     app: &App,
     caller: &Caller,
     key: &IdempotencyKey,
@@ -129,7 +129,9 @@ async fn prepare(
     let wallet_id = match (&request.wallet_id, wallet) {
         (None, Some(wallet)) => wallet,
         (Some(named), Some(wallet)) if named == wallet.as_str() => wallet,
-        (Some(_), _) => return Err(Problem::new(ErrorCode::PayoutWalletNotFound).field("wallet_id")),
+        (Some(_), _) => {
+            return Err(Problem::new(ErrorCode::PayoutWalletNotFound).field("wallet_id"));
+        }
         (None, None) => return Err(inactive()),
     };
     if request.customer_id.is_some() {
@@ -318,9 +320,7 @@ async fn settle(app: &App, claim: &Claim) -> Result<Reply, Problem> {
         guards: Vec::new(),
         counters: Vec::new(),
         claim: None,
-        decide: Box::new(move |_| {
-            Ok(Effects { late_replies: late.clone(), ..Effects::default() })
-        }),
+        decide: Box::new(move |_| Ok(Effects { late_replies: late.clone(), ..Effects::default() })),
     };
     app.writer.submit(command).await?;
     let stored = stored_reply(&app.db, &claim.key).await?;
@@ -360,8 +360,10 @@ fn require_sender(
     let sender = sender.map_err(Problem::internal)?;
     let is_business = sender["business_name"].is_string();
     let wanted = if is_business { &declared.required_business } else { &declared.required };
-    let missing: Vec<&String> =
-        wanted.iter().filter(|name| sender[name.as_str()].as_str().is_none_or(str::is_empty)).collect();
+    let missing: Vec<&String> = wanted
+        .iter()
+        .filter(|name| sender[name.as_str()].as_str().is_none_or(str::is_empty))
+        .collect();
     match missing.is_empty() {
         true => Ok(()),
         false => {
@@ -383,7 +385,7 @@ fn out_of_bounds(least: i64, most: i64, request: &NewPayout) -> Problem {
 
 /// The sandbox scenario that a header asks for, with a test key.
 #[must_use]
-pub fn scenario(caller: &Caller, headers: &http::HeaderMap) -> Option<String> {
+pub(super) fn scenario(caller: &Caller, headers: &http::HeaderMap) -> Option<String> {
     let header = headers.get("x-sandbox-scenario").and_then(|value| value.to_str().ok());
     header.filter(|_| caller.key.env == Env::Test).map(str::to_owned)
 }

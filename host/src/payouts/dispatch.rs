@@ -246,8 +246,7 @@ fn may_send_again(query: &Query, attempt: &Attempt, now: Moment) -> bool {
         return false;
     }
     let waited = attempt.sent_at.after(Duration::from_secs(query.never_received_after_s));
-    !attempt.bytes_left
-        || (attempt.never_received >= query.never_received_answers && waited <= now)
+    !attempt.bytes_left || (attempt.never_received >= query.never_received_answers && waited <= now)
 }
 
 /// Commits that the same reference is sent once more, and sends it.
@@ -279,11 +278,8 @@ async fn conclude(
     (news, mut rows): (News, Vec<RowChange>),
 ) -> Result<Payout, Problem> {
     let now = app.now();
-    let attempt = Attempt {
-        code: news.code().or(attempt.code),
-        message: Some(news.words()),
-        ..attempt
-    };
+    let attempt =
+        Attempt { code: news.code().or(attempt.code), message: Some(news.words()), ..attempt };
     let (kind, state, failure) = match news {
         News::Paid(_) => (Change::Confirm, AttemptState::Paid, None),
         News::Refused(Refusal { code, message }) => {

@@ -48,7 +48,7 @@ pub struct Message {
 
 /// A call of a rail.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub(super) struct Call {
     /// `submit`, `query`, `resolve`, `receive`.
     pub operation: String,
     /// The rail.
@@ -62,7 +62,7 @@ pub struct Call {
 }
 
 /// About whom and what a call was.
-pub struct About<'a> {
+pub(super) struct About<'a> {
     /// The payout.
     pub payout: &'a PayoutId,
     /// The attempt, if there was one.
@@ -75,7 +75,7 @@ pub struct About<'a> {
 
 /// A call as a row for the writer. `result` is what it came to, in a few words.
 #[must_use]
-pub fn record<T>(
+pub(super) fn record<T>(
     mint: &Mint,
     now: Moment,
     (rail, about): (&Rail, &About<'_>),
@@ -120,7 +120,10 @@ fn message(rail: &Rail, recipient: &RecipientFields, exchange: &Exchange) -> Mes
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn list_calls(pool: &AnyPool, payout: &PayoutId) -> Result<Vec<Call>, sqlx::Error> {
+pub(super) async fn list_calls(
+    pool: &AnyPool,
+    payout: &PayoutId,
+) -> Result<Vec<Call>, sqlx::Error> {
     let sql = "SELECT operation, rail, result, exchanges, created_at FROM rail_calls \
                WHERE payout_id = $1 ORDER BY id";
     let rows = sqlx::query(sql).bind(payout.as_str()).fetch_all(pool).await?;

@@ -129,9 +129,7 @@ pub fn apply(status: Status, change: Change) -> Result<Transition, Problem> {
         (S::Paid | S::PaidManual, C::Return | C::Reverse) => {
             (S::Reversed, L::GiveBackSettled, "payout.reversed", Rest)
         }
-        (S::Queued | S::Processing, C::MarkPaid) => {
-            (S::PaidManual, L::Settle, "payout.paid", Rest)
-        }
+        (S::Queued | S::Processing, C::MarkPaid) => (S::PaidManual, L::Settle, "payout.paid", Rest),
         (S::Queued | S::Processing, C::MarkFailed) => {
             (S::FailedManual, L::GiveBack, "payout.failed", Rest)
         }
@@ -181,10 +179,7 @@ impl Status {
     /// Whether nothing more is expected to happen.
     #[must_use]
     pub const fn is_final(self) -> bool {
-        !matches!(
-            self,
-            Self::Draft | Self::AwaitingAdminReview | Self::Queued | Self::Processing
-        )
+        !matches!(self, Self::Draft | Self::AwaitingAdminReview | Self::Queued | Self::Processing)
     }
 }
 

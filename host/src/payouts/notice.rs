@@ -53,9 +53,8 @@ pub async fn receive(app: &App, arrived: Arrived<'_>) -> Result<Vec<u8>, Problem
         known = true;
         let expected = route.secret(&notices.bearer_secret);
         let presented = arrived.token.unwrap_or_default().as_bytes();
-        let is_right = expected.is_some_and(|secret| {
-            secret.expose_secret().as_bytes().ct_eq(presented).into()
-        });
+        let is_right = expected
+            .is_some_and(|secret| secret.expose_secret().as_bytes().ct_eq(presented).into());
         if is_right {
             let message = Message { path: arrived.path.to_owned(), body: arrived.body };
             return take(app, route, message).await;
@@ -97,8 +96,12 @@ async fn take(app: &App, route: &ReadyRoute, message: Message) -> Result<Vec<u8>
                     operation: "receive",
                 };
                 let words = format!("returned ({}): {}", comeback.code, comeback.message);
-                let record =
-                    evidence::record(&app.mint, app.now(), (&route.rail, &about), (&called, &words));
+                let record = evidence::record(
+                    &app.mint,
+                    app.now(),
+                    (&route.rail, &about),
+                    (&called, &words),
+                );
                 returned(app, &payout, comeback, record).await?;
             }
         }

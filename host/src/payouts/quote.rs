@@ -35,7 +35,7 @@ pub struct QuoteRequest {
 
 /// A quote.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct PayoutQuote {
+pub(super) struct PayoutQuote {
     /// Always `payout_quote`.
     #[schema(example = "payout_quote")]
     pub object: &'static str,
@@ -66,7 +66,11 @@ pub struct PayoutQuote {
 ///
 /// # Errors
 /// The codes of the contract for quotes.
-pub fn quote(app: &App, caller: &Caller, request: &QuoteRequest) -> Result<PayoutQuote, Problem> {
+pub(super) fn quote(
+    app: &App,
+    caller: &Caller,
+    request: &QuoteRequest,
+) -> Result<PayoutQuote, Problem> {
     let wrong = |code, field: &str| Problem::new(code).field(field);
     let code = request.currency.as_deref().filter(|code| !code.is_empty());
     let code = code.ok_or_else(|| wrong(ErrorCode::MissingField, "currency"))?;
@@ -93,7 +97,8 @@ pub fn quote(app: &App, caller: &Caller, request: &QuoteRequest) -> Result<Payou
     }
     let text = request.amount_minor.as_deref();
     let text = text.ok_or_else(|| wrong(ErrorCode::AmountRequired, "amount_minor"))?;
-    let amount = Minor::parse(text).ok_or_else(|| wrong(ErrorCode::InvalidAmount, "amount_minor"))?;
+    let amount =
+        Minor::parse(text).ok_or_else(|| wrong(ErrorCode::InvalidAmount, "amount_minor"))?;
     let served = app.rails.serving(currency, request.method.as_deref());
     let (_, method) = served.map_err(|problem| match problem.code() {
         ErrorCode::CurrencyNotActive => unsupported(),

@@ -20,7 +20,7 @@ use super::request::{NewPayout, To, refuse_non_strings, sent};
 
 /// The recipient of a payout.
 #[derive(Clone, Debug)]
-pub struct Payee {
+pub(super) struct Payee {
     /// The saved recipient, as it is to be saved.
     pub beneficiary: Beneficiary,
     /// How it is to be saved.
@@ -32,7 +32,7 @@ pub struct Payee {
 impl Payee {
     /// The name to pay to: the bank's, or the one that was given.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.beneficiary.account_name.as_deref().unwrap_or(&self.beneficiary.name)
     }
 }
@@ -41,7 +41,7 @@ impl Payee {
 ///
 /// # Errors
 /// The contract's codes for recipients; `provider_error` where nobody can be asked.
-pub async fn payee(
+pub(super) async fn payee(
     app: &App,
     caller: &Caller,
     (rail, method): (&Rail, &str),

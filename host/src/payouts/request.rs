@@ -152,7 +152,8 @@ impl CreatePayout {
                 .field("currency")
         })?;
         self.refuse_fx(currency, fx)?;
-        let amount = amount("amount_minor", required("amount_minor", self.amount_minor.as_deref())?)?;
+        let amount =
+            amount("amount_minor", required("amount_minor", self.amount_minor.as_deref())?)?;
         let to = match (self.beneficiary_id, self.recipient) {
             (Some(id), _) => To::Beneficiary(id),
             (None, Some(fields)) => To::Inline(fields),
@@ -227,12 +228,8 @@ impl CreatePayout {
             fields.and_then(|fields| fields.get(name)).map(Value::to_string).unwrap_or_default()
         };
         let mut hash = Sha256::new();
-        let whole = [
-            &self.amount_minor,
-            &self.funding_amount_minor,
-            &self.currency,
-            &self.beneficiary_id,
-        ];
+        let whole =
+            [&self.amount_minor, &self.funding_amount_minor, &self.currency, &self.beneficiary_id];
         for part in whole {
             hash.update(part.as_deref().unwrap_or(""));
             hash.update("\n");
@@ -261,7 +258,7 @@ const ACCOUNT_FIELDS: &[&str] = &[
 
 /// The value of a field of a recipient block, whatever JSON it was sent as.
 #[must_use]
-pub fn sent(fields: &BTreeMap<String, Value>, name: &str) -> Option<String> {
+pub(super) fn sent(fields: &BTreeMap<String, Value>, name: &str) -> Option<String> {
     match fields.get(name)? {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
@@ -273,13 +270,13 @@ pub fn sent(fields: &BTreeMap<String, Value>, name: &str) -> Option<String> {
 ///
 /// # Errors
 /// `invalid_field`.
-pub fn refuse_non_strings(
+pub(super) fn refuse_non_strings(
     fields: &BTreeMap<String, Value>,
     declared: impl Fn(&str) -> bool,
 ) -> Result<(), Problem> {
-    let odd = fields.iter().find(|(name, value)| {
-        declared(name) && !matches!(value, Value::String(_) | Value::Null)
-    });
+    let odd = fields
+        .iter()
+        .find(|(name, value)| declared(name) && !matches!(value, Value::String(_) | Value::Null));
     match odd {
         Some((name, _)) => {
             let message = format!("{name} must be a string.");
@@ -293,7 +290,8 @@ fn check_email(fields: &BTreeMap<String, Value>) -> Result<(), Problem> {
     match sent(fields, "email") {
         Some(email) if !is_email(&email) => {
             let message = "email must be a well-formed address of at most 254 characters.";
-            Err(Problem::because(ErrorCode::RecipientFieldInvalid, message).field("recipient.email"))
+            Err(Problem::because(ErrorCode::RecipientFieldInvalid, message)
+                .field("recipient.email"))
         }
         _ => Ok(()),
     }
@@ -301,8 +299,10 @@ fn check_email(fields: &BTreeMap<String, Value>) -> Result<(), Problem> {
 
 /// Whether a text looks like an email address: something, an @, and a domain with a dot.
 #[must_use]
-pub fn is_email(text: &str) -> bool {
-    let plain = |part: &str| !part.is_empty() && !part.contains(|c: char| c.is_whitespace() || c.is_control());
+pub(super) fn is_email(text: &str) -> bool {
+    let plain = |part: &str| {
+        !part.is_empty() && !part.contains(|c: char| c.is_whitespace() || c.is_control())
+    };
     text.len() <= EMAIL_MAX
         && text.rsplit_once('@').is_some_and(|(local, domain)| {
             plain(local)
@@ -330,9 +330,7 @@ fn amount(name: &str, text: &str) -> Result<Minor, Problem> {
 
 fn text(name: &str, value: Option<String>, most: usize) -> Result<Option<String>, Problem> {
     let value = value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-    let odd = |value: &String| {
-        value.chars().count() > most || value.chars().any(char::is_control)
-    };
+    let odd = |value: &String| value.chars().count() > most || value.chars().any(char::is_control);
     if value.as_ref().is_some_and(odd) {
         let message = format!("{name} must have at most {most} characters and no line breaks.");
         return Err(Problem::because(ErrorCode::InvalidField, message).field(name));

@@ -12,7 +12,7 @@ use super::sql;
 ///
 /// # Errors
 /// `payout_not_found`, the same for one that is not there and one that is somebody else's.
-pub async fn find(app: &App, caller: &Caller, id: &str) -> Result<Payout, Problem> {
+pub(super) async fn find(app: &App, caller: &Caller, id: &str) -> Result<Payout, Problem> {
     let missing = || Problem::new(ErrorCode::PayoutNotFound);
     let id = PayoutId::parse_either(id).ok_or_else(missing)?;
     sql::find_payout(app.db.pool(), caller.owner(), &id).await?.ok_or_else(missing)

@@ -65,7 +65,8 @@ pub const PAYOUT_STATES: Update = Update {
         ("queued_at", Int),
         ("processing_at", Int),
         ("completed_at", Int),
-    ], only_where: None,
+    ],
+    only_where: None,
 };
 
 /// How many changes a payout has seen.

@@ -107,7 +107,7 @@ pub enum What {
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Problem> {
+pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Problem> {
     let pool = app.db.pool();
     let mut steps = vec![
         Step {

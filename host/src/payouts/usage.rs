@@ -19,7 +19,7 @@ const DAY_US: i64 = 24 * 3600 * 1_000_000;
 
 /// The counters of one payout.
 #[derive(Clone, Debug)]
-pub struct Usage {
+pub(super) struct Usage {
     reference: Option<String>,
     day: String,
     recipient: String,
@@ -28,7 +28,7 @@ pub struct Usage {
 
 /// What the operator allows, and what the request waives.
 #[derive(Clone, Debug)]
-pub struct Allowance {
+pub(super) struct Allowance {
     /// The merchant's limits in this currency.
     pub limits: Limits,
     /// Whether the cool-down is waived.
@@ -38,27 +38,28 @@ pub struct Allowance {
 impl Usage {
     /// The counters that a payout touches when it is made, or debited, at `now`.
     #[must_use]
-    pub fn of(payout: &Payout, timezone: &TimeZone, now: Moment) -> Self {
+    pub(super) fn of(payout: &Payout, timezone: &TimeZone, now: Moment) -> Self {
         let (wallet, identity) = (&payout.wallet_id, &payout.recipient_identity);
         let reference = payout.merchant_reference.as_ref();
         let on = |at: Moment| at.day_in(timezone);
         Self {
-            reference: reference
-                .map(|reference| format!("reference/{}/{}/{reference}", payout.merchant_id, payout.env)),
+            reference: reference.map(|reference| {
+                format!("reference/{}/{}/{reference}", payout.merchant_id, payout.env)
+            }),
             day: format!("day/{wallet}/{}", on(now)),
             recipient: format!("paid/{wallet}/{identity}/{}", on(now)),
-            recipient_yesterday: format!("paid/{wallet}/{identity}/{}", on(now.before(limits::COOL_DOWN))),
+            recipient_yesterday: format!(
+                "paid/{wallet}/{identity}/{}",
+                on(now.before(limits::COOL_DOWN))
+            ),
         }
     }
 
     /// The keys that a decision about this payout reads.
     #[must_use]
-    pub fn keys(&self) -> Vec<String> {
-        let mut keys = vec![
-            self.day.clone(),
-            self.recipient.clone(),
-            self.recipient_yesterday.clone(),
-        ];
+    pub(super) fn keys(&self) -> Vec<String> {
+        let mut keys =
+            vec![self.day.clone(), self.recipient.clone(), self.recipient_yesterday.clone()];
         keys.extend(self.reference.clone());
         keys
     }
@@ -67,12 +68,18 @@ impl Usage {
     ///
     /// # Errors
     /// `merchant_reference_duplicate` or `beneficiary_cooldown`.
-    pub fn refuse_repeats(&self, desk: &Desk<'_>, allowance: &Allowance) -> Result<(), Problem> {
+    pub(super) fn refuse_repeats(
+        &self,
+        desk: &Desk<'_>,
+        allowance: &Allowance,
+    ) -> Result<(), Problem> {
         if let Some(reference) = &self.reference {
             let holder = desk.counter(reference).holder;
             if !holder.is_empty() {
                 let problem = Problem::new(ErrorCode::MerchantReferenceDuplicate);
-                return Err(problem.field("merchant_reference").detail(json!({ "payout_id": holder })));
+                return Err(problem
+                    .field("merchant_reference")
+                    .detail(json!({ "payout_id": holder })));
             }
         }
         if allowance.allow_duplicate {
@@ -94,7 +101,7 @@ impl Usage {
     ///
     /// # Errors
     /// `limit_violation`.
-    pub fn refuse_excess(
+    pub(super) fn refuse_excess(
         &self,
         desk: &Desk<'_>,
         allowance: &Allowance,
@@ -116,7 +123,7 @@ impl Usage {
     }
 
     /// Takes the reference and the recipient for a new payout.
-    pub fn take(&self, desk: &Desk<'_>, payout: &Payout, changes: &mut Vec<CounterChange>) {
+    pub(super) fn take(&self, desk: &Desk<'_>, payout: &Payout, changes: &mut Vec<CounterChange>) {
         let now = desk.now().micros();
         if let Some(reference) = &self.reference {
             changes.push(CounterChange {
@@ -142,7 +149,7 @@ impl Usage {
     ///
     /// # Errors
     /// A sum does not fit.
-    pub fn add(
+    pub(super) fn add(
         &self,
         desk: &Desk<'_>,
         amount: Minor,
@@ -166,7 +173,7 @@ impl Usage {
     }
 
     /// Lets the recipient be paid again at once, if this payout was the last to it.
-    pub fn forget_recipient(
+    pub(super) fn forget_recipient(
         &self,
         desk: &Desk<'_>,
         payout: &Payout,
@@ -191,7 +198,7 @@ fn paid_at(holder: &str) -> Option<Moment> {
 ///
 /// # Errors
 /// `limit_violation`.
-pub fn refuse_large(merchant: &Merchant, payout: &Payout) -> Result<(), Problem> {
+pub(super) fn refuse_large(merchant: &Merchant, payout: &Payout) -> Result<(), Problem> {
     let limit = merchant.settings.limits(payout.currency).per_transaction_minor;
     match limit.map(|limit| limit.0) {
         Some(limit) if payout.costs.amount > limit => {

@@ -11,5 +11,5 @@ pub mod sql;
 
 pub use beneficiary::{Beneficiary, BeneficiarySource, Verification};
 pub use book::{Book, Checked, Known};
-pub use saving::Saving;
 pub use resolve::{Question, Resolved, resolve, scenario_header};
+pub use saving::Saving;

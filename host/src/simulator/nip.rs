@@ -16,12 +16,10 @@ use super::{OwnMessage, Simulator, authenticate, hang_up};
 /// "Do not honour": what refused transfers are refused with.
 pub(super) const REFUSAL: &str = "05";
 
-const FIRST_NAMES: [&str; 10] = [
-    "ADA", "BOLA", "CHIDI", "DAYO", "EMEKA", "FUNKE", "GARBA", "HALIMA", "IFEANYI", "JUMOKE",
-];
-const LAST_NAMES: [&str; 10] = [
-    "OBI", "ADEYEMI", "OKAFOR", "BELLO", "NWOSU", "IBRAHIM", "EZE", "LAWAL", "MUSA", "OJO",
-];
+const FIRST_NAMES: [&str; 10] =
+    ["ADA", "BOLA", "CHIDI", "DAYO", "EMEKA", "FUNKE", "GARBA", "HALIMA", "IFEANYI", "JUMOKE"];
+const LAST_NAMES: [&str; 10] =
+    ["OBI", "ADEYEMI", "OKAFOR", "BELLO", "NWOSU", "IBRAHIM", "EZE", "LAWAL", "MUSA", "OJO"];
 
 pub(super) fn router(simulator: Simulator) -> Router {
     Router::new()
@@ -45,9 +43,8 @@ impl Message {
             return Err(format!("{root} was expected, not {}", outermost.tag_name().name()));
         }
         let children = outermost.children().filter(roxmltree::Node::is_element);
-        let elements = children.map(|node| {
-            (node.tag_name().name().to_owned(), node.text().unwrap_or("").to_owned())
-        });
+        let elements = children
+            .map(|node| (node.tag_name().name().to_owned(), node.text().unwrap_or("").to_owned()));
         Ok(Self(elements.collect()))
     }
 
@@ -223,11 +220,8 @@ async fn fund_transfer(
     match reply {
         Reply::HangUp(received) => hang_up(received),
         Reply::Code(code) => {
-            let mut elements: Vec<(&str, &str)> = message
-                .0
-                .iter()
-                .map(|(name, value)| (name.as_str(), value.as_str()))
-                .collect();
+            let mut elements: Vec<(&str, &str)> =
+                message.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             elements.push(("ResponseCode", &code));
             answer(document("FTSingleCreditResponse", &elements))
         }
@@ -303,7 +297,8 @@ fn tell(simulator: &Simulator, transfer: &Transfer) {
 pub(super) fn comeback(transfer: &Transfer, now: Moment) -> OwnMessage {
     let amount = format!("{}.{:02}", transfer.amount_minor / 100, transfer.amount_minor % 100);
     // The tail of our reference makes the bank's own one unique enough for a simulation.
-    let session = format!("000013{:012}{}", now.seconds() % 1_000_000_000_000, &transfer.reference[18..]);
+    let session =
+        format!("000013{:012}{}", now.seconds() % 1_000_000_000_000, &transfer.reference[18..]);
     let body = document(
         "FTSingleCreditRequest",
         &[
@@ -324,7 +319,11 @@ fn status(transfer: &Transfer, code: &str) -> OwnMessage {
     OwnMessage { rail: "nip", path: "/nip/txnstatusresponse", body }
 }
 
-async fn status_query(From(simulator): From<Simulator>, headers: HeaderMap, body: Bytes) -> Response {
+async fn status_query(
+    From(simulator): From<Simulator>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let message = match Message::read(&body, "TSQuerySingleRequest") {
         Ok(message) => message,
         Err(why) => return malformed("status query", &why),

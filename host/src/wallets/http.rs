@@ -12,7 +12,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::{Page, PageQuery, Query};
 use crate::id::{JournalId, WalletId};
 use crate::ledger::Source;
-use crate::ledger::wallets::{self as rows, Wanted, WalletRow};
+use crate::ledger::wallets::{self as rows, WalletRow, Wanted};
 
 use super::view::{Balance, Balances, Wallet, WalletBalance, WalletTransaction};
 

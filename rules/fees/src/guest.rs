@@ -30,7 +30,9 @@ impl Pack for Fees {
     fn open(rules: String) -> Result<(), Vec<Problem>> {
         let rules = Rules::read(&rules).map_err(|problems| {
             let problems = problems.into_iter();
-            problems.map(|found| Problem { at: found.at, message: found.message }).collect::<Vec<_>>()
+            problems
+                .map(|found| Problem { at: found.at, message: found.message })
+                .collect::<Vec<_>>()
         })?;
         RULES.set(Some(rules));
         Ok(())

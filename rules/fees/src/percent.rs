@@ -13,8 +13,8 @@ impl Percent {
         if !digits(whole) || !digits(places) || places.len() > 4 || whole.len() > 3 {
             return None;
         }
-        let millionths = whole.parse::<i64>().ok()? * 10_000
-            + format!("{places:0<4}").parse::<i64>().ok()?;
+        let millionths =
+            whole.parse::<i64>().ok()? * 10_000 + format!("{places:0<4}").parse::<i64>().ok()?;
         (millionths <= 1_000_000).then_some(Self(millionths))
     }
 

@@ -1,0 +1,48 @@
+# Every target does its own set-up: a fresh machine needs Rust, make and a C compiler.
+
+CARGO ?= cargo
+POSTGRES := tests/with-postgres
+# What the database is given for measurements; fsync stays on.
+BENCH_POSTGRES := -c shared_buffers=1GB -c max_wal_size=4GB -c wal_compression=lz4
+
+.PHONY: help demo test lint bench openapi wasm-target
+
+help:
+	@echo "make demo     build everything, start on SQLite under ./data, pay somebody, keep serving"
+	@echo "make test     every check and test, on SQLite and PostgreSQL"
+	@echo "make lint     format, clippy"
+	@echo "make bench    print the performance tables (ONLY='postgres' QUICK=1 for parts)"
+	@echo "make openapi  write host/openapi.json anew"
+
+demo: wasm-target
+	$(CARGO) run --locked --release -p railhead --bin railhead -- demo
+
+test: wasm-target lint
+	RUST_BACKTRACE=0 $(POSTGRES) $(CARGO) test --locked --workspace
+
+lint: wasm-target
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+bench: wasm-target
+	$(CARGO) build --locked --release -p railhead-tests --bin railhead-bench
+	TEST_POSTGRES_OPTIONS="$(BENCH_POSTGRES)" $(POSTGRES) \
+		$$($(CARGO) metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/railhead-bench \
+		$(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
+
+openapi: wasm-target
+	$(CARGO) run --locked -p railhead --bin railhead -- openapi > host/openapi.json.new
+	mv host/openapi.json.new host/openapi.json
+
+# The components are compiled for the sandbox. rustup knows where to get the target from.
+wasm-target:
+	@sysroot=$$(rustc --print sysroot) && \
+	if [ ! -d "$$sysroot/lib/rustlib/wasm32-wasip2" ]; then \
+		if command -v rustup >/dev/null; then \
+			echo "Adding the target wasm32-wasip2"; rustup target add wasm32-wasip2; \
+		else \
+			echo "Rust's target wasm32-wasip2 is missing and there is no rustup to add it." >&2; \
+			echo "Please install it (https://rustup.rs, then: rustup target add wasm32-wasip2)." >&2; \
+			exit 1; \
+		fi; \
+	fi
