@@ -36,13 +36,14 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
     };
     match parts {
         // IPv4-mapped and NAT64 reach the IPv4 address inside them; 6to4 as well.
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            embedded(high, low)
-        }
-        [0x2002, high, low, ..] => embedded(high, low),
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => embedded(high, low),
         // Teredo, ORCHID, benchmarking, documentation and the local-use NAT64 prefix.
-        [0x64, 0xff9b, 1, ..] | [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] => false,
-        [0x3fff, 0..=0xfff, ..] | [0x5f00, ..] => false,
+        [0x64, 0xff9b, 1, ..]
+        | [0x2001, 0..=0x1ff | 0xdb8, ..]
+        | [0x3fff, 0..=0xfff, ..]
+        | [0x5f00, ..] => false,
         // Global unicast is 2000::/3; nothing else is routed on the internet.
         [first, ..] => first & 0xe000 == 0x2000,
     }

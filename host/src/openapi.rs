@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 use utoipa::openapi::OpenApi;
 
-use crate::error::ErrorCode;
+use crate::error::{ErrorCode, Kind};
 use crate::rails::Rail;
 use crate::rails::declaration::FieldTerms;
 
@@ -49,8 +49,8 @@ pub type Refusals = Vec<(&'static str, &'static [ErrorCode])>;
 
 /// Completes the document.
 #[must_use]
-pub fn complete(document: OpenApi, refusals: Refusals, rails: &[Arc<Rail>]) -> Value {
-    let mut document = serde_json::to_value(&document).unwrap_or_default();
+pub fn complete(document: &OpenApi, refusals: &Refusals, rails: &[Arc<Rail>]) -> Value {
+    let mut document = serde_json::to_value(document).unwrap_or_default();
     document["info"] = json!({
         "title": "Railhead",
         "version": env!("CARGO_PKG_VERSION"),
@@ -77,7 +77,7 @@ pub fn complete(document: OpenApi, refusals: Refusals, rails: &[Arc<Rail>]) -> V
             "description": "The operator's token",
         },
     });
-    let errors: BTreeMap<&str, &[ErrorCode]> = refusals.into_iter().collect();
+    let errors: BTreeMap<&str, &[ErrorCode]> = refusals.iter().copied().collect();
     let paths = document["paths"].as_object_mut();
     for (path, item) in paths.into_iter().flatten() {
         let is_admin = path.starts_with("/admin/");
@@ -117,6 +117,7 @@ fn add_errors(operation: &mut Value, codes: &[ErrorCode]) {
 }
 
 fn error_schema() -> Value {
+    let kinds: Vec<&str> = Kind::iter().map(Kind::literal).collect();
     json!({
         "type": "object",
         "required": ["error"],
@@ -124,7 +125,7 @@ fn error_schema() -> Value {
             "type": "object",
             "required": ["type", "code", "message", "docs_url"],
             "properties": {
-                "type": { "type": "string" },
+                "type": { "type": "string", "enum": kinds },
                 "code": { "$ref": "#/components/schemas/ErrorCode" },
                 "message": { "type": "string", "description": "For people; may change" },
                 "field": { "type": "string", "description": "The offending field, as it was sent" },

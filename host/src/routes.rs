@@ -85,14 +85,13 @@ fn errors() -> openapi::Refusals {
 /// The whole OpenAPI document, for a host with these rails.
 #[must_use]
 pub fn document(rails: &[Arc<Rail>]) -> Value {
-    openapi::complete(documented().to_openapi(), errors(), rails)
+    openapi::complete(&documented().to_openapi(), &errors(), rails)
 }
 
 /// The whole service, behind its gates and inside its shell.
-#[must_use]
 pub fn service(app: &App) -> Router {
     let (calls, document) = documented().split_for_parts();
-    let document = openapi::complete(document, errors(), &app.rails.all());
+    let document = openapi::complete(&document, &errors(), &app.rails.all());
     let shell = Shell {
         mint: app.mint.clone(),
         docs_url: format!("{}/errors", app.config.public_url()).into(),

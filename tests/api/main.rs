@@ -2,6 +2,9 @@
 
 #![allow(missing_docs, reason = "tests")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
+#![allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "brief tests")]
+#![allow(clippy::field_reassign_with_default, reason = "configurations differ in a few fields")]
 
+mod contract;
 mod payouts;
 mod yard;

@@ -12,7 +12,7 @@ use railhead::clock::{Clock, Moment};
 use railhead::config::Config;
 use railhead::id::Mint;
 use railhead::start::{Host, Sources, start};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde_json::{Value, json};
 use sqlx::{Connection, Executor};
 
@@ -425,9 +425,4 @@ pub(crate) fn with(mut body: Value, changes: Value) -> Value {
         }
     }
     body
-}
-
-/// The secret of a text, for configurations.
-pub(crate) fn exposed(secret: &SecretString) -> &str {
-    secret.expose_secret()
 }

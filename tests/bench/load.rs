@@ -140,8 +140,8 @@ impl Run {
     }
 
     pub(crate) fn line(&self, name: &str) -> String {
-        let at = |share: f64| {
-            let index = (self.latencies.len() as f64 * share) as usize;
+        let at = |percent: usize| {
+            let index = self.latencies.len() * percent / 100;
             let time = self.latencies.get(index.min(self.latencies.len().saturating_sub(1)));
             time.map_or(0.0, |time| time.as_secs_f64() * 1000.0)
         };
@@ -149,8 +149,8 @@ impl Run {
         format!(
             "    {name:<26} {:>9.0}   {:>6.2}   {:>6.2}   {:>22.0}, {:>8.0}, {:>4.0}   {:>7}",
             self.per_second(),
-            at(0.5),
-            at(0.99),
+            at(50),
+            at(99),
             cpu[0],
             cpu[1],
             cpu[2],

@@ -52,20 +52,20 @@ pub(crate) async fn run() {
         packs.price(&facts).unwrap();
         prices.push(one.elapsed());
     }
-    let us = |times: &mut Vec<std::time::Duration>, share: f64| {
+    let us = |times: &mut Vec<std::time::Duration>, percent: usize| {
         times.sort_unstable();
-        times[(times.len() as f64 * share) as usize].as_nanos() as f64 / 1000.0
+        times[times.len() * percent / 100].as_nanos() as f64 / 1000.0
     };
     println!("Sandbox, {CALLS} calls each");
     println!(
         "    fresh rail call (instance, recipient check, drop)  p50 {:.1} us, p99 {:.1} us",
-        us(&mut checks, 0.5),
-        us(&mut checks, 0.99)
+        us(&mut checks, 50),
+        us(&mut checks, 99)
     );
     println!(
         "    warm rule call (one price)                         p50 {:.1} us, p99 {:.1} us",
-        us(&mut prices, 0.5),
-        us(&mut prices, 0.99)
+        us(&mut prices, 50),
+        us(&mut prices, 99)
     );
     println!(
         "    start with compiled code on disk                   {} ms\n",

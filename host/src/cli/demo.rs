@@ -106,13 +106,13 @@ impl Tour {
         if rail.names.is_some() {
             let mut question = recipient.clone();
             question["currency"] = json!(currency);
-            let name = self.post("/v1/name_enquiry", &[], question).await?;
+            let name = self.post("/v1/name-enquiry", &[], question).await?;
             say(&format!("  name        {}", text(&name["resolved_name"])));
         }
         let amount =
             minor(PAYMENT_MAJOR, exponent).clamp(terms.amount_minor_min, terms.amount_minor_max);
-        let quote = format!("/v1/payouts/quote?currency={currency}&amount_minor={amount}");
-        let quote = self.get(&quote).await?;
+        let question = json!({ "currency": currency, "amount_minor": amount.to_string() });
+        let quote = self.post("/v1/payouts/quote", &[], question).await?;
         say(&format!(
             "  quote       {} + fee {} + tax {} + levy {} = {}",
             shown(&quote["amount_minor"]),
@@ -192,11 +192,11 @@ impl Tour {
 
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<Value, StartError> {
         let response = request.bearer_auth(self.key.expose_secret()).send().await?;
-        let status = response.status();
+        let (status, url) = (response.status(), response.url().clone());
         let answer: Value = response.json().await?;
         match status.is_success() {
             true => Ok(answer),
-            false => Err(format!("{status}: {}", text(&answer["error"]["message"])).into()),
+            false => Err(format!("{url}: {status}: {}", text(&answer["error"]["message"])).into()),
         }
     }
 }
@@ -237,7 +237,7 @@ fn line(step: &Value, exponent: u8) -> String {
         }
         "rail" => {
             let messages = step["messages"].as_array().map_or(0, Vec::len);
-            format!("{}: {} ({messages} messages on record)", field("operation"), field("result"))
+            format!("{}: {} ({messages} on record)", field("operation"), field("result"))
         }
         "entry" => format!(
             "{} {} {}, balance {}",

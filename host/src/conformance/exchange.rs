@@ -64,7 +64,7 @@ pub(super) async fn recipient(rail: &Rail, case: &RecipientCase) -> Result<(), S
 pub(super) async fn run(rail: &Rail, case: &ExchangeCase) -> Result<(), String> {
     let sent = Sent::default();
     let answer = case.answer.clone().unwrap_or_default();
-    let grant = grant(rail, scripted(answer, Arc::clone(&sent)));
+    let grant = grant(rail, &scripted(answer, Arc::clone(&sent)));
     let came = call(rail, &grant, case).await?;
     if let Some(expected) = &case.expects {
         check_sent(&sent, expected)?;
@@ -180,7 +180,10 @@ fn scripted(answer: AnswerCase, sent: Sent) -> Router {
 fn respond(answer: &AnswerCase) -> Response {
     if let Some(failure) = &answer.failure {
         let mut response = StatusCode::BAD_GATEWAY.into_response();
-        response.extensions_mut().insert(HangUp(failure == "no-answer"));
+        response.extensions_mut().insert(match failure.as_str() {
+            "no-answer" => HangUp::Received,
+            _ => HangUp::NotSent,
+        });
         return response;
     }
     let status = StatusCode::from_u16(answer.status.unwrap_or(200)).unwrap_or(StatusCode::OK);
@@ -188,7 +191,7 @@ fn respond(answer: &AnswerCase) -> Response {
 }
 
 /// A grant whose every endpoint leads into `network`.
-pub(super) fn grant(rail: &Rail, network: Router) -> Arc<Grant> {
+pub(super) fn grant(rail: &Rail, network: &Router) -> Arc<Grant> {
     let declaration = &rail.declaration;
     let endpoints: HashMap<_, _> = declaration
         .endpoints

@@ -59,7 +59,7 @@ async fn play(
 async fn repeat(rail: &Rail, cases: &Cases) -> Result<(), String> {
     let payment = payment(rail, cases.code_payment.as_ref())?;
     let (simulator, _messages) = Simulator::new(None, Clock::System, Default::default());
-    let grant = grant(rail, simulator.router());
+    let grant = grant(rail, &simulator.router());
     for _ in 0..2 {
         let called = rail.code.submit(&grant, &payment).await;
         match called.result.map_err(|broken| broken.to_string())? {
@@ -74,7 +74,7 @@ async fn repeat(rail: &Rail, cases: &Cases) -> Result<(), String> {
 
 fn simulated(rail: &Rail, scenario: &str) -> Arc<Grant> {
     let (simulator, _messages) = Simulator::new(None, Clock::System, Default::default());
-    let plain = grant(rail, simulator.router());
+    let plain = grant(rail, &simulator.router());
     let headers = vec![("x-sandbox-scenario".to_owned(), scenario.to_owned())];
     Arc::new(Grant {
         rail: plain.rail.clone(),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::ErrorCode;
 
 /// The `type` of an error, which groups codes by what a client does about them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter)]
 pub enum Kind {
     /// Malformed, or against a business rule: fix it before retrying.
     InvalidRequest,

@@ -80,10 +80,12 @@ async fn read(request: Request) -> Result<Bytes, Problem> {
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Problem::because(ErrorCode::InvalidJson, "The body is not UTF-8."))?;
-    if text.trim_start().chars().next().is_some_and(|first| "[\"0123456789-tfn".contains(first))
-        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
-    {
-        return Err(Problem::new(ErrorCode::InvalidBody));
+    if !text.trim_start().starts_with('{') {
+        let other = serde_json::from_str::<serde::de::IgnoredAny>(text);
+        return Err(match other {
+            Ok(_) => Problem::new(ErrorCode::InvalidBody),
+            Err(cause) => not_json(&cause),
+        });
     }
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -95,15 +97,17 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
                 let problem = Problem::because(ErrorCode::InvalidField, format!("{path}: {why}."));
                 if path == "." { problem } else { problem.field(path) }
             }
-            _ => {
-                Problem::because(ErrorCode::InvalidJson, format!("The body is not JSON: {cause}."))
-            }
+            _ => not_json(&cause),
         }
     })?;
     reader.end().map_err(|_| {
         Problem::because(ErrorCode::InvalidJson, "Something follows the JSON object.")
     })?;
     Ok(value)
+}
+
+fn not_json(cause: &serde_json::Error) -> Problem {
+    Problem::because(ErrorCode::InvalidJson, format!("The body is not JSON: {cause}."))
 }
 
 #[cfg(test)]

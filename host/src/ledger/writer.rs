@@ -101,8 +101,9 @@ impl Task {
             match self.attempt(commands, &mut earlier).await {
                 Ok(outcomes) => return outcomes,
                 Err(Interrupted::Overtaken) => {}
-                Err(Interrupted::Again(cause)) => self.note(&cause, commands.len()),
-                Err(Interrupted::Unknown(cause, _)) => self.note(&cause, commands.len()),
+                Err(Interrupted::Again(cause) | Interrupted::Unknown(cause, _)) => {
+                    tracing::warn!(%cause, commands = commands.len(), "a batch is begun again");
+                }
                 Err(Interrupted::Poisoned(cause)) => return self.split(commands, cause).await,
                 Err(Interrupted::Broken(cause)) => {
                     tracing::error!(%cause, "the storage fails; this host stops");
@@ -150,10 +151,6 @@ impl Task {
         let mut outcomes = Box::pin(self.settle(first)).await;
         outcomes.extend(Box::pin(self.settle(second)).await);
         outcomes
-    }
-
-    fn note(&self, cause: &sqlx::Error, commands: usize) {
-        tracing::warn!(%cause, commands, "a batch of the ledger is begun again");
     }
 
     async fn pause(&self, retry: u32) {

@@ -137,7 +137,7 @@ pub async fn create(
         rail: rail_name,
         position: body.position.unwrap_or(0),
         is_paused: false,
-        merchants: merchants(body.merchants.unwrap_or_default())?,
+        merchants: merchants(&body.merchants.unwrap_or_default())?,
         settings,
         created_at: now,
         updated_at: now,
@@ -193,7 +193,7 @@ pub async fn update(
     after.position = body.position.unwrap_or(before.position);
     after.is_paused = body.is_paused.unwrap_or(before.is_paused);
     if let Some(ids) = body.merchants {
-        after.merchants = merchants(ids)?;
+        after.merchants = merchants(&ids)?;
     }
     if let Some(settings) = body.settings {
         if let Some(rail) = app.rails.get(&after.rail) {
@@ -256,7 +256,7 @@ fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<()
     Ok(())
 }
 
-fn merchants(ids: Vec<String>) -> Result<Vec<MerchantId>, Problem> {
+fn merchants(ids: &[String]) -> Result<Vec<MerchantId>, Problem> {
     let parsed: Option<Vec<MerchantId>> = ids.iter().map(|id| MerchantId::parse(id)).collect();
     parsed.ok_or_else(|| invalid("merchants", "must be merchants' ids"))
 }

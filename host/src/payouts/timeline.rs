@@ -72,6 +72,8 @@ pub enum What {
     },
     /// The rail was called.
     Rail {
+        /// The rail.
+        rail: String,
         /// submit, query or receive.
         operation: String,
         /// What it came to.
@@ -133,6 +135,7 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
     steps.extend(calls.into_iter().map(|call| Step {
         at: call.created_at,
         what: What::Rail {
+            rail: call.rail,
             operation: call.operation,
             result: call.result,
             messages: call.messages,

@@ -177,7 +177,7 @@ impl Usage {
         &self,
         desk: &Desk<'_>,
         payout: &Payout,
-        changes: &mut Vec<CounterChange>,
+        changes: &mut [CounterChange],
     ) {
         let held = desk.counter(&self.recipient).holder.starts_with(payout.id.as_str());
         if let Some(change) = changes.iter_mut().find(|change| change.key == self.recipient)

@@ -74,7 +74,6 @@ impl Simulator {
     }
 
     /// Its networks, and its controls for tests.
-    #[must_use]
     pub fn router(&self) -> Router {
         nip::router(self.clone()).merge(control::router(self.clone()))
     }
@@ -110,9 +109,9 @@ async fn authenticate(request: Request, next: axum::middleware::Next) -> Respons
     }
 }
 
-/// A hang-up instead of an answer: after the request was received, or as if before.
-fn hang_up(received: bool) -> Response {
+/// A hang-up instead of an answer.
+fn hang_up(how: HangUp) -> Response {
     let mut response = StatusCode::BAD_GATEWAY.into_response();
-    response.extensions_mut().insert(HangUp(received));
+    response.extensions_mut().insert(how);
     response
 }

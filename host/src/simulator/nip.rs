@@ -9,6 +9,7 @@ use axum::routing::post;
 use http::{HeaderMap, StatusCode, header};
 
 use crate::clock::Moment;
+use crate::wasm::egress::HangUp;
 
 use super::transfers::{State, Transfer};
 use super::{OwnMessage, Simulator, authenticate, hang_up};
@@ -161,7 +162,7 @@ fn name_of(account: &str) -> String {
 /// What the network does with a transfer after it has recorded it.
 enum Reply {
     Code(String),
-    HangUp(bool),
+    HangUp(HangUp),
 }
 
 async fn fund_transfer(
@@ -218,7 +219,7 @@ async fn fund_transfer(
     };
     tell(&simulator, &transfer);
     match reply {
-        Reply::HangUp(received) => hang_up(received),
+        Reply::HangUp(how) => hang_up(how),
         Reply::Code(code) => {
             let mut elements: Vec<(&str, &str)> =
                 message.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -234,7 +235,7 @@ fn receive(transfer: &mut Transfer) -> Reply {
     transfer.received += 1;
     let code = |code: &str| Reply::Code(code.to_owned());
     match (transfer.scenario.as_str(), is_first) {
-        ("never_received", true) => Reply::HangUp(false),
+        ("never_received", true) => Reply::HangUp(HangUp::NotSent),
         ("never_received", false) if transfer.state == State::Lost => {
             transfer.pay();
             code("00")
@@ -250,15 +251,15 @@ fn receive(transfer: &mut Transfer) -> Reply {
         }
         ("timeout_then_paid", true) => {
             transfer.pay();
-            Reply::HangUp(true)
+            Reply::HangUp(HangUp::Received)
         }
         ("timeout_then_failed", true) => {
             transfer.state = State::Refused(REFUSAL.to_owned());
-            Reply::HangUp(true)
+            Reply::HangUp(HangUp::Received)
         }
         ("timeout_then_unknown", true) => {
             transfer.state = State::Unclear;
-            Reply::HangUp(true)
+            Reply::HangUp(HangUp::Received)
         }
         ("duplicate_callback", true) => {
             transfer.pay();

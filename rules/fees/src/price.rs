@@ -86,6 +86,7 @@ impl Tier {
 }
 
 #[cfg(all(test, not(target_family = "wasm")))]
+#[expect(clippy::expect_used, reason = "tests")]
 mod tests {
     use railhead_rule::{Fact, Value, fact};
 

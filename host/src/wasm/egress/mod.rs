@@ -219,10 +219,12 @@ impl Endpoint {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (head, body) = response.into_parts();
-        if let Some(HangUp(received)) = head.extensions.get() {
+        if let Some(how) = head.extensions.get() {
             let why = "the connection was lost".to_owned();
-            let lost = if *received { Failure::NoAnswer } else { Failure::NotSent };
-            return Err(lost(why));
+            return Err(match how {
+                HangUp::NotSent => Failure::NotSent(why),
+                HangUp::Received => Failure::NoAnswer(why),
+            });
         }
         let body = Limited::new(body, self.answer_bytes_max).collect().await;
         let body = body.map_err(|cause| Failure::NoAnswer(cause.to_string()))?;
@@ -241,10 +243,14 @@ impl Endpoint {
     }
 }
 
-/// What an in-process peer puts into a response to say that it hung up instead: after it had
-/// received the request, or before.
+/// What an in-process peer puts into a response to say that it hung up instead.
 #[derive(Clone, Copy, Debug)]
-pub struct HangUp(pub bool);
+pub enum HangUp {
+    /// Before a byte of the request was sent.
+    NotSent,
+    /// After it had received the request.
+    Received,
+}
 
 impl Outgoing {
     fn request(self, base: &str, host: &str) -> Result<Request<Body>, String> {
