@@ -75,7 +75,13 @@ pub struct Components {
 ///
 /// # Errors
 /// Whatever stands in the way, in words for the operator.
-pub async fn start(config: Config, sources: Sources) -> Result<Host, StartError> {
+pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartError> {
+    let listener = TcpListener::bind(config.server.address)
+        .await
+        .map_err(|cause| format!("server.address {}: {cause}", config.server.address))?;
+    // Port 0 stands for any that is free; links in answers need to know which.
+    config.server.address = listener.local_addr()?;
+    let address = config.server.address;
     let config = Arc::new(config);
     let Sources { clock, mint } = sources;
     let mint = Arc::new(mint);
@@ -133,10 +139,6 @@ pub async fn start(config: Config, sources: Sources) -> Result<Host, StartError>
     app.tasks.spawn(worker::carry_notices(app.clone(), service.clone(), messages));
     worker::start(&app);
 
-    let listener = TcpListener::bind(config.server.address)
-        .await
-        .map_err(|cause| format!("server.address {}: {cause}", config.server.address))?;
-    let address = listener.local_addr()?;
     let serving = tokio::spawn(serve(listener, service, app.stopping.clone()));
     Ok(Host { app, address, new_operator_token, broken, serving })
 }

@@ -1,5 +1,7 @@
 //! `railhead serve` and `railhead migrate`.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::EnvFilter;
 
 use crate::config::Config;
@@ -49,7 +51,12 @@ pub(super) fn log_quietly(config: &Config) {
 
 fn log_with(config: &Config, default: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        // Nobody reading the log any more is no reason to panic.
+        .log_internal_errors(false);
     // A second subscriber, as in tests, is refused; the first one stays.
     let _ = match config.log.json {
         true => log.json().try_init(),

@@ -1,0 +1,181 @@
+//! The program's commands, run as their users run them. The commands of the README are run
+//! word for word.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_railhead-under-test");
+const TOKEN: &str = "op_commands";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The program in a folder of its own, on a port that is free.
+fn railhead(folder: &Path) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command
+        .current_dir(folder)
+        .env_remove("DATABASE_URL")
+        .env("RAILHEAD_SERVER__ADDRESS", "127.0.0.1:0");
+    command
+}
+
+/// What a command that ends prints.
+#[track_caller]
+fn said(command: &mut Command) -> String {
+    let output = command.output().expect("the program");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// A program that serves, until dropped.
+struct Serving {
+    child: Child,
+    lines: Vec<String>,
+}
+
+impl Serving {
+    /// Starts it and reads what it says up to a line that ends with `last`.
+    fn start(mut command: Command, last: &str) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program");
+        let mut lines = Vec::new();
+        for line in BufReader::new(child.stdout.take().expect("its output")).lines() {
+            let line = line.expect("text");
+            let is_last = line.ends_with(last);
+            lines.push(line);
+            if is_last {
+                return Self { child, lines };
+            }
+        }
+        panic!("the program ended: {lines:#?}");
+    }
+
+    /// The last word of the line that begins with a word.
+    fn word(&self, label: &str) -> &str {
+        let line = self.lines.iter().find(|line| line.trim_start().starts_with(label));
+        line.and_then(|line| line.split_whitespace().last()).expect(label)
+    }
+
+    /// Ends it as an operator does.
+    fn stop(mut self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill").success());
+        assert!(self.child.wait().expect("an end").success(), "it did not stop in order");
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn demo(folder: &Path) -> Serving {
+    let mut command = railhead(folder);
+    command.arg("demo").env("RAILHEAD_OPERATOR_TOKEN", TOKEN);
+    Serving::start(command, "The data stays.")
+}
+
+/// The commands in the README that anyone can run: its blocks in the language `sh`.
+fn readme_blocks() -> Vec<String> {
+    let text = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let blocks = text.split("```sh\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_readme_works_word_for_word_and_a_second_start_keeps_its_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = demo(folder.path());
+    let shown = host.lines.join("\n");
+    assert!(shown.contains("payout.paid") && shown.contains("not a second one"), "{shown}");
+    let api = host.word("API ").trim_end_matches("/v1").to_owned();
+    let (address, key) = (api.trim_start_matches("http://"), host.word("Test key").to_owned());
+
+    let bin = folder.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(PROGRAM, bin.join("railhead")).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let blocks = readme_blocks();
+    assert!(blocks.len() >= 6);
+    let run = |block: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-euc", &block.replace("127.0.0.1:8080", address)]).current_dir(root());
+        shell.env("PATH", &path).env("KEY", &key).env_remove("DATABASE_URL");
+        shell.env("RAILHEAD_OPERATOR_TOKEN", TOKEN).env("RAILHEAD_SERVER__ADDRESS", address);
+        shell.env("RAILHEAD_DATA__DIR", folder.path().join("data"));
+        said(&mut shell)
+    };
+    let answers: Vec<String> = blocks.iter().map(|block| run(block)).collect();
+    for answer in &answers {
+        assert!(!answer.is_empty() && !answer.contains(r#""error":{"type""#), "{answer}");
+    }
+    let payment = blocks.iter().position(|block| block.contains("invoice-1001")).unwrap();
+    let paid: Value = serde_json::from_str(&answers[payment]).unwrap();
+    assert_eq!(paid["status"], "paid");
+    assert_eq!(run(&blocks[payment]), answers[payment]);
+    host.stop();
+
+    let host = demo(folder.path());
+    assert!(host.lines.join("\n").contains("still here"));
+    assert_eq!(host.word("Test key"), key);
+    host.stop();
+    let proven = said(railhead(folder.path()).arg("verify"));
+    assert!(proven.contains("in order") && proven.contains("3 payouts"), "{proven}");
+}
+
+#[test]
+fn serve_shows_a_new_token_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = railhead(folder.path());
+    command.arg("serve");
+    let host = Serving::start(command, "");
+    assert!(host.word("Operator token").starts_with("op_"));
+    let locked = railhead(folder.path()).arg("serve").output().unwrap();
+    let why = String::from_utf8_lossy(&locked.stderr).into_owned();
+    assert!(!locked.status.success(), "two hosts on one SQLite file");
+    assert!(why.contains("railhead: "), "{why}");
+    host.stop();
+    let mut command = railhead(folder.path());
+    command.arg("serve").env("RUST_LOG", "info").stderr(Stdio::piped());
+    let mut again = command.stdout(Stdio::piped()).spawn().unwrap();
+    let log = BufReader::new(again.stderr.take().unwrap()).lines();
+    assert!(log.map(Result::unwrap).any(|line| line.contains("serving")));
+    let id = again.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let output = again.wait_with_output().unwrap();
+    assert!(output.stdout.is_empty() && output.status.success());
+}
+
+#[test]
+fn documents_are_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let document = said(railhead(folder.path()).arg("openapi"));
+    let committed = std::fs::read_to_string(root().join("host/openapi.json")).unwrap();
+    assert!(document == committed, "host/openapi.json is not current; write it: make openapi");
+    let errors = said(railhead(folder.path()).arg("errors"));
+    assert!(errors.contains("insufficient_funds (422, invalid_request_error)"), "{errors}");
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "documents leave nothing");
+}
+
+#[test]
+fn a_wrong_setting_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, value, named) in [
+        ("RAILHEAD_SERVER__ADRESS", "127.0.0.1:1", "adress"),
+        ("RAILHEAD_SERVER__ADDRESS", "nowhere", "address"),
+        ("RAILHEAD_ENCRYPTION__KEYS", "abc", "encryption.keys"),
+        ("DATABASE_URL", "mysql://x", "database URL"),
+        ("RAILHEAD_MODULES__DIR", "/nowhere", "modules.dir"),
+    ] {
+        let output = railhead(folder.path()).arg("serve").env(name, value).output().unwrap();
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && why.contains(named), "{name}={value}: {why}");
+    }
+}
