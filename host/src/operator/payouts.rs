@@ -50,7 +50,7 @@ pub struct DecisionRequest {
     post, path = "/admin/v1/payouts/{id}/approve", operation_id = "approve_payout",
     tag = "Operator", params(("id" = String, Path, description = "A draft")),
     request_body(content = Option<DecisionRequest>),
-    responses((status = 200, description = "Debited and queued", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "Debited and queued", body = PayoutView)),
 )]
 pub async fn approve(
     State(app): State<App>,
@@ -66,7 +66,7 @@ pub async fn approve(
     post, path = "/admin/v1/payouts/{id}/decline", operation_id = "decline_payout",
     tag = "Operator", params(("id" = String, Path, description = "A draft")),
     request_body(content = Option<DecisionRequest>),
-    responses((status = 200, description = "Cancelled", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "Cancelled", body = PayoutView)),
 )]
 pub async fn decline(
     State(app): State<App>,
@@ -82,7 +82,7 @@ pub async fn decline(
     post, path = "/admin/v1/payouts/{id}/release", operation_id = "release_payout",
     tag = "Operator", params(("id" = String, Path, description = "A held payout")),
     request_body(content = Option<DecisionRequest>),
-    responses((status = 200, description = "Debited and queued", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "Debited and queued", body = PayoutView)),
 )]
 pub async fn release(
     State(app): State<App>,
@@ -98,7 +98,7 @@ pub async fn release(
     post, path = "/admin/v1/payouts/{id}/reject", operation_id = "reject_payout",
     tag = "Operator", params(("id" = String, Path, description = "A held payout")),
     request_body(content = Option<DecisionRequest>),
-    responses((status = 200, description = "Failed, no wallet movement", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "Failed, no wallet movement", body = PayoutView)),
 )]
 pub async fn reject(
     State(app): State<App>,
@@ -114,7 +114,7 @@ pub async fn reject(
     post, path = "/admin/v1/payouts/{id}/mark_paid", operation_id = "mark_payout_paid",
     tag = "Operator", params(("id" = String, Path, description = "The payout")),
     request_body = DecisionRequest,
-    responses((status = 200, description = "Paid on evidence", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "Paid on evidence", body = PayoutView)),
 )]
 pub async fn mark_paid(
     State(app): State<App>,
@@ -130,7 +130,7 @@ pub async fn mark_paid(
     post, path = "/admin/v1/payouts/{id}/mark_failed", operation_id = "mark_payout_failed",
     tag = "Operator", params(("id" = String, Path, description = "The payout")),
     request_body = DecisionRequest,
-    responses((status = 200, description = "Failed on evidence, given back", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "Failed on evidence, given back", body = PayoutView)),
 )]
 pub async fn mark_failed(
     State(app): State<App>,
@@ -146,7 +146,7 @@ pub async fn mark_failed(
     post, path = "/admin/v1/payouts/{id}/reverse", operation_id = "reverse_payout",
     tag = "Operator", params(("id" = String, Path, description = "A paid payout")),
     request_body(content = Option<DecisionRequest>),
-    responses((status = 200, description = "Given back", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "Given back", body = PayoutView)),
 )]
 pub async fn reverse(
     State(app): State<App>,

@@ -2,10 +2,12 @@
 //!
 //! | effect | wallet | clearing | settlement | income, tax, levy |
 //! |---|---|---|---|---|
-//! | debit | − everything | + amount | | + fee, tax, levy |
-//! | settle | | − amount | + amount | |
-//! | give back | + everything | − amount | | − fee, tax, levy |
+//! | debit | − everything | + everything | | |
+//! | settle | | − everything | + amount | + fee, tax, levy |
+//! | give back | + everything | − everything | | |
 //! | give back settled | + everything | | − amount | − fee, tax, levy |
+//!
+//! Fees are earned, and tax and levy owed, when the recipient has the money and not before.
 
 use crate::error::Problem;
 use crate::id::WalletId;
@@ -13,6 +15,13 @@ use crate::ledger::{Account, Effects, Journal, Source, SystemAccount};
 use crate::money::{Minor, Overflow};
 
 use super::model::{LedgerEffect, Payout};
+
+/// Whether the recipient had the money already.
+#[derive(Clone, Copy)]
+enum IsSettled {
+    No,
+    Yes,
+}
 
 /// Adds what an effect does to the wallet and the books.
 ///
@@ -42,10 +51,10 @@ pub(super) fn book(
         }
         LedgerEffect::GiveBack => {
             out(total.negated()?);
-            effects.journals.push(give_back(payout, SystemAccount::Clearing)?);
+            effects.journals.push(give_back(payout, IsSettled::No)?);
         }
         LedgerEffect::GiveBackSettled => {
-            effects.journals.push(give_back(payout, SystemAccount::Settlement)?);
+            effects.journals.push(give_back(payout, IsSettled::Yes)?);
         }
     }
     Ok(())
@@ -61,24 +70,19 @@ fn debit(payout: &Payout) -> Result<Journal, Overflow> {
     journal.post(wallet.clone(), fee.negated()?, Source::PayoutFee, "Payout fee and tax");
     journal.post(wallet, costs.levy.negated()?, Source::StampDutyCollected, "Statutory levy");
     let clearing = Account::System(SystemAccount::Clearing);
-    journal.post(clearing, costs.amount, Source::PayoutDebit, &label);
-    charges(&mut journal, payout, Minor::plus, Source::PayoutFee)?;
+    journal.post(clearing, costs.total()?, Source::PayoutDebit, "");
     Ok(journal)
 }
 
 fn settlement(payout: &Payout) -> Result<Journal, Overflow> {
-    let amount = payout.costs.amount;
     let mut journal = journal(payout, "payout_settlement");
-    let label = label("Paid to", payout);
-    let post = |journal: &mut Journal, account, amount| {
-        journal.post(Account::System(account), amount, Source::PayoutDebit, &label);
-    };
-    post(&mut journal, SystemAccount::Clearing, amount.negated()?);
-    post(&mut journal, SystemAccount::Settlement, amount);
+    let clearing = Account::System(SystemAccount::Clearing);
+    journal.post(clearing, payout.costs.total()?.negated()?, Source::PayoutDebit, "");
+    arrive(&mut journal, payout, Minor::plus, (Source::PayoutDebit, Source::PayoutFee))?;
     Ok(journal)
 }
 
-fn give_back(payout: &Payout, from: SystemAccount) -> Result<Journal, Overflow> {
+fn give_back(payout: &Payout, is_settled: IsSettled) -> Result<Journal, Overflow> {
     let costs = &payout.costs;
     let mut journal = journal(payout, "payout_reversal");
     let label = label("Payout given back:", payout);
@@ -87,31 +91,34 @@ fn give_back(payout: &Payout, from: SystemAccount) -> Result<Journal, Overflow> 
     journal.post(wallet.clone(), costs.amount, Source::PayoutReversal, &label);
     journal.post(wallet.clone(), costs.levy, Source::PayoutReversal, "Statutory levy given back");
     journal.post(wallet, fee, Source::PayoutFeeReversal, "Payout fee and tax given back");
-    let account = Account::System(from);
-    journal.post(account, costs.amount.negated()?, Source::PayoutReversal, &label);
-    charges(&mut journal, payout, Minor::minus, Source::PayoutFeeReversal)?;
+    match is_settled {
+        IsSettled::No => {
+            let clearing = Account::System(SystemAccount::Clearing);
+            journal.post(clearing, costs.total()?.negated()?, Source::PayoutReversal, "");
+        }
+        IsSettled::Yes => {
+            let sources = (Source::PayoutReversal, Source::PayoutFeeReversal);
+            arrive(&mut journal, payout, Minor::minus, sources)?;
+        }
+    }
     Ok(journal)
 }
 
-/// The house's side of fee, tax and levy, each in the direction that `sign` gives.
-fn charges(
+/// Where everything goes in the end, in the direction that `sign` gives.
+fn arrive(
     journal: &mut Journal,
     payout: &Payout,
     sign: fn(Minor, Minor) -> Result<Minor, Overflow>,
-    fee_source: Source,
+    (principal, charge): (Source, Source),
 ) -> Result<(), Overflow> {
     let costs = &payout.costs;
-    let levy_source = match fee_source {
-        Source::PayoutFee => Source::StampDutyCollected,
-        _ => Source::PayoutReversal,
-    };
     for (account, amount, source) in [
-        (SystemAccount::FeeIncome, costs.fee, fee_source),
-        (SystemAccount::Tax, costs.tax, fee_source),
-        (SystemAccount::Levy, costs.levy, levy_source),
+        (SystemAccount::Settlement, costs.amount, principal),
+        (SystemAccount::FeeIncome, costs.fee, charge),
+        (SystemAccount::Tax, costs.tax, charge),
+        (SystemAccount::Levy, costs.levy, charge),
     ] {
-        let amount = sign(Minor::ZERO, amount)?;
-        journal.post(Account::System(account), amount, source, "Payout charges");
+        journal.post(Account::System(account), sign(Minor::ZERO, amount)?, source, "");
     }
     Ok(())
 }
@@ -123,7 +130,7 @@ fn journal(payout: &Payout, kind: &'static str) -> Journal {
         ref_id: payout.id.to_string(),
         env: payout.env,
         currency: payout.currency,
-        postings: Vec::with_capacity(7),
+        postings: Vec::with_capacity(5),
     }
 }
 

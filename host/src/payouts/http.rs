@@ -106,7 +106,7 @@ const QUOTE_ERRORS: &[ErrorCode] = &[
         ("X-Sandbox-Scenario" = Option<String>, Header, description = "What the sandbox plays; test keys only"),
     ),
     request_body = CreatePayout,
-    responses((status = 201, description = "Created", body = inline(PayoutView<'_>))),
+    responses((status = 201, description = "Created", body = PayoutView)),
 )]
 pub async fn create(
     State(app): State<App>,
@@ -151,7 +151,7 @@ pub struct ListQuery {
 #[utoipa::path(
     get, path = "/v1/payouts", operation_id = "list_payouts", tag = "Payouts",
     params(ListQuery),
-    responses((status = 200, description = "Newest first", body = inline(Page<PayoutView<'_>>))),
+    responses((status = 200, description = "Newest first", body = Page<PayoutView>)),
 )]
 pub async fn list(
     State(app): State<App>,
@@ -207,7 +207,7 @@ fn instant(name: &str, value: Option<&str>, otherwise: i64) -> Result<i64, Probl
 #[utoipa::path(
     get, path = "/v1/payouts/{id}", operation_id = "retrieve_payout", tag = "Payouts",
     params(("id" = String, Path, description = "Its id or po_ reference")),
-    responses((status = 200, description = "The payout", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "The payout", body = PayoutView)),
 )]
 pub async fn retrieve(
     State(app): State<App>,
@@ -224,7 +224,7 @@ pub async fn retrieve(
 #[utoipa::path(
     post, path = "/v1/payouts/{id}/requery", operation_id = "requery_payout", tag = "Payouts",
     params(("id" = String, Path, description = "Its id or po_ reference")),
-    responses((status = 200, description = "The payout as it is now", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "The payout as it is now", body = PayoutView)),
 )]
 pub async fn requery(
     State(app): State<App>,
@@ -258,7 +258,7 @@ pub struct CancelRequest {
     post, path = "/v1/payouts/{id}/cancel", operation_id = "cancel_payout", tag = "Payouts",
     params(("id" = String, Path, description = "Its id or po_ reference")),
     request_body = CancelRequest,
-    responses((status = 200, description = "The payout, cancelled", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "The payout, cancelled", body = PayoutView)),
 )]
 pub async fn cancel(
     State(app): State<App>,

@@ -140,9 +140,10 @@ async fn pending(pool: &AnyPool) -> Result<(), Fault> {
     }
 }
 
-/// What is in clearing is what payouts under way will bring to their recipients.
+/// What is in clearing is what payouts under way have taken from wallets.
 async fn clearing(pool: &AnyPool) -> Result<(), Fault> {
-    let sql = "SELECT env, currency, CAST(SUM(amount_minor) AS BIGINT) FROM payouts \
+    let sql = "SELECT env, currency, CAST(SUM(amount_minor + fee_minor + tax_minor + levy_minor) \
+               AS BIGINT) FROM payouts \
                WHERE status IN ('queued', 'processing') GROUP BY env, currency";
     let mut expected = std::collections::HashMap::new();
     for row in sqlx::query(sql).fetch_all(pool).await? {

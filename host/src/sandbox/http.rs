@@ -49,7 +49,7 @@ const RETURN_WAIT: Duration = Duration::from_secs(5);
 #[utoipa::path(
     post, path = "/v1/sandbox/payouts/{id}/settle", operation_id = "sandbox_settle_payout",
     tag = "Sandbox", params(("id" = String, Path, description = "A payout that is processing")),
-    responses((status = 200, description = "The payout, paid", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "The payout, paid", body = PayoutView)),
 )]
 pub async fn settle(
     State(app): State<App>,
@@ -63,7 +63,7 @@ pub async fn settle(
 #[utoipa::path(
     post, path = "/v1/sandbox/payouts/{id}/fail", operation_id = "sandbox_fail_payout",
     tag = "Sandbox", params(("id" = String, Path, description = "A payout that is processing")),
-    responses((status = 200, description = "The payout, failed", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "The payout, failed", body = PayoutView)),
 )]
 pub async fn fail(
     State(app): State<App>,
@@ -77,7 +77,7 @@ pub async fn fail(
 #[utoipa::path(
     post, path = "/v1/sandbox/payouts/{id}/return", operation_id = "sandbox_return_payout",
     tag = "Sandbox", params(("id" = String, Path, description = "A payout that is paid")),
-    responses((status = 200, description = "The payout, reversed", body = inline(PayoutView<'_>))),
+    responses((status = 200, description = "The payout, reversed", body = PayoutView)),
 )]
 pub async fn send_back(
     State(app): State<App>,
