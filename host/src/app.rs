@@ -11,7 +11,9 @@ use tokio_util::task::TaskTracker;
 use crate::auth::Directory;
 use crate::clock::{Clock, Moment};
 use crate::config::Config;
+use crate::courier::Courier;
 use crate::db::Db;
+use crate::events::outbox::Handover;
 use crate::http::limiter::Limiter;
 use crate::id::Mint;
 use crate::keyring::Keyring;
@@ -53,6 +55,10 @@ pub struct Parts {
     pub book: Book,
     /// Rate limits.
     pub limiter: Limiter,
+    /// Requests to merchants' addresses.
+    pub courier: Courier,
+    /// The way to this process's deliverer of webhooks.
+    pub handover: Handover,
     /// The operator's token.
     pub operator_token: SecretString,
     /// The simulator of the sandbox.

@@ -17,7 +17,7 @@ use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
 use crate::app::App;
-use crate::auth::{ApiKey, Capability, Merchant, MerchantStatus};
+use crate::auth::{ApiKey, Capability, Merchant, MerchantStatus, Permission};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::limiter::{Standing, Tier};
@@ -47,6 +47,17 @@ impl Caller {
     #[must_use]
     pub fn owner(&self) -> (&MerchantId, Env) {
         (&self.merchant.id, self.key.env)
+    }
+
+    /// Refuses a key whose owner lacks this permission.
+    ///
+    /// # Errors
+    /// `permission_denied`.
+    pub fn require_permission(&self, permission: Permission) -> Result<(), Problem> {
+        match self.key.permissions.contains(&permission) {
+            true => Ok(()),
+            false => Err(Problem::new(ErrorCode::PermissionDenied)),
+        }
     }
 
     /// Refuses a key without this capability.

@@ -77,6 +77,44 @@ pub mod limits {
     pub const DISPATCH_POLL: Duration = Duration::from_millis(250);
     /// A payout in the sandbox whose creator died is answered to a repeat after this long.
     pub const SANDBOX_ANSWER_WAIT: Duration = Duration::from_secs(10);
+    /// Batches of fresh deliveries on their way to this process's deliverer. More are found in
+    /// the queue, a little later.
+    pub const HANDED_OVER_MAX: usize = 4096;
+    /// Deliveries that wait in memory for one endpoint; the others wait in the queue.
+    pub const WAITING_PER_ENDPOINT_MAX: usize = 128;
+    /// Deliveries under way to one endpoint that answers well; one that does not gets one.
+    pub const UNDER_WAY_PER_ENDPOINT_MAX: usize = 16;
+    /// Webhook endpoints of one merchant in one environment.
+    pub const WEBHOOK_ENDPOINTS_MAX: usize = 50;
+    /// A receiver has this long for the whole exchange: name, connection, TLS, head and body.
+    pub const WEBHOOK_EXCHANGE_MAX: Duration = Duration::from_secs(10);
+    /// An exchange that takes longer moves to the slow lane.
+    pub const WEBHOOK_SLOW_AFTER: Duration = Duration::from_millis(1_000);
+    /// What is kept of a receiver's answer.
+    pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 16 * 1024;
+    /// How long after the attempt before each attempt is made. After the last, it is given up.
+    pub const WEBHOOK_DELAYS: [Duration; 7] = [
+        Duration::ZERO,
+        Duration::from_secs(5),
+        Duration::from_secs(60),
+        Duration::from_secs(5 * 60),
+        Duration::from_secs(30 * 60),
+        Duration::from_secs(2 * 3600),
+        Duration::from_secs(8 * 3600),
+    ];
+    /// A receiver may ask for this much patience with Retry-After, and no more.
+    pub const WEBHOOK_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
+    /// An endpoint that fails without a break for this long is switched off.
+    pub const WEBHOOK_FAILING_MAX: Duration = Duration::from_secs(5 * 24 * 3600);
+    /// After a rotation the old secret signs beside the new one for this long.
+    pub const WEBHOOK_OLD_SECRET: Duration = Duration::from_secs(60 * 60);
+    /// Failures in a row after which an endpoint is left alone for a while.
+    pub const WEBHOOK_BREAKER_FAILURES: i64 = 5;
+    /// For how long at first, and at most.
+    pub const WEBHOOK_BREAKER_PAUSE: (Duration, Duration) =
+        (Duration::from_secs(5), Duration::from_secs(300));
+    /// Ended deliveries are kept this long.
+    pub const WEBHOOK_HISTORY: Duration = Duration::from_secs(90 * 24 * 3600);
     /// On SIGTERM, running requests and dispatches get this long.
     pub const DRAIN: Duration = Duration::from_secs(25);
 }
@@ -109,6 +147,8 @@ pub struct Config {
     pub modules: Modules,
     /// Egress of rails.
     pub egress: Egress,
+    /// Webhooks to merchants.
+    pub webhooks: Webhooks,
     /// Configuration of rails with a live route, by route name, then setting or secret.
     pub routes: BTreeMap<String, BTreeMap<String, String>>,
     /// Logs.
@@ -218,6 +258,20 @@ pub struct Egress {
     pub allow_private_networks: Vec<IpNet>,
 }
 
+/// Webhooks to merchants.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Webhooks {
+    /// Whether this host delivers.
+    pub deliver: bool,
+    /// Deliveries under way at once; receivers that are slow or fail share a quarter of them.
+    pub concurrency: usize,
+    /// Networks that are not public and may be delivered to all the same.
+    pub allow_private_networks: Vec<IpNet>,
+    /// Certificates to trust besides the system's, as PEM.
+    pub extra_ca_file: Option<PathBuf>,
+}
+
 /// Logs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -241,6 +295,7 @@ impl Default for Config {
             simulator: Simulator::default(),
             modules: Modules::default(),
             egress: Egress::default(),
+            webhooks: Webhooks::default(),
             routes: BTreeMap::new(),
             log: Log::default(),
         }
@@ -294,6 +349,17 @@ impl Default for Worker {
     }
 }
 
+impl Default for Webhooks {
+    fn default() -> Self {
+        Self {
+            deliver: true,
+            concurrency: 128,
+            allow_private_networks: Vec::new(),
+            extra_ca_file: None,
+        }
+    }
+}
+
 impl Default for Simulator {
     fn default() -> Self {
         Self { url: None, address: SocketAddr::from(([127, 0, 0, 1], 8090)), notify_url: None }
@@ -314,7 +380,8 @@ impl Config {
             .list_separator(",")
             .with_list_parse_key("encryption.keys")
             .with_list_parse_key("server.trusted_proxies")
-            .with_list_parse_key("egress.allow_private_networks");
+            .with_list_parse_key("egress.allow_private_networks")
+            .with_list_parse_key("webhooks.allow_private_networks");
         let mut builder = config::Config::builder()
             .add_source(config::File::from(path).required(file.is_some()))
             .add_source(environment);

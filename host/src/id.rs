@@ -82,6 +82,10 @@ ids! {
     AuditId = "c";
     /// An event.
     EventId = "evt_";
+    /// A webhook endpoint.
+    EndpointId = "ckwhe_";
+    /// A webhook delivery.
+    DeliveryId = "ckwhd_";
     /// A request.
     RequestId = "req_";
 }

@@ -12,7 +12,9 @@ use crate::app::App;
 use crate::http::problem;
 use crate::http::shell::{self, Shell};
 use crate::rails::Rail;
-use crate::{beneficiaries, caller, lookup, openapi, operator, pages, payouts, sandbox, wallets};
+use crate::{
+    beneficiaries, caller, lookup, openapi, operator, pages, payouts, sandbox, wallets, webhooks,
+};
 
 /// The calls of merchants and of the operator, each with its documentation.
 fn documented() -> OpenApiRouter<App> {
@@ -39,6 +41,12 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(lookup::http::name_enquiry))
         .routes(routes!(lookup::http::events))
         .routes(routes!(lookup::http::explain_error))
+        .routes(routes!(webhooks::http::create, webhooks::http::list))
+        .routes(routes!(webhooks::http::retrieve, webhooks::http::update, webhooks::http::delete))
+        .routes(routes!(webhooks::http::rotate_secret))
+        .routes(routes!(webhooks::http::test))
+        .routes(routes!(webhooks::http::deliveries))
+        .routes(routes!(webhooks::http::replay))
         .routes(routes!(sandbox::http::settle))
         .routes(routes!(sandbox::http::fail))
         .routes(routes!(sandbox::http::send_back))
@@ -75,6 +83,7 @@ fn errors() -> openapi::Refusals {
         beneficiaries::http::ERRORS,
         wallets::http::ERRORS,
         lookup::http::ERRORS,
+        webhooks::http::ERRORS,
         sandbox::http::ERRORS,
     ]
     .concat();

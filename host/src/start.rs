@@ -15,8 +15,10 @@ use crate::app::{App, Parts};
 use crate::auth::Directory;
 use crate::clock::Clock;
 use crate::config::{Config, limits};
+use crate::courier::Courier;
 use crate::db::Db;
 use crate::env::Env;
+use crate::events::outbox;
 use crate::http::limiter::Limiter;
 use crate::id::Mint;
 use crate::keyring::Keyring;
@@ -76,11 +78,7 @@ pub struct Components {
 /// # Errors
 /// Whatever stands in the way, in words for the operator.
 pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartError> {
-    let listener = TcpListener::bind(config.server.address)
-        .await
-        .map_err(|cause| format!("server.address {}: {cause}", config.server.address))?;
-    // Port 0 stands for any that is free; links in answers need to know which.
-    config.server.address = listener.local_addr()?;
+    let listener = listen(&mut config.server).await?;
     let address = config.server.address;
     let config = Arc::new(config);
     let Sources { clock, mint } = sources;
@@ -106,7 +104,10 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let broken = CancellationToken::new();
     let writer_parts = (clock.clone(), Arc::clone(&mint));
     let batch_max = config.writer.batch_max.min(limits::BATCH_MAX);
-    let writer = Writer::start(db.clone(), writer_parts, batch_max, broken.clone()).await?;
+    let (handover, handed) = outbox::handover();
+    let consequence = outbox::consequence(handover.clone());
+    let ending = (batch_max, broken.clone());
+    let writer = Writer::start(db.clone(), writer_parts, Some(consequence), ending).await?;
     let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), magic);
     let tls = tls(config.egress.extra_ca_file.as_deref())?;
     let app = App::new(Parts {
@@ -122,6 +123,11 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         wallets: WalletIds::new(db.clone()),
         sandbox: simulator.router(),
         limiter: Limiter::default(),
+        courier: Courier::new(
+            config.webhooks.allow_private_networks.clone(),
+            config.webhooks.extra_ca_file.as_deref(),
+        )?,
+        handover,
         dispatch: tokio::sync::Notify::new(),
         tasks: TaskTracker::new(),
         stopping: CancellationToken::new(),
@@ -137,10 +143,19 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     });
     let service = routes::service(&app);
     app.tasks.spawn(worker::carry_notices(app.clone(), service.clone(), messages));
-    worker::start(&app);
+    worker::start(&app, handed);
 
     let serving = tokio::spawn(serve(listener, service, app.stopping.clone()));
     Ok(Host { app, address, new_operator_token, broken, serving })
+}
+
+/// Port 0 stands for any that is free; afterwards the settings name it, for links in answers.
+async fn listen(server: &mut crate::config::Server) -> Result<TcpListener, StartError> {
+    let listener = TcpListener::bind(server.address)
+        .await
+        .map_err(|cause| format!("server.address {}: {cause}", server.address))?;
+    server.address = listener.local_addr()?;
+    Ok(listener)
 }
 
 async fn serve(

@@ -12,8 +12,10 @@ use tower::ServiceExt as _;
 use crate::app::App;
 use crate::config::limits;
 use crate::error::ErrorCode;
+use crate::events::outbox::Handed;
 use crate::payouts::{attempt, dispatch};
 use crate::simulator::{OwnMessage, TOKEN};
+use crate::webhooks;
 
 /// How often what has expired is swept away.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
@@ -21,9 +23,13 @@ const SWEEP_EVERY: Duration = Duration::from_secs(600);
 const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// Starts every job. They end when the app is told to stop.
-pub fn start(app: &App) {
+pub fn start(app: &App, handed: mpsc::Receiver<Handed>) {
     if app.config.worker.dispatch {
         app.tasks.spawn(dispatcher(app.clone()));
+    }
+    if app.config.webhooks.deliver {
+        app.tasks.spawn(webhooks::deliver::deliver(app.clone(), handed));
+        app.tasks.spawn(webhooks::deliver::sweep(app.clone()));
     }
     app.tasks.spawn(sweeper(app.clone()));
 }

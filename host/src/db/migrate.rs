@@ -16,6 +16,7 @@ struct Step {
 const IDENTITY: &str = include_str!("../../../migrations/0001_identity.sql");
 const LEDGER: &str = include_str!("../../../migrations/0002_ledger.sql");
 const PAYOUTS: &str = include_str!("../../../migrations/0004_payouts.sql");
+const WEBHOOKS: &str = include_str!("../../../migrations/0006_webhooks.sql");
 
 const STEPS: &[Step] = &[
     Step { version: 1, name: "identity", sqlite: IDENTITY, postgres: IDENTITY },
@@ -27,14 +28,20 @@ const STEPS: &[Step] = &[
         postgres: include_str!("../../../migrations/postgres/0003_append_only.sql"),
     },
     Step { version: 4, name: "payouts", sqlite: PAYOUTS, postgres: PAYOUTS },
-    // Whoever adds a table adds this step again, under a new number, after it.
-    Step {
-        version: 5,
-        name: "collation",
-        sqlite: include_str!("../../../migrations/sqlite/0005_collation.sql"),
-        postgres: include_str!("../../../migrations/postgres/0005_collation.sql"),
-    },
+    collation(5),
+    Step { version: 6, name: "webhooks", sqlite: WEBHOOKS, postgres: WEBHOOKS },
+    collation(7),
 ];
+
+/// Whoever adds a table adds this step again after it.
+const fn collation(version: i64) -> Step {
+    Step {
+        version,
+        name: "collation",
+        sqlite: include_str!("../../../migrations/sqlite/collation.sql"),
+        postgres: include_str!("../../../migrations/postgres/collation.sql"),
+    }
+}
 
 /// Everything that leads to the present schema on this engine.
 pub(super) fn migrator(engine: Engine) -> Migrator {

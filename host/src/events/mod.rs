@@ -3,6 +3,7 @@
 //! Those of the catalogue carry the object as it was then, in the very bytes that are
 //! delivered; the others only keep the history without gaps.
 
+pub mod outbox;
 pub mod sql;
 
 use serde::Serialize;
@@ -51,7 +52,25 @@ pub const CATALOGUE: &[&str] = &[
     "batch.completed",
     "collection.settled",
     "collection.failed",
+    DISABLED,
 ];
+
+/// A webhook endpoint was switched off because nobody answered there. All other endpoints of
+/// the merchant are told, whatever they subscribed to.
+pub const DISABLED: &str = "webhook_endpoint.disabled";
+
+/// The event that a name means: both `payout.paid` and `payout_paid` are in use.
+#[must_use]
+pub fn canonical(name: &str) -> Option<&'static str> {
+    let same = |known: &str| {
+        known.len() == name.len()
+            && known
+                .bytes()
+                .zip(name.bytes())
+                .all(|(a, b)| a == b || (a, b) == (b'.', b'_') || (a, b) == (b'_', b'.'))
+    };
+    CATALOGUE.iter().find(|known| same(known)).copied()
+}
 
 impl Event {
     /// The event as a row for the writer.

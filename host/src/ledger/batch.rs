@@ -11,6 +11,7 @@ use crate::id::Mint;
 use crate::money::{Currency, Minor};
 
 use super::command::{Command, Done, Reply};
+use super::consequence::Consequence;
 use super::desk::{Counter, Wallet};
 use super::sql;
 use super::state::{Claimed, State};
@@ -38,12 +39,20 @@ pub(super) struct Earlier {
     pub(super) outcomes: Outcomes,
 }
 
+/// What a batch is decided with.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    pub(super) mint: &'a Mint,
+    pub(super) now: Moment,
+    pub(super) consequence: Option<&'a Consequence>,
+}
+
 /// Runs a batch to its COMMIT. `marker` names this try in the database; `earlier` are tries
 /// whose COMMIT was never answered.
 pub(super) async fn run(
     native: &mut Native,
     commands: &[&Command],
-    (mint, now): (&Mint, Moment),
+    Surroundings { mint, now, consequence }: Surroundings<'_>,
     marker: &str,
     earlier: &mut Vec<Earlier>,
 ) -> Result<Outcomes, Interrupted> {
@@ -59,6 +68,8 @@ pub(super) async fn run(
         native.rollback().await.map_err(Interrupted::Again)?;
         return Ok(outcomes);
     }
+    let following = follow(native, &mut state, (consequence, mint)).await;
+    let committed = following.map_err(Interrupted::Again)?;
     match write(native, &state, marker).await {
         Ok(true) => {}
         Ok(false) => {
@@ -72,7 +83,12 @@ pub(super) async fn run(
         }
     }
     match native.commit().await {
-        Ok(()) => Ok(outcomes),
+        Ok(()) => {
+            if let Some(committed) = committed {
+                committed();
+            }
+            Ok(outcomes)
+        }
         Err(cause) => match classify(cause) {
             Interrupted::Broken(cause) => Err(Interrupted::Broken(cause)),
             Interrupted::Again(cause) | Interrupted::Poisoned(cause) => {
@@ -81,6 +97,26 @@ pub(super) async fn run(
             other => Err(other),
         },
     }
+}
+
+/// Takes in what follows from the batch's rows; answers what to do once they are committed.
+async fn follow(
+    native: &mut Native,
+    state: &mut State,
+    (consequence, mint): (Option<&Consequence>, &Mint),
+) -> Result<Option<Box<dyn FnOnce() + Send>>, sqlx::Error> {
+    let Some(consequence) = consequence else { return Ok(None) };
+    let Some((_, rows)) = state.out.inserts.get(consequence.of.name) else { return Ok(None) };
+    let wanted = keys((consequence.keys)(rows).into_iter());
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let found = native.select(consequence.lookup, &wanted).await?;
+    let followed = (consequence.follow)(rows, &found, mint);
+    for change in followed.rows {
+        state.out.take_row(change);
+    }
+    Ok(Some(followed.committed))
 }
 
 async fn find_committed(

@@ -25,6 +25,7 @@
 
 mod batch;
 mod command;
+mod consequence;
 mod desk;
 mod journal;
 mod replay;
@@ -32,10 +33,10 @@ pub mod sql;
 mod state;
 pub mod verify;
 pub mod wallets;
-
 mod writer;
 
 pub use command::{Claim, Command, CounterChange, Done, Effects, Guard, Reply};
+pub use consequence::{Consequence, Follow, Followed};
 pub use desk::{Counter, Desk, Wallet};
 pub use journal::{Account, Journal, Posting, Source, SystemAccount, entry_id};
 pub use replay::{replay, stored_reply};

@@ -43,7 +43,7 @@ pub(super) struct Out {
     pub(super) late_replies: Vec<Row>,
     pub(super) inserts: BTreeMap<&'static str, (&'static Table, Vec<Row>)>,
     pub(super) updates: Vec<(&'static Update, Vec<Row>)>,
-    pub(super) deletes: BTreeMap<&'static str, (&'static Update, Vec<String>)>,
+    pub(super) deletes: BTreeMap<(&'static str, &'static str), (&'static Update, Vec<String>)>,
 }
 
 /// What one command's money does, before it is taken in.
@@ -248,7 +248,7 @@ impl Claimed {
 }
 
 impl Out {
-    fn take_row(&mut self, change: RowChange) {
+    pub(super) fn take_row(&mut self, change: RowChange) {
         match change {
             RowChange::Insert(table, row) => {
                 self.inserts.entry(table.name).or_insert_with(|| (table, Vec::new())).1.push(row);
@@ -265,7 +265,8 @@ impl Out {
                 }
             }
             RowChange::Delete(table, key) => {
-                self.deletes.entry(table.name).or_insert_with(|| (table, Vec::new())).1.push(key);
+                let place = (table.name, table.key);
+                self.deletes.entry(place).or_insert_with(|| (table, Vec::new())).1.push(key);
             }
         }
     }

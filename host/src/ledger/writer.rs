@@ -12,8 +12,9 @@ use crate::db::{Db, Native};
 use crate::error::{ErrorCode, Problem};
 use crate::id::{EventId, Mint};
 
-use super::batch::{self, Earlier, Interrupted, Outcomes};
+use super::batch::{self, Earlier, Interrupted, Outcomes, Surroundings};
 use super::command::{Command, Done};
+use super::consequence::Consequence;
 
 type Answer = Result<Done, Problem>;
 
@@ -36,13 +37,13 @@ impl Writer {
     pub async fn start(
         db: Db,
         (clock, mint): (Clock, Arc<Mint>),
-        batch_max: usize,
-        broken: CancellationToken,
+        consequence: Option<Consequence>,
+        (batch_max, broken): (usize, CancellationToken),
     ) -> Result<Self, sqlx::Error> {
         let (queue, waiting) = mpsc::channel(limits::QUEUE_MAX);
         let native = Some(db.native().await?);
         let batch_max = batch_max.max(1);
-        tokio::spawn(Task { db, clock, mint, native, batch_max, broken }.run(waiting));
+        tokio::spawn(Task { db, clock, mint, native, consequence, batch_max, broken }.run(waiting));
         Ok(Self { queue })
     }
 
@@ -65,6 +66,7 @@ struct Task {
     clock: Clock,
     mint: Arc<Mint>,
     native: Option<Native>,
+    consequence: Option<Consequence>,
     batch_max: usize,
     broken: CancellationToken,
 }
@@ -126,8 +128,12 @@ impl Task {
             None => self.db.native().await.map_err(Interrupted::Again)?,
         };
         let marker = self.mint.id::<EventId>().to_string();
-        let now = self.clock.now();
-        let run = batch::run(&mut native, commands, (&self.mint, now), &marker, earlier).await;
+        let surroundings = Surroundings {
+            mint: &self.mint,
+            now: self.clock.now(),
+            consequence: self.consequence.as_ref(),
+        };
+        let run = batch::run(&mut native, commands, surroundings, &marker, earlier).await;
         match run {
             Ok(_) | Err(Interrupted::Overtaken | Interrupted::Poisoned(_)) => {
                 self.native = Some(native);

@@ -13,7 +13,7 @@ use crate::caller::Caller;
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::events::{CATALOGUE, EventView, sql};
+use crate::events::{EventView, canonical, sql};
 use crate::http::{Body, Page, PageQuery, Query};
 use crate::money::Currency;
 use crate::rails::directory::{self, Bank};
@@ -207,10 +207,10 @@ pub async fn events(
 ) -> Result<Page<EventView>, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let wrong = |field: &str| Problem::new(ErrorCode::InvalidFilter).field(field);
-    let name = query.name.unwrap_or_default();
-    if !name.is_empty() && !CATALOGUE.contains(&name.as_str()) {
-        return Err(wrong("type"));
-    }
+    let name = match query.name.as_deref().filter(|name| !name.is_empty()) {
+        Some(name) => canonical(name).ok_or_else(|| wrong("type"))?.to_owned(),
+        None => String::new(),
+    };
     let after = match query.created_after.as_deref() {
         Some(text) => Moment::parse(text).ok_or_else(|| wrong("created_after"))?.micros(),
         None => i64::MIN,

@@ -1,0 +1,329 @@
+//! HTTPS requests to addresses that merchants gave: to the public internet and nowhere else.
+//!
+//! What a name stands for is filtered in the resolver that is used for connecting, so a name
+//! cannot be checked as one address and reached as another. Redirects are not followed, no
+//! proxy is taken from the environment, and one deadline covers everything.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, StatusCode, header};
+use ipnet::IpNet;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Url};
+
+use crate::address;
+use crate::config::limits;
+
+/// The setting that opens a private network, named in refusals.
+const SETTING: &str = "webhooks.allow_private_networks";
+/// Longest address that is taken.
+const URL_LENGTH_MAX: usize = 2048;
+
+/// Sends requests.
+#[derive(Clone)]
+pub struct Courier {
+    client: Client,
+    networks: Arc<Networks>,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// HTTP status, if a head arrived.
+    pub status: Option<u16>,
+    /// The beginning of the body, as text.
+    pub body: Option<String>,
+    /// Why there is no whole answer.
+    pub error: Option<String>,
+    /// How long the receiver asks to be left alone.
+    pub retry_after: Option<Duration>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Answer {
+    /// Whether the receiver took it: a whole answer with 2xx, in time.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.error.is_none() && self.status.is_some_and(|status| (200..300).contains(&status))
+    }
+}
+
+/// Networks that may be reached besides public ones.
+struct Networks(Vec<IpNet>);
+
+impl Networks {
+    fn permit(&self, ip: IpAddr) -> bool {
+        address::is_public(ip) || self.0.iter().any(|network| network.contains(&ip))
+    }
+
+    async fn resolve(&self, host: &str) -> Result<Vec<SocketAddr>, String> {
+        let found = tokio::net::lookup_host((host, 0)).await;
+        let found = found.map_err(|cause| format!("resolving {host}: {cause}"))?;
+        let (permitted, other): (Vec<_>, Vec<_>) =
+            found.partition(|address| self.permit(address.ip()));
+        match (permitted.is_empty(), other.is_empty()) {
+            (false, _) => Ok(permitted),
+            (true, true) => Err(format!("{host} has no address")),
+            (true, false) => Err(not_public(host)),
+        }
+    }
+}
+
+fn not_public(host: &str) -> String {
+    format!("{host} is not on the public internet; the operator's {SETTING} can allow its network")
+}
+
+struct Filtered(Arc<Networks>);
+
+impl Resolve for Filtered {
+    fn resolve(&self, name: Name) -> Resolving {
+        let networks = Arc::clone(&self.0);
+        Box::pin(async move {
+            let addresses = networks.resolve(name.as_str()).await?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+impl Courier {
+    /// A courier that trusts the system's certificates and those in the file, as PEM.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn new(
+        allowed: Vec<IpNet>,
+        extra_ca_file: Option<&Path>,
+    ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let networks = Arc::new(Networks(allowed));
+        let mut builder = Client::builder()
+            .dns_resolver(Filtered(Arc::clone(&networks)))
+            .redirect(Policy::none())
+            .no_proxy()
+            .https_only(true)
+            .http1_only()
+            .referer(false)
+            .retry(reqwest::retry::never())
+            .user_agent("Service-Webhooks/1.0")
+            .pool_max_idle_per_host(limits::UNDER_WAY_PER_ENDPOINT_MAX)
+            .pool_idle_timeout(Duration::from_secs(30));
+        if let Some(path) = extra_ca_file {
+            let named = |cause: &dyn std::fmt::Display| {
+                format!("webhooks.extra_ca_file {}: {cause}", path.display())
+            };
+            let pem = std::fs::read(path).map_err(|cause| named(&cause))?;
+            let extra = reqwest::Certificate::from_pem_bundle(&pem);
+            builder = builder.tls_certs_merge(extra.map_err(|cause| named(&cause))?);
+        }
+        Ok(Self { client: builder.build()?, networks })
+    }
+
+    /// Reads an address that requests may be sent to.
+    ///
+    /// # Errors
+    /// Why not, for the one who gave it.
+    pub fn read(&self, text: &str) -> Result<Url, String> {
+        if text.len() > URL_LENGTH_MAX {
+            return Err(format!("the url is longer than {URL_LENGTH_MAX} characters"));
+        }
+        if text.chars().any(|letter| letter.is_control() || letter.is_whitespace()) {
+            return Err("the url has white space or control characters".into());
+        }
+        let url = Url::parse(text).map_err(|cause| format!("the url is not one: {cause}"))?;
+        if url.scheme() != "https" {
+            return Err("the url must begin with https://".into());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("the url must not carry a user name or password".into());
+        }
+        if url.fragment().is_some() {
+            return Err("the url must not have a fragment".into());
+        }
+        match url.host_str() {
+            None | Some("") => Err("the url has no host".into()),
+            Some(host) => self.permit(host).map(|()| url),
+        }
+    }
+
+    /// Refuses literal addresses, in whatever spelling, and names, that are not public. The
+    /// parser has brought every spelling of an address into its one form.
+    fn permit(&self, host: &str) -> Result<(), String> {
+        let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        let name = host.trim_end_matches('.').to_ascii_lowercase();
+        let local = ["localhost", "local", "internal", "intranet", "lan", "home.arpa"];
+        let is_local = |end: &&str| name == **end || name.ends_with(&format!(".{end}"));
+        match literal {
+            Ok(ip) if self.networks.permit(ip) => Ok(()),
+            Err(_) if self.networks.0.is_empty() && local.iter().any(is_local) => {
+                Err(not_public(host))
+            }
+            Err(_) => Ok(()),
+            Ok(_) => Err(not_public(host)),
+        }
+    }
+
+    /// Refuses a name that stands for no public address at present. A name that cannot be
+    /// resolved now may be later.
+    ///
+    /// # Errors
+    /// Why not, for the one who gave it.
+    pub async fn look_up(&self, url: &Url) -> Result<(), String> {
+        let Some(host) = url.domain() else { return Ok(()) };
+        let looking = self.networks.resolve(host);
+        match tokio::time::timeout(Duration::from_secs(3), looking).await {
+            Ok(Err(why)) if why.contains(SETTING) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a JSON body and waits for the answer, for [`limits::WEBHOOK_EXCHANGE_MAX`] in all.
+    pub async fn post(&self, url: &str, headers: HeaderMap, body: String) -> Answer {
+        let begun = Instant::now();
+        let mut answer = Answer::default();
+        let exchange = self.exchange(url, (headers, body), &mut answer);
+        let ended = tokio::time::timeout(limits::WEBHOOK_EXCHANGE_MAX, exchange).await;
+        answer.error = match ended {
+            Ok(Ok(())) => None,
+            Ok(Err(why)) => Some(why),
+            Err(_) => Some(format!("no whole answer within {:?}", limits::WEBHOOK_EXCHANGE_MAX)),
+        };
+        answer.took = begun.elapsed();
+        answer
+    }
+
+    async fn exchange(
+        &self,
+        url: &str,
+        (headers, body): (HeaderMap, String),
+        answer: &mut Answer,
+    ) -> Result<(), String> {
+        let url = self.read(url)?;
+        let request = self.client.post(url).headers(headers).body(body);
+        let mut response = request.send().await.map_err(|cause| reason(&cause))?;
+        answer.status = Some(response.status().as_u16());
+        answer.retry_after = retry_after(response.status(), response.headers());
+        let mut kept = Vec::new();
+        let whole = loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) => kept.extend_from_slice(&chunk),
+                Ok(None) => break Ok(()),
+                Err(cause) => break Err(reason(&cause)),
+            }
+            if kept.len() >= limits::WEBHOOK_ANSWER_BYTES_MAX {
+                // Enough is known; an answer without end is not read to its end.
+                kept.truncate(limits::WEBHOOK_ANSWER_BYTES_MAX);
+                break Ok(());
+            }
+        };
+        // No engine stores a NUL in a text.
+        answer.body = Some(String::from_utf8_lossy(&kept).replace('\0', "\u{fffd}"));
+        whole
+    }
+}
+
+/// The innermost cause, in a few words: outer ones repeat the address.
+fn reason(cause: &reqwest::Error) -> String {
+    let mut innermost: &dyn std::error::Error = cause;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let mut text = innermost.to_string();
+    text.truncate(text.floor_char_boundary(300));
+    text
+}
+
+/// Seconds, as 429 and 503 give them; a date is not worth the trouble of a skewed clock.
+fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        return None;
+    }
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(limits::WEBHOOK_RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn courier(allowed: &[&str]) -> Courier {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let allowed = allowed.iter().map(|network| network.parse().expect("a network"));
+        Courier::new(allowed.collect(), None).expect("a courier")
+    }
+
+    #[test]
+    fn what_is_not_public_is_refused_in_every_spelling() {
+        let courier = courier(&[]);
+        for url in [
+            "http://example.com/",
+            "ftp://example.com/",
+            "example.com",
+            "https://",
+            "https://user@example.com/",
+            "https://user:pw@example.com/",
+            "https://example.com/#x",
+            "https://example.com/\r\nHost: evil",
+            "https://exa mple.com/",
+            "https://127.0.0.1/",
+            "https://127.1/",
+            "https://2130706433/",
+            "https://0x7f000001/",
+            "https://0177.0.0.1/",
+            "https://0x7f.1/",
+            "https://127.0.0.1./",
+            "https://①②⑦.0.0.1/",
+            "https://0/",
+            "https://10.0.0.1/",
+            "https://172.16.0.1/",
+            "https://192.168.0.1/",
+            "https://169.254.169.254/latest/meta-data",
+            "https://100.64.0.1/",
+            "https://192.0.0.1/",
+            "https://198.18.0.1/",
+            "https://224.0.0.1/",
+            "https://240.0.0.1/",
+            "https://255.255.255.255/",
+            "https://[::1]/",
+            "https://[::]/",
+            "https://[fc00::1]/",
+            "https://[fe80::1]/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://[::ffff:7f00:1]/",
+            "https://[64:ff9b::7f00:1]/",
+            "https://[2002:7f00:1::]/",
+            "https://[5f00::1]/",
+            "https://localhost/",
+            "https://LOCALHOST./",
+            "https://a.localhost:8443/",
+            "https://metadata.google.internal/",
+            "https://printer.local/",
+        ] {
+            assert!(courier.read(url).is_err(), "{url}");
+        }
+        for url in ["https://example.com/hooks?x=1", "https://8.8.8.8:8443/", "https://a.b./"] {
+            assert!(courier.read(url).is_ok(), "{url}");
+        }
+        let long = format!("https://example.com/{}", "x".repeat(2048));
+        assert!(courier.read(&long).is_err());
+    }
+
+    #[test]
+    fn an_operator_can_open_a_network_and_only_that() {
+        let courier = courier(&["127.0.0.0/8"]);
+        assert!(courier.read("https://127.0.0.1:9000/").is_ok());
+        assert!(courier.read("https://10.0.0.1/").is_err_and(|why| why.contains(SETTING)));
+    }
+
+    #[tokio::test]
+    async fn a_name_is_judged_by_what_it_stands_for() {
+        let url = Url::parse("https://localhost/").expect("a url");
+        assert!(courier(&[]).look_up(&url).await.is_err());
+        assert!(courier(&["127.0.0.0/8", "::1/128"]).look_up(&url).await.is_ok());
+        let nowhere = Url::parse("https://nowhere.invalid/").expect("a url");
+        assert!(courier(&[]).look_up(&nowhere).await.is_ok());
+    }
+}

@@ -1,0 +1,348 @@
+//! Events on their way out: for each endpoint that listens, a delivery with the exact bytes,
+//! written in the transaction that makes the event.
+//!
+//! The endpoints are read in that transaction, so none is missed. Fresh deliveries are handed
+//! to this process's deliverer as soon as they are committed; for anyone else they are due only
+//! when it has had the time to make them. What it cannot take, or loses by dying, falls due in
+//! the queue like everything else.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::db::bulk::Kind::{Int, Text};
+use crate::db::bulk::{Lookup, Row, RowChange, Table};
+use crate::env::Env;
+use crate::id::{DeliveryId, EndpointId, Id as _, MerchantId, Mint};
+use crate::ledger::{Consequence, Followed};
+
+use super::{DISABLED, canonical, sql};
+
+/// For how long a fresh delivery belongs to the process that wrote it: longer than an exchange.
+const HEAD_START: Duration = Duration::from_secs(15);
+
+const LISTENERS: Lookup = Lookup {
+    name: "webhook_endpoints",
+    key: "owner",
+    columns: &[
+        ("id", Text),
+        ("events", Text),
+        ("is_active", Int),
+        ("is_ordered", Int),
+        ("updated_at", Int),
+    ],
+    lock: false,
+};
+
+/// New deliveries.
+pub const DELIVERIES: Table = Table {
+    name: "webhook_deliveries",
+    columns: &[
+        ("id", Text),
+        ("owner", Text),
+        ("endpoint_id", Text),
+        ("event_id", Text),
+        ("event_type", Text),
+        ("body", Text),
+        ("is_test", Int),
+        ("replayed_from_id", Text),
+        ("status", Text),
+        ("attempts", Int),
+        ("next_attempt_at", Int),
+        ("created_at", Int),
+    ],
+    on_conflict: None,
+};
+
+/// Deliveries to be made.
+pub const QUEUE: Table = Table {
+    name: "webhook_queue",
+    columns: &[
+        ("delivery_id", Text),
+        ("endpoint_id", Text),
+        ("object_id", Text),
+        ("sequence", Int),
+        ("due_at", Int),
+        ("lease_until", Int),
+        ("fence", Int),
+    ],
+    on_conflict: None,
+};
+
+/// A delivery that can be made now.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// Its id.
+    pub id: DeliveryId,
+    /// To whom.
+    pub endpoint_id: EndpointId,
+    /// The event's name in the endpoint's spelling.
+    pub event: String,
+    /// What is sent.
+    pub body: String,
+    /// How often it was tried before.
+    pub attempts: i64,
+    /// Whether it only tries the endpoint out.
+    pub is_test: bool,
+    /// The claim under which its result is written.
+    pub fence: i64,
+    /// The version of the endpoint that it was made for, or a later one.
+    pub version: i64,
+}
+
+/// Something for the deliverer.
+#[derive(Debug)]
+pub enum Handed {
+    /// Deliveries that were just committed.
+    Fresh(Vec<Ready>),
+    /// An endpoint for which there is something in the queue now.
+    Queued(EndpointId),
+}
+
+/// The way to this process's deliverer. What does not fit is found in the queue later.
+pub type Handover = mpsc::Sender<Handed>;
+
+/// Makes the way, and where it ends.
+#[must_use]
+pub fn handover() -> (Handover, mpsc::Receiver<Handed>) {
+    mpsc::channel(limits::HANDED_OVER_MAX)
+}
+
+/// What the writer does with every new event.
+#[must_use]
+pub fn consequence(handover: Handover) -> Consequence {
+    Consequence {
+        of: &sql::EVENTS,
+        lookup: &LISTENERS,
+        keys: |events| events.iter().filter_map(Told::of).map(|event| event.owner()).collect(),
+        follow: Box::new(move |events, listeners, mint| {
+            let mut out = Out::default();
+            for event in events.iter().filter_map(Told::of) {
+                let owner = event.owner();
+                for listener in listeners.iter().filter(|row| row[0].text() == owner) {
+                    out.tell(&event, listener, mint);
+                }
+            }
+            let handover = handover.clone();
+            Followed {
+                rows: out.rows,
+                committed: Box::new(move || hand_over(&handover, out.handed)),
+            }
+        }),
+    }
+}
+
+fn hand_over(handover: &Handover, handed: Vec<Handed>) {
+    for handed in handed {
+        // Full: the deliverer has enough to do, and finds this one in the queue.
+        let _ = handover.try_send(handed);
+    }
+}
+
+/// An event of which merchants are told, as it is written.
+struct Told<'a> {
+    object_id: &'a str,
+    sequence: i64,
+    id: &'a str,
+    merchant: &'a str,
+    env: &'a str,
+    name: &'a str,
+    data: &'a str,
+    created_at: Moment,
+}
+
+impl<'a> Told<'a> {
+    fn of(row: &'a Row) -> Option<Self> {
+        Some(Self {
+            object_id: row[0].text(),
+            sequence: row[1].int(),
+            id: row[2].text(),
+            merchant: row[3].text(),
+            env: row[4].text(),
+            name: row[5].text(),
+            data: row[7].text_or_null()?,
+            created_at: Moment::from_micros(row[8].int()),
+        })
+    }
+
+    fn owner(&self) -> String {
+        format!("{}/{}", self.merchant, self.env)
+    }
+
+    /// The bytes that are sent.
+    fn body(&self, name: &str) -> String {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            id: &'a str,
+            event: &'a str,
+            created_at: Moment,
+            env: &'a str,
+            sequence: i64,
+            data: &'a RawValue,
+        }
+        let data: &RawValue = serde_json::from_str(self.data).unwrap_or(RawValue::NULL);
+        let (id, created_at, env, sequence) = (self.id, self.created_at, self.env, self.sequence);
+        let body = Body { id, event: name, created_at, env, sequence, data };
+        serde_json::to_string(&body).unwrap_or_default()
+    }
+}
+
+#[derive(Default)]
+struct Out {
+    rows: Vec<RowChange>,
+    handed: Vec<Handed>,
+}
+
+impl Out {
+    fn tell(&mut self, event: &Told<'_>, listener: &Row, mint: &Mint) {
+        let [_, id, events, is_active, is_ordered, version] = listener.as_slice() else { return };
+        if is_active.int() == 0 || event.object_id == id.text() {
+            return;
+        }
+        let Some(name) = spelling(events.text(), event.name) else { return };
+        let delivery = NewDelivery {
+            id: mint.id(),
+            owner: event.owner(),
+            endpoint_id: EndpointId::from_text(id.text().to_owned()),
+            event_id: Some(event.id.to_owned()),
+            body: event.body(&name),
+            event: name,
+            is_test: false,
+            replayed_from: None,
+            created_at: event.created_at,
+        };
+        self.rows.push(delivery.row());
+        let queued = |due_at| delivery.queue_row((event.object_id, event.sequence), due_at);
+        if is_ordered.int() == 0 {
+            self.rows.push(queued(event.created_at.after(HEAD_START)));
+            let ready = delivery.ready(version.int());
+            match self.handed.last_mut() {
+                Some(Handed::Fresh(fresh)) => fresh.push(ready),
+                _ => self.handed.push(Handed::Fresh(vec![ready])),
+            }
+        } else {
+            // Only the queue knows what has to go before it.
+            self.rows.push(queued(event.created_at));
+            self.handed.push(Handed::Queued(delivery.endpoint_id));
+        }
+    }
+}
+
+/// The name under which an endpoint hears of an event, if it does. `events` is its list as JSON.
+fn spelling(events: &str, name: &str) -> Option<String> {
+    if name == DISABLED {
+        return Some(name.to_owned());
+    }
+    let wanted: Vec<String> = serde_json::from_str(events).unwrap_or_default();
+    let found = wanted.iter().find(|wanted| canonical(wanted) == Some(name));
+    match found {
+        Some(found) => Some(found.clone()),
+        None => wanted.iter().any(|wanted| wanted == "*").then(|| name.to_owned()),
+    }
+}
+
+/// A delivery to be written.
+#[derive(Clone, Debug)]
+pub struct NewDelivery {
+    /// Its id.
+    pub id: DeliveryId,
+    /// Merchant and environment in one.
+    pub owner: String,
+    /// To whom.
+    pub endpoint_id: EndpointId,
+    /// Of which event.
+    pub event_id: Option<String>,
+    /// The event's name in the endpoint's spelling.
+    pub event: String,
+    /// What is sent.
+    pub body: String,
+    /// Whether it only tries the endpoint out.
+    pub is_test: bool,
+    /// The delivery that it repeats.
+    pub replayed_from: Option<String>,
+    /// When.
+    pub created_at: Moment,
+}
+
+/// Merchant and environment in one, as endpoints and deliveries are found by.
+#[must_use]
+pub fn owner(merchant: &MerchantId, env: Env) -> String {
+    format!("{merchant}/{env}")
+}
+
+impl NewDelivery {
+    /// The delivery as a row for the writer.
+    #[must_use]
+    pub fn row(&self) -> RowChange {
+        let next_attempt_at = (!self.is_test).then(|| self.created_at.micros());
+        RowChange::Insert(
+            &DELIVERIES,
+            vec![
+                self.id.as_str().into(),
+                self.owner.as_str().into(),
+                self.endpoint_id.as_str().into(),
+                self.event_id.clone().into(),
+                self.event.as_str().into(),
+                self.body.as_str().into(),
+                i64::from(self.is_test).into(),
+                self.replayed_from.clone().into(),
+                "pending".into(),
+                0.into(),
+                next_attempt_at.into(),
+                self.created_at.micros().into(),
+            ],
+        )
+    }
+
+    /// Its place in the queue, after earlier changes of the same object.
+    #[must_use]
+    pub fn queue_row(&self, (object_id, sequence): (&str, i64), due_at: Moment) -> RowChange {
+        RowChange::Insert(
+            &QUEUE,
+            vec![
+                self.id.as_str().into(),
+                self.endpoint_id.as_str().into(),
+                object_id.into(),
+                sequence.into(),
+                due_at.micros().into(),
+                0.into(),
+                0.into(),
+            ],
+        )
+    }
+
+    /// What the deliverer needs of it.
+    #[must_use]
+    pub fn ready(&self, version: i64) -> Ready {
+        Ready {
+            id: self.id.clone(),
+            endpoint_id: self.endpoint_id.clone(),
+            event: self.event.clone(),
+            body: self.body.clone(),
+            attempts: 0,
+            is_test: self.is_test,
+            fence: 0,
+            version,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_hears_what_it_asked_for_in_its_own_spelling() {
+        let heard = |events: &str, name| spelling(events, name);
+        assert_eq!(heard(r#"["payout_paid"]"#, "payout.paid"), Some("payout_paid".into()));
+        assert_eq!(heard(r#"["payout.paid"]"#, "payout.paid"), Some("payout.paid".into()));
+        assert_eq!(heard(r#"["*"]"#, "payout.paid"), Some("payout.paid".into()));
+        assert_eq!(heard(r#"["*", "payout_paid"]"#, "payout.paid"), Some("payout_paid".into()));
+        assert_eq!(heard(r#"["payout.failed"]"#, "payout.paid"), None);
+        assert_eq!(heard("[]", DISABLED), Some(DISABLED.into()));
+    }
+}

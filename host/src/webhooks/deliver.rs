@@ -1,0 +1,260 @@
+//! The loop that makes deliveries: whatever is fresh at once, whatever else is due from the
+//! queue.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use secrecy::SecretString;
+use tokio::sync::mpsc;
+
+use crate::app::App;
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::courier::Answer;
+use crate::error::Problem;
+use crate::events::outbox::{Handed, Ready};
+use crate::id::EndpointId;
+
+use super::lanes::{Ended, Lanes};
+use super::model::Endpoint;
+use super::record::{Made, record};
+use super::sign::{Letter, headers};
+use super::sql;
+
+/// How often the queue is looked through for what nobody handed over.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// A claim is held this long: longer than an exchange and the writing down of it.
+const LEASE: Duration = Duration::from_secs(60);
+/// How often a good answer is noted on the endpoint.
+const HEALTH_EVERY: Duration = Duration::from_secs(1);
+/// How often what is left of deleted endpoints is swept away.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// What tasks tell the loop.
+enum News {
+    Slow(Ready),
+    Ended(Ready, Ended),
+    /// Something else may be made now that this is.
+    Next(EndpointId),
+    Claimed(EndpointId, Vec<Ready>, bool),
+    Due(Vec<EndpointId>),
+}
+
+/// Delivers until the host is told to stop.
+pub async fn deliver(app: App, mut handed: mpsc::Receiver<Handed>) {
+    let mut lanes = Lanes::new(app.config.webhooks.concurrency);
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let desk = Desk { app: app.clone(), tell, targets: Arc::default(), noted: Arc::default() };
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let mut is_looking = false;
+    loop {
+        while let Some(ready) = lanes.next(app.now()) {
+            app.tasks.spawn(desk.clone().make(ready));
+        }
+        for (endpoint, room) in lanes.hungry(app.now()) {
+            app.tasks.spawn(desk.clone().claim(endpoint, room));
+        }
+        tokio::select! {
+            () = app.stopping.cancelled() => return,
+            Some(handed) = handed.recv() => match handed {
+                Handed::Fresh(fresh) => fresh.into_iter().for_each(|ready| lanes.offer(ready, app.now())),
+                Handed::Queued(endpoint) => lanes.found(&endpoint),
+            },
+            Some(news) = told.recv() => match news {
+                News::Slow(ready) => lanes.slow_down(&ready),
+                News::Ended(ready, ended) => lanes.ended(&ready, ended, app.now()),
+                News::Next(endpoint) => lanes.found(&endpoint),
+                News::Claimed(endpoint, claimed, more) => {
+                    claimed.into_iter().for_each(|ready| lanes.offer(ready, app.now()));
+                    lanes.looked(&endpoint);
+                    if more {
+                        lanes.found(&endpoint);
+                    }
+                }
+                News::Due(endpoints) => {
+                    is_looking = false;
+                    endpoints.iter().for_each(|endpoint| lanes.found(endpoint));
+                }
+            },
+            _ = look.tick(), if !is_looking => {
+                is_looking = true;
+                lanes.tidy(app.now());
+                app.tasks.spawn(desk.clone().look());
+            }
+        }
+    }
+}
+
+/// Sweeps away what is left of deleted endpoints, and old history.
+pub async fn sweep(app: App) {
+    loop {
+        tokio::select! {
+            () = app.stopping.cancelled() => return,
+            () = tokio::time::sleep(SWEEP_EVERY) => {}
+        }
+        let before = app.now().before(limits::WEBHOOK_HISTORY);
+        loop {
+            match sql::delete_leftovers(&app.db, before).await {
+                Ok(0) => break,
+                Ok(_) => tokio::task::yield_now().await,
+                Err(cause) => {
+                    tracing::warn!(%cause, "sweeping deliveries");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// What a task of the deliverer works with.
+#[derive(Clone)]
+struct Desk {
+    app: App,
+    tell: mpsc::UnboundedSender<News>,
+    targets: Arc<Mutex<HashMap<EndpointId, Target>>>,
+    noted: Arc<Mutex<HashMap<EndpointId, Moment>>>,
+}
+
+/// An endpoint with its secrets in clear.
+#[derive(Clone)]
+pub(super) struct Target {
+    pub endpoint: Arc<Endpoint>,
+    pub secrets: Vec<SecretString>,
+}
+
+impl Desk {
+    /// Makes one delivery and writes down what came of it.
+    async fn make(self, ready: Ready) {
+        let ended = match self.target(&ready).await {
+            Ok(Some(target)) if target.endpoint.is_active => self.exchange(&ready, target).await,
+            Ok(_) => Ended::Untried,
+            Err(problem) => {
+                tracing::warn!(%problem, endpoint.id = %ready.endpoint_id, "reading an endpoint");
+                Ended::Untried
+            }
+        };
+        // The loop has ended when nobody listens.
+        let _ = self.tell.send(News::Ended(ready, ended));
+    }
+
+    async fn exchange(&self, ready: &Ready, target: Target) -> Ended {
+        let sending = send(&self.app, &target, ready);
+        tokio::pin!(sending);
+        let answer = tokio::select! {
+            answer = &mut sending => answer,
+            () = tokio::time::sleep(limits::WEBHOOK_SLOW_AFTER) => {
+                let _ = self.tell.send(News::Slow(ready.clone()));
+                sending.await
+            }
+        };
+        let ended = match (answer.is_good(), answer.took > limits::WEBHOOK_SLOW_AFTER) {
+            (false, _) => Ended::Badly,
+            (true, true) => Ended::Slowly,
+            (true, false) => Ended::Quickly,
+        };
+        let is_news = self.is_news(&ready.endpoint_id, &answer);
+        let is_ordered = target.endpoint.is_ordered;
+        let endpoint = Arc::clone(&target.endpoint);
+        let made = Made { ready: ready.clone(), endpoint, answer, is_news };
+        if let Err(problem) = record(&self.app, &made).await {
+            // The claim runs out, and the receiver hears of it once more.
+            tracing::warn!(%problem, delivery.id = %ready.id, "recording a delivery");
+        }
+        if is_ordered {
+            let _ = self.tell.send(News::Next(ready.endpoint_id.clone()));
+        }
+        ended
+    }
+
+    /// Whether the endpoint's health has to be written: not for every good answer of many.
+    fn is_news(&self, endpoint: &EndpointId, answer: &Answer) -> bool {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.app.now();
+        if !answer.is_good() {
+            noted.remove(endpoint);
+            return true;
+        }
+        let fresh = noted.get(endpoint).is_some_and(|at| at.after(HEALTH_EVERY) > now);
+        if !fresh {
+            noted.insert(endpoint.clone(), now);
+        }
+        !fresh
+    }
+
+    /// The endpoint as it was when the delivery was made for it, or later.
+    async fn target(&self, ready: &Ready) -> Result<Option<Target>, Problem> {
+        let known = {
+            let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+            targets.get(&ready.endpoint_id).cloned()
+        };
+        if let Some(target) = known
+            && target.endpoint.updated_at.micros() >= ready.version
+            // A secret that no longer counts must not sign.
+            && (target.secrets.len() == 1 || target.endpoint.old_until > self.app.now())
+        {
+            return Ok(Some(target));
+        }
+        let endpoint = sql::get_endpoint(self.app.db.pool(), &ready.endpoint_id).await?;
+        let Some(endpoint) = endpoint else { return Ok(None) };
+        let target = open(&self.app, endpoint)?;
+        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        targets.insert(ready.endpoint_id.clone(), target.clone());
+        Ok(Some(target))
+    }
+
+    /// Claims what is due for one endpoint.
+    async fn claim(self, endpoint: EndpointId, room: usize) {
+        let lease = (i64::try_from(LEASE.as_micros()).unwrap_or(i64::MAX), room);
+        let claimed = sql::claim_deliveries(&self.app.db, &endpoint, self.app.now(), lease).await;
+        let claimed = claimed.unwrap_or_else(|cause| {
+            tracing::warn!(%cause, endpoint.id = %endpoint, "claiming deliveries");
+            Vec::new()
+        });
+        let more = claimed.len() >= room;
+        let _ = self.tell.send(News::Claimed(endpoint, claimed, more));
+    }
+
+    /// Looks for endpoints that have something due.
+    async fn look(self) {
+        let due = sql::find_due_endpoints(&self.app.db, self.app.now()).await;
+        let due = due.unwrap_or_else(|cause| {
+            tracing::warn!(%cause, "looking for deliveries that are due");
+            Vec::new()
+        });
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.len() > limits::HANDED_OVER_MAX {
+            noted.clear();
+            self.targets.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+        drop(noted);
+        let _ = self.tell.send(News::Due(due));
+    }
+}
+
+/// An endpoint with the secrets that count now.
+pub(super) fn open(app: &App, endpoint: Endpoint) -> Result<Target, Problem> {
+    let place = Endpoint::place(&endpoint.id);
+    let open = |sealed: &str| -> Result<SecretString, Problem> {
+        let secret = app.keyring.open(&place, sealed).map_err(Problem::internal)?;
+        Ok(String::from_utf8(secret).map_err(Problem::internal)?.into())
+    };
+    let mut secrets = vec![open(&endpoint.secret)?];
+    if let Some(old) = endpoint.old_secret.as_deref().filter(|_| endpoint.old_until > app.now()) {
+        secrets.push(open(old)?);
+    }
+    Ok(Target { endpoint: Arc::new(endpoint), secrets })
+}
+
+/// One exchange with a receiver.
+pub(super) async fn send(app: &App, target: &Target, ready: &Ready) -> Answer {
+    let letter = Letter {
+        id: ready.id.as_str(),
+        event: &ready.event,
+        is_test: ready.is_test,
+        body: &ready.body,
+    };
+    let headers = headers(&letter, &target.secrets, app.now());
+    app.courier.post(&target.endpoint.url, headers, ready.body.clone()).await
+}

@@ -1,0 +1,310 @@
+//! Endpoints: created, changed, given a new secret, deleted.
+
+use std::time::Duration;
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::config::limits;
+use crate::db::bulk::RowChange;
+use crate::error::{ErrorCode, Problem};
+use crate::events::canonical;
+use crate::events::outbox::{Handed, owner};
+use crate::id::EndpointId;
+use crate::ledger::{Claim, Command, CounterChange, Done, Effects, Guard, Reply, replay};
+
+use super::model::Endpoint;
+use super::record::health_key;
+use super::sign::new_secret;
+use super::sql;
+use super::view::EndpointView;
+
+/// What a body asks for, understood.
+#[derive(Default)]
+pub(super) struct Wanted {
+    pub url: Option<String>,
+    pub events: Option<Vec<String>>,
+    pub is_ordered: bool,
+    pub is_active: Option<bool>,
+}
+
+/// An endpoint of the caller.
+///
+/// # Errors
+/// `webhook_endpoint_not_found`.
+pub(super) async fn find(app: &App, caller: &Caller, id: &str) -> Result<Endpoint, Problem> {
+    let (merchant, env) = caller.owner();
+    let found = sql::find_endpoint(app.db.pool(), &owner(merchant, env), id).await?;
+    found.ok_or_else(|| Problem::new(ErrorCode::WebhookEndpointNotFound))
+}
+
+/// Refuses an address that requests must not go to.
+pub(super) async fn check_url(app: &App, text: &str) -> Result<String, Problem> {
+    let wrong = |why: String| {
+        Problem::because(ErrorCode::InvalidUrl, format!("This url cannot be used: {why}."))
+            .field("url")
+    };
+    let url = app.courier.read(text).map_err(wrong)?;
+    app.courier.look_up(&url).await.map_err(wrong)?;
+    Ok(text.to_owned())
+}
+
+/// Refuses an empty list, and names that no event has.
+pub(super) fn check_events(events: Vec<String>) -> Result<Vec<String>, Problem> {
+    let wrong = |why: String| Problem::because(ErrorCode::InvalidEventType, why).field("events");
+    if events.is_empty() {
+        return Err(wrong("events must name at least one event, or \"*\".".into()));
+    }
+    let mut known: Vec<String> = Vec::new();
+    for event in events {
+        if event != "*" && canonical(&event).is_none() {
+            return Err(wrong(format!("There is no event {event:?}.")));
+        }
+        // Two spellings of one event would be one delivery anyway: the first one counts.
+        if !known.iter().any(|other| {
+            *other == event || canonical(other).is_some_and(|name| canonical(&event) == Some(name))
+        }) {
+            known.push(event);
+        }
+    }
+    Ok(known)
+}
+
+/// Creates an endpoint. A repeat with the same key gets the same answer, secret included, so
+/// the stored answer is sealed.
+///
+/// # Errors
+/// The codes of the contract for this call.
+pub(super) async fn create(
+    app: &App,
+    caller: &Caller,
+    wanted: Wanted,
+    claim: Option<Claim>,
+) -> Result<(String, bool), Problem> {
+    // What is refused now may have been accepted before.
+    if let Some(claim) = &claim
+        && let Some(Done::Before { reply: Some(reply), .. }) = replay(&app.db, claim).await?
+    {
+        return Ok((unseal(app, claim, &reply)?, true));
+    }
+    let (merchant, env) = caller.owner();
+    let owner = owner(merchant, env);
+    let missing = |field: &str| {
+        Problem::because(ErrorCode::MissingField, format!("{field} is required.")).field(field)
+    };
+    let url = check_url(app, &wanted.url.ok_or_else(|| missing("url"))?).await?;
+    let events = check_events(wanted.events.ok_or_else(|| missing("events"))?)?;
+    let most = i64::try_from(limits::WEBHOOK_ENDPOINTS_MAX).unwrap_or(i64::MAX);
+    if sql::count_endpoints(app.db.pool(), &owner).await? >= most {
+        let message = format!("There may be {most} webhook endpoints; delete one first.");
+        return Err(Problem::because(ErrorCode::InvalidField, message));
+    }
+    let id: EndpointId = app.mint.id();
+    let secret = new_secret(&app.mint);
+    let now = app.now();
+    let sealed = app.keyring.seal(&app.mint, &Endpoint::place(&id), secret.as_bytes());
+    let endpoint = Endpoint {
+        merchant_id: merchant.clone(),
+        env,
+        url,
+        events,
+        is_ordered: wanted.is_ordered,
+        is_active: true,
+        disabled_reason: None,
+        secret: sealed.map_err(Problem::internal)?,
+        old_secret: None,
+        old_until: crate::clock::Moment::default(),
+        last_success_at: None,
+        last_failure_at: None,
+        consecutive_failures: 0,
+        created_at: now,
+        updated_at: now,
+        id,
+    };
+    let view = EndpointView { secret: Some(secret), ..EndpointView::of(&endpoint) };
+    let body = serde_json::to_string(&view).map_err(Problem::internal)?;
+    let reply = match &claim {
+        Some(claim) => Some(seal(app, claim, &body)?),
+        None => None,
+    };
+    let row = sql::endpoint_row(&endpoint, &owner);
+    let command = Command {
+        wallets: Vec::new(),
+        guards: Vec::new(),
+        counters: Vec::new(),
+        claim: claim.clone(),
+        decide: Box::new(move |_| {
+            let rows = vec![RowChange::Insert(&sql::ENDPOINTS, row.clone())];
+            Ok(Effects { rows, reply: reply.clone(), ..Effects::default() })
+        }),
+    };
+    match (app.writer.submit(command).await?, &claim) {
+        (Done::Before { reply: Some(reply), .. }, Some(claim)) => {
+            Ok((unseal(app, claim, &reply)?, true))
+        }
+        _ => Ok((body, false)),
+    }
+}
+
+fn seal(app: &App, claim: &Claim, body: &str) -> Result<Reply, Problem> {
+    let body = app.keyring.seal(&app.mint, &claim.key, body.as_bytes());
+    Ok(Reply { status: 200, body: body.map_err(Problem::internal)? })
+}
+
+fn unseal(app: &App, claim: &Claim, reply: &Reply) -> Result<String, Problem> {
+    let body = app.keyring.open(&claim.key, &reply.body).map_err(Problem::internal)?;
+    String::from_utf8(body).map_err(Problem::internal)
+}
+
+/// Changes what a body names.
+///
+/// # Errors
+/// The codes of the contract for this call.
+pub(super) async fn update(
+    app: &App,
+    before: Endpoint,
+    wanted: Wanted,
+) -> Result<Endpoint, Problem> {
+    let mut after = before.clone();
+    if let Some(url) = wanted.url {
+        after.url = check_url(app, &url).await?;
+    }
+    if let Some(events) = wanted.events {
+        after.events = check_events(events)?;
+    }
+    if let Some(is_active) = wanted.is_active {
+        after.is_active = is_active;
+        after.disabled_reason = after.disabled_reason.filter(|_| !is_active);
+    }
+    after.updated_at = newer(app, &before);
+    let row = vec![
+        after.id.as_str().into(),
+        after.url.as_str().into(),
+        sql::names(&after.events).into(),
+        i64::from(after.is_active).into(),
+        after.disabled_reason.clone().into(),
+        after.updated_at.micros().into(),
+    ];
+    let change = RowChange::Update(&sql::ENDPOINT_CHANGES, row);
+    let is_back = after.is_active && !before.is_active;
+    let health = if is_back { Health::Forgiven } else { Health::Kept };
+    submit(app, (&before, &after), vec![change], health).await?;
+    if is_back {
+        // What waited meanwhile may go on.
+        let _ = app.handover.try_send(Handed::Queued(after.id.clone()));
+    }
+    Ok(after)
+}
+
+/// Gives an endpoint a new secret; the old one signs too for a while.
+///
+/// # Errors
+/// The endpoint changed meanwhile, or the database failed.
+pub(super) async fn rotate(app: &App, before: Endpoint) -> Result<EndpointView, Problem> {
+    let secret = new_secret(&app.mint);
+    let sealed = app.keyring.seal(&app.mint, &Endpoint::place(&before.id), secret.as_bytes());
+    let after = Endpoint {
+        secret: sealed.map_err(Problem::internal)?,
+        old_secret: Some(before.secret.clone()),
+        old_until: app.now().after(limits::WEBHOOK_OLD_SECRET),
+        updated_at: newer(app, &before),
+        ..before.clone()
+    };
+    let row = vec![
+        after.id.as_str().into(),
+        after.secret.as_str().into(),
+        after.old_secret.clone().into(),
+        after.old_until.micros().into(),
+        after.updated_at.micros().into(),
+    ];
+    let change = RowChange::Update(&sql::ENDPOINT_SECRETS, row);
+    submit(app, (&before, &after), vec![change], Health::Kept).await?;
+    Ok(EndpointView { secret: Some(secret), ..EndpointView::of(&after) })
+}
+
+/// Deletes an endpoint, and with it everything that was or would be delivered to it.
+///
+/// # Errors
+/// The endpoint changed meanwhile, or the database failed.
+pub(super) async fn delete(app: &App, endpoint: Endpoint) -> Result<(), Problem> {
+    let id = endpoint.id.to_string();
+    // Its history is gone for every reader with this; the sweeper takes the rows away.
+    let rows = vec![
+        RowChange::Delete(&sql::ENDPOINT_CHANGES, id.clone()),
+        RowChange::Delete(&sql::QUEUE_OF_ENDPOINT, id),
+    ];
+    submit(app, (&endpoint, &endpoint), rows, Health::Kept).await
+}
+
+/// Versions rise even where the clock does not: caches go by them.
+fn newer(app: &App, before: &Endpoint) -> crate::clock::Moment {
+    app.now().max(before.updated_at.after(Duration::from_micros(1)))
+}
+
+/// What a change does to the memory of failures.
+#[derive(Clone, Copy)]
+enum Health {
+    Kept,
+    Forgiven,
+}
+
+async fn submit(
+    app: &App,
+    (before, after): (&Endpoint, &Endpoint),
+    rows: Vec<RowChange>,
+    health: Health,
+) -> Result<(), Problem> {
+    let forgiven = match health {
+        Health::Forgiven => Some(health_key(before.id.as_str())),
+        Health::Kept => None,
+    };
+    let guard = Guard {
+        on: &sql::ENDPOINT_VERSIONS,
+        id: before.id.to_string(),
+        version: before.updated_at.micros(),
+        next: after.updated_at.micros(),
+    };
+    let command = Command {
+        wallets: Vec::new(),
+        guards: vec![guard],
+        counters: forgiven.iter().cloned().collect(),
+        claim: None,
+        decide: Box::new(move |desk| {
+            let mut effects = Effects { rows: rows.clone(), ..Effects::default() };
+            if let Some(key) = &forgiven {
+                let known = desk.counter(key);
+                effects.counters.push(CounterChange {
+                    key: key.clone(),
+                    holder: String::new(),
+                    count: 0,
+                    sum: known.sum,
+                    expires_at: desk.now().after(limits::WEBHOOK_HISTORY).micros(),
+                });
+            }
+            Ok(effects)
+        }),
+    };
+    app.writer.submit(command).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_events_are_checked_and_kept_as_written() {
+        let check =
+            |events: &[&str]| check_events(events.iter().map(ToString::to_string).collect());
+        assert_eq!(
+            check(&["payout_paid", "payout.failed"]).expect("known"),
+            ["payout_paid", "payout.failed"]
+        );
+        assert_eq!(
+            check(&["payout_paid", "payout.paid", "*"]).expect("known"),
+            ["payout_paid", "*"]
+        );
+        for wrong in [&[][..], &["payout.unknown"], &[""], &["payout.paid", "PAYOUT.PAID"]] {
+            let refusal = check(wrong).expect_err("a refusal");
+            assert_eq!(refusal.code(), ErrorCode::InvalidEventType);
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Whose delivery is made next. Every endpoint has a lane, lanes take turns, and receivers that
+//! are slow or fail share a quarter of the slots, so that they cost themselves only.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::events::outbox::Ready;
+use crate::id::{DeliveryId, EndpointId};
+
+/// From this few waiting deliveries on, more are taken out of the queue.
+const LOW: usize = 16;
+/// Deliveries under way to an endpoint that has not proven itself yet.
+const UNPROVEN: usize = 2;
+
+/// Which slots an exchange occupies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    Fast,
+    Slow,
+}
+
+/// How an exchange ended, as far as turns are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// It arrived.
+    Quickly,
+    /// It arrived, after long.
+    Slowly,
+    /// It did not arrive.
+    Badly,
+    /// It was not tried: the endpoint is gone or switched off.
+    Untried,
+}
+
+/// All lanes.
+pub(super) struct Lanes {
+    lanes: HashMap<EndpointId, Lane>,
+    /// Lanes with something waiting, in the order of their turns.
+    turns: VecDeque<EndpointId>,
+    fast_free: usize,
+    slow_free: usize,
+}
+
+#[derive(Default)]
+struct Lane {
+    waiting: VecDeque<Ready>,
+    under_way: HashMap<DeliveryId, Slot>,
+    allowance: usize,
+    is_slow: bool,
+    failures: i64,
+    paused_until: Option<Moment>,
+    has_turn: bool,
+    /// Whether the queue may hold more, and whether somebody is looking.
+    more: bool,
+    looking: bool,
+}
+
+impl Lanes {
+    /// Lanes for so many exchanges at once.
+    pub(super) fn new(slots: usize) -> Self {
+        let slow_free = (slots / 4).max(1);
+        Self {
+            lanes: HashMap::new(),
+            turns: VecDeque::new(),
+            fast_free: slots.saturating_sub(slow_free).max(1),
+            slow_free,
+        }
+    }
+
+    /// Takes a delivery in, unless its lane is full or paused, or has it already. What is not
+    /// taken falls due in the queue.
+    pub(super) fn offer(&mut self, ready: Ready, now: Moment) {
+        let id = ready.endpoint_id.clone();
+        let lane = self.lane(&id);
+        if lane.waiting.len() >= limits::WAITING_PER_ENDPOINT_MAX || lane.is_paused(now) {
+            lane.more = true;
+            return;
+        }
+        let known = |other: &Ready| other.id == ready.id;
+        if lane.under_way.contains_key(&ready.id) || lane.waiting.iter().any(known) {
+            return;
+        }
+        lane.waiting.push_back(ready);
+        if !lane.has_turn {
+            lane.has_turn = true;
+            self.turns.push_back(id);
+        }
+    }
+
+    /// The next delivery to make, if one may be made now.
+    pub(super) fn next(&mut self, now: Moment) -> Option<Ready> {
+        for _ in 0..self.turns.len() {
+            let id = self.turns.pop_front()?;
+            let Some(lane) = self.lanes.get_mut(&id) else { continue };
+            if lane.is_paused(now) {
+                // They were not tried: no attempt is used up.
+                lane.waiting.clear();
+                lane.more = true;
+            }
+            if lane.waiting.is_empty() {
+                lane.has_turn = false;
+                continue;
+            }
+            let slot = if lane.is_slow { Slot::Slow } else { Slot::Fast };
+            let free = match slot {
+                Slot::Fast => &mut self.fast_free,
+                Slot::Slow => &mut self.slow_free,
+            };
+            let ready = match lane.under_way.len() < lane.allowance && *free > 0 {
+                true => lane.waiting.pop_front(),
+                false => None,
+            };
+            self.turns.push_back(id);
+            if let Some(ready) = ready {
+                *free -= 1;
+                lane.under_way.insert(ready.id.clone(), slot);
+                return Some(ready);
+            }
+        }
+        None
+    }
+
+    /// An exchange takes long: it leaves the fast slots, if there is room elsewhere.
+    pub(super) fn slow_down(&mut self, ready: &Ready) {
+        let has_room = self.slow_free > 0;
+        let lane = self.lane(&ready.endpoint_id);
+        (lane.is_slow, lane.allowance) = (true, 1);
+        match lane.under_way.get_mut(&ready.id) {
+            Some(slot @ Slot::Fast) if has_room => *slot = Slot::Slow,
+            _ => return,
+        }
+        self.slow_free -= 1;
+        self.fast_free += 1;
+    }
+
+    /// An exchange ended.
+    pub(super) fn ended(&mut self, ready: &Ready, ended: Ended, now: Moment) {
+        match self.lane(&ready.endpoint_id).under_way.remove(&ready.id) {
+            Some(Slot::Fast) => self.fast_free += 1,
+            Some(Slot::Slow) => self.slow_free += 1,
+            None => {}
+        }
+        let lane = self.lane(&ready.endpoint_id);
+        match ended {
+            Ended::Quickly => {
+                lane.allowance = (lane.allowance + 1).min(limits::UNDER_WAY_PER_ENDPOINT_MAX);
+                lane.is_slow = false;
+            }
+            Ended::Slowly | Ended::Badly => (lane.is_slow, lane.allowance) = (true, 1),
+            Ended::Untried => return,
+        }
+        lane.failures = if ended == Ended::Badly { lane.failures + 1 } else { 0 };
+        lane.paused_until = pause(lane.failures).map(|pause| now.after(pause));
+    }
+
+    /// Something is in the queue for an endpoint.
+    pub(super) fn found(&mut self, endpoint: &EndpointId) {
+        self.lane(endpoint).more = true;
+    }
+
+    /// Endpoints for which somebody should look into the queue, and how many each can take.
+    pub(super) fn hungry(&mut self, now: Moment) -> Vec<(EndpointId, usize)> {
+        let lanes = self.lanes.iter_mut().filter(|(_, lane)| {
+            lane.more && !lane.looking && lane.waiting.len() < LOW && !lane.is_paused(now)
+        });
+        let hungry = lanes.map(|(id, lane)| {
+            (lane.more, lane.looking) = (false, true);
+            // A receiver that is struggling gets a taste only.
+            let room = limits::WAITING_PER_ENDPOINT_MAX / 2 - lane.waiting.len();
+            (id.clone(), if lane.is_slow { 1 } else { room })
+        });
+        hungry.collect()
+    }
+
+    /// Somebody has looked.
+    pub(super) fn looked(&mut self, endpoint: &EndpointId) {
+        self.lane(endpoint).looking = false;
+    }
+
+    /// Forgets lanes in which nothing happens.
+    pub(super) fn tidy(&mut self, now: Moment) {
+        self.lanes.retain(|_, lane| {
+            lane.has_turn
+                || lane.looking
+                || !lane.under_way.is_empty()
+                || lane.is_paused(now)
+                || lane.failures > 0
+        });
+    }
+
+    fn lane(&mut self, id: &EndpointId) -> &mut Lane {
+        self.lanes
+            .entry(id.clone())
+            .or_insert_with(|| Lane { allowance: UNPROVEN, ..Lane::default() })
+    }
+}
+
+impl Lane {
+    fn is_paused(&self, now: Moment) -> bool {
+        self.paused_until.is_some_and(|until| until > now)
+    }
+}
+
+/// For how long an endpoint is left alone after so many failures in a row.
+fn pause(failures: i64) -> Option<Duration> {
+    let over = u32::try_from(failures - limits::WEBHOOK_BREAKER_FAILURES).ok()?;
+    let (first, most) = limits::WEBHOOK_BREAKER_PAUSE;
+    Some(first.saturating_mul(2_u32.saturating_pow(over)).min(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{DeliveryId, Id as _};
+
+    fn ready(endpoint: &str, number: usize) -> Ready {
+        Ready {
+            id: DeliveryId::from_text(format!("{endpoint}-{number}")),
+            endpoint_id: EndpointId::from_text(endpoint.into()),
+            event: "payout.paid".into(),
+            body: "{}".into(),
+            attempts: 0,
+            is_test: false,
+            fence: 0,
+            version: 0,
+        }
+    }
+
+    fn id(endpoint: &str) -> EndpointId {
+        EndpointId::from_text(endpoint.into())
+    }
+
+    #[test]
+    fn lanes_take_turns() {
+        let now = Moment::default();
+        let mut lanes = Lanes::new(8);
+        for number in 0..4 {
+            lanes.offer(ready("a", number), now);
+        }
+        lanes.offer(ready("b", 0), now);
+        let order: Vec<_> =
+            std::iter::from_fn(|| lanes.next(now)).map(|ready| ready.id.to_string()).collect();
+        // Two each at first: neither has proven itself.
+        assert_eq!(order, ["a-0", "b-0", "a-1"]);
+    }
+
+    #[test]
+    fn receivers_that_hang_hold_a_quarter_of_the_slots() {
+        let now = Moment::default();
+        let mut lanes = Lanes::new(8);
+        for round in 0..2 {
+            for number in 0..6 {
+                lanes.offer(ready(&format!("slow{number}"), round), now);
+            }
+            let under_way: Vec<_> = std::iter::from_fn(|| lanes.next(now)).collect();
+            // Nobody knows them the first time.
+            assert_eq!(under_way.len(), if round == 0 { 6 } else { 2 });
+            for ready in &under_way {
+                lanes.slow_down(ready);
+            }
+            if round == 0 {
+                assert_eq!((lanes.fast_free, lanes.slow_free), (2, 0));
+                under_way.iter().for_each(|ready| lanes.ended(ready, Ended::Slowly, now));
+            }
+        }
+        lanes.offer(ready("good", 0), now);
+        assert_eq!(lanes.next(now).map(|ready| ready.endpoint_id), Some(id("good")));
+    }
+
+    #[test]
+    fn an_endpoint_that_keeps_failing_is_left_alone_and_then_tried_once() {
+        let now = Moment::default();
+        let mut lanes = Lanes::new(8);
+        for number in 0..5 {
+            lanes.offer(ready("a", number), now);
+            let ready = lanes.next(now).expect("a turn");
+            lanes.ended(&ready, Ended::Badly, now);
+        }
+        lanes.offer(ready("a", 5), now);
+        assert!(lanes.next(now).is_none());
+        assert!(lanes.hungry(now).is_empty());
+        let later = now.after(limits::WEBHOOK_BREAKER_PAUSE.0);
+        assert_eq!(lanes.hungry(later), [(id("a"), 1)]);
+        lanes.offer(ready("a", 5), later);
+        lanes.offer(ready("a", 6), later);
+        let probe = lanes.next(later).expect("a probe");
+        assert!(lanes.next(later).is_none());
+        lanes.ended(&probe, Ended::Quickly, later);
+        assert!(lanes.next(later).is_some());
+    }
+
+    #[test]
+    fn pauses_grow_to_a_limit() {
+        let seconds: Vec<_> = (4..12).map(|f| pause(f).map(|span| span.as_secs())).collect();
+        assert_eq!(
+            seconds,
+            [None, Some(5), Some(10), Some(20), Some(40), Some(80), Some(160), Some(300)]
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn slots_are_neither_lost_nor_made(steps in proptest::collection::vec((0..4_usize, 0..4_usize), 0..200)) {
+            let mut lanes = Lanes::new(8);
+            let mut under_way = Vec::new();
+            let mut now = Moment::default();
+            for (number, (kind, which)) in steps.into_iter().enumerate() {
+                now = now.after(Duration::from_secs(1));
+                match kind {
+                    0 => lanes.offer(ready(&which.to_string(), number), now),
+                    1 => under_way.extend(lanes.next(now)),
+                    2 => under_way.last().into_iter().for_each(|ready| lanes.slow_down(ready)),
+                    _ => if let Some(ready) = under_way.pop() {
+                        let all = [Ended::Quickly, Ended::Slowly, Ended::Badly, Ended::Untried];
+                        lanes.ended(&ready, all[which], now);
+                    },
+                }
+                let held = lanes.lanes.values().flat_map(|lane| lane.under_way.values());
+                let slow = held.filter(|slot| **slot == Slot::Slow).count();
+                proptest::prop_assert_eq!(lanes.slow_free + slow, 2);
+                proptest::prop_assert_eq!(lanes.fast_free + under_way.len() - slow, 6);
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Webhooks: telling merchants of events, whatever other merchants' receivers do.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `model` | endpoints, deliveries, what follows from an attempt; pure |
+//! | `sign` | what a receiver verifies |
+//! | `lanes` | whose delivery is made next; pure |
+//! | `deliver` | the loop that makes deliveries |
+//! | `record` | writing down what came of one |
+//! | `endpoints`, `replay`, `try_out` | the calls' use cases |
+//!
+//! | step | durable afterwards | if the host dies here |
+//! |---|---|---|
+//! | the event's commit | event, delivery, place in the queue | due for any host after a head start |
+//! | claim (lease, fence), for what was not handed over | who may deliver, until when | the lease runs out |
+//! | the exchange | nothing | delivered again, with the same id and bytes |
+//! | the result's commit | delivered, or when to try again | nothing |
+//!
+//! A receiver may hear of an event twice and never not at all, until it is given up.
+
+pub mod deliver;
+mod endpoints;
+pub mod http;
+mod lanes;
+pub mod model;
+mod record;
+mod replay;
+mod sign;
+mod sql;
+mod try_out;
+mod view;

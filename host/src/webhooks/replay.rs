@@ -1,0 +1,55 @@
+//! `POST /v1/webhook_deliveries/{id}/replay`: the same event once more, to the same endpoint.
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::error::{ErrorCode, Problem};
+use crate::events::outbox::{Handed, NewDelivery, owner};
+use crate::ledger::{Command, Effects};
+
+use super::endpoints;
+use super::model::Delivery;
+use super::sql;
+
+/// Makes a new delivery of what an earlier one carried.
+///
+/// # Errors
+/// `webhook_delivery_not_found`, `webhook_endpoint_inactive`.
+pub(super) async fn replay(app: &App, caller: &Caller, id: &str) -> Result<Delivery, Problem> {
+    let (merchant, env) = caller.owner();
+    let owner = owner(merchant, env);
+    let missing = || Problem::new(ErrorCode::WebhookDeliveryNotFound);
+    let earlier = sql::find_delivery(app.db.pool(), &owner, id).await?.ok_or_else(missing)?;
+    let endpoint = endpoints::find(app, caller, earlier.endpoint_id.as_str()).await?;
+    if !endpoint.is_active {
+        return Err(Problem::new(ErrorCode::WebhookEndpointInactive));
+    }
+    let again = NewDelivery {
+        id: app.mint.id(),
+        owner: owner.clone(),
+        endpoint_id: earlier.endpoint_id,
+        event_id: earlier.event_id,
+        event: earlier.event_type,
+        body: earlier.body,
+        is_test: false,
+        replayed_from: Some(earlier.id.to_string()),
+        created_at: app.now(),
+    };
+    let command = Command {
+        wallets: Vec::new(),
+        guards: Vec::new(),
+        counters: Vec::new(),
+        claim: None,
+        decide: {
+            let again = again.clone();
+            Box::new(move |desk| {
+                // It waits for nothing: a replay is asked for, whatever happened since.
+                let queued = again.queue_row((again.id.as_str(), 0), desk.now());
+                Ok(Effects { rows: vec![again.row(), queued], ..Effects::default() })
+            })
+        },
+    };
+    app.writer.submit(command).await?;
+    let _ = app.handover.try_send(Handed::Queued(again.endpoint_id));
+    let made = sql::find_delivery(app.db.pool(), &owner, again.id.as_str()).await?;
+    made.ok_or_else(missing)
+}

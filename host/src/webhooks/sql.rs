@@ -1,0 +1,391 @@
+//! Statements about webhooks.
+
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, Row as _};
+
+use crate::clock::Moment;
+use crate::db::bulk::Kind::{Int, Text};
+use crate::db::bulk::{Lookup, Row, Table, Update};
+use crate::db::{Db, Engine};
+use crate::env::Env;
+use crate::events::outbox::Ready;
+use crate::id::{DeliveryId, EndpointId, Id as _, MerchantId};
+
+use super::model::{Delivery, Endpoint};
+
+/// New endpoints.
+pub(super) const ENDPOINTS: Table = Table {
+    name: "webhook_endpoints",
+    columns: &[
+        ("id", Text),
+        ("owner", Text),
+        ("merchant_id", Text),
+        ("env", Text),
+        ("url", Text),
+        ("events", Text),
+        ("is_ordered", Int),
+        ("is_active", Int),
+        ("secret", Text),
+        ("old_until", Int),
+        ("consecutive_failures", Int),
+        ("created_at", Int),
+        ("updated_at", Int),
+    ],
+    on_conflict: None,
+};
+
+/// What an owner changes.
+pub(super) const ENDPOINT_CHANGES: Update = Update {
+    name: "webhook_endpoints",
+    key: "id",
+    columns: &[
+        ("url", Text),
+        ("events", Text),
+        ("is_active", Int),
+        ("disabled_reason", Text),
+        ("updated_at", Int),
+    ],
+    only_where: None,
+};
+
+/// A new secret beside the old one.
+pub(super) const ENDPOINT_SECRETS: Update = Update {
+    name: "webhook_endpoints",
+    key: "id",
+    columns: &[("secret", Text), ("old_secret", Text), ("old_until", Int), ("updated_at", Int)],
+    only_where: None,
+};
+
+/// A delivery arrived.
+pub(super) const ENDPOINT_SUCCESSES: Update = Update {
+    name: "webhook_endpoints",
+    key: "id",
+    columns: &[("last_success_at", Int), ("consecutive_failures", Int)],
+    only_where: None,
+};
+
+/// A delivery did not arrive.
+pub(super) const ENDPOINT_FAILURES: Update = Update {
+    name: "webhook_endpoints",
+    key: "id",
+    columns: &[("last_failure_at", Int), ("consecutive_failures", Int)],
+    only_where: None,
+};
+
+/// Nobody is there.
+pub(super) const ENDPOINT_DISABLED: Update = Update {
+    name: "webhook_endpoints",
+    key: "id",
+    columns: &[("is_active", Int), ("disabled_reason", Text), ("updated_at", Int)],
+    only_where: None,
+};
+
+/// Everything that waits for an endpoint, by endpoint.
+pub(super) const QUEUE_OF_ENDPOINT: Update =
+    Update { name: "webhook_queue", key: "endpoint_id", columns: &[], only_where: None };
+
+/// The version of an endpoint that a change was made from.
+pub(super) const ENDPOINT_VERSIONS: Lookup =
+    Lookup { name: "webhook_endpoints", key: "id", columns: &[("updated_at", Int)], lock: true };
+
+/// What came of an attempt.
+pub(super) const RESULTS: Update = Update {
+    name: "webhook_deliveries",
+    key: "id",
+    columns: &[
+        ("status", Text),
+        ("attempts", Int),
+        ("response_status", Int),
+        ("response_body", Text),
+        ("error_message", Text),
+        ("next_attempt_at", Int),
+        ("delivered_at", Int),
+    ],
+    only_where: None,
+};
+
+/// When a delivery is due again.
+pub(super) const QUEUE_DELAYS: Update = Update {
+    name: "webhook_queue",
+    key: "delivery_id",
+    columns: &[("due_at", Int), ("lease_until", Int), ("fence", Int)],
+    only_where: None,
+};
+
+/// The fence of the present claim.
+pub(super) const QUEUE_FENCES: Lookup =
+    Lookup { name: "webhook_queue", key: "delivery_id", columns: &[("fence", Int)], lock: true };
+
+const ENDPOINT_COLUMNS: &str = "id, merchant_id, env, url, events, is_ordered, is_active, \
+    disabled_reason, secret, old_secret, old_until, last_success_at, last_failure_at, \
+    consecutive_failures, created_at, updated_at";
+
+/// A new endpoint as a row of [`ENDPOINTS`].
+pub(super) fn endpoint_row(endpoint: &Endpoint, owner: &str) -> Row {
+    vec![
+        endpoint.id.as_str().into(),
+        owner.into(),
+        endpoint.merchant_id.as_str().into(),
+        endpoint.env.as_str().into(),
+        endpoint.url.as_str().into(),
+        names(&endpoint.events).into(),
+        i64::from(endpoint.is_ordered).into(),
+        i64::from(endpoint.is_active).into(),
+        endpoint.secret.as_str().into(),
+        endpoint.old_until.micros().into(),
+        0.into(),
+        endpoint.created_at.micros().into(),
+        endpoint.updated_at.micros().into(),
+    ]
+}
+
+/// Names of events as the table holds them.
+pub(super) fn names(events: &[String]) -> String {
+    serde_json::to_string(events).unwrap_or_default()
+}
+
+/// An endpoint of an owner.
+pub(super) async fn find_endpoint(
+    pool: &AnyPool,
+    owner: &str,
+    id: &str,
+) -> Result<Option<Endpoint>, sqlx::Error> {
+    let sql =
+        format!("SELECT {ENDPOINT_COLUMNS} FROM webhook_endpoints WHERE owner = $1 AND id = $2");
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(owner).bind(id);
+    query.fetch_optional(pool).await?.as_ref().map(endpoint).transpose()
+}
+
+/// An endpoint, whoever owns it.
+pub(super) async fn get_endpoint(
+    pool: &AnyPool,
+    id: &EndpointId,
+) -> Result<Option<Endpoint>, sqlx::Error> {
+    let sql = format!("SELECT {ENDPOINT_COLUMNS} FROM webhook_endpoints WHERE id = $1");
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id.as_str());
+    query.fetch_optional(pool).await?.as_ref().map(endpoint).transpose()
+}
+
+/// A page of an owner's endpoints, newest first.
+pub(super) async fn list_endpoints(
+    pool: &AnyPool,
+    owner: &str,
+    (before, limit): (&str, i64),
+) -> Result<Vec<Endpoint>, sqlx::Error> {
+    let sql = format!(
+        "SELECT {ENDPOINT_COLUMNS} FROM webhook_endpoints WHERE owner = $1 AND id < $2 \
+         ORDER BY id DESC LIMIT $3"
+    );
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(owner).bind(before).bind(limit + 1);
+    query.fetch_all(pool).await?.iter().map(endpoint).collect()
+}
+
+/// How many endpoints an owner has.
+pub(super) async fn count_endpoints(pool: &AnyPool, owner: &str) -> Result<i64, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM webhook_endpoints WHERE owner = $1";
+    sqlx::query_scalar(sql).bind(owner).fetch_one(pool).await
+}
+
+fn endpoint(row: &AnyRow) -> Result<Endpoint, sqlx::Error> {
+    let text = |column| row.try_get::<String, _>(column);
+    let int = |column| row.try_get::<i64, _>(column);
+    let moment =
+        |column| row.try_get::<Option<i64>, _>(column).map(|at| at.map(Moment::from_micros));
+    let env = text("env")?;
+    Ok(Endpoint {
+        id: EndpointId::from_text(text("id")?),
+        merchant_id: MerchantId::from_text(text("merchant_id")?),
+        env: Env::parse(&env).ok_or_else(|| sqlx::Error::Decode(env.into()))?,
+        url: text("url")?,
+        events: serde_json::from_str(&text("events")?).unwrap_or_default(),
+        is_ordered: int("is_ordered")? != 0,
+        is_active: int("is_active")? != 0,
+        disabled_reason: row.try_get("disabled_reason")?,
+        secret: text("secret")?,
+        old_secret: row.try_get("old_secret")?,
+        old_until: Moment::from_micros(int("old_until")?),
+        last_success_at: moment("last_success_at")?,
+        last_failure_at: moment("last_failure_at")?,
+        consecutive_failures: int("consecutive_failures")?,
+        created_at: Moment::from_micros(int("created_at")?),
+        updated_at: Moment::from_micros(int("updated_at")?),
+    })
+}
+
+/// Which deliveries are wanted; an empty text stands for any.
+#[derive(Default)]
+pub(super) struct Wanted {
+    pub endpoint_id: String,
+    pub status: String,
+    /// In both spellings.
+    pub event_type: [String; 2],
+    /// Before this id.
+    pub before: String,
+    pub limit: i64,
+}
+
+/// Deliveries whose endpoint is gone are gone as well, even while their rows are being deleted.
+const DELIVERY_COLUMNS: &str = "d.id, d.endpoint_id, d.event_id, d.event_type, d.body, d.is_test, \
+    d.replayed_from_id, d.status, d.attempts, d.response_status, d.response_body, \
+    d.error_message, d.next_attempt_at, d.delivered_at, d.created_at \
+    FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id";
+
+/// A page of an owner's deliveries, newest first.
+pub(super) async fn list_deliveries(
+    pool: &AnyPool,
+    owner: &str,
+    wanted: &Wanted,
+) -> Result<Vec<Delivery>, sqlx::Error> {
+    let sql = format!(
+        "SELECT {DELIVERY_COLUMNS} WHERE d.owner = $1 AND d.id < $2 \
+         AND ($3 = '' OR d.endpoint_id = $3) AND ($4 = '' OR d.status = $4) \
+         AND ($5 = '' OR d.event_type = $5 OR d.event_type = $6) ORDER BY d.id DESC LIMIT $7"
+    );
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(owner)
+        .bind(wanted.before.as_str())
+        .bind(wanted.endpoint_id.as_str())
+        .bind(wanted.status.as_str())
+        .bind(wanted.event_type[0].as_str())
+        .bind(wanted.event_type[1].as_str())
+        .bind(wanted.limit + 1);
+    query.fetch_all(pool).await?.iter().map(delivery).collect()
+}
+
+/// A delivery of an owner.
+pub(super) async fn find_delivery(
+    pool: &AnyPool,
+    owner: &str,
+    id: &str,
+) -> Result<Option<Delivery>, sqlx::Error> {
+    let sql = format!("SELECT {DELIVERY_COLUMNS} WHERE d.owner = $1 AND d.id = $2");
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(owner).bind(id);
+    query.fetch_optional(pool).await?.as_ref().map(delivery).transpose()
+}
+
+fn delivery(row: &AnyRow) -> Result<Delivery, sqlx::Error> {
+    let text = |column| row.try_get::<String, _>(column);
+    let int = |column| row.try_get::<i64, _>(column);
+    let moment =
+        |column| row.try_get::<Option<i64>, _>(column).map(|at| at.map(Moment::from_micros));
+    Ok(Delivery {
+        id: DeliveryId::from_text(text("id")?),
+        endpoint_id: EndpointId::from_text(text("endpoint_id")?),
+        event_id: row.try_get("event_id")?,
+        event_type: text("event_type")?,
+        body: text("body")?,
+        is_test: int("is_test")? != 0,
+        replayed_from_id: row.try_get("replayed_from_id")?,
+        status: text("status")?,
+        attempts: int("attempts")?,
+        response_status: row.try_get("response_status")?,
+        response_body: row.try_get("response_body")?,
+        error_message: row.try_get("error_message")?,
+        next_attempt_at: moment("next_attempt_at")?,
+        delivered_at: moment("delivered_at")?,
+        created_at: Moment::from_micros(int("created_at")?),
+    })
+}
+
+/// Active endpoints with something due that nobody holds. The walk over the index touches each
+/// endpoint once, however long its queue is.
+pub(super) async fn find_due_endpoints(
+    db: &Db,
+    now: Moment,
+) -> Result<Vec<EndpointId>, sqlx::Error> {
+    let sql = "WITH RECURSIVE waiting(endpoint_id) AS (\
+               SELECT MIN(endpoint_id) FROM webhook_queue \
+               UNION ALL SELECT (SELECT MIN(q.endpoint_id) FROM webhook_queue q \
+               WHERE q.endpoint_id > w.endpoint_id) FROM waiting w WHERE w.endpoint_id IS NOT NULL) \
+               SELECT e.id FROM waiting w JOIN webhook_endpoints e ON e.id = w.endpoint_id \
+               WHERE e.is_active = 1 AND 1 = (SELECT COUNT(*) FROM (SELECT 1 AS one \
+               FROM webhook_queue q WHERE q.endpoint_id = w.endpoint_id AND q.due_at <= $1 \
+               AND q.lease_until < $2 LIMIT 1) found)";
+    let database_now = db.now().await?.micros();
+    let query = sqlx::query_scalar::<_, String>(sql).bind(now.micros()).bind(database_now);
+    let found = query.fetch_all(db.pool()).await?;
+    Ok(found.into_iter().map(EndpointId::from_text).collect())
+}
+
+/// Claims deliveries of an endpoint that are due and that nobody holds, oldest first, for
+/// `lease_us` by the database's clock. Of an endpoint that wants order, only those that no
+/// earlier change of the same object waits before.
+pub(super) async fn claim_deliveries(
+    db: &Db,
+    endpoint: &EndpointId,
+    now: Moment,
+    (lease_us, limit): (i64, usize),
+) -> Result<Vec<Ready>, sqlx::Error> {
+    let mut tx = db.write().await?;
+    let database_now = tx.now(db.engine()).await?.micros();
+    let skip = match db.engine() {
+        Engine::Postgres => "FOR UPDATE OF q SKIP LOCKED",
+        Engine::Sqlite => "",
+    };
+    let sql = format!(
+        "UPDATE webhook_queue SET lease_until = $1, fence = fence + 1 WHERE delivery_id IN (\
+         SELECT q.delivery_id FROM webhook_queue q JOIN webhook_endpoints e ON e.id = q.endpoint_id \
+         WHERE q.endpoint_id = $2 AND e.is_active = 1 AND q.due_at <= $3 AND q.lease_until < $4 \
+         AND (e.is_ordered = 0 OR NOT EXISTS (SELECT 1 FROM webhook_queue o \
+         WHERE o.endpoint_id = q.endpoint_id AND o.object_id = q.object_id \
+         AND o.sequence < q.sequence)) ORDER BY q.due_at, q.delivery_id LIMIT $5 {skip}) \
+         RETURNING delivery_id, fence"
+    );
+    let lease_until = database_now.saturating_add(lease_us);
+    let claimed = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(lease_until)
+        .bind(endpoint.as_str())
+        .bind(now.micros())
+        .bind(database_now)
+        .bind(i64::try_from(limit).unwrap_or(1))
+        .fetch_all(tx.conn())
+        .await?;
+    let sql = "SELECT d.id, d.event_type, d.body, d.attempts, d.is_test, q.fence, e.updated_at \
+               FROM webhook_queue q JOIN webhook_deliveries d ON d.id = q.delivery_id \
+               JOIN webhook_endpoints e ON e.id = q.endpoint_id \
+               WHERE q.endpoint_id = $1 AND q.lease_until = $2 ORDER BY q.due_at, d.id";
+    let rows = match claimed.is_empty() {
+        true => Vec::new(),
+        false => {
+            let query = sqlx::query(sql).bind(endpoint.as_str()).bind(lease_until);
+            query.fetch_all(tx.conn()).await?
+        }
+    };
+    tx.commit().await?;
+    rows.iter().map(|row| ready(row, endpoint)).collect()
+}
+
+fn ready(row: &AnyRow, endpoint: &EndpointId) -> Result<Ready, sqlx::Error> {
+    Ok(Ready {
+        id: DeliveryId::from_text(row.try_get("id")?),
+        endpoint_id: endpoint.clone(),
+        event: row.try_get("event_type")?,
+        body: row.try_get("body")?,
+        attempts: row.try_get("attempts")?,
+        is_test: row.try_get::<i64, _>("is_test")? != 0,
+        fence: row.try_get("fence")?,
+        version: row.try_get("updated_at")?,
+    })
+}
+
+/// Deletes some of what is left of endpoints that are gone, and history that is old enough;
+/// answers how many rows it deleted.
+pub(super) async fn delete_leftovers(db: &Db, before: Moment) -> Result<u64, sqlx::Error> {
+    let mut deleted = 0;
+    for sql in [
+        "DELETE FROM webhook_deliveries WHERE id IN (SELECT d.id FROM webhook_deliveries d \
+         LEFT JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.id IS NULL LIMIT 1000)",
+        "DELETE FROM webhook_queue WHERE delivery_id IN (SELECT q.delivery_id FROM webhook_queue q \
+         LEFT JOIN webhook_endpoints e ON e.id = q.endpoint_id WHERE e.id IS NULL LIMIT 1000)",
+    ] {
+        let mut tx = db.write().await?;
+        deleted += sqlx::query(sql).execute(tx.conn()).await?.rows_affected();
+        tx.commit().await?;
+    }
+    let sql = "DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries \
+               WHERE created_at < $1 AND status IN ('delivered', 'giving_up') LIMIT 1000)";
+    let mut tx = db.write().await?;
+    deleted += sqlx::query(sql).bind(before.micros()).execute(tx.conn()).await?.rows_affected();
+    tx.commit().await?;
+    Ok(deleted)
+}

@@ -1,0 +1,87 @@
+//! `POST /v1/webhook_endpoints/{id}/test`: one delivery, made while the caller waits.
+
+use serde_json::json;
+
+use crate::app::App;
+use crate::error::{ErrorCode, Problem};
+use crate::events::outbox::{NewDelivery, owner};
+use crate::ledger::{Command, Effects};
+
+use super::deliver::{open, send};
+use super::model::{Endpoint, Next, Status};
+use super::record::result_row;
+use super::view::WebhookTestResult;
+
+/// The event that a test plays, in the spelling that its body has.
+const EVENT: &str = "payout_paid";
+
+/// Sends a payout that nobody made.
+///
+/// # Errors
+/// `webhook_endpoint_inactive`, `delivery_failed`.
+pub(super) async fn try_out(app: &App, endpoint: Endpoint) -> Result<WebhookTestResult, Problem> {
+    if !endpoint.is_active {
+        return Err(Problem::new(ErrorCode::WebhookEndpointInactive));
+    }
+    let now = app.now();
+    let body = json!({
+        "_test": true,
+        "event": EVENT,
+        "data": {
+            "reference": format!("test_{}", now.millis()),
+            "amount_minor": "100000",
+            "currency": "NGN",
+            "recipient_name": "TEST RECIPIENT",
+            "bank_code": "058",
+            "timestamp": now,
+        },
+    });
+    let delivery = NewDelivery {
+        id: app.mint.id(),
+        owner: owner(&endpoint.merchant_id, endpoint.env),
+        endpoint_id: endpoint.id.clone(),
+        event_id: None,
+        event: EVENT.to_owned(),
+        body: body.to_string(),
+        is_test: true,
+        replayed_from: None,
+        created_at: now,
+    };
+    let ready = delivery.ready(endpoint.updated_at.micros());
+    let answer = send(app, &open(app, endpoint)?, &ready).await;
+    // A test is not repeated: whoever made it sees what came of it.
+    let status = if answer.is_good() { Status::Delivered } else { Status::GivingUp };
+    let result = {
+        let next = Next { status, again_at: None };
+        result_row(ready.id.as_str(), 1, &answer, (next, app.now()))
+    };
+    let command = Command {
+        wallets: Vec::new(),
+        guards: Vec::new(),
+        counters: Vec::new(),
+        claim: None,
+        decide: Box::new(move |_| {
+            Ok(Effects { rows: vec![delivery.row(), result.clone()], ..Effects::default() })
+        }),
+    };
+    app.writer.submit(command).await?;
+    if !answer.is_good() {
+        let why = answer.error.clone().unwrap_or_else(|| {
+            format!("the receiver answered {}", answer.status.unwrap_or_default())
+        });
+        let problem =
+            Problem::because(ErrorCode::DeliveryFailed, format!("The test failed: {why}."));
+        return Err(problem.detail(json!({
+            "delivery_id": ready.id,
+            "response_status": answer.status,
+        })));
+    }
+    Ok(WebhookTestResult {
+        object: "webhook_test_result",
+        endpoint_id: ready.endpoint_id.to_string(),
+        delivery_id: ready.id.to_string(),
+        status: status.as_str(),
+        response_status: answer.status,
+        attempts: 1,
+    })
+}

@@ -1,0 +1,58 @@
+-- Where merchants want to hear of events. owner is merchant and environment in one, the key by
+-- which the writer finds who listens. Secrets are sealed; the old one counts until old_until.
+CREATE TABLE webhook_endpoints (
+    id                   TEXT PRIMARY KEY,
+    owner                TEXT NOT NULL,
+    merchant_id          TEXT NOT NULL,
+    env                  TEXT NOT NULL CHECK (env IN ('test', 'live')),
+    url                  TEXT NOT NULL,
+    events               TEXT NOT NULL,
+    is_ordered           BIGINT NOT NULL,
+    is_active            BIGINT NOT NULL,
+    disabled_reason      TEXT,
+    secret               TEXT NOT NULL,
+    old_secret           TEXT,
+    old_until            BIGINT NOT NULL,
+    last_success_at      BIGINT,
+    last_failure_at      BIGINT,
+    consecutive_failures BIGINT NOT NULL,
+    created_at           BIGINT NOT NULL,
+    updated_at           BIGINT NOT NULL
+);
+CREATE INDEX webhook_endpoints_by_owner ON webhook_endpoints (owner, id);
+
+-- An event for one endpoint, with the very bytes that are sent.
+CREATE TABLE webhook_deliveries (
+    id               TEXT PRIMARY KEY,
+    owner            TEXT NOT NULL,
+    endpoint_id      TEXT NOT NULL,
+    event_id         TEXT,
+    event_type       TEXT NOT NULL,
+    body             TEXT NOT NULL,
+    is_test          BIGINT NOT NULL,
+    replayed_from_id TEXT,
+    status           TEXT NOT NULL CHECK (status IN ('pending', 'delivered', 'failed', 'giving_up')),
+    attempts         BIGINT NOT NULL,
+    response_status  BIGINT,
+    response_body    TEXT,
+    error_message    TEXT,
+    next_attempt_at  BIGINT,
+    delivered_at     BIGINT,
+    created_at       BIGINT NOT NULL
+);
+CREATE INDEX webhook_deliveries_by_owner ON webhook_deliveries (owner, id);
+CREATE INDEX webhook_deliveries_by_endpoint ON webhook_deliveries (endpoint_id, id);
+
+-- Deliveries that are still to be made. Leases run by the database's clock; the fence rises
+-- with every claim, and a result under an old fence changes nothing.
+CREATE TABLE webhook_queue (
+    delivery_id TEXT PRIMARY KEY,
+    endpoint_id TEXT NOT NULL,
+    object_id   TEXT NOT NULL,
+    sequence    BIGINT NOT NULL,
+    due_at      BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL,
+    fence       BIGINT NOT NULL
+);
+CREATE INDEX webhook_queue_due ON webhook_queue (endpoint_id, due_at);
+CREATE INDEX webhook_queue_objects ON webhook_queue (endpoint_id, object_id, sequence);
