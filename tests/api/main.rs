@@ -5,4 +5,5 @@
 
 mod auth;
 mod payouts;
+mod rate_limits;
 mod yard;
