@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod auth;
+mod edges;
 mod isolation;
 mod payouts;
 mod rate_limits;
