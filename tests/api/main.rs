@@ -6,6 +6,7 @@
 mod auth;
 mod edges;
 mod isolation;
+mod operator;
 mod payouts;
 mod rate_limits;
 mod yard;
