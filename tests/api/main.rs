@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod auth;
+mod blacklist;
 mod edges;
 mod isolation;
 mod operator;
 mod payouts;
 mod rate_limits;
+mod routing;
 mod yard;
