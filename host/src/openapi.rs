@@ -44,6 +44,9 @@ const COMMON_BODY: &[ErrorCode] = &[
     ErrorCode::ServiceOverloaded,
 ];
 
+/// Refusals that every call with a query string may meet.
+const COMMON_QUERY: &[ErrorCode] = &[ErrorCode::InvalidFilter];
+
 /// What each call may refuse, by operation id.
 pub type Refusals = Vec<(&'static str, &'static [ErrorCode])>;
 
@@ -90,6 +93,10 @@ pub fn complete(document: &OpenApi, refusals: &Refusals, rails: &[Arc<Rail>]) ->
             let mut codes = [own, if is_admin { COMMON_ADMIN } else { COMMON }].concat();
             if operation.get("requestBody").is_some() {
                 codes.extend(COMMON_BODY);
+            }
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            if parameters.into_iter().any(|parameter| parameter["in"] == "query") {
+                codes.extend(COMMON_QUERY);
             }
             add_errors(operation, &codes);
         }

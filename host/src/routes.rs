@@ -110,6 +110,7 @@ pub fn service(app: &App) -> Router {
         .merge(pages::router(document))
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
+        .layer(from_fn(problem::refuse_unreadable))
         .layer(from_fn_with_state(app.clone(), caller::gate))
         .layer(from_fn(move |request, next| shell::run(shell.clone(), request, next)))
         .with_state(app.clone())

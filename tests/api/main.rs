@@ -5,7 +5,16 @@
 #![allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "brief tests")]
 #![allow(clippy::field_reassign_with_default, reason = "configurations differ in a few fields")]
 
+mod audit_log;
+mod auth;
+mod blacklist;
 mod commands;
 mod contract;
+mod edges;
+mod isolation;
+mod movements;
+mod operator;
 mod payouts;
+mod rate_limits;
+mod routing;
 mod yard;

@@ -357,7 +357,7 @@ impl Operation {
                 .segments
                 .iter()
                 .zip(segments)
-                .all(|(known, sent)| known.starts_with('{') || known == sent)
+                .all(|(known, sent)| known.starts_with('{') && !sent.is_empty() || known == sent)
     }
 }
 

@@ -23,7 +23,8 @@ impl<T> Body<T> {
     #[must_use]
     pub fn fingerprint(&self, path: &str) -> String {
         let canonical = serde_json::from_slice::<serde_json::Value>(&self.bytes);
-        let canonical = canonical.map(|value| value.to_string()).unwrap_or_default();
+        // A field that nobody knows may be too deep, or hold what has no canonical form.
+        let canonical = canonical.map_or_else(|_| self.bytes.clone(), |v| v.to_string().into());
         hex::encode(
             Sha256::new().chain_update(path).chain_update("\n").chain_update(canonical).finalize(),
         )
@@ -80,12 +81,16 @@ async fn read(request: Request) -> Result<Bytes, Problem> {
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| Problem::because(ErrorCode::InvalidJson, "The body is not UTF-8."))?;
+    // Only an object is read into a type: an array would be taken for its fields in order.
     if !text.trim_start().starts_with('{') {
-        let other = serde_json::from_str::<serde::de::IgnoredAny>(text);
-        return Err(match other {
+        return Err(match serde_json::from_str::<serde::de::IgnoredAny>(text) {
             Ok(_) => Problem::new(ErrorCode::InvalidBody),
             Err(cause) => not_json(&cause),
         });
+    }
+    if holds_nul(text) {
+        let message = "The body holds a NUL character, which PostgreSQL cannot store.";
+        return Err(Problem::because(ErrorCode::InvalidJson, message));
     }
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -108,6 +113,14 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 
 fn not_json(cause: &serde_json::Error) -> Problem {
     Problem::because(ErrorCode::InvalidJson, format!("The body is not JSON: {cause}."))
+}
+
+/// Whether a string of this JSON holds U+0000, which can only be written as an escape.
+fn holds_nul(text: &str) -> bool {
+    text.match_indices("\\u0000").any(|(at, _)| {
+        let before = text[..at].bytes().rev().take_while(|byte| *byte == b'\\').count();
+        before % 2 == 0
+    })
 }
 
 #[cfg(test)]
@@ -151,11 +164,14 @@ mod tests {
             (ErrorCode::InvalidField, "recipient.account_number".into())
         );
         assert_eq!(refusal(&"[".repeat(10_000)).0, ErrorCode::InvalidJson);
+        assert_eq!(refusal(r#"{"new": "a\u0000"}"#).0, ErrorCode::InvalidJson);
+        assert_eq!(refusal(r#"{"new": "\\\u0000"}"#).0, ErrorCode::InvalidJson);
     }
 
     #[test]
     fn unknown_fields_and_nulls_are_let_through() {
         let sample: Sample = parse(br#"{"new": 1, "amount_minor": null}"#).expect("accepted");
+        parse::<Sample>(br#"{"new": "a backslash and \\u0000"}"#).expect("accepted");
         assert!(sample.amount_minor.is_none());
         assert!(sample.recipient.and_then(|inner| inner.account_number).is_none());
     }

@@ -8,18 +8,21 @@ use serde::de::DeserializeOwned;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 
-/// Query parameters, read into `T`; the first of each name counts. A parameter of the wrong
-/// type is `invalid_filter`.
+/// Query parameters, read into `T`. One that is sent twice, or holds a NUL character, which
+/// PostgreSQL cannot compare with, is `invalid_filter`.
 pub struct Query<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        axum::extract::Query::try_from_uri(&parts.uri).map(|query| Self(query.0)).map_err(|cause| {
-            Problem::because(ErrorCode::InvalidFilter, "The query string cannot be read.")
-                .caused_by(cause)
-        })
+        let unreadable =
+            || Problem::because(ErrorCode::InvalidFilter, "The query string cannot be read.");
+        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+            return Err(unreadable());
+        }
+        let query = axum::extract::Query::try_from_uri(&parts.uri);
+        query.map(|query| Self(query.0)).map_err(|cause| unreadable().caused_by(cause))
     }
 }
 

@@ -6,8 +6,11 @@
 
 use std::sync::Arc;
 
+use axum::extract::Request;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use percent_encoding::percent_decode_str;
 
 use crate::error::{ErrorCode, Problem};
 
@@ -22,6 +25,14 @@ impl IntoResponse for Problem {
         let mut response = status.into_response();
         response.extensions_mut().insert(Carried(Arc::new(self)));
         response
+    }
+}
+
+/// Answers a path that is not text before anybody looks for an id in it.
+pub async fn refuse_unreadable(request: Request, next: Next) -> Response {
+    match percent_decode_str(request.uri().path()).decode_utf8() {
+        Ok(path) if !path.contains('\0') => next.run(request).await,
+        _ => not_found().await.into_response(),
     }
 }
 

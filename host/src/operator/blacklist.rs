@@ -35,6 +35,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
             ErrorCode::InvalidRecipient,
             ErrorCode::InvalidAccount,
             ErrorCode::RecipientUnresolvable,
+            ErrorCode::StateConflict,
         ],
     ),
     ("delete_block", &[ErrorCode::NotFound]),
@@ -99,20 +100,27 @@ pub async fn create(
     body: Body<BTreeMap<String, Value>>,
 ) -> Result<(StatusCode, Json<BlockView>), Problem> {
     let body = body.value;
-    let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
-    let merchant_id = match required("scope", text("scope"))?.as_str() {
+    let text = |name: &str| match body.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(invalid(name, "must be a string")),
+    };
+    let merchant_id = match required("scope", text("scope")?)?.as_str() {
         "platform" => None,
         "merchant" => {
-            let id = required("merchant_id", text("merchant_id"))?;
+            let id = required("merchant_id", text("merchant_id")?)?;
             Some(super::merchants::find(&app, &id).await?.id)
         }
         _ => return Err(invalid("scope", "must be platform or merchant")),
     };
-    let currency = Currency::parse(&required("currency", text("currency"))?);
+    let currency = Currency::parse(&required("currency", text("currency")?)?);
     let currency = currency.ok_or_else(|| invalid("currency", "must be an ISO 4217 code"))?;
-    let reason = required("reason", text("reason"))?;
+    let reason = required("reason", text("reason")?)?;
     let (rail, method) = app.rails.serving(currency, None)?;
-    let checked = app.book.check(&rail, &method, text).await?;
+    for field in &rail.declaration.recipient.fields {
+        text(&field.name)?;
+    }
+    let checked = app.book.check(&rail, &method, |name| text(name).ok().flatten()).await?;
     let block = Block {
         id: app.mint.id(),
         merchant_id,
@@ -122,6 +130,10 @@ pub async fn create(
         reason,
         created_at: app.now(),
     };
+    if sql::has_block(app.db.pool(), &block).await? {
+        let message = "This recipient is blocked already, in this scope.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
     let done = Done {
         action: "blacklist.add",
         subject: ("blacklist_entry", block.id.as_str()),

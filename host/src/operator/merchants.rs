@@ -245,6 +245,10 @@ fn merged(before: &Settings, sent: Map<String, Value>) -> Result<Settings, Probl
                     }
                 }
             }
+            // Unset means the default.
+            (_, Value::Null) => {
+                settings.as_object_mut().and_then(|known| known.remove(&name));
+            }
             (_, value) => settings[&name] = value,
         }
     }

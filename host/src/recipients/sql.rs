@@ -380,6 +380,22 @@ pub async fn find_blocks(
     Ok((any("platform"), any("merchant")))
 }
 
+/// Whether there is an entry for the recipient of this one, in the same scope.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn has_block(pool: &AnyPool, block: &Block) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM blacklist \
+               WHERE currency = $1 AND identity = $2 AND merchant_id = $3";
+    let found: i64 = sqlx::query_scalar(sql)
+        .bind(block.currency.as_str())
+        .bind(block.identity.as_str())
+        .bind(block.merchant_id.as_ref().map_or("", MerchantId::as_str))
+        .fetch_one(pool)
+        .await?;
+    Ok(found > 0)
+}
+
 /// A page of all blacklist entries, newest first, before `cursor`.
 ///
 /// # Errors

@@ -1,0 +1,268 @@
+//! Budgets: what counts, against whom, and what a spent one answers.
+
+use futures::future::join_all;
+use http::Method;
+use railhead::config::Config;
+use rstest::rstest;
+use serde_json::json;
+
+use crate::yard::{Answer, Engine, OPERATOR_TOKEN, Yard, in_yard_with, naira, unique, with};
+
+/// The minute in which every yard begins ends here.
+const RESET: i64 = 1_795_251_660;
+
+fn small(config: &mut Config) {
+    config.limits.read_per_minute = 3;
+    config.limits.write_per_minute = 4;
+    config.limits.anonymous_per_minute = 3;
+    config.server.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
+}
+
+fn header(answer: &Answer, name: &str) -> i64 {
+    let value = answer.headers.get(&format!("x-ratelimit-{name}"));
+    let value =
+        value.unwrap_or_else(|| panic!("no X-RateLimit: {} {}", answer.status, answer.text));
+    value.parse().expect("a number")
+}
+
+fn remaining(answer: &Answer) -> i64 {
+    header(answer, "remaining")
+}
+
+/// The answer is a 429 of this tier that tells the same in headers and body.
+#[track_caller]
+fn assert_spent(answer: &Answer, tier: &str, limit: i64, retry_after_s: i64) {
+    assert_eq!(answer.refused(), (429, "rate_limit_exceeded"));
+    assert_eq!(answer.json["error"]["type"], "rate_limit_error");
+    let detail = json!({ "tier": tier, "limit": limit, "retry_after_seconds": retry_after_s });
+    assert_eq!(answer.json["error"]["detail"], detail);
+    assert_eq!(answer.headers["retry-after"], retry_after_s.to_string());
+    assert_eq!((header(answer, "limit"), remaining(answer)), (limit, 0));
+}
+
+/// A read without a key, from an address.
+async fn nameless(yard: &Yard, address: &str) -> Answer {
+    let headers = [("x-forwarded-for", address)];
+    yard.send(Method::GET, "/v1/wallets", "", &headers, None).await
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_is_spent_by_successes_and_refusals_and_comes_back_with_the_minute(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard_with(engine, small, async |yard| {
+        for minute in 0..2 {
+            let reset = RESET + minute * 60;
+            let ok = yard.get("/v1/wallets").await.ok();
+            assert_eq!((header(&ok, "limit"), remaining(&ok), header(&ok, "reset")), (3, 2, reset));
+            let missing = yard.get("/v1/payouts/c0").await;
+            assert_eq!((missing.status, remaining(&missing)), (404, 1));
+            let wrong = yard.get("/v1/payouts?limit=0").await;
+            assert_eq!((wrong.status, remaining(&wrong)), (400, 0));
+            assert!(!wrong.headers.contains_key("retry-after"));
+            yard.advance(15);
+            for _ in 0..3 {
+                assert_spent(&yard.get("/v1/wallets").await, "read", 3, 45);
+            }
+            yard.advance(44);
+            let last = yard.get("/v1/wallets").await;
+            assert_spent(&last, "read", 3, 1);
+            assert_eq!(header(&last, "reset"), reset);
+            yard.advance(1);
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn tiers_and_keys_have_budgets_of_their_own(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard_with(engine, small, async |yard| {
+        let second = yard.new_key(&yard.merchant.id, json!({ "env": "test" })).await;
+        for left in [2, 1, 0] {
+            assert_eq!(remaining(&yard.get("/v1/wallets").await), left);
+        }
+        assert_eq!(yard.get("/v1/wallets").await.status, 429);
+        let key = yard.merchant.test_key.clone();
+        for (method, path, left) in [
+            (Method::POST, "/v1/payouts/quote", 3),
+            (Method::PATCH, "/v1/beneficiaries/c0", 2),
+            (Method::DELETE, "/v1/beneficiaries/c0", 1),
+            (Method::PUT, "/v1/payouts", 0),
+        ] {
+            let answer = yard.send(method.clone(), path, &key, &[], Some(json!({}))).await;
+            assert_eq!(
+                (header(&answer, "limit"), remaining(&answer)),
+                (4, left),
+                "{method} {path}"
+            );
+        }
+        let spent = yard.post("/v1/payouts/quote", json!({})).await;
+        assert_spent(&spent, "write", 4, 60);
+        let batch = yard.post("/v1/batches", json!({})).await;
+        assert_eq!((header(&batch, "limit"), remaining(&batch)), (10, 9));
+        for other in [&second, &yard.merchant.live_key] {
+            assert_eq!(remaining(&yard.get_as(other, "/v1/wallets").await.ok()), 2);
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_and_429s_do_not_count_and_replays_do(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard_with(engine, small, async |yard| {
+        for _ in 0..6 {
+            let failed = yard.pay("provider_down", naira(100_000)).await;
+            assert_eq!(failed.refused(), (502, "provider_error"));
+            assert_eq!(remaining(&failed), 4);
+        }
+        let (test, key) = (yard.merchant.test_key.clone(), unique());
+        let paid = yard.pay_as(&test, &key, naira(100_000)).await.ok();
+        assert_eq!(remaining(&paid), 3);
+        for _ in 0..6 {
+            let soon = yard.pay("paid", with(naira(100_000), json!({ "allow_duplicate": false })));
+            let soon = soon.await;
+            assert_eq!(soon.refused(), (429, "beneficiary_cooldown"));
+            assert_eq!(remaining(&soon), 3);
+        }
+        for left in [2, 1, 0] {
+            let replay = yard.pay_as(&test, &key, naira(100_000)).await.ok();
+            assert_eq!(replay.headers["idempotent-replayed"], "true");
+            assert_eq!(remaining(&replay), left);
+        }
+        assert_spent(&yard.pay_as(&test, &key, naira(100_000)).await, "write", 4, 60);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_is_never_overspent_by_requests_at_once(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard_with(engine, small, async |yard| {
+        let yard = &*yard;
+        let answers = join_all((0..40).map(|_| yard.get("/v1/wallets"))).await;
+        let admitted = answers.iter().filter(|answer| answer.status == 200).count();
+        let spent = answers.iter().filter(|answer| answer.status == 429).count();
+        assert_eq!((admitted, spent), (3, 37));
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_known_spends_the_budget_of_the_address(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard_with(engine, small, async |yard| {
+        let wrong = [("x-forwarded-for", "203.0.113.1"), ("authorization", "Bearer sk_test_no")];
+        let missing = nameless(yard, "203.0.113.1").await;
+        assert_eq!(missing.refused(), (401, "missing_api_key"));
+        assert_eq!((header(&missing, "limit"), remaining(&missing)), (3, 2));
+        assert_eq!(header(&missing, "reset"), RESET);
+        let unknown = yard.send(Method::POST, "/v1/payouts", "", &wrong, Some(naira(1))).await;
+        assert_eq!(unknown.refused(), (401, "invalid_api_key"));
+        assert_eq!(remaining(&unknown), 1);
+        let admin = yard.send(Method::GET, "/admin/v1/audit", "", &wrong, None).await;
+        assert_eq!((admin.refused(), remaining(&admin)), ((401, "invalid_api_key"), 0));
+        assert_spent(&nameless(yard, "203.0.113.1").await, "anon", 3, 60);
+        let admin = yard.send(Method::GET, "/admin/v1/audit", "", &wrong, None).await;
+        assert_spent(&admin, "anon", 3, 60);
+
+        assert_eq!(nameless(yard, "203.0.113.2").await.status, 401);
+        let key = yard.merchant.test_key.clone();
+        let known = yard.send(Method::GET, "/v1/wallets", &key, &wrong[..1], None).await.ok();
+        assert_eq!(remaining(&known), 2);
+        yard.advance(60);
+        assert_eq!(nameless(yard, "203.0.113.1").await.status, 401);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_turned_away_spends_the_address_and_a_denied_capability_the_key(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard_with(engine, small, async |yard| {
+        let id = yard.merchant.id.clone();
+        let elsewhere = json!({ "env": "test", "ip_allowlist": ["198.51.100.1"] });
+        let elsewhere = yard.new_key(&id, elsewhere).await;
+        let reader = yard.new_key(&id, json!({ "env": "test", "capabilities": [] })).await;
+        for (left, status) in [(2, 403), (1, 403), (0, 403), (0, 429)] {
+            let answer = yard.get_as(&elsewhere, "/v1/wallets").await;
+            assert_eq!((answer.status, remaining(&answer)), (status, left));
+        }
+        // The address has nothing left, and the key has all of its own.
+        for (left, status) in [(3, 403), (2, 403), (1, 403), (0, 403), (0, 429)] {
+            let answer = yard.pay_as(&reader, &unique(), naira(100_000)).await;
+            assert_eq!((answer.status, remaining(&answer)), (status, left));
+            assert_eq!(header(&answer, "limit"), 4);
+        }
+        assert_spent(&yard.pay_as(&reader, &unique(), naira(1)).await, "write", 4, 60);
+        yard.advance(60);
+        let suspended = json!({ "status": "suspended" });
+        yard.admin(Method::PATCH, &format!("merchants/{id}"), suspended).await.ok();
+        for (left, status) in [(2, 403), (1, 403), (0, 403), (0, 429)] {
+            let answer = yard.get("/v1/wallets").await;
+            assert_eq!((answer.status, remaining(&answer)), (status, left));
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_outside_the_api_has_no_budget(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard_with(engine, small, async |yard| {
+        let paths = ["/", "/healthz", "/readyz", "/openapi.json", "/errors/not_found", "/nowhere"];
+        for path in paths {
+            for _ in 0..5 {
+                let answer = yard.send(Method::GET, path, "", &[], None).await;
+                assert_eq!(answer.status, if path == "/nowhere" { 404 } else { 200 }, "{path}");
+                assert!(!answer.headers.contains_key("x-ratelimit-limit"), "{path}");
+            }
+        }
+        // The explanation of an error needs no key, and is part of the API all the same.
+        for (left, status) in [(2, 200), (1, 200), (0, 200), (0, 429)] {
+            let path = "/v1/errors/missing_api_key";
+            let answer = yard.send(Method::GET, path, "", &[], None).await;
+            assert_eq!((answer.status, remaining(&answer)), (status, left));
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_has_a_budget_of_its_own(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    // The yard itself makes five calls: a merchant, two keys, two credits.
+    let change = |config: &mut Config| {
+        small(config);
+        config.admin.requests_per_minute = 7;
+    };
+    in_yard_with(engine, change, async |yard| {
+        let read = yard.send(Method::GET, "/admin/v1/routes", OPERATOR_TOKEN, &[], None);
+        let read = read.await.ok();
+        assert_eq!((header(&read, "limit"), remaining(&read)), (7, 1));
+        let write = yard.admin(Method::POST, "merchants", json!({})).await;
+        assert_eq!((write.status, remaining(&write)), (400, 0));
+        assert_spent(&yard.admin(Method::POST, "merchants", json!({})).await, "admin", 7, 60);
+        assert_eq!(remaining(&yard.get("/v1/wallets").await.ok()), 2);
+        yard.advance(60);
+        let read = yard.send(Method::GET, "/admin/v1/routes", OPERATOR_TOKEN, &[], None).await;
+        assert_eq!(remaining(&read.ok()), 6);
+    })
+    .await;
+}

@@ -1,0 +1,213 @@
+//! Routes: which rail serves what, in which order, for whom, and what a pause does.
+
+use http::Method;
+use railhead::simulator::{self, Simulator};
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::yard::{Answer, Engine, Yard, in_yard, in_yard_with, naira, unique, with};
+
+const NOBODY: &str = "c000000000000000000000000";
+
+async fn routes(yard: &Yard) -> Vec<Value> {
+    let list = yard.admin(Method::GET, "routes", json!({})).await.ok();
+    list.json["data"].as_array().expect("routes").clone()
+}
+
+/// The id of the naira route of an environment.
+async fn naira_route(yard: &Yard, env: &str) -> String {
+    let routes = routes(yard).await;
+    let found = routes.iter().find(|route| route["env"] == env && route["currency"] == "NGN");
+    found.expect("a route")["id"].as_str().expect("an id").to_owned()
+}
+
+async fn patch(yard: &Yard, id: &str, changes: Value) -> Answer {
+    yard.admin(Method::PATCH, &format!("routes/{id}"), changes).await
+}
+
+fn second() -> Value {
+    json!({ "name": "ngn_second", "env": "test", "currency": "NGN", "rail": "nip" })
+}
+
+/// Which route answers a question about a name that nobody saved.
+async fn who_answers(yard: &Yard) -> String {
+    let body = json!({ "currency": "NGN", "account_number": "0123456785", "bank_code": "058" });
+    let answer = yard.post("/v1/name-enquiry", body).await.ok();
+    answer.json["resolved_by_provider"].as_str().expect("a route").to_owned()
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_host_has_a_route_for_every_rail_in_both_worlds(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let rails = yard.admin(Method::GET, "rails", json!({})).await.ok();
+        let routes = routes(yard).await;
+        for rail in rails.json["data"].as_array().expect("rails") {
+            assert_eq!(rail["object"], "rail");
+            assert_eq!(rail["digest"].as_str().map(str::len), Some(64), "{rail}");
+            for env in ["test", "live"] {
+                let served = routes.iter().any(|r| r["rail"] == rail["name"] && r["env"] == env);
+                assert!(served, "{env} {rail}");
+            }
+        }
+        assert!(rails.json["data"].as_array().is_some_and(|rails| !rails.is_empty()));
+        let packs = yard.admin(Method::GET, "rule-packs", json!({})).await.ok();
+        let pack = packs.json["data"][0].clone();
+        assert_eq!((&pack["object"], &pack["kind"]), (&json!("rule_pack"), &json!("fees")));
+        assert_eq!(pack["state"], "active");
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn routes_are_tried_in_order_and_for_their_merchants(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let first = naira_route(yard, "test").await;
+        assert_eq!(who_answers(yard).await, "ngn_nip");
+        let body = with(second(), json!({ "position": -1 }));
+        let made = yard.admin(Method::POST, "routes", body).await.ok();
+        assert_eq!((made.status, &made.json["method"]), (201, &json!("nip")));
+        assert_eq!(who_answers(yard).await, "ngn_second");
+        let moved = patch(yard, &made.id(), json!({ "position": 5 })).await.ok();
+        assert_eq!((&moved.json["position"], &moved.json["is_paused"]), (&json!(5), &json!(false)));
+        assert_eq!(who_answers(yard).await, "ngn_nip");
+        patch(yard, &first, json!({ "is_paused": true })).await.ok();
+        assert_eq!(who_answers(yard).await, "ngn_second");
+        yard.pay("paid", naira(100_000)).await.ok();
+
+        let other = yard.new_merchant("Other").await;
+        patch(yard, &made.id(), json!({ "merchants": [other.id] })).await.ok();
+        let refused = yard.pay("paid", naira(100_000)).await;
+        assert_eq!(refused.refused(), (403, "provider_paused"));
+        patch(yard, &first, json!({ "is_paused": false, "merchants": [other.id] })).await.ok();
+        let refused = yard.pay("paid", naira(100_000)).await;
+        assert_eq!(refused.refused(), (403, "provider_not_entitled"));
+        yard.pay_as(&other.test_key, &unique(), naira(100_000)).await.ok();
+        patch(yard, &first, json!({ "merchants": [] })).await.ok();
+        yard.pay("paid", naira(100_000)).await.ok();
+
+        let log = yard.admin(Method::GET, "audit?limit=100", json!({})).await.ok();
+        let lines = log.json["data"].as_array().expect("lines");
+        let of = |action: &str| lines.iter().filter(|line| line["action"] == action).count();
+        assert_eq!((of("route.create"), of("route.update")), (1, 5));
+        let update = lines.iter().find(|line| line["action"] == "route.update").expect("one");
+        assert!(update["before"]["position"].is_i64() && update["after"]["position"].is_i64());
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_that_leads_nowhere_is_refused_by_name(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let before = routes(yard).await;
+        let route = naira_route(yard, "live").await;
+        for (changes, code, field) in [
+            (json!({ "name": null }), "missing_field", "name"),
+            (json!({ "name": "Bad Name" }), "invalid_field", "name"),
+            (json!({ "env": null }), "missing_field", "env"),
+            (json!({ "env": "prod" }), "invalid_field", "env"),
+            (json!({ "rail": null }), "missing_field", "rail"),
+            (json!({ "rail": "swift" }), "invalid_field", "rail"),
+            (json!({ "currency": null }), "missing_field", "currency"),
+            (json!({ "currency": "GBP" }), "invalid_field", "currency"),
+            (json!({ "method": "pigeon" }), "invalid_field", "method"),
+            (json!({ "position": "first" }), "invalid_field", "position"),
+        ] {
+            let body = with(second(), changes.clone());
+            let refused = yard.admin(Method::POST, "routes", body).await;
+            assert_eq!(refused.refused(), (400, code), "{changes}");
+            assert_eq!(refused.field(), field, "{changes}");
+        }
+        let setting = |name: &str, value: &str| json!({ "settings": { name: value } });
+        for (changes, field) in [
+            (json!({ "merchants": ["acme"] }), "merchants"),
+            (json!({ "settings": { "channel_code": 7 } }), "settings.channel_code"),
+            (setting("channel_code", "seven"), "settings.channel_code"),
+            (setting("colour", "red"), "settings.colour"),
+            (setting("gateway_token", "hunter2"), "settings.gateway_token"),
+            (setting("endpoint.gateway", "http://bank.example"), "settings.endpoint.gateway"),
+            (setting("endpoint.elsewhere", "https://bank.example"), "settings.endpoint.elsewhere"),
+        ] {
+            let body = with(second(), changes.clone());
+            for refused in [
+                yard.admin(Method::POST, "routes", body).await,
+                patch(yard, &route, changes.clone()).await,
+            ] {
+                assert_eq!(refused.refused(), (400, "invalid_field"), "{changes}");
+                assert_eq!(refused.field(), field, "{changes}");
+                assert!(!refused.text.contains("hunter2"), "a secret is repeated");
+            }
+        }
+        let taken = with(second(), json!({ "name": "ngn_nip" }));
+        let refused = yard.admin(Method::POST, "routes", taken).await;
+        assert_eq!((refused.refused(), refused.field()), ((409, "state_conflict"), "name"));
+        for id in [NOBODY, "x"] {
+            let refused = patch(yard, id, json!({ "is_paused": true })).await;
+            assert_eq!(refused.refused(), (404, "not_found"));
+        }
+        assert_eq!(routes(yard).await, before);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_route_keeps_live_payouts_queued(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let bank = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", bank.local_addr().expect("an address"));
+    let live = |config: &mut railhead::config::Config| config.simulator.url = Some(url);
+    in_yard_with(engine, live, async |yard| {
+        let (network, _messages) = Simulator::new(None, yard.clock.clone(), Default::default());
+        let closing = CancellationToken::new();
+        let serving = tokio::spawn({
+            let (network, closing) = (network.clone(), closing.clone());
+            async move { simulator::serve(&network, bank, closing).await }
+        });
+        let key = yard.merchant.live_key.clone();
+        let path = format!("merchants/{}", yard.merchant.id);
+        let threshold = json!({ "dual_control_threshold_minor": { "NGN": "1" } });
+        yard.admin(Method::PATCH, &path, threshold).await.ok();
+        let draft = yard.pay_as(&key, &unique(), naira(100_000)).await.ok();
+        assert_eq!(draft.status_word(), "draft");
+        let route = naira_route(yard, "live").await;
+        patch(yard, &route, json!({ "is_paused": true })).await.ok();
+        let refused = yard.pay_as(&key, &unique(), naira(100_000)).await;
+        assert_eq!(refused.refused(), (403, "provider_paused"));
+
+        let path = format!("payouts/{}/approve", draft.id());
+        let approved = yard.admin(Method::POST, &path, json!({})).await.ok();
+        assert_eq!(approved.status_word(), "queued");
+        // The dispatcher has looked at it, and put it off for half a minute.
+        let put_off = yard.clock.now().micros() + 30_000_000;
+        for _ in 0..500 {
+            if yard.count("SELECT due_at FROM dispatches").await == put_off {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert_eq!(yard.count("SELECT due_at FROM dispatches").await, put_off);
+        let shown = yard.get_as(&key, &format!("/v1/payouts/{}", draft.id())).await;
+        assert_eq!(shown.status_word(), "queued");
+        assert_eq!(yard.count("SELECT COUNT(*) FROM attempts").await, 0);
+        assert!(network.transfers().await.expect("its memory").is_empty(), "it was sent");
+
+        patch(yard, &route, json!({ "is_paused": false })).await.ok();
+        yard.advance(31);
+        yard.until(&key, &draft.id(), "paid").await;
+        assert_eq!(network.transfers().await.expect("its memory").len(), 1);
+        closing.cancel();
+        serving.await.expect("served").expect("in order");
+    })
+    .await;
+}
