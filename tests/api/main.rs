@@ -3,5 +3,9 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
+mod bank;
+mod crash;
+mod crash_at_random;
 mod payouts;
+mod program;
 mod yard;
