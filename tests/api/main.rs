@@ -6,6 +6,8 @@
 mod bank;
 mod crash;
 mod crash_at_random;
+mod live;
+mod notices;
 mod payouts;
 mod program;
 mod yard;
