@@ -6,6 +6,7 @@
 mod bank;
 mod crash;
 mod crash_at_random;
+mod hostile;
 mod live;
 mod notices;
 mod payouts;

@@ -204,6 +204,18 @@ impl Deployment {
         sqlx::query_scalar(sql).fetch_all(self.db.pool()).await.expect("ids")
     }
 
+    /// Waits until nobody is at work.
+    pub(crate) async fn until_nothing_is_leased(&self) {
+        let leased = "SELECT COUNT(*) FROM dispatches WHERE lease_until > 0";
+        for _ in 0..1000 {
+            if self.count(leased).await == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("somebody is still at work");
+    }
+
     /// The rail reference and the status of every payout.
     pub(crate) async fn endings(&self) -> Vec<(String, String)> {
         let sql = "SELECT rail_reference, status FROM payouts";
