@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod bank;
+mod commit_lost;
 mod crash;
 mod crash_at_random;
 mod hostile;

@@ -98,8 +98,8 @@ impl Deployment {
         assert!(self.program.is_none(), "it runs");
         Command::new(PROGRAM)
             .args(["--config", &self.config.display().to_string(), "serve"])
-            .envs(settings.iter().copied())
             .env_remove("DATABASE_URL")
+            .envs(settings.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
