@@ -12,4 +12,5 @@ mod live;
 mod notices;
 mod payouts;
 mod program;
+mod secrets;
 mod yard;

@@ -27,7 +27,7 @@ pub(crate) struct Deployment {
     pub log: Arc<Mutex<String>>,
     config: PathBuf,
     program: Option<Child>,
-    db: Db,
+    pub db: Db,
 }
 
 /// Somebody with the merchant's live key.
@@ -184,6 +184,18 @@ impl Deployment {
     /// Waits until a live payout has a status.
     pub(crate) async fn until(&self, id: &str, status: &str) -> Answer {
         self.yard.until(&self.yard.merchant.live_key, id, status).await
+    }
+
+    /// Waits until a payout has been sent, whatever came of it.
+    pub(crate) async fn until_sent(&self, key: &str, id: &str) {
+        for _ in 0..500 {
+            let payout = self.yard.get_as(key, &format!("/v1/payouts/{id}")).await;
+            if payout.status_word() != "queued" {
+                return self.until_nothing_is_leased().await;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{id} is still queued");
     }
 
     /// Asks the rail about a live payout now.
