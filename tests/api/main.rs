@@ -7,14 +7,23 @@
 
 mod audit_log;
 mod auth;
+mod bank;
 mod blacklist;
 mod commands;
+mod commit_lost;
 mod contract;
+mod crash;
+mod crash_at_random;
 mod edges;
+mod hostile;
 mod isolation;
+mod live;
 mod movements;
+mod notices;
 mod operator;
 mod payouts;
+mod program;
 mod rate_limits;
 mod routing;
+mod secrets;
 mod yard;

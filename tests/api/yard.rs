@@ -56,6 +56,13 @@ async fn new_postgres() -> String {
     format!("{server}/{name}")
 }
 
+/// Something to make requests with.
+pub(crate) fn client() -> reqwest::Client {
+    // Whoever is second finds the first one's in place.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
+}
+
 /// A running host with one merchant.
 pub(crate) struct Yard {
     pub engine: Engine,
@@ -68,7 +75,7 @@ pub(crate) struct Yard {
 }
 
 /// A merchant with a key for each world.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Merchant {
     pub id: String,
     pub test_key: String,
@@ -120,7 +127,7 @@ pub(crate) async fn in_yard_with(
 
 impl Yard {
     pub(crate) async fn open(engine: Engine, change: impl FnOnce(&mut Config)) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = client();
         let database = Arc::new(Database::new(engine).await);
         let clock = Clock::fixed(Moment::parse(BEGINNING).expect("an instant"));
         let mut config = config(&database);
@@ -128,16 +135,8 @@ impl Yard {
         let sources = Sources { clock: clock.clone(), mint: Mint::seeded(clock.clone(), 42) };
         let host = start(config, sources).await.expect("a host");
         let base = format!("http://{}", host.address);
-        let none = Merchant {
-            id: String::new(),
-            test_key: String::new(),
-            live_key: String::new(),
-            test_wallet: String::new(),
-            live_wallet: String::new(),
-        };
-        let client = reqwest::Client::new();
-        let mut yard =
-            Self { engine, database, clock, host: Some(host), base, client, merchant: none };
+        let merchant = Merchant::default();
+        let mut yard = Self { engine, database, clock, host: Some(host), base, client, merchant };
         yard.merchant = yard.new_merchant("Acme").await;
         yard
     }
@@ -300,14 +299,19 @@ impl Yard {
 
 impl Answer {
     pub(crate) async fn of(response: reqwest::Response) -> Self {
+        Self::read(response).await.expect("a body")
+    }
+
+    /// The answer, if all of it arrives.
+    pub(crate) async fn read(response: reqwest::Response) -> reqwest::Result<Self> {
         let status = response.status().as_u16();
         let headers = response.headers().iter();
         let headers = headers
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or("").to_owned()))
             .collect();
-        let text = response.text().await.expect("a body");
+        let text = response.text().await?;
         let json = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Self { status, headers, text, json }
+        Ok(Self { status, headers, text, json })
     }
 
     /// The answer, which must be a success.

@@ -1,0 +1,282 @@
+//! Rails that mean harm: the host serves on, and knows what may have left.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::routing::post;
+use http::StatusCode;
+use railhead::wasm::section;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::live::{until, until_asked};
+use crate::program::Deployment;
+use crate::yard::{Engine, Yard, config, in_yard_with, naira, unique, with};
+
+const DECLARATION: &str = include_str!("../hostile/rail.toml");
+
+/// What the rail does before a byte has left, and a word of what is written down about it.
+const BEFORE: [(&str, &str); 11] = [
+    ("loop", "interrupt"),
+    ("allocate", "the rail failed"),
+    ("recurse", "wasm trap"),
+    ("trap", "as asked"),
+    ("log", "interrupt"),
+    ("claim", "nothing was sent"),
+    ("giant", "the rail failed"),
+    ("garbage", "utf-8"),
+    ("stranger", "not granted"),
+    ("undeclared", "not declared"),
+    ("climb", "not a path"),
+];
+
+/// What it does after the payment was sent.
+const AFTER: [(&str, &str); 9] = [
+    ("loop", "interrupt"),
+    ("allocate", "the rail failed"),
+    ("recurse", "wasm trap"),
+    ("trap", "as asked"),
+    ("log", "interrupt"),
+    ("giant", "the rail failed"),
+    ("garbage", "utf-8"),
+    ("knock", "more than 4 requests"),
+    ("flood", "unknown"),
+];
+
+/// The hostile rail as a component, packed with its declaration; with files, one that wants
+/// what no component gets.
+fn component(features: &str) -> Vec<u8> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().expect("a turn");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
+    // Where the stock components are built: what they share is there already.
+    let folder = target.join("components");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("hostile"));
+    cargo.args(["build", "--locked", "--profile", "component", "--target", "wasm32-wasip2"]);
+    cargo.arg("--features").arg(features).arg("--target-dir").arg(&folder);
+    cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    let built = cargo.output().expect("cargo");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let file = folder.join("wasm32-wasip2/component/railhead_hostile.wasm");
+    section::pack(&std::fs::read(file).expect("a component"), DECLARATION, &[])
+}
+
+/// A folder of modules with the hostile rail in it.
+fn modules() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("hostile.wasm"), component("")).expect("written");
+    folder
+}
+
+/// A bank that notes what it is asked to pay, and how often it is knocked at.
+#[derive(Clone, Default)]
+struct Till {
+    paid: Arc<Mutex<BTreeMap<String, u32>>>,
+}
+
+impl Till {
+    async fn open(&self) -> String {
+        let router = Router::new()
+            .route("/pay", post(Self::pay))
+            .route("/knock", post(Self::pay))
+            .route("/ask", post(Self::ask))
+            .route("/flood", post(Self::flood))
+            .with_state(self.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        url
+    }
+
+    async fn pay(State(till): State<Self>, reference: String) {
+        *till.paid.lock().expect("a lock").entry(reference).or_default() += 1;
+    }
+
+    async fn ask(State(till): State<Self>, reference: String) -> StatusCode {
+        let paid = till.paid.lock().expect("a lock").contains_key(&reference);
+        if paid { StatusCode::OK } else { StatusCode::NOT_FOUND }
+    }
+
+    /// An answer without an end.
+    async fn flood() -> Body {
+        let chunk = || Ok::<_, std::io::Error>(Bytes::from_static(&[b'x'; 64 * 1024]));
+        Body::from_stream(futures::stream::repeat_with(chunk))
+    }
+
+    fn paid(&self, reference: &str) -> u32 {
+        self.paid.lock().expect("a lock").get(reference).copied().unwrap_or(0)
+    }
+}
+
+fn hostile(deed: &str) -> Value {
+    with(naira(100_000), json!({ "method": "hostile", "narration": deed }))
+}
+
+/// A payout over a rail that is well.
+fn harmless() -> Value {
+    with(naira(100_000), json!({ "method": "nip" }))
+}
+
+async fn with_hostile(engine: Engine, test: impl AsyncFnOnce(&mut Yard, &Till)) {
+    let (till, folder) = (Till::default(), modules());
+    let url = till.open().await;
+    let change = |config: &mut railhead::config::Config| {
+        config.simulator.url = Some(url);
+        config.modules.dir = Some(folder.path().to_owned());
+    };
+    in_yard_with(engine, change, async |yard| test(yard, &till).await).await;
+}
+
+/// What is written down about the first call of a payout's rail.
+async fn first_result(yard: &Yard, id: &str) -> String {
+    let path = format!("/v1/payouts/{id}/timeline");
+    let timeline = yard.get_as(&yard.merchant.live_key, &path).await.ok();
+    let mut steps = timeline.json["data"].as_array().expect("steps").iter();
+    let call = steps.find(|step| step["operation"] == "submit").expect("a call");
+    call["result"].as_str().expect("a result").to_owned()
+}
+
+async fn attempt(yard: &Yard, id: &str) -> (String, i64, i64) {
+    let sql = "SELECT rail_reference, sends, bytes_left FROM attempts WHERE payout_id = $1";
+    sqlx::query_as(sql).bind(id).fetch_one(yard.app().db.pool()).await.expect("one attempt")
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rail_that_fails_before_anything_left_is_tried_again_later(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |yard, till| {
+        let mut payouts = Vec::new();
+        for (deed, word) in BEFORE {
+            let key = yard.merchant.live_key.clone();
+            let payout = yard.pay_as(&key, &unique(), hostile(deed)).await.ok();
+            let id = payout.id();
+            until(yard, &id, "processing").await;
+            until_asked(yard, &id, 0).await;
+            let result = first_result(yard, &id).await;
+            assert!(result.starts_with("unknown: ") && result.contains(word), "{deed}: {result}");
+            let (reference, sends, bytes_left) = attempt(yard, &id).await;
+            assert_eq!((sends, bytes_left, till.paid(&reference)), (1, 0, 0), "{deed}");
+            assert_eq!(yard.pay("paid", harmless()).await.ok().status_word(), "paid");
+            payouts.push((deed, id, reference));
+        }
+        yard.advance(60);
+        for (deed, id, reference) in payouts {
+            until(yard, &id, "paid").await;
+            assert_eq!(attempt(yard, &id).await, (reference.clone(), 2, 1), "{deed}");
+            assert_eq!(till.paid(&reference), 1, "{deed}");
+        }
+        assert_eq!(till.paid(""), 0, "nobody knocked");
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rail_that_fails_after_it_sent_is_asked_and_not_sent_to(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |yard, till| {
+        let mut payouts = Vec::new();
+        for (deed, word) in AFTER {
+            let (key, deed) = (yard.merchant.live_key.clone(), format!("sent, then {deed}"));
+            let payout = yard.pay_as(&key, &unique(), hostile(&deed)).await.ok();
+            let id = payout.id();
+            until(yard, &id, "processing").await;
+            until_asked(yard, &id, 0).await;
+            let result = first_result(yard, &id).await;
+            assert!(result.starts_with("unknown: ") && result.contains(word), "{deed}: {result}");
+            let (reference, sends, bytes_left) = attempt(yard, &id).await;
+            assert_eq!((sends, bytes_left, till.paid(&reference)), (1, 1, 1), "{deed}");
+            assert_eq!(yard.pay("paid", harmless()).await.ok().status_word(), "paid");
+            payouts.push((deed, id, reference));
+        }
+        assert_eq!(till.paid(""), 3, "four requests in all, and the payment was one of them");
+        yard.advance(60);
+        for (deed, id, reference) in payouts {
+            until(yard, &id, "paid").await;
+            assert_eq!(attempt(yard, &id).await, (reference.clone(), 1, 1), "{deed}");
+            assert_eq!(till.paid(&reference), 1, "{deed}");
+        }
+    })
+    .await;
+}
+
+/// Checking a recipient is part of a merchant's own request.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rail_that_fails_while_it_checks_a_recipient_makes_no_payout(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |yard, till| {
+        let key = yard.merchant.live_key.clone();
+        let check = async |deed: &str| {
+            let recipient = json!({ "account_number": "1", "bank_code": "1", "name": deed });
+            let body = with(hostile("claim"), json!({ "recipient": recipient }));
+            yard.pay_as(&key, &unique(), body).await
+        };
+        for deed in ["loop", "allocate", "recurse", "trap", "log"] {
+            assert_eq!(check(deed).await.refused(), (500, "api_error"), "{deed}");
+        }
+        // Nothing can be sent from a check, whatever it asks for.
+        check("knock").await.ok();
+        assert_eq!(till.paid(""), 0);
+        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 1);
+    })
+    .await;
+}
+
+/// In a process of its own, so that its memory is its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_rails_leave_no_memory_behind() {
+    const GROWTH_MAX: u64 = 48 << 20;
+    let (till, folder) = (Till::default(), modules());
+    let further = format!("[modules]\ndir = \"{}\"", folder.path().display());
+    let mut deployment = Deployment::open(Engine::Sqlite, &further).await;
+    deployment.kill().await;
+    deployment.start(&[("RAILHEAD_SIMULATOR__URL", &till.open().await)]).await;
+    let mut sizes = Vec::new();
+    for _ in 0..4 {
+        for (deed, _) in AFTER {
+            let deed = format!("sent, then {deed}");
+            let payout = deployment.pay(&unique(), hostile(&deed)).await.ok();
+            deployment.until(&payout.id(), "processing").await;
+        }
+        deployment.until_nothing_is_leased().await;
+        sizes.push(deployment.resident_bytes());
+        let paid = deployment.yard.pay("paid", harmless()).await.ok();
+        assert_eq!(paid.status_word(), "paid");
+    }
+    assert!(sizes[3] < sizes[0] + GROWTH_MAX, "{sizes:?}");
+    deployment.prove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_cannot_be_trusted_is_refused_at_start_by_name() {
+    let plain = component("");
+    for (bytes, why) in [
+        (component("files"), "imports wasi:filesystem/"),
+        (b"not a component".to_vec(), "not a WebAssembly component"),
+        (plain[..plain.len() / 2].to_vec(), "not a WebAssembly component"),
+        (vec![0; 33 << 20], "at most"),
+        (section::pack(&plain[..8], "", &[]), "rail.toml"),
+    ] {
+        let database = crate::yard::Database::new(Engine::Sqlite).await;
+        let mut config = config(&database);
+        let folder: PathBuf = database.folder.path().join("modules");
+        std::fs::create_dir(&folder).expect("a folder");
+        std::fs::write(folder.join("bad.wasm"), bytes).expect("written");
+        config.modules.dir = Some(folder);
+        let sources = railhead::start::Sources::system().expect("sources");
+        let refusal = railhead::start::start(config, sources).await.err().expect("a refusal");
+        let refusal = refusal.to_string();
+        assert!(refusal.contains("bad.wasm: ") && refusal.contains(why), "{why}: {refusal}");
+    }
+}
