@@ -3,5 +3,8 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
+mod accounts;
+mod idempotency;
+mod network;
 mod payouts;
 mod yard;
