@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod accounts;
+mod concurrency;
 mod idempotency;
 mod network;
 mod payouts;
