@@ -8,4 +8,5 @@ mod concurrency;
 mod idempotency;
 mod network;
 mod payouts;
+mod review;
 mod yard;
