@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod accounts;
+mod books;
 mod concurrency;
 mod idempotency;
+mod lists;
 mod network;
 mod payouts;
 mod review;
