@@ -7,6 +7,7 @@ mod accounts;
 mod books;
 mod concurrency;
 mod idempotency;
+mod ledger;
 mod limits;
 mod lists;
 mod network;
