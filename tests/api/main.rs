@@ -4,12 +4,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests")]
 
 mod accounts;
+mod beneficiaries;
 mod books;
 mod concurrency;
 mod idempotency;
 mod ledger;
 mod limits;
 mod lists;
+mod lookup;
 mod network;
 mod payouts;
 mod review;

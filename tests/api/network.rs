@@ -58,13 +58,13 @@ async fn beside(yard: &Yard, change: impl FnOnce(&mut Config)) -> Yard {
     }
 }
 
-fn live(config: &mut Config, url: String, sends: Sends) {
+pub(crate) fn live(config: &mut Config, url: String, sends: Sends) {
     config.simulator.url = Some(url);
     config.worker.dispatch = sends == Sends::Yes;
 }
 
 /// A bank that pays everybody, for as long as the test runs.
-async fn open_bank() -> String {
+pub(crate) async fn open_bank() -> String {
     let (simulator, messages) = Simulator::new(None, Clock::System, BTreeMap::new());
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
