@@ -20,7 +20,7 @@ async fn twenty_requests_with_one_key_make_one_payout(
         for (key, wallet) in keys_and_wallets(yard) {
             let once = unique();
             let requests = (0..20).map(|_| yard.pay_as(&key, &once, naira(100_000)));
-            all_are_one(join_all(requests).await);
+            all_are_one(&join_all(requests).await);
             assert_eq!(yard.balance(&wallet).await, 100_000_000 - 100_000 - CHARGES);
         }
         assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 2);
@@ -37,7 +37,7 @@ async fn two_hosts_agree_on_one_payout_for_one_key() {
                 let once = unique();
                 let hosts = [&*yard, beside].into_iter().cycle().take(20);
                 let requests = hosts.map(|host| host.pay_as(&key, &once, naira(100_000)));
-                all_are_one(join_all(requests).await);
+                all_are_one(&join_all(requests).await);
                 let spent = round * (100_000 + CHARGES);
                 assert_eq!(yard.balance(&wallet).await, 100_000_000 - spent);
             }
@@ -48,9 +48,9 @@ async fn two_hosts_agree_on_one_payout_for_one_key() {
 }
 
 /// All are the same success, and all but one say that they were given before.
-fn all_are_one(answers: Vec<Answer>) {
+fn all_are_one(answers: &[Answer]) {
     let first = &answers[0];
-    for answer in &answers {
+    for answer in answers {
         assert_eq!((answer.status, &answer.text), (201, &first.text));
     }
     let fresh = answers.iter().filter(|a| !a.headers.contains_key("idempotent-replayed")).count();
@@ -189,7 +189,7 @@ async fn how_a_body_is_written_does_not_matter(
             let request = request.header("content-type", "application/json");
             answers.push(Answer::of(request.send().await.expect("an answer")).await.ok());
         }
-        all_are_one(answers);
+        all_are_one(&answers);
     })
     .await;
 }
