@@ -210,6 +210,7 @@ async fn events_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine:
             ("type=payout.reversed", 0),
             ("type=wallet_funded", 1),
             ("created_after=2026-11-22", 8),
+            ("created_after=2026-11-22T09:00:00Z", 2),
             ("created_after=2026-11-23T08:00:00Z&type=payout.paid", 1),
         ] {
             let found = data(yard, &format!("/v1/events?{query}")).await;
