@@ -1,10 +1,11 @@
 //! Typed ids, and the mint that makes them.
 //!
 //! An id is a UUIDv7 without its six constant bits, written in base 36: a letter and 24
-//! characters that sort by time and cannot be guessed (74 random bits).
+//! characters that sort by time and cannot be guessed (62 random bits). Those of one mint rise
+//! strictly, so that lists of what happened in one instant are still in its order.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
@@ -135,7 +136,13 @@ impl JournalId {
 /// Makes ids, secrets and numbers, from the injected clock and a cryptographic generator.
 pub struct Mint {
     clock: Clock,
-    random: Mutex<StdRng>,
+    state: Mutex<State>,
+}
+
+struct State {
+    random: StdRng,
+    /// Time of the last id, in 4096ths of a millisecond.
+    last: u64,
 }
 
 impl Mint {
@@ -144,13 +151,17 @@ impl Mint {
     /// # Errors
     /// The operating system has no randomness to give.
     pub fn new(clock: Clock) -> Result<Self, rand::rngs::SysError> {
-        Ok(Self { clock, random: Mutex::new(StdRng::try_from_rng(&mut SysRng)?) })
+        Ok(Self::with_random(clock, StdRng::try_from_rng(&mut SysRng)?))
     }
 
     /// A mint whose output repeats, for tests.
     #[must_use]
     pub fn seeded(clock: Clock, seed: u64) -> Self {
-        Self { clock, random: Mutex::new(StdRng::seed_from_u64(seed)) }
+        Self::with_random(clock, StdRng::seed_from_u64(seed))
+    }
+
+    fn with_random(clock: Clock, random: StdRng) -> Self {
+        Self { clock, state: Mutex::new(State { random, last: 0 }) }
     }
 
     /// A fresh id.
@@ -184,16 +195,22 @@ impl Mint {
     }
 
     /// The 122 free bits of a UUIDv7: 48 of milliseconds, 12 of the fraction (RFC 9562 §6.2,
-    /// method 3), 62 random.
+    /// method 3), 62 random. Where the clock stands still or steps back, the fraction goes on
+    /// from the last id.
     fn number_v7(&self) -> u128 {
         let micros = self.clock.now().micros().unsigned_abs();
-        let fraction = u128::from(micros % 1000) * 4096 / 1000;
-        let random = self.with(rand::Rng::next_u64) >> 2;
-        (u128::from(micros / 1000) << 74) | (fraction << 62) | u128::from(random)
+        let now = ((micros / 1000) << 12) | ((micros % 1000) * 4096 / 1000);
+        let mut state = self.lock();
+        state.last = now.max(state.last + 1);
+        (u128::from(state.last) << 62) | u128::from(state.random.next_u64() >> 2)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut StdRng) -> T) -> T {
-        act(&mut self.random.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.lock().random)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -229,6 +246,13 @@ mod tests {
         assert_eq!(PayoutId::parse(earlier.as_str()), Some(earlier.clone()));
         assert_eq!(PayoutId::parse_either(&earlier.reference()), Some(earlier));
         assert!(PayoutId::parse("po_x").is_none() && PayoutId::parse_either("po_é").is_none());
+    }
+
+    #[test]
+    fn ids_of_one_instant_sort_in_the_order_of_their_making() {
+        let (mint, _) = mint();
+        let ids: Vec<PayoutId> = (0..5_000).map(|_| mint.id()).collect();
+        assert!(ids.is_sorted_by(|a, b| a < b));
     }
 
     #[test]

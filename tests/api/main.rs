@@ -5,25 +5,36 @@
 #![allow(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "brief tests")]
 #![allow(clippy::field_reassign_with_default, reason = "configurations differ in a few fields")]
 
+mod accounts;
 mod audit_log;
 mod auth;
 mod bank;
+mod beneficiaries;
 mod blacklist;
+mod books;
 mod commands;
 mod commit_lost;
+mod concurrency;
 mod contract;
 mod crash;
 mod crash_at_random;
 mod edges;
 mod hostile;
+mod idempotency;
 mod isolation;
+mod ledger;
+mod limits;
+mod lists;
 mod live;
+mod lookup;
 mod movements;
+mod network;
 mod notices;
 mod operator;
 mod payouts;
 mod program;
 mod rate_limits;
+mod review;
 mod routing;
 mod secrets;
 mod yard;

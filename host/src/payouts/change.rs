@@ -113,7 +113,8 @@ fn decide(
     Ok(effects)
 }
 
-/// A debit uses up the day's limits; a payout that is given back before it was paid does not.
+/// A debit uses up the day's limits; a payout that is given back before it was paid does not,
+/// and neither that nor one that ends without a debit stands in the way of another.
 fn count(
     desk: &Desk<'_>,
     payout: &Payout,
@@ -132,7 +133,8 @@ fn count(
             usage.add(desk, amount.negated()?, counters)?;
             usage.forget_recipient(desk, payout, counters);
         }
-        LedgerEffect::None | LedgerEffect::Settle | LedgerEffect::GiveBackSettled => {}
+        LedgerEffect::None => usage.forget_recipient(desk, payout, counters),
+        LedgerEffect::Settle | LedgerEffect::GiveBackSettled => {}
     }
     Ok(())
 }
@@ -149,7 +151,7 @@ pub(super) fn refuse_frozen(desk: &Desk<'_>, payout: &Payout) -> Result<(), Prob
 }
 
 /// The counters that a transition touches: those of today for a debit, those of the day of the
-/// debit for giving back.
+/// debit for giving back, those of the day of its creation where there was none.
 async fn usage(
     app: &App,
     payout: &Payout,
@@ -159,6 +161,7 @@ async fn usage(
     let on = match transition.ledger {
         LedgerEffect::Debit | LedgerEffect::DebitSettled => now,
         LedgerEffect::GiveBack => payout.queued_at.unwrap_or(payout.created_at),
+        LedgerEffect::None if transition.next == NextStep::Rest => payout.created_at,
         LedgerEffect::None | LedgerEffect::Settle | LedgerEffect::GiveBackSettled => {
             return Ok(None);
         }

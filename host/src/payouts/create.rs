@@ -235,7 +235,8 @@ async fn submit(
     }
     let mut counters = usage.keys();
     counters.extend(payee.saving.counter());
-    let guards = payee.saving.guard().into_iter().collect();
+    let guards: Vec<_> = payee.saving.guard().into_iter().collect();
+    let changes_recipient = !guards.is_empty();
     let is_queued = payout.status == Status::Queued;
     let reference = payout.clone();
     let decision = Decision { payout, payee, usage, allowance, rows };
@@ -247,6 +248,9 @@ async fn submit(
         decide: Box::new(move |desk| decision.decide(desk)),
     };
     let done = app.writer.submit(command).await?;
+    if changes_recipient {
+        app.book.forget();
+    }
     if let (Done::Now(None), true) = (&done, is_sandbox) {
         let claim = attempt::Claim { payout_id: reference.id.clone(), fence: 1, tries: 0 };
         // Its own task: a caller that hangs up must not leave the payout half-way.

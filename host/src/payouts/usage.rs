@@ -10,7 +10,7 @@ use crate::auth::{Merchant, merchant::Limits};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
-use crate::ledger::{CounterChange, Desk};
+use crate::ledger::{Counter, CounterChange, Desk};
 use crate::money::{Minor, Overflow};
 
 use super::model::Payout;
@@ -179,11 +179,21 @@ impl Usage {
         payout: &Payout,
         changes: &mut [CounterChange],
     ) {
-        let held = desk.counter(&self.recipient).holder.starts_with(payout.id.as_str());
-        if let Some(change) = changes.iter_mut().find(|change| change.key == self.recipient)
-            && held
-        {
-            change.holder.clear();
+        for key in [&self.recipient, &self.recipient_yesterday] {
+            let Counter { holder, count, sum, expires_at, .. } = desk.counter(key);
+            if !holder.starts_with(payout.id.as_str()) {
+                continue;
+            }
+            match changes.iter_mut().find(|change| change.key == *key) {
+                Some(change) => change.holder.clear(),
+                None => changes.push(CounterChange {
+                    key: key.clone(),
+                    holder: String::new(),
+                    count,
+                    sum,
+                    expires_at,
+                }),
+            }
         }
     }
 }

@@ -14,6 +14,11 @@ struct Check {
 /// Each query answers with ids; none is right.
 const CHECKS: &[Check] = &[
     Check {
+        means: "is in the ledger and nowhere else",
+        finds: "SELECT j.ref_id FROM journals j LEFT JOIN payouts p ON p.id = j.ref_id \
+                WHERE j.ref_type = 'Payout' AND p.id IS NULL",
+    },
+    Check {
         means: "is debited although its status holds no money, or the other way round",
         finds: "SELECT p.id FROM payouts p LEFT JOIN journals d \
                 ON d.ref_id = p.id AND d.kind = 'payout_debit' \

@@ -1,0 +1,245 @@
+//! Requests that arrive at once cannot do together what none of them may do alone.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use http::Method;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::accounts::to;
+use crate::network::{Sends, in_live_yard, in_two_yards};
+use crate::yard::{Answer, Engine, Yard, naira, unique, with};
+
+const AMOUNT: u64 = 100_000;
+/// What a payout of that amount takes from its wallet, fee and tax included.
+const COST: i64 = 101_075;
+
+/// Fifty payouts at once with the live key, over these hosts in turn.
+async fn fifty(hosts: &[&Yard], changes: Value) -> Vec<Answer> {
+    let requests = hosts.iter().cycle().take(50).map(async |host| {
+        let body = with(naira(AMOUNT), changes.clone());
+        host.pay_as(&host.merchant.live_key, &unique(), body).await
+    });
+    join_all(requests).await
+}
+
+/// How often each code was answered; a success counts under its status.
+fn tally(answers: &[Answer]) -> BTreeMap<String, usize> {
+    let mut tally = BTreeMap::new();
+    for answer in answers {
+        let word = match answer.status {
+            201 => answer.status_word().to_owned(),
+            _ => answer.refused().1.to_owned(),
+        };
+        *tally.entry(word).or_default() += 1;
+    }
+    tally
+}
+
+fn counts<const N: usize>(expected: [(&str, usize); N]) -> BTreeMap<String, usize> {
+    expected.into_iter().map(|(word, count)| (word.to_owned(), count)).collect()
+}
+
+/// Takes money from the live wallet until this much is left.
+async fn leave(yard: &Yard, left: i64) {
+    let wallet = &yard.merchant.live_wallet;
+    let surplus = yard.balance(wallet).await - left;
+    let body = json!({ "amount_minor": surplus.to_string(), "reason": "test" });
+    yard.admin(Method::POST, &format!("wallets/{wallet}/debit"), body).await.ok();
+}
+
+/// The numbers of the live wallet's entries run from 1 without a gap.
+async fn numbers_have_no_gap(yard: &Yard) {
+    let wallet = &yard.merchant.live_wallet;
+    let path = format!("/v1/wallets/{wallet}/transactions?limit=100");
+    let page = yard.get_as(&yard.merchant.live_key, &path).await.ok();
+    let entries = page.json["data"].as_array().expect("entries");
+    let mut numbers: Vec<i64> = entries.iter().filter_map(|e| e["sequence"].as_i64()).collect();
+    numbers.reverse();
+    let expected: Vec<i64> = (1..).take(entries.len()).collect();
+    assert_eq!(numbers, expected);
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn money_for_twenty_pays_for_twenty(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[values(0, 1)] missing: i64,
+) {
+    in_live_yard(engine, Sends::No, async |yard| {
+        leave(yard, 20 * COST - missing).await;
+        let answers = fifty(&[yard], json!({})).await;
+        let paid = 20 - usize::try_from(missing).expect("small");
+        assert_eq!(tally(&answers), counts([("queued", paid), ("insufficient_funds", 50 - paid)]));
+        let left = if missing == 0 { 0 } else { COST - missing };
+        assert_eq!(yard.balance(&yard.merchant.live_wallet).await, left);
+        let path = format!("/v1/wallets/{}/balance", yard.merchant.live_wallet);
+        let balance = yard.get_as(&yard.merchant.live_key, &path).await.ok();
+        let out = i64::try_from(paid).expect("small") * COST;
+        assert_eq!(balance.json["pending_out_minor"], out.to_string());
+        numbers_have_no_gap(yard).await;
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hosts_pay_for_twenty_with_money_for_twenty(
+    #[values(Sends::No, Sends::Yes)] sends: Sends,
+) {
+    in_two_yards(sends, async |yard, beside| {
+        leave(yard, 20 * COST).await;
+        let answers = fifty(&[yard, beside], json!({})).await;
+        assert_eq!(tally(&answers), counts([("queued", 20), ("insufficient_funds", 30)]));
+        assert_eq!(yard.balance(&yard.merchant.live_wallet).await, 0);
+        if sends == Sends::Yes {
+            for answer in answers.iter().filter(|answer| answer.status == 201) {
+                yard.until(&yard.merchant.live_key, &answer.id(), "paid").await;
+            }
+            let sent = "SELECT COUNT(*) FROM attempts WHERE sends = 1 AND number > 0";
+            assert_eq!(yard.count(sent).await, 20);
+            assert_eq!(yard.count("SELECT COUNT(*) FROM attempts").await, 20);
+        }
+        numbers_have_no_gap(yard).await;
+    })
+    .await;
+}
+
+/// What the operator limits, and what is answered beyond the limit.
+fn limits() -> [(Value, &'static str); 2] {
+    let limit = (20 * AMOUNT).to_string();
+    [
+        (json!({ "NGN": { "daily_minor": limit } }), "daily"),
+        (json!({ "NGN": { "per_beneficiary_minor": limit } }), "per_beneficiary"),
+    ]
+}
+
+async fn limit(yard: &Yard, limits: Value) {
+    let path = format!("merchants/{}", yard.merchant.id);
+    yard.admin(Method::PATCH, &path, json!({ "limits": limits })).await.ok();
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn payouts_at_once_do_not_slip_under_a_limit_together(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[values(0, 1)] which: usize,
+) {
+    in_live_yard(engine, Sends::No, async |yard| {
+        let (limits, kind) = limits()[which].clone();
+        limit(yard, limits).await;
+        let answers = fifty(&[yard], json!({})).await;
+        assert_eq!(tally(&answers), counts([("queued", 20), ("limit_violation", 30)]));
+        for answer in answers.iter().filter(|answer| answer.status != 201) {
+            assert_eq!(answer.json["error"]["detail"]["kind"], kind);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hosts_keep_a_limit_together() {
+    in_two_yards(Sends::No, async |yard, beside| {
+        limit(yard, limits()[0].0.clone()).await;
+        let answers = fifty(&[yard, beside], json!({})).await;
+        assert_eq!(tally(&answers), counts([("queued", 20), ("limit_violation", 30)]));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hosts_take_a_reference_and_pay_a_recipient_once() {
+    in_two_yards(Sends::No, async |yard, beside| {
+        let hosts = [&*yard, beside];
+        let answers = fifty(&hosts, json!({ "merchant_reference": "invoice 7" })).await;
+        let expected = counts([("queued", 1), ("merchant_reference_duplicate", 49)]);
+        assert_eq!(tally(&answers), expected);
+        let changes = with(to(7), json!({ "allow_duplicate": false }));
+        let answers = fifty(&hosts, changes).await;
+        assert_eq!(tally(&answers), counts([("queued", 1), ("beneficiary_cooldown", 49)]));
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_recipient_is_saved_once(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
+    in_live_yard(engine, Sends::No, async |yard| {
+        let answers = fifty(&[yard], json!({})).await;
+        assert_eq!(tally(&answers), counts([("queued", 50)]));
+        assert_eq!(yard.count("SELECT COUNT(*) FROM beneficiaries").await, 1);
+        let ids = "SELECT COUNT(DISTINCT beneficiary_id) FROM payouts";
+        assert_eq!(yard.count(ids).await, 1);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wallet_that_is_frozen_meanwhile_pays_nothing_more(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_live_yard(engine, Sends::No, async |yard| {
+        let wallet = yard.merchant.live_wallet.clone();
+        let path = format!("wallets/{wallet}/freeze");
+        let freeze = async {
+            // Some of the fifty are under way by the time that this one is answered.
+            yard.pay_as(&yard.merchant.live_key, &unique(), naira(AMOUNT)).await.ok();
+            yard.admin(Method::POST, &path, json!({})).await.ok();
+            yard.balance(&wallet).await
+        };
+        let hosts = [&*yard];
+        let (answers, left) = tokio::join!(fifty(&hosts, json!({})), freeze);
+        let paid = 1 + answers.iter().filter(|answer| answer.status == 201).count();
+        let refused = answers.iter().filter(|answer| answer.status == 403).count();
+        assert_eq!(paid + refused, 51, "{:?}", tally(&answers));
+        assert_eq!(yard.balance(&wallet).await, left, "nothing left it once it was frozen");
+        assert_eq!(left, 100_000_000 - i64::try_from(paid).expect("few") * COST);
+        let late = fifty(&[yard], json!({})).await;
+        assert_eq!(tally(&late), counts([("wallet_frozen", 50)]));
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_decisions_about_one_payout_one_counts(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_live_yard(engine, Sends::No, async |yard| {
+        let yard = &*yard;
+        let key = &yard.merchant.live_key;
+        for _ in 0..5 {
+            let payout = yard.pay_as(key, &unique(), naira(AMOUNT)).await.ok().id();
+            let decisions = (0..12).map(|number| decide(yard, &payout, number));
+            let answers = join_all(decisions).await;
+            let won = answers.iter().filter(|answer| answer.status == 200).count();
+            let end = yard.get_as(key, &format!("/v1/payouts/{payout}")).await;
+            // What was marked as paid may be marked as failed afterwards.
+            let corrected = won == 2 && end.status_word() == "failed_manual";
+            assert!(won == 1 || corrected, "{won} decisions counted: {}", end.text);
+            for answer in answers.iter().filter(|answer| answer.status != 200) {
+                let (status, code) = answer.refused();
+                assert_eq!(status, 409);
+                assert!(matches!(code, "state_conflict" | "payout_not_cancellable"), "{code}");
+            }
+        }
+    })
+    .await;
+}
+
+/// Cancels, marks as paid or marks as failed, by turns.
+async fn decide(yard: &Yard, payout: &str, number: usize) -> Answer {
+    let key = &yard.merchant.live_key;
+    let evidence = json!({ "evidence": "a letter" });
+    match number % 3 {
+        0 => {
+            let path = format!("/v1/payouts/{payout}/cancel");
+            let body = json!({ "reason": "a mistake" });
+            yard.send(Method::POST, &path, key, &[], Some(body)).await
+        }
+        1 => yard.admin(Method::POST, &format!("payouts/{payout}/mark_paid"), evidence).await,
+        _ => yard.admin(Method::POST, &format!("payouts/{payout}/mark_failed"), evidence).await,
+    }
+}
