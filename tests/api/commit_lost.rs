@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use railhead::config::Config;
 use rstest::rstest;
+use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::program::Deployment;
-use crate::yard::{Engine, Yard, exposed, naira, unique};
+use crate::yard::{Engine, Yard, naira, unique};
 
 /// Where the connection breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +156,7 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
 async fn on_a_line(test: impl AsyncFnOnce(&mut Yard, &Line)) {
     let mut line = None;
     let change = |config: &mut Config| {
-        let (opened, url) = Line::open(exposed(&config.database_url()));
+        let (opened, url) = Line::open(config.database_url().expose_secret());
         config.database_url = Some(url.into());
         // Small batches: more COMMITs to lose.
         config.writer.batch_max = 4;

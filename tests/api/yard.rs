@@ -93,12 +93,20 @@ pub(crate) struct Answer {
     pub json: Value,
 }
 
+/// A folder for all hosts of this process, gone with the machine's temporary files.
+fn shared_folder() -> std::path::PathBuf {
+    static FOLDER: OnceLock<std::path::PathBuf> = OnceLock::new();
+    let new = || tempfile::tempdir().expect("a folder").keep();
+    FOLDER.get_or_init(new).clone()
+}
+
 /// A configuration for tests: budgets that do not get in the way.
 pub(crate) fn config(database: &Database) -> Config {
     let mut config = Config::default();
     config.database_url = Some(SecretString::from(database.url.clone()));
     config.operator_token = Some(SecretString::from(OPERATOR_TOKEN));
-    config.data.dir = database.folder.path().to_owned();
+    // Compiled components are shared: the keys that vouch for them are the same.
+    config.data.dir = shared_folder();
     config.encryption.keys = vec!["11".repeat(32)];
     config.server.address = "127.0.0.1:0".parse().expect("an address");
     config.server.public_url = Some("http://railhead.test".into());

@@ -177,7 +177,7 @@ impl Usage {
         &self,
         desk: &Desk<'_>,
         payout: &Payout,
-        changes: &mut [CounterChange],
+        changes: &mut Vec<CounterChange>,
     ) {
         for key in [&self.recipient, &self.recipient_yesterday] {
             let Counter { holder, count, sum, expires_at, .. } = desk.counter(key);
