@@ -42,17 +42,16 @@ struct Serving {
 impl Serving {
     /// Starts it and reads what it says up to a line that ends with `last`.
     fn start(mut command: Command, last: &str) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program");
-        let mut lines = Vec::new();
-        for line in BufReader::new(child.stdout.take().expect("its output")).lines() {
-            let line = line.expect("text");
-            let is_last = line.ends_with(last);
-            lines.push(line);
-            if is_last {
-                return Self { child, lines };
+        let child = command.stdout(Stdio::piped()).spawn().expect("the program");
+        let mut serving = Self { child, lines: Vec::new() };
+        let output = serving.child.stdout.take().expect("its output");
+        for line in BufReader::new(output).lines() {
+            serving.lines.push(line.expect("text"));
+            if serving.lines.last().is_some_and(|line| line.ends_with(last)) {
+                return serving;
             }
         }
-        panic!("the program ended: {lines:#?}");
+        panic!("the program ended: {:#?}", serving.lines);
     }
 
     /// The last word of the line that begins with a word.
