@@ -16,7 +16,7 @@ use crate::auth::Directory;
 use crate::clock::Clock;
 use crate::config::{Config, limits};
 use crate::courier::Courier;
-use crate::db::Db;
+use crate::db::{Db, Engine};
 use crate::env::Env;
 use crate::events::outbox;
 use crate::http::limiter::Limiter;
@@ -24,12 +24,13 @@ use crate::id::Mint;
 use crate::keyring::Keyring;
 use crate::ledger::Writer;
 use crate::ledger::wallets::WalletIds;
+use crate::payouts::attempt;
 use crate::rails::{Rail, Registry, Route, Routes, sql};
 use crate::recipients::Book;
 use crate::rules::{Pack, Packs};
 use crate::simulator::Simulator;
 use crate::wasm::{CodeCache, Engines};
-use crate::{routes, stock, worker};
+use crate::{routes, stock, webhooks, worker};
 
 /// Why a host does not start: a sentence for the operator.
 pub type StartError = Box<dyn std::error::Error + Send + Sync>;
@@ -92,15 +93,17 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
 
     let engines = Engines::start()?;
     let cache = CodeCache::new(Some(config.data.dir.join("cache")), Arc::clone(&keyring));
-    let components = load(&engines, &cache, config.modules.dir.as_deref())?;
-    let magic = magic(&components.rails);
-    let rails = Arc::new(Registry::of(components.rails)?);
-    let packs = Arc::new(Packs::default());
-    for pack in components.packs {
-        packs.activate_fees(pack);
-    }
+    let Components { rails, packs } = load(&engines, &cache, config.modules.dir.as_deref())?;
+    let magic = magic(&rails);
+    let rails = Arc::new(Registry::of(rails)?);
+    let packs = Arc::new(activated(packs));
     seed_routes(&db, &rails, &mint, &clock).await?;
 
+    if db.engine() == Engine::Sqlite {
+        // This host has the file to itself: whoever held a lease is gone.
+        attempt::release_leases(&db).await?;
+        webhooks::sql::release_leases(&db).await?;
+    }
     let broken = CancellationToken::new();
     let writer_parts = (clock.clone(), Arc::clone(&mint));
     let batch_max = config.writer.batch_max.min(limits::BATCH_MAX);
@@ -147,6 +150,14 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
 
     let serving = tokio::spawn(serve(listener, service, app.stopping.clone()));
     Ok(Host { app, address, new_operator_token, broken, serving })
+}
+
+fn activated(loaded: Vec<Pack>) -> Packs {
+    let packs = Packs::default();
+    for pack in loaded {
+        packs.activate_fees(pack);
+    }
+    packs
 }
 
 /// Port 0 stands for any that is free; afterwards the settings name it, for links in answers.

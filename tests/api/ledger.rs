@@ -131,6 +131,13 @@ const TAMPERINGS: &[(&str, &str, &str)] = &[
         "entries of wallet c-nobody, which does not exist",
     ),
     (
+        "UPDATE entries SET account_id = 'system/test/NGN/levy' \
+         WHERE account_id = 'system/test/NGN/fee_income'",
+        "UPDATE entries SET account_id = 'system/test/NGN/fee_income' \
+         WHERE account_id = 'system/test/NGN/levy' AND amount_minor < 5000",
+        "system/test/NGN/fee_income holds 0, payouts and movements add up to 2500",
+    ),
+    (
         "UPDATE journals SET env = 'live' WHERE id = '{j}'",
         "UPDATE journals SET env = 'test' WHERE id = '{j}'",
         "journal {j} crosses worlds",

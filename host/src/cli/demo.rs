@@ -33,6 +33,7 @@ struct Kept {
 /// Starts the service, shows what it does and keeps serving.
 pub(super) async fn demo(config: Config) -> Result<(), StartError> {
     serve::log_quietly(&config);
+    let told_to_stop = serve::told_to_stop()?;
     let file = config.data.dir.join("demo.json");
     let host = start(config, Sources::system()?).await?;
     let tour = Tour::begin(&host, &file).await?;
@@ -42,7 +43,7 @@ pub(super) async fn demo(config: Config) -> Result<(), StartError> {
         }
     }
     tour.end(&host);
-    host.run(serve::told_to_stop()).await
+    host.run(told_to_stop).await
 }
 
 /// A walk through the service.

@@ -12,13 +12,14 @@ use crate::start::{Host, Sources, StartError, shown, start};
 #[expect(clippy::print_stdout, reason = "a token that is shown once belongs on the terminal")]
 pub(super) async fn serve(config: Config) -> Result<(), StartError> {
     log(&config);
+    let told_to_stop = told_to_stop()?;
     let host = start(config, Sources::system()?).await?;
     tracing::info!(address = %host.address, "serving");
     if let Some(token) = &host.new_operator_token {
         println!("Operator token (shown once): {}", shown(token));
     }
     warn_of_missing_packs(&host);
-    host.run(told_to_stop()).await
+    host.run(told_to_stop).await
 }
 
 fn warn_of_missing_packs(host: &Host) {
@@ -64,19 +65,18 @@ fn log_with(config: &Config, default: &str) {
     };
 }
 
-/// Waits for SIGTERM or Ctrl-C.
-pub(super) async fn told_to_stop() {
+/// Listens for SIGTERM and Ctrl-C from now on; the future waits for one.
+///
+/// # Errors
+/// The system refuses.
+pub(super) fn told_to_stop() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
-    let interrupted = tokio::signal::ctrl_c();
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminated) => {
-            tokio::select! {
-                _ = interrupted => {}
-                _ = terminated.recv() => {}
-            }
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
         }
-        Err(_) => {
-            let _ = interrupted.await;
-        }
-    }
+    })
 }

@@ -41,10 +41,11 @@ impl Simulate {
             tokio::spawn(notify(url, messages));
         }
         let stopping = CancellationToken::new();
+        let told_to_stop = serve::told_to_stop()?;
         tokio::spawn({
             let stopping = stopping.clone();
             async move {
-                serve::told_to_stop().await;
+                told_to_stop.await;
                 stopping.cancel();
             }
         });

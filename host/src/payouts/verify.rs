@@ -1,6 +1,9 @@
 //! Proving the payouts against the books: each is debited, settled and given back exactly as
 //! its status says, each has its events without gaps, and none is forgotten.
 
+use std::collections::BTreeMap;
+
+use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::ledger::verify::{Fault, system_balances};
@@ -122,7 +125,7 @@ pub async fn verify(pool: &AnyPool) -> Result<u64, Fault> {
         }
     }
     pending(pool).await?;
-    clearing(pool).await?;
+    house(pool).await?;
     let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM payouts").fetch_one(pool).await?;
     Ok(count.unsigned_abs())
 }
@@ -145,28 +148,47 @@ async fn pending(pool: &AnyPool) -> Result<(), Fault> {
     }
 }
 
-/// What is in clearing is what payouts under way have taken from wallets.
-async fn clearing(pool: &AnyPool) -> Result<(), Fault> {
-    let sql = "SELECT env, currency, CAST(SUM(amount_minor + fee_minor + tax_minor + levy_minor) \
-               AS BIGINT) FROM payouts \
-               WHERE status IN ('queued', 'processing') GROUP BY env, currency";
-    let mut expected = std::collections::HashMap::new();
-    for row in sqlx::query(sql).fetch_all(pool).await? {
+/// The house's own accounts hold what payouts and movements of money add up to, and nothing
+/// else: what is under way in clearing, what arrived in settlement, fees, tax and levy.
+async fn house(pool: &AnyPool) -> Result<(), Fault> {
+    const ACCOUNTS: [&str; 5] = ["clearing", "settlement", "fee_income", "tax", "levy"];
+    let payouts = "SELECT env, currency, \
+        CAST(SUM(CASE WHEN status IN ('queued', 'processing') \
+        THEN amount_minor + fee_minor + tax_minor + levy_minor ELSE 0 END) AS BIGINT), \
+        CAST(SUM(CASE WHEN status IN ('paid', 'paid_manual') THEN amount_minor ELSE 0 END) AS BIGINT), \
+        CAST(SUM(CASE WHEN status IN ('paid', 'paid_manual') THEN fee_minor ELSE 0 END) AS BIGINT), \
+        CAST(SUM(CASE WHEN status IN ('paid', 'paid_manual') THEN tax_minor ELSE 0 END) AS BIGINT), \
+        CAST(SUM(CASE WHEN status IN ('paid', 'paid_manual') THEN levy_minor ELSE 0 END) AS BIGINT) \
+        FROM payouts GROUP BY env, currency";
+    let mut expected: BTreeMap<String, i64> = BTreeMap::new();
+    let account = |row: &AnyRow, name: &str| -> Result<String, sqlx::Error> {
         let (env, currency): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-        expected.insert(format!("system/{env}/{currency}/clearing"), row.try_get::<i64, _>(2)?);
-    }
-    for (account, balance) in system_balances(pool).await? {
-        if !account.ends_with("/clearing") {
-            continue;
+        Ok(format!("system/{env}/{currency}/{name}"))
+    };
+    for row in sqlx::query(payouts).fetch_all(pool).await? {
+        for (column, name) in (2..).zip(ACCOUNTS) {
+            expected.insert(account(&row, name)?, row.try_get(column)?);
         }
-        let due = expected.remove(&account).unwrap_or(0);
-        if due != balance {
-            let fault = format!("{account} holds {balance}, payouts under way add up to {due}");
+    }
+    let movements = "SELECT j.env, e.currency, CAST(SUM(e.amount_minor) AS BIGINT) \
+        FROM journals j JOIN entries e ON e.journal_id = j.id \
+        WHERE j.kind = 'movement' AND e.seq IS NOT NULL GROUP BY j.env, e.currency";
+    for row in sqlx::query(movements).fetch_all(pool).await? {
+        let moved: i64 = row.try_get(2)?;
+        *expected.entry(account(&row, "settlement")?).or_default() -= moved;
+    }
+    let mut held = system_balances(pool).await?;
+    for (account, due) in expected {
+        let holds = held.remove(&account).unwrap_or(0);
+        if holds != due {
+            let fault = format!("{account} holds {holds}, payouts and movements add up to {due}");
             return Err(Fault::Wrong(fault));
         }
     }
-    match expected.into_iter().find(|(_, due)| *due != 0) {
+    match held.into_iter().find(|(_, holds)| *holds != 0) {
         None => Ok(()),
-        Some((account, due)) => Err(Fault::Wrong(format!("{account} lacks {due}"))),
+        Some((account, holds)) => {
+            Err(Fault::Wrong(format!("{account} holds {holds}, and nothing explains it")))
+        }
     }
 }

@@ -26,6 +26,6 @@ pub mod model;
 mod record;
 mod replay;
 mod sign;
-mod sql;
+pub mod sql;
 mod try_out;
 mod view;

@@ -368,6 +368,18 @@ fn ready(row: &AnyRow, endpoint: &EndpointId) -> Result<Ready, sqlx::Error> {
     })
 }
 
+/// Gives back every lease, so that deliveries need not wait for them to run out. Only for a
+/// host that nobody shares the database with.
+///
+/// # Errors
+/// The database cannot be written.
+pub async fn release_leases(db: &Db) -> Result<(), sqlx::Error> {
+    let mut tx = db.write().await?;
+    let sql = "UPDATE webhook_queue SET lease_until = 0, fence = fence + 1 WHERE lease_until > 0";
+    sqlx::query(sql).execute(tx.conn()).await?;
+    tx.commit().await
+}
+
 /// Deletes some of what is left of endpoints that are gone, and history that is old enough;
 /// answers how many rows it deleted.
 pub(super) async fn delete_leftovers(db: &Db, before: Moment) -> Result<u64, sqlx::Error> {
