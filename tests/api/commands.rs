@@ -81,15 +81,15 @@ fn demo(folder: &Path) -> Serving {
     Serving::start(command, "The data stays.")
 }
 
-/// The commands in the README that anyone can run: its blocks in the language `sh`.
-fn readme_blocks() -> Vec<String> {
-    let text = std::fs::read_to_string(root().join("README.md")).unwrap();
+/// The commands on a page that anyone can run: its blocks in the language `sh`.
+fn blocks(page: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join(page)).unwrap();
     let blocks = text.split("```sh\n").skip(1);
     blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn the_readme_works_word_for_word_and_a_second_start_keeps_its_data() {
+fn the_pages_work_word_for_word_and_a_second_start_keeps_its_data() {
     let folder = tempfile::tempdir().unwrap();
     let host = demo(folder.path());
     let shown = host.lines.join("\n");
@@ -101,8 +101,8 @@ fn the_readme_works_word_for_word_and_a_second_start_keeps_its_data() {
     std::fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(PROGRAM, bin.join("railhead")).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let blocks = readme_blocks();
-    assert!(blocks.len() >= 6);
+    let blocks = [blocks("README.md"), blocks("docs/operating.md")].concat();
+    assert!(blocks.len() >= 10);
     let run = |block: &str| {
         let mut shell = Command::new("sh");
         shell.args(["-euc", &block.replace("127.0.0.1:8080", address)]).current_dir(root());
