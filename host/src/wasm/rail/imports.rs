@@ -204,12 +204,7 @@ impl log::Host for Guest {
         }
         self.log_lines_left -= 1;
         let rail = self.grant.rail.as_str();
-        // Control characters would let a guest forge lines.
-        let line: String = message
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .take(limits::GUEST_LOG_LINE_MAX)
-            .collect();
+        let line = presentable(&message);
         match level {
             log::Level::Debug => tracing::debug!(rail.name = rail, "{line}"),
             log::Level::Info => tracing::info!(rail.name = rail, "{line}"),
@@ -217,5 +212,42 @@ impl log::Host for Guest {
             log::Level::Error => tracing::error!(rail.name = rail, "{line}"),
         }
         Ok(())
+    }
+}
+
+/// Longest run of digits that a guest's log line may show: accounts, identity numbers and
+/// telephone numbers are longer, and no log needs them.
+const DIGITS_SHOWN_MAX: usize = 7;
+
+/// A guest's line as it may stand in the log: one line, of limited length, with the numbers of
+/// people masked but for their last four digits.
+fn presentable(message: &str) -> String {
+    let letters: Vec<char> = message
+        .chars()
+        // Control characters would let a guest forge lines.
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .take(limits::GUEST_LOG_LINE_MAX)
+        .collect();
+    let mut line = String::with_capacity(letters.len());
+    for run in letters.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
+        let hidden = match run {
+            [first, ..] if first.is_ascii_digit() && run.len() > DIGITS_SHOWN_MAX => run.len() - 4,
+            _ => 0,
+        };
+        line.extend(std::iter::repeat_n('*', hidden));
+        line.extend(&run[hidden..]);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::presentable;
+
+    #[test]
+    fn lines_of_guests_forge_nothing_and_show_nobodys_numbers() {
+        let shown = presentable("bvn 22212345678, account 0123456785\nERROR code 00, 1500000 kobo");
+        assert_eq!(shown, "bvn *******5678, account ******6785 ERROR code 00, 1500000 kobo");
+        assert_eq!(presentable(&"x".repeat(10_000)).len(), 500);
     }
 }
