@@ -1,6 +1,7 @@
 //! Every route on one screen.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -104,13 +105,15 @@ pub fn service(app: &App) -> Router {
     let shell = Shell {
         mint: app.mint.clone(),
         docs_url: format!("{}/errors", app.config.public_url()).into(),
-        timeout: std::time::Duration::from_secs(app.config.server.timeout_s),
+        timeout: Duration::from_secs(app.config.server.timeout_s),
     };
+    let timeout = shell.timeout;
     calls
         .merge(pages::router(document))
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(from_fn(problem::refuse_unreadable))
+        .layer(from_fn(move |request, next| shell::answer(timeout, request, next)))
         .layer(from_fn_with_state(app.clone(), caller::gate))
         .layer(from_fn(move |request, next| shell::run(shell.clone(), request, next)))
         .with_state(app.clone())

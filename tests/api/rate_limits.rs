@@ -5,6 +5,7 @@ use http::Method;
 use railhead::config::Config;
 use rstest::rstest;
 use serde_json::json;
+use sqlx::{Connection as _, Executor as _};
 
 use crate::yard::{Answer, Engine, OPERATOR_TOKEN, Yard, in_yard_with, naira, unique, with};
 
@@ -264,5 +265,34 @@ async fn the_operator_has_a_budget_of_its_own(
         let read = yard.send(Method::GET, "/admin/v1/routes", OPERATOR_TOKEN, &[], None).await;
         assert_eq!(remaining(&read.ok()), 6);
     })
+    .await;
+}
+
+/// Only PostgreSQL can be made to keep readers waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_takes_too_long_says_so_and_costs_nothing() {
+    in_yard_with(
+        Engine::Postgres,
+        |config| config.server.timeout_s = 1,
+        async |yard| {
+            let key = yard.merchant.test_key.clone();
+            let remaining = |answer: &Answer| -> u64 {
+                answer.headers["x-ratelimit-remaining"].parse().expect("a number")
+            };
+            let before = yard.get_as(&key, "/v1/payouts").await.ok();
+            let mut other = sqlx::PgConnection::connect(&yard.database.url).await.expect("another");
+            other
+                .execute("BEGIN; LOCK TABLE payouts IN ACCESS EXCLUSIVE MODE")
+                .await
+                .expect("held");
+            let late = yard.get_as(&key, "/v1/payouts").await;
+            assert_eq!(late.refused(), (503, "request_timeout"));
+            assert_eq!(late.headers["retry-after"], "1");
+            assert_eq!(remaining(&late), remaining(&before));
+            other.execute("ROLLBACK").await.expect("let go");
+            let after = yard.get_as(&key, "/v1/payouts").await.ok();
+            assert_eq!(remaining(&after), remaining(&before) - 1);
+        },
+    )
     .await;
 }

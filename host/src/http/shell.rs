@@ -20,6 +20,9 @@ use super::problem::Carried;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// How much longer the gate may take than the handler behind it.
+const GATE_MAX: Duration = Duration::from_secs(5);
+
 /// What the shell needs to know.
 #[derive(Clone)]
 pub struct Shell {
@@ -37,12 +40,7 @@ pub async fn run(shell: Shell, mut request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     request.extensions_mut().insert(id.clone());
     let begun = Instant::now();
-    let handled = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind();
-    let response = match tokio::time::timeout(shell.timeout, handled).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(panic)) => Problem::internal(said(&*panic)).into_response(),
-        Err(_) => Problem::new(ErrorCode::RequestTimeout).retry_after(1).into_response(),
-    };
+    let response = answer(shell.timeout + GATE_MAX, request, next).await;
     let mut response = envelope(&shell, &id, response);
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(REQUEST_ID, value);
@@ -56,6 +54,18 @@ pub async fn run(shell: Shell, mut request: Request, next: Next) -> Response {
         "request"
     );
     response
+}
+
+/// What is behind `next`, or an answer in its place when it takes too long or panics. It
+/// stands around handlers, so that even these answers have their rate-limit headers, and once
+/// more around the gate before them.
+pub async fn answer(timeout: Duration, request: Request, next: Next) -> Response {
+    let handled = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind();
+    match tokio::time::timeout(timeout, handled).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(panic)) => Problem::internal(said(&*panic)).into_response(),
+        Err(_) => Problem::new(ErrorCode::RequestTimeout).retry_after(1).into_response(),
+    }
 }
 
 /// Writes the error envelope for a response that carries a problem, and logs what went wrong
