@@ -313,3 +313,22 @@ async fn a_secret_is_shown_once_and_kept_as_a_keyed_hash(
     })
     .await;
 }
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_replacements_at_once_one_counts(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let path = format!("merchants/{}/keys", yard.merchant.id);
+        let body = json!({ "env": "test", "label": "raced", "capabilities": [] });
+        let key = yard.admin(Method::POST, &path, body).await.ok().id();
+        let path = format!("keys/{key}/rotate");
+        let rotate = || yard.admin(Method::POST, &path, json!({}));
+        let answers = futures::future::join_all((0..8).map(|_| rotate())).await;
+        let made = answers.iter().filter(|answer| answer.status == 201).count();
+        let conflicts = answers.iter().filter(|answer| answer.status == 409).count();
+        assert_eq!((made, conflicts), (1, 7));
+    })
+    .await;
+}

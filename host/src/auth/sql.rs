@@ -60,12 +60,20 @@ pub const KEYS: Table = Table {
 };
 
 /// Keys that are revoked.
-pub const KEY_REVOCATIONS: Update =
-    Update { name: "api_keys", key: "id", columns: &[("revoked_at", Int)], only_where: None };
+pub const KEY_REVOCATIONS: Update = Update {
+    name: "api_keys",
+    key: "id",
+    columns: &[("revoked_at", Int)],
+    only_where: Some("t.revoked_at IS NULL"),
+};
 
 /// Keys that were replaced.
 pub const KEY_GRACES: Update =
     Update { name: "api_keys", key: "id", columns: &[("grace_until", Int)], only_where: None };
+
+/// Whether a key was replaced, as a version: 0 until it was.
+pub const KEY_REPLACEMENTS: Lookup =
+    Lookup { name: "api_keys", key: "id", columns: &[("grace_until", Int)], lock: true };
 
 /// A new merchant as a row of [`MERCHANTS`].
 #[must_use]

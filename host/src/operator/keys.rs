@@ -21,6 +21,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::Body;
 use crate::http::body::OptionalBody;
 use crate::id::KeyId;
+use crate::ledger::Guard;
 
 use super::{Done, invalid, required, write};
 
@@ -180,7 +181,10 @@ pub async fn rotate(
         before: Some(json!({ "prefix": old.prefix })),
         after: Some(json!({ "prefix": new.prefix, "id": new.id, "grace_until": until })),
     };
-    write(&app, &operator, done, (Vec::new(), rows)).await?;
+    // Of two that replace it at once, one finds it replaced.
+    let (on, id) = (&sql::KEY_REPLACEMENTS, old_id.clone());
+    let guard = Guard { on, id, version: 0, next: until.micros() };
+    write(&app, &operator, done, (vec![guard], rows)).await?;
     Ok((StatusCode::CREATED, Json(new)))
 }
 
