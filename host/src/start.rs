@@ -266,8 +266,12 @@ fn add(
     } else {
         let rail =
             Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;
-        components.rails.retain(|known| known.declaration.rail.name != rail.declaration.rail.name);
-        components.rails.push(rail);
+        let name = &rail.declaration.rail.name;
+        let mut known = components.rails.iter_mut();
+        match known.find(|known| known.declaration.rail.name == *name) {
+            Some(known) => *known = rail,
+            None => components.rails.push(rail),
+        }
     }
     Ok(())
 }

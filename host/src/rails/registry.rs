@@ -1,6 +1,6 @@
 //! The rails that are loaded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -134,9 +134,11 @@ impl Rail {
     }
 }
 
-/// All loaded rails by name. Calls that began with one go on with it when it is replaced.
+/// All loaded rails, the stock ones first: where several serve a currency, the first one's
+/// method is the default, and a rail that is added changes nothing for those who name none.
+/// Calls that began with one go on with it when it is replaced.
 #[derive(Default)]
-pub struct Registry(ArcSwap<BTreeMap<String, Arc<Rail>>>);
+pub struct Registry(ArcSwap<Vec<Arc<Rail>>>);
 
 impl Registry {
     /// A registry of these rails.
@@ -144,26 +146,26 @@ impl Registry {
     /// # Errors
     /// Two have the same name.
     pub fn of(rails: Vec<Rail>) -> Result<Self, LoadError> {
-        let mut by_name = BTreeMap::new();
-        for rail in rails {
-            let name = rail.declaration.rail.name.clone();
-            if by_name.insert(name.clone(), Arc::new(rail)).is_some() {
-                return Err(LoadError::Duplicate(name));
+        let mut names = BTreeSet::new();
+        for rail in &rails {
+            let name = &rail.declaration.rail.name;
+            if !names.insert(name) {
+                return Err(LoadError::Duplicate(name.clone()));
             }
         }
-        Ok(Self(ArcSwap::from_pointee(by_name)))
+        Ok(Self(ArcSwap::from_pointee(rails.into_iter().map(Arc::new).collect())))
     }
 
     /// The rail of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<Rail>> {
-        self.0.load().get(name).cloned()
+        self.0.load().iter().find(|rail| rail.declaration.rail.name == name).cloned()
     }
 
-    /// Every rail, by name.
+    /// Every rail, in the order of loading.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Rail>> {
-        self.0.load().values().cloned().collect()
+        self.0.load().to_vec()
     }
 
     /// A rail that serves this currency and method; the default method if none is named.
