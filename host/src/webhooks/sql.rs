@@ -217,8 +217,8 @@ fn endpoint(row: &AnyRow) -> Result<Endpoint, sqlx::Error> {
 pub(super) struct Wanted {
     pub endpoint_id: String,
     pub status: String,
-    /// In both spellings.
-    pub event_type: [String; 2],
+    /// In the spelling without dots.
+    pub event_type: String,
     /// Before this id.
     pub before: String,
     pub limit: i64,
@@ -239,15 +239,14 @@ pub(super) async fn list_deliveries(
     let sql = format!(
         "SELECT {DELIVERY_COLUMNS} WHERE d.owner = $1 AND d.id < $2 \
          AND ($3 = '' OR d.endpoint_id = $3) AND ($4 = '' OR d.status = $4) \
-         AND ($5 = '' OR d.event_type = $5 OR d.event_type = $6) ORDER BY d.id DESC LIMIT $7"
+         AND ($5 = '' OR REPLACE(d.event_type, '.', '_') = $5) ORDER BY d.id DESC LIMIT $6"
     );
     let query = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(owner)
         .bind(wanted.before.as_str())
         .bind(wanted.endpoint_id.as_str())
         .bind(wanted.status.as_str())
-        .bind(wanted.event_type[0].as_str())
-        .bind(wanted.event_type[1].as_str())
+        .bind(wanted.event_type.as_str())
         .bind(wanted.limit + 1);
     query.fetch_all(pool).await?.iter().map(delivery).collect()
 }
