@@ -39,5 +39,8 @@ mod receiver;
 mod review;
 mod routing;
 mod secrets;
+mod webhook_calls;
+mod webhook_off;
+mod webhook_retries;
 mod webhooks;
 mod yard;
