@@ -92,6 +92,8 @@ pub struct Ready {
     pub fence: i64,
     /// The version of the endpoint that it was made for, or a later one.
     pub version: i64,
+    /// Until when it may be begun: later, somebody else could claim it before it has ended.
+    pub until: Moment,
 }
 
 /// Something for the deliverer.
@@ -327,6 +329,7 @@ impl NewDelivery {
             is_test: self.is_test,
             fence: 0,
             version,
+            until: self.created_at.after(HEAD_START.saturating_sub(limits::WEBHOOK_EXCHANGE_MAX)),
         }
     }
 }

@@ -53,6 +53,10 @@ pub async fn deliver(app: App, mut handed: mpsc::Receiver<Handed>) {
         while let Some(ready) = lanes.next(app.now()) {
             app.tasks.spawn(desk.clone().make(ready));
         }
+        let dropped = lanes.dropped();
+        if !dropped.is_empty() {
+            app.tasks.spawn(desk.clone().give_back(dropped));
+        }
         for (endpoint, room) in lanes.hungry(app.now()) {
             app.tasks.spawn(desk.clone().claim(endpoint, room));
         }
@@ -129,7 +133,11 @@ impl Desk {
     async fn make(self, ready: Ready) {
         let ended = match self.target(&ready).await {
             Ok(Some(target)) if target.endpoint.is_active => self.exchange(&ready, target).await,
-            Ok(_) => Ended::Untried,
+            Ok(_) => {
+                // Gone or switched off since it was claimed.
+                self.clone().give_back(vec![ready.clone()]).await;
+                Ended::Untried
+            }
             Err(problem) => {
                 tracing::warn!(%problem, endpoint.id = %ready.endpoint_id, "reading an endpoint");
                 Ended::Untried
@@ -206,14 +214,22 @@ impl Desk {
 
     /// Claims what is due for one endpoint.
     async fn claim(self, endpoint: EndpointId, room: usize) {
-        let lease = (i64::try_from(LEASE.as_micros()).unwrap_or(i64::MAX), room);
-        let claimed = sql::claim_deliveries(&self.app.db, &endpoint, self.app.now(), lease).await;
+        let (db, now) = (&self.app.db, self.app.now());
+        let claimed = sql::claim_deliveries(db, &endpoint, now, (LEASE, room)).await;
         let claimed = claimed.unwrap_or_else(|cause| {
             tracing::warn!(%cause, endpoint.id = %endpoint, "claiming deliveries");
             Vec::new()
         });
         let more = claimed.len() >= room;
         let _ = self.tell.send(News::Claimed(endpoint, claimed, more));
+    }
+
+    /// Leaves to others, or for later, what was claimed in vain.
+    async fn give_back(self, claimed: Vec<Ready>) {
+        if let Err(cause) = sql::release_deliveries(&self.app.db, &claimed).await {
+            // The claims run out by themselves.
+            tracing::warn!(%cause, "giving deliveries back");
+        }
     }
 
     /// Looks for endpoints that have something due.

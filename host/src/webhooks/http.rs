@@ -283,11 +283,8 @@ pub async fn deliveries(
         return Err(wrong("status"));
     }
     let event_type = match query.event_type.as_deref().filter(|name| !name.is_empty()) {
-        Some(name) => {
-            let name = canonical(name).ok_or_else(|| wrong("event_type"))?;
-            [name.to_owned(), name.replace('.', "_")]
-        }
-        None => Default::default(),
+        Some(name) => canonical(name).ok_or_else(|| wrong("event_type"))?.replace('.', "_"),
+        None => String::new(),
     };
     let (merchant, env) = caller.owner();
     let owner = outbox::owner(merchant, env);

@@ -39,6 +39,8 @@ pub(super) struct Lanes {
     lanes: HashMap<EndpointId, Lane>,
     /// Lanes with something waiting, in the order of their turns.
     turns: VecDeque<EndpointId>,
+    /// Claimed, and not to be made here after all.
+    dropped: Vec<Ready>,
     fast_free: usize,
     slow_free: usize,
 }
@@ -64,6 +66,7 @@ impl Lanes {
         Self {
             lanes: HashMap::new(),
             turns: VecDeque::new(),
+            dropped: Vec::new(),
             fast_free: slots.saturating_sub(slow_free).max(1),
             slow_free,
         }
@@ -74,8 +77,11 @@ impl Lanes {
     pub(super) fn offer(&mut self, ready: Ready, now: Moment) {
         let id = ready.endpoint_id.clone();
         let lane = self.lane(&id);
-        if lane.waiting.len() >= limits::WAITING_PER_ENDPOINT_MAX || lane.is_paused(now) {
+        let is_fresh = ready.fence == 0;
+        let is_full = lane.waiting.len() >= limits::WAITING_PER_ENDPOINT_MAX;
+        if is_full || lane.is_paused(now) || is_fresh && lane.is_slow && !lane.is_idle() {
             lane.more = true;
+            self.dropped.push(ready);
             return;
         }
         let known = |other: &Ready| other.id == ready.id;
@@ -96,7 +102,11 @@ impl Lanes {
             let Some(lane) = self.lanes.get_mut(&id) else { continue };
             if lane.is_paused(now) {
                 // They were not tried: no attempt is used up.
-                lane.waiting.clear();
+                self.dropped.extend(lane.waiting.drain(..));
+                lane.more = true;
+            }
+            while let Some(late) = lane.waiting.pop_front_if(|ready| ready.until <= now) {
+                self.dropped.push(late);
                 lane.more = true;
             }
             if lane.waiting.is_empty() {
@@ -155,6 +165,14 @@ impl Lanes {
         lane.paused_until = pause(lane.failures).map(|pause| now.after(pause));
     }
 
+    /// Claims to be given back.
+    pub(super) fn dropped(&mut self) -> Vec<Ready> {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        // What was handed over is in the queue and nobody's.
+        dropped.retain(|ready| ready.fence > 0);
+        dropped
+    }
+
     /// Something is in the queue for an endpoint.
     pub(super) fn found(&mut self, endpoint: &EndpointId) {
         self.lane(endpoint).more = true;
@@ -163,13 +181,11 @@ impl Lanes {
     /// Endpoints for which somebody should look into the queue, and how many each can take.
     pub(super) fn hungry(&mut self, now: Moment) -> Vec<(EndpointId, usize)> {
         let lanes = self.lanes.iter_mut().filter(|(_, lane)| {
-            lane.more && !lane.looking && lane.waiting.len() < LOW && !lane.is_paused(now)
+            lane.more && !lane.looking && lane.appetite() > 0 && !lane.is_paused(now)
         });
         let hungry = lanes.map(|(id, lane)| {
             (lane.more, lane.looking) = (false, true);
-            // A receiver that is struggling gets a taste only.
-            let room = limits::WAITING_PER_ENDPOINT_MAX / 2 - lane.waiting.len();
-            (id.clone(), if lane.is_slow { 1 } else { room })
+            (id.clone(), lane.appetite())
         });
         hungry.collect()
     }
@@ -198,6 +214,20 @@ impl Lanes {
 }
 
 impl Lane {
+    /// How many more it can take out of the queue. A receiver that is struggling gets one at a
+    /// time, so that the others stay where every host finds them.
+    fn appetite(&self) -> usize {
+        match (self.is_slow, self.waiting.len()) {
+            (true, _) => usize::from(self.is_idle()),
+            (false, waiting) if waiting < LOW => limits::WAITING_PER_ENDPOINT_MAX / 2 - waiting,
+            (false, _) => 0,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.under_way.is_empty()
+    }
+
     fn is_paused(&self, now: Moment) -> bool {
         self.paused_until.is_some_and(|until| until > now)
     }
@@ -225,6 +255,7 @@ mod tests {
             is_test: false,
             fence: 0,
             version: 0,
+            until: Moment::from_micros(i64::MAX),
         }
     }
 
@@ -284,11 +315,34 @@ mod tests {
         let later = now.after(limits::WEBHOOK_BREAKER_PAUSE.0);
         assert_eq!(lanes.hungry(later), [(id("a"), 1)]);
         lanes.offer(ready("a", 5), later);
+        // What is fresh has to wait in the queue like everything else.
         lanes.offer(ready("a", 6), later);
+        assert!(lanes.hungry(later).is_empty());
         let probe = lanes.next(later).expect("a probe");
         assert!(lanes.next(later).is_none());
         lanes.ended(&probe, Ended::Quickly, later);
-        assert!(lanes.next(later).is_some());
+        lanes.looked(&id("a"));
+        assert_eq!(lanes.hungry(later), [(id("a"), limits::WAITING_PER_ENDPOINT_MAX / 2)]);
+    }
+
+    #[test]
+    fn claims_that_come_to_nothing_are_given_back() {
+        let (now, claimed) = (Moment::default(), |number| Ready { fence: 1, ..ready("a", number) });
+        let mut lanes = Lanes::new(8);
+        lanes.offer(Ready { until: now, ..claimed(0) }, now);
+        lanes.offer(claimed(1), now);
+        assert_eq!(lanes.next(now).map(|ready| ready.id), Some(claimed(1).id));
+        assert_eq!(lanes.dropped().len(), 1, "too late to be begun");
+        for number in 2..7 {
+            lanes.offer(claimed(number), now);
+            lanes.ended(&claimed(number), Ended::Badly, now);
+        }
+        assert!(lanes.next(now).is_none());
+        assert_eq!(lanes.dropped().len(), 5, "left alone");
+        lanes.offer(claimed(7), now);
+        lanes.offer(ready("a", 8), now);
+        let dropped: Vec<_> = lanes.dropped().into_iter().map(|ready| ready.id).collect();
+        assert_eq!(dropped, [claimed(7).id], "nobody claimed what was handed over");
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Statements about webhooks.
 
+use std::time::Duration;
+
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::db::bulk::Kind::{Int, Text};
 use crate::db::bulk::{Lookup, Row, Table, Update};
 use crate::db::{Db, Engine};
@@ -217,8 +220,8 @@ fn endpoint(row: &AnyRow) -> Result<Endpoint, sqlx::Error> {
 pub(super) struct Wanted {
     pub endpoint_id: String,
     pub status: String,
-    /// In both spellings.
-    pub event_type: [String; 2],
+    /// In the spelling without dots.
+    pub event_type: String,
     /// Before this id.
     pub before: String,
     pub limit: i64,
@@ -239,15 +242,14 @@ pub(super) async fn list_deliveries(
     let sql = format!(
         "SELECT {DELIVERY_COLUMNS} WHERE d.owner = $1 AND d.id < $2 \
          AND ($3 = '' OR d.endpoint_id = $3) AND ($4 = '' OR d.status = $4) \
-         AND ($5 = '' OR d.event_type = $5 OR d.event_type = $6) ORDER BY d.id DESC LIMIT $7"
+         AND ($5 = '' OR REPLACE(d.event_type, '.', '_') = $5) ORDER BY d.id DESC LIMIT $6"
     );
     let query = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(owner)
         .bind(wanted.before.as_str())
         .bind(wanted.endpoint_id.as_str())
         .bind(wanted.status.as_str())
-        .bind(wanted.event_type[0].as_str())
-        .bind(wanted.event_type[1].as_str())
+        .bind(wanted.event_type.as_str())
         .bind(wanted.limit + 1);
     query.fetch_all(pool).await?.iter().map(delivery).collect()
 }
@@ -308,16 +310,16 @@ pub(super) async fn find_due_endpoints(
 }
 
 /// Claims deliveries of an endpoint that are due and that nobody holds, oldest first, for
-/// `lease_us` by the database's clock. Of an endpoint that wants order, only those that no
+/// `lease` by the database's clock. Of an endpoint that wants order, only those that no
 /// earlier change of the same object waits before.
 pub(super) async fn claim_deliveries(
     db: &Db,
     endpoint: &EndpointId,
     now: Moment,
-    (lease_us, limit): (i64, usize),
+    (lease, limit): (Duration, usize),
 ) -> Result<Vec<Ready>, sqlx::Error> {
     let mut tx = db.write().await?;
-    let database_now = tx.now(db.engine()).await?.micros();
+    let database_now = tx.now(db.engine()).await?;
     let skip = match db.engine() {
         Engine::Postgres => "FOR UPDATE OF q SKIP LOCKED",
         Engine::Sqlite => "",
@@ -331,12 +333,12 @@ pub(super) async fn claim_deliveries(
          AND o.sequence < q.sequence)) ORDER BY q.due_at, q.delivery_id LIMIT $5 {skip}) \
          RETURNING delivery_id, fence"
     );
-    let lease_until = database_now.saturating_add(lease_us);
+    let lease_until = database_now.after(lease).micros();
     let claimed = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(lease_until)
         .bind(endpoint.as_str())
         .bind(now.micros())
-        .bind(database_now)
+        .bind(database_now.micros())
         .bind(i64::try_from(limit).unwrap_or(1))
         .fetch_all(tx.conn())
         .await?;
@@ -352,10 +354,22 @@ pub(super) async fn claim_deliveries(
         }
     };
     tx.commit().await?;
-    rows.iter().map(|row| ready(row, endpoint)).collect()
+    let until = now.after(lease.saturating_sub(2 * limits::WEBHOOK_EXCHANGE_MAX));
+    rows.iter().map(|row| ready(row, endpoint, until)).collect()
 }
 
-fn ready(row: &AnyRow, endpoint: &EndpointId) -> Result<Ready, sqlx::Error> {
+/// Gives claims back of which nothing came.
+pub(super) async fn release_deliveries(db: &Db, claimed: &[Ready]) -> Result<(), sqlx::Error> {
+    let mut tx = db.write().await?;
+    let sql = "UPDATE webhook_queue SET lease_until = 0 WHERE delivery_id = $1 AND fence = $2";
+    for ready in claimed {
+        let query = sqlx::query(sql).bind(ready.id.as_str()).bind(ready.fence);
+        query.execute(tx.conn()).await?;
+    }
+    tx.commit().await
+}
+
+fn ready(row: &AnyRow, endpoint: &EndpointId, until: Moment) -> Result<Ready, sqlx::Error> {
     Ok(Ready {
         id: DeliveryId::from_text(row.try_get("id")?),
         endpoint_id: endpoint.clone(),
@@ -365,6 +379,7 @@ fn ready(row: &AnyRow, endpoint: &EndpointId) -> Result<Ready, sqlx::Error> {
         is_test: row.try_get::<i64, _>("is_test")? != 0,
         fence: row.try_get("fence")?,
         version: row.try_get("updated_at")?,
+        until,
     })
 }
 

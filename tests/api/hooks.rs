@@ -1,0 +1,105 @@
+//! Endpoints and deliveries as their owner makes and sees them.
+
+use std::time::Duration;
+
+use http::Method;
+use railhead::clock::Moment;
+use railhead::config::Config;
+use serde_json::{Value, json};
+
+use crate::receiver::{Receiver, authority_file};
+use crate::yard::{Answer, Engine, Yard, in_yard_with};
+
+/// Runs a test in a yard that may deliver to loopback, with a receiver there.
+pub(crate) async fn in_hooked_yard(engine: Engine, test: impl AsyncFnOnce(&mut Yard, &Receiver)) {
+    let receiver = Receiver::open().await;
+    in_yard_with(engine, reach_loopback, async |yard| test(yard, &receiver).await).await;
+}
+
+/// Lets a host deliver to receivers of tests.
+pub(crate) fn reach_loopback(config: &mut Config) {
+    config.webhooks.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
+    config.webhooks.extra_ca_file = Some(authority_file());
+}
+
+/// A new endpoint of the yard's merchant in the test world.
+pub(crate) async fn listen(yard: &Yard, url: &str, events: Value) -> Answer {
+    listen_with(yard, url, json!({ "events": events })).await
+}
+
+/// The same with further fields.
+pub(crate) async fn listen_with(yard: &Yard, url: &str, fields: Value) -> Answer {
+    let mut body = fields;
+    body["url"] = url.into();
+    yard.post("/v1/webhook_endpoints", body).await.ok()
+}
+
+/// Changes an endpoint.
+pub(crate) async fn change(yard: &Yard, endpoint: &str, body: Value) -> Answer {
+    let path = format!("/v1/webhook_endpoints/{endpoint}");
+    yard.send(Method::PATCH, &path, &yard.merchant.test_key, &[], Some(body)).await
+}
+
+/// An endpoint as it is now.
+pub(crate) async fn endpoint(yard: &Yard, id: &str) -> Value {
+    yard.get(&format!("/v1/webhook_endpoints/{id}")).await.ok().json
+}
+
+/// Deliveries in the test world that a query finds, oldest first.
+pub(crate) async fn deliveries(yard: &Yard, query: &str) -> Vec<Value> {
+    let page = yard.get(&format!("/v1/webhook_deliveries?limit=100&{query}")).await.ok();
+    let mut found = page.json["data"].as_array().expect("a page").clone();
+    found.reverse();
+    found
+}
+
+/// Waits until what a query finds is as wanted, and answers it.
+pub(crate) async fn until(
+    yard: &Yard,
+    query: &str,
+    wanted: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
+    let mut found = Vec::new();
+    for _ in 0..3000 {
+        found = deliveries(yard, query).await;
+        if wanted(&found) {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("deliveries of {query} stay as they are: {found:#?}");
+}
+
+/// Waits until all deliveries of an endpoint, of which there must be so many, have a status.
+pub(crate) async fn until_all(
+    yard: &Yard,
+    endpoint: &str,
+    (count, status): (usize, &str),
+) -> Vec<Value> {
+    let query = format!("endpoint_id={endpoint}");
+    until(yard, &query, |found| {
+        found.len() == count && found.iter().all(|one| one["status"] == status)
+    })
+    .await
+}
+
+/// Waits until an endpoint's only delivery was tried so many times.
+pub(crate) async fn until_tried(yard: &Yard, endpoint: &str, attempts: i64) -> Value {
+    let query = format!("endpoint_id={endpoint}");
+    let found = until(yard, &query, |found| found.iter().all(|one| one["attempts"] == attempts));
+    let found = found.await;
+    assert_eq!(found.len(), 1, "{found:#?}");
+    found[0].clone()
+}
+
+/// An instant in an answer.
+#[track_caller]
+pub(crate) fn moment(value: &Value) -> Moment {
+    let text = value.as_str().unwrap_or_else(|| panic!("no instant: {value}"));
+    Moment::parse(text).expect("an instant")
+}
+
+/// Longer than between two looks of the deliverer into the queue: whatever is due is begun.
+pub(crate) async fn let_it_look() {
+    tokio::time::sleep(Duration::from_millis(600)).await;
+}
