@@ -18,6 +18,7 @@ mod concurrency;
 mod contract;
 mod crash;
 mod crash_at_random;
+mod developer_commands;
 mod edges;
 mod hostile;
 mod idempotency;
