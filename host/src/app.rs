@@ -15,6 +15,8 @@ use crate::courier::Courier;
 use crate::db::Db;
 use crate::events::outbox::Handover;
 use crate::http::limiter::Limiter;
+use crate::http::places::Places;
+use crate::http::request_log::RequestLog;
 use crate::id::Mint;
 use crate::keyring::Keyring;
 use crate::ledger::Writer;
@@ -55,6 +57,10 @@ pub struct Parts {
     pub book: Book,
     /// Rate limits.
     pub limiter: Limiter,
+    /// Streams of events that are open.
+    pub streams: Places,
+    /// Recent requests of merchants.
+    pub requests: RequestLog,
     /// Requests to merchants' addresses.
     pub courier: Courier,
     /// The way to this process's deliverer of webhooks.

@@ -5,24 +5,28 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use http::Method;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
+use http::{HeaderMap, Method};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
 use crate::app::App;
 use crate::auth::{ApiKey, Capability, Merchant, MerchantStatus, Permission};
+use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::limiter::{Standing, Tier};
 use crate::http::peer;
-use crate::id::MerchantId;
+use crate::http::problem::refusal;
+use crate::http::request_log::{self, Entry};
+use crate::id::{MerchantId, RequestId};
 
 /// A merchant's request: its key and who is behind it.
 #[derive(Clone)]
@@ -47,6 +51,12 @@ impl Caller {
     #[must_use]
     pub fn owner(&self) -> (&MerchantId, Env) {
         (&self.merchant.id, self.key.env)
+    }
+
+    /// Whether the request that these headers came with would still be let in: its key may have
+    /// been revoked since.
+    pub async fn is_still_admitted(&self, app: &App, headers: &HeaderMap) -> bool {
+        identify(app, bearer(headers).map(str::to_owned), self.address).await.is_ok()
     }
 
     /// Refuses a key whose owner lacks this permission.
@@ -109,12 +119,17 @@ async fn merchant_gate(app: App, mut request: Request, next: Next) -> Response {
         return spend(&app, (address.to_string(), Tier::Anonymous), request, next).await;
     }
     // Owned, because a request's body cannot be shared across a wait.
-    let secret = bearer(&request).map(str::to_owned);
+    let secret = bearer(request.headers()).map(str::to_owned);
     match identify(&app, secret, address).await {
         Ok(caller) => {
             let budget = (caller.key.id.to_string(), tier(&request));
+            let record = Record::begin(&app, &caller, &request);
             request.extensions_mut().insert(caller);
-            spend(&app, budget, request, next).await
+            let response = spend(&app, budget, request, next).await;
+            if let Some(record) = record {
+                record.end(&response);
+            }
+            response
         }
         Err(problem) => turn_away(&app, address, problem),
     }
@@ -123,7 +138,7 @@ async fn merchant_gate(app: App, mut request: Request, next: Next) -> Response {
 async fn operator_gate(app: App, mut request: Request, next: Next) -> Response {
     let address = address(&app, &request);
     let expected = app.operator_token.expose_secret().as_bytes();
-    match bearer(&request) {
+    match bearer(request.headers()) {
         Ok(token) if bool::from(token.as_bytes().ct_eq(expected)) => {
             request.extensions_mut().insert(Operator { address });
             spend(&app, ("operator".to_owned(), Tier::Admin), request, next).await
@@ -155,8 +170,8 @@ async fn identify(
     }
 }
 
-fn bearer(request: &Request) -> Result<&str, Problem> {
-    let header = request.headers().get(AUTHORIZATION);
+fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
+    let header = headers.get(AUTHORIZATION);
     let header = header.ok_or_else(|| Problem::new(ErrorCode::MissingApiKey))?;
     let (scheme, token) = header.to_str().ok().and_then(|value| value.split_once(' ')).unzip();
     match (scheme, token.map(str::trim)) {
@@ -205,6 +220,56 @@ async fn spend(app: &App, budget: (String, Tier), request: Request, next: Next) 
     }
     standing.write(response.headers_mut());
     response
+}
+
+/// A request on its way into the log of recent ones. It is written down however it ends: one
+/// that is dropped was cut off by its caller or by its deadline, and has no answer.
+struct Record {
+    app: App,
+    owner: String,
+    begun: Instant,
+    entry: Option<Entry>,
+}
+
+impl Record {
+    /// Begins, unless the request reads the log itself, which would soon hold nothing else.
+    fn begin(app: &App, caller: &Caller, request: &Request) -> Option<Self> {
+        let path = request.uri().path();
+        let id = request.extensions().get::<RequestId>()?.clone();
+        let (merchant, env) = caller.owner();
+        (path != request_log::PATH).then(|| Self {
+            app: app.clone(),
+            owner: format!("{merchant}/{env}"),
+            begun: Instant::now(),
+            entry: Some(Entry {
+                object: "request_log",
+                id,
+                method: request.method().to_string(),
+                path: path.chars().take(limits::REQUEST_LOG_PATH_MAX).collect(),
+                status: None,
+                duration_ms: 0,
+                key_prefix: caller.key.prefix.clone(),
+                error_code: None,
+                created_at: app.now(),
+            }),
+        })
+    }
+
+    fn end(mut self, response: &Response) {
+        if let Some(entry) = &mut self.entry {
+            entry.status = Some(response.status().as_u16());
+            entry.error_code = refusal(response).map(|code| code.entry().code);
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let Some(mut entry) = self.entry.take() {
+            entry.duration_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.app.requests.add(&self.owner, entry);
+        }
+    }
 }
 
 /// Refuses a request that nobody answers for, on the budget of its address.

@@ -115,6 +115,26 @@ pub mod limits {
         (Duration::from_secs(5), Duration::from_secs(300));
     /// Ended deliveries are kept this long.
     pub const WEBHOOK_HISTORY: Duration = Duration::from_secs(90 * 24 * 3600);
+    /// How far back a stream of events looks for what became visible late: an event's id is
+    /// made before its COMMIT, on whichever host. Far above any transaction and any difference
+    /// between the clocks of hosts.
+    pub const STREAM_LOOK_BACK: Duration = Duration::from_secs(120);
+    /// How often a stream looks for events.
+    pub const STREAM_POLL: Duration = Duration::from_millis(250);
+    /// Of its time, a stream looks for events at most one part in this many.
+    pub const STREAM_SHARE: u32 = 10;
+    /// Events that a stream reads at a time.
+    pub const STREAM_PAGE: i64 = 500;
+    /// A stream that says nothing for this long says that it is there.
+    pub const STREAM_KEEP_ALIVE: Duration = Duration::from_secs(15);
+    /// Streams that one key may have open on one host.
+    pub const STREAMS_PER_KEY_MAX: usize = 8;
+    /// Recent requests remembered per merchant and environment, on the host that answered them.
+    pub const REQUEST_LOG_MAX: usize = 250;
+    /// Merchants and environments whose requests are remembered; the quietest is forgotten.
+    pub const REQUEST_LOG_OWNERS_MAX: usize = 500;
+    /// Characters of a path that are remembered.
+    pub const REQUEST_LOG_PATH_MAX: usize = 256;
     /// On SIGTERM, running requests and dispatches get this long.
     pub const DRAIN: Duration = Duration::from_secs(25);
 }
@@ -127,6 +147,8 @@ pub struct Config {
     pub database_url: Option<SecretString>,
     /// Bearer token of the operator; unset means that `serve` makes one and prints it once.
     pub operator_token: Option<SecretString>,
+    /// A merchant's key, for the developer's commands: `listen`, `trigger` and `logs`.
+    pub api_key: Option<SecretString>,
     /// The HTTP server.
     pub server: Server,
     /// Where the host keeps files.
@@ -285,6 +307,7 @@ impl Default for Config {
         Self {
             database_url: None,
             operator_token: None,
+            api_key: None,
             server: Server::default(),
             data: Data { dir: PathBuf::from("data") },
             encryption: Encryption::default(),

@@ -23,6 +23,9 @@ const SETTING: &str = "webhooks.allow_private_networks";
 /// Longest address that is taken.
 const URL_LENGTH_MAX: usize = 2048;
 
+/// What receivers read in every request.
+pub const USER_AGENT: &str = "Service-Webhooks/1.0";
+
 /// Sends requests.
 #[derive(Clone)]
 pub struct Courier {
@@ -108,7 +111,7 @@ impl Courier {
             .http1_only()
             .referer(false)
             .retry(reqwest::retry::never())
-            .user_agent("Service-Webhooks/1.0")
+            .user_agent(USER_AGENT)
             .pool_max_idle_per_host(limits::UNDER_WAY_PER_ENDPOINT_MAX)
             .pool_idle_timeout(Duration::from_secs(30));
         if let Some(path) = extra_ca_file {

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -112,6 +112,21 @@ impl PayoutId {
             Some(body) => Self::parse(&format!("c{body}")),
             None => Self::parse(text),
         }
+    }
+}
+
+impl EventId {
+    /// An id before every other of this instant.
+    #[must_use]
+    pub fn first_at(at: Moment) -> Self {
+        Self(format!("{}{}", Self::PREFIX, encode(u128::from(at.millis()) << 74)))
+    }
+
+    /// When it was made, to the millisecond.
+    #[must_use]
+    pub fn made_at(&self) -> Moment {
+        let number = u128::from_str_radix(&self.0[Self::PREFIX.len()..], 36).unwrap_or(0);
+        Moment::from_micros(i64::try_from((number >> 74) * 1000).unwrap_or(i64::MAX))
     }
 }
 
@@ -228,7 +243,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::clock::Moment;
 
     fn mint() -> (Mint, Clock) {
         let clock = Clock::fixed(Moment::from_micros(1_795_000_000_000_000));

@@ -167,6 +167,7 @@ fn recipients(schemas: &mut Value, rails: &[Arc<Rail>]) {
             "title": format!("{} ({})", rail.declaration.rail.title, currencies.join(", ")),
             "required": required,
             "properties": properties,
+            "x-currencies": currencies,
         });
         choices.push(json!({ "$ref": format!("#/components/schemas/{name}") }));
     }

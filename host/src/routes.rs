@@ -41,6 +41,8 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(lookup::http::banks))
         .routes(routes!(lookup::http::name_enquiry))
         .routes(routes!(lookup::http::events))
+        .routes(routes!(lookup::stream::stream_events))
+        .routes(routes!(lookup::requests::request_logs))
         .routes(routes!(lookup::http::explain_error))
         .routes(routes!(webhooks::http::create, webhooks::http::list))
         .routes(routes!(webhooks::http::retrieve, webhooks::http::update, webhooks::http::delete))
@@ -84,6 +86,8 @@ fn errors() -> openapi::Refusals {
         beneficiaries::http::ERRORS,
         wallets::http::ERRORS,
         lookup::http::ERRORS,
+        lookup::stream::ERRORS,
+        lookup::requests::ERRORS,
         webhooks::http::ERRORS,
         sandbox::http::ERRORS,
     ]

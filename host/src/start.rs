@@ -20,6 +20,8 @@ use crate::db::{Db, Engine};
 use crate::env::Env;
 use crate::events::outbox;
 use crate::http::limiter::Limiter;
+use crate::http::places::Places;
+use crate::http::request_log::RequestLog;
 use crate::id::Mint;
 use crate::keyring::Keyring;
 use crate::ledger::Writer;
@@ -126,6 +128,8 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         wallets: WalletIds::new(db.clone()),
         sandbox: simulator.router(),
         limiter: Limiter::default(),
+        streams: Places::default(),
+        requests: RequestLog::default(),
         courier: Courier::new(
             config.webhooks.allow_private_networks.clone(),
             config.webhooks.extra_ca_file.as_deref(),

@@ -1,10 +1,14 @@
 //! The command line.
 
+mod account;
 mod admin;
 mod demo;
 mod document;
+mod listen;
+mod logs;
 mod serve;
 mod simulate;
+mod trigger;
 mod verify;
 
 use std::path::PathBuf;
@@ -42,6 +46,12 @@ enum Command {
     Errors,
     /// Do what the operator does, through /admin/v1.
     Admin(admin::Admin),
+    /// Forward events to a server on this machine, as webhooks would.
+    Listen(listen::Listen),
+    /// Make an event happen in the sandbox.
+    Trigger(trigger::Trigger),
+    /// Show recent requests and webhook deliveries.
+    Logs(logs::Logs),
     /// Work on rails.
     Rail(document::Rail),
     /// Run the bank simulator on a port of its own.
@@ -76,6 +86,9 @@ fn execute(arguments: Arguments) -> Result<(), StartError> {
             Command::Openapi => document::openapi(&config),
             Command::Errors => document::errors(),
             Command::Admin(admin) => admin.run(&config).await,
+            Command::Listen(listen) => listen.run(&config).await,
+            Command::Trigger(trigger) => trigger.run(&config).await,
+            Command::Logs(logs) => logs.run(&config).await,
             Command::Rail(rail) => rail.run(&config).await,
             Command::Simulator(simulate) => simulate.run(&config).await,
         }

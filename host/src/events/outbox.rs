@@ -145,6 +145,31 @@ fn hand_over(handover: &Handover, handed: Vec<Handed>) {
     }
 }
 
+/// What a receiver reads of an event.
+#[derive(Serialize)]
+pub struct Body<'a> {
+    /// The event's id.
+    pub id: &'a str,
+    /// Its name in the receiver's spelling.
+    pub event: &'a str,
+    /// When.
+    pub created_at: Moment,
+    /// `test` or `live`.
+    pub env: &'a str,
+    /// The object's how-manieth change this is.
+    pub sequence: i64,
+    /// The object afterwards.
+    pub data: &'a RawValue,
+}
+
+impl Body<'_> {
+    /// The bytes that are sent.
+    #[must_use]
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
 /// An event of which merchants are told, as it is written.
 struct Told<'a> {
     object_id: &'a str,
@@ -177,19 +202,9 @@ impl<'a> Told<'a> {
 
     /// The bytes that are sent.
     fn body(&self, name: &str) -> String {
-        #[derive(Serialize)]
-        struct Body<'a> {
-            id: &'a str,
-            event: &'a str,
-            created_at: Moment,
-            env: &'a str,
-            sequence: i64,
-            data: &'a RawValue,
-        }
         let data: &RawValue = serde_json::from_str(self.data).unwrap_or(RawValue::NULL);
         let (id, created_at, env, sequence) = (self.id, self.created_at, self.env, self.sequence);
-        let body = Body { id, event: name, created_at, env, sequence, data };
-        serde_json::to_string(&body).unwrap_or_default()
+        Body { id, event: name, created_at, env, sequence, data }.text()
     }
 }
 
@@ -235,7 +250,8 @@ impl Out {
 }
 
 /// The name under which an endpoint hears of an event, if it does. `events` is its list as JSON.
-fn spelling(events: &str, name: &str) -> Option<String> {
+#[must_use]
+pub fn spelling(events: &str, name: &str) -> Option<String> {
     if name == DISABLED {
         return Some(name.to_owned());
     }

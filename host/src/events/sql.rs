@@ -65,6 +65,42 @@ pub async fn list_events(
     rows.iter().map(event).collect()
 }
 
+/// Ids of a merchant's feed after one, oldest first: of one type, or of any if that is empty.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_event_ids(
+    pool: &AnyPool,
+    (merchant, env): (&MerchantId, Env),
+    (name, after): (&str, &str),
+    limit: i64,
+) -> Result<Vec<String>, sqlx::Error> {
+    let sql = "SELECT id FROM events \
+               WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id > $3 \
+               AND ($4 = '' OR type = $4) ORDER BY id LIMIT $5";
+    let ids = sqlx::query_scalar(sql).bind(merchant.as_str()).bind(env.as_str());
+    ids.bind(after).bind(name).bind(limit).fetch_all(pool).await
+}
+
+/// Events of a merchant's feed from one id to another, oldest first: of one type, or of any if
+/// that is empty.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_events_between(
+    pool: &AnyPool,
+    (merchant, env): (&MerchantId, Env),
+    name: &str,
+    (first, last): (&str, &str),
+) -> Result<Vec<EventView>, sqlx::Error> {
+    let sql = "SELECT id, type, sequence, env, body, created_at FROM events \
+               WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id >= $3 \
+               AND id <= $4 AND ($5 = '' OR type = $5) ORDER BY id";
+    let rows = sqlx::query(sql).bind(merchant.as_str()).bind(env.as_str());
+    let rows = rows.bind(first).bind(last).bind(name).fetch_all(pool).await?;
+    rows.iter().map(event).collect()
+}
+
 /// Whether a merchant's feed has this event.
 ///
 /// # Errors

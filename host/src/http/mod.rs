@@ -5,7 +5,9 @@ pub mod idempotency;
 pub mod limiter;
 pub mod page;
 pub mod peer;
+pub mod places;
 pub mod problem;
+pub mod request_log;
 pub mod shell;
 
 pub use body::Body;

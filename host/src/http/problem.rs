@@ -28,6 +28,12 @@ impl IntoResponse for Problem {
     }
 }
 
+/// What a response on its way to the shell refuses, if it does.
+#[must_use]
+pub fn refusal(response: &Response) -> Option<ErrorCode> {
+    response.extensions().get::<Carried>().map(|Carried(problem)| problem.code())
+}
+
 /// Answers a path that is not text before anybody looks for an id in it.
 pub async fn refuse_unreadable(request: Request, next: Next) -> Response {
     match percent_decode_str(request.uri().path()).decode_utf8() {

@@ -25,7 +25,7 @@ mod lanes;
 pub mod model;
 mod record;
 mod replay;
-mod sign;
+pub mod sign;
 pub mod sql;
 mod try_out;
 mod view;

@@ -14,12 +14,19 @@ const PREFIX: &str = "whsec_";
 
 /// A new secret: 256 random bits in the form that Standard Webhooks prescribes.
 #[must_use]
-pub(super) fn new_secret(mint: &Mint) -> String {
+pub fn new_secret(mint: &Mint) -> String {
     format!("{PREFIX}{}", BASE64.encode(mint.bytes::<32>()))
 }
 
+/// Whether a text can sign: `whsec_` and base64 of something.
+#[must_use]
+pub fn is_secret(text: &str) -> bool {
+    let bytes = text.strip_prefix(PREFIX).map(|rest| BASE64.decode(rest));
+    matches!(bytes, Some(Ok(bytes)) if !bytes.is_empty())
+}
+
 /// What is sent about a delivery besides its body.
-pub(super) struct Letter<'a> {
+pub struct Letter<'a> {
     /// The delivery's id.
     pub id: &'a str,
     /// The event's name.
@@ -32,7 +39,7 @@ pub(super) struct Letter<'a> {
 
 /// The headers of a delivery, signed by every secret that counts at `now`.
 #[must_use]
-pub(super) fn headers(letter: &Letter<'_>, secrets: &[SecretString], now: Moment) -> HeaderMap {
+pub fn headers(letter: &Letter<'_>, secrets: &[SecretString], now: Moment) -> HeaderMap {
     let at = now.seconds().to_string();
     let own = secrets.iter().map(|secret| {
         let message = format!("{at}.{}", letter.body);
@@ -89,6 +96,12 @@ mod tests {
         let headers = headers(&letter, &[secret], Moment::from_micros(1_614_265_330_000_000));
         assert_eq!(headers["webhook-signature"], "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         assert_eq!(headers["webhook-timestamp"], "1614265330");
+    }
+
+    #[test]
+    fn a_secret_is_known_by_its_form() {
+        assert!(is_secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"));
+        assert!(!["whsec_", "whsec_?", "MfKQ9r8GKYqr"].into_iter().any(is_secret));
     }
 
     #[test]
