@@ -80,7 +80,7 @@ impl Listen {
             }
         };
         tokio::select! {
-            () = serve::told_to_stop() => Ok(()),
+            () = serve::told_to_stop()? => Ok(()),
             ended = listening => ended,
         }
     }

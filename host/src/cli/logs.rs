@@ -45,7 +45,7 @@ impl Logs {
             return Ok(());
         }
         tokio::select! {
-            () = serve::told_to_stop() => Ok(()),
+            () = serve::told_to_stop()? => Ok(()),
             ended = log.follow() => ended,
         }
     }
