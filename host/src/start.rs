@@ -100,12 +100,8 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let rails = Arc::new(Registry::of(rails)?);
     let packs = Arc::new(activated(packs));
     seed_routes(&db, &rails, &mint, &clock).await?;
+    release_leases(&db).await?;
 
-    if db.engine() == Engine::Sqlite {
-        // This host has the file to itself: whoever held a lease is gone.
-        attempt::release_leases(&db).await?;
-        webhooks::sql::release_leases(&db).await?;
-    }
     let broken = CancellationToken::new();
     let writer_parts = (clock.clone(), Arc::clone(&mint));
     let batch_max = config.writer.batch_max.min(limits::BATCH_MAX);
@@ -154,6 +150,15 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
 
     let serving = tokio::spawn(serve(listener, service, app.stopping.clone()));
     Ok(Host { app, address, new_operator_token, broken, serving })
+}
+
+/// A host that has its file to itself knows that whoever held a lease is gone.
+async fn release_leases(db: &Db) -> Result<(), StartError> {
+    if db.engine() == Engine::Sqlite {
+        attempt::release_leases(db).await?;
+        webhooks::sql::release_leases(db).await?;
+    }
+    Ok(())
 }
 
 fn activated(loaded: Vec<Pack>) -> Packs {
