@@ -1,5 +1,5 @@
-//! The program's commands, run as their users run them. The commands of the README are run
-//! word for word.
+//! The program's commands, run as their users run them. The commands of the README and of the
+//! page on webhooks are run word for word.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -101,12 +101,14 @@ fn the_pages_work_word_for_word_and_a_second_start_keeps_its_data() {
     std::fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(PROGRAM, bin.join("railhead")).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let blocks = [blocks("README.md"), blocks("docs/operating.md")].concat();
-    assert!(blocks.len() >= 10);
+    let pages = ["README.md", "docs/operating.md", "docs/webhooks.md"];
+    let blocks: Vec<String> = pages.iter().flat_map(|page| blocks(page)).collect();
+    assert!(blocks.len() >= 14);
     let run = |block: &str| {
         let mut shell = Command::new("sh");
         shell.args(["-euc", &block.replace("127.0.0.1:8080", address)]).current_dir(root());
-        shell.env("PATH", &path).env("KEY", &key).env_remove("DATABASE_URL");
+        shell.env("PATH", &path).env("KEY", &key).env("RAILHEAD_API_KEY", &key);
+        shell.env_remove("DATABASE_URL");
         shell.env("RAILHEAD_OPERATOR_TOKEN", TOKEN).env("RAILHEAD_SERVER__ADDRESS", address);
         shell.env("RAILHEAD_DATA__DIR", folder.path().join("data"));
         said(&mut shell)
@@ -126,7 +128,7 @@ fn the_pages_work_word_for_word_and_a_second_start_keeps_its_data() {
     assert_eq!(host.word("Test key"), key);
     host.stop();
     let proven = said(railhead(folder.path()).arg("verify"));
-    assert!(proven.contains("in order") && proven.contains("3 payouts"), "{proven}");
+    assert!(proven.contains("in order") && proven.contains("5 payouts"), "{proven}");
 }
 
 #[test]

@@ -53,6 +53,10 @@ impl Stream {
                     };
                     let (id, data) = (line("id:"), line("data:"));
                     self.text = rest.to_owned();
+                    // Anything else is a sign of life.
+                    if id.is_empty() {
+                        continue;
+                    }
                     return Some((id, serde_json::from_str(&data).unwrap_or(Value::Null)));
                 }
                 let bytes = self.response.chunk().await.ok()??;
