@@ -37,4 +37,5 @@ mod rate_limits;
 mod review;
 mod routing;
 mod secrets;
+mod webhook_isolation;
 mod yard;
