@@ -6,10 +6,13 @@
 
 #![allow(clippy::print_stdout, clippy::expect_used, clippy::unwrap_used, reason = "a bench")]
 #![allow(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "statistics, no money")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
 
 mod load;
 mod micro;
+mod receivers;
 mod server;
+mod webhooks;
 
 use std::time::Duration;
 
@@ -38,11 +41,16 @@ async fn main() {
         }
         if let Some((wanted, run)) = &only {
             if *wanted == format!("{engine:?}").to_lowercase() {
-                one(engine, run, length).await;
+                match run.as_str() {
+                    "webhooks" => webhooks::run(engine, quick).await,
+                    "webhooks that wait" => webhooks::after_a_pause(engine, quick).await,
+                    name => one(engine, name, length).await,
+                }
             }
             continue;
         }
         accepted(engine, length, pause).await;
+        webhooks::run(engine, quick).await;
     }
 }
 
