@@ -82,6 +82,8 @@ pub mod limits {
     pub const HANDED_OVER_MAX: usize = 4096;
     /// Deliveries that wait in memory for one endpoint; the others wait in the queue.
     pub const WAITING_PER_ENDPOINT_MAX: usize = 128;
+    /// Deliveries that wait in memory for all endpoints, before each one's share is cut.
+    pub const WAITING_MAX: usize = 8192;
     /// Deliveries under way to one endpoint that answers well; one that does not gets one.
     pub const UNDER_WAY_PER_ENDPOINT_MAX: usize = 16;
     /// Webhook endpoints of one merchant in one environment.
@@ -286,7 +288,8 @@ pub struct Egress {
 pub struct Webhooks {
     /// Whether this host delivers.
     pub deliver: bool,
-    /// Deliveries under way at once; receivers that are slow or fail share a quarter of them.
+    /// Deliveries that are begun at once; receivers that are slow or fail share a quarter of them.
+    /// One that takes longer than a second makes room for another.
     pub concurrency: usize,
     /// Networks that are not public and may be delivered to all the same.
     pub allow_private_networks: Vec<IpNet>,

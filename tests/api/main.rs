@@ -43,6 +43,7 @@ mod routing;
 mod secrets;
 mod stream;
 mod webhook_calls;
+mod webhook_isolation;
 mod webhook_off;
 mod webhook_retries;
 mod webhooks;

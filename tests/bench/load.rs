@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use http::request::Builder;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -93,13 +94,16 @@ impl Load {
     }
 
     async fn connect(&self) -> SendRequest<Full<Bytes>> {
-        let address = self.base.trim_start_matches("http://");
-        let stream = TcpStream::connect(address).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        sender
+        connect(&self.base).await
     }
+}
+
+pub(crate) async fn connect(base: &str) -> SendRequest<Full<Bytes>> {
+    let stream = TcpStream::connect(base.trim_start_matches("http://")).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    sender
 }
 
 async fn pay(connection: &mut SendRequest<Full<Bytes>>, base: &str, target: &Target) -> bool {
@@ -110,26 +114,39 @@ async fn pay(connection: &mut SendRequest<Full<Bytes>>, base: &str, target: &Tar
          \"narration\":\"Invoice {number}\",\"allow_duplicate\":true}}",
         target.wallet
     );
-    let request = Request::builder()
-        .method(Method::POST)
-        .uri("/v1/payouts")
-        .header("host", base.trim_start_matches("http://"))
-        .header("authorization", format!("Bearer {}", target.key))
-        .header("content-type", "application/json")
+    let request = post(base, "/v1/payouts", &target.key)
         .header("idempotency-key", format!("bench-{}-{number}", std::process::id()))
         .body(Full::new(Bytes::from(body)))
         .unwrap();
+    send(connection, request).await
+}
+
+/// A call with a key, without its body.
+pub(crate) fn post(base: &str, path: &str, key: &str) -> Builder {
+    Request::builder()
+        .method(Method::POST)
+        .uri(path)
+        .header("host", base.trim_start_matches("http://"))
+        .header("authorization", format!("Bearer {key}"))
+        .header("content-type", "application/json")
+}
+
+/// Whether a call succeeded. The first refusals are shown.
+pub(crate) async fn send(
+    connection: &mut SendRequest<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+) -> bool {
     connection.ready().await.unwrap();
     let response = connection.send_request(request).await.unwrap();
     let status = response.status();
     let body = response.into_body().collect().await.unwrap().to_bytes();
-    if status != 201 {
+    if !status.is_success() {
         static SHOWN: AtomicU64 = AtomicU64::new(0);
         if SHOWN.fetch_add(1, Ordering::Relaxed) < 3 {
             println!("    {status} {}", String::from_utf8_lossy(&body));
         }
     }
-    status == 201
+    status.is_success()
 }
 
 impl Run {

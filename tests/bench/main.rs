@@ -6,10 +6,13 @@
 
 #![allow(clippy::print_stdout, clippy::expect_used, clippy::unwrap_used, reason = "a bench")]
 #![allow(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "statistics, no money")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
 
 mod load;
 mod micro;
+mod receivers;
 mod server;
+mod webhooks;
 
 use std::time::Duration;
 
@@ -26,6 +29,10 @@ async fn main() {
     let only =
         only.and_then(|at| Some((arguments.get(at + 1)?.clone(), arguments.get(at + 2)?.clone())));
     let length = Duration::from_secs(if quick { 2 } else { 8 });
+    let size = match quick {
+        true => webhooks::Size { length: Duration::from_secs(4), waiting: 5_000 },
+        false => webhooks::Size { length: Duration::from_secs(15), waiting: 100_000 },
+    };
     let pause = Duration::from_secs(if quick { 1 } else { 20 });
     println!("{}\n", machine());
     if only.is_none() {
@@ -38,11 +45,16 @@ async fn main() {
         }
         if let Some((wanted, run)) = &only {
             if *wanted == format!("{engine:?}").to_lowercase() {
-                one(engine, run, length).await;
+                match run.as_str() {
+                    "webhooks" => webhooks::run(engine, size).await,
+                    "webhooks that wait" => webhooks::after_a_pause(engine, size).await,
+                    name => one(engine, name, length).await,
+                }
             }
             continue;
         }
         accepted(engine, length, pause).await;
+        webhooks::run(engine, size).await;
     }
 }
 

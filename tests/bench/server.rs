@@ -1,5 +1,6 @@
 //! A host, a simulator and a database as processes of their own.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,11 @@ pub(crate) struct Target {
 
 impl Server {
     pub(crate) async fn start(engine: Engine, setup: Setup) -> Self {
+        Self::start_with(engine, setup, None).await
+    }
+
+    /// The same, delivering webhooks to this machine under a certificate of the caller's.
+    pub(crate) async fn start_with(engine: Engine, setup: Setup, ca_file: Option<&Path>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = match engine {
             Engine::Sqlite => format!("sqlite:{}", folder.path().join("bench.db").display()),
@@ -54,9 +60,15 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        let webhooks = ca_file.map(|file| {
+            let networks = "RAILHEAD_WEBHOOKS__ALLOW_PRIVATE_NETWORKS";
+            let file = file.as_os_str().to_owned();
+            [("RAILHEAD_WEBHOOKS__EXTRA_CA_FILE", file), (networks, "127.0.0.0/8".into())]
+        });
         let host = Command::new(&program)
             .arg("serve")
             .current_dir(folder.path())
+            .envs(webhooks.into_iter().flatten())
             .env("DATABASE_URL", &url)
             .env("RUST_LOG", "error")
             .env("RAILHEAD_OPERATOR_TOKEN", TOKEN)
@@ -114,6 +126,20 @@ impl Server {
             targets.push(Target { key: key["secret"].as_str().unwrap().to_owned(), wallet });
         }
         targets
+    }
+
+    /// The test key of a new merchant that hears at this address when its wallet is filled.
+    pub(crate) async fn listener(&self, url: &str) -> String {
+        let merchant = self.admin("merchants", json!({ "name": "Bench", "country": "NG" })).await;
+        let id = merchant["id"].as_str().unwrap();
+        let body = json!({ "env": "test", "label": "bench", "capabilities": ["payout_create"] });
+        let key = self.admin(&format!("merchants/{id}/keys"), body).await;
+        let key = key["secret"].as_str().unwrap();
+        let body = json!({ "url": url, "events": ["wallet_funded"] });
+        let url = format!("{}/v1/webhook_endpoints", self.base);
+        let answer = self.client.post(url).bearer_auth(key).json(&body).send().await.unwrap();
+        assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+        key.to_owned()
     }
 
     /// Payouts in a status.

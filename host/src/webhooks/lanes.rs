@@ -1,5 +1,7 @@
 //! Whose delivery is made next. Every endpoint has a lane, lanes take turns, and receivers that
-//! are slow or fail share a quarter of the slots, so that they cost themselves only.
+//! are slow or fail share a quarter of the slots, so that they cost themselves only. Nobody is
+//! known to be slow before the first time: an exchange that takes long gives up its fast slot,
+//! however many are slow already, up to a limit.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -13,6 +15,12 @@ use crate::id::{DeliveryId, EndpointId};
 const LOW: usize = 16;
 /// Deliveries under way to an endpoint that has not proven itself yet.
 const UNPROVEN: usize = 2;
+/// Endpoints for which the queue is looked into at once: connections of the database.
+const LOOKING: usize = 4;
+/// Deliveries that wait for an endpoint when very many do.
+const WAITING_IF_CROWDED: usize = 4;
+/// How many times all slots slow exchanges may be.
+const SLOW_MAX: usize = 4;
 
 /// Which slots an exchange occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +50,14 @@ pub(super) struct Lanes {
     /// Claimed, and not to be made here after all.
     dropped: Vec<Ready>,
     fast_free: usize,
-    slow_free: usize,
+    /// Slow exchanges under way, how many of them may begin, and how many there may be.
+    slow: usize,
+    slow_slots: usize,
+    slow_max: usize,
+    /// Deliveries that wait, over all lanes.
+    waiting: usize,
+    /// Endpoints for which somebody looks into the queue.
+    looking: usize,
 }
 
 #[derive(Default)]
@@ -62,13 +77,17 @@ struct Lane {
 impl Lanes {
     /// Lanes for so many exchanges at once.
     pub(super) fn new(slots: usize) -> Self {
-        let slow_free = (slots / 4).max(1);
+        let slow_slots = (slots / 4).max(1);
         Self {
             lanes: HashMap::new(),
             turns: VecDeque::new(),
             dropped: Vec::new(),
-            fast_free: slots.saturating_sub(slow_free).max(1),
-            slow_free,
+            fast_free: slots.saturating_sub(slow_slots).max(1),
+            slow: 0,
+            slow_slots,
+            slow_max: slots.saturating_mul(SLOW_MAX),
+            waiting: 0,
+            looking: 0,
         }
     }
 
@@ -76,10 +95,9 @@ impl Lanes {
     /// taken falls due in the queue.
     pub(super) fn offer(&mut self, ready: Ready, now: Moment) {
         let id = ready.endpoint_id.clone();
+        let capacity = self.capacity();
         let lane = self.lane(&id);
-        let is_fresh = ready.fence == 0;
-        let is_full = lane.waiting.len() >= limits::WAITING_PER_ENDPOINT_MAX;
-        if is_full || lane.is_paused(now) || is_fresh && lane.is_slow && !lane.is_idle() {
+        if !lane.has_room(capacity) || lane.is_paused(now) {
             lane.more = true;
             self.dropped.push(ready);
             return;
@@ -93,19 +111,25 @@ impl Lanes {
             lane.has_turn = true;
             self.turns.push_back(id);
         }
+        self.waiting += 1;
     }
 
     /// The next delivery to make, if one may be made now.
     pub(super) fn next(&mut self, now: Moment) -> Option<Ready> {
+        if self.fast_free == 0 && self.slow >= self.slow_slots {
+            return None;
+        }
         for _ in 0..self.turns.len() {
             let id = self.turns.pop_front()?;
             let Some(lane) = self.lanes.get_mut(&id) else { continue };
             if lane.is_paused(now) {
                 // They were not tried: no attempt is used up.
+                self.waiting -= lane.waiting.len();
                 self.dropped.extend(lane.waiting.drain(..));
                 lane.more = true;
             }
             while let Some(late) = lane.waiting.pop_front_if(|ready| ready.until <= now) {
+                self.waiting -= 1;
                 self.dropped.push(late);
                 lane.more = true;
             }
@@ -114,17 +138,21 @@ impl Lanes {
                 continue;
             }
             let slot = if lane.is_slow { Slot::Slow } else { Slot::Fast };
-            let free = match slot {
-                Slot::Fast => &mut self.fast_free,
-                Slot::Slow => &mut self.slow_free,
+            let is_free = match slot {
+                Slot::Fast => self.fast_free > 0,
+                Slot::Slow => self.slow < self.slow_slots,
             };
-            let ready = match lane.under_way.len() < lane.allowance && *free > 0 {
+            let ready = match lane.under_way.len() < lane.allowance && is_free {
                 true => lane.waiting.pop_front(),
                 false => None,
             };
             self.turns.push_back(id);
             if let Some(ready) = ready {
-                *free -= 1;
+                self.waiting -= 1;
+                match slot {
+                    Slot::Fast => self.fast_free -= 1,
+                    Slot::Slow => self.slow += 1,
+                }
                 lane.under_way.insert(ready.id.clone(), slot);
                 return Some(ready);
             }
@@ -132,16 +160,16 @@ impl Lanes {
         None
     }
 
-    /// An exchange takes long: it leaves the fast slots, if there is room elsewhere.
+    /// An exchange takes long: it leaves the fast slots.
     pub(super) fn slow_down(&mut self, ready: &Ready) {
-        let has_room = self.slow_free > 0;
+        let has_room = self.slow < self.slow_max;
         let lane = self.lane(&ready.endpoint_id);
         (lane.is_slow, lane.allowance) = (true, 1);
         match lane.under_way.get_mut(&ready.id) {
             Some(slot @ Slot::Fast) if has_room => *slot = Slot::Slow,
             _ => return,
         }
-        self.slow_free -= 1;
+        self.slow += 1;
         self.fast_free += 1;
     }
 
@@ -149,7 +177,7 @@ impl Lanes {
     pub(super) fn ended(&mut self, ready: &Ready, ended: Ended, now: Moment) {
         match self.lane(&ready.endpoint_id).under_way.remove(&ready.id) {
             Some(Slot::Fast) => self.fast_free += 1,
-            Some(Slot::Slow) => self.slow_free += 1,
+            Some(Slot::Slow) => self.slow -= 1,
             None => {}
         }
         let lane = self.lane(&ready.endpoint_id);
@@ -180,19 +208,28 @@ impl Lanes {
 
     /// Endpoints for which somebody should look into the queue, and how many each can take.
     pub(super) fn hungry(&mut self, now: Moment) -> Vec<(EndpointId, usize)> {
-        let lanes = self.lanes.iter_mut().filter(|(_, lane)| {
-            lane.more && !lane.looking && lane.appetite() > 0 && !lane.is_paused(now)
-        });
-        let hungry = lanes.map(|(id, lane)| {
+        let room = LOOKING.saturating_sub(self.looking);
+        if room == 0 {
+            return Vec::new();
+        }
+        let capacity = self.capacity();
+        let lanes = self.lanes.iter_mut().filter_map(|(id, lane)| {
+            let appetite = lane.appetite(capacity);
+            if !lane.more || lane.looking || appetite == 0 || lane.is_paused(now) {
+                return None;
+            }
             (lane.more, lane.looking) = (false, true);
-            (id.clone(), lane.appetite())
+            Some((id.clone(), appetite))
         });
-        hungry.collect()
+        let hungry: Vec<_> = lanes.take(room).collect();
+        self.looking += hungry.len();
+        hungry
     }
 
     /// Somebody has looked.
     pub(super) fn looked(&mut self, endpoint: &EndpointId) {
         self.lane(endpoint).looking = false;
+        self.looking -= 1;
     }
 
     /// Forgets lanes in which nothing happens.
@@ -206,6 +243,14 @@ impl Lanes {
         });
     }
 
+    /// How many deliveries may wait for one endpoint; the others wait in the queue.
+    fn capacity(&self) -> usize {
+        match self.waiting >= limits::WAITING_MAX {
+            true => WAITING_IF_CROWDED,
+            false => limits::WAITING_PER_ENDPOINT_MAX,
+        }
+    }
+
     fn lane(&mut self, id: &EndpointId) -> &mut Lane {
         self.lanes
             .entry(id.clone())
@@ -214,22 +259,31 @@ impl Lanes {
 }
 
 impl Lane {
-    /// How many more it can take out of the queue. A receiver that is struggling gets one at a
-    /// time, so that the others stay where every host finds them.
-    fn appetite(&self) -> usize {
-        match (self.is_slow, self.waiting.len()) {
-            (true, _) => usize::from(self.is_idle()),
-            (false, waiting) if waiting < LOW => limits::WAITING_PER_ENDPOINT_MAX / 2 - waiting,
-            (false, _) => 0,
-        }
+    fn is_paused(&self, now: Moment) -> bool {
+        self.paused_until.is_some_and(|until| until > now)
     }
 
     fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.under_way.is_empty()
     }
 
-    fn is_paused(&self, now: Moment) -> bool {
-        self.paused_until.is_some_and(|until| until > now)
+    /// Whether one more may wait here. For a receiver that is struggling nothing waits: the
+    /// others stay where every host finds them.
+    fn has_room(&self, capacity: usize) -> bool {
+        match self.is_slow {
+            true => self.is_idle(),
+            false => self.waiting.len() < capacity,
+        }
+    }
+
+    /// How many more it can take out of the queue.
+    fn appetite(&self, capacity: usize) -> usize {
+        let (most, waiting) = (capacity / 2, self.waiting.len());
+        match self.is_slow {
+            true => usize::from(self.is_idle()),
+            false if waiting < most.min(LOW) => most - waiting,
+            false => 0,
+        }
     }
 }
 
@@ -292,7 +346,8 @@ mod tests {
                 lanes.slow_down(ready);
             }
             if round == 0 {
-                assert_eq!((lanes.fast_free, lanes.slow_free), (2, 0));
+                // None of them keeps a fast slot for long.
+                assert_eq!((lanes.fast_free, lanes.slow), (6, 6));
                 under_way.iter().for_each(|ready| lanes.ended(ready, Ended::Slowly, now));
             }
         }
@@ -373,8 +428,10 @@ mod tests {
                 }
                 let held = lanes.lanes.values().flat_map(|lane| lane.under_way.values());
                 let slow = held.filter(|slot| **slot == Slot::Slow).count();
-                proptest::prop_assert_eq!(lanes.slow_free + slow, 2);
+                proptest::prop_assert_eq!(lanes.slow, slow);
                 proptest::prop_assert_eq!(lanes.fast_free + under_way.len() - slow, 6);
+                let waiting = lanes.lanes.values().map(|lane| lane.waiting.len()).sum::<usize>();
+                proptest::prop_assert_eq!(lanes.waiting, waiting);
             }
         }
     }

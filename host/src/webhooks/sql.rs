@@ -331,10 +331,10 @@ pub(super) async fn claim_deliveries(
          AND (e.is_ordered = 0 OR NOT EXISTS (SELECT 1 FROM webhook_queue o \
          WHERE o.endpoint_id = q.endpoint_id AND o.object_id = q.object_id \
          AND o.sequence < q.sequence)) ORDER BY q.due_at, q.delivery_id LIMIT $5 {skip}) \
-         RETURNING delivery_id, fence"
+         RETURNING due_at"
     );
     let lease_until = database_now.after(lease).micros();
-    let claimed = sqlx::query(sqlx::AssertSqlSafe(sql))
+    let claimed: Vec<i64> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
         .bind(lease_until)
         .bind(endpoint.as_str())
         .bind(now.micros())
@@ -345,13 +345,15 @@ pub(super) async fn claim_deliveries(
     let sql = "SELECT d.id, d.event_type, d.body, d.attempts, d.is_test, q.fence, e.updated_at \
                FROM webhook_queue q JOIN webhook_deliveries d ON d.id = q.delivery_id \
                JOIN webhook_endpoints e ON e.id = q.endpoint_id \
-               WHERE q.endpoint_id = $1 AND q.lease_until = $2 ORDER BY q.due_at, d.id";
-    let rows = match claimed.is_empty() {
-        true => Vec::new(),
-        false => {
+               WHERE q.endpoint_id = $1 AND q.lease_until = $2 AND q.due_at BETWEEN $3 AND $4 \
+               ORDER BY q.due_at, d.id";
+    let rows = match (claimed.iter().min(), claimed.iter().max()) {
+        (Some(first), Some(last)) => {
             let query = sqlx::query(sql).bind(endpoint.as_str()).bind(lease_until);
-            query.fetch_all(tx.conn()).await?
+            // The index leads past whatever else waits for the endpoint.
+            query.bind(first).bind(last).fetch_all(tx.conn()).await?
         }
+        _ => Vec::new(),
     };
     tx.commit().await?;
     let until = now.after(lease.saturating_sub(2 * limits::WEBHOOK_EXCHANGE_MAX));
