@@ -22,6 +22,15 @@ pub(crate) fn reach_loopback(config: &mut Config) {
     config.webhooks.extra_ca_file = Some(authority_file());
 }
 
+/// The same for a program that reads a file.
+pub(crate) fn reach_loopback_in_file() -> String {
+    let file = authority_file();
+    format!(
+        "[webhooks]\nallow_private_networks = [\"127.0.0.0/8\"]\nextra_ca_file = \"{}\"\n",
+        file.display()
+    )
+}
+
 /// A new endpoint of the yard's merchant in the test world.
 pub(crate) async fn listen(yard: &Yard, url: &str, events: Value) -> Answer {
     listen_with(yard, url, json!({ "events": events })).await

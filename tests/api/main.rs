@@ -39,6 +39,8 @@ mod receiver;
 mod review;
 mod routing;
 mod secrets;
+mod signatures;
+mod ssrf;
 mod webhook_calls;
 mod webhook_off;
 mod webhook_retries;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use http::Method;
-use railhead::db::Engine as DbEngine;
+use railhead::db::{Db, Engine as DbEngine};
 use rstest::rstest;
 use serde_json::{Value, json};
 use sqlx::{Column, Row};
@@ -97,9 +97,9 @@ fn texts<'a>(field: &'a str, value: &'a Value, found: &mut Vec<(&'a str, &'a str
 }
 
 /// Which columns of which tables hold any of these texts.
-async fn columns_with(deployment: &Deployment, wanted: &[String]) -> BTreeSet<String> {
-    let pool = deployment.db.pool();
-    let tables = match deployment.db.engine() {
+pub(crate) async fn columns_with(db: &Db, wanted: &[String]) -> BTreeSet<String> {
+    let pool = db.pool();
+    let tables = match db.engine() {
         DbEngine::Sqlite => "SELECT name FROM sqlite_master WHERE type = 'table'",
         DbEngine::Postgres => {
             "SELECT CAST(table_name AS TEXT) FROM information_schema.tables \
@@ -161,7 +161,7 @@ async fn numbers_of_people_are_read_only_where_they_must_be(
         let line = log.lines().find(|line| line.contains(number.as_str()));
         assert_eq!(line, None, "{number} is in the log");
     }
-    assert_eq!(columns_with(&deployment, &bvns).await, BTreeSet::new());
-    let kept = columns_with(&deployment, &accounts).await;
+    assert_eq!(columns_with(&deployment.db, &bvns).await, BTreeSet::new());
+    let kept = columns_with(&deployment.db, &accounts).await;
     assert_eq!(Vec::from_iter(&kept), KEPT);
 }

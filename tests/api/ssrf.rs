@@ -1,0 +1,236 @@
+//! Addresses at which no merchant's receiver can be: refused when they are given, and not
+//! connected to when they get there in another way.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::hooks::{change, endpoint, in_hooked_yard, listen, until, until_tried};
+use crate::receiver::{Manner, Receiver, authority_file};
+use crate::yard::{Engine, Yard, in_yard, in_yard_with, naira};
+
+const SETTING: &str = "webhooks.allow_private_networks";
+
+/// Places inside, in every spelling that some library understands. Whoever gives one is told
+/// which setting of the operator's would open it.
+const INSIDE: [&str; 47] = [
+    "127.0.0.1",
+    "127.255.255.254",
+    "127.1",
+    "127.0.1",
+    "2130706433",
+    "017700000001",
+    "0x7f000001",
+    "0x7f.0.0.1",
+    "0177.0.0.1",
+    "127.0.0.1.",
+    "%31%32%37.0.0.1",
+    "①②⑦.⓪.⓪.①",
+    "127。0。0。1",
+    "0.0.0.0",
+    "0",
+    "0.1.2.3",
+    "10.0.0.1",
+    "10.255.255.255",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.168.0.1",
+    "192.168.255.255",
+    "169.254.169.254",
+    "100.64.0.1",
+    "100.127.255.255",
+    "192.0.0.1",
+    "198.18.0.1",
+    "198.19.255.255",
+    "224.0.0.1",
+    "239.255.255.255",
+    "240.0.0.1",
+    "255.255.255.255",
+    "[::1]",
+    "[::]",
+    "[0:0:0:0:0:0:0:1]",
+    "[fc00::1]",
+    "[fdff::1]",
+    "[fe80::1]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:a00:1]",
+    "[64:ff9b::7f00:1]",
+    "[64:ff9b::10.0.0.1]",
+    "[2002:7f00:1::]",
+    "[2002:a00:1::1]",
+    "[5f00::1]",
+    "localhost",
+    "a.LOCALHOST.",
+];
+
+/// What is no address for anybody.
+const MALFORMED: [&str; 14] = [
+    "http://example.com/",
+    "HTTP://example.com/",
+    "ftp://example.com/",
+    "file:///etc/passwd",
+    "unix:///var/run/docker.sock",
+    "https:///",
+    "https://user@example.com/",
+    "https://user:pass@example.com/",
+    "https://example.com@127.0.0.1/",
+    "https://example.com/#fragment",
+    "https://example.com/\r\nhost: inside",
+    "https://exam\tple.com/",
+    " https://example.com/",
+    "https://[::1%25eth0]/",
+];
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn no_place_inside_can_be_given(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
+    in_yard(engine, async |yard| {
+        let body = json!({ "url": "https://8.8.8.8/", "events": ["payout.failed"] });
+        let good = yard.post("/v1/webhook_endpoints", body).await.ok().id();
+        let inside = INSIDE.iter().flat_map(|host| {
+            [format!("https://{host}/"), format!("https://{host}:8443/hooks?x=1")]
+        });
+        let malformed = MALFORMED.iter().map(|url| (*url).to_owned());
+        let all = inside.map(|url| (url, true)).chain(malformed.map(|url| (url, false)));
+        for (url, names_setting) in all {
+            let body = json!({ "url": url, "events": ["*"] });
+            let created = yard.post("/v1/webhook_endpoints", body).await;
+            let changed = change(yard, &good, json!({ "url": url })).await;
+            for refused in [created, changed] {
+                assert_eq!(
+                    (refused.refused(), refused.field()),
+                    ((400, "invalid_url"), "url"),
+                    "{url:?}"
+                );
+                let why = refused.json["error"]["message"].as_str().unwrap_or_default();
+                assert_eq!(why.contains(SETTING), names_setting, "{url:?}: {why}");
+            }
+        }
+        assert_eq!(endpoint(yard, &good).await["url"], "https://8.8.8.8/");
+        assert_eq!(yard.count("SELECT COUNT(*) FROM webhook_endpoints").await, 1);
+    })
+    .await;
+}
+
+/// Brings an endpoint to an address that it was never given, as a change of its name would.
+async fn lead_astray(yard: &Yard, id: &str, url: &str) {
+    let mut tx = yard.app().db.write().await.expect("a transaction");
+    // A later version: nothing may be delivered to what was read before.
+    let sql = "UPDATE webhook_endpoints SET url = $1, updated_at = updated_at + 1 WHERE id = $2";
+    sqlx::query(sql).bind(url).bind(id).execute(tx.conn()).await.expect("changed");
+    tx.commit().await.expect("committed");
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_inside_is_connected_to_however_an_endpoint_got_there(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let receiver = Receiver::open().await;
+    let port = receiver.address.port();
+    // The certificate is not what keeps it out.
+    let trusting = |config: &mut railhead::config::Config| {
+        config.webhooks.extra_ca_file = Some(authority_file());
+    };
+    in_yard_with(engine, trusting, async |yard| {
+        let mut endpoints = Vec::new();
+        for host in ["127.0.0.1", "2130706433", "[::ffff:127.0.0.1]", "localhost", "127.0.0.1."] {
+            let body = json!({ "url": "https://8.8.8.8/", "events": ["payout.paid"] });
+            let id = yard.post("/v1/webhook_endpoints", body).await.ok().id();
+            lead_astray(yard, &id, &format!("https://{host}:{port}/")).await;
+            endpoints.push(id);
+        }
+        yard.pay("paid", naira(100_000)).await.ok();
+        for id in &endpoints {
+            let delivery = until_tried(yard, id, 1).await;
+            assert_eq!(
+                (&delivery["status"], &delivery["response_status"]),
+                (&json!("failed"), &Value::Null)
+            );
+            let why = delivery["error_message"].as_str().unwrap_or_default();
+            assert!(why.contains(SETTING), "{why}");
+            let tried = yard.post(&format!("/v1/webhook_endpoints/{id}/test"), json!({})).await;
+            assert_eq!(tried.refused(), (502, "delivery_failed"));
+        }
+        assert_eq!(receiver.connections(), 0);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_is_judged_by_what_it_stands_for_whenever_it_is_connected_to(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let receiver = Receiver::open().await;
+    let url = format!("https://localhost:{}/", receiver.address.port());
+    // Names of a network inside are allowed, so that only what they stand for tells.
+    let elsewhere = |config: &mut railhead::config::Config| {
+        config.webhooks.allow_private_networks = vec!["10.99.0.0/16".parse().expect("a network")];
+        config.webhooks.extra_ca_file = Some(authority_file());
+    };
+    in_yard_with(engine, elsewhere, async |yard| {
+        let body = json!({ "url": url, "events": ["payout.paid"] });
+        let refused = yard.post("/v1/webhook_endpoints", body).await;
+        assert_eq!(refused.refused(), (400, "invalid_url"));
+        assert!(refused.text.contains(SETTING), "{}", refused.text);
+        let id = listen(yard, "https://8.8.8.8/", json!(["payout.paid"])).await.id();
+        lead_astray(yard, &id, &url).await;
+        yard.pay("paid", naira(100_000)).await.ok();
+        let delivery = until_tried(yard, &id, 1).await;
+        let why = delivery["error_message"].as_str().unwrap_or_default();
+        assert!(why.contains(SETTING), "{why}");
+        assert_eq!(receiver.connections(), 0);
+    })
+    .await;
+}
+
+/// The same addresses are reached where the operator says so: what keeps them out above is the
+/// rule, and nothing else.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_can_open_loopback_and_a_redirect_opens_nothing(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_hooked_yard(engine, async |yard, receiver| {
+        let port = receiver.address.port();
+        for (number, host) in ["127.0.0.1", "2130706433", "localhost"].iter().enumerate() {
+            let url = format!("https://{host}:{port}/{number}");
+            listen(yard, &url, json!(["payout.paid"])).await;
+        }
+        let inside = vec![("location", "http://169.254.169.254/latest/meta-data".to_owned())];
+        receiver.behave("/2", Manner::Says(307, inside, String::new()));
+        let body = json!({ "url": "https://10.0.0.1/", "events": ["*"] });
+        let refused = yard.post("/v1/webhook_endpoints", body).await;
+        assert_eq!(refused.refused(), (400, "invalid_url"));
+        yard.pay("paid", naira(100_000)).await.ok();
+        until(yard, "status=delivered", |found| found.len() == 2).await;
+        let found = until(yard, "status=failed", |found| found.len() == 1).await;
+        assert_eq!(found[0]["response_status"], 307);
+    })
+    .await;
+}
+
+/// A receiver whose certificate nobody vouches for, or which speaks no TLS, hears nothing.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn only_receivers_that_prove_who_they_are_are_told(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let receiver = Receiver::open().await;
+    let reach = |config: &mut railhead::config::Config| {
+        config.webhooks.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
+    };
+    in_yard_with(engine, reach, async |yard| {
+        let stranger = listen(yard, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+        let plain = yard.base.replace("http:", "https:");
+        let plain = listen(yard, &plain, json!(["payout.paid"])).await.id();
+        yard.pay("paid", naira(100_000)).await.ok();
+        for id in [stranger, plain] {
+            let delivery = until_tried(yard, &id, 1).await;
+            assert_eq!(delivery["response_status"], Value::Null);
+            assert_eq!(delivery["status"], "failed");
+        }
+        assert_eq!(receiver.got("/a").len(), 0);
+    })
+    .await;
+}
