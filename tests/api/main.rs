@@ -42,6 +42,7 @@ mod secrets;
 mod signatures;
 mod ssrf;
 mod webhook_calls;
+mod webhook_crash;
 mod webhook_off;
 mod webhook_retries;
 mod webhooks;
