@@ -314,6 +314,53 @@ mod tests {
         assert!(courier.read(&long).is_err());
     }
 
+    /// One that nothing is opened to, for many questions.
+    fn strict() -> &'static Courier {
+        static STRICT: std::sync::OnceLock<Courier> = std::sync::OnceLock::new();
+        STRICT.get_or_init(|| courier(&[]))
+    }
+
+    /// Pieces that addresses are made of, and some that confuse readers of them.
+    const PIECES: &str = r"(https|HTTPS|http|ftp|)(://|:/|:|//|)([a-z0-9.:@%/?#\\\[\]-]{0,12}|\PC{0,8}|127|0x7f|0177|::1|::ffff:|localhost|10\.0\.0\.1|2130706433|169\.254\.169\.254|\[|\]|@|\.){0,6}";
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_given_is_read_or_refused_and_never_leads_inside(text in PIECES) {
+            if let Ok(url) = strict().read(&text) {
+                proptest::prop_assert_eq!(url.scheme(), "https");
+                proptest::prop_assert!(url.username().is_empty() && url.password().is_none());
+                let host = url.host_str().expect("a host").trim_end_matches('.');
+                let literal = host.trim_matches(['[', ']']).parse::<IpAddr>();
+                let inside = literal.map_or(host == "localhost", |ip| !address::is_public(ip));
+                proptest::prop_assert!(!inside, "{url}");
+            }
+        }
+
+        #[test]
+        fn an_address_is_judged_alike_however_it_is_written(bits: u32, port: u16) {
+            let ip = std::net::Ipv4Addr::from(bits);
+            let [a, b, c, d] = ip.octets();
+            let is_public = address::is_public(ip.into());
+            for host in [
+                ip.to_string(),
+                format!("{bits}"),
+                format!("{bits:#x}"),
+                format!("0{bits:o}"),
+                format!("{a:#x}.{b}.0{c:o}.{d}"),
+                format!("{a}.{}", bits & 0x00ff_ffff),
+                format!("[::ffff:{ip}]"),
+                format!("[64:ff9b::{ip}]"),
+                format!("[2002:{:x}:{:x}::1]", bits >> 16, bits & 0xffff),
+            ] {
+                let read = strict().read(&format!("https://{host}:{port}/"));
+                // Nobody has to be reached by way of a translation; inside must nobody be.
+                let may_be_refused = host.starts_with('[');
+                proptest::prop_assert!(read.is_err() || is_public, "{host}");
+                proptest::prop_assert!(read.is_ok() || !is_public || may_be_refused, "{host}");
+            }
+        }
+    }
+
     #[test]
     fn an_operator_can_open_a_network_and_only_that() {
         let courier = courier(&["127.0.0.0/8"]);

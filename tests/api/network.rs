@@ -41,7 +41,7 @@ pub(crate) async fn in_two_yards(sends: Sends, test: impl AsyncFnOnce(&mut Yard,
 }
 
 /// Another host on the database of this one.
-async fn beside(yard: &Yard, change: impl FnOnce(&mut Config)) -> Yard {
+pub(crate) async fn beside(yard: &Yard, change: impl FnOnce(&mut Config)) -> Yard {
     let mut config = config(&yard.database);
     change(&mut config);
     let clock = yard.clock.clone();

@@ -136,6 +136,7 @@ impl Deployment {
         for sql in [
             "UPDATE dispatches SET lease_until = lease_until - $1, due_at = due_at - $1",
             "UPDATE attempts SET sent_at = sent_at - $1",
+            "UPDATE webhook_queue SET lease_until = lease_until - $1, due_at = due_at - $1",
         ] {
             sqlx::query(sql).bind(span).execute(tx.conn()).await.expect("changed");
         }
