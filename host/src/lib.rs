@@ -34,6 +34,7 @@ pub mod sandbox;
 pub mod simulator;
 pub mod start;
 pub mod stock;
+pub mod verify;
 pub mod wallets;
 pub mod wasm;
 pub mod webhooks;

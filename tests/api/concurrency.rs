@@ -243,3 +243,24 @@ async fn decide(yard: &Yard, payout: &str, number: usize) -> Answer {
         _ => yard.admin(Method::POST, &format!("payouts/{payout}/mark_failed"), evidence).await,
     }
 }
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_books_are_proven_while_a_host_writes_them(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_live_yard(engine, Sends::Yes, async |yard| {
+        let pay = async {
+            for _ in 0..4 {
+                fifty(&[yard], json!({})).await;
+            }
+        };
+        let prove = async {
+            for _ in 0..20 {
+                railhead::verify::verify(&yard.app().db).await.expect("the books are right");
+            }
+        };
+        tokio::join!(pay, prove);
+    })
+    .await;
+}

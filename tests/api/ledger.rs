@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 use serde_json::{Value, json};
-use sqlx::{AnyPool, AssertSqlSafe};
+use sqlx::AssertSqlSafe;
 
 use crate::yard::{Engine, Yard, in_yard, naira};
 
@@ -13,11 +13,8 @@ async fn tamper(yard: &Yard, sql: &str) -> Result<u64, sqlx::Error> {
 }
 
 /// What proving the books says about them.
-async fn verdict(pool: &AnyPool) -> String {
-    if let Err(fault) = railhead::ledger::verify::verify(pool).await {
-        return fault.to_string();
-    }
-    match railhead::payouts::verify::verify(pool).await {
+async fn verdict(yard: &Yard) -> String {
+    match railhead::verify::verify(&yard.app().db).await {
         Err(fault) => fault.to_string(),
         Ok(_) => "right".to_owned(),
     }
@@ -235,12 +232,12 @@ async fn every_tampering_is_reported_by_name(
             text.replace("{w}", &yard.merchant.test_wallet)
         };
         disarm(yard).await;
-        assert_eq!(verdict(&pool).await, "right");
+        assert_eq!(verdict(yard).await, "right");
         for (does, undoes, reported) in TAMPERINGS {
             assert!(tamper(yard, &named(does)).await.expect(does) > 0, "{does}");
-            assert_eq!(verdict(&pool).await, named(reported), "{does}");
+            assert_eq!(verdict(yard).await, named(reported), "{does}");
             tamper(yard, &named(undoes)).await.expect(undoes);
-            assert_eq!(verdict(&pool).await, "right", "{undoes}");
+            assert_eq!(verdict(yard).await, "right", "{undoes}");
         }
     })
     .await;
@@ -268,9 +265,9 @@ async fn every_deletion_is_reported(
     let journal: String =
         sqlx::query_scalar(sql).bind(&payout).fetch_one(&pool).await.expect("a journal");
     disarm(&yard).await;
-    assert_eq!(verdict(&pool).await, "right");
+    assert_eq!(verdict(&yard).await, "right");
     assert!(tamper(&yard, &deletion.replace("{j}", &journal)).await.expect("done") > 0);
-    let found = verdict(&pool).await;
+    let found = verdict(&yard).await;
     assert!(found.contains(reported), "{deletion}: {found}");
     yard.host.take().expect("a host").stop().await.expect("stopped");
 }

@@ -157,9 +157,7 @@ impl Yard {
 
     /// Every sum, chain, state and event is right.
     pub(crate) async fn prove(&self) {
-        let pool = self.app().db.pool();
-        railhead::ledger::verify::verify(pool).await.expect("the ledger is right");
-        railhead::payouts::verify::verify(pool).await.expect("the payouts are right");
+        railhead::verify::verify(&self.app().db).await.expect("the books are right");
     }
 
     pub(crate) fn app(&self) -> &railhead::app::App {

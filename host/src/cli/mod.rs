@@ -82,7 +82,7 @@ fn execute(arguments: Arguments) -> Result<(), StartError> {
             Command::Serve => serve::serve(config).await,
             Command::Demo => demo::demo(config).await,
             Command::Migrate => serve::migrate(&config).await,
-            Command::Verify => verify::verify(&config).await,
+            Command::Verify => verify::prove(&config).await,
             Command::Openapi => document::openapi(&config),
             Command::Errors => document::errors(),
             Command::Admin(admin) => admin.run(&config).await,

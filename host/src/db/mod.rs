@@ -202,6 +202,23 @@ impl Db {
         Ok(Tx { tx, _turn: turn })
     }
 
+    /// Begins a transaction that only reads, and reads one moment: whatever is committed while
+    /// it lasts stays unseen. It may take as long as it needs.
+    ///
+    /// # Errors
+    /// The database cannot be reached.
+    pub async fn snapshot(&self) -> Result<sqlx::Transaction<'static, Any>, sqlx::Error> {
+        match self.engine {
+            Engine::Sqlite => self.pool.begin().await,
+            Engine::Postgres => {
+                let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                             SET LOCAL statement_timeout = 0; \
+                             SET LOCAL idle_in_transaction_session_timeout = 0";
+                self.pool.begin_with(begin).await
+            }
+        }
+    }
+
     /// The database's clock, by which leases run: hosts may disagree about the time.
     ///
     /// # Errors

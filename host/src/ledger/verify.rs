@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use futures::TryStreamExt as _;
-use sqlx::{AnyPool, Row as _};
+use sqlx::{AnyConnection, Row as _};
 
 use crate::clock::Moment;
 
@@ -36,49 +36,51 @@ fn wrong<T>(what: impl Into<String>) -> Result<T, Fault> {
 }
 
 /// Recomputes every journal's sum and every wallet's chain, and compares with what is stored.
+/// Beside a host that runs, `db` must be in one snapshot ([`crate::db::Db::snapshot`]).
 ///
 /// # Errors
 /// The first fault that is found.
-pub async fn verify(pool: &AnyPool) -> Result<Proven, Fault> {
+pub async fn verify(db: &mut AnyConnection) -> Result<Proven, Fault> {
     let mut proven = Proven::default();
-    journals(pool, &mut proven).await?;
-    chains(pool, &mut proven).await?;
+    journals(db, &mut proven).await?;
+    chains(db, &mut proven).await?;
     Ok(proven)
 }
 
 /// Every journal has at least two lines, all of one world, that sum to zero per currency; no
 /// entry is without its journal.
-async fn journals(pool: &AnyPool, proven: &mut Proven) -> Result<(), Fault> {
+async fn journals(db: &mut AnyConnection, proven: &mut Proven) -> Result<(), Fault> {
     let sql = "SELECT journal_id, currency, CAST(SUM(amount_minor) AS BIGINT) AS total \
                FROM entries GROUP BY journal_id, currency HAVING SUM(amount_minor) <> 0";
-    if let Some(row) = sqlx::query(sql).fetch_optional(pool).await? {
+    if let Some(row) = sqlx::query(sql).fetch_optional(&mut *db).await? {
         let (id, currency): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let total: i64 = row.try_get(2)?;
         return wrong(format!("journal {id} is off by {total} {currency}"));
     }
     let sql = "SELECT journal_id FROM entries GROUP BY journal_id HAVING COUNT(*) < 2";
-    if let Some(row) = sqlx::query(sql).fetch_optional(pool).await? {
+    if let Some(row) = sqlx::query(sql).fetch_optional(&mut *db).await? {
         return wrong(format!("journal {} has one line only", row.try_get::<String, _>(0)?));
     }
     let sql = "SELECT e.journal_id FROM entries e LEFT JOIN journals j ON j.id = e.journal_id \
                WHERE j.id IS NULL LIMIT 1";
-    if let Some(row) = sqlx::query(sql).fetch_optional(pool).await? {
+    if let Some(row) = sqlx::query(sql).fetch_optional(&mut *db).await? {
         return wrong(format!("entries without journal {}", row.try_get::<String, _>(0)?));
     }
     let sql = "SELECT j.id FROM journals j LEFT JOIN entries e ON e.journal_id = j.id \
                WHERE e.journal_id IS NULL LIMIT 1";
-    if let Some(row) = sqlx::query(sql).fetch_optional(pool).await? {
+    if let Some(row) = sqlx::query(sql).fetch_optional(&mut *db).await? {
         return wrong(format!("journal {} has lost its entries", row.try_get::<String, _>(0)?));
     }
     let sql = "SELECT j.id FROM journals j JOIN entries e ON e.journal_id = j.id \
                JOIN wallets w ON w.id = e.account_id \
                WHERE w.env <> j.env OR w.currency <> e.currency LIMIT 1";
-    if let Some(row) = sqlx::query(sql).fetch_optional(pool).await? {
+    if let Some(row) = sqlx::query(sql).fetch_optional(&mut *db).await? {
         return wrong(format!("journal {} crosses worlds", row.try_get::<String, _>(0)?));
     }
-    let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM journals").fetch_one(pool).await?;
+    let count: i64 =
+        sqlx::query_scalar("SELECT COUNT(*) FROM journals").fetch_one(&mut *db).await?;
     proven.journals = count.unsigned_abs();
-    let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM entries").fetch_one(pool).await?;
+    let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM entries").fetch_one(&mut *db).await?;
     proven.entries = count.unsigned_abs();
     Ok(())
 }
@@ -100,10 +102,10 @@ struct Walked {
 
 /// Every wallet's entries are numbered 1 to n, each balance follows from the one before, each
 /// hash from the one before, and the last of each is what the wallet says.
-async fn chains(pool: &AnyPool, proven: &mut Proven) -> Result<(), Fault> {
+async fn chains(db: &mut AnyConnection, proven: &mut Proven) -> Result<(), Fault> {
     let mut claimed = HashMap::new();
     let sql = "SELECT id, available_minor, seq, head_hash FROM wallets";
-    for row in sqlx::query(sql).fetch_all(pool).await? {
+    for row in sqlx::query(sql).fetch_all(&mut *db).await? {
         let wallet: String = row.try_get(0)?;
         let claim =
             Claimed { available: row.try_get(1)?, seq: row.try_get(2)?, head: row.try_get(3)? };
@@ -112,7 +114,7 @@ async fn chains(pool: &AnyPool, proven: &mut Proven) -> Result<(), Fault> {
     let mut walked: HashMap<String, Walked> = HashMap::new();
     let sql = "SELECT account_id, seq, journal_id, line, amount_minor, balance_after_minor, \
                source, created_at, hash FROM entries WHERE seq IS NOT NULL ORDER BY account_id, seq";
-    let mut rows = sqlx::query(sql).fetch(pool);
+    let mut rows = sqlx::query(sql).fetch(&mut *db);
     while let Some(row) = rows.try_next().await? {
         let wallet: String = row.try_get(0)?;
         if !claimed.contains_key(&wallet) {
@@ -121,9 +123,10 @@ async fn chains(pool: &AnyPool, proven: &mut Proven) -> Result<(), Fault> {
         let so_far = walked.entry(wallet.clone()).or_default();
         step(&row, &wallet, so_far)?;
     }
+    drop(rows);
     let loose = "SELECT e.journal_id FROM entries e JOIN wallets w ON w.id = e.account_id \
                  WHERE e.seq IS NULL LIMIT 1";
-    if let Some(row) = sqlx::query(loose).fetch_optional(pool).await? {
+    if let Some(row) = sqlx::query(loose).fetch_optional(&mut *db).await? {
         return wrong(format!("an unnumbered entry in journal {}", row.try_get::<String, _>(0)?));
     }
     for (wallet, claim) in &claimed {
@@ -181,9 +184,9 @@ fn step(row: &sqlx::any::AnyRow, wallet: &str, so_far: &mut Walked) -> Result<()
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn system_balances(pool: &AnyPool) -> Result<HashMap<String, i64>, sqlx::Error> {
+pub async fn system_balances(db: &mut AnyConnection) -> Result<HashMap<String, i64>, sqlx::Error> {
     let sql = "SELECT account_id, CAST(SUM(amount_minor) AS BIGINT) FROM entries \
                WHERE seq IS NULL GROUP BY account_id";
-    let rows = sqlx::query(sql).fetch_all(pool).await?;
+    let rows = sqlx::query(sql).fetch_all(&mut *db).await?;
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }

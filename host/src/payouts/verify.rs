@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use sqlx::any::AnyRow;
-use sqlx::{AnyPool, Row as _};
+use sqlx::{AnyConnection, Row as _};
 
 use crate::ledger::verify::{Fault, system_balances};
 
@@ -113,31 +113,32 @@ const CHECKS: &[Check] = &[
     },
 ];
 
-/// Checks every payout; answers how many there are.
+/// Checks every payout; answers how many there are. Beside a host that runs, `db` must be in
+/// one snapshot ([`crate::db::Db::snapshot`]).
 ///
 /// # Errors
 /// The first fault that is found.
-pub async fn verify(pool: &AnyPool) -> Result<u64, Fault> {
+pub async fn verify(db: &mut AnyConnection) -> Result<u64, Fault> {
     for check in CHECKS {
-        if let Some(row) = sqlx::query(check.finds).fetch_optional(pool).await? {
+        if let Some(row) = sqlx::query(check.finds).fetch_optional(&mut *db).await? {
             let id: String = row.try_get(0)?;
             return Err(Fault::Wrong(format!("payout {id} {}", check.means)));
         }
     }
-    pending(pool).await?;
-    house(pool).await?;
-    let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM payouts").fetch_one(pool).await?;
+    pending(db).await?;
+    house(db).await?;
+    let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM payouts").fetch_one(&mut *db).await?;
     Ok(count.unsigned_abs())
 }
 
 /// What a wallet says is on its way out is what its payouts under way add up to.
-async fn pending(pool: &AnyPool) -> Result<(), Fault> {
+async fn pending(db: &mut AnyConnection) -> Result<(), Fault> {
     let sql = "SELECT w.id, w.pending_out_minor, CAST(COALESCE(SUM(p.amount_minor + p.fee_minor \
                + p.tax_minor + p.levy_minor), 0) AS BIGINT) AS out FROM wallets w \
                LEFT JOIN payouts p ON p.wallet_id = w.id AND p.status IN ('queued', 'processing') \
                GROUP BY w.id, w.pending_out_minor HAVING w.pending_out_minor <> \
                COALESCE(SUM(p.amount_minor + p.fee_minor + p.tax_minor + p.levy_minor), 0)";
-    match sqlx::query(sql).fetch_optional(pool).await? {
+    match sqlx::query(sql).fetch_optional(&mut *db).await? {
         None => Ok(()),
         Some(row) => {
             let wallet: String = row.try_get(0)?;
@@ -150,7 +151,7 @@ async fn pending(pool: &AnyPool) -> Result<(), Fault> {
 
 /// The house's own accounts hold what payouts and movements of money add up to, and nothing
 /// else: what is under way in clearing, what arrived in settlement, fees, tax and levy.
-async fn house(pool: &AnyPool) -> Result<(), Fault> {
+async fn house(db: &mut AnyConnection) -> Result<(), Fault> {
     const ACCOUNTS: [&str; 5] = ["clearing", "settlement", "fee_income", "tax", "levy"];
     let payouts = "SELECT env, currency, \
         CAST(SUM(CASE WHEN status IN ('queued', 'processing') \
@@ -165,7 +166,7 @@ async fn house(pool: &AnyPool) -> Result<(), Fault> {
         let (env, currency): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         Ok(format!("system/{env}/{currency}/{name}"))
     };
-    for row in sqlx::query(payouts).fetch_all(pool).await? {
+    for row in sqlx::query(payouts).fetch_all(&mut *db).await? {
         for (column, name) in (2..).zip(ACCOUNTS) {
             expected.insert(account(&row, name)?, row.try_get(column)?);
         }
@@ -173,11 +174,11 @@ async fn house(pool: &AnyPool) -> Result<(), Fault> {
     let movements = "SELECT j.env, e.currency, CAST(SUM(e.amount_minor) AS BIGINT) \
         FROM journals j JOIN entries e ON e.journal_id = j.id \
         WHERE j.kind = 'movement' AND e.seq IS NOT NULL GROUP BY j.env, e.currency";
-    for row in sqlx::query(movements).fetch_all(pool).await? {
+    for row in sqlx::query(movements).fetch_all(&mut *db).await? {
         let moved: i64 = row.try_get(2)?;
         *expected.entry(account(&row, "settlement")?).or_default() -= moved;
     }
-    let mut held = system_balances(pool).await?;
+    let mut held = system_balances(db).await?;
     for (account, due) in expected {
         let holds = held.remove(&account).unwrap_or(0);
         if holds != due {
