@@ -25,7 +25,7 @@ lint: wasm-target
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 bench: wasm-target
-	$(CARGO) build --locked --release -p railhead-tests --bin railhead-bench
+	$(CARGO) build --locked --release -p railhead-tests --bins
 	TEST_POSTGRES_OPTIONS="$(BENCH_POSTGRES)" $(POSTGRES) \
 		$$($(CARGO) metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/railhead-bench \
 		$(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
