@@ -11,6 +11,7 @@ mod section;
 const STOCK: &[(&str, &str, &str)] = &[
     ("rails/nip", "railhead-rail-nip", "rail.toml"),
     ("rules/fees", "railhead-rules-fees", "rules.toml"),
+    // ("rules/fraud", "railhead-rules-fraud", "rules.toml"),
 ];
 const TARGET: &str = "wasm32-wasip2";
 
@@ -35,9 +36,9 @@ fn run() -> Result<(), String> {
     for (folder, package, declaration) in STOCK {
         let file = package.replace('-', "_") + ".wasm";
         let component = read(&built.join(file))?;
-        let (declaration, tables) = declared(&root.join(folder), declaration)?;
+        let luggage = section::Luggage::read(&root.join(folder), declaration)?;
         let packed = out.join(format!("{package}.wasm"));
-        let bytes = section::pack(&component, &declaration, &tables);
+        let bytes = section::pack(&component, &luggage);
         std::fs::write(&packed, bytes).map_err(|cause| cause.to_string())?;
         list += &format!("    ({folder:?}, include_bytes!({:?})),\n", packed.display().to_string());
     }
@@ -80,22 +81,6 @@ fn build(root: &Path, target: &Path) -> Result<PathBuf, String> {
         return Err(format!("the stock components do not build{hint}"));
     }
     Ok(folder.join(TARGET).join("component"))
-}
-
-type Declared = (String, Vec<(String, Vec<u8>)>);
-
-/// The declaration and the tables that it names.
-fn declared(folder: &Path, file: &str) -> Result<Declared, String> {
-    let text = String::from_utf8(read(&folder.join(file))?).map_err(|cause| cause.to_string())?;
-    let parsed: toml::Table = text.parse().map_err(|cause| format!("{file}: {cause}"))?;
-    let tables = parsed.get("tables").and_then(toml::Value::as_table);
-    let mut files = Vec::new();
-    for (name, table) in tables.into_iter().flatten() {
-        let file = table.get("file").and_then(toml::Value::as_str);
-        let file = file.ok_or_else(|| format!("{file:?}: tables.{name} names no file"))?;
-        files.push((name.clone(), read(&folder.join(file))?));
-    }
-    Ok((text, files))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

@@ -13,6 +13,7 @@ use crate::clock::{Clock, Moment};
 use crate::config::Config;
 use crate::courier::Courier;
 use crate::db::Db;
+use crate::decisions::shadow::Comparing;
 use crate::events::outbox::Handover;
 use crate::http::limiter::Limiter;
 use crate::http::places::Places;
@@ -24,6 +25,7 @@ use crate::ledger::wallets::WalletIds;
 use crate::rails::{Registry, Routes};
 use crate::recipients::Book;
 use crate::rules::Packs;
+use crate::rules::shelf::Shelf;
 
 /// The application's parts, shared by all requests and jobs.
 #[derive(Clone)]
@@ -51,8 +53,12 @@ pub struct Parts {
     pub rails: Arc<Registry>,
     /// Routes over them.
     pub routes: Routes,
-    /// Rule packs.
-    pub packs: Arc<Packs>,
+    /// Rule packs that decide.
+    pub packs: Packs,
+    /// Where rule packs are found.
+    pub shelf: Shelf,
+    /// The way to this process's comparisons with packs in shadow.
+    pub comparing: Comparing,
     /// Saved recipients.
     pub book: Book,
     /// Rate limits.

@@ -3,7 +3,7 @@
 //! A request with a valid key spends that key's budget. One without spends the budget of its
 //! address, so that guessing keys is slow; when that is gone, it hears 429 instead of 401.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
@@ -42,8 +42,18 @@ pub struct Caller {
 /// The platform operator's request.
 #[derive(Clone, Debug)]
 pub struct Operator {
+    /// Who it is: `operator`, or a name from the configuration.
+    pub name: String,
     /// Where the request comes from.
     pub address: IpAddr,
+}
+
+impl Operator {
+    /// The host itself, where it acts without being asked.
+    #[must_use]
+    pub fn host() -> Self {
+        Self { name: "host".to_owned(), address: IpAddr::V6(Ipv6Addr::LOCALHOST) }
+    }
 }
 
 impl Caller {
@@ -137,15 +147,25 @@ async fn merchant_gate(app: App, mut request: Request, next: Next) -> Response {
 
 async fn operator_gate(app: App, mut request: Request, next: Next) -> Response {
     let address = address(&app, &request);
-    let expected = app.operator_token.expose_secret().as_bytes();
-    match bearer(request.headers()) {
-        Ok(token) if bool::from(token.as_bytes().ct_eq(expected)) => {
-            request.extensions_mut().insert(Operator { address });
-            spend(&app, ("operator".to_owned(), Tier::Admin), request, next).await
+    match bearer(request.headers()).map(|token| operator_name(&app, token)) {
+        Ok(Some(name)) => {
+            let budget = (format!("operator {name}"), Tier::Admin);
+            request.extensions_mut().insert(Operator { name, address });
+            spend(&app, budget, request, next).await
         }
-        Ok(_) => turn_away(&app, address, Problem::new(ErrorCode::InvalidApiKey)),
+        Ok(None) => turn_away(&app, address, Problem::new(ErrorCode::InvalidApiKey)),
         Err(problem) => turn_away(&app, address, problem),
     }
+}
+
+/// Whose token this is. Every token is compared, whichever it is.
+fn operator_name(app: &App, token: &str) -> Option<String> {
+    let is =
+        |known: &SecretString| bool::from(token.as_bytes().ct_eq(known.expose_secret().as_bytes()));
+    let named = app.config.admin.operators.iter();
+    let named = named.fold(None, |found, (name, known)| if is(known) { Some(name) } else { found });
+    let first = is(&app.operator_token).then(|| "operator".to_owned());
+    first.or_else(|| named.cloned())
 }
 
 /// Error pages are public: they explain refusals, the one for a bad key included.

@@ -96,8 +96,24 @@ impl Moment {
     /// The calendar day on which this instant falls in a timezone, as YYYY-MM-DD.
     #[must_use]
     pub fn day_in(self, timezone: &TimeZone) -> String {
+        self.zoned(timezone).date().to_string()
+    }
+
+    /// The hour in a timezone, from 0 to 23.
+    #[must_use]
+    pub fn hour_in(self, timezone: &TimeZone) -> i64 {
+        self.zoned(timezone).hour().into()
+    }
+
+    /// The day of the week in a timezone, from 1 (Monday) to 7 (Sunday), as ISO 8601 counts.
+    #[must_use]
+    pub fn weekday_in(self, timezone: &TimeZone) -> i64 {
+        self.zoned(timezone).weekday().to_monday_one_offset().into()
+    }
+
+    fn zoned(self, timezone: &TimeZone) -> jiff::Zoned {
         let instant = Timestamp::from_microsecond(self.0).unwrap_or(Timestamp::UNIX_EPOCH);
-        instant.to_zoned(timezone.clone()).date().to_string()
+        instant.to_zoned(timezone.clone())
     }
 }
 

@@ -66,11 +66,32 @@ pub mod limits {
     /// Largest answer of a network, unless the rail declares less.
     pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
     /// Fuel of one decision of a rule pack; a plain price takes a few thousand units.
-    pub const PACK_FUEL_PER_DECISION: u64 = 5_000_000;
+    /// Decisions about fraud are made while wallets are locked: this is a millisecond or two.
+    pub const PACK_FUEL_PER_DECISION: u64 = 2_000_000;
     /// Fuel for reading a pack's rules once.
     pub const PACK_FUEL_OPEN: u64 = 500_000_000;
     /// Warm instances kept per rule pack.
     pub const PACK_WARM_MAX: usize = 4;
+    /// Calls after which a warm instance is replaced, in case it grows.
+    pub const PACK_CALLS_MAX: u32 = 100_000;
+    /// Hits of one verdict, and characters of a label and of a reason; more is nonsense.
+    pub const PACK_HITS_MAX: usize = 200;
+    /// Longest label of a rule.
+    pub const PACK_LABEL_MAX: usize = 64;
+    /// Longest reason of a hit.
+    pub const PACK_REASON_MAX: usize = 500;
+    /// Facts that a pack may ask for.
+    pub const PACK_FACTS_MAX: usize = 64;
+    /// Failures in a row after which a pack is taken out and the one before put back.
+    pub const PACK_FAILURES_MAX: u32 = 5;
+    /// How often a host looks whether another rule pack was activated.
+    pub const RULES_POLL: Duration = Duration::from_millis(250);
+    /// A second person has this long to agree to an activation.
+    pub const RULES_REQUEST_VALID: Duration = Duration::from_secs(24 * 3600);
+    /// Stored decisions that a backtest looks at in one request.
+    pub const BACKTEST_SLICE: i64 = 1_000;
+    /// Decisions that wait to be compared with a pack in shadow; more are not compared.
+    pub const SHADOW_QUEUE_MAX: usize = 4096;
     /// Payouts that a dispatcher claims at a time.
     pub const CLAIM_MAX: i64 = 64;
     /// How long the dispatcher sleeps when there is nothing to do and nobody wakes it.
@@ -171,6 +192,8 @@ pub struct Config {
     pub modules: Modules,
     /// Egress of rails.
     pub egress: Egress,
+    /// Rule packs.
+    pub rules: Rules,
     /// Webhooks to merchants.
     pub webhooks: Webhooks,
     /// Configuration of rails with a live route, by route name, then setting or secret.
@@ -230,8 +253,10 @@ pub struct RateLimits {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Admin {
-    /// Requests per minute of the operator.
+    /// Requests per minute of each operator.
     pub requests_per_minute: u32,
+    /// Tokens of further operators, by name; the audit log tells them apart.
+    pub operators: BTreeMap<String, SecretString>,
 }
 
 /// The writer of the ledger.
@@ -282,6 +307,28 @@ pub struct Egress {
     pub allow_private_networks: Vec<IpNet>,
 }
 
+/// Rule packs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rules {
+    /// What becomes of a payout about which the active fraud pack cannot decide.
+    pub on_failure: OnFailure,
+    /// Whether it takes two people to activate a pack or to go back to one.
+    pub two_people: bool,
+    /// Days that decisions are kept.
+    pub decisions_kept_days: u32,
+}
+
+/// What becomes of a payout about which the active fraud pack cannot decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// It is held for review.
+    Closed,
+    /// It goes.
+    Open,
+}
+
 /// Webhooks to merchants.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -315,12 +362,13 @@ impl Default for Config {
             data: Data { dir: PathBuf::from("data") },
             encryption: Encryption::default(),
             limits: RateLimits::default(),
-            admin: Admin { requests_per_minute: 6000 },
+            admin: Admin { requests_per_minute: 6000, operators: BTreeMap::new() },
             writer: Writer { batch_max: limits::BATCH_MAX },
             worker: Worker { dispatch: true, dispatch_concurrency: 64 },
             simulator: Simulator::default(),
             modules: Modules::default(),
             egress: Egress::default(),
+            rules: Rules::default(),
             webhooks: Webhooks::default(),
             routes: BTreeMap::new(),
             log: Log::default(),
@@ -372,6 +420,12 @@ impl Default for Writer {
 impl Default for Worker {
     fn default() -> Self {
         Config::default().worker
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { on_failure: OnFailure::Closed, two_people: false, decisions_kept_days: 400 }
     }
 }
 

@@ -81,6 +81,8 @@ ids! {
     BlockId = "c";
     /// A line of the audit log.
     AuditId = "c";
+    /// A decision that a pack in shadow would have made otherwise.
+    DifferenceId = "c";
     /// An event.
     EventId = "evt_";
     /// A webhook endpoint.

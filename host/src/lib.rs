@@ -12,6 +12,7 @@ pub mod config;
 pub mod conformance;
 pub mod courier;
 pub mod db;
+pub mod decisions;
 pub mod env;
 pub mod error;
 pub mod events;

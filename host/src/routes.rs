@@ -76,7 +76,15 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(operator::blacklist::remove))
         .routes(routes!(operator::audit_log::list))
         .routes(routes!(operator::modules::rails))
-        .routes(routes!(operator::modules::packs))
+        .routes(routes!(operator::rule_packs::list, operator::rule_packs::push))
+        .routes(routes!(operator::rule_packs::retrieve))
+        .routes(routes!(operator::rule_packs::differences))
+        .routes(routes!(operator::seating::shadow))
+        .routes(routes!(operator::seating::activate))
+        .routes(routes!(operator::seating::rollback))
+        .routes(routes!(operator::seating::retire))
+        .routes(routes!(operator::decisions::show))
+        .routes(routes!(operator::decisions::backtest))
 }
 
 /// What each call may refuse, by operation id.

@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::config::{Config, limits};
 use crate::courier::Courier;
 use crate::db::{Db, Engine};
+use crate::decisions::shadow;
 use crate::env::Env;
 use crate::events::outbox;
 use crate::http::limiter::Limiter;
@@ -29,6 +30,7 @@ use crate::ledger::wallets::WalletIds;
 use crate::payouts::attempt;
 use crate::rails::{Rail, Registry, Route, Routes, sql};
 use crate::recipients::Book;
+use crate::rules::shelf::{Shelf, Stocked};
 use crate::rules::{Pack, Packs};
 use crate::simulator::Simulator;
 use crate::wasm::{CodeCache, Engines};
@@ -73,7 +75,7 @@ pub struct Components {
     /// Rails.
     pub rails: Vec<Rail>,
     /// Rule packs.
-    pub packs: Vec<Pack>,
+    pub packs: Vec<Stocked>,
 }
 
 /// Starts a host: opens and migrates the database, loads the components, listens.
@@ -98,7 +100,8 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let Components { rails, packs } = load(&engines, &cache, config.modules.dir.as_deref())?;
     let magic = magic(&rails);
     let rails = Arc::new(Registry::of(rails)?);
-    let packs = Arc::new(activated(packs));
+    let shelf = Shelf::new(db.clone(), (engines, cache), config.rules.on_failure, packs);
+    let packs = seat(&shelf, &clock).await?;
     seed_routes(&db, &rails, &mint, &clock).await?;
     release_leases(&db).await?;
 
@@ -107,6 +110,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let batch_max = config.writer.batch_max.min(limits::BATCH_MAX);
     let (handover, handed) = outbox::handover();
     let consequence = outbox::consequence(handover.clone());
+    let (comparing, compared) = shadow::comparing();
     let ending = (batch_max, broken.clone());
     let writer = Writer::start(db.clone(), writer_parts, Some(consequence), ending).await?;
     let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), magic);
@@ -142,11 +146,13 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         writer,
         rails,
         packs,
+        shelf,
+        comparing,
         operator_token,
     });
     let service = routes::service(&app);
     app.tasks.spawn(worker::carry_notices(app.clone(), service.clone(), messages));
-    worker::start(&app, handed);
+    worker::start(&app, handed, compared);
 
     let serving = tokio::spawn(serve(listener, service, app.stopping.clone()));
     Ok(Host { app, address, new_operator_token, broken, serving })
@@ -161,12 +167,10 @@ async fn release_leases(db: &Db) -> Result<(), StartError> {
     Ok(())
 }
 
-fn activated(loaded: Vec<Pack>) -> Packs {
-    let packs = Packs::default();
-    for pack in loaded {
-        packs.activate_fees(pack);
-    }
-    packs
+/// Lists the packs that came with the host, and lets those decide that the database says.
+async fn seat(shelf: &Shelf, clock: &Clock) -> Result<Packs, StartError> {
+    shelf.list_stock(clock.now()).await?;
+    Ok(Packs::new(shelf.seats().await?))
 }
 
 /// Port 0 stands for any that is free; afterwards the settings name it, for links in answers.
@@ -270,8 +274,12 @@ fn add(
     let named = |cause: StartError| -> StartError { format!("{origin}: {cause}").into() };
     if crate::wasm::module::is_rule_pack(bytes) {
         let pack = Pack::load(engines, cache, bytes).map_err(|cause| named(cause.into()))?;
-        components.packs.retain(|known| known.about.name != pack.about.name);
-        components.packs.push(pack);
+        let about = &pack.about;
+        components.packs.retain(|known| {
+            let known = &known.pack.about;
+            (&known.name, &known.version) != (&about.name, &about.version)
+        });
+        components.packs.push(Stocked { pack: Arc::new(pack), component: bytes.to_vec() });
     } else {
         let rail =
             Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;

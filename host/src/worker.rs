@@ -11,8 +11,10 @@ use tower::ServiceExt as _;
 
 use crate::app::App;
 use crate::config::limits;
+use crate::decisions::shadow;
 use crate::error::ErrorCode;
 use crate::events::outbox::Handed;
+use crate::operator::seating::take_out;
 use crate::payouts::{attempt, dispatch};
 use crate::simulator::{OwnMessage, TOKEN};
 use crate::webhooks;
@@ -23,7 +25,11 @@ const SWEEP_EVERY: Duration = Duration::from_secs(600);
 const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// Starts every job. They end when the app is told to stop.
-pub fn start(app: &App, handed: mpsc::Receiver<Handed>) {
+pub fn start(
+    app: &App,
+    handed: mpsc::Receiver<Handed>,
+    compared: mpsc::Receiver<shadow::Compared>,
+) {
     if app.config.worker.dispatch {
         app.tasks.spawn(dispatcher(app.clone()));
     }
@@ -31,7 +37,34 @@ pub fn start(app: &App, handed: mpsc::Receiver<Handed>) {
         app.tasks.spawn(webhooks::deliver::deliver(app.clone(), handed));
         app.tasks.spawn(webhooks::deliver::sweep(app.clone()));
     }
+    app.tasks.spawn(rules(app.clone()));
+    app.tasks.spawn(shadow::compare(app.clone(), compared));
     app.tasks.spawn(sweeper(app.clone()));
+}
+
+/// Takes over which packs decide, and takes out those that keep failing.
+async fn rules(app: App) {
+    loop {
+        tokio::select! {
+            () = app.stopping.cancelled() => return,
+            () = tokio::time::sleep(limits::RULES_POLL) => {}
+        }
+        match app.shelf.refresh(&app.packs).await {
+            Ok(false) => {}
+            Ok(true) => {
+                let generation = app.packs.now().generation;
+                tracing::info!(generation, packs = ?app.packs.now().packs(), "rule packs changed");
+            }
+            Err(why) => tracing::error!(%why, "the rule packs stay as they were"),
+        }
+        for pack in app.packs.now().packs() {
+            if pack.failures() >= limits::PACK_FAILURES_MAX
+                && let Err(problem) = take_out(&app, &pack).await
+            {
+                tracing::error!(?pack, %problem, "a rule pack that fails is not taken out");
+            }
+        }
+    }
 }
 
 /// Sends queued payouts and asks about those under way, as many at once as configured.
@@ -85,9 +118,13 @@ async fn sweeper(app: App) {
             () = tokio::time::sleep(SWEEP_EVERY) => {}
         }
         let now = app.now();
+        let kept = u64::from(app.config.rules.decisions_kept_days);
+        let decided = now.before(Duration::from_secs(kept * 24 * 3600));
         for (sql, before) in [
             ("DELETE FROM counters WHERE expires_at < $1", now),
             ("DELETE FROM writer_batches WHERE created_at < $1", now.before(MARKERS_KEPT)),
+            ("DELETE FROM decisions WHERE created_at < $1", decided),
+            ("DELETE FROM rule_differences WHERE created_at < $1", decided),
         ] {
             if let Err(cause) = sweep(&app, sql, before.micros()).await {
                 tracing::warn!(%cause, "sweeping");

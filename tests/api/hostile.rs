@@ -10,7 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::routing::post;
 use http::StatusCode;
-use railhead::wasm::section;
+use railhead::wasm::section::{self, Luggage};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -64,7 +64,12 @@ fn component(features: &str) -> Vec<u8> {
     let built = cargo.output().expect("cargo");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let file = folder.join("wasm32-wasip2/component/railhead_hostile.wasm");
-    section::pack(&std::fs::read(file).expect("a component"), DECLARATION, &[])
+    packed(&std::fs::read(file).expect("a component"), DECLARATION)
+}
+
+fn packed(component: &[u8], declaration: &str) -> Vec<u8> {
+    let declaration = declaration.to_owned();
+    section::pack(component, &Luggage { declaration, ..Luggage::default() })
 }
 
 /// A folder of modules with the hostile rail in it.
@@ -267,7 +272,7 @@ async fn a_component_that_cannot_be_trusted_is_refused_at_start_by_name() {
         (b"not a component".to_vec(), "not a WebAssembly component"),
         (plain[..plain.len() / 2].to_vec(), "not a WebAssembly component"),
         (vec![0; 33 << 20], "at most"),
-        (section::pack(&plain[..8], "", &[]), "rail.toml"),
+        (packed(&plain[..8], ""), "rail.toml"),
     ] {
         let database = crate::yard::Database::new(Engine::Sqlite).await;
         let mut config = config(&database);

@@ -7,7 +7,7 @@ use railhead::clock::Clock;
 use railhead::id::{Id as _, MerchantId};
 use railhead::keyring::Keyring;
 use railhead::money::{Currency, Minor};
-use railhead::rules::{FeeFacts, Packs, PayoutKind};
+use railhead::rules::{FeeFacts, PackKind, PayoutKind};
 use railhead::start::load;
 use railhead::wasm::{CodeCache, Engines};
 
@@ -20,10 +20,8 @@ pub(crate) async fn run() {
     let engines = Engines::start().unwrap();
     let components = load(&engines, &CodeCache::new(None, keyring), None).unwrap();
     let rail = components.rails.into_iter().next().unwrap();
-    let packs = Packs::default();
-    for pack in components.packs {
-        packs.activate_fees(pack);
-    }
+    let stocked = |kind| components.packs.iter().find(|stocked| stocked.pack.about.kind == kind);
+    let fees = &stocked(PackKind::Fees).unwrap().pack;
     let now = Clock::System.now();
 
     let fields = [("account_number", "0123456785"), ("bank_code", "058")];
@@ -49,7 +47,7 @@ pub(crate) async fn run() {
     let mut prices = Vec::new();
     for _ in 0..CALLS {
         let one = Instant::now();
-        packs.price(&facts).unwrap();
+        fees.price(&facts).unwrap();
         prices.push(one.elapsed());
     }
     let us = |times: &mut Vec<std::time::Duration>, percent: usize| {

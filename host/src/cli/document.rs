@@ -1,6 +1,6 @@
 //! `railhead openapi`, `railhead errors` and `railhead rail check`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -13,6 +13,7 @@ use crate::id::Mint;
 use crate::keyring::Keyring;
 use crate::rails::Rail as LoadedRail;
 use crate::start::{Sources, StartError, load};
+use crate::wasm::section::{self, Luggage};
 use crate::wasm::{CodeCache, Engines};
 use crate::{routes, stock};
 
@@ -110,21 +111,13 @@ async fn check(config: &Config, name: &str, cases: PathBuf) -> Result<(), StartE
 }
 
 #[expect(clippy::print_stdout, reason = "the answer of a command")]
-fn pack(component: &PathBuf, declaration: &PathBuf, output: &PathBuf) -> Result<(), StartError> {
-    let read = |path: &PathBuf| {
-        std::fs::read(path).map_err(|cause| format!("{}: {cause}", path.display()))
-    };
-    let text = String::from_utf8(read(declaration)?)?;
-    let parsed: toml::Table = text.parse()?;
-    let folder = declaration.parent().unwrap_or(declaration);
-    let mut tables = Vec::new();
-    let declared = parsed.get("tables").and_then(toml::Value::as_table);
-    for (name, table) in declared.into_iter().flatten() {
-        let file = table.get("file").and_then(toml::Value::as_str);
-        let file = file.ok_or_else(|| format!("tables.{name} names no file"))?;
-        tables.push((name.clone(), read(&folder.join(file))?));
-    }
-    let packed = crate::wasm::section::pack(&read(component)?, &text, &tables);
+fn pack(component: &Path, declaration: &Path, output: &Path) -> Result<(), StartError> {
+    let code = std::fs::read(component);
+    let code = code.map_err(|cause| format!("{}: {cause}", component.display()))?;
+    let folder = declaration.parent().unwrap_or(Path::new("."));
+    let file = declaration.file_name().map(|name| name.to_string_lossy().into_owned());
+    let luggage = Luggage::read(folder, &file.unwrap_or_default())?;
+    let packed = section::pack(&code, &luggage);
     std::fs::write(output, &packed)?;
     println!("{}: {} bytes", output.display(), packed.len());
     Ok(())

@@ -6,6 +6,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::Config;
 use crate::db::Db;
+use crate::rules::PackKind;
 use crate::start::{Host, Sources, StartError, shown, start};
 
 /// Runs the service until it is told to stop.
@@ -23,10 +24,13 @@ pub(super) async fn serve(config: Config) -> Result<(), StartError> {
 }
 
 fn warn_of_missing_packs(host: &Host) {
-    if host.app.packs.fees().is_none() {
+    let seats = host.app.packs.now();
+    if !seats.decides(PackKind::Fees) {
         tracing::warn!("no fee pack is active: payouts cannot be priced");
     }
-    tracing::warn!("no fraud pack is active: every payout is allowed");
+    if !seats.decides(PackKind::Fraud) {
+        tracing::warn!("no fraud pack is active: every payout is allowed");
+    }
 }
 
 /// Brings the schema up to date.

@@ -3,6 +3,7 @@
 
 mod cases;
 mod exchange;
+pub mod packs;
 mod scenarios;
 
 use std::path::Path;

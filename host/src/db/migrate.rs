@@ -17,6 +17,7 @@ const IDENTITY: &str = include_str!("../../../migrations/0001_identity.sql");
 const LEDGER: &str = include_str!("../../../migrations/0002_ledger.sql");
 const PAYOUTS: &str = include_str!("../../../migrations/0004_payouts.sql");
 const WEBHOOKS: &str = include_str!("../../../migrations/0006_webhooks.sql");
+const RULES: &str = include_str!("../../../migrations/0008_rules.sql");
 
 const STEPS: &[Step] = &[
     Step { version: 1, name: "identity", sqlite: IDENTITY, postgres: IDENTITY },
@@ -31,6 +32,8 @@ const STEPS: &[Step] = &[
     collation(5),
     Step { version: 6, name: "webhooks", sqlite: WEBHOOKS, postgres: WEBHOOKS },
     collation(7),
+    Step { version: 8, name: "rules", sqlite: RULES, postgres: RULES },
+    collation(9),
 ];
 
 /// Whoever adds a table adds this step again after it.

@@ -61,14 +61,51 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
     }
 }
 
+/// A file that is pushed: a component, or a text that stands for one.
+pub enum Upload {
+    /// `application/wasm`.
+    Component(Bytes),
+    /// `application/toml`.
+    Text(String),
+}
+
+impl<S: Send + Sync> FromRequest<S> for Upload {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        match essence(&request).to_ascii_lowercase().as_str() {
+            "application/wasm" => {
+                read_at_most(request, limits::COMPONENT_BYTES_MAX).await.map(Self::Component)
+            }
+            "application/toml" => {
+                let text = String::from_utf8(read(request).await?.to_vec());
+                text.map(Self::Text)
+                    .map_err(|_| Problem::because(ErrorCode::InvalidBody, "The body is not UTF-8."))
+            }
+            _ => {
+                let message = "Send application/wasm or application/toml.";
+                Err(Problem::because(ErrorCode::UnsupportedMediaType, message))
+            }
+        }
+    }
+}
+
 fn is_json(request: &Request) -> bool {
+    essence(request).eq_ignore_ascii_case("application/json")
+}
+
+/// The content type without its parameters.
+fn essence(request: &Request) -> &str {
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = content_type.and_then(|value| value.split(';').next()).unwrap_or("");
-    essence.trim().eq_ignore_ascii_case("application/json")
+    content_type.and_then(|value| value.split(';').next()).unwrap_or("").trim()
 }
 
 async fn read(request: Request) -> Result<Bytes, Problem> {
-    axum::body::to_bytes(request.into_body(), limits::BODY_BYTES_MAX).await.map_err(|cause| {
+    read_at_most(request, limits::BODY_BYTES_MAX).await
+}
+
+async fn read_at_most(request: Request, most: usize) -> Result<Bytes, Problem> {
+    axum::body::to_bytes(request.into_body(), most).await.map_err(|cause| {
         match std::error::Error::source(&cause) {
             Some(source) if source.is::<http_body_util::LengthLimitError>() => {
                 Problem::new(ErrorCode::BodyTooLarge)

@@ -108,4 +108,7 @@ pub struct Effects {
     pub reply: Option<Reply>,
     /// Replies to earlier commands whose keys still wait for theirs.
     pub late_replies: Vec<(String, Reply)>,
+    /// Why nothing but the rows is to be written, and the caller is refused: some refusals
+    /// have to be remembered. The idempotency key stays free.
+    pub refused: Option<Problem>,
 }

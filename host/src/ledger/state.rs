@@ -69,7 +69,13 @@ impl State {
             }
         }
         let desk = Desk { now: self.now, wallets: &self.wallets, counters: &self.counters };
-        let effects = (command.decide)(&desk)?;
+        let mut effects = (command.decide)(&desk)?;
+        if let Some(problem) = effects.refused.take() {
+            for change in effects.rows {
+                self.out.take_row(change);
+            }
+            return Err(problem);
+        }
         let staged = self.stage(&effects, mint)?;
         let reply = effects.reply.clone();
         self.take_in(command, effects, staged);

@@ -115,12 +115,12 @@ pub fn new_wallet(
     ]
 }
 
-/// Which wallet serves a merchant in a currency and world. That never changes, so it is
-/// looked up once.
+/// Which wallet serves a merchant in a currency and world, and since when. That never changes,
+/// so it is looked up once.
 #[derive(Clone)]
 pub struct WalletIds {
     db: Db,
-    known: Cache<(MerchantId, Env, Currency), WalletId>,
+    known: Cache<(MerchantId, Env, Currency), (WalletId, Moment)>,
 }
 
 impl WalletIds {
@@ -130,7 +130,7 @@ impl WalletIds {
         Self { db, known: Cache::new(limits::CACHE_ENTRIES_MAX) }
     }
 
-    /// The wallet's id, if there is such a wallet.
+    /// The wallet's id and when it was created, if there is such a wallet.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -138,15 +138,16 @@ impl WalletIds {
         &self,
         (merchant, env): (&MerchantId, Env),
         currency: Currency,
-    ) -> Result<Option<WalletId>, sqlx::Error> {
+    ) -> Result<Option<(WalletId, Moment)>, sqlx::Error> {
         let key = (merchant.clone(), env, currency);
-        if let Some(id) = self.known.get(&key).await {
-            return Ok(Some(id));
+        if let Some(known) = self.known.get(&key).await {
+            return Ok(Some(known));
         }
         let found = find_wallet(self.db.pool(), (merchant, env), currency).await?;
         let Some(wallet) = found else { return Ok(None) };
-        self.known.insert(key, wallet.id.clone()).await;
-        Ok(Some(wallet.id))
+        let known = (wallet.id, wallet.created_at);
+        self.known.insert(key, known.clone()).await;
+        Ok(Some(known))
     }
 }
 

@@ -3,11 +3,14 @@
 
 pub mod audit_log;
 pub mod blacklist;
+pub mod decisions;
 pub mod keys;
 pub mod merchants;
 pub mod modules;
 pub mod payouts;
 pub mod routes;
+pub mod rule_packs;
+pub mod seating;
 pub mod wallets;
 
 use serde_json::Value;
@@ -31,6 +34,9 @@ pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
         blacklist::ERRORS,
         audit_log::ERRORS,
         modules::ERRORS,
+        rule_packs::ERRORS,
+        seating::ERRORS,
+        decisions::ERRORS,
     ]
     .concat()
 }
@@ -68,7 +74,7 @@ async fn write(
 fn change(operator: &Operator, done: Done<'_>) -> Change {
     let (subject_type, subject_id) = done.subject;
     Change {
-        actor: "operator".to_owned(),
+        actor: operator.name.clone(),
         address: operator.address.to_string(),
         action: done.action,
         subject_type,

@@ -1,4 +1,4 @@
-//! Loaded components: rails and rule packs.
+//! Loaded rails.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::Page;
 
 /// What each call may refuse, besides what every call may.
-pub const ERRORS: &[(&str, &[ErrorCode])] = &[("list_rails", &[]), ("list_rule_packs", &[])];
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[("list_rails", &[])];
 
 /// A loaded rail.
 #[derive(Debug, Serialize, ToSchema)]
@@ -66,50 +66,4 @@ pub async fn rails(State(app): State<App>, _operator: Operator) -> Result<Page<R
         }
     });
     Ok(Page::whole(rails.collect()))
-}
-
-/// A loaded rule pack.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct PackView {
-    /// Always `rule_pack`.
-    #[schema(example = "rule_pack")]
-    pub object: &'static str,
-    /// Its name.
-    #[schema(example = "fees")]
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// `fees` or `fraud`.
-    pub kind: String,
-    /// For people.
-    pub title: String,
-    /// The contract that it was built against.
-    pub contract: String,
-    /// SHA-256 of its file.
-    pub digest: String,
-    /// Where it stands in its life.
-    #[schema(example = "active")]
-    pub state: &'static str,
-    /// Facts that it wants to know.
-    pub facts: Vec<String>,
-}
-
-/// List rule packs
-#[utoipa::path(
-    get, path = "/admin/v1/rule-packs", operation_id = "list_rule_packs", tag = "Operator",
-    responses((status = 200, description = "Active packs", body = inline(Page<PackView>))),
-)]
-pub async fn packs(State(app): State<App>, _operator: Operator) -> Result<Page<PackView>, Problem> {
-    let packs = app.packs.fees().into_iter().map(|pack| PackView {
-        object: "rule_pack",
-        name: pack.about.name.clone(),
-        version: pack.about.version.clone(),
-        kind: pack.about.kind.clone(),
-        title: pack.about.title.clone(),
-        contract: pack.about.contract.clone(),
-        digest: pack.digest.clone(),
-        state: "active",
-        facts: pack.about.facts.clone(),
-    });
-    Ok(Page::whole(packs.collect()))
 }

@@ -7,6 +7,8 @@
 //! A request whose key was used before is answered from the key, whatever else would be wrong
 //! with it now: the look-up is made when something is refused, and by the writer otherwise.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::app::App;
@@ -14,19 +16,17 @@ use crate::auth::Capability;
 use crate::caller::Caller;
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, IdempotencyKey};
-use crate::id::PayoutId;
-use crate::ledger::{Claim, Command, Desk, Done, Effects, Reply, replay, stored_reply};
-use crate::rules::{FeeFacts, PayoutKind};
+use crate::id::{PayoutId, WalletId};
+use crate::ledger::{Claim, Command, Done, Effects, Reply, replay, stored_reply};
+use crate::rules::{Assessment, FeeFacts, PayoutKind};
 
-use super::attempt::{self, dispatch_row};
-use super::booking::book;
-use super::change::{event, refuse_frozen};
+use super::attempt;
+use super::begin::{Beginning, Decision, Ruled, assessment, compare};
 use super::dispatch;
-use super::model::{Costs, LedgerEffect, Payout, Status};
+use super::model::{Costs, Payout, Status};
 use super::recipient::{Payee, payee};
 use super::request::{CreatePayout, NewPayout};
 use super::sql;
@@ -105,10 +105,11 @@ async fn make(
     }
 }
 
-/// A payout that is ready to be decided, with its recipient.
+/// A payout that is ready to be decided, with its recipient and the question to the rules.
 struct Draft {
     payout: Payout,
     payee: Payee,
+    assessment: Option<Assessment>,
 }
 
 /// Everything that can be known before the wallet is locked.
@@ -120,26 +121,19 @@ async fn prepare(
 ) -> Result<Draft, Problem> {
     let (merchant, env) = caller.owner();
     let settings = &caller.merchant.settings;
-    let inactive = || Problem::new(ErrorCode::CurrencyNotActive).field("currency");
     if !settings.is_active(request.currency) {
         return Err(inactive());
     }
     let (rail, method) = app.rails.serving(request.currency, request.method.as_deref())?;
-    let wallet = app.wallets.find((merchant, env), request.currency).await?;
-    let wallet_id = match (&request.wallet_id, wallet) {
-        (None, Some(wallet)) => wallet,
-        (Some(named), Some(wallet)) if named == wallet.as_str() => wallet,
-        (Some(_), _) => {
-            return Err(Problem::new(ErrorCode::PayoutWalletNotFound).field("wallet_id"));
-        }
-        (None, None) => return Err(inactive()),
-    };
+    let (wallet_id, wallet_since) = wallet(app, caller, request).await?;
     if request.customer_id.is_some() {
         return Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id"));
     }
     let payee = payee(app, caller, (&rail, &method), request, scenario).await?;
     require_sender(caller, &rail.declaration.sender, request)?;
-    let pricing = app.packs.price(&FeeFacts {
+    // Fee and fraud are decided by the packs of this moment, whatever is activated meanwhile.
+    let seats = app.packs.now();
+    let pricing = seats.price(&FeeFacts {
         merchant,
         currency: request.currency,
         method: &method,
@@ -184,7 +178,28 @@ async fn prepare(
         completed_at: None,
     };
     refuse_large(&caller.merchant, &payout)?;
-    Ok(Draft { payout: starting(caller, payout)?, payee })
+    let assessment = assessment(app, caller, (&seats, wallet_since), (&payout, &payee), request);
+    let assessment = assessment.await?;
+    Ok(Draft { payout: starting(caller, payout)?, payee, assessment })
+}
+
+fn inactive() -> Problem {
+    Problem::new(ErrorCode::CurrencyNotActive).field("currency")
+}
+
+/// The wallet that pays, and since when it is there.
+async fn wallet(
+    app: &App,
+    caller: &Caller,
+    request: &NewPayout,
+) -> Result<(WalletId, Moment), Problem> {
+    let wallet = app.wallets.find(caller.owner(), request.currency).await?;
+    match (&request.wallet_id, wallet) {
+        (None, Some(wallet)) => Ok(wallet),
+        (Some(named), Some(wallet)) if named == wallet.0.as_str() => Ok(wallet),
+        (Some(_), _) => Err(Problem::new(ErrorCode::PayoutWalletNotFound).field("wallet_id")),
+        (None, None) => Err(inactive()),
+    }
 }
 
 /// Decides where the payout begins: with a teammate, with the operator, or in the queue.
@@ -217,7 +232,7 @@ async fn submit(
     request: &NewPayout,
     claim: &Claim,
 ) -> Result<Done, Problem> {
-    let Draft { payout, payee } = draft;
+    let Draft { payout, payee, assessment } = draft;
     let usage = Usage::of(&payout, &caller.merchant.timezone, payout.created_at);
     let allowance = Allowance {
         limits: caller.merchant.settings.limits(payout.currency),
@@ -228,18 +243,18 @@ async fn submit(
         true => app.db.now().await?.after(limits::LEASE),
         false => Moment::default(),
     };
-    let mut rows = vec![event(app, &payout, created_event(payout.status)).row()];
-    if payout.status == Status::Queued {
-        let work = dispatch_row(&payout.id, payout.created_at, lease_until);
-        rows.push(RowChange::Insert(&attempt::DISPATCHES, work));
-    }
     let mut counters = usage.keys();
     counters.extend(payee.saving.counter());
+    counters.extend(assessment.as_ref().map(Assessment::counters).unwrap_or_default());
     let guards: Vec<_> = payee.saving.guard().into_iter().collect();
     let changes_recipient = !guards.is_empty();
     let is_queued = payout.status == Status::Queued;
     let reference = payout.clone();
-    let decision = Decision { payout, payee, usage, allowance, rows };
+    let held = assessment.is_some().then(|| Beginning::held(app, &payout));
+    let planned = Beginning::planned(app, payout, lease_until);
+    let ruled = Ruled::default();
+    let decision =
+        Decision { planned, held, payee, usage, allowance, assessment, ruled: Arc::clone(&ruled) };
     let command = Command {
         wallets: vec![reference.wallet_id.clone()],
         guards,
@@ -247,7 +262,9 @@ async fn submit(
         claim: Some(claim.clone()),
         decide: Box::new(move |desk| decision.decide(desk)),
     };
-    let done = app.writer.submit(command).await?;
+    let done = app.writer.submit(command).await;
+    compare(app, &reference, &ruled);
+    let done = done?;
     if changes_recipient {
         app.book.forget();
     }
@@ -265,50 +282,6 @@ async fn submit(
         app.dispatch.notify_one();
     }
     Ok(done)
-}
-
-/// What the writer needs to decide, again if need be.
-struct Decision {
-    payout: Payout,
-    payee: Payee,
-    usage: Usage,
-    allowance: Allowance,
-    rows: Vec<RowChange>,
-}
-
-impl Decision {
-    fn decide(&self, desk: &Desk<'_>) -> Result<Effects, Problem> {
-        let mut payout = self.payout.clone();
-        let mut effects = Effects { rows: self.rows.clone(), ..Effects::default() };
-        self.usage.refuse_repeats(desk, &self.allowance)?;
-        refuse_frozen(desk, &payout)?;
-        self.usage.take(desk, &payout, &mut effects.counters);
-        if payout.status == Status::Queued {
-            let amount = payout.costs.amount;
-            self.usage.refuse_excess(desk, &self.allowance, amount)?;
-            self.usage.add(desk, amount, &mut effects.counters)?;
-            let available = desk.wallet(&payout.wallet_id)?.available;
-            if available < payout.costs.total()? {
-                return Err(Problem::new(ErrorCode::InsufficientFunds));
-            }
-            book(&mut effects, &payout, LedgerEffect::Debit)?;
-        }
-        payout.beneficiary_id = self.payee.saving.write(desk, &mut effects);
-        effects.rows.push(RowChange::Insert(&sql::PAYOUTS, sql::payout_row(&payout)));
-        // In the sandbox the reply is known only when the payout has been sent.
-        if payout.env == Env::Live || payout.status != Status::Queued {
-            effects.reply = Some(Reply { status: 201, body: PayoutView::json(&payout) });
-        }
-        Ok(effects)
-    }
-}
-
-fn created_event(status: Status) -> &'static str {
-    match status {
-        Status::Draft => "payout.draft",
-        Status::AwaitingAdminReview => "payout.held",
-        _ => "payout.queued",
-    }
 }
 
 /// Stores the reply to a sandbox payout that has been dispatched, and answers what is stored:

@@ -104,7 +104,7 @@ pub(super) fn quote(
         ErrorCode::CurrencyNotActive => unsupported(),
         _ => problem,
     })?;
-    let price = app.packs.price(&FeeFacts {
+    let price = app.packs.now().price(&FeeFacts {
         merchant: &caller.merchant.id,
         currency,
         method: &method,

@@ -13,10 +13,11 @@ use crate::error::{ErrorCode, Problem};
 use crate::money::Currency;
 use crate::rails::Rail;
 use crate::recipients::{
-    Beneficiary, BeneficiarySource, Checked, Known, Question, Saving, Verification, resolve,
+    Beneficiary, BeneficiarySource, Checked, Known, Question, Saving, Verification, names, resolve,
 };
 
 use super::request::{NewPayout, To, refuse_non_strings, sent};
+use super::sql;
 
 /// The recipient of a payout.
 #[derive(Clone, Debug)]
@@ -27,6 +28,10 @@ pub(super) struct Payee {
     pub saving: Saving,
     /// The sandbox scenario: the header's, or the one that the recipient stands for.
     pub scenario: Option<String>,
+    /// The name that the request gives.
+    given_name: Option<String>,
+    /// Whether the merchant knew the recipient before.
+    is_known: bool,
 }
 
 impl Payee {
@@ -34,6 +39,29 @@ impl Payee {
     #[must_use]
     pub(super) fn name(&self) -> &str {
         self.beneficiary.account_name.as_deref().unwrap_or(&self.beneficiary.name)
+    }
+
+    /// How well the name in the request matches the one on record, from 0 to 100; nothing
+    /// where one of them is missing.
+    #[must_use]
+    pub(super) fn name_match(&self) -> Option<i64> {
+        let (given, on_record) =
+            (self.given_name.as_ref()?, self.beneficiary.account_name.as_ref()?);
+        names::score(given, on_record)
+    }
+
+    /// Whether the merchant never paid this recipient. One that a payout saved was paid.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub(super) async fn is_first(&self, app: &App) -> Result<bool, Problem> {
+        match (self.is_known, self.beneficiary.source) {
+            (false, _) => Ok(true),
+            (true, BeneficiarySource::Auto) => Ok(false),
+            (true, BeneficiarySource::Manual) => {
+                Ok(!sql::was_paid(app.db.pool(), &self.beneficiary.id).await?)
+            }
+        }
     }
 }
 
@@ -70,7 +98,13 @@ pub(super) async fn payee(
     let draft = draft(app, caller, (request.currency, method), (&checked, &known, &given));
     let mut named = name(app, caller, rail, draft, scenario.as_deref()).await?;
     let saving = saving(app, &known, &mut named)?;
-    Ok(Payee { beneficiary: named.beneficiary, saving, scenario })
+    Ok(Payee {
+        beneficiary: named.beneficiary,
+        saving,
+        scenario,
+        given_name: sent(&given, "name"),
+        is_known: known.beneficiary.is_some(),
+    })
 }
 
 async fn saved(

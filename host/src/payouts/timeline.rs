@@ -5,11 +5,12 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::clock::Moment;
+use crate::decisions::{self, Decision};
 use crate::error::Problem;
 use crate::events;
 use crate::ledger::{entry_id, wallets};
 use crate::money::Minor;
-use crate::rules::PriceLine;
+use crate::rules::{Action, Hit, PriceLine, Verdict};
 
 use super::attempt;
 use super::evidence::{self, Message};
@@ -52,6 +53,19 @@ pub enum What {
         /// Why the payout was held.
         #[serde(skip_serializing_if = "Option::is_none")]
         hold: Option<String>,
+    },
+    /// The fraud rules decided.
+    Decision {
+        /// Name of the fraud pack; null where none was active.
+        pack: Option<String>,
+        /// Its version.
+        version: Option<String>,
+        /// SHA-256 of its file.
+        digest: Option<String>,
+        /// What it decided.
+        action: Action,
+        /// The rules that matched.
+        hits: Vec<Hit>,
     },
     /// A route was chosen and its reference fixed.
     Attempt {
@@ -118,6 +132,16 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
         },
         Step { at: payout.created_at, what: rules(payout) },
     ];
+    let decided = decisions::sql::get_decision(pool, payout.id.as_str()).await?;
+    steps.extend(decided.map(|decision| {
+        let Decision { pack, verdict, created_at, .. } = decision;
+        let (name, version, digest) = match pack {
+            Some(ruler) => (Some(ruler.name), Some(ruler.version), Some(ruler.digest)),
+            None => (None, None, None),
+        };
+        let Verdict { action, hits } = verdict;
+        Step { at: created_at, what: What::Decision { pack: name, version, digest, action, hits } }
+    }));
     let attempts = attempt::list_attempts(pool, &payout.id).await?;
     steps.extend(attempts.into_iter().map(|attempt| Step {
         at: attempt.begun_at,

@@ -5,6 +5,7 @@
 
 mod beneficiary;
 mod book;
+pub mod names;
 mod resolve;
 mod saving;
 pub mod sql;

@@ -7,16 +7,8 @@ use crate::id::MerchantId;
 use crate::money::{Currency, Minor, Overflow};
 use crate::wasm::pack::{Fact, Kind, Line, Value};
 
-use super::pack::Packs;
-
-/// Whether a payout stands alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PayoutKind {
-    /// Alone.
-    Single,
-    /// A row of a batch.
-    Batch,
-}
+use super::facts::PayoutKind;
+use super::pack::Pack;
 
 /// What a price depends on.
 #[derive(Clone, Debug)]
@@ -57,31 +49,38 @@ pub struct Price {
     pub lines: Vec<PriceLine>,
 }
 
-impl Packs {
+impl Pack {
     /// The price of one payout.
     ///
     /// # Errors
-    /// `rail_not_configured` where no pack is active or none of its rules matches, `api_error`
-    /// where the pack fails or answers nonsense.
+    /// `rail_not_configured` where none of its rules matches, `api_error` where the pack fails
+    /// or answers nonsense.
     pub fn price(&self, facts: &FeeFacts<'_>) -> Result<Price, Problem> {
-        let pack = self.fees().ok_or_else(|| {
-            Problem::new(ErrorCode::RailNotConfigured).caused_by("no fee pack is active")
-        })?;
-        let given = facts.wanted(&pack.about.facts);
-        let mut prices = pack.code.price(&[given]).map_err(Problem::internal)?;
-        let lines = prices.pop().unwrap_or_else(|| Err("no answer".into())).map_err(|why| {
+        let given = facts.wanted(&self.about.facts);
+        let answers = self.code.price(&[given]).map_err(|broken| broken.to_string());
+        let prices = self.observed(answers.and_then(refuse_negative)).map_err(Problem::internal)?;
+        let lines = prices.into_iter().next().unwrap_or_else(|| Err("no answer".into()));
+        let lines = lines.map_err(|why| {
             let message = "Payouts like this one have no price yet.";
             Problem::because(ErrorCode::RailNotConfigured, message).caused_by(why)
         })?;
-        if lines.iter().any(|line| line.amount_minor < 0) {
-            return Err(Problem::internal("the fee pack answered a negative amount"));
-        }
         Ok(Price {
-            pack: pack.about.name.clone(),
-            version: pack.about.version.clone(),
-            digest: pack.digest.clone(),
+            pack: self.about.name.clone(),
+            version: self.about.version.clone(),
+            digest: self.digest.clone(),
             lines: lines.into_iter().map(line).collect(),
         })
+    }
+}
+
+/// What a pack answers: the lines of a price, or why there is none.
+type Answer = Result<Vec<Line>, String>;
+
+fn refuse_negative(prices: Vec<Answer>) -> Result<Vec<Answer>, String> {
+    let mut lines = prices.iter().flatten().flatten();
+    match lines.any(|line| line.amount_minor < 0) {
+        true => Err("the fee pack answered a negative amount".to_owned()),
+        false => Ok(prices),
     }
 }
 
@@ -110,13 +109,7 @@ impl FeeFacts<'_> {
             "merchant" => Value::Text(self.merchant.to_string()),
             "currency" => Value::Text(self.currency.to_string()),
             "method" => Value::Text(self.method.to_owned()),
-            "kind" => Value::Text(
-                match self.kind {
-                    PayoutKind::Single => "single",
-                    PayoutKind::Batch => "batch",
-                }
-                .to_owned(),
-            ),
+            "kind" => Value::Text(self.kind.as_str().to_owned()),
             "amount_minor" => Value::Whole(self.amount.units()),
             _ => Value::Absent,
         };

@@ -1,7 +1,16 @@
-//! Rule packs: which one is active, what it is told, what it decided.
+//! Rule packs: which ones decide, what they are told, what they said.
 
+pub mod facts;
 mod fees;
+mod fraud;
 mod pack;
+mod seat;
+pub mod shelf;
+pub mod sql;
+mod velocity;
 
-pub use fees::{FeeFacts, PayoutKind, Price, PriceLine};
-pub use pack::{About, OpenError, Pack, Packs};
+pub use facts::{PayoutFacts, PayoutKind};
+pub use fees::{FeeFacts, Price, PriceLine};
+pub use fraud::{Action, Assessment, Hit, Ruling, Verdict};
+pub use pack::{About, OpenError, Pack, PackKind};
+pub use seat::{Packs, Role, Scope, Seat, Seating, Seats};

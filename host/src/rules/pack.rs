@@ -1,13 +1,27 @@
-//! The packs that are loaded, and the one that decides.
+//! A rule pack that is loaded.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use arc_swap::ArcSwapOption;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::config::limits;
 
 use crate::wasm::module::Module;
 use crate::wasm::pack::{PackCode, PackRefused};
 use crate::wasm::{CodeCache, Engines};
+
+/// What a pack decides.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum PackKind {
+    /// What a payout costs.
+    Fees,
+    /// Whether it may go.
+    Fraud,
+}
 
 /// A loaded rule pack.
 pub struct Pack {
@@ -15,8 +29,11 @@ pub struct Pack {
     pub about: About,
     /// SHA-256 of its file.
     pub digest: String,
+    /// Its cases: file and TOML.
+    pub cases: Vec<(String, Vec<u8>)>,
     /// What it does.
     pub code: PackCode,
+    failures: AtomicU32,
 }
 
 /// `[pack]` of `rules.toml`.
@@ -27,8 +44,8 @@ pub struct About {
     pub name: String,
     /// Of the rules.
     pub version: String,
-    /// `fees` or `fraud`.
-    pub kind: String,
+    /// What it decides.
+    pub kind: PackKind,
     /// The WIT package that it was built against.
     pub contract: String,
     /// For people.
@@ -62,38 +79,122 @@ impl Pack {
     pub fn load(engines: &Engines, cache: &CodeCache, bytes: &[u8]) -> Result<Self, OpenError> {
         let module = Module::load(&engines.rules, cache, bytes, HOST_IMPORTS);
         let module = module.map_err(PackRefused::from)?;
-        let head: Head = toml::from_str(&module.declaration)
-            .map_err(|cause| OpenError::Head(cause.to_string()))?;
-        if head.manifest != 1 {
-            let why = format!("manifest is {}; this host reads 1", head.manifest);
+        let about = about(&module.declaration)?;
+        refuse_unknown(&about)?;
+        let code = PackCode::open(&engines.rules, &module)?;
+        let (offers, interface) = match about.kind {
+            PackKind::Fees => (code.prices(), "fees"),
+            PackKind::Fraud => (code.assesses(), "fraud"),
+        };
+        if !offers {
+            let why = format!("kind is {interface}, but the pack does not export {interface}");
             return Err(OpenError::Head(why));
         }
-        let code = PackCode::open(&engines.rules, &module)?;
-        if head.pack.kind == "fees" && !code.prices() {
-            return Err(OpenError::Head("kind is fees, but the pack exports no prices".into()));
-        }
-        Ok(Self { about: head.pack, digest: module.digest, code })
+        let Module { digest, cases, .. } = module;
+        Ok(Self { about, digest, cases, code, failures: AtomicU32::new(0) })
     }
+
+    /// How often in a row it has failed to decide.
+    #[must_use]
+    pub fn failures(&self) -> u32 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Counts a failure, or forgets those before a success.
+    pub(super) fn observed<T>(&self, answer: Result<T, String>) -> Result<T, String> {
+        match &answer {
+            Ok(_) if self.failures() == 0 => {}
+            Ok(_) => self.failures.store(0, Ordering::Relaxed),
+            Err(why) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+                let About { name, version, .. } = &self.about;
+                tracing::error!(pack = name, version, why, "a rule pack failed");
+            }
+        }
+        answer
+    }
+}
+
+/// `[pack]` of the text of `rules.toml`.
+fn about(text: &str) -> Result<About, OpenError> {
+    let head: Head = toml::from_str(text).map_err(|cause| OpenError::Head(cause.to_string()))?;
+    match head.manifest {
+        1 => Ok(head.pack),
+        other => Err(OpenError::Head(format!("manifest is {other}; this host reads 1"))),
+    }
+}
+
+impl std::fmt::Debug for Pack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.about.name, self.about.version)
+    }
+}
+
+impl PackKind {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fees => "fees",
+            Self::Fraud => "fraud",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Fees, Self::Fraud].into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// The kind that rules of text are of.
+    ///
+    /// # Errors
+    /// The text says nothing of a pack.
+    pub fn of_text(text: &str) -> Result<Self, OpenError> {
+        about(text).map(|about| about.kind)
+    }
+
+    /// Whether packs of this kind are told this fact.
+    fn offers(self, fact: &str) -> bool {
+        match self {
+            Self::Fees => FEE_FACTS.contains(&fact),
+            Self::Fraud => railhead_facts::type_of(fact).is_some(),
+        }
+    }
+}
+
+/// What a price may depend on: nothing that changes between a quote and its payout.
+const FEE_FACTS: [&str; 5] = ["merchant", "currency", "method", "kind", "amount_minor"];
+
+/// A pack that asks for what the host does not know would decide on less than it thinks.
+fn refuse_unknown(about: &About) -> Result<(), OpenError> {
+    let fail = |why: String| Err(OpenError::Head(why));
+    if !is_word(&about.name, "_-") || !is_word(&about.version, ".+-") {
+        return fail(
+            "pack.name and pack.version are words of at most 64 letters, digits, . + - _".into(),
+        );
+    }
+    if about.facts.len() > limits::PACK_FACTS_MAX {
+        return fail(format!("pack.facts has more than {} facts", limits::PACK_FACTS_MAX));
+    }
+    for (index, fact) in about.facts.iter().enumerate() {
+        if about.facts[..index].contains(fact) {
+            return fail(format!("pack.facts[{index}]: {fact} is named twice"));
+        }
+        if !about.kind.offers(fact) {
+            let kind = about.kind.as_str();
+            let near = railhead_facts::nearest(fact).filter(|near| about.kind.offers(near));
+            let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            return fail(format!("pack.facts[{index}]: {fact} is no fact of {kind} packs{hint}"));
+        }
+    }
+    Ok(())
+}
+
+fn is_word(text: &str, also: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || also.contains(c);
+    (1..=64).contains(&text.len()) && text.chars().all(fits)
 }
 
 /// Packs import types and nothing else.
 const HOST_IMPORTS: &[&str] = &[];
-
-/// The packs that decide.
-#[derive(Default)]
-pub struct Packs {
-    fees: ArcSwapOption<Pack>,
-}
-
-impl Packs {
-    /// Has this pack price payouts from now on.
-    pub fn activate_fees(&self, pack: Pack) {
-        self.fees.store(Some(Arc::new(pack)));
-    }
-
-    /// The pack that prices payouts.
-    #[must_use]
-    pub fn fees(&self) -> Option<Arc<Pack>> {
-        self.fees.load_full()
-    }
-}

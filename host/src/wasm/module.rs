@@ -10,7 +10,7 @@ use wasmtime::component::types::ComponentItem;
 
 use crate::config::limits;
 
-use super::section::{DECLARATION_SECTION, TABLE_SECTION};
+use super::section::{self, CASE_SECTION, DECLARATION_SECTION, Luggage, TABLE_SECTION};
 use super::{CodeCache, inert};
 
 /// A component that may run here: compiled, its imports known to be harmless.
@@ -21,6 +21,8 @@ pub struct Module {
     pub declaration: String,
     /// Reference tables by name, as CSV.
     pub tables: BTreeMap<String, Vec<u8>>,
+    /// A rule pack's cases: file and TOML.
+    pub cases: Vec<(String, Vec<u8>)>,
     /// Interfaces that it exports, without version.
     pub exports: Vec<String>,
     pub(super) component: Component,
@@ -61,7 +63,8 @@ impl Module {
         if bytes.len() > limits::COMPONENT_BYTES_MAX {
             return Err(Refused::TooLarge(bytes.len()));
         }
-        let (declaration, tables) = sections(bytes)?;
+        let Luggage { declaration, tables, cases } = luggage(bytes)?;
+        let tables = tables.into_iter().collect();
         let digest = hex::encode(Sha256::digest(bytes));
         let component = cache
             .component(engine, &digest, bytes)
@@ -80,14 +83,14 @@ impl Module {
             .exports(engine)
             .map(|(name, _)| name.split('@').next().unwrap_or(name).to_owned())
             .collect();
-        Ok(Self { digest, declaration, tables, exports, component })
+        Ok(Self { digest, declaration, tables, cases, exports, component })
     }
 }
 
 /// The declaration that a component carries.
 #[must_use]
 pub fn declaration(bytes: &[u8]) -> Option<String> {
-    sections(bytes).ok().map(|(text, _)| text)
+    luggage(bytes).ok().map(|luggage| luggage.declaration)
 }
 
 /// Whether a component calls itself a rule pack rather than a rail.
@@ -101,14 +104,57 @@ fn is_type(item: &ComponentItem) -> bool {
     matches!(item, ComponentItem::Type(_))
 }
 
-type Sections = (String, BTreeMap<String, Vec<u8>>);
+/// The same code with other luggage: how rules that are only text become a pack.
+///
+/// # Errors
+/// It is not a component.
+pub fn repack(bytes: &[u8], luggage: &Luggage) -> Result<Vec<u8>, Refused> {
+    Ok(section::pack(&bare(bytes)?, luggage))
+}
 
-/// The declaration and the tables, from the custom sections of the outermost component.
-fn sections(bytes: &[u8]) -> Result<Sections, Refused> {
+/// A component's code without what travels with it.
+fn bare(bytes: &[u8]) -> Result<Vec<u8>, Refused> {
+    let malformed =
+        |cause: wasmparser::BinaryReaderError| Refused::NotAComponent(cause.to_string());
+    let mut depth = 0usize;
+    let mut bare = Vec::with_capacity(bytes.len());
+    let mut kept_to = 0;
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.map_err(malformed)? {
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CustomSection(section)
+                if depth == 0 && section.name().starts_with("railhead:") =>
+            {
+                let whole = section.range();
+                // The section's id and length stand before its range.
+                let start = header(bytes, kept_to, whole.start);
+                bare.extend_from_slice(&bytes[kept_to..start]);
+                kept_to = whole.end;
+            }
+            _ => {}
+        }
+    }
+    bare.extend_from_slice(&bytes[kept_to..]);
+    Ok(bare)
+}
+
+/// Where a section begins whose contents begin at `contents`: its length in LEB128 and its id
+/// stand before them.
+fn header(bytes: &[u8], from: usize, contents: usize) -> usize {
+    let mut start = contents.saturating_sub(1);
+    while start > from + 1 && bytes[start - 1] & 0x80 != 0 {
+        start -= 1;
+    }
+    start.saturating_sub(1)
+}
+
+/// What travels with a component: the custom sections of the outermost one.
+fn luggage(bytes: &[u8]) -> Result<Luggage, Refused> {
     let malformed =
         |cause: wasmparser::BinaryReaderError| Refused::NotAComponent(cause.to_string());
     let mut declaration = None;
-    let mut tables = BTreeMap::new();
+    let mut luggage = Luggage::default();
     let mut depth = 0usize;
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(malformed)? {
@@ -119,11 +165,14 @@ fn sections(bytes: &[u8]) -> Result<Sections, Refused> {
                     let text = std::str::from_utf8(section.data());
                     declaration = text.ok().map(str::to_owned);
                 } else if let Some(table) = section.name().strip_prefix(TABLE_SECTION) {
-                    tables.insert(table.to_owned(), section.data().to_vec());
+                    luggage.tables.push((table.to_owned(), section.data().to_vec()));
+                } else if let Some(file) = section.name().strip_prefix(CASE_SECTION) {
+                    luggage.cases.push((file.to_owned(), section.data().to_vec()));
                 }
             }
             _ => {}
         }
     }
-    Ok((declaration.ok_or(Refused::NoDeclaration)?, tables))
+    luggage.declaration = declaration.ok_or(Refused::NoDeclaration)?;
+    Ok(luggage)
 }

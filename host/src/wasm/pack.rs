@@ -4,6 +4,7 @@
 //! instances are kept. Each call is metered by fuel: the same facts cost the same and give the
 //! same answer everywhere. An instance that traps is thrown away.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wasmtime::component::{Instance, InstancePre, Linker, ResourceTable};
@@ -37,6 +38,7 @@ mod bindings {
 use bindings::exports::railhead::rules as exports;
 
 pub use bindings::exports::railhead::rules::fees::{Kind, Line};
+pub use bindings::exports::railhead::rules::fraud::{Action, Hit, Verdict};
 pub use bindings::exports::railhead::rules::pack::Problem as RuleProblem;
 pub use bindings::railhead::rules::facts::{Fact, Value};
 
@@ -45,14 +47,17 @@ pub struct PackCode {
     instance: InstancePre<Guest>,
     pack: exports::pack::GuestIndices,
     fees: Option<exports::fees::GuestIndices>,
+    fraud: Option<exports::fraud::GuestIndices>,
     rules: Arc<str>,
     warm: Mutex<Vec<Warm>>,
+    fuel_max: AtomicU64,
 }
 
 /// An instance that has read its rules.
 struct Warm {
     store: Store<Guest>,
     instance: Instance,
+    calls: u32,
 }
 
 struct Guest {
@@ -91,15 +96,22 @@ impl PackCode {
         let mut linker: Linker<Guest> = Linker::new(engine);
         inert::link_sync(&mut linker).map_err(shape)?;
         let instance = linker.instantiate_pre(&module.component).map_err(shape)?;
-        let offers_fees = module.exports.iter().any(|name| name == "railhead:rules/fees");
+        let offers = |interface: &str| module.exports.iter().any(|name| name == interface);
+        let fees = offers("railhead:rules/fees");
+        let fraud = offers("railhead:rules/fraud");
         let code = Self {
             pack: exports::pack::GuestIndices::new(&instance).map_err(shape)?,
-            fees: offers_fees
+            fees: fees
                 .then(|| exports::fees::GuestIndices::new(&instance))
+                .transpose()
+                .map_err(shape)?,
+            fraud: fraud
+                .then(|| exports::fraud::GuestIndices::new(&instance))
                 .transpose()
                 .map_err(shape)?,
             rules: module.declaration.as_str().into(),
             warm: Mutex::new(Vec::new()),
+            fuel_max: AtomicU64::new(0),
             instance,
         };
         let warm = code.start()?;
@@ -113,27 +125,72 @@ impl PackCode {
         self.fees.is_some()
     }
 
+    /// Whether it assesses payouts.
+    #[must_use]
+    pub fn assesses(&self) -> bool {
+        self.fraud.is_some()
+    }
+
+    /// The most fuel that a decision took so far, of [`limits::PACK_FUEL_PER_DECISION`].
+    #[must_use]
+    pub fn fuel_max(&self) -> u64 {
+        self.fuel_max.load(Ordering::Relaxed)
+    }
+
+    /// Drops the warm instances: the next call gets one that has decided nothing yet.
+    pub fn cool(&self) {
+        self.warm.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// `fees.price`: the lines of a price for each set of facts, or why there is none.
     ///
     /// # Errors
     /// The pack trapped, ran out of fuel, or offers no prices.
     pub fn price(&self, payouts: &[Vec<Fact>]) -> Result<Vec<Result<Vec<Line>, String>>, Broken> {
         let fees = self.fees.as_ref().ok_or(Broken::NotOffered("fees"))?;
+        self.call(payouts.len(), |warm| {
+            let guest = fees.load(&mut warm.store, &warm.instance)?;
+            guest.call_price(&mut warm.store, payouts)
+        })
+    }
+
+    /// `fraud.assess`: a verdict for each set of facts.
+    ///
+    /// # Errors
+    /// The pack trapped, ran out of fuel, or assesses nothing.
+    pub fn assess(&self, payouts: &[Vec<Fact>]) -> Result<Vec<Verdict>, Broken> {
+        let fraud = self.fraud.as_ref().ok_or(Broken::NotOffered("fraud"))?;
+        self.call(payouts.len(), |warm| {
+            let guest = fraud.load(&mut warm.store, &warm.instance)?;
+            guest.call_assess(&mut warm.store, payouts)
+        })
+    }
+
+    /// One call for `wanted` decisions, which share their fuel. An instance that trapped, or
+    /// has answered often enough to have grown, is not used again.
+    fn call<T>(
+        &self,
+        wanted: usize,
+        call: impl FnOnce(&mut Warm) -> wasmtime::Result<Vec<T>>,
+    ) -> Result<Vec<T>, Broken> {
         let mut warm = match self.take() {
             Some(warm) => warm,
             None => self.start().map_err(|refused| Broken::Trapped(refused.to_string()))?,
         };
-        let fuel = limits::PACK_FUEL_PER_DECISION.saturating_mul(payouts.len() as u64);
-        let called = warm.store.set_fuel(fuel).and_then(|()| {
-            let guest = fees.load(&mut warm.store, &warm.instance)?;
-            guest.call_price(&mut warm.store, payouts)
-        });
-        let prices = called.map_err(|cause| trapped(&cause))?;
-        if prices.len() != payouts.len() {
-            return Err(Broken::Trapped("one answer for each payout was expected".into()));
+        let fuel = limits::PACK_FUEL_PER_DECISION.saturating_mul(wanted as u64);
+        let called = warm.store.set_fuel(fuel).and_then(|()| call(&mut warm));
+        let answers = called.map_err(|cause| trapped(&cause))?;
+        if answers.len() != wanted {
+            let why = format!("{wanted} answers were expected, {} came", answers.len());
+            return Err(Broken::Trapped(why));
         }
-        self.keep(warm);
-        Ok(prices)
+        let used = fuel.saturating_sub(warm.store.get_fuel().unwrap_or(0));
+        self.fuel_max.fetch_max(used / (wanted as u64).max(1), Ordering::Relaxed);
+        warm.calls += 1;
+        if warm.calls < limits::PACK_CALLS_MAX {
+            self.keep(warm);
+        }
+        Ok(answers)
     }
 
     fn start(&self) -> Result<Warm, PackRefused> {
@@ -149,7 +206,7 @@ impl PackCode {
         });
         let (instance, read) = opened.map_err(|cause| trapped(&cause))?;
         read.map_err(PackRefused::Rules)?;
-        Ok(Warm { store, instance })
+        Ok(Warm { store, instance, calls: 0 })
     }
 
     fn take(&self) -> Option<Warm> {

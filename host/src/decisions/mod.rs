@@ -1,0 +1,88 @@
+//! Decisions about fraud as they are kept: enough to make each one again, years later, with the
+//! very pack that made it, or with another one to see what that would have changed.
+
+pub mod backtest;
+pub mod explain;
+pub mod shadow;
+pub mod sql;
+
+use serde_json::{Map, Value};
+
+use crate::clock::Moment;
+use crate::db::bulk::RowChange;
+use crate::rules::{Ruling, Verdict, facts};
+
+/// A payout that was decided about.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// Its id, also where it was refused and never came to be.
+    pub payout_id: &'a str,
+    /// Who wanted to pay.
+    pub merchant_id: &'a str,
+    /// In which world.
+    pub env: &'a str,
+    /// In what.
+    pub currency: &'a str,
+    /// How much.
+    pub amount_minor: i64,
+}
+
+/// A decision as it was kept.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// What it was about.
+    pub payout_id: String,
+    /// Whose payout.
+    pub merchant_id: String,
+    /// In which world.
+    pub env: String,
+    /// Name, version and digest of the pack; none where none was active.
+    pub pack: Option<Ruler>,
+    /// What was decided.
+    pub verdict: Verdict,
+    /// Why the pack did not decide, if it did not.
+    pub failure: Option<String>,
+    /// What was known.
+    pub facts: Map<String, Value>,
+    /// SHA-256 of the facts as they are stored.
+    pub facts_digest: String,
+    /// When.
+    pub created_at: Moment,
+}
+
+/// A pack that decided.
+#[derive(Clone, Debug)]
+pub struct Ruler {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// SHA-256 of its file.
+    pub digest: String,
+}
+
+/// A decision as a row for the writer.
+#[must_use]
+pub fn row(subject: &Subject<'_>, ruling: &Ruling, now: Moment) -> RowChange {
+    let (facts, facts_digest) = facts::stored(&ruling.facts);
+    let pack = ruling.seat.pack.as_deref();
+    RowChange::Insert(
+        &sql::DECISIONS,
+        vec![
+            subject.payout_id.into(),
+            subject.merchant_id.into(),
+            subject.env.into(),
+            subject.currency.into(),
+            subject.amount_minor.into(),
+            pack.map(|pack| pack.about.name.clone()).into(),
+            pack.map(|pack| pack.about.version.clone()).into(),
+            pack.map(|pack| pack.digest.clone()).into(),
+            ruling.verdict.action.as_str().into(),
+            serde_json::to_string(&ruling.verdict.hits).unwrap_or_default().into(),
+            ruling.failure.clone().into(),
+            facts.into(),
+            facts_digest.into(),
+            now.micros().into(),
+        ],
+    )
+}

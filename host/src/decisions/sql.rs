@@ -1,0 +1,123 @@
+//! Statements about decisions.
+
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, Row as _};
+
+use crate::clock::Moment;
+use crate::db::bulk::Kind::{Int, Text};
+use crate::db::bulk::Table;
+use crate::rules::{Action, Verdict};
+
+use super::{Decision, Ruler};
+
+/// New decisions.
+pub const DECISIONS: Table = Table {
+    name: "decisions",
+    columns: &[
+        ("payout_id", Text),
+        ("merchant_id", Text),
+        ("env", Text),
+        ("currency", Text),
+        ("amount_minor", Int),
+        ("pack", Text),
+        ("version", Text),
+        ("digest", Text),
+        ("action", Text),
+        ("hits", Text),
+        ("failure", Text),
+        ("facts", Text),
+        ("facts_digest", Text),
+        ("created_at", Int),
+    ],
+    on_conflict: None,
+};
+
+/// The decision about a payout.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn get_decision(
+    pool: &AnyPool,
+    payout_id: &str,
+) -> Result<Option<Decision>, sqlx::Error> {
+    let sql = "SELECT * FROM decisions WHERE payout_id = $1";
+    let row = sqlx::query(sql).bind(payout_id).fetch_optional(pool).await?;
+    row.as_ref().map(decision).transpose()
+}
+
+/// Where a backtest goes on: after this instant and payout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// When.
+    pub at: Moment,
+    /// After which payout of that instant.
+    pub payout_id: String,
+}
+
+/// Decisions after a place and before an instant, oldest first; of one merchant, or of all.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_decisions(
+    pool: &AnyPool,
+    (after, before): (&Place, Moment),
+    merchant: Option<&str>,
+    limit: i64,
+) -> Result<Vec<Decision>, sqlx::Error> {
+    let sql = "SELECT * FROM decisions WHERE created_at >= $1 \
+               AND (created_at > $1 OR payout_id > $2) AND created_at < $3 \
+               AND ($4 = '' OR merchant_id = $4) ORDER BY created_at, payout_id LIMIT $5";
+    let rows = sqlx::query(sql)
+        .bind(after.at.micros())
+        .bind(&after.payout_id)
+        .bind(before.micros())
+        .bind(merchant.unwrap_or_default())
+        .bind(limit)
+        .fetch_all(pool)
+        .await?;
+    rows.iter().map(decision).collect()
+}
+
+/// How many decisions there are from an instant to before another.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn count_decisions(
+    pool: &AnyPool,
+    (from, before): (Moment, Moment),
+    merchant: Option<&str>,
+) -> Result<i64, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM decisions WHERE created_at >= $1 AND created_at < $2 \
+               AND ($3 = '' OR merchant_id = $3)";
+    sqlx::query_scalar(sql)
+        .bind(from.micros())
+        .bind(before.micros())
+        .bind(merchant.unwrap_or_default())
+        .fetch_one(pool)
+        .await
+}
+
+fn decision(row: &AnyRow) -> Result<Decision, sqlx::Error> {
+    let text = |column| row.try_get::<String, _>(column);
+    let decode = |what: &str| sqlx::Error::Decode(format!("{what} of a decision").into());
+    let pack: Option<String> = row.try_get("pack")?;
+    let (version, digest): (Option<String>, Option<String>) =
+        (row.try_get("version")?, row.try_get("digest")?);
+    let ruler = match (pack, version, digest) {
+        (Some(name), Some(version), Some(digest)) => Some(Ruler { name, version, digest }),
+        _ => None,
+    };
+    let action = Action::parse(&text("action")?).ok_or_else(|| decode("action"))?;
+    let hits = serde_json::from_str(&text("hits")?).map_err(|_| decode("hits"))?;
+    Ok(Decision {
+        payout_id: text("payout_id")?,
+        merchant_id: text("merchant_id")?,
+        env: text("env")?,
+        pack: ruler,
+        verdict: Verdict { action, hits },
+        failure: row.try_get("failure")?,
+        facts: serde_json::from_str(&text("facts")?).map_err(|_| decode("facts"))?,
+        facts_digest: text("facts_digest")?,
+        created_at: Moment::from_micros(row.try_get("created_at")?),
+    })
+}

@@ -1,0 +1,287 @@
+//! Rule packs: every version that was pushed, where it stands, and how it fared in shadow.
+
+use std::collections::HashMap;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::caller::Operator;
+use crate::clock::Moment;
+use crate::conformance::packs::{PackReport, check};
+use crate::db::bulk::RowChange;
+use crate::decisions::shadow::{Difference, Tally, has_difference, list_differences, list_tallies};
+use crate::error::{ErrorCode, Problem};
+use crate::http::body::Upload;
+use crate::http::{Page, PageQuery, Query};
+use crate::rules::shelf::ShelfError;
+use crate::rules::sql::{self, Seating, Version};
+use crate::rules::{OpenError, Role};
+use crate::wasm::pack::PackRefused;
+
+use super::{Done, write};
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    ("list_rule_packs", &[]),
+    (
+        "push_rule_pack",
+        &[
+            ErrorCode::BodyTooLarge,
+            ErrorCode::UnsupportedMediaType,
+            ErrorCode::InvalidBody,
+            ErrorCode::ValidationFailed,
+            ErrorCode::StateConflict,
+        ],
+    ),
+    ("get_rule_pack", &[ErrorCode::NotFound]),
+    ("list_differences", &[ErrorCode::NotFound, ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
+];
+
+/// A version of a rule pack.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PackView {
+    /// Always `rule_pack`.
+    #[schema(example = "rule_pack")]
+    pub object: &'static str,
+    /// Its name.
+    #[schema(example = "fraud")]
+    pub name: String,
+    /// Its version.
+    #[schema(example = "1.0.0")]
+    pub version: String,
+    /// `fees` or `fraud`.
+    pub kind: &'static str,
+    /// For people.
+    pub title: String,
+    /// The contract that it was built against.
+    pub contract: String,
+    /// SHA-256 of its file.
+    pub digest: String,
+    /// `uploaded` (it failed its checks), `checked`, `shadow`, `active` or `retired`.
+    #[schema(example = "active")]
+    pub state: &'static str,
+    /// Where it decides: `platform`, or merchants' ids.
+    pub active_for: Vec<String>,
+    /// Where it is tried.
+    pub shadow_for: Vec<String>,
+    /// How it fared in shadow.
+    pub shadow: Option<Tally>,
+    /// Facts that it wants to know.
+    pub facts: Vec<String>,
+    /// What its checks found; null for a stock pack, which was checked when it was built.
+    pub conformance: Option<PackReport>,
+    /// Who pushed it.
+    pub pushed_by: String,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Moment,
+}
+
+/// List rule packs
+#[utoipa::path(
+    get, path = "/admin/v1/rule-packs", operation_id = "list_rule_packs", tag = "Operator",
+    responses((status = 200, description = "Every version, by name, newest first", body = inline(Page<PackView>))),
+)]
+pub async fn list(State(app): State<App>, _operator: Operator) -> Result<Page<PackView>, Problem> {
+    let versions = sql::list_versions(app.db.pool()).await?;
+    let standing = Standing::read(&app).await?;
+    Ok(Page::whole(versions.into_iter().map(|version| standing.view(version)).collect()))
+}
+
+/// Retrieve a rule pack
+#[utoipa::path(
+    get, path = "/admin/v1/rule-packs/{name}/versions/{version}", operation_id = "get_rule_pack",
+    tag = "Operator",
+    params(
+        ("name" = String, Path, description = "The pack"),
+        ("version" = String, Path, description = "Its version"),
+    ),
+    responses((status = 200, description = "The version", body = PackView)),
+)]
+pub async fn retrieve(
+    State(app): State<App>,
+    _operator: Operator,
+    Path((name, version)): Path<(String, String)>,
+) -> Result<Json<PackView>, Problem> {
+    let version = find(&app, (&name, &version)).await?;
+    Ok(Json(Standing::read(&app).await?.view(version)))
+}
+
+/// Push a rule pack
+///
+/// The body is a component (`application/wasm`) that carries its rules and cases, or the text
+/// of `rules.toml` (`application/toml`) for the stock pack of its kind. The pack is checked; one
+/// that fails is kept as `uploaded` and cannot be used.
+#[utoipa::path(
+    post, path = "/admin/v1/rule-packs", operation_id = "push_rule_pack", tag = "Operator",
+    request_body(content(
+        (Vec<u8> = "application/wasm"),
+        (String = "application/toml"),
+    )),
+    responses(
+        (status = 201, description = "Kept, with what its checks found", body = PackView),
+        (status = 200, description = "This very pack was pushed before", body = PackView),
+    ),
+)]
+pub async fn push(
+    State(app): State<App>,
+    operator: Operator,
+    upload: Upload,
+) -> Result<(StatusCode, Json<PackView>), Problem> {
+    let component = match upload {
+        Upload::Component(bytes) => bytes.to_vec(),
+        Upload::Text(text) => app.shelf.of_text(text).map_err(refused)?,
+    };
+    let encoded = BASE64_STANDARD.encode(&component);
+    let pack = app.shelf.open(component).await.map_err(refused)?;
+    let name = (pack.about.name.clone(), pack.about.version.clone());
+    if let Some(known) = sql::get_version(app.db.pool(), (&name.0, &name.1)).await? {
+        if known.digest == pack.digest {
+            return Ok((StatusCode::OK, Json(Standing::read(&app).await?.view(known))));
+        }
+        let message = "This version was pushed before with other contents. Raise pack.version.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
+    let report = {
+        let pack = std::sync::Arc::clone(&pack);
+        tokio::task::spawn_blocking(move || check(&pack)).await.map_err(Problem::internal)?
+    };
+    let is_checked = report.failures.is_empty();
+    let told = serde_json::to_string(&report).map_err(Problem::internal)?;
+    let by = (operator.name.as_str(), app.now());
+    let row = sql::version_row(&pack, Some(encoded), (told, is_checked), by);
+    let id = sql::version_id(&name.0, &name.1);
+    let done = Done {
+        action: "rule_pack.push",
+        subject: ("rule_pack", &id),
+        before: None,
+        after: Some(json!({ "digest": pack.digest, "is_checked": is_checked })),
+    };
+    let rows = vec![RowChange::Insert(&sql::PACKS, row)];
+    write(&app, &operator, done, (Vec::new(), rows)).await?;
+    let version = find(&app, (&name.0, &name.1)).await?;
+    Ok((StatusCode::CREATED, Json(Standing::read(&app).await?.view(version))))
+}
+
+/// List differences between a pack in shadow and the active one
+#[utoipa::path(
+    get, path = "/admin/v1/rule-packs/{name}/differences", operation_id = "list_differences",
+    tag = "Operator", params(("name" = String, Path, description = "The pack"), PageQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<Difference>))),
+)]
+pub async fn differences(
+    State(app): State<App>,
+    _operator: Operator,
+    Path(name): Path<String>,
+    Query(page): Query<PageQuery>,
+) -> Result<Page<Difference>, Problem> {
+    let limit = page.limit()?;
+    let pool = app.db.pool();
+    let versions = sql::list_versions(pool).await?;
+    if !versions.iter().any(|version| version.name == name) {
+        return Err(unknown());
+    }
+    let cursor = page.starting_after.as_deref();
+    if let Some(cursor) = cursor
+        && !has_difference(pool, &name, cursor).await?
+    {
+        return Err(PageQuery::unknown_cursor());
+    }
+    let differences = list_differences(pool, &name, (cursor, limit)).await?;
+    Ok(Page::of(differences, limit))
+}
+
+/// A version of a pack.
+///
+/// # Errors
+/// `not_found`.
+pub(super) async fn find(app: &App, name: (&str, &str)) -> Result<Version, Problem> {
+    sql::get_version(app.db.pool(), name).await?.ok_or_else(unknown)
+}
+
+fn unknown() -> Problem {
+    Problem::because(ErrorCode::NotFound, "There is no rule pack of this name and version.")
+}
+
+/// What a pack that cannot be opened is told: where it is wrong, and how.
+fn refused(why: ShelfError) -> Problem {
+    let problems = match &why {
+        ShelfError::Refused(_, OpenError::Refused(PackRefused::Rules(problems))) => problems
+            .iter()
+            .map(|problem| json!({ "at": problem.at, "message": problem.message }))
+            .collect(),
+        ShelfError::Refused(_, cause) => {
+            vec![json!({ "at": "pack", "message": cause.to_string() })]
+        }
+        ShelfError::Database(_) | ShelfError::Missing(_) | ShelfError::CutOff => {
+            return Problem::internal(why);
+        }
+    };
+    let message = "The rule pack is refused: see error.detail.problems.";
+    let problem = Problem::because(ErrorCode::ValidationFailed, message);
+    problem.detail(json!({ "problems": problems }))
+}
+
+/// Where every version stands.
+struct Standing {
+    seatings: Vec<Seating>,
+    tallies: std::collections::BTreeMap<String, Tally>,
+}
+
+impl Standing {
+    async fn read(app: &App) -> Result<Self, Problem> {
+        let pool = app.db.pool();
+        Ok(Self { seatings: sql::list_seatings(pool).await?, tallies: list_tallies(pool).await? })
+    }
+
+    fn view(&self, version: Version) -> PackView {
+        let name = (version.name.clone(), version.version.clone());
+        let mut newest: HashMap<_, &Seating> = HashMap::new();
+        for seating in &self.seatings {
+            newest.insert((seating.kind, &seating.scope, seating.role), seating);
+        }
+        let seated = |role| {
+            let held = newest.values().filter(|seating| seating.role == role);
+            let held = held.filter(|seating| seating.pack.as_ref() == Some(&name));
+            let mut scopes: Vec<String> = held.map(|s| s.scope.as_str().to_owned()).collect();
+            scopes.sort();
+            scopes
+        };
+        let (active_for, shadow_for) = (seated(Role::Active), seated(Role::Shadow));
+        let was_active = self
+            .seatings
+            .iter()
+            .any(|seating| seating.role == Role::Active && seating.pack.as_ref() == Some(&name));
+        let state = match (version.is_checked, active_for.is_empty(), shadow_for.is_empty()) {
+            (false, ..) => "uploaded",
+            (true, false, _) => "active",
+            (true, true, false) => "shadow",
+            (true, true, true) if was_active => "retired",
+            (true, true, true) => "checked",
+        };
+        PackView {
+            object: "rule_pack",
+            kind: version.kind.as_str(),
+            title: version.title,
+            contract: version.contract,
+            digest: version.digest,
+            state,
+            active_for,
+            shadow_for,
+            shadow: self.tallies.get(&sql::version_id(&name.0, &name.1)).copied(),
+            facts: version.facts,
+            conformance: serde_json::from_str(&version.report).ok(),
+            pushed_by: version.pushed_by,
+            created_at: version.created_at,
+            name: name.0,
+            version: name.1,
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What a pack is told about a payout: the facts that it declares, and nothing else.
+
+use jiff::tz::TimeZone;
+use railhead_facts::{Type, Velocity};
+use serde_json::Value as Json;
+use sha2::{Digest as _, Sha256};
+
+use crate::clock::Moment;
+use crate::env::Env;
+use crate::id::{MerchantId, WalletId};
+use crate::money::{Currency, Minor};
+use crate::wasm::pack::{Fact, Value};
+
+use super::velocity::{Places, Tracked};
+
+/// Whether a payout stands alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PayoutKind {
+    /// Alone.
+    Single,
+    /// A row of a batch.
+    Batch,
+}
+
+impl PayoutKind {
+    /// The word that packs read.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Batch => "batch",
+        }
+    }
+}
+
+/// A payout as a decision about fraud sees it, before its wallet is locked.
+#[derive(Clone, Debug)]
+pub struct PayoutFacts<'a> {
+    /// Who pays.
+    pub merchant: &'a MerchantId,
+    /// Since when it is a merchant.
+    pub merchant_since: Moment,
+    /// Its calendar.
+    pub timezone: &'a TimeZone,
+    /// In which world.
+    pub env: Env,
+    /// From where.
+    pub wallet: &'a WalletId,
+    /// Since when there is this wallet.
+    pub wallet_since: Moment,
+    /// In what.
+    pub currency: Currency,
+    /// How.
+    pub method: &'a str,
+    /// Alone or in a batch.
+    pub kind: PayoutKind,
+    /// How much the recipient gets.
+    pub amount: Minor,
+    /// What makes the recipient the same as another one.
+    pub recipient: &'a str,
+    /// Its name, as the payout gives it.
+    pub recipient_name: &'a str,
+    /// How well that matches the name on record, from 0 to 100.
+    pub name_match: Option<i64>,
+    /// Its bank.
+    pub bank: Option<&'a str>,
+    /// Since when the merchant knows it.
+    pub recipient_since: Moment,
+    /// Whether the merchant never paid it before.
+    pub is_first: Option<bool>,
+    /// The merchant's customer.
+    pub customer: Option<&'a str>,
+    /// The sender's country.
+    pub sender_country: Option<&'a str>,
+    /// Now.
+    pub now: Moment,
+}
+
+/// The facts that a pack declares, understood once.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted(Vec<(String, Option<Velocity>)>);
+
+/// A fact, or where it will come from once the writer holds the counters.
+#[derive(Clone, Debug)]
+pub(super) enum Given {
+    Known(Fact),
+    Counted(String, Velocity, Option<Tracked>),
+}
+
+impl Wanted {
+    /// The facts of these names, each once.
+    pub(super) fn of<'a>(names: impl Iterator<Item = &'a String>) -> Self {
+        let mut wanted: Vec<(String, Option<Velocity>)> = Vec::new();
+        for name in names {
+            if !wanted.iter().any(|(known, _)| known == name) {
+                wanted.push((name.clone(), Velocity::parse(name)));
+            }
+        }
+        Self(wanted)
+    }
+
+    /// Whether this fact is among them.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, _)| known == name)
+    }
+
+    /// Works them out for a payout, as far as that is possible without a lock.
+    pub(super) fn given(&self, payout: &PayoutFacts<'_>) -> Vec<Given> {
+        let places = payout.places();
+        let wanted = self.0.iter();
+        wanted
+            .map(|(name, velocity)| match velocity {
+                Some(velocity) => {
+                    Given::Counted(name.clone(), *velocity, Tracked::of(*velocity, &places))
+                }
+                None => Given::Known(Fact { name: name.clone(), value: payout.value(name) }),
+            })
+            .collect()
+    }
+}
+
+impl PayoutFacts<'_> {
+    fn places(&self) -> Places<'_> {
+        Places {
+            merchant: self.merchant.as_str(),
+            env: self.env,
+            currency: self.currency,
+            wallet: self.wallet.as_str(),
+            recipient: self.recipient,
+            amount: self.amount,
+            customer: self.customer,
+            bank: self.bank,
+        }
+    }
+
+    fn value(&self, name: &str) -> Value {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let text_or_absent =
+            |text: Option<&str>| text.map_or(Value::Absent, |t| Value::Text(t.into()));
+        let age = |since: Moment| Value::Whole((self.now.seconds() - since.seconds()).max(0));
+        match name {
+            "merchant" => text(self.merchant.as_str()),
+            "env" => text(self.env.as_str()),
+            "currency" => text(self.currency.as_str()),
+            "method" => text(self.method),
+            "kind" => text(self.kind.as_str()),
+            "amount_minor" => Value::Whole(self.amount.units()),
+            "recipient" => text(self.recipient),
+            "recipient_name" => text(self.recipient_name),
+            "bank_code" => text_or_absent(self.bank),
+            "name_match" => self.name_match.map_or(Value::Absent, Value::Whole),
+            "first_payment" => self.is_first.map_or(Value::Absent, Value::Truth),
+            "recipient_age_s" => age(self.recipient_since),
+            "merchant_age_s" => age(self.merchant_since),
+            "wallet_age_s" => age(self.wallet_since),
+            "hour" => Value::Whole(self.now.hour_in(self.timezone)),
+            "weekday" => Value::Whole(self.now.weekday_in(self.timezone)),
+            "customer" => text_or_absent(self.customer),
+            "sender_country" => text_or_absent(self.sender_country),
+            _ => Value::Absent,
+        }
+    }
+}
+
+/// Facts as they are stored: a JSON object by name, absent ones as null, and its SHA-256.
+#[must_use]
+pub fn stored(facts: &[Fact]) -> (String, String) {
+    let object: std::collections::BTreeMap<&str, Json> = facts
+        .iter()
+        .map(|fact| {
+            let value = match &fact.value {
+                Value::Truth(truth) => Json::Bool(*truth),
+                Value::Whole(number) => (*number).into(),
+                Value::Text(text) => text.as_str().into(),
+                Value::Absent => Json::Null,
+            };
+            (fact.name.as_str(), value)
+        })
+        .collect();
+    let text = serde_json::to_string(&object).unwrap_or_default();
+    let digest = hex::encode(Sha256::digest(&text));
+    (text, digest)
+}
+
+/// The facts that a pack wants, from stored ones, in its order; the name of one that was not
+/// stored otherwise.
+///
+/// # Errors
+/// The first name that is missing or holds something else than its type.
+pub fn recalled(
+    names: &[String],
+    stored: &serde_json::Map<String, Json>,
+) -> Result<Vec<Fact>, String> {
+    let one = |name: &String| {
+        let value = match stored.get(name) {
+            Some(Json::Null) => Some(Value::Absent),
+            Some(Json::Bool(truth)) => Some(Value::Truth(*truth)),
+            Some(Json::Number(number)) => number.as_i64().map(Value::Whole),
+            Some(Json::String(text)) => Some(Value::Text(text.clone())),
+            _ => None,
+        };
+        value.map(|value| Fact { name: name.clone(), value }).ok_or_else(|| name.clone())
+    };
+    names.iter().map(one).collect()
+}
+
+/// Whether a value is of the type that the fact has; absent always is.
+#[must_use]
+pub fn fits(name: &str, value: &Value) -> bool {
+    let Some(kind) = railhead_facts::type_of(name) else { return false };
+    matches!(
+        (kind, value),
+        (_, Value::Absent)
+            | (Type::Truth, Value::Truth(_))
+            | (Type::Whole, Value::Whole(_))
+            | (Type::Text, Value::Text(_))
+    )
+}

@@ -1,0 +1,237 @@
+//! Whether a payout may go.
+//!
+//! The facts that need no lock are worked out beforehand; velocities are read, and the pack is
+//! asked, while the ledger's writer holds the counters. A pack that fails never decides: the
+//! operator's setting does.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::config::{OnFailure, limits};
+use crate::ledger::{CounterChange, Desk};
+use crate::money::Minor;
+use crate::wasm::pack::{self as wasm, Fact, Value};
+
+use super::facts::{Given, PayoutFacts};
+use super::pack::Pack;
+use super::seat::Seat;
+
+/// What shall become of a payout, the mildest first.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// It goes.
+    Allow,
+    /// It waits for the operator.
+    Hold,
+    /// It is refused.
+    Block,
+}
+
+/// A rule that matched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Hit {
+    /// The rule's name.
+    pub label: String,
+    /// What it wants.
+    pub action: Action,
+    /// Why.
+    pub reason: String,
+}
+
+/// What a pack says about one payout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Verdict {
+    /// What shall become of it.
+    pub action: Action,
+    /// The rules that matched, in the pack's order.
+    pub hits: Vec<Hit>,
+}
+
+/// A decision about a payout, with everything that it rests on.
+#[derive(Clone, Debug)]
+pub struct Ruling {
+    /// Who decided and who is being tried.
+    pub seat: Arc<Seat>,
+    /// What was decided.
+    pub verdict: Verdict,
+    /// Why the pack did not decide, if it did not.
+    pub failure: Option<String>,
+    /// What was known: the facts of the deciding pack first, then those that only the pack
+    /// in shadow wants.
+    pub facts: Vec<Fact>,
+}
+
+/// A payout that is about to be decided.
+#[derive(Clone, Debug)]
+pub struct Assessment {
+    seat: Arc<Seat>,
+    given: Vec<Given>,
+    amount: Minor,
+    on_failure: OnFailure,
+}
+
+impl Action {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Hold => "hold",
+            Self::Block => "block",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Allow, Self::Hold, Self::Block].into_iter().find(|action| action.as_str() == text)
+    }
+}
+
+impl Assessment {
+    pub(super) fn new(seat: Arc<Seat>, payout: &PayoutFacts<'_>, on_failure: OnFailure) -> Self {
+        let given = seat.wanted.given(payout);
+        Self { seat, given, amount: payout.amount, on_failure }
+    }
+
+    /// The counters that the decision reads.
+    #[must_use]
+    pub fn counters(&self) -> Vec<String> {
+        let tracked = self.given.iter().filter_map(|given| match given {
+            Given::Counted(_, _, Some(tracked)) => Some(tracked.key.clone()),
+            Given::Counted(_, _, None) | Given::Known(_) => None,
+        });
+        let mut keys: Vec<String> = tracked.collect();
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    /// Decides on what the locked counters say.
+    #[must_use]
+    pub fn decide(&self, desk: &Desk<'_>) -> Ruling {
+        let facts = self.facts(desk);
+        let (verdict, failure) = match &self.seat.pack {
+            None => (Verdict::allow(), None),
+            Some(pack) => match pack.assess(&facts[..pack.about.facts.len()]) {
+                Ok(verdict) => (verdict, None),
+                Err(why) => (Verdict::without(self.on_failure), Some(why)),
+            },
+        };
+        Ruling { seat: Arc::clone(&self.seat), verdict, failure, facts }
+    }
+
+    /// Counts the payout, which has been accepted.
+    pub fn count(&self, desk: &Desk<'_>, changes: &mut Vec<CounterChange>) {
+        let mut counted: Vec<&str> = Vec::new();
+        for given in &self.given {
+            let Given::Counted(_, _, Some(tracked)) = given else { continue };
+            if !counted.contains(&tracked.key.as_str()) {
+                counted.push(&tracked.key);
+                changes.push(tracked.add(desk, self.amount));
+            }
+        }
+    }
+
+    fn facts(&self, desk: &Desk<'_>) -> Vec<Fact> {
+        let given = self.given.iter();
+        given
+            .map(|given| match given {
+                Given::Known(fact) => fact.clone(),
+                Given::Counted(name, velocity, tracked) => {
+                    let level = tracked.as_ref().map(|tracked| tracked.level(desk, self.amount));
+                    let value = level.map(|level| Value::Whole(level.of(velocity.measure)));
+                    Fact { name: name.clone(), value: value.unwrap_or(Value::Absent) }
+                }
+            })
+            .collect()
+    }
+}
+
+impl Verdict {
+    /// Nothing matched.
+    #[must_use]
+    pub const fn allow() -> Self {
+        Self { action: Action::Allow, hits: Vec::new() }
+    }
+
+    /// What the operator wants where the pack fails.
+    fn without(on_failure: OnFailure) -> Self {
+        let action = match on_failure {
+            OnFailure::Closed => Action::Hold,
+            OnFailure::Open => Action::Allow,
+        };
+        let reason = "The rules could not be applied to this payout.".to_owned();
+        let hit = Hit { label: "rules_failed".to_owned(), action, reason };
+        Self { action, hits: vec![hit] }
+    }
+
+    /// The labels of the rules that matched.
+    #[must_use]
+    pub fn labels(&self) -> Vec<&str> {
+        self.hits.iter().map(|hit| hit.label.as_str()).collect()
+    }
+
+    /// What the guest said, if it makes sense.
+    fn read(said: wasm::Verdict) -> Result<Self, String> {
+        if said.hits.len() > limits::PACK_HITS_MAX {
+            return Err(format!("the pack answered {} hits", said.hits.len()));
+        }
+        let hits: Vec<Hit> = said.hits.into_iter().map(hit).collect();
+        let is_odd = |hit: &Hit| {
+            hit.label.is_empty()
+                || hit.label.len() > limits::PACK_LABEL_MAX
+                || hit.reason.len() > limits::PACK_REASON_MAX
+        };
+        if let Some(odd) = hits.iter().find(|hit| is_odd(hit)) {
+            let label: String = odd.label.chars().take(limits::PACK_LABEL_MAX).collect();
+            return Err(format!("the label or the reason of hit {label:?} is empty or too long"));
+        }
+        let action = action(said.action);
+        match hits.iter().map(|hit| hit.action).max().unwrap_or(Action::Allow) {
+            severest if severest == action => Ok(Self { action, hits }),
+            severest => {
+                let (said, is) = (action.as_str(), severest.as_str());
+                Err(format!("the pack answered {said}, its severest hit is {is}"))
+            }
+        }
+    }
+}
+
+impl Pack {
+    /// What the pack says about one payout. A success ends a row of failures.
+    ///
+    /// # Errors
+    /// In words: it trapped, ran out of fuel, or answered nonsense.
+    pub fn assess(&self, facts: &[Fact]) -> Result<Verdict, String> {
+        let answers = self.code.assess(&[facts.to_vec()]).map_err(|broken| broken.to_string());
+        let said = answers.and_then(|mut all| all.pop().ok_or_else(|| "no answer".to_owned()));
+        self.observed(said.and_then(Verdict::read))
+    }
+
+    /// What the pack says about many payouts.
+    ///
+    /// # Errors
+    /// As for one.
+    pub fn assess_all(&self, payouts: &[Vec<Fact>]) -> Result<Vec<Verdict>, String> {
+        let answers = self.code.assess(payouts).map_err(|broken| broken.to_string())?;
+        answers.into_iter().map(Verdict::read).collect()
+    }
+}
+
+fn hit(said: wasm::Hit) -> Hit {
+    Hit { label: said.label, action: action(said.action), reason: said.reason }
+}
+
+fn action(said: wasm::Action) -> Action {
+    match said {
+        wasm::Action::Allow => Action::Allow,
+        wasm::Action::Hold => Action::Hold,
+        wasm::Action::Block => Action::Block,
+    }
+}

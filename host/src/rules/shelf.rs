@@ -1,0 +1,209 @@
+//! Where packs are found: in the binary, in the modules folder, in the database; and the seats
+//! that the database hands out.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::clock::Moment;
+use crate::config::OnFailure;
+use crate::db::Db;
+use crate::db::bulk::RowChange;
+use crate::wasm::module::repack;
+use crate::wasm::section::Luggage;
+use crate::wasm::{CodeCache, Engines};
+
+use super::pack::{OpenError, Pack, PackKind};
+use super::seat::{Packs, Role, Scope, Seating, Seats};
+use super::sql;
+
+/// A pack that came with the binary or lies in the modules folder.
+pub struct Stocked {
+    /// The pack.
+    pub pack: Arc<Pack>,
+    /// Its file.
+    pub component: Vec<u8>,
+}
+
+/// Every pack within reach.
+pub struct Shelf {
+    db: Db,
+    engines: Engines,
+    cache: CodeCache,
+    on_failure: OnFailure,
+    stock: Vec<Stocked>,
+    opened: Mutex<HashMap<String, Arc<Pack>>>,
+}
+
+/// Why the seats cannot be filled.
+#[derive(Debug, thiserror::Error)]
+pub enum ShelfError {
+    /// The database cannot be read.
+    #[error("the database: {0}")]
+    Database(#[from] sqlx::Error),
+    /// The component is nowhere.
+    #[error("the component of {0} is not in the database")]
+    Missing(String),
+    /// It cannot be used any more.
+    #[error("{0}: {1}")]
+    Refused(String, OpenError),
+    /// Opening it was cut off.
+    #[error("opening a pack was cut off")]
+    CutOff,
+}
+
+impl Shelf {
+    /// Over this database, with packs that need not be looked up there.
+    #[must_use]
+    pub fn new(
+        db: Db,
+        (engines, cache): (Engines, CodeCache),
+        on_failure: OnFailure,
+        stock: Vec<Stocked>,
+    ) -> Self {
+        let opened = stock.iter().map(|s| (s.pack.digest.clone(), Arc::clone(&s.pack))).collect();
+        Self { db, engines, cache, on_failure, stock, opened: Mutex::new(opened) }
+    }
+
+    /// Opens a component that somebody pushes. It is not seated, nor kept.
+    ///
+    /// # Errors
+    /// The component or its rules are refused.
+    pub async fn open(&self, component: Vec<u8>) -> Result<Arc<Pack>, ShelfError> {
+        let (engines, cache) = (self.engines.clone(), self.cache.clone());
+        let opening = tokio::task::spawn_blocking(move || Pack::load(&engines, &cache, &component));
+        let opened = opening.await.map_err(|_| ShelfError::CutOff)?;
+        opened.map(Arc::new).map_err(|why| ShelfError::Refused("the component".into(), why))
+    }
+
+    /// The component that rules of text stand for: the stock pack of their kind with these rules
+    /// in it.
+    ///
+    /// # Errors
+    /// The text says nothing of a pack.
+    pub fn of_text(&self, text: String) -> Result<Vec<u8>, ShelfError> {
+        let refused = |why| ShelfError::Refused("rules.toml".into(), why);
+        let kind = PackKind::of_text(&text).map_err(refused)?;
+        let mut stock = self.stock.iter();
+        let stocked = stock.find(|stocked| stocked.pack.about.kind == kind);
+        let stocked = stocked.ok_or_else(|| ShelfError::Missing(kind.as_str().to_owned()))?;
+        let luggage = Luggage { declaration: text, ..Luggage::default() };
+        let packed = repack(&stocked.component, &luggage);
+        packed.map_err(|why| refused(OpenError::Refused(why.into())))
+    }
+
+    /// The pack with this digest, wherever it is.
+    ///
+    /// # Errors
+    /// It is nowhere, or cannot be used any more.
+    pub async fn pack(&self, digest: &str) -> Result<Arc<Pack>, ShelfError> {
+        let known = self.opened.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned();
+        if let Some(pack) = known {
+            return Ok(pack);
+        }
+        let missing = || ShelfError::Missing(digest.to_owned());
+        let text = sql::find_component(self.db.pool(), digest).await?.ok_or_else(missing)?;
+        let component = BASE64_STANDARD.decode(text).map_err(|_| missing())?;
+        let pack = self.open(component).await?;
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Arc::clone(opened.entry(digest.to_owned()).or_insert(pack)))
+    }
+
+    /// The row that makes sure that a pack from the binary is still there after an upgrade.
+    #[must_use]
+    pub fn keep(&self, version: &sql::Version) -> Option<RowChange> {
+        let stocked = self.stock.iter().find(|s| s.pack.digest == version.digest)?;
+        let id = sql::version_id(&version.name, &version.version);
+        let component = BASE64_STANDARD.encode(&stocked.component);
+        Some(RowChange::Update(&sql::PACK_COMPONENTS, vec![id.into(), component.into()]))
+    }
+
+    /// Puts the stock into the list of versions. A version that another binary brought, and
+    /// that was used, stays; this binary's is listed beside it with its digest's beginning.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub async fn list_stock(&self, now: Moment) -> Result<(), sqlx::Error> {
+        let mut tx = self.db.write().await?;
+        for stocked in &self.stock {
+            let pack = &stocked.pack;
+            let replace = "UPDATE rule_packs SET digest = $1, facts = $2 \
+                           WHERE id = $3 AND component IS NULL";
+            let facts = serde_json::to_string(&pack.about.facts).unwrap_or_default();
+            let plain = sql::version_id(&pack.about.name, &pack.about.version);
+            let replaced = sqlx::query(replace).bind(&pack.digest).bind(&facts).bind(&plain);
+            if replaced.execute(tx.conn()).await?.rows_affected() == 1 {
+                continue;
+            }
+            let find = "SELECT digest FROM rule_packs WHERE id = $1";
+            let known: Option<String> =
+                sqlx::query_scalar(find).bind(&plain).fetch_optional(tx.conn()).await?;
+            let version = match known {
+                Some(digest) if digest == pack.digest => continue,
+                Some(_) => format!("{}+{}", pack.about.version, &pack.digest[..8]),
+                None => pack.about.version.clone(),
+            };
+            let insert = "INSERT INTO rule_packs (id, name, version, kind, digest, title, \
+                contract, facts, component, report, is_checked, pushed_by, created_at) \
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, '{}', 1, 'host', $9) \
+                ON CONFLICT (id) DO NOTHING";
+            sqlx::query(insert)
+                .bind(sql::version_id(&pack.about.name, &version))
+                .bind(&pack.about.name)
+                .bind(&version)
+                .bind(pack.about.kind.as_str())
+                .bind(&pack.digest)
+                .bind(&pack.about.title)
+                .bind(&pack.about.contract)
+                .bind(&facts)
+                .bind(now.micros())
+                .execute(tx.conn())
+                .await?;
+        }
+        tx.commit().await
+    }
+
+    /// The seats as the database hands them out now.
+    ///
+    /// # Errors
+    /// The database cannot be read, or a pack that has a seat cannot be opened.
+    pub async fn seats(&self) -> Result<Seats, ShelfError> {
+        // Read first: seats that are given meanwhile are found at the next look.
+        let generation = sql::generation(self.db.pool()).await?;
+        let mut newest: HashMap<(PackKind, Scope, Role), Option<(String, String)>> = HashMap::new();
+        for seating in sql::list_seatings(self.db.pool()).await? {
+            newest.insert((seating.kind, seating.scope, seating.role), seating.pack);
+        }
+        let mut seating: Seating = self.default_fees().into_iter().collect();
+        for (place, seated) in newest {
+            let Some((name, version)) = seated else { continue };
+            let missing = || ShelfError::Missing(format!("{name} {version}"));
+            let found = sql::get_version(self.db.pool(), (&name, &version)).await?;
+            let pack = self.pack(&found.ok_or_else(missing)?.digest).await?;
+            seating.insert(place, pack);
+        }
+        Ok(Seats::of(generation, &seating, self.on_failure))
+    }
+
+    /// Fills the seats anew if they were handed out anew; answers whether that was so.
+    ///
+    /// # Errors
+    /// As for [`Self::seats`]; the seats stay as they were.
+    pub async fn refresh(&self, packs: &Packs) -> Result<bool, ShelfError> {
+        if sql::generation(self.db.pool()).await? == packs.now().generation {
+            return Ok(false);
+        }
+        packs.replace(self.seats().await?);
+        Ok(true)
+    }
+
+    /// Fees come from the pack in the modules folder, or else the stock one, until somebody
+    /// activates another.
+    fn default_fees(&self) -> Option<((PackKind, Scope, Role), Arc<Pack>)> {
+        let mut fees = self.stock.iter().filter(|s| s.pack.about.kind == PackKind::Fees);
+        let place = (PackKind::Fees, Scope::Platform, Role::Active);
+        fees.next_back().map(|stocked| (place, Arc::clone(&stocked.pack)))
+    }
+}

@@ -1,0 +1,86 @@
+-- Every version of a rule pack that was ever pushed. The component is base64; NULL for one that
+-- travels in the binary and was never used.
+CREATE TABLE rule_packs (
+    id         TEXT PRIMARY KEY,
+    name       TEXT NOT NULL,
+    version    TEXT NOT NULL,
+    kind       TEXT NOT NULL CHECK (kind IN ('fees', 'fraud')),
+    digest     TEXT NOT NULL,
+    title      TEXT NOT NULL,
+    contract   TEXT NOT NULL,
+    facts      TEXT NOT NULL,
+    component  TEXT,
+    report     TEXT NOT NULL,
+    is_checked BIGINT NOT NULL,
+    pushed_by  TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);
+CREATE INDEX rule_packs_by_digest ON rule_packs (digest);
+
+-- Who was given which seat when; the newest row of a kind, scope and role counts. No name means
+-- that the seat was vacated. Generations are handed out under the lock of rule_generation.
+CREATE TABLE rule_seatings (
+    generation BIGINT PRIMARY KEY,
+    kind       TEXT NOT NULL,
+    scope      TEXT NOT NULL,
+    role       TEXT NOT NULL CHECK (role IN ('active', 'shadow')),
+    name       TEXT,
+    version    TEXT,
+    actor      TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);
+CREATE TABLE rule_generation (
+    id         TEXT PRIMARY KEY,
+    generation BIGINT NOT NULL
+);
+INSERT INTO rule_generation (id, generation) VALUES ('rules', 0);
+
+-- Activations that wait for a second person.
+CREATE TABLE rule_requests (
+    id         TEXT PRIMARY KEY,
+    actor      TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);
+
+-- What was decided about a payout, on which facts, by which pack; refused payouts included.
+CREATE TABLE decisions (
+    payout_id    TEXT PRIMARY KEY,
+    merchant_id  TEXT NOT NULL,
+    env          TEXT NOT NULL,
+    currency     TEXT NOT NULL,
+    amount_minor BIGINT NOT NULL,
+    pack         TEXT,
+    version      TEXT,
+    digest       TEXT,
+    action       TEXT NOT NULL CHECK (action IN ('allow', 'hold', 'block')),
+    hits         TEXT NOT NULL,
+    failure      TEXT,
+    facts        TEXT NOT NULL,
+    facts_digest TEXT NOT NULL,
+    created_at   BIGINT NOT NULL
+);
+CREATE INDEX decisions_by_time ON decisions (created_at, payout_id);
+
+-- Where a pack in shadow would have decided otherwise, and how often it was compared.
+CREATE TABLE rule_differences (
+    id          TEXT PRIMARY KEY,
+    name        TEXT NOT NULL,
+    version     TEXT NOT NULL,
+    payout_id   TEXT NOT NULL,
+    merchant_id TEXT NOT NULL,
+    env         TEXT NOT NULL,
+    active      TEXT,
+    before      TEXT NOT NULL,
+    after       TEXT NOT NULL,
+    created_at  BIGINT NOT NULL
+);
+CREATE INDEX rule_differences_by_name ON rule_differences (name, id);
+CREATE TABLE rule_tallies (
+    id        TEXT PRIMARY KEY,
+    compared  BIGINT NOT NULL,
+    differing BIGINT NOT NULL,
+    failed    BIGINT NOT NULL
+);
+
+-- Whether a recipient that the merchant saved by hand was ever paid.
+CREATE INDEX payouts_by_beneficiary ON payouts (beneficiary_id);
