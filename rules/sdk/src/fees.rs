@@ -22,6 +22,10 @@ pub trait FeePack: Sized {
 #[macro_export]
 macro_rules! export_fee_pack {
     ($pack:ty) => {
+        // On every target, so that a type that is no such pack is noticed on all of them.
+        const _: fn(&str) -> ::std::result::Result<$pack, ::std::vec::Vec<$crate::Problem>> =
+            <$pack as $crate::FeePack>::open;
+
         #[cfg(target_family = "wasm")]
         const _: () = {
             $crate::export_pack!($pack, Fees);

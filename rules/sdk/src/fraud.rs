@@ -44,6 +44,10 @@ const fn severity(action: Action) -> u8 {
 #[macro_export]
 macro_rules! export_fraud_pack {
     ($pack:ty) => {
+        // On every target, so that a type that is no such pack is noticed on all of them.
+        const _: fn(&str) -> ::std::result::Result<$pack, ::std::vec::Vec<$crate::Problem>> =
+            <$pack as $crate::FraudPack>::open;
+
         #[cfg(target_family = "wasm")]
         const _: () = {
             $crate::export_pack!($pack, Fraud);

@@ -23,7 +23,7 @@
 //! export_fraud_pack!(Capped);
 //! ```
 //!
-//! On the developer's own machine the line makes nothing, so packs are tested like any other
+//! On the developer's own machine the line exports nothing, so packs are tested like any other
 //! code. A pack must be pure: no clock, no randomness, no state that one decision leaves to
 //! the next.
 
