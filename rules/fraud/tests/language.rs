@@ -173,6 +173,7 @@ fn numbers_never_leave_64_bits_silently() {
         ("true && 1 / zero == 1", Fault::DivisionByZero),
         ("1 / zero == 1 && 1 / zero == 1", Fault::DivisionByZero),
         ("1 / zero == 1 ? true : true", Fault::DivisionByZero),
+        ("1 / zero in nothing", Fault::DivisionByZero),
     ] {
         assert_eq!(holds(condition), Err(fault), "{condition}");
     }

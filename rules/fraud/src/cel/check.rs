@@ -1,5 +1,7 @@
 //! A syntax tree to a condition: names to places, every part to its type.
 
+use std::sync::Arc;
+
 use railhead_facts::{Type, nearest_of};
 
 use super::syntax::{Form, Node, Operator};
@@ -192,7 +194,13 @@ impl Names {
             (Part::Value(Typed::Text(item)), List::Text(list)) => {
                 Ok(Truth::TextIn(Box::new(item), list))
             }
-            (Part::Value(Typed::Whole(_) | Typed::Text(_)), List::Empty) => Ok(Truth::Is(false)),
+            // The item is worked out all the same: emptying a list must not hide a fault.
+            (Part::Value(Typed::Whole(item)), List::Empty) => {
+                Ok(Truth::WholeIn(Box::new(item), Arc::new([])))
+            }
+            (Part::Value(Typed::Text(item)), List::Empty) => {
+                Ok(Truth::TextIn(Box::new(item), Arc::new([])))
+            }
             (item_part, list) => {
                 let of = match list {
                     List::Whole(_) => "a list of whole numbers",
