@@ -1,17 +1,9 @@
 //! The rules as people write them.
 
+use railhead_rule::Problem;
 use serde::Deserialize;
 
 use crate::percent::Percent;
-
-/// Where something is wrong in the rules, and what.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// A dotted path.
-    pub at: String,
-    /// For the one who wrote it.
-    pub message: String,
-}
 
 /// The whole file. What only the host reads is kept as it is.
 #[derive(Clone, Debug, Deserialize)]
@@ -99,7 +91,7 @@ impl Rules {
     /// Everything that is wrong, each with its place.
     pub fn read(text: &str) -> Result<Self, Vec<Problem>> {
         let rules: Self = toml::from_str(text)
-            .map_err(|cause| vec![problem("rules.toml".into(), &cause.to_string())])?;
+            .map_err(|cause| vec![Problem::new("rules.toml", cause.to_string())])?;
         let mut problems = Vec::new();
         for (index, price) in rules.price.iter().enumerate() {
             price.check(&format!("price[{index}]"), &mut problems);
@@ -108,7 +100,7 @@ impl Rules {
             let at = format!("levy[{index}]");
             levy.when.check(&at, &mut problems);
             if levy.amount_minor < 0 || levy.from_minor < 0 {
-                problems.push(problem(at, "amounts must not be negative"));
+                problems.push(Problem::new(at, "amounts must not be negative"));
             }
         }
         if problems.is_empty() { Ok(rules) } else { Err(problems) }
@@ -119,23 +111,24 @@ impl Price {
     fn check(&self, at: &str, problems: &mut Vec<Problem>) {
         self.when.check(at, problems);
         if self.tiers.is_empty() {
-            problems.push(problem(format!("{at}.tiers"), "needs at least one tier"));
+            problems.push(Problem::new(format!("{at}.tiers"), "needs at least one tier"));
         }
         for (index, tier) in self.tiers.iter().enumerate() {
             let at = format!("{at}.tiers[{index}]");
             let is_last = index + 1 == self.tiers.len();
             if tier.up_to_minor.is_none() != is_last {
-                problems.push(problem(at.clone(), "every tier but the last needs up_to_minor"));
+                problems
+                    .push(Problem::new(at.clone(), "every tier but the last needs up_to_minor"));
             }
             let most = tier.max_minor.unwrap_or(i64::MAX);
             if tier.flat_minor < 0 || tier.min_minor < 0 || most < tier.min_minor {
                 let message = "needs 0 <= flat_minor and 0 <= min_minor <= max_minor";
-                problems.push(problem(at, message));
+                problems.push(Problem::new(at, message));
             }
         }
         let limits: Vec<i64> = self.tiers.iter().filter_map(|tier| tier.up_to_minor).collect();
         if !limits.is_sorted_by(|a, b| a < b) {
-            problems.push(problem(format!("{at}.tiers"), "up_to_minor must rise"));
+            problems.push(Problem::new(format!("{at}.tiers"), "up_to_minor must rise"));
         }
     }
 }
@@ -143,15 +136,12 @@ impl Price {
 impl Conditions {
     fn check(&self, at: &str, problems: &mut Vec<Problem>) {
         if !matches!(self.kind.as_deref(), None | Some("single" | "batch")) {
-            problems.push(problem(format!("{at}.when.kind"), "must be single or batch"));
+            problems.push(Problem::new(format!("{at}.when.kind"), "must be single or batch"));
         }
         let capitals = |code: &str| code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase());
         if self.currency.as_deref().is_some_and(|code| !capitals(code)) {
-            problems.push(problem(format!("{at}.when.currency"), "must be a code such as NGN"));
+            problems
+                .push(Problem::new(format!("{at}.when.currency"), "must be a code such as NGN"));
         }
     }
-}
-
-fn problem(at: String, message: &str) -> Problem {
-    Problem { at, message: message.to_owned() }
 }

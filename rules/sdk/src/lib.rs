@@ -1,55 +1,57 @@
-//! What a rule pack is written with: the facts of the contract in `wit/rules.wit`, by name
-//! and type.
+//! What a rule pack is written with.
+//!
+//! A pack is a type that reads its rules once ([`FeePack::open`], [`FraudPack::open`]) and
+//! then decides about one payout at a time. One line makes a component of it:
+//!
+//! ```
+//! use railhead_rule::{Action, Facts, FraudPack, Hit, Problem, Verdict, export_fraud_pack};
+//!
+//! struct Capped;
+//!
+//! impl FraudPack for Capped {
+//!     fn open(_rules: &str) -> Result<Self, Vec<Problem>> {
+//!         Ok(Self)
+//!     }
+//!
+//!     fn assess(&self, facts: &Facts<'_>) -> Verdict {
+//!         let is_high = facts.whole("amount_minor").is_some_and(|amount| amount > 1_000_000);
+//!         let hit = || Hit::new("amount_cap", Action::Hold, "The amount is unusually high.");
+//!         Verdict::of(is_high.then(hit).into_iter().collect())
+//!     }
+//! }
+//!
+//! export_fraud_pack!(Capped);
+//! ```
+//!
+//! On the developer's own machine the line exports nothing, so packs are tested like any other
+//! code. A pack must be pure: no clock, no randomness, no state that one decision leaves to
+//! the next.
 
-#[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
-mod bindings {
-    wit_bindgen::generate!({
-        path: "../../wit/rules.wit",
-        world: "types",
-        generate_all,
-        additional_derives: [PartialEq, Eq],
-    });
+#[doc(hidden)]
+pub mod bindings;
+mod facts;
+mod fees;
+mod fraud;
+#[doc(hidden)]
+pub mod guest;
+
+pub use bindings::types::railhead::rules::facts::{Fact, Value};
+pub use facts::{Facts, fact};
+pub use fees::{FeePack, Kind, Line};
+pub use fraud::{Action, FraudPack, Hit, Verdict};
+
+/// Something that is wrong in the rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where: a dotted path into `rules.toml`.
+    pub at: String,
+    /// What, for the one who wrote it.
+    pub message: String,
 }
 
-pub use bindings::railhead::rules::facts::{Fact, Value};
-
-/// The raw interface, for `with:` in a pack's own `wit_bindgen::generate!`.
-pub mod imports {
-    pub use crate::bindings::railhead::rules::facts;
-}
-
-/// What is known about one payout.
-#[derive(Clone, Copy, Debug)]
-pub struct Facts<'a>(pub &'a [Fact]);
-
-impl<'a> Facts<'a> {
-    /// The fact of this name; absent if the host did not give it.
-    #[must_use]
-    pub fn get(&self, name: &str) -> &'a Value {
-        self.0.iter().find(|fact| fact.name == name).map_or(&Value::Absent, |fact| &fact.value)
+impl Problem {
+    /// A problem at a place.
+    pub fn new(at: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { at: at.into(), message: message.into() }
     }
-
-    /// A textual fact.
-    #[must_use]
-    pub fn text(&self, name: &str) -> Option<&'a str> {
-        match self.get(name) {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// A whole number: a count, or an amount in minor units.
-    #[must_use]
-    pub fn whole(&self, name: &str) -> Option<i64> {
-        match self.get(name) {
-            Value::Whole(number) => Some(*number),
-            _ => None,
-        }
-    }
-}
-
-/// A fact, for tests.
-#[must_use]
-pub fn fact(name: &str, value: Value) -> Fact {
-    Fact { name: name.to_owned(), value }
 }

@@ -1,0 +1,292 @@
+//! Conditions that are ready to be worked out: every part has its type, every fact its place.
+//!
+//! Nothing here allocates, loops over anything but texts, or recurs deeper than a condition
+//! may nest.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use railhead_rule::Value;
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition(pub(super) Truth);
+
+/// Why a condition could not be worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A number left 64 bits.
+    Overflow,
+    /// A division by zero, or the rest of one.
+    DivisionByZero,
+    /// The fact at this place is not of its type: the host broke the contract.
+    WrongType(usize),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Overflow => "a number does not fit 64 bits",
+            Self::DivisionByZero => "it divides by zero",
+            Self::WrongType(_) => "a fact is not of its type",
+        })
+    }
+}
+
+/// A value, or nothing where a fact is absent.
+type Worked<T> = Result<Option<T>, Fault>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Truth {
+    Is(bool),
+    Fact(usize),
+    Not(Box<Truth>),
+    Joined(Box<[Truth; 2]>, Join),
+    Choice(Box<[Truth; 3]>),
+    Absent(Box<Typed>),
+    Same(Box<[Truth; 2]>, Compare),
+    Wholes(Box<[Whole; 2]>, Compare),
+    Texts(Box<[Text; 2]>, Compare),
+    WholeIn(Box<Whole>, Arc<[i64]>),
+    TextIn(Box<Text>, Arc<[Box<str>]>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Whole {
+    Is(i64),
+    Fact(usize),
+    Negative(Box<Whole>),
+    Arithmetic(Box<[Whole; 2]>, Arithmetic),
+    Size(Box<Text>),
+    Choice(Box<Truth>, Box<[Whole; 2]>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Text {
+    Is(Box<str>),
+    Fact(usize),
+    Choice(Box<Truth>, Box<[Text; 2]>),
+}
+
+/// A part of any type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    Truth(Truth),
+    Whole(Whole),
+    Text(Text),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Join {
+    And,
+    Or,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compare {
+    Equal,
+    Unequal,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    StartsWith,
+    EndsWith,
+    Contains,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+/// The facts of one payout in the order in which they are declared.
+type Known<'a> = [&'a Value];
+
+impl Condition {
+    /// Whether it holds for these facts, which stand in the order of [`super::Names::facts`].
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub fn holds(&self, facts: &[&Value]) -> Result<bool, Fault> {
+        self.0.holds(facts)
+    }
+}
+
+impl Truth {
+    fn holds(&self, known: &Known<'_>) -> Result<bool, Fault> {
+        Ok(self.work(known)?.unwrap_or(false))
+    }
+
+    fn work(&self, known: &Known<'_>) -> Worked<bool> {
+        Ok(Some(match self {
+            Self::Is(truth) => *truth,
+            Self::Fact(place) => {
+                return match known.get(*place) {
+                    Some(Value::Truth(truth)) => Ok(Some(*truth)),
+                    Some(Value::Absent) | None => Ok(None),
+                    _ => Err(Fault::WrongType(*place)),
+                };
+            }
+            Self::Not(inner) => return Ok(inner.work(known)?.map(|truth| !truth)),
+            Self::Joined(sides, join) => join.holds(sides, known)?,
+            Self::Choice(parts) => {
+                let [condition, one, other] = &**parts;
+                return match condition.work(known)? {
+                    Some(true) => one.work(known),
+                    Some(false) => other.work(known),
+                    None => Ok(None),
+                };
+            }
+            Self::Absent(inner) => inner.is_absent(known)?,
+            Self::Same(sides, compare) => {
+                let [left, right] = &**sides;
+                both(left.work(known)?, right.work(known)?, |a, b| compare.order(a.cmp(&b)))
+            }
+            Self::Wholes(sides, compare) => {
+                let [left, right] = &**sides;
+                both(left.work(known)?, right.work(known)?, |a, b| compare.order(a.cmp(&b)))
+            }
+            Self::Texts(sides, compare) => {
+                let [left, right] = &**sides;
+                both(left.work(known)?, right.work(known)?, |a, b| compare.texts(a, b))
+            }
+            Self::WholeIn(item, list) => {
+                item.work(known)?.is_some_and(|item| list.binary_search(&item).is_ok())
+            }
+            Self::TextIn(item, list) => {
+                let is = |text| list.binary_search_by(|listed| (**listed).cmp(text)).is_ok();
+                item.work(known)?.is_some_and(is)
+            }
+        }))
+    }
+}
+
+fn both<T>(left: Option<T>, right: Option<T>, compare: impl Fn(T, T) -> bool) -> bool {
+    left.zip(right).is_some_and(|(left, right)| compare(left, right))
+}
+
+impl Whole {
+    fn work(&self, known: &Known<'_>) -> Worked<i64> {
+        match self {
+            Self::Is(number) => Ok(Some(*number)),
+            Self::Fact(place) => match known.get(*place) {
+                Some(Value::Whole(number)) => Ok(Some(*number)),
+                Some(Value::Absent) | None => Ok(None),
+                _ => Err(Fault::WrongType(*place)),
+            },
+            Self::Negative(inner) => match inner.work(known)? {
+                Some(number) => number.checked_neg().map(Some).ok_or(Fault::Overflow),
+                None => Ok(None),
+            },
+            Self::Arithmetic(sides, arithmetic) => {
+                let [left, right] = &**sides;
+                match left.work(known)?.zip(right.work(known)?) {
+                    Some((left, right)) => arithmetic.of(left, right).map(Some),
+                    None => Ok(None),
+                }
+            }
+            Self::Size(text) => match text.work(known)? {
+                Some(text) => {
+                    i64::try_from(text.chars().count()).map(Some).map_err(|_| Fault::Overflow)
+                }
+                None => Ok(None),
+            },
+            Self::Choice(condition, sides) => match (condition.work(known)?, &**sides) {
+                (Some(true), [one, _]) => one.work(known),
+                (Some(false), [_, other]) => other.work(known),
+                (None, _) => Ok(None),
+            },
+        }
+    }
+}
+
+impl Text {
+    fn work<'a>(&'a self, known: &Known<'a>) -> Worked<&'a str> {
+        match self {
+            Self::Is(text) => Ok(Some(text)),
+            Self::Fact(place) => match known.get(*place) {
+                Some(Value::Text(text)) => Ok(Some(text)),
+                Some(Value::Absent) | None => Ok(None),
+                _ => Err(Fault::WrongType(*place)),
+            },
+            Self::Choice(condition, sides) => match (condition.work(known)?, &**sides) {
+                (Some(true), [one, _]) => one.work(known),
+                (Some(false), [_, other]) => other.work(known),
+                (None, _) => Ok(None),
+            },
+        }
+    }
+}
+
+impl Typed {
+    fn is_absent(&self, known: &Known<'_>) -> Result<bool, Fault> {
+        Ok(match self {
+            Self::Truth(truth) => truth.work(known)?.is_none(),
+            Self::Whole(whole) => whole.work(known)?.is_none(),
+            Self::Text(text) => text.work(known)?.is_none(),
+        })
+    }
+}
+
+impl Join {
+    /// One side can settle the whole, even if the other cannot be worked out, as in CEL.
+    fn holds(self, sides: &[Truth; 2], known: &Known<'_>) -> Result<bool, Fault> {
+        let [left, right] = sides;
+        let decisive = self == Self::Or;
+        match left.holds(known) {
+            Ok(truth) if truth == decisive => Ok(decisive),
+            Ok(_) => right.holds(known),
+            Err(fault) => match right.holds(known) {
+                Ok(truth) if truth == decisive => Ok(decisive),
+                _ => Err(fault),
+            },
+        }
+    }
+}
+
+impl Compare {
+    fn order(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::Unequal => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterEqual => order.is_ge(),
+            // Only texts are asked for these.
+            Self::StartsWith | Self::EndsWith | Self::Contains => false,
+        }
+    }
+
+    fn texts(self, left: &str, right: &str) -> bool {
+        match self {
+            Self::StartsWith => left.starts_with(right),
+            Self::EndsWith => left.ends_with(right),
+            Self::Contains => left.contains(right),
+            // The order of UTF-8 is that of code points, which is CEL's.
+            _ => self.order(left.cmp(right)),
+        }
+    }
+}
+
+impl Arithmetic {
+    fn of(self, left: i64, right: i64) -> Result<i64, Fault> {
+        if right == 0 && matches!(self, Self::Divide | Self::Remainder) {
+            return Err(Fault::DivisionByZero);
+        }
+        let result = match self {
+            Self::Add => left.checked_add(right),
+            Self::Subtract => left.checked_sub(right),
+            Self::Multiply => left.checked_mul(right),
+            Self::Divide => left.checked_div(right),
+            Self::Remainder => left.checked_rem(right),
+        };
+        result.ok_or(Fault::Overflow)
+    }
+}

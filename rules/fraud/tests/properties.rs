@@ -1,0 +1,208 @@
+//! What holds for any condition and any facts.
+
+#![cfg(not(target_family = "wasm"))]
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use railhead_facts::{PLAIN, Type};
+use railhead_rule::{Action, Fact, Facts, Value, Verdict};
+use railhead_rules_fraud::assess::assess;
+use railhead_rules_fraud::cel::{List, Names, Param, compile};
+use railhead_rules_fraud::rules::Rules;
+
+const STOCK: &str = include_str!("../rules.toml");
+
+fn names() -> Names {
+    Names {
+        facts: PLAIN.iter().map(|(name, kind, _)| ((*name).to_owned(), *kind)).collect(),
+        params: [("cap".to_owned(), Param::Whole(1_000))].into(),
+        lists: [("banks".to_owned(), List::of_texts(vec!["044".into(), "NGN".into()]))].into(),
+    }
+}
+
+fn whole() -> impl Strategy<Value = i64> {
+    let edges = prop::sample::select(vec![i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX]);
+    prop_oneof![edges, any::<i64>(), -10..10_i64, 0..1_000_000_000_i64]
+}
+
+fn value(kind: Type) -> BoxedStrategy<Value> {
+    let known = match kind {
+        Type::Truth => any::<bool>().prop_map(Value::Truth).boxed(),
+        Type::Whole => whole().prop_map(Value::Whole).boxed(),
+        Type::Text => {
+            prop_oneof!["NGN|live|single|044|090001|", ".{0,8}"].prop_map(Value::Text).boxed()
+        }
+    };
+    prop_oneof![1 => Just(Value::Absent), 4 => known].boxed()
+}
+
+/// A value for every plain fact, in order.
+fn plain_values() -> impl Strategy<Value = Vec<Value>> {
+    PLAIN.iter().map(|(_, kind, _)| value(*kind)).collect::<Vec<_>>()
+}
+
+/// The facts that the stock rules ask for, with any values.
+fn stock_facts() -> impl Strategy<Value = Vec<Fact>> {
+    let rules = Rules::read(STOCK).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let facts: Vec<_> = rules
+        .facts()
+        .iter()
+        .map(|(name, kind)| {
+            let name = name.clone();
+            value(*kind).prop_map(move |value| Fact { name: name.clone(), value })
+        })
+        .collect();
+    facts
+}
+
+fn of_type(kind: Type) -> impl Strategy<Value = String> {
+    let fit = PLAIN.iter().filter(move |(_, known, _)| *known == kind);
+    prop::sample::select(fit.map(|(name, _, _)| (*name).to_owned()).collect::<Vec<_>>())
+}
+
+/// Expressions that pass the check, of each type.
+fn wholes(depth: u32) -> BoxedStrategy<String> {
+    let number = whole().prop_map(|number| format!("({number})"));
+    let leaf = prop_oneof![of_type(Type::Whole), number, Just("cap".to_owned())];
+    if depth == 0 {
+        return leaf.boxed();
+    }
+    let sides =
+        (wholes(depth - 1), prop::sample::select(vec!["+", "-", "*", "/", "%"]), wholes(depth - 1));
+    prop_oneof![
+        leaf,
+        sides.prop_map(|(left, sign, right)| format!("({left} {sign} {right})")),
+        wholes(depth - 1).prop_map(|inner| format!("-{inner}")),
+        texts(depth - 1).prop_map(|text| format!("size({text})")),
+        (truths(depth - 1), wholes(depth - 1), wholes(depth - 1))
+            .prop_map(|(truth, one, other)| format!("({truth} ? {one} : {other})")),
+    ]
+    .boxed()
+}
+
+fn texts(depth: u32) -> BoxedStrategy<String> {
+    let leaf = prop_oneof![of_type(Type::Text), "'[a-zA-Z0-9 é]{0,4}'"];
+    if depth == 0 {
+        return leaf.boxed();
+    }
+    let choice = (truths(depth - 1), texts(depth - 1), texts(depth - 1))
+        .prop_map(|(truth, one, other)| format!("({truth} ? {one} : {other})"));
+    prop_oneof![leaf, choice].boxed()
+}
+
+fn truths(depth: u32) -> BoxedStrategy<String> {
+    let leaf = prop_oneof![of_type(Type::Truth), Just("true".to_owned()), Just("false".to_owned())];
+    if depth == 0 {
+        return leaf.boxed();
+    }
+    let signs = || prop::sample::select(vec!["==", "!=", "<", "<=", ">", ">="]);
+    let tests = prop::sample::select(vec!["startsWith", "endsWith", "contains"]);
+    let joined = |(left, sign, right)| format!("({left} {sign} {right})");
+    prop_oneof![
+        1 => leaf,
+        4 => (wholes(depth - 1), signs(), wholes(depth - 1)).prop_map(joined),
+        2 => (texts(depth - 1), signs(), texts(depth - 1)).prop_map(joined),
+        4 => (truths(depth - 1), prop::sample::select(vec!["&&", "||", "==", "!="]), truths(depth - 1))
+            .prop_map(joined),
+        1 => truths(depth - 1).prop_map(|inner| format!("!{inner}")),
+        1 => wholes(depth - 1).prop_map(|inner| format!("({inner} == null)")),
+        1 => (texts(depth - 1), tests, texts(depth - 1))
+            .prop_map(|(left, test, right)| format!("{left}.{test}({right})")),
+        1 => wholes(depth - 1).prop_map(|inner| format!("({inner} in [1, -2, 3])")),
+        1 => texts(depth - 1).prop_map(|inner| format!("({inner} in banks)")),
+    ]
+    .boxed()
+}
+
+fn severity(action: Action) -> u8 {
+    match action {
+        Action::Allow => 0,
+        Action::Hold => 1,
+        Action::Block => 2,
+    }
+}
+
+fn sound(verdict: &Verdict) -> bool {
+    let most = verdict.hits.iter().map(|hit| severity(hit.action)).max().unwrap_or(0);
+    let labels: BTreeSet<_> = verdict.hits.iter().map(|hit| &hit.label).collect();
+    let allowing = verdict.hits.iter().position(|hit| hit.action == Action::Allow);
+    severity(verdict.action) == most
+        && labels.len() == verdict.hits.len()
+        && allowing.is_none_or(|at| at + 1 == verdict.hits.len())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_024))]
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,60}") {
+        let _ = compile(&text, &names());
+    }
+
+    #[test]
+    fn any_tokens_are_read_or_refused(
+        tokens in prop::collection::vec(prop::sample::select(vec![
+            "amount_minor", "currency", "first_payment", "banks", "null", "true", "1", "'x'", "==",
+            "!=", "<", "&&", "||", "!", "-", "+", "/", "%", "in", "?", ":", "(", ")", "[", "]", ",",
+            ".", "size", "contains", "{", "0x", "\"", "\\", "//", "\n",
+        ]), 0..20),
+        values in plain_values(),
+    ) {
+        if let Ok(condition) = compile(&tokens.join(" "), &names()) {
+            let known: Vec<&Value> = values.iter().collect();
+            let _ = condition.holds(&known);
+        }
+    }
+
+    #[test]
+    fn any_condition_of_the_right_types_is_worked_out(
+        text in truths(4),
+        values in plain_values(),
+    ) {
+        let condition = match compile(&text, &names()) {
+            Ok(condition) => condition,
+            Err(refused) if text.len() > 4_096 => {
+                prop_assert!(refused.contains("bytes"));
+                return Ok(());
+            }
+            Err(refused) => return Err(TestCaseError::fail(format!("{refused}: {text}"))),
+        };
+        let known: Vec<&Value> = values.iter().collect();
+        prop_assert_eq!(condition.holds(&known), condition.holds(&known));
+        // Whatever the host gives, there is an answer.
+        let _ = condition.holds(&known[..known.len() / 2]);
+        let turned: Vec<&Value> = values.iter().rev().collect();
+        let _ = condition.holds(&turned);
+    }
+
+    #[test]
+    fn nothing_known_matches_no_comparison(left in wholes(2), sign in "==|!=|<|>|<=|>=") {
+        let condition = compile(&format!("{left} + amount_minor {sign} 5"), &names());
+        let holds = condition.map(|condition| condition.holds(&[]));
+        prop_assert!(!matches!(holds, Ok(Ok(true)) | Err(_)), "{holds:?}");
+    }
+
+    #[test]
+    fn any_file_is_read_or_refused(text in "\\PC{0,200}", when in "\\PC{0,30}") {
+        let _ = Rules::read(&text);
+        let head = "manifest = 1\n[pack]\nfacts = ['hour']\n[[rule]]\nlabel = 'a'\naction = 'hold'\n";
+        let _ = Rules::read(&format!("{head}reason = 'x'\nwhen = '''{when}'''\n"));
+    }
+
+    #[test]
+    fn verdicts_depend_on_nothing_but_the_facts(
+        first in stock_facts(),
+        second in stock_facts(),
+    ) {
+        let rules = Rules::read(STOCK).map_err(|_| TestCaseError::fail("stock"))?;
+        let alone = assess(&rules, &Facts(&second));
+        let before = assess(&rules, &Facts(&first));
+        let after = assess(&rules, &Facts(&second));
+        prop_assert_eq!(&alone, &after);
+        prop_assert!(sound(&alone) && sound(&before));
+        let mut turned = second;
+        turned.reverse();
+        prop_assert_eq!(&alone, &assess(&rules, &Facts(&turned)));
+    }
+}
