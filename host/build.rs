@@ -11,7 +11,7 @@ mod section;
 const STOCK: &[(&str, &str, &str)] = &[
     ("rails/nip", "railhead-rail-nip", "rail.toml"),
     ("rules/fees", "railhead-rules-fees", "rules.toml"),
-    // ("rules/fraud", "railhead-rules-fraud", "rules.toml"),
+    ("rules/fraud", "railhead-rules-fraud", "rules.toml"),
 ];
 const TARGET: &str = "wasm32-wasip2";
 

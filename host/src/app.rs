@@ -13,7 +13,6 @@ use crate::clock::{Clock, Moment};
 use crate::config::Config;
 use crate::courier::Courier;
 use crate::db::Db;
-use crate::decisions::shadow::Comparing;
 use crate::events::outbox::Handover;
 use crate::http::limiter::Limiter;
 use crate::http::places::Places;
@@ -24,8 +23,8 @@ use crate::ledger::Writer;
 use crate::ledger::wallets::WalletIds;
 use crate::rails::{Registry, Routes};
 use crate::recipients::Book;
-use crate::rules::Packs;
 use crate::rules::shelf::Shelf;
+use crate::rules::{Comparing, Packs};
 
 /// The application's parts, shared by all requests and jobs.
 #[derive(Clone)]

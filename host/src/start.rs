@@ -17,7 +17,6 @@ use crate::clock::Clock;
 use crate::config::{Config, limits};
 use crate::courier::Courier;
 use crate::db::{Db, Engine};
-use crate::decisions::shadow;
 use crate::env::Env;
 use crate::events::outbox;
 use crate::http::limiter::Limiter;
@@ -31,7 +30,7 @@ use crate::payouts::attempt;
 use crate::rails::{Rail, Registry, Route, Routes, sql};
 use crate::recipients::Book;
 use crate::rules::shelf::{Shelf, Stocked};
-use crate::rules::{Pack, Packs};
+use crate::rules::{Pack, Packs, comparing};
 use crate::simulator::Simulator;
 use crate::wasm::{CodeCache, Engines};
 use crate::{routes, stock, webhooks, worker};
@@ -84,8 +83,7 @@ pub struct Components {
 /// Whatever stands in the way, in words for the operator.
 pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartError> {
     let listener = listen(&mut config.server).await?;
-    let address = config.server.address;
-    let config = Arc::new(config);
+    let (address, config) = (config.server.address, Arc::new(config));
     let Sources { clock, mint } = sources;
     let mint = Arc::new(mint);
     let db = Db::open(&config.database_url(), config.server.database_connections).await?;
@@ -100,8 +98,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let Components { rails, packs } = load(&engines, &cache, config.modules.dir.as_deref())?;
     let magic = magic(&rails);
     let rails = Arc::new(Registry::of(rails)?);
-    let shelf = Shelf::new(db.clone(), (engines, cache), config.rules.on_failure, packs);
-    let packs = seat(&shelf, &clock).await?;
+    let (shelf, packs) = seat(&db, (engines, cache), &config, packs, &clock).await?;
     seed_routes(&db, &rails, &mint, &clock).await?;
     release_leases(&db).await?;
 
@@ -110,7 +107,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let batch_max = config.writer.batch_max.min(limits::BATCH_MAX);
     let (handover, handed) = outbox::handover();
     let consequence = outbox::consequence(handover.clone());
-    let (comparing, compared) = shadow::comparing();
+    let (comparing, compared) = comparing();
     let ending = (batch_max, broken.clone());
     let writer = Writer::start(db.clone(), writer_parts, Some(consequence), ending).await?;
     let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), magic);
@@ -168,9 +165,17 @@ async fn release_leases(db: &Db) -> Result<(), StartError> {
 }
 
 /// Lists the packs that came with the host, and lets those decide that the database says.
-async fn seat(shelf: &Shelf, clock: &Clock) -> Result<Packs, StartError> {
+async fn seat(
+    db: &Db,
+    workshop: (Engines, CodeCache),
+    config: &Config,
+    stock: Vec<Stocked>,
+    clock: &Clock,
+) -> Result<(Shelf, Packs), StartError> {
+    let shelf = Shelf::new(db.clone(), workshop, config.rules.on_failure, stock);
     shelf.list_stock(clock.now()).await?;
-    Ok(Packs::new(shelf.seats().await?))
+    let packs = Packs::new(shelf.seats().await?);
+    Ok((shelf, packs))
 }
 
 /// Port 0 stands for any that is free; afterwards the settings name it, for links in answers.

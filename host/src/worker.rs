@@ -16,6 +16,7 @@ use crate::error::ErrorCode;
 use crate::events::outbox::Handed;
 use crate::operator::seating::take_out;
 use crate::payouts::{attempt, dispatch};
+use crate::rules::Compared;
 use crate::simulator::{OwnMessage, TOKEN};
 use crate::webhooks;
 
@@ -25,11 +26,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(600);
 const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// Starts every job. They end when the app is told to stop.
-pub fn start(
-    app: &App,
-    handed: mpsc::Receiver<Handed>,
-    compared: mpsc::Receiver<shadow::Compared>,
-) {
+pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver<Compared>) {
     if app.config.worker.dispatch {
         app.tasks.spawn(dispatcher(app.clone()));
     }

@@ -12,47 +12,12 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::clock::Moment;
-use crate::config::limits;
 use crate::id::DifferenceId;
-use crate::rules::{Pack, Ruling, Verdict};
+use crate::rules::{Compared, Pack, Verdict};
 use crate::wasm::pack::Fact;
 
 /// Comparisons that are made together.
 const TOGETHER: usize = 256;
-
-/// A decision that a pack in shadow is to make too.
-pub struct Compared {
-    /// The payout.
-    pub payout_id: String,
-    /// Whose.
-    pub merchant_id: String,
-    /// In which world.
-    pub env: &'static str,
-    /// How it was decided.
-    pub ruling: Ruling,
-    /// When.
-    pub at: Moment,
-}
-
-/// The way to the task that compares.
-#[derive(Clone, Debug)]
-pub struct Comparing(mpsc::Sender<Compared>);
-
-/// The way there, and what arrives.
-#[must_use]
-pub fn comparing() -> (Comparing, mpsc::Receiver<Compared>) {
-    let (sender, receiver) = mpsc::channel(limits::SHADOW_QUEUE_MAX);
-    (Comparing(sender), receiver)
-}
-
-impl Comparing {
-    /// Has a decision compared, if a pack is in shadow. Under heavy load some are not.
-    pub fn hand_over(&self, compared: Compared) {
-        if compared.ruling.seat.shadow.is_some() {
-            let _ = self.0.try_send(compared);
-        }
-    }
-}
 
 /// Compares what arrives, until the host stops.
 pub async fn compare(app: App, mut arriving: mpsc::Receiver<Compared>) {

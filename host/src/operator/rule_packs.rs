@@ -22,7 +22,7 @@ use crate::http::body::Upload;
 use crate::http::{Page, PageQuery, Query};
 use crate::rules::shelf::ShelfError;
 use crate::rules::sql::{self, Seating, Version};
-use crate::rules::{OpenError, Role};
+use crate::rules::{OpenError, PackKind, Role, Scope};
 use crate::wasm::pack::PackRefused;
 
 use super::{Done, write};
@@ -231,6 +231,7 @@ fn refused(why: ShelfError) -> Problem {
 
 /// Where every version stands.
 struct Standing {
+    default_fees: Option<String>,
     seatings: Vec<Seating>,
     tallies: std::collections::BTreeMap<String, Tally>,
 }
@@ -238,7 +239,9 @@ struct Standing {
 impl Standing {
     async fn read(app: &App) -> Result<Self, Problem> {
         let pool = app.db.pool();
-        Ok(Self { seatings: sql::list_seatings(pool).await?, tallies: list_tallies(pool).await? })
+        let default_fees = app.shelf.default_fees().map(|pack| pack.digest.clone());
+        let seatings = sql::list_seatings(pool).await?;
+        Ok(Self { default_fees, seatings, tallies: list_tallies(pool).await? })
     }
 
     fn view(&self, version: Version) -> PackView {
@@ -254,7 +257,12 @@ impl Standing {
             scopes.sort();
             scopes
         };
-        let (active_for, shadow_for) = (seated(Role::Active), seated(Role::Shadow));
+        let (mut active_for, shadow_for) = (seated(Role::Active), seated(Role::Shadow));
+        let platform = newest.get(&(PackKind::Fees, &Scope::Platform, Role::Active));
+        let is_default = self.default_fees.as_ref() == Some(&version.digest);
+        if is_default && platform.is_none_or(|seating| seating.pack.is_none()) {
+            active_for.push(Scope::Platform.as_str().to_owned());
+        }
         let was_active = self
             .seatings
             .iter()

@@ -146,7 +146,8 @@ pub async fn rollback(
 /// Take a rule pack out
 ///
 /// It neither decides nor is tried any more. Where a fraud pack decided, everything is allowed
-/// from now on; a merchant goes back to the platform's pack.
+/// from now on; where a fee pack did, the one that came with the host decides again; a merchant
+/// goes back to the platform's pack.
 #[utoipa::path(
     post, path = "/admin/v1/rule-packs/{name}/versions/{version}/retire",
     operation_id = "retire_rule_pack", tag = "Operator",
@@ -298,12 +299,7 @@ fn role(
             }
         }
         Want::Retire if holds(Role::Shadow) => Ok(Role::Shadow),
-        Want::Retire if holds(Role::Active) => match (version.kind, scope) {
-            (PackKind::Fees, Scope::Platform) => {
-                conflict("Payouts need a price. Activate another fee pack instead.")
-            }
-            _ => Ok(Role::Active),
-        },
+        Want::Retire if holds(Role::Active) => Ok(Role::Active),
         Want::Retire => conflict("This version neither decides nor is tried there."),
     }
 }
@@ -336,7 +332,7 @@ async fn request(app: &App, operator: &Operator, id: String) -> Result<i64, Prob
 }
 
 /// Takes out a pack that keeps failing wherever it decides, and puts back whoever decided
-/// before it. Where nobody did, it stays: the setting for failures decides.
+/// before it. Where nobody did, a fraud pack stays: the setting for failures decides.
 ///
 /// # Errors
 /// The database cannot be read or written.
@@ -357,9 +353,13 @@ pub async fn take_out(app: &App, pack: &Pack) -> Result<(), Problem> {
             (earlier.kind, &earlier.scope, earlier.role) == (kind, scope, Role::Active)
                 && earlier.pack.as_ref().is_some_and(|other| other != seated)
         });
-        let Some(before) = before else { continue };
-        let scope = scope.clone();
-        let change = Change { kind, scope, role: Role::Active, pack: before.pack.clone() };
+        let pack = match (before, kind) {
+            (Some(before), _) => before.pack.clone(),
+            // Without a seat, the fee pack decides that came with the host.
+            (None, PackKind::Fees) => None,
+            (None, PackKind::Fraud) => continue,
+        };
+        let change = Change { kind, scope: scope.clone(), role: Role::Active, pack };
         carry_out(app, &host, ("rule_pack.take_out", change), Vec::new()).await?;
     }
     Ok(())

@@ -11,12 +11,13 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::clock::Moment;
 use crate::db::bulk::RowChange;
-use crate::decisions::shadow::Compared;
 use crate::decisions::{self, Subject};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::{Desk, Effects, Reply};
-use crate::rules::{Action, Assessment, PackKind, PayoutFacts, PayoutKind, Ruling, Seats};
+use crate::rules::{
+    Action, Assessment, Compared, PackKind, PayoutFacts, PayoutKind, Ruling, Seats,
+};
 
 use super::attempt::{self, dispatch_row};
 use super::booking::book;

@@ -1,5 +1,6 @@
 //! Rule packs: which ones decide, what they are told, what they said.
 
+mod comparing;
 pub mod facts;
 mod fees;
 mod fraud;
@@ -9,6 +10,7 @@ pub mod shelf;
 pub mod sql;
 mod velocity;
 
+pub use comparing::{Compared, Comparing, comparing};
 pub use facts::{PayoutFacts, PayoutKind};
 pub use fees::{FeeFacts, Price, PriceLine};
 pub use fraud::{Action, Assessment, Hit, Ruling, Verdict};

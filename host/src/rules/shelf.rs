@@ -176,7 +176,9 @@ impl Shelf {
         for seating in sql::list_seatings(self.db.pool()).await? {
             newest.insert((seating.kind, seating.scope, seating.role), seating.pack);
         }
-        let mut seating: Seating = self.default_fees().into_iter().collect();
+        let place = (PackKind::Fees, Scope::Platform, Role::Active);
+        let mut seating: Seating =
+            self.default_fees().map(|pack| (place, Arc::clone(pack))).into_iter().collect();
         for (place, seated) in newest {
             let Some((name, version)) = seated else { continue };
             let missing = || ShelfError::Missing(format!("{name} {version}"));
@@ -199,11 +201,11 @@ impl Shelf {
         Ok(true)
     }
 
-    /// Fees come from the pack in the modules folder, or else the stock one, until somebody
-    /// activates another.
-    fn default_fees(&self) -> Option<((PackKind, Scope, Role), Arc<Pack>)> {
-        let mut fees = self.stock.iter().filter(|s| s.pack.about.kind == PackKind::Fees);
-        let place = (PackKind::Fees, Scope::Platform, Role::Active);
-        fees.next_back().map(|stocked| (place, Arc::clone(&stocked.pack)))
+    /// The fee pack that decides until somebody activates another: that of the modules folder,
+    /// or else the stock one.
+    #[must_use]
+    pub fn default_fees(&self) -> Option<&Arc<Pack>> {
+        let mut stock = self.stock.iter().map(|stocked| &stocked.pack);
+        stock.rfind(|pack| pack.about.kind == PackKind::Fees)
     }
 }
