@@ -226,9 +226,7 @@ impl Admin {
     #[expect(clippy::print_stdout, reason = "the answer of a command")]
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
         let base = self.url.unwrap_or_else(|| config.public_url());
-        let token = config.operator_token.as_ref().ok_or(
-            "set RAILHEAD_OPERATOR_TOKEN to the operator's token, as `railhead serve` printed it",
-        )?;
+        let token = token(config)?;
         let (method, path, body) = request(self.command)?;
         let answer = send((&base, token), (method, &path), body).await?;
         println!("{}", serde_json::to_string_pretty(&answer)?);
@@ -360,22 +358,59 @@ pub(super) async fn send(
     (method, path): (Method, &str),
     body: Option<Value>,
 ) -> Result<Value, StartError> {
-    let url = format!("{}/admin/v1/{path}", base.trim_end_matches('/'));
-    let mut request =
-        reqwest::Client::new().request(method, &url).bearer_auth(token.expose_secret());
+    let url = address(base, path);
+    let mut request = reqwest::Client::new().request(method, &url);
     if let Some(body) = &body {
         request = request.json(body);
     }
+    answer(&url, request.bearer_auth(token.expose_secret())).await
+}
+
+/// Pushes a file to the operator's API.
+///
+/// # Errors
+/// As for [`send`].
+pub(super) async fn push(
+    (base, token): (&str, &SecretString),
+    path: &str,
+    (content_type, file): (&str, Vec<u8>),
+) -> Result<Value, StartError> {
+    let url = address(base, path);
+    let request = reqwest::Client::new().post(&url).header("content-type", content_type);
+    answer(&url, request.body(file).bearer_auth(token.expose_secret())).await
+}
+
+/// The operator's token.
+///
+/// # Errors
+/// It is not configured.
+pub(super) fn token(config: &Config) -> Result<&SecretString, StartError> {
+    let token = config.operator_token.as_ref();
+    token.ok_or_else(|| {
+        "set RAILHEAD_OPERATOR_TOKEN to the operator's token, as `railhead serve` printed it".into()
+    })
+}
+
+fn address(base: &str, path: &str) -> String {
+    format!("{}/admin/v1/{path}", base.trim_end_matches('/'))
+}
+
+async fn answer(url: &str, request: reqwest::RequestBuilder) -> Result<Value, StartError> {
     let response = request.send().await.map_err(|cause| format!("{url}: {cause}"))?;
     let status = response.status();
     let answer: Value = response.json().await.map_err(|cause| format!("{url}: {cause}"))?;
-    match status.is_success() {
-        true => Ok(answer),
-        false => {
-            let error = &answer["error"];
-            let message = error["message"].as_str().unwrap_or("");
-            let field = error["field"].as_str().map(|f| format!(" ({f})")).unwrap_or_default();
-            Err(format!("{}: {message}{field}", error["code"].as_str().unwrap_or("?")).into())
-        }
+    if status.is_success() {
+        return Ok(answer);
     }
+    let error = &answer["error"];
+    let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
+    let field = error["field"].as_str().map(|f| format!(" ({f})")).unwrap_or_default();
+    let problems = error["detail"]["problems"].as_array().into_iter().flatten();
+    let problems: String = problems
+        .map(|p| {
+            let part = |name: &str| p[name].as_str().unwrap_or_default().to_owned();
+            format!("\n  {}: {}", part("at"), part("message"))
+        })
+        .collect();
+    Err(format!("{}: {}{field}{problems}", text("code"), text("message")).into())
 }

@@ -46,6 +46,17 @@ pub(super) async fn demo(config: Config) -> Result<(), StartError> {
     host.run(told_to_stop).await
 }
 
+/// Has the stock fraud rules decide, which a fresh host leaves to its operator.
+async fn activate_fraud_rules(operator: (&str, &SecretString)) -> Result<(), StartError> {
+    let packs = admin::send(operator, (Method::GET, "rule-packs"), None).await?;
+    let fraud = find(&packs, "kind", "fraud").ok_or("no fraud rules came with this binary")?;
+    let (name, version) = (text(&fraud["name"]), text(&fraud["version"]));
+    let path = format!("rule-packs/{name}/versions/{version}/activate");
+    admin::send(operator, (Method::POST, &path), None).await?;
+    say(&format!("Activated the rule pack {name} {version}."));
+    Ok(())
+}
+
 /// A walk through the service.
 struct Tour {
     base: String,
@@ -87,6 +98,7 @@ impl Tour {
             let credit = json!({ "amount_minor": amount, "source": "demo_seed", "reason": "demo" });
             admin::send(operator, (Method::POST, &path), Some(credit)).await?;
         }
+        activate_fraud_rules(operator).await?;
         keep(file, &Kept { merchant_id, test_key: test_key.clone() })?;
         Ok(tour(test_key))
     }
@@ -233,6 +245,9 @@ fn line(step: &Value, exponent: u8) -> String {
     let what = match field("type").as_str() {
         "request" => "accepted".to_owned(),
         "rules" => format!("priced by {} {}", field("pack"), field("version")),
+        "decision" => {
+            format!("{} {}: {}", field("pack"), field("version"), field("action"))
+        }
         "attempt" => {
             format!("{} {}, reference {}", field("rail"), field("rail_version"), field("reference"))
         }

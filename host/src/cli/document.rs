@@ -18,7 +18,7 @@ use crate::wasm::{CodeCache, Engines};
 use crate::{routes, stock};
 
 /// Compiled code is kept nowhere: a document needs no data folder.
-fn workshop() -> Result<(Engines, CodeCache), StartError> {
+pub(super) fn workshop() -> Result<(Engines, CodeCache), StartError> {
     let mint: Mint = Sources::system()?.mint;
     let keyring = Keyring::from_hex(&[hex::encode(mint.bytes::<32>())])?;
     Ok((Engines::start()?, CodeCache::new(None, Arc::new(keyring))))

@@ -6,6 +6,8 @@ mod demo;
 mod document;
 mod listen;
 mod logs;
+mod rules;
+mod rules_workshop;
 mod serve;
 mod simulate;
 mod trigger;
@@ -54,6 +56,8 @@ enum Command {
     Logs(logs::Logs),
     /// Work on rails.
     Rail(document::Rail),
+    /// Write, try and swap rule packs.
+    Rules(rules::Rules),
     /// Run the bank simulator on a port of its own.
     Simulator(simulate::Simulate),
 }
@@ -90,6 +94,7 @@ fn execute(arguments: Arguments) -> Result<(), StartError> {
             Command::Trigger(trigger) => trigger.run(&config).await,
             Command::Logs(logs) => logs.run(&config).await,
             Command::Rail(rail) => rail.run(&config).await,
+            Command::Rules(rules) => rules.run(&config).await,
             Command::Simulator(simulate) => simulate.run(&config).await,
         }
     })

@@ -69,6 +69,9 @@ pub struct PackView {
     pub state: &'static str,
     /// Where it decides: `platform`, or merchants' ids.
     pub active_for: Vec<String>,
+    /// When it was last made to decide.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub activated_at: Option<Moment>,
     /// Where it is tried.
     pub shadow_for: Vec<String>,
     /// How it fared in shadow.
@@ -263,15 +266,16 @@ impl Standing {
         if is_default && platform.is_none_or(|seating| seating.pack.is_none()) {
             active_for.push(Scope::Platform.as_str().to_owned());
         }
-        let was_active = self
-            .seatings
-            .iter()
-            .any(|seating| seating.role == Role::Active && seating.pack.as_ref() == Some(&name));
+        let activated =
+            self.seatings.iter().rev().find(|seating| {
+                seating.role == Role::Active && seating.pack.as_ref() == Some(&name)
+            });
+        let activated_at = activated.map(|seating| seating.created_at);
         let state = match (version.is_checked, active_for.is_empty(), shadow_for.is_empty()) {
             (false, ..) => "uploaded",
             (true, false, _) => "active",
             (true, true, false) => "shadow",
-            (true, true, true) if was_active => "retired",
+            (true, true, true) if activated_at.is_some() => "retired",
             (true, true, true) => "checked",
         };
         PackView {
@@ -282,6 +286,7 @@ impl Standing {
             digest: version.digest,
             state,
             active_for,
+            activated_at,
             shadow_for,
             shadow: self.tallies.get(&sql::version_id(&name.0, &name.1)).copied(),
             facts: version.facts,

@@ -230,6 +230,12 @@ async fn carry_out(
         (seating.kind, &seating.scope, seating.role) == (change.kind, &change.scope, change.role)
     });
     let held = held.and_then(|seating| seating.pack.clone());
+    let tried = seatings.iter().rev().find(|seating| {
+        (seating.kind, &seating.scope, seating.role) == (change.kind, &change.scope, Role::Shadow)
+    });
+    // Whoever decides need not be tried any more.
+    let is_tried = change.role == Role::Active
+        && tried.is_some_and(|seating| seating.pack.is_some() && seating.pack == change.pack);
     let seating = Seating {
         generation: before + 1,
         kind: change.kind,
@@ -240,14 +246,16 @@ async fn carry_out(
         created_at: app.now(),
     };
     rows.push(RowChange::Insert(&sql::SEATINGS, sql::seating_row(&seating)));
-    let next = vec![sql::RULES.into(), seating.generation.into()];
-    rows.push(RowChange::Update(&sql::NEXT_GENERATION, next));
-    let guard = Guard {
-        on: &sql::GENERATION,
-        id: sql::RULES.to_owned(),
-        version: before,
-        next: seating.generation,
-    };
+    let mut last = seating.generation;
+    if is_tried {
+        last += 1;
+        let vacated =
+            Seating { generation: last, role: Role::Shadow, pack: None, ..seating.clone() };
+        rows.push(RowChange::Insert(&sql::SEATINGS, sql::seating_row(&vacated)));
+    }
+    rows.push(RowChange::Update(&sql::NEXT_GENERATION, vec![sql::RULES.into(), last.into()]));
+    let guard =
+        Guard { on: &sql::GENERATION, id: sql::RULES.to_owned(), version: before, next: last };
     let told = |pack: &Option<(String, String)>| {
         json!({
             "scope": seating.scope.as_str(),
@@ -263,7 +271,7 @@ async fn carry_out(
     };
     write(app, operator, done, (vec![guard], rows)).await?;
     app.shelf.refresh(&app.packs).await.map_err(Problem::internal)?;
-    Ok(seating.generation)
+    Ok(last)
 }
 
 /// Which seat is meant, if what is wanted is possible.

@@ -150,7 +150,10 @@ fn header(bytes: &[u8], from: usize, contents: usize) -> usize {
 }
 
 /// What travels with a component: the custom sections of the outermost one.
-fn luggage(bytes: &[u8]) -> Result<Luggage, Refused> {
+///
+/// # Errors
+/// It is not a component, or carries no declaration.
+pub fn luggage(bytes: &[u8]) -> Result<Luggage, Refused> {
     let malformed =
         |cause: wasmparser::BinaryReaderError| Refused::NotAComponent(cause.to_string());
     let mut declaration = None;
