@@ -11,6 +11,7 @@
 mod load;
 mod micro;
 mod receivers;
+mod rules;
 mod server;
 mod webhooks;
 
@@ -35,8 +36,10 @@ async fn main() {
     };
     let pause = Duration::from_secs(if quick { 1 } else { 20 });
     println!("{}\n", machine());
+    let swapping = Duration::from_secs(if quick { 5 } else { 60 });
     if only.is_none() {
         micro::run().await;
+        rules::decision();
     }
     for engine in [Engine::Postgres, Engine::Sqlite] {
         if engine == Engine::Postgres && std::env::var("TEST_POSTGRES").is_err() {
@@ -47,6 +50,10 @@ async fn main() {
             if *wanted == format!("{engine:?}").to_lowercase() {
                 match run.as_str() {
                     "webhooks" => webhooks::run(engine, size).await,
+                    "rules" => {
+                        rules::decision();
+                        rules::run(engine, length, swapping).await;
+                    }
                     "webhooks that wait" => webhooks::after_a_pause(engine, size).await,
                     name => one(engine, name, length).await,
                 }
@@ -54,6 +61,7 @@ async fn main() {
             continue;
         }
         accepted(engine, length, pause).await;
+        rules::run(engine, length, swapping).await;
         webhooks::run(engine, size).await;
     }
 }

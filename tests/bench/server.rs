@@ -142,6 +142,32 @@ impl Server {
         key.to_owned()
     }
 
+    /// Pushes rules as text.
+    pub(crate) async fn push_rules(&self, rules: &str) {
+        let url = format!("{}/admin/v1/rule-packs", self.base);
+        let request = self.client.post(url).bearer_auth(TOKEN);
+        let request = request.header("content-type", "application/toml").body(rules.to_owned());
+        let answer = request.send().await.unwrap();
+        assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+    }
+
+    /// Has a version of the rules decide.
+    pub(crate) async fn seat_rules(&self, version: &str) {
+        let path = format!("rule-packs/bench/versions/{version}/activate");
+        let seat = self.admin(&path, json!({})).await;
+        assert_eq!(seat["status"], "done", "{seat}");
+    }
+
+    /// Version, hits and number of the decisions that were kept.
+    pub(crate) async fn decisions(&self) -> Vec<(String, String, i64)> {
+        sqlx::any::install_default_drivers();
+        let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
+        let sql = "SELECT version, hits, COUNT(*) FROM decisions GROUP BY version, hits";
+        let found = sqlx::query_as(sql).fetch_all(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        found
+    }
+
     /// Payouts in a status.
     pub(crate) async fn count(&self, status: &str) -> i64 {
         sqlx::any::install_default_drivers();
