@@ -1,5 +1,5 @@
 //! The program's commands, run as their users run them. The commands of the README and of the
-//! page on webhooks are run word for word.
+//! pages under docs are run word for word.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -129,6 +129,55 @@ fn the_pages_work_word_for_word_and_a_second_start_keeps_its_data() {
     host.stop();
     let proven = said(railhead(folder.path()).arg("verify"));
     assert!(proven.contains("in order") && proven.contains("5 payouts"), "{proven}");
+}
+
+#[test]
+fn the_page_about_rules_works_word_for_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = demo(folder.path());
+    let api = host.word("API ").trim_end_matches("/v1").to_owned();
+    let (address, key) = (api.trim_start_matches("http://"), host.word("Test key").to_owned());
+    let bin = folder.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(PROGRAM, bin.join("railhead")).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let run = |block: &String| {
+        let mut shell = Command::new("sh");
+        shell.args(["-euc", &block.replace("127.0.0.1:8080", address)]).current_dir(&folder);
+        shell.env("PATH", &path).env("KEY", &key).env_remove("DATABASE_URL");
+        // What the new crate builds is kept beside what these tests are built from.
+        shell.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("rules"));
+        shell.env("RAILHEAD_OPERATOR_TOKEN", TOKEN).env("RAILHEAD_SERVER__ADDRESS", address);
+        let answer = said(&mut shell);
+        // Decisions are compared after they are made.
+        let mut list = railhead(folder.path());
+        list.args(["rules", "list", "--url", &api]).env("RAILHEAD_OPERATOR_TOKEN", TOKEN);
+        let tries = if block.contains("careful-$number") { 1_000 } else { 0 };
+        let _ = (0..tries).find(|_| said(&mut list).contains("2 compared"));
+        answer
+    };
+    let answers: Vec<String> = blocks("docs/rules.md").iter().map(run).collect();
+    let told = answers.join("\n");
+    for expected in [
+        "careful 1.0.0 is shadow for platform",
+        "fraud/1.0.0: allow [] -> careful 1.0.0: hold [second_today]",
+        "allow -> hold",
+        "careful 1.0.0 is active for platform",
+        r#""status":"awaiting_admin_review""#,
+        "careful 1.0.0 (",
+        "second_today: hold. A second payment",
+        "decided again now: the same",
+        "fraud 1.0.0 is active for platform",
+        "Pushed first-pay 0.1.0",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    assert!(answers.iter().all(|answer| !answer.is_empty()), "{answers:#?}");
+    host.stop();
+    let page = std::fs::read_to_string(root().join("docs/rules.md")).unwrap();
+    for (fact, ..) in railhead_facts::PLAIN {
+        assert!(page.contains(&format!("`{fact}`")), "the page does not name {fact}");
+    }
 }
 
 #[test]
