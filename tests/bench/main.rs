@@ -70,6 +70,7 @@ async fn main() {
 const RUNS: &[(&str, usize, usize, usize)] = &[
     ("50 wallets", 50, 256, 128),
     ("1 wallet", 1, 256, 128),
+    ("50 wallets, 256 connections", 50, 256, 256),
     ("50 wallets, batch of 1", 50, 1, 128),
     ("50 wallets, 1 connection", 50, 256, 1),
 ];
@@ -109,7 +110,7 @@ async fn accepted(engine: Engine, length: Duration, pause: Duration) {
     println!(
         "    one wallet against fifty {:.0} %, batches against single writes {:.1} x\n",
         100.0 * rates[1] / rates[0],
-        rates[0] / rates[2]
+        rates[0] / rates[3]
     );
     sent(engine, length).await;
 }

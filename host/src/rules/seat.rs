@@ -74,9 +74,14 @@ impl Packs {
         self.0.load_full()
     }
 
-    /// Replaces all seats at once.
+    /// Replaces all seats at once. Older seats, which somebody was slower to read, change
+    /// nothing.
     pub fn replace(&self, seats: Seats) {
-        self.0.store(Arc::new(seats));
+        let seats = Arc::new(seats);
+        self.0.rcu(|now| match now.generation > seats.generation {
+            true => Arc::clone(now),
+            false => Arc::clone(&seats),
+        });
     }
 }
 
