@@ -18,6 +18,8 @@ use super::rules::say;
 /// What every pack in Rust begins with.
 const TEMPLATE: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("../../../rules/template/Cargo.toml")),
+    // The versions that this host's own packs are built with.
+    ("Cargo.lock", include_str!("../../../rules/template/Cargo.lock")),
     ("rustfmt.toml", include_str!("../../../rules/template/rustfmt.toml")),
     ("rules.toml", include_str!("../../../rules/template/rules.toml")),
     ("src/lib.rs", include_str!("../../../rules/template/src/lib.rs")),
