@@ -42,6 +42,7 @@ mod request_logs;
 mod review;
 mod routing;
 mod rule_decisions;
+mod rule_hostile;
 mod rule_velocity;
 mod secrets;
 mod signatures;

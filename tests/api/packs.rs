@@ -159,3 +159,14 @@ pub(crate) async fn audited(yard: &Yard) -> Vec<(String, String)> {
     let lines = lines.iter().map(|line| (text(line, "action"), text(line, "actor")));
     lines.filter(|(action, _)| action.starts_with("rule_pack.")).collect()
 }
+
+/// Waits until something holds, or fails.
+pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    for _ in 0..500 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("never came true: {what}");
+}
