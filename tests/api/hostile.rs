@@ -23,12 +23,12 @@ const DECLARATION: &str = include_str!("../hostile/rail.toml");
 /// What the rail does before a byte has left, and a word of what is written down about it.
 const BEFORE: [(&str, &str); 11] = [
     ("loop", "interrupt"),
-    ("allocate", "the rail failed"),
+    ("allocate", "the component failed"),
     ("recurse", "wasm trap"),
     ("trap", "as asked"),
     ("log", "interrupt"),
     ("claim", "nothing was sent"),
-    ("giant", "the rail failed"),
+    ("giant", "the component failed"),
     ("garbage", "utf-8"),
     ("stranger", "not granted"),
     ("undeclared", "not declared"),
@@ -38,11 +38,11 @@ const BEFORE: [(&str, &str); 11] = [
 /// What it does after the payment was sent.
 const AFTER: [(&str, &str); 9] = [
     ("loop", "interrupt"),
-    ("allocate", "the rail failed"),
+    ("allocate", "the component failed"),
     ("recurse", "wasm trap"),
     ("trap", "as asked"),
     ("log", "interrupt"),
-    ("giant", "the rail failed"),
+    ("giant", "the component failed"),
     ("garbage", "utf-8"),
     ("knock", "more than 4 requests"),
     ("flood", "unknown"),
@@ -51,23 +51,29 @@ const AFTER: [(&str, &str); 9] = [
 /// The hostile rail as a component, packed with its declaration; with files, one that wants
 /// what no component gets.
 fn component(features: &str) -> Vec<u8> {
+    packed(&built("hostile", features), DECLARATION)
+}
+
+/// The component of a crate in this folder of the tests.
+pub(crate) fn built(folder: &str, features: &str) -> Vec<u8> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().expect("a turn");
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
     // Where the stock components are built: what they share is there already.
-    let folder = target.join("components");
+    let components = target.join("components");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("hostile"));
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
     cargo.args(["build", "--locked", "--profile", "component", "--target", "wasm32-wasip2"]);
-    cargo.arg("--features").arg(features).arg("--target-dir").arg(&folder);
+    cargo.arg("--features").arg(features).arg("--target-dir").arg(&components);
     cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     let built = cargo.output().expect("cargo");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let file = folder.join("wasm32-wasip2/component/railhead_hostile.wasm");
-    packed(&std::fs::read(file).expect("a component"), DECLARATION)
+    let file = format!("railhead_{}.wasm", folder.replace('-', "_"));
+    let file = components.join("wasm32-wasip2/component").join(file);
+    std::fs::read(file).expect("a component")
 }
 
-fn packed(component: &[u8], declaration: &str) -> Vec<u8> {
+pub(crate) fn packed(component: &[u8], declaration: &str) -> Vec<u8> {
     let declaration = declaration.to_owned();
     section::pack(component, &Luggage { declaration, ..Luggage::default() })
 }

@@ -261,7 +261,7 @@ impl Yard {
     }
 
     /// An error that a call answers must be one that its documentation names.
-    async fn check_declared(&self, method: &Method, path: &str, answer: &Answer) {
+    pub(crate) async fn check_declared(&self, method: &Method, path: &str, answer: &Answer) {
         let Some(code) = answer.json["error"]["code"].as_str() else { return };
         let declared = declared_errors(self).await;
         let path = path.split('?').next().unwrap_or(path);

@@ -112,7 +112,7 @@ impl Place {
 pub async fn slice(app: &App, pack: Arc<Pack>, span: Span) -> Result<Backtest, Problem> {
     let pool = app.db.pool();
     let merchant = span.merchant.as_deref();
-    let remaining = sql::count_decisions(pool, (span.after.at, span.before), merchant).await?;
+    let remaining = sql::count_decisions(pool, (&span.after, span.before), merchant).await?;
     let limit = limits::BACKTEST_SLICE;
     let found = sql::list_decisions(pool, (&span.after, span.before), merchant, limit).await?;
     let is_last = i64::try_from(found.len()).unwrap_or(limit) < limit;

@@ -78,19 +78,21 @@ pub async fn list_decisions(
     rows.iter().map(decision).collect()
 }
 
-/// How many decisions there are from an instant to before another.
+/// How many decisions there are after a place and before an instant.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn count_decisions(
     pool: &AnyPool,
-    (from, before): (Moment, Moment),
+    (after, before): (&Place, Moment),
     merchant: Option<&str>,
 ) -> Result<i64, sqlx::Error> {
-    let sql = "SELECT COUNT(*) FROM decisions WHERE created_at >= $1 AND created_at < $2 \
-               AND ($3 = '' OR merchant_id = $3)";
+    let sql = "SELECT COUNT(*) FROM decisions WHERE created_at >= $1 \
+               AND (created_at > $1 OR payout_id > $2) AND created_at < $3 \
+               AND ($4 = '' OR merchant_id = $4)";
     sqlx::query_scalar(sql)
-        .bind(from.micros())
+        .bind(after.at.micros())
+        .bind(&after.payout_id)
         .bind(before.micros())
         .bind(merchant.unwrap_or_default())
         .fetch_one(pool)

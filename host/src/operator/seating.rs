@@ -179,7 +179,8 @@ async fn seat(
     let version = find(app, (&name, &number)).await?;
     let scope = scope(app, body.merchant_id).await?;
     let seatings = sql::list_seatings(app.db.pool()).await?;
-    let role = role(want, &version, &scope, &seatings)?;
+    let changes = changes(want, &version, &scope, &seatings)?;
+    let role = changes.first().map_or(Role::Active, |change| change.role);
     let view = |status, generation| SeatView {
         object: "rule_seat",
         kind: version.kind.as_str(),
@@ -200,115 +201,123 @@ async fn seat(
         }
         rows.push(RowChange::Delete(&sql::REQUEST_KEYS, id));
     }
-    let pack = (want != Want::Retire).then(|| (name.clone(), number.clone()));
-    if pack.is_some() {
+    if want != Want::Retire {
         app.shelf.pack(&version.digest).await.map_err(Problem::internal)?;
         rows.extend(app.shelf.keep(&version));
     }
-    let change = Change { kind: version.kind, scope: scope.clone(), role, pack };
-    let generation = carry_out(app, operator, (want.action(), change), rows).await?;
+    let change = (want.action(), (version.kind, &scope), changes);
+    let generation = carry_out(app, operator, (&seatings, change), rows).await?;
     Ok(Json(view("done", generation)).into_response())
 }
 
-/// A change of one seat.
+/// Who has a seat from now on; nobody if it is vacated.
 struct Change {
-    kind: PackKind,
-    scope: Scope,
     role: Role,
     pack: Option<(String, String)>,
 }
 
+/// Changes seats of one kind and scope, if they are still as `seatings` says.
 async fn carry_out(
     app: &App,
     operator: &Operator,
-    (action, change): (&'static str, Change),
+    (seatings, (action, place, changes)): (
+        &[Seating],
+        (&'static str, (PackKind, &Scope), Vec<Change>),
+    ),
     mut rows: Vec<RowChange>,
 ) -> Result<i64, Problem> {
-    let seatings = sql::list_seatings(app.db.pool()).await?;
-    let before = sql::generation(app.db.pool()).await?;
-    let held = seatings.iter().rev().find(|seating| {
-        (seating.kind, &seating.scope, seating.role) == (change.kind, &change.scope, change.role)
-    });
-    let held = held.and_then(|seating| seating.pack.clone());
-    let tried = seatings.iter().rev().find(|seating| {
-        (seating.kind, &seating.scope, seating.role) == (change.kind, &change.scope, Role::Shadow)
-    });
-    // Whoever decides need not be tried any more.
-    let is_tried = change.role == Role::Active
-        && tried.is_some_and(|seating| seating.pack.is_some() && seating.pack == change.pack);
-    let seating = Seating {
-        generation: before + 1,
-        kind: change.kind,
-        scope: change.scope,
-        role: change.role,
-        pack: change.pack,
-        actor: operator.name.clone(),
-        created_at: app.now(),
-    };
-    rows.push(RowChange::Insert(&sql::SEATINGS, sql::seating_row(&seating)));
-    let mut last = seating.generation;
-    if is_tried {
-        last += 1;
-        let vacated =
-            Seating { generation: last, role: Role::Shadow, pack: None, ..seating.clone() };
-        rows.push(RowChange::Insert(&sql::SEATINGS, sql::seating_row(&vacated)));
+    let (kind, scope) = place;
+    let before = seatings.last().map_or(0, |seating| seating.generation);
+    let mut generation = before;
+    let (mut was, mut is) =
+        (json!({ "scope": scope.as_str() }), json!({ "scope": scope.as_str() }));
+    for Change { role, pack } in changes {
+        let told = |pack: Option<&(String, String)>| {
+            pack.map(|(name, version)| sql::version_id(name, version))
+        };
+        was[role.as_str()] = told(seated(seatings, place, role)).into();
+        is[role.as_str()] = told(pack.as_ref()).into();
+        generation += 1;
+        let (actor, created_at) = (operator.name.clone(), app.now());
+        let seating =
+            Seating { generation, kind, scope: scope.clone(), role, pack, actor, created_at };
+        rows.push(RowChange::Insert(&sql::SEATINGS, sql::seating_row(&seating)));
     }
-    rows.push(RowChange::Update(&sql::NEXT_GENERATION, vec![sql::RULES.into(), last.into()]));
-    let guard =
-        Guard { on: &sql::GENERATION, id: sql::RULES.to_owned(), version: before, next: last };
-    let told = |pack: &Option<(String, String)>| {
-        json!({
-            "scope": seating.scope.as_str(),
-            "role": seating.role.as_str(),
-            "pack": pack.as_ref().map(|(name, version)| sql::version_id(name, version)),
-        })
+    let next = vec![sql::RULES.into(), generation.into()];
+    rows.push(RowChange::Update(&sql::NEXT_GENERATION, next));
+    let guard = Guard {
+        on: &sql::GENERATION,
+        id: sql::RULES.to_owned(),
+        version: before,
+        next: generation,
     };
-    let done = Done {
-        action,
-        subject: ("rule_seat", seating.kind.as_str()),
-        before: Some(told(&held)),
-        after: Some(told(&seating.pack)),
-    };
+    let subject = ("rule_seat", kind.as_str());
+    let done = Done { action, subject, before: Some(was), after: Some(is) };
     write(app, operator, done, (vec![guard], rows)).await?;
     app.shelf.refresh(&app.packs).await.map_err(Problem::internal)?;
-    Ok(last)
+    Ok(generation)
 }
 
-/// Which seat is meant, if what is wanted is possible.
-fn role(
+/// Seatings of one seat, oldest first.
+fn of_seat<'a>(
+    seatings: &'a [Seating],
+    (kind, scope): (PackKind, &'a Scope),
+    role: Role,
+) -> impl DoubleEndedIterator<Item = &'a Seating> {
+    let is = move |seating: &&Seating| {
+        (seating.kind, &seating.scope, seating.role) == (kind, scope, role)
+    };
+    seatings.iter().filter(is)
+}
+
+/// Who has a seat.
+fn seated<'a>(
+    seatings: &'a [Seating],
+    place: (PackKind, &'a Scope),
+    role: Role,
+) -> Option<&'a (String, String)> {
+    of_seat(seatings, place, role).next_back()?.pack.as_ref()
+}
+
+/// Which seats change, the one that is meant first, if what is wanted is possible.
+fn changes(
     want: Want,
     version: &Version,
     scope: &Scope,
     seatings: &[Seating],
-) -> Result<Role, Problem> {
+) -> Result<Vec<Change>, Problem> {
     let conflict = |message: &'static str| Err(Problem::because(ErrorCode::StateConflict, message));
     if !version.is_checked {
         return conflict(
             "This pack failed its checks: see its conformance. Push a better version.",
         );
     }
-    let name = Some((version.name.clone(), version.version.clone()));
-    let newest = |role| {
-        seatings.iter().rev().find(|seating| {
-            (seating.kind, &seating.scope, seating.role) == (version.kind, scope, role)
-        })
-    };
-    let holds = |role| newest(role).is_some_and(|seating| seating.pack == name);
+    let (name, place) = ((version.name.clone(), version.version.clone()), (version.kind, scope));
+    let holds = |role| seated(seatings, place, role) == Some(&name);
+    let vacate = |role| holds(role).then_some(Change { role, pack: None });
+    let give = |role| Change { role, pack: Some(name.clone()) };
     match want {
-        Want::Shadow => Ok(Role::Shadow),
-        Want::Activate => Ok(Role::Active),
+        Want::Shadow if holds(Role::Active) => conflict("This version decides there already."),
+        Want::Shadow => Ok(vec![give(Role::Shadow)]),
         Want::Rollback => {
-            let was_active = seatings.iter().any(|seating| {
-                (seating.role, &seating.scope, &seating.pack) == (Role::Active, scope, &name)
-            });
-            match was_active && !holds(Role::Active) {
-                true => Ok(Role::Active),
-                false => conflict("This version was not active there before; activate it instead."),
+            let mut earlier = of_seat(seatings, place, Role::Active);
+            if holds(Role::Active) || !earlier.any(|seating| seating.pack.as_ref() == Some(&name)) {
+                return conflict("This version was not active there before; activate it instead.");
+            }
+            Ok([give(Role::Active)].into_iter().chain(vacate(Role::Shadow)).collect())
+        }
+        // What decides is not tried any more.
+        Want::Activate => {
+            Ok([give(Role::Active)].into_iter().chain(vacate(Role::Shadow)).collect())
+        }
+        Want::Retire => {
+            let vacated: Vec<_> =
+                [Role::Active, Role::Shadow].into_iter().filter_map(vacate).collect();
+            match vacated.is_empty() {
+                true => conflict("This version neither decides nor is tried there."),
+                false => Ok(vacated),
             }
         }
-        Want::Retire if holds(Role::Shadow) => Ok(Role::Shadow),
-        Want::Retire if holds(Role::Active) => Ok(Role::Active),
-        Want::Retire => conflict("This version neither decides nor is tried there."),
     }
 }
 
@@ -346,31 +355,52 @@ async fn request(app: &App, operator: &Operator, id: String) -> Result<i64, Prob
 /// The database cannot be read or written.
 pub async fn take_out(app: &App, pack: &Pack) -> Result<(), Problem> {
     let host = Operator::host();
-    let seatings = sql::list_seatings(app.db.pool()).await?;
-    let mut newest: std::collections::HashMap<_, &Seating> = std::collections::HashMap::new();
-    for seating in seatings.iter().filter(|seating| seating.role == Role::Active) {
-        newest.insert((seating.kind, &seating.scope), seating);
-    }
-    for ((kind, scope), seating) in newest {
-        let Some(seated) = &seating.pack else { continue };
-        let found = sql::get_version(app.db.pool(), (&seated.0, &seated.1)).await?;
+    let places: std::collections::HashSet<(PackKind, Scope)> = {
+        let seatings = sql::list_seatings(app.db.pool()).await?;
+        seatings.into_iter().map(|seating| (seating.kind, seating.scope)).collect()
+    };
+    for (kind, scope) in places {
+        let seatings = sql::list_seatings(app.db.pool()).await?;
+        let place = (kind, &scope);
+        let Some((name, version)) = seated(&seatings, place, Role::Active) else { continue };
+        let found = sql::get_version(app.db.pool(), (name, version)).await?;
         if found.is_none_or(|found| found.digest != pack.digest) {
             continue;
         }
-        let before = seatings.iter().rev().find(|earlier| {
-            (earlier.kind, &earlier.scope, earlier.role) == (kind, scope, Role::Active)
-                && earlier.pack.as_ref().is_some_and(|other| other != seated)
-        });
-        let pack = match (before, kind) {
-            (Some(before), _) => before.pack.clone(),
-            // Without a seat, the fee pack decides that came with the host.
-            (None, PackKind::Fees) => None,
-            (None, PackKind::Fraud) => continue,
-        };
-        let change = Change { kind, scope: scope.clone(), role: Role::Active, pack };
-        carry_out(app, &host, ("rule_pack.take_out", change), Vec::new()).await?;
+        let before = before(&seatings, place, &host.name);
+        // Without a seat of its own, the platform's pack decides for a merchant, and the fee
+        // pack that came with the host for everybody.
+        let is_covered =
+            kind == PackKind::Fees || (scope != Scope::Platform && app.packs.now().decides(kind));
+        if before.is_none() && !is_covered {
+            continue;
+        }
+        let change = vec![Change { role: Role::Active, pack: before.cloned() }];
+        let change = ("rule_pack.take_out", place, change);
+        carry_out(app, &host, (&seatings, change), Vec::new()).await?;
     }
     Ok(())
+}
+
+/// Who decided before the one that does now, and was not taken out since somebody wanted it:
+/// two packs that both fail would put each other back for ever.
+fn before<'a>(
+    seatings: &'a [Seating],
+    place: (PackKind, &'a Scope),
+    host: &str,
+) -> Option<&'a (String, String)> {
+    let mut trusted: Vec<&(String, String)> = Vec::new();
+    let mut now = None;
+    for seating in of_seat(seatings, place, Role::Active) {
+        let seated = seating.pack.as_ref();
+        let distrusted = if seating.actor == host { now } else { seated };
+        trusted.retain(|pack| Some(*pack) != distrusted);
+        if seating.actor != host {
+            trusted.extend(seated);
+        }
+        now = seated;
+    }
+    trusted.into_iter().rev().find(|pack| Some(*pack) != now)
 }
 
 impl Want {

@@ -72,7 +72,7 @@ pub(super) async fn assessment(
     }))
 }
 
-/// Has the decision compared with what a pack in shadow says, once it is durable or refused.
+/// Has a decision that is durable compared with what a pack in shadow says.
 pub(super) fn compare(app: &App, payout: &Payout, ruled: &Mutex<Option<Ruling>>) {
     let ruling = ruled.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(ruling) = ruling {

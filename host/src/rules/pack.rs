@@ -100,11 +100,15 @@ impl Pack {
         self.failures.load(Ordering::Relaxed)
     }
 
+    pub(super) fn forget_failures(&self) {
+        self.failures.store(0, Ordering::Relaxed);
+    }
+
     /// Counts a failure, or forgets those before a success.
     pub(super) fn observed<T>(&self, answer: Result<T, String>) -> Result<T, String> {
         match &answer {
             Ok(_) if self.failures() == 0 => {}
-            Ok(_) => self.failures.store(0, Ordering::Relaxed),
+            Ok(_) => self.forget_failures(),
             Err(why) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 let About { name, version, .. } = &self.about;

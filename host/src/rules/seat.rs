@@ -74,14 +74,17 @@ impl Packs {
         self.0.load_full()
     }
 
-    /// Replaces all seats at once. Older seats, which somebody was slower to read, change
-    /// nothing.
+    /// Replaces all seats at once, unless somebody else has put later ones there. A pack that
+    /// takes a seat begins without failures, whatever happened when it had one before.
     pub fn replace(&self, seats: Seats) {
         let seats = Arc::new(seats);
-        self.0.rcu(|now| match now.generation > seats.generation {
-            true => Arc::clone(now),
-            false => Arc::clone(&seats),
-        });
+        let before = self.now().packs();
+        for pack in seats.packs() {
+            if !before.iter().any(|known| known.digest == pack.digest) {
+                pack.forget_failures();
+            }
+        }
+        self.0.rcu(|now| Arc::clone(if now.generation < seats.generation { &seats } else { now }));
     }
 }
 

@@ -12,6 +12,8 @@ use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 use wasmtime_wasi::{Deterministic, HostMonotonicClock, HostWallClock, WasiCtx, WasiView};
 use wasmtime_wasi_io::bindings::wasi::io;
 
+use super::impatient;
+
 const STDERR_BYTES_MAX: usize = 4096;
 
 /// Interfaces that a component may import besides the host's own. Anything else is refused
@@ -61,8 +63,7 @@ pub(super) fn link_async<T: WasiView>(linker: &mut Linker<T>) -> wasmtime::Resul
 /// Links the interfaces for guests that are called at once.
 pub(super) fn link_sync<T: WasiView>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     link_common(linker)?;
-    bindings::sync::io::poll::add_to_linker::<T, Io>(linker, |guest| guest.ctx().table)?;
-    bindings::sync::io::streams::add_to_linker::<T, Io>(linker, |guest| guest.ctx().table)
+    impatient::link(linker)
 }
 
 fn link_common<T: WasiView>(linker: &mut Linker<T>) -> wasmtime::Result<()> {

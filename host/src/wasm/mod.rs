@@ -16,6 +16,7 @@
 mod cache;
 pub mod egress;
 mod engine;
+mod impatient;
 mod inert;
 mod limiter;
 pub mod module;

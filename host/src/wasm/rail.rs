@@ -84,7 +84,7 @@ pub enum Broken {
     #[error("the rail does not offer {0}")]
     NotOffered(&'static str),
     /// It trapped: a panic, a broken limit, or bad code.
-    #[error("the rail failed: {0}")]
+    #[error("the component failed: {0}")]
     Trapped(String),
     /// It took too long.
     #[error("the rail took longer than {0:?}")]

@@ -1,0 +1,240 @@
+//! What the active pack decides about payouts, and that each decision can be made again.
+
+use http::Method;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::network::{Sends, in_live_yard};
+use crate::packs::{
+    Rule, adopt, blocked, decision, fees, guard, push, read, restart, seat, version_of,
+};
+use crate::yard::{Answer, Engine, Yard, in_yard, naira, unique, with};
+
+const FACTS: &str = "currency amount_minor count_per_wallet_1h";
+/// Held above 2,000.00, blocked above 3,000.00.
+const RULES: [Rule<'_>; 3] = [
+    ("large", "hold", "amount_minor > 200000"),
+    ("huge", "block", "currency == 'NGN' && amount_minor > 300000"),
+    ("any", "allow", "amount_minor > 0"),
+];
+/// What a payout of 2,500.00 takes, fee and tax included.
+const COST: i64 = 251_075;
+const START: i64 = 100_000_000;
+
+async fn pay(yard: &Yard, amount: u64) -> Answer {
+    yard.pay("paid", naira(amount)).await
+}
+
+fn hits(labels: &[(&str, &str)]) -> Value {
+    let hits = labels.iter().map(|(label, action)| {
+        json!({ "label": label, "action": action, "reason": format!("The rule {label} says so.") })
+    });
+    hits.collect()
+}
+
+/// The step of a payout's timeline that shows the decision.
+async fn step(yard: &Yard, id: &str) -> Value {
+    let timeline = yard.get(&format!("/v1/payouts/{id}/timeline")).await.ok();
+    let steps = timeline.json["data"].as_array().expect("steps").clone();
+    let mut decided = steps.into_iter().filter(|step| step["digest"].is_string());
+    decided.find(|step| step["hits"].is_array()).expect("a decision")
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_that_is_held_waits_for_the_operator(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        adopt(yard, &guard("1", FACTS, &RULES)).await;
+        let wallet = yard.merchant.test_wallet.clone();
+        let held = pay(yard, 250_000).await;
+        assert_eq!((held.status, held.status_word()), (201, "awaiting_admin_review"));
+        assert_eq!(yard.balance(&wallet).await, START);
+        let id = held.id();
+        let timeline = yard.get(&format!("/v1/payouts/{id}/timeline")).await.ok();
+        let reason = "large: The rule large says so.";
+        assert_eq!(timeline.json["data"][1]["hold"], reason, "{}", timeline.text);
+        let why = decision(yard, &id).await;
+        assert_eq!(
+            (&why["action"], &why["hits"]),
+            (&json!("hold"), &hits(&[("large", "hold"), ("any", "allow"),]))
+        );
+        let release = json!({ "reason": "known" });
+        yard.admin(Method::POST, &format!("payouts/{id}/release"), release).await.ok();
+        let paid = yard.until(&yard.merchant.test_key, &id, "paid").await;
+        assert_eq!(yard.balance(&wallet).await, START - COST, "{}", paid.text);
+        assert_eq!(decision(yard, &id).await["again"]["same"], true);
+        assert_eq!(yard.count("SELECT COUNT(*) FROM decisions").await, 1);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_that_is_blocked_leaves_its_decision_and_nothing_else(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let adopted = adopt(yard, &guard("1", FACTS, &RULES)).await;
+        let (key, once) = (yard.merchant.test_key.clone(), unique());
+        let body = with(naira(350_000), json!({ "merchant_reference": "invoice 7" }));
+        let refused = yard.pay_as(&key, &once, body.clone()).await;
+        let id = blocked(&refused);
+        let expected = hits(&[("large", "hold"), ("huge", "block"), ("any", "allow")]);
+        assert_eq!(refused.json["error"]["detail"]["hits"], expected);
+        for (table, sql) in [
+            ("payouts", "SELECT COUNT(*) FROM payouts"),
+            ("events", "SELECT COUNT(*) FROM events WHERE type LIKE 'payout.%'"),
+            ("beneficiaries", "SELECT COUNT(*) FROM beneficiaries"),
+            ("idempotency keys", "SELECT COUNT(*) FROM idempotency_keys"),
+            ("counters", "SELECT COUNT(*) FROM counters"),
+        ] {
+            assert_eq!(yard.count(sql).await, 0, "{table}");
+        }
+        assert_eq!(yard.balance(&yard.merchant.test_wallet).await, START);
+        assert_eq!(yard.get(&format!("/v1/payouts/{id}")).await.refused().0, 404);
+        let why = decision(yard, &id).await;
+        assert_eq!((&why["action"], &why["hits"]), (&json!("block"), &expected));
+        let facts = json!({ "currency": "NGN", "amount_minor": 350_000, "count_per_wallet_1h": 1 });
+        assert_eq!(why["facts"], facts);
+        assert_eq!((&why["again"]["same"], &why["version"]), (&json!(true), &json!("1")));
+        assert_eq!(why["merchant_id"], yard.merchant.id);
+        // The key and the reference are free: the same call may succeed under other rules.
+        seat(yard, &version_of(&adopted), "retire", json!({})).await.ok();
+        assert_eq!(yard.pay_as(&key, &once, body).await.ok().status, 201);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_is_made_again_by_the_pack_that_made_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let rules = guard("1", FACTS, &RULES);
+        let digest = push(yard, &rules).await.ok().json["digest"].clone();
+        seat(yard, "guard/1", "activate", json!({})).await.ok();
+        let allowed = pay(yard, 100_000).await.ok().id();
+        let held = pay(yard, 250_000).await.ok().id();
+        let refused = blocked(&pay(yard, 350_000).await);
+        let shown = step(yard, &held).await;
+        assert_eq!((&shown["pack"], &shown["version"]), (&json!("guard"), &json!("1")));
+        assert_eq!((&shown["digest"], &shown["action"]), (&digest, &json!("hold")));
+        assert_eq!(shown["hits"], hits(&[("large", "hold"), ("any", "allow")]));
+        // Other rules decide now, then none, then those of another process.
+        let other = guard("2", "amount_minor", &[("all", "block", "amount_minor > 0")]);
+        for change in 0..3 {
+            match change {
+                0 => drop(adopt(yard, &other).await),
+                1 => drop(seat(yard, "guard/2", "retire", json!({})).await.ok()),
+                _ => restart(yard, |_| {}).await,
+            }
+            for (id, action) in [(&allowed, "allow"), (&held, "hold"), (&refused, "block")] {
+                let why = decision(yard, id).await;
+                assert_eq!((&why["digest"], &why["action"]), (&digest, &json!(action)));
+                assert_eq!(why["again"]["same"], true, "{why}");
+                assert_eq!(why["again"]["verdict"]["hits"], why["hits"]);
+            }
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_whose_facts_were_changed_is_not_the_same(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        adopt(yard, &guard("1", FACTS, &RULES)).await;
+        let id = pay(yard, 100_000).await.ok().id();
+        let sql = "UPDATE decisions SET facts = REPLACE(facts, '100000', '900000')";
+        sqlx::query(sql).execute(yard.app().db.pool()).await.expect("changed");
+        let why = decision(yard, &id).await;
+        assert_eq!(why["again"]["same"], false);
+        assert_eq!(why["again"]["verdict"]["action"], "block");
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_of_a_held_payout_is_answered_with_the_same_bytes(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_live_yard(engine, Sends::No, async |yard| {
+        adopt(yard, &guard("1", FACTS, &RULES)).await;
+        let (key, once) = (yard.merchant.live_key.clone(), unique());
+        let first = yard.pay_as(&key, &once, naira(250_000)).await.ok();
+        // Rules that would block it now do not matter any more.
+        let other = guard("2", "amount_minor", &[("all", "block", "amount_minor > 0")]);
+        adopt(yard, &other).await;
+        let again = yard.pay_as(&key, &once, naira(250_000)).await.ok();
+        assert_eq!(again.text, first.text);
+        assert_eq!(yard.count("SELECT COUNT(*) FROM decisions").await, 1);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_pack_nothing_is_decided(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let id = pay(yard, 350_000).await.ok().id();
+        assert_eq!(yard.count("SELECT COUNT(*) FROM decisions").await, 0);
+        let path = format!("payouts/{id}/decision");
+        assert_eq!(read(yard, &path).await.refused(), (404, "not_found"));
+        assert_eq!(read(yard, "payouts/x/decision").await.refused(), (404, "not_found"));
+    })
+    .await;
+}
+
+/// What a merchant is told that a payout costs, and what it is charged.
+async fn quote_and_charge(yard: &Yard, amount: u64) -> (i64, i64) {
+    let body = json!({ "currency": "NGN", "amount_minor": amount.to_string() });
+    let quote = yard.post("/v1/payouts/quote", body).await.ok();
+    let before = yard.balance(&yard.merchant.test_wallet).await;
+    pay(yard, amount).await.ok();
+    let charged = before - yard.balance(&yard.merchant.test_wallet).await;
+    let total = quote.json["total_debit_minor"].as_str().expect("a total");
+    (total.parse().expect("a number"), charged)
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quote_is_what_is_charged_whoever_pays_and_however_much(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let tiers = |flat: u64| {
+            format!(
+                "tiers = [{{ up_to_minor = 200000, flat_minor = {flat} }}, \
+                 {{ flat_minor = 100, percent = \"1.5\" }}]\ntax_percent = \"7.5\"\n"
+            )
+        };
+        let own = format!("[[price]]\nwhen = {{ merchant = {:?} }}\n", yard.merchant.id);
+        let general = "[[price]]\nwhen = { currency = \"NGN\" }\n";
+        let prices = own + &tiers(3_000) + general + &tiers(500);
+        for (amount, stock, cost) in [
+            (100_000, 1_075, 3_225),
+            (200_000, 1_075, 3_225),
+            (200_001, 1_075, 3_332),
+            (1_000_000, 7_688, 16_232),
+        ] {
+            let total = i64::try_from(amount).expect("small");
+            assert_eq!(quote_and_charge(yard, amount).await, (total + stock, total + stock));
+            adopt(yard, &fees(&format!("1.{amount}"), &prices)).await;
+            assert_eq!(quote_and_charge(yard, amount).await, (total + cost, total + cost));
+            let version = format!("prices/1.{amount}");
+            seat(yard, &version, "retire", json!({})).await.ok();
+        }
+        adopt(yard, &fees("2", &prices)).await;
+        yard.merchant = yard.new_merchant("Another").await;
+        assert_eq!(quote_and_charge(yard, 100_000).await, (100_538, 100_538));
+    })
+    .await;
+}

@@ -1,0 +1,240 @@
+//! Rule packs that mean harm: refused when they are pushed, or contained where they decide.
+
+use std::sync::OnceLock;
+
+use railhead::config::{Config, OnFailure};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::hostile::{built, packed};
+use crate::packs::{
+    adopt, audited, decision, guard, push_as, read, seat, shown, until, version_of,
+};
+use crate::yard::{Answer, Engine, OPERATOR_TOKEN, Yard, in_yard, in_yard_with, naira};
+
+/// What the hostile pack does harm to, once it decides.
+const AMOUNT: u64 = 6_660_066;
+/// What it holds as a pack should.
+const HELD: u64 = 444_444;
+
+/// What it does about a payout, and a word of what is written down about it.
+const DEEDS: [(&str, &str); 15] = [
+    ("loop", "fuel"),
+    ("allocate", ""),
+    ("recurse", ""),
+    ("trap", ""),
+    ("exit", ""),
+    ("sleep", ""),
+    ("shout", ""),
+    ("giant", ""),
+    ("long", "too long"),
+    ("nameless", "empty"),
+    ("crowd", "201 hits"),
+    ("mild", "its severest hit is block"),
+    ("harsh", "its severest hit is allow"),
+    ("few", "0 came"),
+    ("many", "2 came"),
+];
+
+/// The hostile pack with these lines in its rules.
+fn hostile(version: &str, lines: &str) -> Vec<u8> {
+    static PLAIN: OnceLock<Vec<u8>> = OnceLock::new();
+    packed(PLAIN.get_or_init(|| built("hostile-pack", "")), &rules(version, lines))
+}
+
+fn rules(version: &str, lines: &str) -> String {
+    let head = guard(version, "amount_minor", &[]);
+    head.replace("manifest = 1", &format!("manifest = 1\n{lines}")).replace("guard", "hostile")
+}
+
+async fn push(yard: &Yard, component: Vec<u8>) -> Answer {
+    push_as(yard, OPERATOR_TOKEN, "application/wasm", component).await
+}
+
+async fn adopt_hostile(yard: &Yard, version: &str, deed: &str) -> Answer {
+    let pushed = push(yard, hostile(version, &format!("deed = \"{deed}\""))).await.ok();
+    assert_eq!(pushed.json["state"], "checked", "{deed}: {}", pushed.text);
+    seat(yard, &version_of(&pushed), "activate", json!({})).await.ok()
+}
+
+fn on_failure(on_failure: OnFailure) -> impl FnOnce(&mut Config) {
+    move |config: &mut Config| config.rules.on_failure = on_failure
+}
+
+async fn pay(yard: &Yard, amount: u64) -> Answer {
+    yard.pay("paid", naira(amount)).await.ok()
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pack_that_fails_where_it_decides_is_contained(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[values(OnFailure::Closed, OnFailure::Open)] setting: OnFailure,
+) {
+    let (status, action) = match setting {
+        OnFailure::Closed => ("awaiting_admin_review", "hold"),
+        OnFailure::Open => ("paid", "allow"),
+    };
+    in_yard_with(engine, on_failure(setting), async |yard| {
+        yard.credit(&yard.merchant.test_wallet, 100_000_000).await;
+        for (version, (deed, word)) in DEEDS.iter().enumerate() {
+            adopt_hostile(yard, &version.to_string(), deed).await;
+            assert_eq!(pay(yard, 100_000).await.status_word(), "paid", "{deed}");
+            let failed = pay(yard, AMOUNT).await;
+            assert_eq!(failed.status_word(), status, "{deed}");
+            let why = decision(yard, &failed.id()).await;
+            let hits = why["hits"].as_array().expect("hits");
+            assert_eq!(hits.len(), 1, "{deed}");
+            assert_eq!(
+                (&hits[0]["label"], &hits[0]["action"]),
+                (&json!("rules_failed"), &json!(action))
+            );
+            let failure = why["failure"].as_str().expect("a failure");
+            assert!(failure.contains(word) && failure.len() < 1_000, "{deed}: {failure}");
+            assert_eq!(why["again"]["same"], true, "{deed}: {why}");
+            assert_eq!(pay(yard, HELD).await.status_word(), "awaiting_admin_review", "{deed}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pack_that_fails_at_once_is_kept_but_not_used() {
+    in_yard(Engine::Sqlite, async |yard| {
+        for (version, (deed, word)) in DEEDS.iter().chain(&[("remember", "more than")]).enumerate()
+        {
+            let lines = format!("always = \"{deed}\"");
+            let pushed = push(yard, hostile(&version.to_string(), &lines)).await.ok();
+            assert_eq!((pushed.status, &pushed.json["state"]), (201, &json!("uploaded")), "{deed}");
+            let failures = pushed.json["conformance"]["failures"].to_string();
+            let word = word.replace("2 came", "came");
+            assert!(failures.contains(&word) && failures.len() < 2_000, "{deed}: {failures}");
+            for verb in ["shadow", "activate", "rollback", "retire"] {
+                let refused = seat(yard, &version_of(&pushed), verb, json!({})).await;
+                assert_eq!(refused.refused(), (409, "state_conflict"), "{deed} {verb}");
+            }
+        }
+        assert_eq!(pay(yard, AMOUNT).await.status_word(), "paid");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_cannot_be_a_pack_is_refused_in_words() {
+    in_yard(Engine::Sqlite, async |yard| {
+        let plain = hostile("1", "");
+        let asks_for = |features| packed(&built("hostile-pack", features), &rules("1", ""));
+        let opening = |deed| hostile("1", &format!("opening = \"{deed}\""));
+        for (what, component, word) in [
+            ("files", asks_for("files"), "imports wasi:filesystem/"),
+            ("clock", asks_for("clock"), "imports railhead:host/clock"),
+            ("nothing", Vec::new(), "not a WebAssembly component"),
+            ("text", b"not a component".to_vec(), "not a WebAssembly component"),
+            ("half", plain[..plain.len() / 2].to_vec(), "not a WebAssembly component"),
+            ("no rules", built("hostile-pack", ""), "carries no declaration"),
+            ("loop", opening("loop"), "fuel"),
+            ("allocate", opening("allocate"), "reading the rules"),
+            ("recurse", opening("recurse"), "reading the rules"),
+            ("trap", opening("trap"), "reading the rules"),
+            ("exit", opening("exit"), "reading the rules"),
+            ("sleep", opening("sleep"), "reading the rules"),
+            ("shout", opening("shout"), "reading the rules"),
+        ] {
+            let refused = push(yard, component).await;
+            assert_eq!(refused.refused(), (422, "validation_failed"), "{what}: {}", refused.text);
+            let problems = refused.json["error"]["detail"]["problems"].to_string();
+            assert!(problems.contains(word) && problems.len() < 2_000, "{what}: {problems}");
+            assert_eq!(pay(yard, AMOUNT).await.status_word(), "paid");
+        }
+        let refused = push(yard, opening("problems")).await;
+        let problems = refused.json["error"]["detail"]["problems"].as_array().expect("a list");
+        assert_eq!(problems.len(), 3);
+        assert_eq!(problems[0], json!({ "at": "rule[7]", "message": "no" }));
+        let listed = read(yard, "rule-packs").await.ok();
+        assert!(!listed.text.contains("hostile"), "{}", listed.text);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn after_five_failures_in_a_row_the_version_before_decides_again(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        adopt(yard, &guard("1", "amount_minor", &[("held", "hold", "amount_minor == 444444")]))
+            .await;
+        adopt_hostile(yard, "1", "trap").await;
+        adopt_hostile(yard, "2", "loop").await;
+        for _ in 0..4 {
+            pay(yard, AMOUNT).await;
+        }
+        // A success ends the row.
+        pay(yard, 100_000).await;
+        for _ in 0..4 {
+            pay(yard, AMOUNT).await;
+        }
+        assert_eq!(shown(yard, "hostile/2").await["state"], "active");
+        // The version before fails as well: the one before that is the first that does not.
+        for version in ["2", "1"] {
+            for _ in 0..5 {
+                pay(yard, AMOUNT).await;
+            }
+            let version = format!("hostile/{version}");
+            until("taken out", async || shown(yard, &version).await["state"] == "retired").await;
+        }
+        assert_eq!(shown(yard, "guard/1").await["state"], "active");
+        until("guard", async || pay(yard, AMOUNT).await.status_word() == "paid").await;
+        let taken: Vec<_> = audited(yard).await;
+        let by_host = taken.iter().filter(|(action, _)| action == "rule_pack.take_out");
+        assert_eq!(by_host.clone().count(), 2, "{taken:?}");
+        assert!(by_host.clone().all(|(_, actor)| actor == "host"), "{taken:?}");
+        // Somebody who knows better may try again: it fails five times before it is taken out.
+        let change = seat(yard, "hostile/2", "activate", json!({})).await.ok();
+        for _ in 0..4 {
+            pay(yard, AMOUNT).await;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+        assert_eq!(yard.app().packs.now().generation, change.json["generation"]);
+        assert_eq!(shown(yard, "hostile/2").await["state"], "active");
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pack_that_fails_stays_where_nobody_decided_before(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        adopt_hostile(yard, "1", "trap").await;
+        for _ in 0..12 {
+            assert_eq!(pay(yard, AMOUNT).await.status_word(), "awaiting_admin_review");
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+        assert_eq!(shown(yard, "hostile/1").await["state"], "active");
+        assert_eq!(pay(yard, AMOUNT).await.status_word(), "awaiting_admin_review");
+        assert_eq!(pay(yard, HELD).await.status_word(), "awaiting_admin_review");
+        assert_eq!(pay(yard, 100_000).await.status_word(), "paid");
+    })
+    .await;
+}
+
+/// Nothing of this machine shows: its clock stands at the beginning and it has no names.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pack_sees_neither_time_nor_surroundings(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let pushed = push(yard, hostile("1", "always = \"time\"")).await.ok();
+        seat(yard, &version_of(&pushed), "activate", json!({})).await.ok();
+        for _ in 0..3 {
+            let why = decision(yard, &pay(yard, 100_000).await.id()).await;
+            assert_eq!(why["hits"][0]["reason"], "Ok(0ns) []", "{why}");
+            assert_eq!((&why["again"]["same"], &why["failure"]), (&json!(true), &Value::Null));
+            yard.advance(86_400);
+        }
+    })
+    .await;
+}
