@@ -143,6 +143,77 @@ impl Cell {
     }
 }
 
+/// What is to be written to one table.
+#[derive(Clone, Copy, Debug)]
+pub enum Write<'a> {
+    /// New rows.
+    Insert(&'a Table, &'a [Row]),
+    /// New values, the keys first.
+    Update(&'a Update, &'a [Row]),
+    /// Rows to be gone, by key.
+    Delete(&'a Update, &'a [String]),
+}
+
+impl Write<'_> {
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &'static str {
+        match self {
+            Self::Insert(table, _) => table.name,
+            Self::Update(update, _) | Self::Delete(update, _) => update.name,
+        }
+    }
+
+    /// How many rows are meant.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Insert(_, rows) | Self::Update(_, rows) => rows.len(),
+            Self::Delete(_, keys) => keys.len(),
+        }
+    }
+
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The statement; PostgreSQL's parameters are numbered from `first`.
+    #[must_use]
+    pub fn statement(&self, first: usize) -> Dialects {
+        match self {
+            Self::Insert(table, _) => table.insert(first),
+            Self::Update(update, _) => update.update(first),
+            Self::Delete(update, _) => update.delete(first),
+        }
+    }
+
+    /// The kinds of PostgreSQL's parameters, a column each.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        let of = |columns: &[Column]| columns.iter().map(|(_, kind)| *kind).collect::<Vec<_>>();
+        match self {
+            Self::Insert(table, _) => of(table.columns),
+            Self::Update(update, _) => [vec![Kind::Text], of(update.columns)].concat(),
+            Self::Delete(..) => vec![Kind::Text],
+        }
+    }
+}
+
+/// All of these in one PostgreSQL statement, which answers how many rows each wrote. None sees
+/// what another writes.
+#[must_use]
+pub fn together(writes: &[Write<'_>]) -> String {
+    let (mut parts, mut counts, mut first) = (Vec::new(), Vec::new(), 1);
+    for (index, write) in writes.iter().enumerate() {
+        parts.push(format!("w{index} AS ({} RETURNING 1)", write.statement(first).postgres));
+        counts.push(format!("(SELECT COUNT(*) FROM w{index})"));
+        first += write.kinds().len();
+    }
+    format!("WITH {} SELECT {}", parts.join(", "), counts.join(", "))
+}
+
 /// A statement in each dialect.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dialects {
@@ -153,15 +224,15 @@ pub struct Dialects {
 }
 
 impl Table {
-    /// `INSERT` of any number of rows.
+    /// `INSERT` of any number of rows; PostgreSQL's parameters are numbered from `first`.
     #[must_use]
-    pub fn insert(&self) -> Dialects {
+    pub fn insert(&self, first: usize) -> Dialects {
         let names = names(self.columns.iter());
         let conflict =
             self.on_conflict.map(|action| format!(" ON CONFLICT {action}")).unwrap_or_default();
         let head = format!("INSERT INTO {} ({names}) SELECT", self.name);
         Dialects {
-            postgres: format!("{head} * FROM {}{conflict}", unnest(self.columns.iter())),
+            postgres: format!("{head} * FROM {}{conflict}", unnest(self.columns.iter(), first)),
             // Without a WHERE, SQLite would read ON CONFLICT as a join's ON.
             sqlite: format!(
                 "{head} {} FROM json_each(?1) WHERE true{conflict}",
@@ -172,9 +243,9 @@ impl Table {
 }
 
 impl Update {
-    /// `UPDATE` of any number of rows, each with its own values.
+    /// `UPDATE` of any number of rows, each with its own values; parameters from `first`.
     #[must_use]
-    pub fn update(&self) -> Dialects {
+    pub fn update(&self, first: usize) -> Dialects {
         let key = (self.key, Kind::Text);
         let all = || std::iter::once(&key).chain(self.columns);
         let mut sets = String::new();
@@ -192,17 +263,17 @@ impl Update {
             let _ = write!(columns, "{comma}value ->> {index} AS {name}");
         }
         Dialects {
-            postgres: format!("{head} {} AS u({names}) {tail}", unnest(all())),
+            postgres: format!("{head} {} AS u({names}) {tail}", unnest(all(), first)),
             sqlite: format!("{head} (SELECT {columns} FROM json_each(?1)) AS u {tail}"),
         }
     }
 
-    /// `DELETE` of the rows with these keys.
+    /// `DELETE` of the rows with these keys; parameters from `first`.
     #[must_use]
-    pub fn delete(&self) -> Dialects {
+    pub fn delete(&self, first: usize) -> Dialects {
         let head = format!("DELETE FROM {} WHERE {}", self.name, self.key);
         Dialects {
-            postgres: format!("{head} = ANY($1)"),
+            postgres: format!("{head} = ANY(${first}::text[])"),
             sqlite: format!("{head} IN (SELECT value FROM json_each(?1))"),
         }
     }
@@ -228,12 +299,12 @@ fn names<'a>(columns: impl Iterator<Item = &'a Column>) -> String {
     columns.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-fn unnest<'a>(columns: impl Iterator<Item = &'a Column>) -> String {
+fn unnest<'a>(columns: impl Iterator<Item = &'a Column>, first: usize) -> String {
     let arrays: Vec<String> = columns
         .enumerate()
         .map(|(index, (_, kind))| match kind {
-            Kind::Text => format!("${}::text[]", index + 1),
-            Kind::Int => format!("${}::bigint[]", index + 1),
+            Kind::Text => format!("${}::text[]", first + index),
+            Kind::Int => format!("${}::bigint[]", first + index),
         })
         .collect();
     format!("unnest({})", arrays.join(", "))
@@ -262,10 +333,13 @@ mod tests {
         };
         let lookup = Lookup { name: "t", key: "id", columns: &[("n", Kind::Int)], lock: true };
         insta::assert_debug_snapshot!([
-            table.insert(),
-            update.update(),
-            update.delete(),
+            table.insert(1),
+            update.update(1),
+            update.delete(1),
             lookup.select()
         ]);
+        let writes =
+            [Write::Insert(&table, &[]), Write::Update(&update, &[]), Write::Delete(&update, &[])];
+        insta::assert_snapshot!(together(&writes));
     }
 }

@@ -1,4 +1,5 @@
-//! The writer's own connection: four operations, in each engine's native protocol.
+//! The writer's own connection: reading by key and writing in bulk, in each engine's native
+//! protocol.
 
 use sqlx::Type;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -8,7 +9,7 @@ use sqlx::{
 };
 
 use super::Engine;
-use super::bulk::{Cell, Column, Dialects, Kind, Lookup, Row, Table, Update};
+use super::bulk::{Cell, Column, Dialects, Kind, Lookup, Row, Table, Write, together};
 
 /// A connection that one task has for itself.
 pub enum Native {
@@ -97,70 +98,44 @@ impl Native {
     /// Inserts rows; answers how many were.
     ///
     /// # Errors
-    /// The connection is lost or a row breaks a constraint.
+    /// As for [`Self::write`].
     pub async fn insert(&mut self, table: &Table, rows: &[Row]) -> Result<u64, sqlx::Error> {
-        if rows.is_empty() {
-            return Ok(0);
-        }
-        self.write(table.insert(), rows, || table.columns.iter().map(|column| column.1)).await
+        Ok(self.write(&[Write::Insert(table, rows)]).await?.into_iter().sum())
     }
 
-    /// Updates rows by key; answers how many were.
+    /// Writes to several tables, in this order; answers how many rows each took. PostgreSQL
+    /// does it in one statement and one trip, or in a few where a table is written to more than
+    /// once: parts of one statement do not see each other. SQLite has no trips to save.
     ///
     /// # Errors
     /// The connection is lost or a row breaks a constraint.
-    pub async fn update(&mut self, update: &Update, rows: &[Row]) -> Result<u64, sqlx::Error> {
-        if rows.is_empty() {
-            return Ok(0);
-        }
-        let kinds =
-            || std::iter::once(Kind::Text).chain(update.columns.iter().map(|column| column.1));
-        self.write(update.update(), rows, kinds).await
-    }
-
-    /// Deletes rows by key; answers how many were.
-    ///
-    /// # Errors
-    /// The connection is lost.
-    pub async fn delete(&mut self, update: &Update, keys: &[String]) -> Result<u64, sqlx::Error> {
-        if keys.is_empty() {
-            return Ok(0);
-        }
-        let Dialects { postgres, sqlite } = update.delete();
+    pub async fn write(&mut self, writes: &[Write<'_>]) -> Result<Vec<u64>, sqlx::Error> {
+        let mut written = vec![0; writes.len()];
         match self {
             Self::Postgres(connection) => {
-                let query = sqlx::query(AssertSqlSafe(postgres)).bind(keys);
-                Ok(query.execute(connection).await?.rows_affected())
-            }
-            Self::Sqlite(connection) => {
-                let query = sqlx::query(AssertSqlSafe(sqlite)).bind(json(&keys)?);
-                Ok(query.execute(connection).await?.rows_affected())
-            }
-        }
-    }
-
-    async fn write<K: Iterator<Item = Kind>>(
-        &mut self,
-        sql: Dialects,
-        rows: &[Row],
-        kinds: impl Fn() -> K,
-    ) -> Result<u64, sqlx::Error> {
-        match self {
-            Self::Postgres(connection) => {
-                let mut query = sqlx::query(AssertSqlSafe(sql.postgres));
-                for (index, kind) in kinds().enumerate() {
-                    query = match kind {
-                        Kind::Text => query.bind(texts(rows, index)),
-                        Kind::Int => query.bind(ints(rows, index)),
-                    };
+                for some in trips(writes) {
+                    let parts: Vec<Write<'_>> = some.iter().map(|at| writes[*at]).collect();
+                    let query = sqlx::query(AssertSqlSafe(together(&parts)));
+                    let row = parts.iter().fold(query, bind).fetch_one(&mut *connection).await?;
+                    for (column, at) in some.into_iter().enumerate() {
+                        let count: i64 = sqlx::Row::try_get(&row, column)?;
+                        written[at] = count.unsigned_abs();
+                    }
                 }
-                Ok(query.execute(connection).await?.rows_affected())
             }
             Self::Sqlite(connection) => {
-                let query = sqlx::query(AssertSqlSafe(sql.sqlite)).bind(json(&rows)?);
-                Ok(query.execute(connection).await?.rows_affected())
+                for (at, write) in writes.iter().enumerate().filter(|(_, write)| !write.is_empty())
+                {
+                    let rows = match write {
+                        Write::Insert(_, rows) | Write::Update(_, rows) => json(rows)?,
+                        Write::Delete(_, keys) => json(keys)?,
+                    };
+                    let query = sqlx::query(AssertSqlSafe(write.statement(1).sqlite)).bind(rows);
+                    written[at] = query.execute(&mut *connection).await?.rows_affected();
+                }
             }
         }
+        Ok(written)
     }
 
     async fn run(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
@@ -180,6 +155,37 @@ impl Native {
             tracing::debug!(%cause, "closing the writer's connection");
         }
     }
+}
+
+type PgQuery<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
+
+/// Which writes go together: in order, those that mean nothing left out, none to one table
+/// twice.
+fn trips(writes: &[Write<'_>]) -> Vec<Vec<usize>> {
+    let mut trips: Vec<Vec<usize>> = Vec::new();
+    for (at, write) in writes.iter().enumerate().filter(|(_, write)| !write.is_empty()) {
+        let is_there = |other: &usize| writes[*other].table() == write.table();
+        match trips.last_mut().filter(|trip| !trip.iter().any(is_there)) {
+            Some(trip) => trip.push(at),
+            None => trips.push(vec![at]),
+        }
+    }
+    trips
+}
+
+/// Binds a write's rows, an array for each column.
+fn bind<'q>(mut query: PgQuery<'q>, write: &Write<'q>) -> PgQuery<'q> {
+    let rows = match write {
+        Write::Insert(_, rows) | Write::Update(_, rows) => rows,
+        Write::Delete(_, keys) => return query.bind(*keys),
+    };
+    for (index, kind) in write.kinds().into_iter().enumerate() {
+        query = match kind {
+            Kind::Text => query.bind(texts(rows, index)),
+            Kind::Int => query.bind(ints(rows, index)),
+        };
+    }
+    query
 }
 
 fn texts(rows: &[Row], index: usize) -> Vec<Option<&str>> {

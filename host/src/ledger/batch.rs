@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::clock::Moment;
 use crate::db::Native;
-use crate::db::bulk::{Cell, Lookup, Row};
+use crate::db::bulk::{Cell, Lookup, Row, Write};
 use crate::env::Env;
 use crate::error::Problem;
 use crate::id::Mint;
@@ -178,31 +178,30 @@ fn guarded_tables(commands: &[&Command]) -> Vec<&'static Lookup> {
 /// Writes everything. False: another host took a key or a counter first.
 async fn write(native: &mut Native, state: &State, marker: &str) -> Result<bool, sqlx::Error> {
     let out = &state.out;
-    let mark = vec![Cell::from(marker), state.now.micros().into()];
-    native.insert(&sql::MARKERS, &[mark]).await?;
+    let mark = [vec![Cell::from(marker), state.now.micros().into()]];
     let claims: Vec<Row> = out.claims.values().cloned().collect();
-    if native.insert(&sql::NEW_CLAIMS, &claims).await? != claims.len() as u64 {
-        return Ok(false);
-    }
     let counters: Vec<Row> =
         out.counters.iter().filter_map(|key| counter_row(key, state)).collect();
-    if native.insert(&sql::COUNTER_CHANGES, &counters).await? != counters.len() as u64 {
+    let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
+    // First what another host may have taken: then nothing else may be written, lest a row that
+    // is there twice be taken for a bad one.
+    let contested =
+        [Write::Insert(&sql::NEW_CLAIMS, &claims), Write::Insert(&sql::COUNTER_CHANGES, &counters)];
+    let taken = native.write(&contested).await?;
+    if taken.iter().zip(&contested).any(|(taken, wanted)| *taken != wanted.len() as u64) {
         return Ok(false);
     }
-    for (table, rows) in out.inserts.values() {
-        native.insert(table, rows).await?;
-    }
-    for (update, rows) in &out.updates {
-        native.update(update, rows).await?;
-    }
-    for (table, keys) in out.deletes.values() {
-        native.delete(table, keys).await?;
-    }
-    native.insert(&sql::JOURNALS, &out.journals).await?;
-    native.insert(&sql::ENTRIES, &out.entries).await?;
-    native.update(&sql::LATE_REPLIES, &out.late_replies).await?;
-    let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
-    native.update(&sql::WALLET_SUMS, &wallets).await?;
+    let mut writes = vec![
+        Write::Insert(&sql::MARKERS, &mark),
+        Write::Insert(&sql::JOURNALS, &out.journals),
+        Write::Insert(&sql::ENTRIES, &out.entries),
+        Write::Update(&sql::LATE_REPLIES, &out.late_replies),
+        Write::Update(&sql::WALLET_SUMS, &wallets),
+    ];
+    writes.extend(out.inserts.values().map(|(table, rows)| Write::Insert(table, rows)));
+    writes.extend(out.updates.iter().map(|(update, rows)| Write::Update(update, rows)));
+    writes.extend(out.deletes.values().map(|(table, keys)| Write::Delete(table, keys)));
+    native.write(&writes).await?;
     Ok(true)
 }
 
