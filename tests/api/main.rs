@@ -45,6 +45,8 @@ mod rule_decisions;
 mod rule_facts;
 mod rule_hostile;
 mod rule_life;
+mod rule_shadow;
+mod rule_swap;
 mod rule_velocity;
 mod secrets;
 mod signatures;
