@@ -37,7 +37,7 @@ const DEEDS: [(&str, &str); 15] = [
 ];
 
 /// The hostile pack with these lines in its rules.
-fn hostile(version: &str, lines: &str) -> Vec<u8> {
+pub(crate) fn hostile(version: &str, lines: &str) -> Vec<u8> {
     static PLAIN: OnceLock<Vec<u8>> = OnceLock::new();
     packed(PLAIN.get_or_init(|| built("hostile-pack", "")), &rules(version, lines))
 }

@@ -132,11 +132,11 @@ fn look(pack: &Pack, decisions: &[Decision]) -> Backtest {
         seen.examined += 1;
         match facts::recalled(&pack.about.facts, &decision.facts) {
             Ok(facts) => asked.push((decision, facts)),
-            Err(name) => {
+            Err(missing) => {
                 seen.skipped += 1;
-                if !seen.missing_facts.contains(&name) {
-                    seen.missing_facts.push(name);
-                }
+                let news = missing.into_iter().filter(|name| !seen.missing_facts.contains(name));
+                let news: Vec<_> = news.collect();
+                seen.missing_facts.extend(news);
             }
         }
     }

@@ -99,7 +99,7 @@ async fn again(app: &App, digest: &str, decision: &Decision) -> Again {
     let answer = match app.shelf.pack(digest).await {
         Err(why) => Err(why.to_string()),
         Ok(pack) => match facts::recalled(&pack.about.facts, &decision.facts) {
-            Err(name) => Err(format!("the fact {name} was not stored")),
+            Err(missing) => Err(format!("not stored: {}", missing.join(", "))),
             Ok(facts) => pack.assess_all(&[facts]).map(|mut all| all.pop()),
         },
     };

@@ -22,7 +22,7 @@ use crate::http::body::Upload;
 use crate::http::{Page, PageQuery, Query};
 use crate::rules::shelf::ShelfError;
 use crate::rules::sql::{self, Seating, Version};
-use crate::rules::{OpenError, PackKind, Role, Scope};
+use crate::rules::{OpenError, Pack, PackKind, Role, Scope};
 use crate::wasm::pack::PackRefused;
 
 use super::{Done, write};
@@ -145,12 +145,8 @@ pub async fn push(
     let encoded = BASE64_STANDARD.encode(&component);
     let pack = app.shelf.open(component).await.map_err(refused)?;
     let name = (pack.about.name.clone(), pack.about.version.clone());
-    if let Some(known) = sql::get_version(app.db.pool(), (&name.0, &name.1)).await? {
-        if known.digest == pack.digest {
-            return Ok((StatusCode::OK, Json(Standing::read(&app).await?.view(known))));
-        }
-        let message = "This version was pushed before with other contents. Raise pack.version.";
-        return Err(Problem::because(ErrorCode::StateConflict, message));
+    if let Some(known) = known(&app, &pack).await? {
+        return Ok((StatusCode::OK, Json(known)));
     }
     let report = {
         let pack = std::sync::Arc::clone(&pack);
@@ -168,9 +164,24 @@ pub async fn push(
         after: Some(json!({ "digest": pack.digest, "is_checked": is_checked })),
     };
     let rows = vec![RowChange::Insert(&sql::PACKS, row)];
-    write(&app, &operator, done, (Vec::new(), rows)).await?;
+    if let Err(problem) = write(&app, &operator, done, (Vec::new(), rows)).await {
+        // Somebody else may have pushed it meanwhile; the first one counts.
+        let known = known(&app, &pack).await?.ok_or(problem)?;
+        return Ok((StatusCode::OK, Json(known)));
+    }
     let version = find(&app, (&name.0, &name.1)).await?;
     Ok((StatusCode::CREATED, Json(Standing::read(&app).await?.view(version))))
+}
+
+/// This very pack, if it was pushed before.
+async fn known(app: &App, pack: &Pack) -> Result<Option<PackView>, Problem> {
+    let name = (pack.about.name.as_str(), pack.about.version.as_str());
+    let Some(known) = sql::get_version(app.db.pool(), name).await? else { return Ok(None) };
+    if known.digest != pack.digest {
+        let message = "This version was pushed before with other contents. Raise pack.version.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
+    Ok(Some(Standing::read(app).await?.view(known)))
 }
 
 /// List differences between a pack in shadow and the active one

@@ -50,18 +50,16 @@ impl Payee {
         names::score(given, on_record)
     }
 
-    /// Whether the merchant never paid this recipient. One that a payout saved was paid.
+    /// Whether the merchant never paid this recipient.
     ///
     /// # Errors
     /// The database cannot be read.
     pub(super) async fn is_first(&self, app: &App) -> Result<bool, Problem> {
-        match (self.is_known, self.beneficiary.source) {
-            (false, _) => Ok(true),
-            (true, BeneficiarySource::Auto) => Ok(false),
-            (true, BeneficiarySource::Manual) => {
-                Ok(!sql::was_paid(app.db.pool(), &self.beneficiary.id).await?)
-            }
+        if !self.is_known {
+            return Ok(true);
         }
+        let id = &self.beneficiary.id;
+        Ok(!app.book.was_paid(id, sql::was_paid(app.db.pool(), id)).await?)
     }
 }
 

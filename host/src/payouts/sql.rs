@@ -137,12 +137,14 @@ pub async fn get_payout(pool: &AnyPool, id: &PayoutId) -> Result<Option<Payout>,
     row.map(|row| payout(&row)).transpose()
 }
 
-/// Whether a recipient was ever paid, or is about to be.
+/// Whether a recipient was ever paid, or is about to be. Payouts that were held, or not paid in
+/// the end, make nobody known.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn was_paid(pool: &AnyPool, beneficiary: &BeneficiaryId) -> Result<bool, sqlx::Error> {
-    let sql = "SELECT id FROM payouts WHERE beneficiary_id = $1 LIMIT 1";
+    let sql = "SELECT id FROM payouts WHERE beneficiary_id = $1 AND status IN \
+               ('queued', 'processing', 'paid', 'paid_manual', 'reversed') LIMIT 1";
     let found = sqlx::query(sql).bind(beneficiary.as_str()).fetch_optional(pool).await?;
     Ok(found.is_some())
 }

@@ -23,6 +23,7 @@ pub struct Book {
     keyring: Arc<Keyring>,
     known: Cache<Key, Arc<Known>>,
     checked: Cache<(String, String), Arc<Checked>>,
+    paid: Cache<String, ()>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -62,6 +63,10 @@ impl Book {
             db,
             keyring,
             known: fresh.time_to_live(limits::CACHE_FRESH).build(),
+            paid: Cache::builder()
+                .max_capacity(limits::CACHE_ENTRIES_MAX)
+                .time_to_live(limits::CACHE_FRESH)
+                .build(),
             checked: Cache::new(limits::CACHE_ENTRIES_MAX / 10),
         }
     }
@@ -118,6 +123,25 @@ impl Book {
         Ok(known)
     }
 
+    /// Whether a saved recipient was paid, if need be by asking. Only that it was is remembered.
+    ///
+    /// # Errors
+    /// Whatever stops the answer.
+    pub async fn was_paid(
+        &self,
+        id: &BeneficiaryId,
+        ask: impl Future<Output = Result<bool, sqlx::Error>>,
+    ) -> Result<bool, sqlx::Error> {
+        if self.paid.contains_key(id.as_str()) {
+            return Ok(true);
+        }
+        let was_paid = ask.await?;
+        if was_paid {
+            self.paid.insert(id.to_string(), ()).await;
+        }
+        Ok(was_paid)
+    }
+
     /// The merchant's beneficiary of this id that is not deleted.
     ///
     /// # Errors
@@ -136,5 +160,6 @@ impl Book {
     /// Forgets what is remembered, after a change on this host.
     pub fn forget(&self) {
         self.known.invalidate_all();
+        self.paid.invalidate_all();
     }
 }

@@ -182,16 +182,16 @@ pub fn stored(facts: &[Fact]) -> (String, String) {
     (text, digest)
 }
 
-/// The facts that a pack wants, from stored ones, in its order; the name of one that was not
-/// stored otherwise.
+/// The facts that a pack wants, from stored ones, in its order.
 ///
 /// # Errors
-/// The first name that is missing or holds something else than its type.
+/// The names of those that are missing or hold something else than a fact.
 pub fn recalled(
     names: &[String],
     stored: &serde_json::Map<String, Json>,
-) -> Result<Vec<Fact>, String> {
-    let one = |name: &String| {
+) -> Result<Vec<Fact>, Vec<String>> {
+    let (mut facts, mut missing) = (Vec::with_capacity(names.len()), Vec::new());
+    for name in names {
         let value = match stored.get(name) {
             Some(Json::Null) => Some(Value::Absent),
             Some(Json::Bool(truth)) => Some(Value::Truth(*truth)),
@@ -199,9 +199,12 @@ pub fn recalled(
             Some(Json::String(text)) => Some(Value::Text(text.clone())),
             _ => None,
         };
-        value.map(|value| Fact { name: name.clone(), value }).ok_or_else(|| name.clone())
-    };
-    names.iter().map(one).collect()
+        match value {
+            Some(value) => facts.push(Fact { name: name.clone(), value }),
+            None => missing.push(name.clone()),
+        }
+    }
+    if missing.is_empty() { Ok(facts) } else { Err(missing) }
 }
 
 /// Whether a value is of the type that the fact has; absent always is.

@@ -1,0 +1,339 @@
+//! Packs that are tried: in shadow beside the one that decides, and on decisions of the past.
+
+use http::Method;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::packs::{Rule, adopt, decision, guard, pack, push, push_as, read, seat, shown, until};
+use crate::rule_hostile::hostile;
+use crate::yard::{Answer, Engine, OPERATOR_TOKEN, Yard, in_yard, naira, unique};
+
+/// The candidate holds what the guard lets through from 2,000.00 on.
+const CANDIDATE: [Rule<'_>; 1] = [("large", "hold", "amount_minor >= 200000")];
+const GUARD: [Rule<'_>; 1] = [("huge", "block", "amount_minor >= 300000")];
+
+async fn pay(yard: &Yard, amount: u64) -> Answer {
+    yard.pay("paid", naira(amount)).await
+}
+
+/// Lets a candidate be tried.
+async fn try_out(yard: &Yard, rules: &str) -> String {
+    let pushed = push(yard, rules).await.ok();
+    let version = crate::packs::version_of(&pushed);
+    seat(yard, &version, "shadow", json!({})).await.ok();
+    version
+}
+
+/// Waits until a version was compared so often; how often it differed and failed.
+async fn tally(yard: &Yard, version: &str, compared: i64) -> (i64, i64) {
+    let seen = async || shown(yard, version).await["shadow"]["compared"] == compared;
+    until("compared", seen).await;
+    let tally = &shown(yard, version).await["shadow"];
+    (tally["differing"].as_i64().expect("a count"), tally["failed"].as_i64().expect("a count"))
+}
+
+async fn differences(yard: &Yard, query: &str) -> Answer {
+    read(yard, &format!("rule-packs/candidate/differences{query}")).await
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pack_in_shadow_changes_nothing_and_is_compared(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let rules = [("huge", "block", "amount_minor == 300000")];
+        adopt(yard, &guard("1", "amount_minor", &rules)).await;
+        let facts = "amount_minor count_per_wallet_1h";
+        let version = try_out(yard, &pack("candidate", "1", facts, &CANDIDATE)).await;
+        let mut payouts = Vec::new();
+        for amount in [100_000, 200_000, 150_000, 250_000] {
+            let paid = pay(yard, amount).await.ok();
+            assert_eq!(paid.status_word(), "paid", "{amount}");
+            payouts.push(paid.id());
+            yard.advance(1);
+        }
+        let refused = crate::packs::blocked(&pay(yard, 300_000).await);
+        // What is refused for want of money was decided by nobody.
+        assert_eq!(pay(yard, 200_000_000).await.refused(), (402, "insufficient_funds"));
+        assert_eq!(pay(yard, 199_999).await.ok().status, 201);
+        assert_eq!(tally(yard, &version, 6).await, (3, 0));
+        let page = differences(yard, "").await.ok();
+        let found = page.json["data"].as_array().expect("differences");
+        let found: Vec<_> = found
+            .iter()
+            .map(|d| {
+                (
+                    d["payout_id"].clone(),
+                    d["before"]["action"].clone(),
+                    d["after"]["action"].clone(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (json!(refused), json!("block"), json!("hold")),
+                (json!(payouts[3]), json!("allow"), json!("hold")),
+                (json!(payouts[1]), json!("allow"), json!("hold")),
+            ]
+        );
+        let newest = &page.json["data"][0];
+        assert_eq!((&newest["active"], &newest["version"]), (&json!("guard/1"), &json!("1")));
+        assert_eq!(newest["after"]["hits"][0]["label"], "large");
+        // Decisions are the guard's; the facts of the candidate are kept with them.
+        let why = decision(yard, &payouts[3]).await;
+        assert_eq!(
+            (&why["pack"], &why["facts"]["count_per_wallet_1h"]),
+            (&json!("guard"), &json!(4))
+        );
+        assert_eq!(why["again"]["same"], true);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn differences_are_read_page_by_page(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let version = try_out(yard, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await;
+        let mut payouts = Vec::new();
+        for _ in 0..7 {
+            payouts.push(pay(yard, 200_000).await.ok().id());
+            yard.advance(1);
+        }
+        assert_eq!(tally(yard, &version, 7).await, (7, 0));
+        payouts.reverse();
+        let (mut seen, mut query) = (Vec::new(), "?limit=3".to_owned());
+        loop {
+            let page = differences(yard, &query).await.ok();
+            let items = page.json["data"].as_array().expect("differences").clone();
+            seen.extend(items.iter().map(|d| d["payout_id"].as_str().unwrap_or("").to_owned()));
+            if page.json["has_more"] != true {
+                break;
+            }
+            let last = items.last().expect("one")["id"].as_str().expect("an id").to_owned();
+            query = format!("?limit=3&starting_after={last}");
+        }
+        assert_eq!(seen, payouts);
+        for (query, refusal) in
+            [("?limit=0", (400, "invalid_limit")), ("?starting_after=x", (400, "invalid_field"))]
+        {
+            assert_eq!(differences(yard, query).await.refused(), refusal, "{query}");
+        }
+    })
+    .await;
+}
+
+/// Nobody decides: everything is allowed, and the candidate is compared with that.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pack_can_be_tried_where_nobody_decides(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let version = try_out(yard, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await;
+        let id = pay(yard, 200_000).await.ok().id();
+        assert_eq!(pay(yard, 100_000).await.ok().status_word(), "paid");
+        assert_eq!(tally(yard, &version, 2).await, (1, 0));
+        let difference = differences(yard, "").await.ok().json["data"][0].clone();
+        assert_eq!((&difference["active"], &difference["payout_id"]), (&Value::Null, &json!(id)));
+        let why = decision(yard, &id).await;
+        assert_eq!(
+            (&why["pack"], &why["action"], &why["again"]),
+            (&Value::Null, &json!("allow"), &Value::Null)
+        );
+        assert_eq!(why["facts"], json!({ "amount_minor": 200_000 }));
+        // A merchant's candidate is tried on that merchant only.
+        seat(yard, &version, "retire", json!({})).await.ok();
+        let other = yard.new_merchant("Another").await;
+        seat(yard, &version, "shadow", json!({ "merchant_id": other.id })).await.ok();
+        pay(yard, 200_000).await.ok();
+        yard.pay_as(&other.test_key, &unique(), naira(200_000)).await.ok();
+        assert_eq!(tally(yard, &version, 3).await, (2, 0));
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pack_that_fails_in_shadow_harms_nobody(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        adopt(yard, &guard("1", "amount_minor", &GUARD)).await;
+        let component = hostile("1", "deed = \"loop\"");
+        push_as(yard, OPERATOR_TOKEN, "application/wasm", component).await.ok();
+        seat(yard, "hostile/1", "shadow", json!({})).await.ok();
+        for _ in 0..8 {
+            assert_eq!(pay(yard, 100_000).await.ok().status_word(), "paid");
+        }
+        let id = crate::packs::blocked(&pay(yard, 6_660_066).await);
+        assert_eq!(decision(yard, &id).await["failure"], Value::Null);
+        for _ in 0..7 {
+            pay(yard, 6_660_066).await;
+        }
+        assert_eq!(tally(yard, "hostile/1", 16).await, (0, 8));
+        // It failed eight times; that counts for nothing where it decides from now on.
+        let change = seat(yard, "hostile/1", "activate", json!({})).await.ok();
+        tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+        assert_eq!(yard.app().packs.now().generation, change.json["generation"]);
+    })
+    .await;
+}
+
+async fn backtest(yard: &Yard, version: &str, body: Value) -> Answer {
+    seat(yard, version, "backtest", body).await
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backtest_says_what_would_have_changed(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        push(yard, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await.ok();
+        push(yard, &pack("candidate", "2", "amount_minor hour customer", &[])).await.ok();
+        adopt(yard, &guard("1", "amount_minor", &GUARD)).await;
+        let other = yard.new_merchant("Another").await;
+        let mut held = Vec::new();
+        for amount in [100_000, 200_000, 150_000, 250_000, 300_000] {
+            yard.advance(60);
+            let paid = pay(yard, amount).await;
+            held.extend(paid.json["id"].as_str().filter(|_| amount >= 200_000).map(str::to_owned));
+        }
+        yard.pay_as(&other.live_key, &unique(), naira(1)).await;
+        yard.pay_as(&other.test_key, &unique(), naira(200_000)).await.ok();
+        yard.advance(60);
+        let all = json!({ "from": "2026-11-21T00:00:00Z" });
+        let found = backtest(yard, "candidate/1", all.clone()).await.ok().json;
+        assert_eq!(
+            (&found["examined"], &found["remaining"], &found["skipped"]),
+            (&json!(6), &json!(6), &json!(0))
+        );
+        let moves = json!({ "allow>allow": 2, "allow>hold": 3, "block>hold": 1 });
+        assert_eq!((&found["moves"], &found["next"]), (&moves, &Value::Null));
+        let rules = json!({ "huge": { "then": 1, "now": 0 }, "large": { "then": 0, "now": 4 } });
+        assert_eq!(found["rules"], rules);
+        let examples = found["examples"].as_array().expect("examples");
+        assert_eq!((examples.len(), &examples[0]["payout_id"]), (4, &json!(held[0])));
+        assert_eq!(
+            examples[0],
+            json!({
+                "payout_id": held[0], "before": "allow", "after": "hold", "labels": ["large"],
+            })
+        );
+        // Of one merchant, and of a span of time.
+        for (body, examined) in [
+            (json!({ "merchant_id": other.id }), 1),
+            (json!({ "merchant_id": yard.merchant.id }), 5),
+            (json!({ "merchant_id": "nobody" }), 0),
+            (json!({ "from": "2026-11-21T09:02:00Z" }), 5),
+            (json!({ "before": "2026-11-21T09:02:00Z" }), 1),
+            (json!({ "from": "2026-11-21T09:02:00Z", "before": "2026-11-21T09:04:00+00:00" }), 2),
+            (json!({ "from": "2026-11-22T09:02:00Z" }), 0),
+        ] {
+            let found = backtest(yard, "candidate/1", crate::yard::with(all.clone(), body.clone()))
+                .await
+                .ok();
+            assert_eq!(
+                (&found.json["examined"], &found.json["remaining"]),
+                (&json!(examined), &json!(examined)),
+                "{body}"
+            );
+        }
+        // Facts that were not stored then cannot be made up now.
+        let found = backtest(yard, "candidate/2", all).await.ok().json;
+        assert_eq!((&found["examined"], &found["skipped"]), (&json!(6), &json!(6)));
+        assert_eq!(
+            (&found["missing_facts"], &found["moves"]),
+            (&json!(["hour", "customer"]), &json!({}))
+        );
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backtest_goes_through_many_decisions_slice_by_slice(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        push(yard, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await.ok();
+        adopt(yard, &guard("1", "amount_minor", &GUARD)).await;
+        pay(yard, 200_000).await.ok();
+        // As many as would take long to make, all of the same instant.
+        let columns = "merchant_id, env, currency, amount_minor, pack, version, digest, action, \
+                       hits, failure, facts, facts_digest, created_at";
+        let numbers =
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2499)";
+        let sql = format!(
+            "INSERT INTO decisions (payout_id, {columns}) {numbers} \
+             SELECT CAST(i AS TEXT), {columns} FROM decisions, n"
+        );
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(yard.app().db.pool()).await.expect("copied");
+        yard.advance(1);
+        let (mut slices, mut body) = (Vec::new(), json!({ "from": "2026-11-21T00:00:00Z" }));
+        loop {
+            let found = backtest(yard, "candidate/1", body.clone()).await.ok().json;
+            slices.push([
+                found["remaining"].as_i64().expect("a count"),
+                found["examined"].as_i64().expect("a count"),
+                found["moves"]["allow>hold"].as_i64().expect("a count"),
+            ]);
+            assert!(found["examples"].as_array().expect("examples").len() <= 20);
+            match &found["next"] {
+                Value::Null => break,
+                next => body["after"] = next.clone(),
+            }
+        }
+        assert_eq!(slices, [[2_500, 1_000, 1_000], [1_500, 1_000, 1_000], [500, 500, 500]]);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backtest_that_makes_no_sense_is_refused(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        push(yard, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await.ok();
+        let uploaded = hostile("2", "always = \"trap\"");
+        push_as(yard, OPERATOR_TOKEN, "application/wasm", uploaded).await.ok();
+        push_as(yard, OPERATOR_TOKEN, "application/wasm", hostile("1", "deed = \"trap\""))
+            .await
+            .ok();
+        let from = "2026-11-21T00:00:00Z";
+        for (version, body, refusal) in [
+            ("candidate/1", json!({}), (400, "missing_field")),
+            ("candidate/1", json!({ "from": "yesterday" }), (400, "invalid_field")),
+            (
+                "candidate/1",
+                json!({ "from": from, "before": "2026-13-21" }),
+                (400, "invalid_field"),
+            ),
+            ("candidate/1", json!({ "from": from, "after": "x" }), (400, "invalid_field")),
+            ("candidate/9", json!({ "from": from }), (404, "not_found")),
+            ("fees/0.1.0", json!({ "from": from }), (409, "state_conflict")),
+            ("hostile/2", json!({ "from": from }), (409, "state_conflict")),
+        ] {
+            let refused = backtest(yard, version, body.clone()).await;
+            assert_eq!(refused.refused(), refusal, "{version} {body}");
+        }
+        // A pack that fails about some of them is no reason to stop.
+        adopt(yard, &guard("1", "amount_minor", &[])).await;
+        for amount in [100_000, 6_660_066, 444_444, 6_660_066] {
+            pay(yard, amount).await.ok();
+        }
+        yard.advance(1);
+        let found = backtest(yard, "hostile/1", json!({ "from": from })).await.ok().json;
+        assert_eq!((&found["examined"], &found["failed"]), (&json!(4), &json!(2)));
+        assert_eq!(found["moves"], json!({ "allow>allow": 1, "allow>hold": 1 }));
+        let list = yard.admin(Method::GET, "rule-packs", Value::Null).await;
+        assert_eq!(list.status, 200);
+    })
+    .await;
+}

@@ -1,0 +1,228 @@
+//! Packs are swapped while payouts stream in: each is decided by the packs of one moment.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::accounts::to;
+use crate::network::{Sends, in_live_yard, in_two_yards};
+use crate::packs::{decision, fees, guard, push, restart, seat};
+use crate::yard::{Answer, Engine, Yard, in_yard, naira, unique, with};
+
+/// Versions of the pack that are swapped; each holds amounts that end in its number.
+const VERSIONS: usize = 4;
+/// Payouts of each stream.
+const STREAM: usize = 60;
+
+async fn push_all(yard: &Yard) -> Vec<String> {
+    let mut digests = Vec::new();
+    for version in 0..VERSIONS {
+        let when = format!("amount_minor % {VERSIONS} == {version}");
+        let rules = guard(
+            &version.to_string(),
+            "amount_minor count_per_wallet_1h",
+            &[("mine", "hold", &when)],
+        );
+        let pushed = push(yard, &rules).await.ok();
+        digests.push(pushed.json["digest"].as_str().expect("a digest").to_owned());
+    }
+    digests
+}
+
+/// Activates one version after the other until told to stop; how many were.
+async fn swap(hosts: &[&Yard], stop: &AtomicBool) -> usize {
+    let mut swaps = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let version = format!("guard/{}", swaps % VERSIONS);
+        let host = hosts[swaps % hosts.len()];
+        let answer = seat(host, &version, "activate", json!({})).await;
+        assert!([200, 409].contains(&answer.status), "{}", answer.text);
+        swaps += 1;
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    swaps
+}
+
+/// Payouts one after the other, to an account of their own.
+async fn stream(host: &Yard, serial: u32) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    for number in 0..STREAM as u64 {
+        let body = with(naira(10_000 + number), to(serial));
+        answers.push(host.pay_as(&host.merchant.live_key, &unique(), body).await);
+    }
+    answers
+}
+
+/// Every decision is one of a pack that was pushed, and is made again the same.
+async fn check(yard: &Yard, answers: &[Answer], digests: &[String]) {
+    let mut used = [0; VERSIONS];
+    for answer in answers {
+        let payout = answer.clone().ok();
+        let why = decision(yard, &payout.id()).await;
+        let digest = why["digest"].as_str().expect("a digest");
+        let version = digests.iter().position(|known| known == digest).expect("a known pack");
+        used[version] += 1;
+        assert_eq!(why["version"], version.to_string());
+        let amount = why["facts"]["amount_minor"].as_u64().expect("an amount");
+        let is_held = amount % VERSIONS as u64 == version as u64;
+        assert_eq!(payout.status_word() == "awaiting_admin_review", is_held, "{why}");
+        assert_eq!(why["again"]["same"], true, "{why}");
+    }
+    assert!(used.iter().filter(|count| **count > 0).count() > 1, "{used:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_payout_fails_while_packs_are_swapped_on_two_hosts() {
+    in_two_yards(Sends::No, async |yard, beside| {
+        let digests = push_all(yard).await;
+        seat(yard, "guard/0", "activate", json!({})).await.ok();
+        let change = seat(yard, "guard/1", "activate", json!({})).await.ok();
+        crate::packs::until_seen(beside, &change).await;
+        let (stop, hosts) = (AtomicBool::new(false), [&*yard, beside]);
+        let pay = async {
+            let streams = (1..9).map(|serial| stream(hosts[serial as usize % 2], serial));
+            let answers = futures::future::join_all(streams).await.concat();
+            stop.store(true, Ordering::Relaxed);
+            answers
+        };
+        let (answers, swaps) = tokio::join!(pay, swap(&hosts, &stop));
+        assert!(swaps > 10, "{swaps} swaps");
+        check(yard, &answers, &digests).await;
+    })
+    .await;
+}
+
+/// The fee pack of a number is activated, then the fraud pack of that number, then the next
+/// two: a price meets a decision of its own number or of the one before, never of the next.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_is_priced_and_decided_by_the_packs_of_one_moment(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_live_yard(engine, Sends::No, async |yard| {
+        let digests = push_all(yard).await;
+        for version in 0..VERSIONS {
+            let price = format!("[[price]]\ntiers = [{{ flat_minor = {version} }}]\n");
+            push(yard, &fees(&version.to_string(), &price)).await.ok();
+        }
+        let activate = async |version: String| {
+            seat(yard, &version, "activate", json!({})).await.ok();
+        };
+        activate("prices/0".into()).await;
+        activate("guard/0".into()).await;
+        let stop = AtomicBool::new(false);
+        let swap = async {
+            for number in (1..VERSIONS).chain(0..1).cycle() {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                activate(format!("prices/{number}")).await;
+                activate(format!("guard/{number}")).await;
+            }
+        };
+        let pay = async {
+            let streams = (1..7).map(|serial| stream(yard, serial));
+            let answers = futures::future::join_all(streams).await.concat();
+            stop.store(true, Ordering::Relaxed);
+            answers
+        };
+        let (answers, ()) = tokio::join!(pay, swap);
+        check(yard, &answers, &digests).await;
+        for answer in &answers {
+            let path = format!("/v1/payouts/{}/timeline", answer.id());
+            let steps = yard.get_as(&yard.merchant.live_key, &path).await.ok().json;
+            let version = |step: usize| steps["data"][step]["version"].as_str().expect("a version");
+            let number = |step: usize| version(step).parse::<usize>().expect("a number");
+            let ahead = (VERSIONS + number(1) - number(2)) % VERSIONS;
+            assert!(ahead < 2, "priced by {} and decided by {}", number(1), number(2));
+        }
+    })
+    .await;
+}
+
+/// Conditions out of parts that fit and parts that do not.
+fn condition(number: usize) -> String {
+    let wholes =
+        ["amount_minor", "hour", "count_per_wallet_1h", "5", "-1", "9223372036854775807", "0"];
+    let operators = ["+", "-", "*", "/", "%", "==", "<", ">=", "&&", "||", "in", "?"];
+    let others =
+        ["currency", "'NGN'", "customer", "true", "null", "first_payment", "!", "(", "[1, 2]"];
+    let pick = |list: &[&'static str], salt: usize| {
+        list[(number.wrapping_mul(2_654_435_761).wrapping_add(salt * 40_503) >> 7) % list.len()]
+    };
+    match number % 4 {
+        0 => format!(
+            "{} {} {} > {}",
+            pick(&wholes, 1),
+            pick(&operators[..5], 2),
+            pick(&wholes, 3),
+            pick(&wholes, 4)
+        ),
+        1 => format!("{} {} {}", pick(&wholes, 1), pick(&operators, 2), pick(&others, 3)),
+        2 => format!("{} {} {}", pick(&others, 1), pick(&operators, 2), pick(&others, 3)),
+        _ => format!(
+            "customer == null || {} {} {} == {}",
+            pick(&wholes, 1),
+            pick(&operators[..5], 2),
+            pick(&wholes, 3),
+            pick(&wholes, 4)
+        ),
+    }
+}
+
+/// Rules at random, a dozen to a pack: those that are refused are left out, and the others
+/// answer, today, again and after a restart.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn random_rules_are_refused_or_answer(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        let facts = "amount_minor hour count_per_wallet_1h currency customer first_payment";
+        let (mut payouts, mut refused) = (Vec::new(), 0);
+        for version in 0..12 {
+            let conditions: Vec<String> = (0..24).map(|n| condition(version * 24 + n)).collect();
+            let labels: Vec<String> = (0..24).map(|number| format!("r{number}")).collect();
+            let rule =
+                |number: usize| (labels[number].as_str(), "hold", conditions[number].as_str());
+            let all: Vec<_> = (0..24).map(rule).collect();
+            let first = push(yard, &guard(&version.to_string(), facts, &all)).await;
+            let mut wrong = vec![false; 24];
+            if first.status == 422 {
+                for problem in first.json["error"]["detail"]["problems"].as_array().expect("a list")
+                {
+                    let at = problem["at"].as_str().expect("a place");
+                    let number = at.strip_prefix("rule[").and_then(|at| at.strip_suffix("].when"));
+                    wrong[number.expect("a rule").parse::<usize>().expect("a number")] = true;
+                }
+                let right: Vec<_> = (0..24).filter(|number| !wrong[*number]).map(rule).collect();
+                let pushed = push(yard, &guard(&version.to_string(), facts, &right)).await.ok();
+                assert_eq!(pushed.json["state"], "checked", "{}", pushed.text);
+            }
+            refused += wrong.iter().filter(|wrong| **wrong).count();
+            seat(yard, &format!("guard/{version}"), "activate", json!({})).await.ok();
+            for amount in [1, 100_000, 6_660_066] {
+                let paid = yard.pay("paid", naira(amount)).await;
+                payouts.extend(paid.json["id"].as_str().map(str::to_owned));
+            }
+        }
+        assert!((30..250).contains(&refused), "{refused} of 288 were refused");
+        assert!(payouts.len() > 20, "{}", payouts.len());
+        for _ in 0..2 {
+            for id in &payouts {
+                let why = decision(yard, id).await;
+                assert_eq!(
+                    (&why["again"]["same"], &why["failure"]),
+                    (&json!(true), &Value::Null),
+                    "{why}"
+                );
+            }
+            restart(yard, |_| {}).await;
+        }
+        let sql = "SELECT COUNT(*) FROM decisions WHERE action = 'hold'";
+        assert!(yard.count(sql).await > 0);
+    })
+    .await;
+}
