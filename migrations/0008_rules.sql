@@ -75,6 +75,7 @@ CREATE TABLE rule_differences (
     created_at  BIGINT NOT NULL
 );
 CREATE INDEX rule_differences_by_name ON rule_differences (name, id);
+CREATE INDEX rule_differences_by_time ON rule_differences (created_at);
 CREATE TABLE rule_tallies (
     id        TEXT PRIMARY KEY,
     compared  BIGINT NOT NULL,

@@ -68,14 +68,29 @@ pub mod limits {
     /// Fuel of one decision of a rule pack; a plain price takes a few thousand units.
     /// Decisions about fraud are made while wallets are locked: this is a millisecond or two.
     pub const PACK_FUEL_PER_DECISION: u64 = 2_000_000;
-    /// Fuel for reading a pack's rules once.
-    pub const PACK_FUEL_OPEN: u64 = 500_000_000;
+    /// Fuel for reading a pack's rules once: a list of 20,000 accounts takes 142 million.
+    pub const PACK_FUEL_OPEN: u64 = 200_000_000;
+    /// Ticks of 10 ms that a decision may take, whatever its fuel says.
+    pub const PACK_TICKS_PER_DECISION: u64 = 10;
+    /// Ticks for reading a pack's rules.
+    pub const PACK_TICKS_OPEN: u64 = 100;
+    /// Of a pack that has failed too often and has no replacement, one decision in this many is
+    /// asked for, in case it has recovered. The others do not wait for it to fail.
+    pub const PACK_RETRY_EVERY: u32 = 64;
+    /// Bytes of a pack's rules, and of all its cases together.
+    pub const PACK_TEXT_BYTES_MAX: usize = 1024 * 1024;
+    /// Cases that a pack may carry.
+    pub const PACK_CASES_MAX: usize = 1_000;
+    /// Lines of a price.
+    pub const PACK_LINES_MAX: usize = 50;
+    /// Packs kept opened besides those that decide, for explanations and backtests.
+    pub const PACKS_OPENED_MAX: u64 = 16;
     /// Warm instances kept per rule pack.
     pub const PACK_WARM_MAX: usize = 4;
     /// Calls after which a warm instance is replaced, in case it grows.
     pub const PACK_CALLS_MAX: u32 = 100_000;
     /// Hits of one verdict, and characters of a label and of a reason; more is nonsense.
-    pub const PACK_HITS_MAX: usize = 200;
+    pub const PACK_HITS_MAX: usize = 1_000;
     /// Longest label of a rule.
     pub const PACK_LABEL_MAX: usize = 64;
     /// Longest reason of a hit.

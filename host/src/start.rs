@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -84,10 +84,10 @@ pub struct Components {
 pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartError> {
     let listener = listen(&mut config.server).await?;
     let (address, config) = (config.server.address, Arc::new(config));
-    let Sources { clock, mint } = sources;
-    let mint = Arc::new(mint);
+    let (clock, mint) = (sources.clock, Arc::new(sources.mint));
     let db = Db::open(&config.database_url(), config.server.database_connections).await?;
     db.migrate().await?;
+    refuse_odd_operators(&config)?;
     let keyring = Arc::new(keyring(&config, &mint)?);
     remember_keyring(&db, &keyring).await?;
     let (operator_token, new_operator_token) =
@@ -164,6 +164,27 @@ async fn release_leases(db: &Db) -> Result<(), StartError> {
     Ok(())
 }
 
+/// Operators are told apart by name and token; `host` and `operator` are taken.
+fn refuse_odd_operators(config: &Config) -> Result<(), StartError> {
+    let mut tokens: Vec<&str> =
+        config.operator_token.iter().map(ExposeSecret::expose_secret).collect();
+    for (name, token) in &config.admin.operators {
+        let token = token.expose_secret();
+        if matches!(name.as_str(), "host" | "operator") {
+            return Err(format!("admin.operators.{name}: this name is taken").into());
+        }
+        if token.len() < 12 || tokens.contains(&token) {
+            let why = "a token has at least 12 characters and belongs to one operator";
+            return Err(format!("admin.operators.{name}: {why}").into());
+        }
+        tokens.push(token);
+    }
+    match config.rules.two_people && config.admin.operators.is_empty() {
+        true => Err("rules.two_people needs a second operator in admin.operators".into()),
+        false => Ok(()),
+    }
+}
+
 /// Lists the packs that came with the host, and lets those decide that the database says.
 async fn seat(
     db: &Db,
@@ -174,6 +195,7 @@ async fn seat(
 ) -> Result<(Shelf, Packs), StartError> {
     let shelf = Shelf::new(db.clone(), workshop, config.rules.on_failure, stock);
     shelf.list_stock(clock.now()).await?;
+    shelf.seat_fees(clock.now()).await?;
     let packs = Packs::new(shelf.seats().await?);
     Ok((shelf, packs))
 }
@@ -279,12 +301,9 @@ fn add(
     let named = |cause: StartError| -> StartError { format!("{origin}: {cause}").into() };
     if crate::wasm::module::is_rule_pack(bytes) {
         let pack = Pack::load(engines, cache, bytes).map_err(|cause| named(cause.into()))?;
-        let about = &pack.about;
-        components.packs.retain(|known| {
-            let known = &known.pack.about;
-            (&known.name, &known.version) != (&about.name, &about.version)
-        });
-        components.packs.push(Stocked { pack: Arc::new(pack), component: bytes.to_vec() });
+        let is_built_in = stock::COMPONENTS.iter().any(|(_, stock)| std::ptr::eq(*stock, bytes));
+        let component = bytes.to_vec();
+        components.packs.push(Stocked { pack: Arc::new(pack), component, is_built_in });
     } else {
         let rail =
             Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;

@@ -1,5 +1,6 @@
 //! Every background job on one screen.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver
 
 /// Takes over which packs decide, and takes out those that keep failing.
 async fn rules(app: App) {
+    // Packs that fail and have nobody to put back, until seats change.
+    let mut kept: HashMap<String, i64> = HashMap::new();
     loop {
         tokio::select! {
             () = app.stopping.cancelled() => return,
@@ -54,11 +57,21 @@ async fn rules(app: App) {
             }
             Err(why) => tracing::error!(%why, "the rule packs stay as they were"),
         }
-        for pack in app.packs.now().packs() {
-            if pack.failures() >= limits::PACK_FAILURES_MAX
-                && let Err(problem) = take_out(&app, &pack).await
-            {
-                tracing::error!(?pack, %problem, "a rule pack that fails is not taken out");
+        let seats = app.packs.now();
+        for pack in seats.packs() {
+            let is_kept = kept.get(&pack.digest) == Some(&seats.generation);
+            if pack.failures() < limits::PACK_FAILURES_MAX || is_kept {
+                continue;
+            }
+            match take_out(&app, &pack).await {
+                Ok(true) => tracing::error!(?pack, "a rule pack that fails was taken out"),
+                Ok(false) => {
+                    tracing::error!(?pack, "a rule pack fails, and there is none to put back");
+                    kept.insert(pack.digest.clone(), seats.generation);
+                }
+                Err(problem) => {
+                    tracing::error!(?pack, %problem, "a rule pack that fails is not taken out");
+                }
             }
         }
     }
@@ -107,7 +120,10 @@ async fn dispatcher(app: App) {
     }
 }
 
-/// Deletes counters and markers that no longer matter.
+/// Rows that are deleted in one transaction.
+const SWEPT_AT_ONCE: u64 = 5_000;
+
+/// Deletes counters, markers and decisions that no longer matter.
 async fn sweeper(app: App) {
     loop {
         tokio::select! {
@@ -118,10 +134,30 @@ async fn sweeper(app: App) {
         let kept = u64::from(app.config.rules.decisions_kept_days);
         let decided = now.before(Duration::from_secs(kept * 24 * 3600));
         for (sql, before) in [
-            ("DELETE FROM counters WHERE expires_at < $1", now),
-            ("DELETE FROM writer_batches WHERE created_at < $1", now.before(MARKERS_KEPT)),
-            ("DELETE FROM decisions WHERE created_at < $1", decided),
-            ("DELETE FROM rule_differences WHERE created_at < $1", decided),
+            (
+                "DELETE FROM counters WHERE key IN \
+                 (SELECT key FROM counters WHERE expires_at < $1 LIMIT 5000)",
+                now,
+            ),
+            (
+                "DELETE FROM writer_batches WHERE id IN \
+                 (SELECT id FROM writer_batches WHERE created_at < $1 LIMIT 5000)",
+                now.before(MARKERS_KEPT),
+            ),
+            (
+                "DELETE FROM decisions WHERE payout_id IN \
+                 (SELECT payout_id FROM decisions WHERE created_at < $1 LIMIT 5000)",
+                decided,
+            ),
+            (
+                "DELETE FROM rule_differences WHERE id IN \
+                 (SELECT id FROM rule_differences WHERE created_at < $1 LIMIT 5000)",
+                decided,
+            ),
+            (
+                "DELETE FROM rule_requests WHERE created_at < $1",
+                now.before(limits::RULES_REQUEST_VALID),
+            ),
         ] {
             if let Err(cause) = sweep(&app, sql, before.micros()).await {
                 tracing::warn!(%cause, "sweeping");
@@ -130,10 +166,16 @@ async fn sweeper(app: App) {
     }
 }
 
+/// In portions, so that nobody waits long for a lock and no statement runs into its limit.
 async fn sweep(app: &App, sql: &'static str, before: i64) -> Result<(), sqlx::Error> {
-    let mut tx = app.db.write().await?;
-    sqlx::query(sql).bind(before).execute(tx.conn()).await?;
-    tx.commit().await
+    loop {
+        let mut tx = app.db.write().await?;
+        let swept = sqlx::query(sql).bind(before).execute(tx.conn()).await?.rows_affected();
+        tx.commit().await?;
+        if swept < SWEPT_AT_ONCE || app.stopping.is_cancelled() {
+            return Ok(());
+        }
+    }
 }
 
 /// How often a network tries to deliver a message of its own.

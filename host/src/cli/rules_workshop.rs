@@ -137,7 +137,13 @@ fn build(folder: &Path) -> Result<PathBuf, StartError> {
     let metadata = run(Command::new("cargo").args(metadata))?;
     let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout)?;
     let target = metadata["target_directory"].as_str().unwrap_or("target");
-    let name = metadata["packages"][0]["name"].as_str().unwrap_or_default().replace('-', "_");
+    let manifest = folder.join("Cargo.toml").canonicalize()?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let own = packages.clone().find(|package| {
+        package["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest)
+    });
+    let own = own.ok_or("cargo metadata does not name the pack")?;
+    let name = own["name"].as_str().unwrap_or_default().replace('-', "_");
     Ok(PathBuf::from(target).join(TARGET).join("release").join(format!("{name}.wasm")))
 }
 

@@ -96,20 +96,25 @@ pub async fn explain(app: &App, payout_id: &str) -> Result<Explanation, Problem>
 }
 
 async fn again(app: &App, digest: &str, decision: &Decision) -> Again {
-    let answer = match app.shelf.pack(digest).await {
-        Err(why) => Err(why.to_string()),
-        Ok(pack) => match facts::recalled(&pack.about.facts, &decision.facts) {
-            Err(missing) => Err(format!("not stored: {}", missing.join(", "))),
-            Ok(facts) => pack.assess_all(&[facts]).map(|mut all| all.pop()),
-        },
+    let cannot = |why: String| Again { same: false, verdict: None, failure: Some(why) };
+    if !decision.is_intact {
+        return cannot("the facts are not those that were stored: their digest differs".to_owned());
+    }
+    let pack = match app.shelf.pack(digest).await {
+        Ok(pack) => pack,
+        Err(why) => return cannot(why.to_string()),
     };
-    match answer {
+    let facts = match facts::recalled(&pack.about.facts, &decision.facts) {
+        Ok(facts) => facts,
+        Err(missing) => return cannot(format!("not stored: {}", missing.join(", "))),
+    };
+    match pack.assess_all(&[facts]).map(|mut all| all.pop()) {
         Ok(verdict) => Again {
             same: decision.failure.is_none() && verdict.as_ref() == Some(&decision.verdict),
             verdict,
             failure: None,
         },
         // A pack that trapped then traps now: that is the same decision.
-        Err(why) => Again { same: decision.failure.is_some(), verdict: None, failure: Some(why) },
+        Err(why) => Again { same: decision.failure.is_some(), ..cannot(why) },
     }
 }

@@ -46,6 +46,8 @@ pub struct Decision {
     pub facts: Map<String, Value>,
     /// SHA-256 of the facts as they are stored.
     pub facts_digest: String,
+    /// Whether they still have it.
+    pub is_intact: bool,
     /// When.
     pub created_at: Moment,
 }

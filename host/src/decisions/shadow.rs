@@ -28,7 +28,10 @@ pub async fn compare(app: App, mut arriving: mpsc::Receiver<Compared>) {
             _ = arriving.recv_many(&mut some, TOGETHER) => {}
         }
         let arrived = std::mem::take(&mut some);
-        let Ok(results) = tokio::task::spawn_blocking(move || ask(arrived)).await else { return };
+        let Ok(results) = tokio::task::spawn_blocking(move || ask(arrived)).await else {
+            tracing::error!("comparing with a pack in shadow was cut off");
+            continue;
+        };
         if let Err(cause) = keep(&app, results).await {
             tracing::warn!(%cause, "comparisons with a pack in shadow are lost");
         }

@@ -1,5 +1,6 @@
 //! Statements about decisions.
 
+use sha2::{Digest as _, Sha256};
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
@@ -111,6 +112,7 @@ fn decision(row: &AnyRow) -> Result<Decision, sqlx::Error> {
     };
     let action = Action::parse(&text("action")?).ok_or_else(|| decode("action"))?;
     let hits = serde_json::from_str(&text("hits")?).map_err(|_| decode("hits"))?;
+    let (facts, facts_digest) = (text("facts")?, text("facts_digest")?);
     Ok(Decision {
         payout_id: text("payout_id")?,
         merchant_id: text("merchant_id")?,
@@ -118,8 +120,9 @@ fn decision(row: &AnyRow) -> Result<Decision, sqlx::Error> {
         pack: ruler,
         verdict: Verdict { action, hits },
         failure: row.try_get("failure")?,
-        facts: serde_json::from_str(&text("facts")?).map_err(|_| decode("facts"))?,
-        facts_digest: text("facts_digest")?,
+        is_intact: hex::encode(Sha256::digest(&facts)) == facts_digest,
+        facts: serde_json::from_str(&facts).map_err(|_| decode("facts"))?,
+        facts_digest,
         created_at: Moment::from_micros(row.try_get("created_at")?),
     })
 }

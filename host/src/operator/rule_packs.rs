@@ -234,7 +234,10 @@ fn refused(why: ShelfError) -> Problem {
         ShelfError::Refused(_, cause) => {
             vec![json!({ "at": "pack", "message": cause.to_string() })]
         }
-        ShelfError::Database(_) | ShelfError::Missing(_) | ShelfError::CutOff => {
+        ShelfError::Database(_)
+        | ShelfError::Missing(_)
+        | ShelfError::Changed(_)
+        | ShelfError::CutOff => {
             return Problem::internal(why);
         }
     };

@@ -216,14 +216,14 @@ struct Change {
     pack: Option<(String, String)>,
 }
 
+/// What is decided, and for whom.
+type Place<'a> = (PackKind, &'a Scope);
+
 /// Changes seats of one kind and scope, if they are still as `seatings` says.
 async fn carry_out(
     app: &App,
     operator: &Operator,
-    (seatings, (action, place, changes)): (
-        &[Seating],
-        (&'static str, (PackKind, &Scope), Vec<Change>),
-    ),
+    (seatings, (action, place, changes)): (&[Seating], (&'static str, Place<'_>, Vec<Change>)),
     mut rows: Vec<RowChange>,
 ) -> Result<i64, Problem> {
     let (kind, scope) = place;
@@ -254,14 +254,17 @@ async fn carry_out(
     let subject = ("rule_seat", kind.as_str());
     let done = Done { action, subject, before: Some(was), after: Some(is) };
     write(app, operator, done, (vec![guard], rows)).await?;
-    app.shelf.refresh(&app.packs).await.map_err(Problem::internal)?;
+    // The change is durable; this host takes it over at the next look if it cannot now.
+    if let Err(why) = app.shelf.refresh(&app.packs).await {
+        tracing::error!(%why, "the seats are not refreshed");
+    }
     Ok(generation)
 }
 
 /// Seatings of one seat, oldest first.
 fn of_seat<'a>(
     seatings: &'a [Seating],
-    (kind, scope): (PackKind, &'a Scope),
+    (kind, scope): Place<'a>,
     role: Role,
 ) -> impl DoubleEndedIterator<Item = &'a Seating> {
     let is = move |seating: &&Seating| {
@@ -273,7 +276,7 @@ fn of_seat<'a>(
 /// Who has a seat.
 fn seated<'a>(
     seatings: &'a [Seating],
-    place: (PackKind, &'a Scope),
+    place: Place<'a>,
     role: Role,
 ) -> Option<&'a (String, String)> {
     of_seat(seatings, place, role).next_back()?.pack.as_ref()
@@ -297,6 +300,9 @@ fn changes(
     let vacate = |role| holds(role).then_some(Change { role, pack: None });
     let give = |role| Change { role, pack: Some(name.clone()) };
     match want {
+        Want::Shadow if version.kind == PackKind::Fees => {
+            conflict("Only fraud packs can be tried in shadow: a price is not compared.")
+        }
         Want::Shadow if holds(Role::Active) => conflict("This version decides there already."),
         Want::Shadow => Ok(vec![give(Role::Shadow)]),
         Want::Rollback => {
@@ -349,12 +355,14 @@ async fn request(app: &App, operator: &Operator, id: String) -> Result<i64, Prob
 }
 
 /// Takes out a pack that keeps failing wherever it decides, and puts back whoever decided
-/// before it. Where nobody did, a fraud pack stays: the setting for failures decides.
+/// before it; answers whether it was taken out anywhere. Where nobody decided before, a fraud
+/// pack stays: the setting for failures decides.
 ///
 /// # Errors
 /// The database cannot be read or written.
-pub async fn take_out(app: &App, pack: &Pack) -> Result<(), Problem> {
+pub async fn take_out(app: &App, pack: &Pack) -> Result<bool, Problem> {
     let host = Operator::host();
+    let mut is_out = false;
     let places: std::collections::HashSet<(PackKind, Scope)> = {
         let seatings = sql::list_seatings(app.db.pool()).await?;
         seatings.into_iter().map(|seating| (seating.kind, seating.scope)).collect()
@@ -378,15 +386,16 @@ pub async fn take_out(app: &App, pack: &Pack) -> Result<(), Problem> {
         let change = vec![Change { role: Role::Active, pack: before.cloned() }];
         let change = ("rule_pack.take_out", place, change);
         carry_out(app, &host, (&seatings, change), Vec::new()).await?;
+        is_out = true;
     }
-    Ok(())
+    Ok(is_out)
 }
 
 /// Who decided before the one that does now, and was not taken out since somebody wanted it:
 /// two packs that both fail would put each other back for ever.
 fn before<'a>(
     seatings: &'a [Seating],
-    place: (PackKind, &'a Scope),
+    place: Place<'a>,
     host: &str,
 ) -> Option<&'a (String, String)> {
     let mut trusted: Vec<&(String, String)> = Vec::new();

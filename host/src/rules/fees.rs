@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::id::MerchantId;
 use crate::money::{Currency, Minor, Overflow};
@@ -58,7 +59,9 @@ impl Pack {
     pub fn price(&self, facts: &FeeFacts<'_>) -> Result<Price, Problem> {
         let given = facts.wanted(&self.about.facts);
         let answers = self.code.price(&[given]).map_err(|broken| broken.to_string());
-        let prices = self.observed(answers.and_then(refuse_negative)).map_err(Problem::internal)?;
+        let prices = answers.and_then(refuse_nonsense);
+        self.observe(prices.as_ref().err().map(String::as_str));
+        let prices = prices.map_err(Problem::internal)?;
         let lines = prices.into_iter().next().unwrap_or_else(|| Err("no answer".into()));
         let lines = lines.map_err(|why| {
             let message = "Payouts like this one have no price yet.";
@@ -76,12 +79,21 @@ impl Pack {
 /// What a pack answers: the lines of a price, or why there is none.
 type Answer = Result<Vec<Line>, String>;
 
-fn refuse_negative(prices: Vec<Answer>) -> Result<Vec<Answer>, String> {
-    let mut lines = prices.iter().flatten().flatten();
-    match lines.any(|line| line.amount_minor < 0) {
-        true => Err("the fee pack answered a negative amount".to_owned()),
-        false => Ok(prices),
+fn refuse_nonsense(prices: Vec<Answer>) -> Result<Vec<Answer>, String> {
+    for lines in prices.iter().flatten() {
+        if lines.iter().any(|line| line.amount_minor < 0) {
+            return Err("the fee pack answered a negative amount".to_owned());
+        }
+        let is_long = |line: &Line| line.label.len() > limits::PACK_LABEL_MAX;
+        if lines.len() > limits::PACK_LINES_MAX || lines.iter().any(is_long) {
+            return Err("the fee pack answered too many lines, or too long a label".to_owned());
+        }
+        let mut amounts = lines.iter().map(|line| line.amount_minor);
+        if amounts.try_fold(0i64, i64::checked_add).is_none() {
+            return Err("the lines of the price do not add up".to_owned());
+        }
     }
+    Ok(prices)
 }
 
 impl Price {

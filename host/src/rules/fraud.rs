@@ -116,9 +116,10 @@ impl Assessment {
     #[must_use]
     pub fn decide(&self, desk: &Desk<'_>) -> Ruling {
         let facts = self.facts(desk);
-        let (verdict, failure) = match &self.seat.pack {
-            None => (Verdict::allow(), None),
-            Some(pack) => match pack.assess(&facts[..pack.about.facts.len()]) {
+        let (verdict, failure) = match (&self.seat.pack, &self.seat.missing) {
+            (_, Some(why)) => (Verdict::without(self.on_failure), Some(why.clone())),
+            (None, None) => (Verdict::allow(), None),
+            (Some(pack), None) => match pack.assess(&facts[..pack.about.facts.len()]) {
                 Ok(verdict) => (verdict, None),
                 Err(why) => (Verdict::without(self.on_failure), Some(why)),
             },
@@ -150,6 +151,16 @@ impl Assessment {
                 }
             })
             .collect()
+    }
+}
+
+impl Ruling {
+    /// Tells the pack how it did, once what it decided is written: a decision may be made more
+    /// than once until then.
+    pub fn observe(&self) {
+        if let Some(pack) = &self.seat.pack {
+            pack.observe(self.failure.as_deref());
+        }
     }
 }
 
@@ -204,14 +215,16 @@ impl Verdict {
 }
 
 impl Pack {
-    /// What the pack says about one payout. A success ends a row of failures.
+    /// What the pack says about one payout.
     ///
     /// # Errors
-    /// In words: it trapped, ran out of fuel, or answered nonsense.
+    /// In words: it trapped, ran out of fuel, answered nonsense, or has done so too often.
     pub fn assess(&self, facts: &[Fact]) -> Result<Verdict, String> {
-        let answers = self.code.assess(&[facts.to_vec()]).map_err(|broken| broken.to_string());
-        let said = answers.and_then(|mut all| all.pop().ok_or_else(|| "no answer".to_owned()));
-        self.observed(said.and_then(Verdict::read))
+        if self.is_given_up() {
+            return Err("it failed too often in a row".to_owned());
+        }
+        let answers = self.assess_all(&[facts.to_vec()])?;
+        answers.into_iter().next().ok_or_else(|| "no answer".to_owned())
     }
 
     /// What the pack says about many payouts.

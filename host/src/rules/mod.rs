@@ -15,4 +15,4 @@ pub use facts::{PayoutFacts, PayoutKind};
 pub use fees::{FeeFacts, Price, PriceLine};
 pub use fraud::{Action, Assessment, Hit, Ruling, Verdict};
 pub use pack::{About, OpenError, Pack, PackKind};
-pub use seat::{Packs, Role, Scope, Seat, Seating, Seats};
+pub use seat::{Occupant, Packs, Role, Scope, Seat, Seating, Seats};

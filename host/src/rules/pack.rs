@@ -81,6 +81,14 @@ impl Pack {
         let module = module.map_err(PackRefused::from)?;
         let about = about(&module.declaration)?;
         refuse_unknown(&about)?;
+        let cases: usize = module.cases.iter().map(|(_, toml)| toml.len()).sum();
+        for (what, bytes) in [("rules.toml", module.declaration.len()), ("the cases", cases)] {
+            if bytes > limits::PACK_TEXT_BYTES_MAX {
+                let most = limits::PACK_TEXT_BYTES_MAX;
+                let why = format!("{what} has {bytes} bytes; at most {most} are accepted");
+                return Err(OpenError::Head(why));
+            }
+        }
         let code = PackCode::open(&engines.rules, &module)?;
         let (offers, interface) = match about.kind {
             PackKind::Fees => (code.prices(), "fees"),
@@ -104,18 +112,24 @@ impl Pack {
         self.failures.store(0, Ordering::Relaxed);
     }
 
-    /// Counts a failure, or forgets those before a success.
-    pub(super) fn observed<T>(&self, answer: Result<T, String>) -> Result<T, String> {
-        match &answer {
-            Ok(_) if self.failures() == 0 => {}
-            Ok(_) => self.forget_failures(),
-            Err(why) => {
+    /// Counts a decision that it failed to make, or forgets those before one that it made.
+    pub(super) fn observe(&self, failure: Option<&str>) {
+        match failure {
+            None if self.failures() == 0 => {}
+            None => self.forget_failures(),
+            Some(why) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 let About { name, version, .. } = &self.about;
                 tracing::error!(pack = name, version, why, "a rule pack failed");
             }
         }
-        answer
+    }
+
+    /// Whether it is not worth waiting for: it has failed too often, and it is not yet time to
+    /// see whether it has recovered.
+    pub(super) fn is_given_up(&self) -> bool {
+        let failures = self.failures();
+        failures >= limits::PACK_FAILURES_MAX && !failures.is_multiple_of(limits::PACK_RETRY_EVERY)
     }
 }
 

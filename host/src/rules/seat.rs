@@ -40,13 +40,24 @@ pub enum Role {
 pub struct Seat {
     /// Who decides; nobody means that everything is allowed.
     pub pack: Option<Arc<Pack>>,
+    /// Why the pack that should decide is not there.
+    pub missing: Option<String>,
     /// Who is tried.
     pub shadow: Option<Arc<Pack>>,
     pub(super) wanted: Wanted,
 }
 
+/// Who has a seat.
+#[derive(Clone, Debug)]
+pub enum Occupant {
+    /// This pack.
+    Pack(Arc<Pack>),
+    /// A pack that this host cannot open, and why: the setting for failures decides.
+    Missing(String),
+}
+
 /// The packs by kind, scope and role.
-pub type Seating = HashMap<(PackKind, Scope, Role), Arc<Pack>>;
+pub type Seating = HashMap<(PackKind, Scope, Role), Occupant>;
 
 /// All seats at one moment.
 #[derive(Debug)]
@@ -140,6 +151,9 @@ impl Seats {
     /// where the pack fails or answers nonsense.
     pub fn price(&self, facts: &FeeFacts<'_>) -> Result<Price, Problem> {
         let seat = self.seat(PackKind::Fees, facts.merchant);
+        if let Some(why) = seat.and_then(|seat| seat.missing.clone()) {
+            return Err(Problem::internal(why));
+        }
         let pack = seat.and_then(|seat| seat.pack.as_ref()).ok_or_else(|| {
             Problem::new(ErrorCode::RailNotConfigured).caused_by("no fee pack is active")
         })?;
@@ -162,10 +176,19 @@ impl Seats {
 }
 
 impl Seat {
-    fn of(pack: Option<Arc<Pack>>, shadow: Option<Arc<Pack>>) -> Self {
+    fn of(active: Option<Occupant>, tried: Option<Occupant>) -> Self {
+        let (pack, missing) = match active {
+            Some(Occupant::Pack(pack)) => (Some(pack), None),
+            Some(Occupant::Missing(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        let shadow = match tried {
+            Some(Occupant::Pack(pack)) => Some(pack),
+            Some(Occupant::Missing(_)) | None => None,
+        };
         let names = [&pack, &shadow].into_iter().flatten().flat_map(|pack| &pack.about.facts);
         let wanted = Wanted::of(names);
-        Self { pack, shadow, wanted }
+        Self { pack, missing, shadow, wanted }
     }
 }
 

@@ -2,13 +2,15 @@
 //! that the database hands out.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use moka::future::Cache;
+use tokio::sync::Mutex;
 
 use crate::clock::Moment;
-use crate::config::OnFailure;
+use crate::config::{OnFailure, limits};
 use crate::db::Db;
 use crate::db::bulk::RowChange;
 use crate::wasm::module::repack;
@@ -16,7 +18,7 @@ use crate::wasm::section::Luggage;
 use crate::wasm::{CodeCache, Engines};
 
 use super::pack::{OpenError, Pack, PackKind};
-use super::seat::{Packs, Role, Scope, Seating, Seats};
+use super::seat::{Occupant, Packs, Role, Scope, Seating, Seats};
 use super::sql;
 
 /// A pack that came with the binary or lies in the modules folder.
@@ -25,6 +27,8 @@ pub struct Stocked {
     pub pack: Arc<Pack>,
     /// Its file.
     pub component: Vec<u8>,
+    /// Whether it travels in the binary.
+    pub is_built_in: bool,
 }
 
 /// Every pack within reach.
@@ -34,7 +38,9 @@ pub struct Shelf {
     cache: CodeCache,
     on_failure: OnFailure,
     stock: Vec<Stocked>,
-    opened: Mutex<HashMap<String, Arc<Pack>>>,
+    opened: Cache<String, Arc<Pack>>,
+    /// Opening somebody's pack takes a processor for a while: one at a time.
+    opening: Mutex<()>,
 }
 
 /// Why the seats cannot be filled.
@@ -46,6 +52,9 @@ pub enum ShelfError {
     /// The component is nowhere.
     #[error("the component of {0} is not in the database")]
     Missing(String),
+    /// The component is another one than it was.
+    #[error("the component in the database does not have the digest {0}")]
+    Changed(String),
     /// It cannot be used any more.
     #[error("{0}: {1}")]
     Refused(String, OpenError),
@@ -63,8 +72,8 @@ impl Shelf {
         on_failure: OnFailure,
         stock: Vec<Stocked>,
     ) -> Self {
-        let opened = stock.iter().map(|s| (s.pack.digest.clone(), Arc::clone(&s.pack))).collect();
-        Self { db, engines, cache, on_failure, stock, opened: Mutex::new(opened) }
+        let opened = Cache::new(limits::PACKS_OPENED_MAX);
+        Self { db, engines, cache, on_failure, stock, opened, opening: Mutex::new(()) }
     }
 
     /// Opens a component that somebody pushes. It is not seated, nor kept.
@@ -72,6 +81,7 @@ impl Shelf {
     /// # Errors
     /// The component or its rules are refused.
     pub async fn open(&self, component: Vec<u8>) -> Result<Arc<Pack>, ShelfError> {
+        let _turn = self.opening.lock().await;
         let (engines, cache) = (self.engines.clone(), self.cache.clone());
         let opening = tokio::task::spawn_blocking(move || Pack::load(&engines, &cache, &component));
         let opened = opening.await.map_err(|_| ShelfError::CutOff)?;
@@ -86,7 +96,7 @@ impl Shelf {
     pub fn of_text(&self, text: String) -> Result<Vec<u8>, ShelfError> {
         let refused = |why| ShelfError::Refused("rules.toml".into(), why);
         let kind = PackKind::of_text(&text).map_err(refused)?;
-        let mut stock = self.stock.iter();
+        let mut stock = self.stock.iter().filter(|stocked| stocked.is_built_in);
         let stocked = stock.find(|stocked| stocked.pack.about.kind == kind);
         let stocked = stocked.ok_or_else(|| ShelfError::Missing(kind.as_str().to_owned()))?;
         let luggage = Luggage { declaration: text, ..Luggage::default() };
@@ -99,16 +109,22 @@ impl Shelf {
     /// # Errors
     /// It is nowhere, or cannot be used any more.
     pub async fn pack(&self, digest: &str) -> Result<Arc<Pack>, ShelfError> {
-        let known = self.opened.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned();
-        if let Some(pack) = known {
+        let mut stock = self.stock.iter().map(|stocked| &stocked.pack);
+        if let Some(pack) = stock.find(|pack| pack.digest == digest) {
+            return Ok(Arc::clone(pack));
+        }
+        if let Some(pack) = self.opened.get(digest).await {
             return Ok(pack);
         }
         let missing = || ShelfError::Missing(digest.to_owned());
         let text = sql::find_component(self.db.pool(), digest).await?.ok_or_else(missing)?;
         let component = BASE64_STANDARD.decode(text).map_err(|_| missing())?;
         let pack = self.open(component).await?;
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Arc::clone(opened.entry(digest.to_owned()).or_insert(pack)))
+        if pack.digest != digest {
+            return Err(ShelfError::Changed(digest.to_owned()));
+        }
+        self.opened.insert(digest.to_owned(), Arc::clone(&pack)).await;
+        Ok(pack)
     }
 
     /// The row that makes sure that a pack from the binary is still there after an upgrade.
@@ -165,10 +181,39 @@ impl Shelf {
         tx.commit().await
     }
 
-    /// The seats as the database hands them out now.
+    /// Has the fee pack that came with this host decide from now on, if nobody ever did: a later
+    /// binary does not change prices by itself.
     ///
     /// # Errors
-    /// The database cannot be read, or a pack that has a seat cannot be opened.
+    /// The database cannot be written.
+    pub async fn seat_fees(&self, now: Moment) -> Result<(), sqlx::Error> {
+        let mut fees = self.stock.iter().filter(|s| s.pack.about.kind == PackKind::Fees);
+        let Some(stocked) = fees.next_back() else { return Ok(()) };
+        let about = &stocked.pack.about;
+        let mut tx = self.db.write().await?;
+        let first = "UPDATE rule_generation SET generation = 1 WHERE generation = 0";
+        if sqlx::query(first).execute(tx.conn()).await?.rows_affected() == 0 {
+            return Ok(());
+        }
+        let seat = "INSERT INTO rule_seatings \
+            (generation, kind, scope, role, name, version, actor, created_at) \
+            VALUES (1, 'fees', 'platform', 'active', $1, $2, 'host', $3)";
+        let seat = sqlx::query(seat).bind(&about.name).bind(&about.version).bind(now.micros());
+        seat.execute(tx.conn()).await?;
+        let keep = "UPDATE rule_packs SET component = $1 WHERE id = $2 AND component IS NULL";
+        sqlx::query(keep)
+            .bind(BASE64_STANDARD.encode(&stocked.component))
+            .bind(sql::version_id(&about.name, &about.version))
+            .execute(tx.conn())
+            .await?;
+        tx.commit().await
+    }
+
+    /// The seats as the database hands them out now. A pack that this host cannot open leaves
+    /// its seat to the setting for failures, rather than this host without any seats.
+    ///
+    /// # Errors
+    /// The database cannot be read.
     pub async fn seats(&self) -> Result<Seats, ShelfError> {
         // Read first: seats that are given meanwhile are found at the next look.
         let generation = sql::generation(self.db.pool()).await?;
@@ -177,16 +222,29 @@ impl Shelf {
             newest.insert((seating.kind, seating.scope, seating.role), seating.pack);
         }
         let place = (PackKind::Fees, Scope::Platform, Role::Active);
-        let mut seating: Seating =
-            self.default_fees().map(|pack| (place, Arc::clone(pack))).into_iter().collect();
+        let default = self.default_fees().map(|pack| (place, Occupant::Pack(Arc::clone(pack))));
+        let mut seating: Seating = default.into_iter().collect();
         for (place, seated) in newest {
-            let Some((name, version)) = seated else { continue };
-            let missing = || ShelfError::Missing(format!("{name} {version}"));
-            let found = sql::get_version(self.db.pool(), (&name, &version)).await?;
-            let pack = self.pack(&found.ok_or_else(missing)?.digest).await?;
-            seating.insert(place, pack);
+            let Some(name) = seated else { continue };
+            seating.insert(place, self.occupant(name).await?);
         }
         Ok(Seats::of(generation, &seating, self.on_failure))
+    }
+
+    async fn occupant(&self, (name, version): (String, String)) -> Result<Occupant, ShelfError> {
+        let found = sql::get_version(self.db.pool(), (&name, &version)).await?;
+        let opened = match found {
+            Some(found) => self.pack(&found.digest).await,
+            None => Err(ShelfError::Missing(format!("{name} {version}"))),
+        };
+        match opened {
+            Ok(pack) => Ok(Occupant::Pack(pack)),
+            Err(why @ (ShelfError::Database(_) | ShelfError::CutOff)) => Err(why),
+            Err(why) => {
+                tracing::error!(name, version, %why, "a rule pack that has a seat is missing");
+                Ok(Occupant::Missing(format!("{name} {version} is missing: {why}")))
+            }
+        }
     }
 
     /// Fills the seats anew if they were handed out anew; answers whether that was so.
@@ -201,8 +259,8 @@ impl Shelf {
         Ok(true)
     }
 
-    /// The fee pack that decides until somebody activates another: that of the modules folder,
-    /// or else the stock one.
+    /// The fee pack that decides where none has a seat: that of the modules folder, or else the
+    /// stock one.
     #[must_use]
     pub fn default_fees(&self) -> Option<&Arc<Pack>> {
         let mut stock = self.stock.iter().map(|stocked| &stocked.pack);

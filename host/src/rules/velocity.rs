@@ -14,6 +14,9 @@ use crate::env::Env;
 use crate::ledger::{CounterChange, Desk};
 use crate::money::{Currency, Minor};
 
+/// How much longer than its window a counter is kept: far above any difference between hosts'
+/// clocks.
+const SLACK: Duration = Duration::from_secs(3600);
 /// Buckets of a window.
 const PARTS: u32 = 30;
 
@@ -86,6 +89,7 @@ impl Tracked {
     #[must_use]
     pub(super) fn add(&self, desk: &Desk<'_>, amount: Minor) -> CounterChange {
         let now = desk.now();
+        let counter = desk.counter(&self.key);
         let mut window = self.window(desk);
         window.add(now, amount);
         let Level { count, sum } = window.level();
@@ -94,7 +98,7 @@ impl Tracked {
             holder: window.write(),
             count,
             sum: Minor::new(sum),
-            expires_at: now.after(self.window).after(self.part()).micros(),
+            expires_at: now.after(self.window + SLACK).micros().max(counter.expires_at),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use crate::config::limits;
 
@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_millis(10);
 pub struct Engines {
     /// Asynchronous, interrupted by epochs.
     pub rails: Engine,
-    /// Metered by fuel.
+    /// Metered by fuel; epochs end what fuel does not count, such as calls into the host.
     pub rules: Engine,
 }
 
@@ -28,15 +28,20 @@ impl Engines {
             tracing::warn!(%cause, "instances are allocated on demand");
             Engine::new(&rails_config())
         })?;
-        let ticking = rails.weak();
+        let rules = Engine::new(&rules_config())?;
+        let ticking = [rails.weak(), rules.weak()];
         std::thread::Builder::new().name("epochs".into()).spawn(move || {
-            while let Some(engine) = ticking.upgrade() {
-                engine.increment_epoch();
-                drop(engine);
+            while ticking
+                .iter()
+                .filter_map(EngineWeak::upgrade)
+                .map(|e| e.increment_epoch())
+                .count()
+                > 0
+            {
                 std::thread::sleep(TICK);
             }
         })?;
-        Ok(Self { rails, rules: Engine::new(&rules_config())? })
+        Ok(Self { rails, rules })
     }
 }
 
@@ -70,7 +75,7 @@ fn rails_config() -> Config {
 
 fn rules_config() -> Config {
     let mut config = common();
-    config.consume_fuel(true).cranelift_nan_canonicalization(true);
+    config.consume_fuel(true).epoch_interruption(true).cranelift_nan_canonicalization(true);
     config
 }
 

@@ -15,6 +15,8 @@ use wasmtime_wasi_io::bindings::wasi::io;
 use super::impatient;
 
 const STDERR_BYTES_MAX: usize = 4096;
+/// Bytes of constant randomness in one call: hash maps ask for sixteen.
+const RANDOM_BYTES_MAX: u64 = 4096;
 
 /// Interfaces that a component may import besides the host's own. Anything else is refused
 /// when it is loaded, by name.
@@ -49,6 +51,7 @@ pub(super) fn context(now_ms: u64) -> (WasiCtx, MemoryOutputPipe) {
         .insecure_random_seed(0)
         .secure_random(Deterministic::new(vec![0]))
         .insecure_random(Deterministic::new(vec![0]))
+        .max_random_size(RANDOM_BYTES_MAX)
         .build();
     (context, stderr)
 }

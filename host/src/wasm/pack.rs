@@ -178,6 +178,8 @@ impl PackCode {
             None => self.start().map_err(|refused| Broken::Trapped(refused.to_string()))?,
         };
         let fuel = limits::PACK_FUEL_PER_DECISION.saturating_mul(wanted as u64);
+        let ticks = limits::PACK_TICKS_PER_DECISION.saturating_mul(wanted as u64);
+        warm.store.set_epoch_deadline(ticks);
         let called = warm.store.set_fuel(fuel).and_then(|()| call(&mut warm));
         let answers = called.map_err(|cause| trapped(&cause))?;
         if answers.len() != wanted {
@@ -199,6 +201,7 @@ impl PackCode {
         let mut store = Store::new(self.instance.engine(), guest);
         store.limiter(|guest| &mut guest.limiter);
         store.set_hostcall_fuel(limits::GUEST_EXCHANGE_BYTES_MAX);
+        store.set_epoch_deadline(limits::PACK_TICKS_OPEN);
         let opened = store.set_fuel(limits::PACK_FUEL_OPEN).and_then(|()| {
             let instance = self.instance.instantiate(&mut store)?;
             let guest = self.pack.load(&mut store, &instance)?;
