@@ -76,6 +76,8 @@ pub mod limits {
     pub const PACK_CALLS_MAX: u32 = 100_000;
     /// Hits of one verdict, and characters of a label and of a reason; more is nonsense.
     pub const PACK_HITS_MAX: usize = 200;
+    /// Lines of one price.
+    pub const PACK_LINES_MAX: usize = 20;
     /// Longest label of a rule.
     pub const PACK_LABEL_MAX: usize = 64;
     /// Longest reason of a hit.

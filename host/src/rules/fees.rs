@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::id::MerchantId;
 use crate::money::{Currency, Minor, Overflow};
@@ -57,8 +58,7 @@ impl Pack {
     /// or answers nonsense.
     pub fn price(&self, facts: &FeeFacts<'_>) -> Result<Price, Problem> {
         let given = facts.wanted(&self.about.facts);
-        let answers = self.code.price(&[given]).map_err(|broken| broken.to_string());
-        let prices = self.observed(answers.and_then(refuse_negative)).map_err(Problem::internal)?;
+        let prices = self.observed(self.price_all(&[given])).map_err(Problem::internal)?;
         let lines = prices.into_iter().next().unwrap_or_else(|| Err("no answer".into()));
         let lines = lines.map_err(|why| {
             let message = "Payouts like this one have no price yet.";
@@ -71,17 +71,34 @@ impl Pack {
             lines: lines.into_iter().map(line).collect(),
         })
     }
+
+    /// What the pack answers about many payouts.
+    ///
+    /// # Errors
+    /// In words: it trapped, ran out of fuel, or answered nonsense.
+    pub fn price_all(&self, payouts: &[Vec<Fact>]) -> Result<Vec<Answer>, String> {
+        let answers = self.code.price(payouts).map_err(|broken| broken.to_string())?;
+        refuse_odd(answers)
+    }
 }
 
 /// What a pack answers: the lines of a price, or why there is none.
 type Answer = Result<Vec<Line>, String>;
 
-fn refuse_negative(prices: Vec<Answer>) -> Result<Vec<Answer>, String> {
-    let mut lines = prices.iter().flatten().flatten();
-    match lines.any(|line| line.amount_minor < 0) {
-        true => Err("the fee pack answered a negative amount".to_owned()),
-        false => Ok(prices),
+/// A price that makes no sense is none that can be charged.
+fn refuse_odd(prices: Vec<Answer>) -> Result<Vec<Answer>, String> {
+    for lines in prices.iter().flatten() {
+        if lines.len() > limits::PACK_LINES_MAX {
+            return Err(format!("the pack answered {} lines", lines.len()));
+        }
+        if lines.iter().any(|line| line.amount_minor < 0) {
+            return Err("the pack answered a negative amount".to_owned());
+        }
+        if lines.iter().any(|line| line.label.len() > limits::PACK_LABEL_MAX) {
+            return Err("the label of a line is too long".to_owned());
+        }
     }
+    Ok(prices)
 }
 
 impl Price {
