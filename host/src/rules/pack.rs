@@ -104,10 +104,11 @@ impl Pack {
         self.failures.store(0, Ordering::Relaxed);
     }
 
-    /// Counts a failure, or forgets those before a success.
+    /// Counts a failure, or forgets those before a success. Once there were so many in a row
+    /// that the pack is to be taken out, a success comes too late.
     pub(super) fn observed<T>(&self, answer: Result<T, String>) -> Result<T, String> {
         match &answer {
-            Ok(_) if self.failures() == 0 => {}
+            Ok(_) if matches!(self.failures(), 0 | limits::PACK_FAILURES_MAX..) => {}
             Ok(_) => self.forget_failures(),
             Err(why) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
