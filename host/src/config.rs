@@ -74,15 +74,10 @@ pub mod limits {
     pub const PACK_TICKS_PER_DECISION: u64 = 10;
     /// Ticks for reading a pack's rules.
     pub const PACK_TICKS_OPEN: u64 = 100;
-    /// Of a pack that has failed too often and has no replacement, one decision in this many is
-    /// asked for, in case it has recovered. The others do not wait for it to fail.
-    pub const PACK_RETRY_EVERY: u32 = 64;
     /// Bytes of a pack's rules, and of all its cases together.
     pub const PACK_TEXT_BYTES_MAX: usize = 1024 * 1024;
-    /// Cases that a pack may carry.
-    pub const PACK_CASES_MAX: usize = 1_000;
     /// Lines of a price.
-    pub const PACK_LINES_MAX: usize = 50;
+    pub const PACK_LINES_MAX: usize = 20;
     /// Packs kept opened besides those that decide, for explanations and backtests.
     pub const PACKS_OPENED_MAX: u64 = 16;
     /// Warm instances kept per rule pack.

@@ -29,7 +29,7 @@ const DEEDS: [(&str, &str); 15] = [
     ("giant", ""),
     ("long", "too long"),
     ("nameless", "empty"),
-    ("crowd", "201 hits"),
+    ("crowd", "1001 hits"),
     ("mild", "its severest hit is block"),
     ("harsh", "its severest hit is allow"),
     ("few", "0 came"),
@@ -38,8 +38,12 @@ const DEEDS: [(&str, &str); 15] = [
 
 /// The hostile pack with these lines in its rules.
 pub(crate) fn hostile(version: &str, lines: &str) -> Vec<u8> {
+    packed(plain(), &rules(version, lines))
+}
+
+fn plain() -> &'static [u8] {
     static PLAIN: OnceLock<Vec<u8>> = OnceLock::new();
-    packed(PLAIN.get_or_init(|| built("hostile-pack", "")), &rules(version, lines))
+    PLAIN.get_or_init(|| built("hostile-pack", ""))
 }
 
 fn rules(version: &str, lines: &str) -> String {
@@ -131,7 +135,7 @@ async fn a_component_that_cannot_be_a_pack_is_refused_in_words() {
             ("nothing", Vec::new(), "not a WebAssembly component"),
             ("text", b"not a component".to_vec(), "not a WebAssembly component"),
             ("half", plain[..plain.len() / 2].to_vec(), "not a WebAssembly component"),
-            ("no rules", built("hostile-pack", ""), "carries no declaration"),
+            ("no rules", plain().to_vec(), "carries no declaration"),
             ("loop", opening("loop"), "fuel"),
             ("allocate", opening("allocate"), "reading the rules"),
             ("recurse", opening("recurse"), "reading the rules"),
@@ -235,6 +239,50 @@ async fn a_pack_sees_neither_time_nor_surroundings(
             assert_eq!((&why["again"]["same"], &why["failure"]), (&json!(true), &Value::Null));
             yard.advance(86_400);
         }
+    })
+    .await;
+}
+
+/// The hostile pack as one that prices.
+fn hostile_fees(version: &str, lines: &str) -> Vec<u8> {
+    let rules = rules(version, lines).replace("\"fraud\"", "\"fees\"");
+    packed(plain(), &rules)
+}
+
+const ODD_PRICES: [(&str, &str); 4] = [
+    ("trap", "the component failed"),
+    ("negative", "negative"),
+    ("long", "too long"),
+    ("crowd", "200 lines"),
+];
+
+/// What cannot be priced is not paid; soon the prices are those that came with the host.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fee_pack_that_fails_gives_way_to_the_stock_one(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        for (number, (deed, word)) in ODD_PRICES.iter().enumerate() {
+            let lines = format!("always = \"{deed}\"");
+            let kept = push(yard, hostile_fees(&format!("{number}.1"), &lines)).await.ok();
+            assert_eq!(kept.json["state"], "uploaded", "{deed}");
+            let failures = kept.json["conformance"]["failures"].to_string();
+            assert!(failures.contains(word) && failures.len() < 2_000, "{deed}: {failures}");
+            let lines = format!("deed = \"{deed}\"");
+            let pushed = push(yard, hostile_fees(&number.to_string(), &lines)).await.ok();
+            assert_eq!(pushed.json["state"], "checked", "{deed}: {}", pushed.text);
+            seat(yard, &version_of(&pushed), "activate", json!({})).await.ok();
+            assert_eq!(pay(yard, 100_000).await.json["fee_minor"], "1", "{deed}");
+            for _ in 0..5 {
+                let refused = yard.pay("paid", naira(AMOUNT)).await;
+                assert_eq!(refused.refused(), (500, "api_error"), "{deed}");
+            }
+            let taken_out = async || pay(yard, 100_000).await.json["fee_minor"] == "1000";
+            until("the stock fees", taken_out).await;
+            assert_eq!(shown(yard, "fees/0.1.0").await["state"], "active", "{deed}");
+        }
+        pay(yard, AMOUNT).await;
     })
     .await;
 }

@@ -14,7 +14,7 @@ use crate::yard::{Answer, Engine, Yard, in_yard, naira, unique, with};
 /// Versions of the pack that are swapped; each holds amounts that end in its number.
 const VERSIONS: usize = 4;
 /// Payouts of each stream.
-const STREAM: usize = 60;
+const STREAM: usize = 40;
 
 async fn push_all(yard: &Yard) -> Vec<String> {
     let mut digests = Vec::new();
@@ -59,7 +59,10 @@ async fn stream(host: &Yard, serial: u32) -> Vec<Answer> {
 async fn check(yard: &Yard, answers: &[Answer], digests: &[String]) {
     let mut used = [0; VERSIONS];
     for answer in answers {
-        let payout = answer.clone().ok();
+        assert_eq!(answer.status, 201, "{}", answer.text);
+    }
+    // Every third is looked at closely.
+    for payout in answers.iter().step_by(3) {
         let why = decision(yard, &payout.id()).await;
         let digest = why["digest"].as_str().expect("a digest");
         let version = digests.iter().position(|known| known == digest).expect("a known pack");
@@ -130,7 +133,7 @@ async fn a_payout_is_priced_and_decided_by_the_packs_of_one_moment(
         };
         let (answers, ()) = tokio::join!(pay, swap);
         check(yard, &answers, &digests).await;
-        for answer in &answers {
+        for answer in answers.iter().step_by(2) {
             let path = format!("/v1/payouts/{}/timeline", answer.id());
             let steps = yard.get_as(&yard.merchant.live_key, &path).await.ok().json;
             let version = |step: usize| steps["data"][step]["version"].as_str().expect("a version");
@@ -189,7 +192,7 @@ async fn random_rules_are_refused_or_answer(
                 |number: usize| (labels[number].as_str(), "hold", conditions[number].as_str());
             let all: Vec<_> = (0..24).map(rule).collect();
             let first = push(yard, &guard(&version.to_string(), facts, &all)).await;
-            let mut wrong = vec![false; 24];
+            let mut wrong = [false; 24];
             if first.status == 422 {
                 for problem in first.json["error"]["detail"]["problems"].as_array().expect("a list")
                 {

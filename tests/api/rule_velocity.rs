@@ -139,7 +139,7 @@ async fn a_scope_counts_what_belongs_together(
                 .collect();
             assert_eq!(counts, expected, "{changes}");
             let sum = facts["sum_per_recipient_and_amount_1h"].as_i64().expect("a sum");
-            let amount = changes["amount_minor"].as_str().map_or(AMOUNT as i64, |_| 100_001);
+            let amount = changes["amount_minor"].as_str().map_or(100_000, |_| 100_001);
             assert_eq!(sum, amount * counts[3], "{changes}");
         }
         // Nobody's payouts are not counted together.
@@ -170,7 +170,7 @@ async fn a_window_slides(#[values(Engine::Sqlite, Engine::Postgres)] engine: Eng
             let facts = told(yard, &key, json!({})).await;
             let counted = (
                 facts["count_per_wallet_10m"].as_i64().expect("a count"),
-                facts["sum_per_wallet_1h"].as_i64().expect("a sum") / AMOUNT as i64,
+                facts["sum_per_wallet_1h"].as_i64().expect("a sum") / 100_000,
             );
             assert_eq!(counted, (within_10m, within_1h), "after {pause} seconds");
         }

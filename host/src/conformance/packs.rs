@@ -109,7 +109,7 @@ fn run(pack: &Pack, case: &Case) -> Result<(), String> {
             }
         }
         PackKind::Fees => {
-            let prices = pack.code.price(&[facts]).map_err(|broken| broken.to_string())?;
+            let prices = pack.price_all(&[facts])?;
             match (prices.first().ok_or("no answer")?, &case.lines) {
                 (Err(_), None) if case.no_price => Ok(()),
                 (Err(why), _) => Err(format!("there is no price: {why}")),
@@ -188,7 +188,7 @@ fn answers(pack: &Pack, probes: &[Vec<Fact>]) -> Result<Vec<String>, String> {
             Ok(verdicts.iter().map(|verdict| format!("{verdict:?}")).collect())
         }
         PackKind::Fees => {
-            let prices = pack.code.price(probes).map_err(|broken| broken.to_string())?;
+            let prices = pack.price_all(probes)?;
             Ok(prices.iter().map(|price| format!("{price:?}")).collect())
         }
     }

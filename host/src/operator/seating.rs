@@ -205,8 +205,8 @@ async fn seat(
         app.shelf.pack(&version.digest).await.map_err(Problem::internal)?;
         rows.extend(app.shelf.keep(&version));
     }
-    let change = (want.action(), (version.kind, &scope), changes);
-    let generation = carry_out(app, operator, (&seatings, change), rows).await?;
+    let of = Of { seatings: &seatings, place: (version.kind, &scope) };
+    let generation = carry_out(app, operator, of, (want.action(), changes), rows).await?;
     Ok(Json(view("done", generation)).into_response())
 }
 
@@ -219,11 +219,19 @@ struct Change {
 /// What is decided, and for whom.
 type Place<'a> = (PackKind, &'a Scope);
 
-/// Changes seats of one kind and scope, if they are still as `seatings` says.
+/// The seats of one kind and scope, as they were when it was decided to change them.
+#[derive(Clone, Copy)]
+struct Of<'a> {
+    seatings: &'a [Seating],
+    place: Place<'a>,
+}
+
+/// Changes seats, if all seats are still as they were.
 async fn carry_out(
     app: &App,
     operator: &Operator,
-    (seatings, (action, place, changes)): (&[Seating], (&'static str, Place<'_>, Vec<Change>)),
+    Of { seatings, place }: Of<'_>,
+    (action, changes): (&'static str, Vec<Change>),
     mut rows: Vec<RowChange>,
 ) -> Result<i64, Problem> {
     let (kind, scope) = place;
@@ -383,9 +391,9 @@ pub async fn take_out(app: &App, pack: &Pack) -> Result<bool, Problem> {
         if before.is_none() && !is_covered {
             continue;
         }
+        let of = Of { seatings: &seatings, place };
         let change = vec![Change { role: Role::Active, pack: before.cloned() }];
-        let change = ("rule_pack.take_out", place, change);
-        carry_out(app, &host, (&seatings, change), Vec::new()).await?;
+        carry_out(app, &host, of, ("rule_pack.take_out", change), Vec::new()).await?;
         is_out = true;
     }
     Ok(is_out)

@@ -60,7 +60,7 @@ mod tests {
             ("Ada Obi", "Ada Oba", Some(83)),
             ("Ada", "Ada Obi", Some(70)),
             ("Ada", "ada", Some(100)),
-            ("Ada Obi", "Kwame Mensah", Some(8)),
+            ("Ada Obi", "Kwame Mensah", Some(10)),
             ("", "Ada Obi", None),
             ("...", "Ada Obi", None),
         ] {

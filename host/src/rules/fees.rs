@@ -58,8 +58,7 @@ impl Pack {
     /// or answers nonsense.
     pub fn price(&self, facts: &FeeFacts<'_>) -> Result<Price, Problem> {
         let given = facts.wanted(&self.about.facts);
-        let answers = self.code.price(&[given]).map_err(|broken| broken.to_string());
-        let prices = answers.and_then(refuse_nonsense);
+        let prices = self.price_all(&[given]);
         self.observe(prices.as_ref().err().map(String::as_str));
         let prices = prices.map_err(Problem::internal)?;
         let lines = prices.into_iter().next().unwrap_or_else(|| Err("no answer".into()));
@@ -74,19 +73,31 @@ impl Pack {
             lines: lines.into_iter().map(line).collect(),
         })
     }
+
+    /// What the pack answers about many payouts.
+    ///
+    /// # Errors
+    /// In words: it trapped, ran out of fuel, or answered nonsense.
+    pub fn price_all(&self, payouts: &[Vec<Fact>]) -> Result<Vec<Answer>, String> {
+        let answers = self.code.price(payouts).map_err(|broken| broken.to_string())?;
+        refuse_odd(answers)
+    }
 }
 
 /// What a pack answers: the lines of a price, or why there is none.
 type Answer = Result<Vec<Line>, String>;
 
-fn refuse_nonsense(prices: Vec<Answer>) -> Result<Vec<Answer>, String> {
+/// A price that makes no sense is none that can be charged.
+fn refuse_odd(prices: Vec<Answer>) -> Result<Vec<Answer>, String> {
     for lines in prices.iter().flatten() {
-        if lines.iter().any(|line| line.amount_minor < 0) {
-            return Err("the fee pack answered a negative amount".to_owned());
+        if lines.len() > limits::PACK_LINES_MAX {
+            return Err(format!("the pack answered {} lines", lines.len()));
         }
-        let is_long = |line: &Line| line.label.len() > limits::PACK_LABEL_MAX;
-        if lines.len() > limits::PACK_LINES_MAX || lines.iter().any(is_long) {
-            return Err("the fee pack answered too many lines, or too long a label".to_owned());
+        if lines.iter().any(|line| line.amount_minor < 0) {
+            return Err("the pack answered a negative amount".to_owned());
+        }
+        if lines.iter().any(|line| line.label.len() > limits::PACK_LABEL_MAX) {
+            return Err("the label of a line is too long".to_owned());
         }
         let mut amounts = lines.iter().map(|line| line.amount_minor);
         if amounts.try_fold(0i64, i64::checked_add).is_none() {

@@ -112,10 +112,11 @@ impl Pack {
         self.failures.store(0, Ordering::Relaxed);
     }
 
-    /// Counts a decision that it failed to make, or forgets those before one that it made.
+    /// Counts a decision that it failed to make, or forgets those before one that it made. Once
+    /// there were so many in a row that the pack is to be taken out, a success comes too late.
     pub(super) fn observe(&self, failure: Option<&str>) {
         match failure {
-            None if self.failures() == 0 => {}
+            None if matches!(self.failures(), 0 | limits::PACK_FAILURES_MAX..) => {}
             None => self.forget_failures(),
             Some(why) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
@@ -123,13 +124,6 @@ impl Pack {
                 tracing::error!(pack = name, version, why, "a rule pack failed");
             }
         }
-    }
-
-    /// Whether it is not worth waiting for: it has failed too often, and it is not yet time to
-    /// see whether it has recovered.
-    pub(super) fn is_given_up(&self) -> bool {
-        let failures = self.failures();
-        failures >= limits::PACK_FAILURES_MAX && !failures.is_multiple_of(limits::PACK_RETRY_EVERY)
     }
 }
 

@@ -6,7 +6,19 @@
 
 #[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
 mod bindings {
-    wit_bindgen::generate!({ path: "../../wit/rules.wit", world: "fraud-pack" });
+    wit_bindgen::generate!({
+        path: "../../wit/rules.wit",
+        inline: "
+            package railhead:hostile;
+            world hostile {
+                export railhead:rules/pack@0.1.0;
+                export railhead:rules/fraud@0.1.0;
+                export railhead:rules/fees@0.1.0;
+            }
+        ",
+        world: "railhead:hostile/hostile",
+        generate_all,
+    });
     export!(Hostile);
     use super::Hostile;
 }
@@ -31,7 +43,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bindings::exports::railhead::rules::fraud::{Action, Fact, Guest, Hit, Verdict};
-use bindings::exports::railhead::rules::pack;
+use bindings::exports::railhead::rules::{fees, pack};
 use bindings::railhead::rules::facts::Value;
 
 struct Hostile;
@@ -81,6 +93,30 @@ impl Guest for Hostile {
             _ => {}
         }
         verdicts
+    }
+}
+
+impl fees::Guest for Hostile {
+    /// One kobo, or what is asked for.
+    fn price(payouts: Vec<Vec<Fact>>) -> Vec<Result<Vec<fees::Line>, String>> {
+        let line = |label: &str, amount_minor| fees::Line {
+            kind: fees::Kind::Fee,
+            label: label.into(),
+            amount_minor,
+        };
+        let price = |facts: &Vec<Fact>| match (said("always"), said("deed"), amount(facts)) {
+            (Some(deed), ..) | (None, Some(deed), AMOUNT) => match deed {
+                "negative" => vec![line(deed, -1)],
+                "long" => vec![line(&deed.repeat(500), 1)],
+                "crowd" => (0..200).map(|_| line(deed, 1)).collect(),
+                deed => {
+                    run(deed, 0);
+                    Vec::new()
+                }
+            },
+            _ => vec![line("Fee", 1)],
+        };
+        payouts.iter().map(|facts| Ok(price(facts))).collect()
     }
 }
 
@@ -139,7 +175,7 @@ fn run(deed: &str, calls: u64) -> Verdict {
         "long" => hold(deed, "x".repeat(501)),
         "nameless" => hold("", "Why not.".into()),
         "crowd" => {
-            let hits = (0..201).map(|_| hit(deed, Action::Hold, "One of many.".into()));
+            let hits = (0..1_001).map(|_| hit(deed, Action::Hold, "One of many.".into()));
             verdict(Action::Hold, hits.collect())
         }
         "mild" => verdict(Action::Allow, vec![hit(deed, Action::Block, "Yet it goes.".into())]),
