@@ -126,7 +126,7 @@ async fn a_pack_that_fails_at_once_is_kept_but_not_used() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_that_cannot_be_a_pack_is_refused_in_words() {
     in_yard(Engine::Sqlite, async |yard| {
-        let plain = hostile("1", "");
+        let whole = hostile("1", "");
         let asks_for = |features| packed(&built("hostile-pack", features), &rules("1", ""));
         let opening = |deed| hostile("1", &format!("opening = \"{deed}\""));
         for (what, component, word) in [
@@ -134,7 +134,7 @@ async fn a_component_that_cannot_be_a_pack_is_refused_in_words() {
             ("clock", asks_for("clock"), "imports railhead:host/clock"),
             ("nothing", Vec::new(), "not a WebAssembly component"),
             ("text", b"not a component".to_vec(), "not a WebAssembly component"),
-            ("half", plain[..plain.len() / 2].to_vec(), "not a WebAssembly component"),
+            ("half", whole[..whole.len() / 2].to_vec(), "not a WebAssembly component"),
             ("no rules", plain().to_vec(), "carries no declaration"),
             ("loop", opening("loop"), "fuel"),
             ("allocate", opening("allocate"), "reading the rules"),
