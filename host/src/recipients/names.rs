@@ -14,7 +14,9 @@ const SINGLE_WORD_MAX: i64 = 70;
 #[must_use]
 pub fn score(one: &str, other: &str) -> Option<i64> {
     let (one, other) = (words(one), words(other));
-    let (few, many) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    // Of equally long names, always the same one is looked for in the other.
+    let is_first = (one.len(), &one) <= (other.len(), &other);
+    let (few, many) = if is_first { (one, other) } else { (other, one) };
     if few.is_empty() {
         return None;
     }
