@@ -47,6 +47,7 @@ mod rule_hostile;
 mod rule_life;
 mod rule_shadow;
 mod rule_swap;
+mod rule_upgrade;
 mod rule_velocity;
 mod secrets;
 mod signatures;

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use railhead::config::{Config, OnFailure};
+use railhead::operator::seating::take_out;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ const AMOUNT: u64 = 6_660_066;
 const HELD: u64 = 444_444;
 
 /// What it does about a payout, and a word of what is written down about it.
-const DEEDS: [(&str, &str); 15] = [
+const DEEDS: [(&str, &str); 16] = [
     ("loop", "fuel"),
     ("allocate", ""),
     ("recurse", ""),
@@ -26,6 +27,7 @@ const DEEDS: [(&str, &str); 15] = [
     ("exit", ""),
     ("sleep", ""),
     ("shout", ""),
+    ("dice", "random"),
     ("giant", ""),
     ("long", "too long"),
     ("nameless", "empty"),
@@ -198,8 +200,9 @@ async fn after_five_failures_in_a_row_the_version_before_decides_again(
         for _ in 0..4 {
             pay(yard, AMOUNT).await;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(600)).await;
-        assert_eq!(yard.app().packs.now().generation, change.json["generation"]);
+        let seats = yard.app().packs.now();
+        assert_eq!(seats.packs().iter().map(|pack| pack.failures()).max(), Some(4));
+        assert_eq!(seats.generation, change.json["generation"]);
         assert_eq!(shown(yard, "hostile/2").await["state"], "active");
     })
     .await;
@@ -215,7 +218,10 @@ async fn a_pack_that_fails_stays_where_nobody_decided_before(
         for _ in 0..12 {
             assert_eq!(pay(yard, AMOUNT).await.status_word(), "awaiting_admin_review");
         }
-        tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+        let seats = yard.app().packs.now();
+        let failing = seats.packs().into_iter().find(|pack| pack.failures() == 12);
+        let is_out = take_out(yard.app(), &failing.expect("a pack that fails")).await;
+        assert!(!is_out.expect("a look"), "there is none to put back");
         assert_eq!(shown(yard, "hostile/1").await["state"], "active");
         assert_eq!(pay(yard, AMOUNT).await.status_word(), "awaiting_admin_review");
         assert_eq!(pay(yard, HELD).await.status_word(), "awaiting_admin_review");

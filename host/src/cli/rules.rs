@@ -119,36 +119,32 @@ struct Which {
 impl Rules {
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
         let base = self.url.unwrap_or_else(|| config.public_url());
-        let host = |token| Host { base, token };
+        let host = || admin::token(config).map(|token| Host { base, token });
         match self.command {
             RulesCommand::New { name, toml: false, .. } => workshop::begin_in_rust(&name),
             RulesCommand::New { name, kind, .. } => workshop::begin_as_text(&name, kind.into()),
             RulesCommand::Check { path, output } => workshop::check(&path, output.as_deref()),
             RulesCommand::Push { path } => {
-                let packed = workshop::checked(&path)?;
-                host(admin::token(config)?).push(packed).await
+                let host = host()?;
+                host.push(workshop::checked(&path)?).await
             }
-            RulesCommand::List => host(admin::token(config)?).list().await,
-            RulesCommand::Shadow(which) => host(admin::token(config)?).seat("shadow", which).await,
-            RulesCommand::Activate(which) => {
-                host(admin::token(config)?).seat("activate", which).await
-            }
+            RulesCommand::List => host()?.list().await,
+            RulesCommand::Shadow(which) => host()?.seat("shadow", which).await,
+            RulesCommand::Activate(which) => host()?.seat("activate", which).await,
             RulesCommand::Rollback { name, version, merchant } => {
-                let host = host(admin::token(config)?);
+                let host = host()?;
                 let version = match version {
                     Some(version) => version,
                     None => host.version_before(&name).await?,
                 };
                 host.seat("rollback", Which { name, version, merchant }).await
             }
-            RulesCommand::Retire(which) => host(admin::token(config)?).seat("retire", which).await,
-            RulesCommand::Differences { name, limit } => {
-                host(admin::token(config)?).differences(&name, limit).await
-            }
+            RulesCommand::Retire(which) => host()?.seat("retire", which).await,
+            RulesCommand::Differences { name, limit } => host()?.differences(&name, limit).await,
             RulesCommand::Backtest { name, version, from, merchant } => {
-                host(admin::token(config)?).backtest((&name, &version), from, merchant).await
+                host()?.backtest((&name, &version), from, merchant).await
             }
-            RulesCommand::Explain { payout } => host(admin::token(config)?).explain(&payout).await,
+            RulesCommand::Explain { payout } => host()?.explain(&payout).await,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Who decides: trying a pack in shadow, activating it, going back, taking it out.
 //!
 //! Every change takes the next generation, under its lock: two people who change seats at once
-//! are put in order, and every host sees the same order. The change is open to be seen before
-//! it is made: a pack that this host cannot open is not seated.
+//! are put in order, and every host sees the same order. A pack is opened before it is given a
+//! seat: one that this host cannot open gets none.
 
 use axum::Json;
 use axum::extract::{Path, State};

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::config::limits;
-
 use crate::wasm::module::Module;
 use crate::wasm::pack::{PackCode, PackRefused};
 use crate::wasm::{CodeCache, Engines};

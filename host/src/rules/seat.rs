@@ -124,10 +124,12 @@ impl Seats {
         own.or_else(|| self.seats.get(&(kind, Scope::Platform)))
     }
 
-    /// Whether a pack of this kind decides for the platform.
+    /// Whether a pack of this kind decides for the platform, or would if this host could open
+    /// it.
     #[must_use]
     pub fn decides(&self, kind: PackKind) -> bool {
-        self.seats.get(&(kind, Scope::Platform)).is_some_and(|seat| seat.pack.is_some())
+        let seat = self.seats.get(&(kind, Scope::Platform));
+        seat.is_some_and(|seat| seat.pack.is_some() || seat.missing.is_some())
     }
 
     /// Whether a decision about this merchant's payouts wants to know a fact that is costly to

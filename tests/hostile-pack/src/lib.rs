@@ -38,6 +38,17 @@ mod host {
     });
 }
 
+#[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
+mod dice {
+    wit_bindgen::generate!({
+        inline: "
+            package wasi:random@0.2.0;
+            interface random { get-random-bytes: func(len: u64) -> list<u8>; }
+            world dice { import random; }
+        ",
+    });
+}
+
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -175,6 +186,11 @@ fn run(deed: &str, calls: u64) -> Verdict {
         "shout" => loop {
             println!("{deed}");
         },
+        // Costs the guest next to nothing, and the host 50 MB.
+        "dice" => {
+            black_box(dice::wasi::random::random::get_random_bytes(50 << 20));
+            hold(deed, String::new())
+        }
         "giant" => hold(deed, "x".repeat(8 << 20)),
         "long" => hold(deed, "x".repeat(501)),
         "nameless" => hold("", "Why not.".into()),

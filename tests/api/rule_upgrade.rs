@@ -1,0 +1,117 @@
+//! What becomes of decisions when the binary changes under them, or a pack is lost.
+
+use railhead::config::{Config, OnFailure};
+use railhead::start::{Sources, start};
+use rstest::rstest;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use sqlx::AssertSqlSafe;
+
+use crate::packs::{adopt, decision, fees, guard, push, restart, seat, shown};
+use crate::yard::{Database, Engine, Yard, config, in_yard, naira};
+
+/// Does what an operator's tool, an accident or another binary could do.
+async fn change(yard: &Yard, sql: &str) {
+    let statement = sqlx::query(AssertSqlSafe(sql.to_owned()));
+    let done = statement.execute(yard.app().db.pool()).await.expect(sql);
+    assert!(done.rows_affected() > 0, "{sql}");
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_pack_is_lost_the_host_starts_and_the_setting_decides(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[values(OnFailure::Closed, OnFailure::Open)] setting: OnFailure,
+    // Base64 of no component, and of none of that digest.
+    #[values("AAAA", "")] component: &str,
+) {
+    let (status, action) = match setting {
+        OnFailure::Closed => ("awaiting_admin_review", "hold"),
+        OnFailure::Open => ("paid", "allow"),
+    };
+    in_yard(engine, async |yard| {
+        let large = [("large", "block", "amount_minor > 500000")];
+        adopt(yard, &guard("1", "amount_minor", &large)).await;
+        adopt(yard, &guard("2", "amount_minor", &large)).await;
+        let lost = match component {
+            "" => "(SELECT component FROM rule_packs WHERE id = 'guard/1')".to_owned(),
+            text => format!("'{text}'"),
+        };
+        let sql = format!("UPDATE rule_packs SET component = {lost} WHERE id = 'guard/2'");
+        change(yard, &sql).await;
+        restart(yard, |config| config.rules.on_failure = setting).await;
+        let paid = yard.pay("paid", naira(100_000)).await.ok();
+        assert_eq!(paid.status_word(), status);
+        let why = decision(yard, &paid.id()).await;
+        assert_eq!((&why["pack"], &why["action"]), (&Value::Null, &json!(action)), "{why}");
+        let hit = (&why["hits"][0]["label"], &why["hits"][0]["action"]);
+        assert_eq!(hit, (&json!("rules_failed"), &json!(action)));
+        let failure = why["failure"].as_str().expect("why");
+        assert!(failure.starts_with("guard 2 is missing: "), "{failure}");
+        // The way back is open.
+        seat(yard, "guard/1", "rollback", json!({})).await.ok();
+        assert_eq!(yard.pay("paid", naira(100_000)).await.ok().status_word(), "paid");
+        let refused = yard.pay("paid", naira(600_000)).await;
+        assert_eq!(refused.refused(), (422, "fraud_rule_blocked"));
+    })
+    .await;
+}
+
+/// Another binary carries another fee pack of the same version.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn another_binary_changes_no_prices(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    in_yard(engine, async |yard| {
+        push(yard, &fees("1", "[[price]]\ntiers = [{ flat_minor = 7 }]\n")).await.ok();
+        let stock = shown(yard, "fees/0.1.0").await["digest"].clone();
+        for column in ["digest", "component"] {
+            let sql = format!(
+                "UPDATE rule_packs SET {column} = \
+                 (SELECT {column} FROM rule_packs WHERE id = 'prices/1') WHERE id = 'fees/0.1.0'"
+            );
+            change(yard, &sql).await;
+        }
+        restart(yard, |_| {}).await;
+        let paid = yard.pay("paid", naira(100_000)).await.ok();
+        assert_eq!(paid.json["fee_minor"], "7", "{}", paid.text);
+        assert_eq!(shown(yard, "fees/0.1.0").await["state"], "active");
+        let listed = format!("fees/0.1.0+{}", &stock.as_str().expect("a digest")[..8]);
+        let beside = shown(yard, &listed).await;
+        assert_eq!((&beside["state"], &beside["digest"]), (&json!("checked"), &stock));
+        seat(yard, &listed, "activate", json!({})).await.ok();
+        let paid = yard.pay("paid", naira(100_001)).await.ok();
+        assert_ne!(paid.json["fee_minor"], "7", "{}", paid.text);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_who_cannot_be_told_apart_stop_the_start() {
+    let named = |names: &'static [(&'static str, &'static str)]| {
+        move |config: &mut Config| {
+            for (name, token) in names {
+                config.admin.operators.insert((*name).into(), SecretString::from(*token));
+            }
+        }
+    };
+    let alone = |config: &mut Config| config.rules.two_people = true;
+    let refused = async |change: &dyn Fn(&mut Config)| {
+        let database = Database::new(Engine::Sqlite).await;
+        let mut config = config(&database);
+        change(&mut config);
+        let sources = Sources::system().expect("sources");
+        start(config, sources).await.err().expect("a refusal").to_string()
+    };
+    for (change, word) in [
+        (&named(&[("host", "a token of its own")]) as &dyn Fn(&mut Config), "is taken"),
+        (&named(&[("operator", "a token of its own")]), "is taken"),
+        (&named(&[("ada", "short")]), "at least 12 characters"),
+        (&named(&[("ada", "the same token"), ("ben", "the same token")]), "one operator"),
+        (&alone, "needs a second operator"),
+    ] {
+        let why = refused(change).await;
+        assert!(why.contains(word), "{word}: {why}");
+    }
+}
