@@ -1,4 +1,4 @@
-//! Builds the stock components for the sandbox and packs them into the host's binary.
+//! Builds the built-in components for the sandbox and packs them into the host's binary.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::process::Command;
 mod section;
 
 /// Folder, crate, declaration and what the host calls it.
-const STOCK: &[(&str, &str, &str)] = &[
+const BUILT_IN: &[(&str, &str, &str)] = &[
     ("rails/nip", "railhead-rail-nip", "rail.toml"),
     ("rules/fees", "railhead-rules-fees", "rules.toml"),
     ("rules/fraud", "railhead-rules-fraud", "rules.toml"),
@@ -33,17 +33,17 @@ fn run() -> Result<(), String> {
     }
     let built = build(&root, &target_folder(&out)?)?;
     let mut list = String::from("&[\n");
-    for (folder, package, declaration) in STOCK {
+    for (folder, package, declaration) in BUILT_IN {
         let file = package.replace('-', "_") + ".wasm";
         let component = read(&built.join(file))?;
-        let luggage = section::Luggage::read(&root.join(folder), declaration)?;
+        let sections = section::CustomSections::read(&root.join(folder), declaration)?;
         let packed = out.join(format!("{package}.wasm"));
-        let bytes = section::pack(&component, &luggage);
+        let bytes = section::pack(&component, &sections);
         std::fs::write(&packed, bytes).map_err(|cause| cause.to_string())?;
         list += &format!("    ({folder:?}, include_bytes!({:?})),\n", packed.display().to_string());
     }
     list += "]\n";
-    std::fs::write(out.join("stock.rs"), list).map_err(|cause| cause.to_string())
+    std::fs::write(out.join("built_in.rs"), list).map_err(|cause| cause.to_string())
 }
 
 /// The target folder that this build runs in: the parent of the profile's folder.
@@ -53,14 +53,14 @@ fn target_folder(out: &Path) -> Result<PathBuf, String> {
     target.map(Path::to_owned).ok_or_else(|| format!("no target folder above {}", out.display()))
 }
 
-/// Compiles every stock component, in a target folder of their own: this build holds the
+/// Compiles every built-in component, in a target folder of their own: this build holds the
 /// lock of the outer one.
 fn build(root: &Path, target: &Path) -> Result<PathBuf, String> {
     let folder = target.join("components");
     let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     cargo.current_dir(root).args(["build", "--locked", "--profile", "component"]);
     cargo.args(["--target", TARGET, "--target-dir"]).arg(&folder);
-    for (_, package, _) in STOCK {
+    for (_, package, _) in BUILT_IN {
         cargo.args(["-p", package]);
     }
     // What the outer build was told is not meant for this one.
@@ -78,7 +78,7 @@ fn build(root: &Path, target: &Path) -> Result<PathBuf, String> {
         for line in said.lines() {
             println!("cargo::warning={line}");
         }
-        return Err(format!("the stock components do not build{hint}"));
+        return Err(format!("the built-in components do not build{hint}"));
     }
     Ok(folder.join(TARGET).join("component"))
 }

@@ -17,9 +17,10 @@ CREATE TABLE rule_packs (
 );
 CREATE INDEX rule_packs_by_digest ON rule_packs (digest);
 
--- Who was given which seat when; the newest row of a kind, scope and role counts. No name means
--- that the seat was vacated. Generations are handed out under the lock of rule_generation.
-CREATE TABLE rule_seatings (
+-- Which pack was assigned when; the newest row of a kind, scope and role counts. No name means
+-- that none is assigned from then on. Generations are handed out under the lock of
+-- rule_generation.
+CREATE TABLE rule_assignments (
     generation BIGINT PRIMARY KEY,
     kind       TEXT NOT NULL,
     scope      TEXT NOT NULL,

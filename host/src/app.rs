@@ -11,19 +11,19 @@ use tokio_util::task::TaskTracker;
 use crate::auth::Directory;
 use crate::clock::{Clock, Moment};
 use crate::config::Config;
-use crate::courier::Courier;
 use crate::db::Db;
 use crate::events::outbox::Handover;
 use crate::http::limiter::Limiter;
 use crate::http::places::Places;
 use crate::http::request_log::RequestLog;
-use crate::id::Mint;
+use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::ledger::Writer;
 use crate::ledger::wallets::WalletIds;
+use crate::outbound::OutboundClient;
 use crate::rails::{Registry, Routes};
-use crate::recipients::Book;
-use crate::rules::shelf::Shelf;
+use crate::recipients::RecipientDirectory;
+use crate::rules::store::PackStore;
 use crate::rules::{Comparing, Packs};
 
 /// The application's parts, shared by all requests and jobs.
@@ -32,17 +32,17 @@ pub struct App(Arc<Parts>);
 
 /// See [`App`].
 pub struct Parts {
-    /// Configuration.
+    /// The configuration as it was read at the start.
     pub config: Arc<Config>,
     /// The database, for reads.
     pub db: Db,
-    /// The time.
+    /// The clock that everything reads; fixed in tests.
     pub clock: Clock,
     /// Ids and randomness.
-    pub mint: Arc<Mint>,
+    pub ids: Arc<IdGenerator>,
     /// Keys of the host.
     pub keyring: Arc<Keyring>,
-    /// What writes.
+    /// The one task of this process that changes the ledger.
     pub writer: Writer,
     /// Merchants and API keys.
     pub directory: Directory,
@@ -54,20 +54,20 @@ pub struct Parts {
     pub routes: Routes,
     /// Rule packs that decide.
     pub packs: Packs,
-    /// Where rule packs are found.
-    pub shelf: Shelf,
+    /// Where rule packs are found, and who decides.
+    pub pack_store: PackStore,
     /// The way to this process's comparisons with packs in shadow.
     pub comparing: Comparing,
-    /// Saved recipients.
-    pub book: Book,
+    /// Saved recipients and blacklists, cached.
+    pub recipients: RecipientDirectory,
     /// Rate limits.
     pub limiter: Limiter,
     /// Streams of events that are open.
     pub streams: Places,
     /// Recent requests of merchants.
     pub requests: RequestLog,
-    /// Requests to merchants' addresses.
-    pub courier: Courier,
+    /// The client for requests to addresses that merchants gave.
+    pub outbound: OutboundClient,
     /// The way to this process's deliverer of webhooks.
     pub handover: Handover,
     /// The operator's token.

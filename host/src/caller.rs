@@ -31,7 +31,7 @@ use crate::id::{MerchantId, RequestId};
 /// A merchant's request: its key and who is behind it.
 #[derive(Clone)]
 pub struct Caller {
-    /// The key.
+    /// The API key that the request was made with.
     pub key: Arc<ApiKey>,
     /// Whose it is.
     pub merchant: Arc<Merchant>,
@@ -57,7 +57,7 @@ impl Operator {
 }
 
 impl Caller {
-    /// Whose world this is: what every query is confined to.
+    /// Merchant and environment: what every query is confined to.
     #[must_use]
     pub fn owner(&self) -> (&MerchantId, Env) {
         (&self.merchant.id, self.key.env)

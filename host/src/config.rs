@@ -335,7 +335,7 @@ pub struct Rules {
 pub enum OnFailure {
     /// It is held for review.
     Closed,
-    /// It goes.
+    /// The payout is accepted.
     Open,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The two worlds that never meet.
+/// The two environments. They share nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Env {
@@ -22,7 +22,7 @@ impl Env {
         }
     }
 
-    /// Reads the word.
+    /// Reads the word that [`Self::as_str`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {

@@ -8,7 +8,9 @@ use crate::error::{ErrorCode, Problem};
 use crate::events::Event;
 use crate::id::{EventId, JournalId, WalletId};
 use crate::ledger::wallets::WalletRow;
-use crate::ledger::{Account, Command, Desk, Effects, Journal, Posting, Source, SystemAccount};
+use crate::ledger::{
+    Account, Command, Effects, Journal, LockedState, Posting, Source, SystemAccount,
+};
 use crate::money::Minor;
 
 /// A credit (positive) or debit (negative) of a wallet.
@@ -16,9 +18,9 @@ use crate::money::Minor;
 pub struct Movement {
     /// Signed minor units; not zero.
     pub amount: Minor,
-    /// Why.
+    /// What kind of movement it is, for statements.
     pub source: Source,
-    /// For people.
+    /// A line for the wallet's statement.
     pub description: String,
     /// Who sent it, as JSON.
     pub sender: Option<String>,
@@ -40,16 +42,16 @@ pub struct Moved {
 /// # Errors
 /// `wallet_frozen` for the debit of a frozen wallet, `insufficient_funds`.
 pub async fn book(app: &App, wallet: &WalletRow, movement: Movement) -> Result<Moved, Problem> {
-    let id = app.mint.journal();
-    let event_id: EventId = app.mint.id();
+    let id = app.ids.journal();
+    let event_id: EventId = app.ids.id();
     let command = Command {
         wallets: vec![wallet.id.clone()],
         guards: Vec::new(),
         counters: Vec::new(),
-        claim: None,
+        reservation: None,
         decide: {
             let (wallet, id) = (wallet.clone(), id.clone());
-            Box::new(move |desk| decide(desk, &wallet, &movement, (&id, &event_id)))
+            Box::new(move |locked| decide(locked, &wallet, &movement, (&id, &event_id)))
         },
     };
     app.writer.submit(command).await?;
@@ -59,12 +61,12 @@ pub async fn book(app: &App, wallet: &WalletRow, movement: Movement) -> Result<M
 }
 
 fn decide(
-    desk: &Desk<'_>,
+    locked: &LockedState<'_>,
     wallet: &WalletRow,
     movement: &Movement,
     (id, event_id): (&JournalId, &EventId),
 ) -> Result<Effects, Problem> {
-    if movement.amount.is_negative() && desk.wallet(&wallet.id)?.is_frozen {
+    if movement.amount.is_negative() && locked.wallet(&wallet.id)?.is_frozen {
         return Err(Problem::new(ErrorCode::WalletFrozen));
     }
     let posting = |account, amount| Posting {
@@ -87,13 +89,13 @@ fn decide(
     };
     let mut rows = movement.rows.clone();
     if movement.source.is_funding() && !movement.amount.is_negative() {
-        rows.push(funded(desk, wallet, movement, (id, event_id)).row());
+        rows.push(funded(locked, wallet, movement, (id, event_id)).row());
     }
     Ok(Effects { journals: vec![journal], rows, ..Effects::default() })
 }
 
 fn funded(
-    desk: &Desk<'_>,
+    locked: &LockedState<'_>,
     wallet: &WalletRow,
     movement: &Movement,
     (id, event_id): (&JournalId, &EventId),
@@ -111,7 +113,7 @@ fn funded(
         "virtual_account": null,
         "customer": null,
         "collection_id": null,
-        "created_at": desk.now(),
+        "created_at": locked.now(),
     });
     Event {
         id: event_id.clone(),
@@ -122,7 +124,7 @@ fn funded(
         object_id: id.to_string(),
         sequence: 1,
         data: Some(data.to_string()),
-        created_at: desk.now(),
+        created_at: locked.now(),
     }
 }
 

@@ -1,8 +1,8 @@
-//! Typed ids, and the mint that makes them.
+//! Typed ids, and the generator that makes them.
 //!
 //! An id is a UUIDv7 without its six constant bits, written in base 36: a letter and 24
-//! characters that sort by time and cannot be guessed (62 random bits). Those of one mint rise
-//! strictly, so that lists of what happened in one instant are still in its order.
+//! characters that sort by time and cannot be guessed (62 random bits). Those of one generator
+//! rise strictly, so that lists of what happened in one instant are still in its order.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -151,7 +151,7 @@ impl JournalId {
 }
 
 /// Makes ids, secrets and numbers, from the injected clock and a cryptographic generator.
-pub struct Mint {
+pub struct IdGenerator {
     clock: Clock,
     state: Mutex<State>,
 }
@@ -162,8 +162,8 @@ struct State {
     last: u64,
 }
 
-impl Mint {
-    /// A mint seeded by the operating system.
+impl IdGenerator {
+    /// An id generator seeded by the operating system.
     ///
     /// # Errors
     /// The operating system has no randomness to give.
@@ -171,7 +171,7 @@ impl Mint {
         Ok(Self::with_random(clock, StdRng::try_from_rng(&mut SysRng)?))
     }
 
-    /// A mint whose output repeats, for tests.
+    /// An id generator whose output repeats, for tests.
     #[must_use]
     pub fn seeded(clock: Clock, seed: u64) -> Self {
         Self::with_random(clock, StdRng::seed_from_u64(seed))
@@ -246,17 +246,17 @@ mod tests {
 
     use super::*;
 
-    fn mint() -> (Mint, Clock) {
+    fn generator() -> (IdGenerator, Clock) {
         let clock = Clock::fixed(Moment::from_micros(1_795_000_000_000_000));
-        (Mint::seeded(clock.clone(), 7), clock)
+        (IdGenerator::seeded(clock.clone(), 7), clock)
     }
 
     #[test]
     fn ids_have_their_shape_and_sort_by_time() {
-        let (mint, clock) = mint();
-        let earlier: PayoutId = mint.id();
+        let (generator, clock) = generator();
+        let earlier: PayoutId = generator.id();
         clock.advance(Duration::from_micros(300));
-        let later: PayoutId = mint.id();
+        let later: PayoutId = generator.id();
         assert!(earlier < later);
         assert_eq!(earlier.as_str().len(), 25);
         assert_eq!(PayoutId::parse(earlier.as_str()), Some(earlier.clone()));
@@ -266,15 +266,15 @@ mod tests {
 
     #[test]
     fn ids_of_one_instant_sort_in_the_order_of_their_making() {
-        let (mint, _) = mint();
-        let ids: Vec<PayoutId> = (0..5_000).map(|_| mint.id()).collect();
+        let (generator, _) = generator();
+        let ids: Vec<PayoutId> = (0..5_000).map(|_| generator.id()).collect();
         assert!(ids.is_sorted_by(|a, b| a < b));
     }
 
     #[test]
     fn an_entry_names_its_journal() {
-        let (mint, _) = mint();
-        let journal = mint.journal();
+        let (generator, _) = generator();
+        let journal = generator.journal();
         for line in [0, 1, 9, 10, 35] {
             let entry = journal.entry(line);
             let expected = Some((journal.clone(), i64::try_from(line).expect("small")));

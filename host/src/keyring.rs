@@ -14,7 +14,7 @@ use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
 use sha2::{Digest as _, Sha256};
 
-use crate::id::Mint;
+use crate::id::IdGenerator;
 
 /// One master key and what is derived from it.
 struct Master {
@@ -66,12 +66,12 @@ impl Keyring {
     ///
     /// # Errors
     /// The file cannot be read or written, or holds something else.
-    pub fn from_file(path: &Path, mint: &Mint) -> Result<Self, KeyringError> {
+    pub fn from_file(path: &Path, ids: &IdGenerator) -> Result<Self, KeyringError> {
         let fail = |cause| KeyringError::File { path: path.display().to_string(), cause };
         match std::fs::read_to_string(path) {
             Ok(text) => Self::from_hex(&text.lines().map(str::to_owned).collect::<Vec<_>>()),
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-                let key = hex::encode(mint.bytes::<32>());
+                let key = hex::encode(ids.bytes::<32>());
                 write_private(path, key.as_bytes()).map_err(fail)?;
                 Self::from_hex(&[key])
             }
@@ -106,9 +106,14 @@ impl Keyring {
     ///
     /// # Errors
     /// The cipher refuses, which it does for absurd lengths only.
-    pub fn seal(&self, mint: &Mint, place: &str, value: &[u8]) -> Result<String, KeyringError> {
+    pub fn seal(
+        &self,
+        ids: &IdGenerator,
+        place: &str,
+        value: &[u8],
+    ) -> Result<String, KeyringError> {
         let master = &self.0[0];
-        let nonce = mint.bytes::<12>();
+        let nonce = ids.bytes::<12>();
         let sealed = Aes256Gcm::new(&master.sealing.into())
             .encrypt(&Nonce::from(nonce), Payload { msg: value, aad: place.as_bytes() })
             .map_err(|_| KeyringError::Sealed)?;
@@ -193,16 +198,16 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
 
-    fn keys() -> (String, String, Mint) {
-        let mint = Mint::seeded(Clock::System, 1);
-        (hex::encode(mint.bytes::<32>()), hex::encode(mint.bytes::<32>()), mint)
+    fn keys() -> (String, String, IdGenerator) {
+        let ids = IdGenerator::seeded(Clock::System, 1);
+        (hex::encode(ids.bytes::<32>()), hex::encode(ids.bytes::<32>()), ids)
     }
 
     #[test]
     fn a_sealed_value_opens_in_its_place_only() {
-        let (old, new, mint) = keys();
+        let (old, new, ids) = keys();
         let before = Keyring::from_hex(std::slice::from_ref(&old)).expect("valid");
-        let sealed = before.seal(&mint, "beneficiaries/bvn/c1", b"22212345678").expect("sealed");
+        let sealed = before.seal(&ids, "beneficiaries/bvn/c1", b"22212345678").expect("sealed");
         assert!(!sealed.contains("22212345678"));
 
         let rotated = Keyring::from_hex(&[new.clone(), old]).expect("valid");

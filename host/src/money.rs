@@ -17,7 +17,7 @@ pub struct Minor(i64);
 pub struct Overflow;
 
 impl Minor {
-    /// Nothing.
+    /// An amount of nothing.
     pub const ZERO: Self = Self(0);
 
     /// From the column or the component that holds minor units.

@@ -79,10 +79,10 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(operator::rule_packs::list, operator::rule_packs::push))
         .routes(routes!(operator::rule_packs::retrieve))
         .routes(routes!(operator::rule_packs::differences))
-        .routes(routes!(operator::seating::shadow))
-        .routes(routes!(operator::seating::activate))
-        .routes(routes!(operator::seating::rollback))
-        .routes(routes!(operator::seating::retire))
+        .routes(routes!(operator::assignments::shadow))
+        .routes(routes!(operator::assignments::activate))
+        .routes(routes!(operator::assignments::rollback))
+        .routes(routes!(operator::assignments::retire))
         .routes(routes!(operator::decisions::show))
         .routes(routes!(operator::decisions::backtest))
 }
@@ -115,7 +115,7 @@ pub fn service(app: &App) -> Router {
     let (calls, document) = documented().split_for_parts();
     let document = openapi::complete(&document, &errors(), &app.rails.all());
     let shell = Shell {
-        mint: app.mint.clone(),
+        ids: app.ids.clone(),
         docs_url: format!("{}/errors", app.config.public_url()).into(),
         timeout: Duration::from_secs(app.config.server.timeout_s),
     };

@@ -15,35 +15,35 @@ use crate::app::{App, Parts};
 use crate::auth::Directory;
 use crate::clock::Clock;
 use crate::config::{Config, limits};
-use crate::courier::Courier;
 use crate::db::{Db, Engine};
 use crate::env::Env;
 use crate::events::outbox;
 use crate::http::limiter::Limiter;
 use crate::http::places::Places;
 use crate::http::request_log::RequestLog;
-use crate::id::Mint;
+use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::ledger::Writer;
 use crate::ledger::wallets::WalletIds;
+use crate::outbound::OutboundClient;
 use crate::payouts::attempt;
 use crate::rails::{Rail, Registry, Route, Routes, sql};
-use crate::recipients::Book;
-use crate::rules::shelf::{Shelf, Stocked};
+use crate::recipients::RecipientDirectory;
+use crate::rules::store::{PackStore, SuppliedPack};
 use crate::rules::{Pack, Packs, comparing};
 use crate::simulator::Simulator;
 use crate::wasm::{CodeCache, Engines};
-use crate::{routes, stock, webhooks, worker};
+use crate::{built_in, routes, webhooks, worker};
 
 /// Why a host does not start: a sentence for the operator.
 pub type StartError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What a host is started with, besides its configuration.
 pub struct Sources {
-    /// The time.
+    /// The clock that everything reads.
     pub clock: Clock,
     /// Ids and randomness.
-    pub mint: Mint,
+    pub ids: IdGenerator,
 }
 
 impl Sources {
@@ -53,13 +53,13 @@ impl Sources {
     /// The operating system has no randomness to give.
     pub fn system() -> Result<Self, StartError> {
         let clock = Clock::System;
-        Ok(Self { mint: Mint::new(clock.clone())?, clock })
+        Ok(Self { ids: IdGenerator::new(clock.clone())?, clock })
     }
 }
 
 /// A host that runs.
 pub struct Host {
-    /// Its parts.
+    /// Everything that requests and jobs work with.
     pub app: App,
     /// The address it listens on.
     pub address: SocketAddr,
@@ -71,10 +71,10 @@ pub struct Host {
 
 /// Loaded components.
 pub struct Components {
-    /// Rails.
+    /// The rails, built in or from the modules folder.
     pub rails: Vec<Rail>,
-    /// Rule packs.
-    pub packs: Vec<Stocked>,
+    /// The rule packs, built in or from the modules folder.
+    pub packs: Vec<SuppliedPack>,
 }
 
 /// Starts a host: opens and migrates the database, loads the components, listens.
@@ -84,32 +84,31 @@ pub struct Components {
 pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartError> {
     let listener = listen(&mut config.server).await?;
     let (address, config) = (config.server.address, Arc::new(config));
-    let (clock, mint) = (sources.clock, Arc::new(sources.mint));
+    let (clock, ids) = (sources.clock, Arc::new(sources.ids));
     let db = Db::open(&config.database_url(), config.server.database_connections).await?;
     db.migrate().await?;
     refuse_odd_operators(&config)?;
-    let keyring = Arc::new(keyring(&config, &mint)?);
+    let keyring = Arc::new(keyring(&config, &ids)?);
     remember_keyring(&db, &keyring).await?;
-    let (operator_token, new_operator_token) =
-        operator_token(&config, &db, &mint, &keyring).await?;
+    let (operator_token, new_operator_token) = operator_token(&config, &db, &ids, &keyring).await?;
 
     let engines = Engines::start()?;
     let cache = CodeCache::new(Some(config.data.dir.join("cache")), Arc::clone(&keyring));
     let Components { rails, packs } = load(&engines, &cache, config.modules.dir.as_deref())?;
     let magic = magic(&rails);
     let rails = Arc::new(Registry::of(rails)?);
-    let (shelf, packs) = seat(&db, (engines, cache), &config, packs, &clock).await?;
-    seed_routes(&db, &rails, &mint, &clock).await?;
+    let (pack_store, packs) = open_packs(&db, (engines, cache), &config, packs, &clock).await?;
+    seed_routes(&db, &rails, &ids, &clock).await?;
     release_leases(&db).await?;
 
     let broken = CancellationToken::new();
-    let writer_parts = (clock.clone(), Arc::clone(&mint));
+    let writer_parts = (clock.clone(), Arc::clone(&ids));
     let batch_max = config.writer.batch_max.min(limits::BATCH_MAX);
     let (handover, handed) = outbox::handover();
-    let consequence = outbox::consequence(handover.clone());
+    let hook = outbox::hook(handover.clone());
     let (comparing, compared) = comparing();
     let ending = (batch_max, broken.clone());
-    let writer = Writer::start(db.clone(), writer_parts, Some(consequence), ending).await?;
+    let writer = Writer::start(db.clone(), writer_parts, Some(hook), ending).await?;
     let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), magic);
     let tls = tls(config.egress.extra_ca_file.as_deref())?;
     let app = App::new(Parts {
@@ -120,14 +119,14 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
             simulator.router(),
             tls,
         ),
-        book: Book::new(db.clone(), Arc::clone(&keyring)),
+        recipients: RecipientDirectory::new(db.clone(), Arc::clone(&keyring)),
         directory: Directory::new(db.clone(), Arc::clone(&keyring)),
         wallets: WalletIds::new(db.clone()),
         sandbox: simulator.router(),
         limiter: Limiter::default(),
         streams: Places::default(),
         requests: RequestLog::default(),
-        courier: Courier::new(
+        outbound: OutboundClient::new(
             config.webhooks.allow_private_networks.clone(),
             config.webhooks.extra_ca_file.as_deref(),
         )?,
@@ -138,12 +137,12 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         config: Arc::clone(&config),
         db,
         clock,
-        mint,
+        ids,
         keyring,
         writer,
         rails,
         packs,
-        shelf,
+        pack_store,
         comparing,
         operator_token,
     });
@@ -186,18 +185,19 @@ fn refuse_odd_operators(config: &Config) -> Result<(), StartError> {
 }
 
 /// Lists the packs that came with the host, and lets those decide that the database says.
-async fn seat(
+async fn open_packs(
     db: &Db,
-    workshop: (Engines, CodeCache),
+    (engines, cache): (Engines, CodeCache),
     config: &Config,
-    stock: Vec<Stocked>,
+    supplied: Vec<SuppliedPack>,
     clock: &Clock,
-) -> Result<(Shelf, Packs), StartError> {
-    let shelf = Shelf::new(db.clone(), workshop, config.rules.on_failure, stock);
-    shelf.list_stock(clock.now()).await?;
-    shelf.seat_fees(clock.now()).await?;
-    let packs = Packs::new(shelf.seats().await?);
-    Ok((shelf, packs))
+) -> Result<(PackStore, Packs), StartError> {
+    let pack_store =
+        PackStore::new(db.clone(), (engines, cache), config.rules.on_failure, supplied);
+    pack_store.list_supplied(clock.now()).await?;
+    pack_store.assign_fees(clock.now()).await?;
+    let packs = Packs::new(pack_store.assignments().await?);
+    Ok((pack_store, packs))
 }
 
 /// Port 0 stands for any that is free; afterwards the settings name it, for links in answers.
@@ -257,8 +257,8 @@ impl Host {
     }
 }
 
-/// Loads the stock components, then those of the modules folder, which replace stock ones of
-/// the same name.
+/// Loads the built-in components, then those of the modules folder, which replace built-in
+/// ones of the same name.
 ///
 /// # Errors
 /// A component is refused; the message names it.
@@ -269,8 +269,8 @@ pub fn load(
 ) -> Result<Components, StartError> {
     let mut components = Components { rails: Vec::new(), packs: Vec::new() };
     let tables = folder.map(|folder| folder.join("tables"));
-    for (name, bytes) in stock::COMPONENTS {
-        let origin = format!("stock component {name}");
+    for (name, bytes) in built_in::COMPONENTS {
+        let origin = format!("built-in component {name}");
         add(&mut components, (engines, cache), (&origin, bytes), tables.as_deref())?;
     }
     for path in modules(folder)? {
@@ -301,9 +301,9 @@ fn add(
     let named = |cause: StartError| -> StartError { format!("{origin}: {cause}").into() };
     if crate::wasm::module::is_rule_pack(bytes) {
         let pack = Pack::load(engines, cache, bytes).map_err(|cause| named(cause.into()))?;
-        let is_built_in = stock::COMPONENTS.iter().any(|(_, stock)| std::ptr::eq(*stock, bytes));
+        let is_built_in = built_in::COMPONENTS.iter().any(|(_, known)| std::ptr::eq(*known, bytes));
         let component = bytes.to_vec();
-        components.packs.push(Stocked { pack: Arc::new(pack), component, is_built_in });
+        components.packs.push(SuppliedPack { pack: Arc::new(pack), component, is_built_in });
     } else {
         let rail =
             Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;
@@ -328,9 +328,9 @@ pub fn magic(rails: &[Rail]) -> BTreeMap<String, String> {
 ///
 /// # Errors
 /// They are malformed, or the file cannot be used.
-pub fn keyring(config: &Config, mint: &Mint) -> Result<Keyring, StartError> {
+pub fn keyring(config: &Config, ids: &IdGenerator) -> Result<Keyring, StartError> {
     match config.encryption.keys.as_slice() {
-        [] => Ok(Keyring::from_file(&config.data.dir.join("master.key"), mint)?),
+        [] => Ok(Keyring::from_file(&config.data.dir.join("master.key"), ids)?),
         keys => Ok(Keyring::from_hex(keys)?),
     }
 }
@@ -360,15 +360,15 @@ async fn remember_keyring(db: &Db, keyring: &Keyring) -> Result<(), StartError> 
 async fn operator_token(
     config: &Config,
     db: &Db,
-    mint: &Mint,
+    ids: &IdGenerator,
     keyring: &Keyring,
 ) -> Result<(SecretString, Option<SecretString>), StartError> {
     const PLACE: &str = "meta/operator_token";
     if let Some(token) = &config.operator_token {
         return Ok((token.clone(), None));
     }
-    let token = format!("op_{}", mint.secret());
-    let sealed = keyring.seal(mint, PLACE, token.as_bytes())?;
+    let token = format!("op_{}", ids.secret());
+    let sealed = keyring.seal(ids, PLACE, token.as_bytes())?;
     let mut tx = db.write().await?;
     let sql = "INSERT INTO meta (key, value) VALUES ('operator_token', $1) \
                ON CONFLICT (key) DO NOTHING";
@@ -384,7 +384,7 @@ async fn operator_token(
 async fn seed_routes(
     db: &Db,
     rails: &Registry,
-    mint: &Mint,
+    ids: &IdGenerator,
     clock: &Clock,
 ) -> Result<(), StartError> {
     let known = sql::list_routes(db.pool()).await?;
@@ -402,7 +402,7 @@ async fn seed_routes(
                 let word = format!("{}_{method}", terms.code.as_str().to_lowercase());
                 let now = clock.now();
                 rows.push(sql::route_row(&Route {
-                    id: mint.id(),
+                    id: ids.id(),
                     name: word.replace('-', "_"),
                     env,
                     currency: terms.code,

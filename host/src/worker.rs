@@ -15,7 +15,7 @@ use crate::config::limits;
 use crate::decisions::shadow;
 use crate::error::ErrorCode;
 use crate::events::outbox::Handed;
-use crate::operator::seating::take_out;
+use crate::operator::assignments::take_out;
 use crate::payouts::{attempt, dispatch};
 use crate::rules::Compared;
 use crate::simulator::{OwnMessage, TOKEN};
@@ -42,14 +42,14 @@ pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver
 
 /// Takes over which packs decide, and takes out those that keep failing.
 async fn rules(app: App) {
-    // Packs that fail and have nobody to put back, until seats change.
+    // Packs that fail and have nobody to put back, until assignments change.
     let mut kept: HashMap<String, i64> = HashMap::new();
     loop {
         tokio::select! {
             () = app.stopping.cancelled() => return,
             () = tokio::time::sleep(limits::RULES_POLL) => {}
         }
-        match app.shelf.refresh(&app.packs).await {
+        match app.pack_store.refresh(&app.packs).await {
             Ok(false) => {}
             Ok(true) => {
                 let generation = app.packs.now().generation;
@@ -57,9 +57,9 @@ async fn rules(app: App) {
             }
             Err(why) => tracing::error!(%why, "the rule packs stay as they were"),
         }
-        let seats = app.packs.now();
-        for pack in seats.packs() {
-            let is_kept = kept.get(&pack.digest) == Some(&seats.generation);
+        let assignments = app.packs.now();
+        for pack in assignments.packs() {
+            let is_kept = kept.get(&pack.digest) == Some(&assignments.generation);
             if pack.failures() < limits::PACK_FAILURES_MAX || is_kept {
                 continue;
             }
@@ -67,7 +67,7 @@ async fn rules(app: App) {
                 Ok(true) => tracing::error!(?pack, "a rule pack that fails was taken out"),
                 Ok(false) => {
                     tracing::error!(?pack, "a rule pack fails, and there is none to put back");
-                    kept.insert(pack.digest.clone(), seats.generation);
+                    kept.insert(pack.digest.clone(), assignments.generation);
                 }
                 Err(problem) => {
                     tracing::error!(?pack, %problem, "a rule pack that fails is not taken out");

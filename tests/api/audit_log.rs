@@ -4,10 +4,12 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::yard::{Answer, Engine, OPERATOR_TOKEN, Yard, in_yard, in_yard_with, naira, unique};
+use crate::test_host::{
+    Answer, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host, with_host_configured,
+};
 
-async fn read(yard: &Yard, path: &str) -> Answer {
-    yard.send(Method::GET, &format!("/admin/v1/{path}"), OPERATOR_TOKEN, &[], None).await
+async fn read(host: &TestHost, path: &str) -> Answer {
+    host.send(Method::GET, &format!("/admin/v1/{path}"), OPERATOR_TOKEN, &[], None).await
 }
 
 fn new_key() -> Value {
@@ -36,9 +38,9 @@ async fn every_change_leaves_its_line_in_the_log(
     let behind_a_proxy = |config: &mut railhead::config::Config| {
         config.server.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
     };
-    in_yard_with(engine, behind_a_proxy, async |yard| {
-        let (merchant, wallet) = (yard.merchant.id.clone(), yard.merchant.test_wallet.clone());
-        let key = yard.admin(Method::POST, &format!("merchants/{merchant}/keys"), new_key()).await;
+    with_host_configured(engine, behind_a_proxy, async |host| {
+        let (merchant, wallet) = (host.merchant.id.clone(), host.merchant.test_wallet.clone());
+        let key = host.admin(Method::POST, &format!("merchants/{merchant}/keys"), new_key()).await;
         let changes = [
             (format!("merchants/{merchant}/keys"), new_key(), "key.create", "api_key"),
             (format!("keys/{}/rotate", key.id()), json!({}), "key.rotate", "api_key"),
@@ -56,12 +58,12 @@ async fn every_change_leaves_its_line_in_the_log(
             ("blacklist".into(), block(), "blacklist.add", "blacklist_entry"),
         ];
         for (second, (path, body, action, subject)) in (1..).zip(changes) {
-            yard.advance(1);
+            host.advance(1);
             let path = format!("/admin/v1/{path}");
             let headers = [("x-forwarded-for", "203.0.113.9")];
             let answer =
-                yard.send(Method::POST, &path, OPERATOR_TOKEN, &headers, Some(body)).await.ok();
-            let line = read(yard, "audit?limit=1").await.ok().json["data"][0].clone();
+                host.send(Method::POST, &path, OPERATOR_TOKEN, &headers, Some(body)).await.ok();
+            let line = read(host, "audit?limit=1").await.ok().json["data"][0].clone();
             let subject_id = if action == "key.rotate" { key.id() } else { answer.id() };
             for (field, expected) in [
                 ("object", "audit_entry"),
@@ -83,9 +85,9 @@ async fn every_change_leaves_its_line_in_the_log(
             assert_eq!(sides, expected, "{action}: {line}");
         }
         let suspended = json!({ "status": "suspended" });
-        yard.advance(1);
-        yard.admin(Method::PATCH, &format!("merchants/{merchant}"), suspended).await.ok();
-        let line = read(yard, "audit?limit=1").await.ok().json["data"][0].clone();
+        host.advance(1);
+        host.admin(Method::PATCH, &format!("merchants/{merchant}"), suspended).await.ok();
+        let line = read(host, "audit?limit=1").await.ok().json["data"][0].clone();
         assert_eq!(
             (&line["action"], &line["address"]),
             (&json!("merchant.update"), &json!("127.0.0.1"))
@@ -101,22 +103,22 @@ async fn every_change_leaves_its_line_in_the_log(
 async fn the_log_is_paged_holds_refusals_out_and_cannot_be_changed(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let wallet = yard.merchant.test_wallet.clone();
+    with_host(engine, async |host| {
+        let wallet = host.merchant.test_wallet.clone();
         for amount in 1..=5 {
-            yard.advance(1);
-            yard.credit(&wallet, amount).await;
+            host.advance(1);
+            host.credit(&wallet, amount).await;
         }
         let refused = json!({ "amount_minor": "99999999999", "reason": "too much" });
-        let refused = yard.admin(Method::POST, &format!("wallets/{wallet}/debit"), refused).await;
+        let refused = host.admin(Method::POST, &format!("wallets/{wallet}/debit"), refused).await;
         assert_eq!(refused.status, 402);
-        let all = read(yard, "audit?limit=100").await.ok().json;
+        let all = read(host, "audit?limit=100").await.ok().json;
         let all = all["data"].as_array().expect("lines").clone();
         let amounts: Vec<&Value> = all.iter().map(|line| &line["after"]["amount_minor"]).collect();
         assert_eq!(amounts[..5], ["5", "4", "3", "2", "1"].map(Value::from).each_ref());
         let (mut paged, mut cursor) = (Vec::new(), String::new());
         loop {
-            let page = read(yard, &format!("audit?limit=3{cursor}")).await.ok().json;
+            let page = read(host, &format!("audit?limit=3{cursor}")).await.ok().json;
             let lines = page["data"].as_array().expect("lines").clone();
             cursor = format!(
                 "&starting_after={}",
@@ -128,14 +130,14 @@ async fn the_log_is_paged_holds_refusals_out_and_cannot_be_changed(
             }
         }
         assert_eq!(paged, all);
-        let pool = yard.app().db.pool();
+        let pool = host.app().db.pool();
         for sql in ["UPDATE audit SET actor = 'nobody'", "DELETE FROM audit"] {
             let refused = sqlx::query(sql).execute(pool).await.expect_err("append-only");
             assert!(refused.to_string().contains("append-only"), "{refused}");
         }
         let key = unique();
-        yard.pay_as(&yard.merchant.test_key, &key, naira(100_000)).await.ok();
-        assert_eq!(read(yard, "audit?limit=100").await.ok().json["data"], json!(all));
+        host.pay_as(&host.merchant.test_key, &key, naira(100_000)).await.ok();
+        assert_eq!(read(host, "audit?limit=100").await.ok().json["data"], json!(all));
     })
     .await;
 }

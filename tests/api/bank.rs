@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::yard::{Answer, client};
+use crate::test_host::{Answer, client};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -49,7 +49,7 @@ pub(crate) struct Door {
 
 impl Bank {
     pub(crate) async fn open() -> Self {
-        let magic: BTreeMap<String, String> = railhead::stock::declarations()
+        let magic: BTreeMap<String, String> = railhead::built_in::declarations()
             .iter()
             .filter_map(|text| Declaration::read(text).ok()?.scenarios)
             .flat_map(|scenarios| scenarios.values)

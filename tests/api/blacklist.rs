@@ -4,9 +4,9 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::yard::{Answer, Engine, Yard, in_yard, naira, unique, with};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
-async fn block(yard: &Yard, changes: Value) -> Answer {
+async fn block(host: &TestHost, changes: Value) -> Answer {
     let body = json!({
         "scope": "platform",
         "currency": "NGN",
@@ -14,11 +14,11 @@ async fn block(yard: &Yard, changes: Value) -> Answer {
         "bank_code": "058",
         "reason": "reported stolen",
     });
-    yard.admin(Method::POST, "blacklist", with(body, changes)).await
+    host.admin(Method::POST, "blacklist", with(body, changes)).await
 }
 
-async fn unblock(yard: &Yard, id: &str) -> Answer {
-    yard.admin(Method::DELETE, &format!("blacklist/{id}"), json!({})).await
+async fn unblock(host: &TestHost, id: &str) -> Answer {
+    host.admin(Method::DELETE, &format!("blacklist/{id}"), json!({})).await
 }
 
 #[rstest]
@@ -26,48 +26,48 @@ async fn unblock(yard: &Yard, id: &str) -> Answer {
 async fn a_blocked_recipient_is_refused_until_it_is_unblocked(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let other = yard.new_merchant("Other").await;
-        let own = yard.merchant.test_key.clone();
+    with_host(engine, async |host| {
+        let other = host.new_merchant("Other").await;
+        let own = host.merchant.test_key.clone();
         // Paid once by each: what is remembered of it must not hide the block.
         for key in [&own, &other.test_key] {
-            yard.pay_as(key, &unique(), naira(100_000)).await.ok();
+            host.pay_as(key, &unique(), naira(100_000)).await.ok();
         }
-        let list = yard.get("/v1/beneficiaries").await.ok();
+        let list = host.get("/v1/beneficiaries").await.ok();
         let saved = list.json["data"][0]["id"].as_str().expect("an id").to_owned();
         let to_saved = with(naira(100_000), json!({ "recipient": null, "beneficiary_id": saved }));
-        let merchant = json!({ "scope": "merchant", "merchant_id": yard.merchant.id });
+        let merchant = json!({ "scope": "merchant", "merchant_id": host.merchant.id });
         for (changes, code, is_for_all) in [
             (json!({}), "beneficiary_globally_blocked", true),
             // The six-digit code of the same bank names the same account.
             (json!({ "bank_code": "000013" }), "beneficiary_globally_blocked", true),
             (merchant, "beneficiary_blacklisted", false),
         ] {
-            let entry = block(yard, changes).await.ok();
+            let entry = block(host, changes).await.ok();
             assert_eq!(entry.status, 201);
             for body in [naira(100_000), to_saved.clone()] {
-                let refused = yard.pay_as(&own, &unique(), body).await;
+                let refused = host.pay_as(&own, &unique(), body).await;
                 assert_eq!(refused.refused(), (403, code));
                 assert_eq!(refused.json["error"]["type"], "permission_error");
             }
-            let live = yard.pay_as(&yard.merchant.live_key, &unique(), naira(100_000)).await;
+            let live = host.pay_as(&host.merchant.live_key, &unique(), naira(100_000)).await;
             assert_eq!(live.refused(), (403, code));
-            let theirs = yard.pay_as(&other.test_key, &unique(), naira(100_000)).await;
+            let theirs = host.pay_as(&other.test_key, &unique(), naira(100_000)).await;
             assert_eq!(theirs.status, if is_for_all { 403 } else { 201 });
             let save = json!({ "currency": "NGN", "name": "Ada", "account_number": "0123456785",
                                "bank_code": "058" });
-            let save = yard.post("/v1/beneficiaries", save).await;
+            let save = host.post("/v1/beneficiaries", save).await;
             assert_eq!(save.refused(), (400, "beneficiary_blacklisted"));
-            let shown = yard.get(&format!("/v1/beneficiaries/{saved}")).await.ok();
+            let shown = host.get(&format!("/v1/beneficiaries/{saved}")).await.ok();
             assert_eq!(shown.json["is_blacklisted"], true, "{code}");
-            let removed = unblock(yard, &entry.id()).await.ok();
+            let removed = unblock(host, &entry.id()).await.ok();
             assert_eq!(removed.json, entry.json);
             for body in [naira(100_000), to_saved.clone()] {
-                yard.pay_as(&own, &unique(), body).await.ok();
+                host.pay_as(&own, &unique(), body).await.ok();
             }
-            let shown = yard.get(&format!("/v1/beneficiaries/{saved}")).await.ok();
+            let shown = host.get(&format!("/v1/beneficiaries/{saved}")).await.ok();
             assert_eq!(shown.json["is_blacklisted"], false, "{code}");
-            assert_eq!(unblock(yard, &entry.id()).await.refused(), (404, "not_found"));
+            assert_eq!(unblock(host, &entry.id()).await.refused(), (404, "not_found"));
         }
     })
     .await;
@@ -78,26 +78,26 @@ async fn a_blocked_recipient_is_refused_until_it_is_unblocked(
 async fn a_recipient_is_blocked_once_in_each_scope(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let merchant = json!({ "scope": "merchant", "merchant_id": yard.merchant.id });
-        let first = block(yard, json!({})).await.ok();
-        yard.advance(1);
-        let second = block(yard, merchant.clone()).await.ok();
+    with_host(engine, async |host| {
+        let merchant = json!({ "scope": "merchant", "merchant_id": host.merchant.id });
+        let first = block(host, json!({})).await.ok();
+        host.advance(1);
+        let second = block(host, merchant.clone()).await.ok();
         for changes in [json!({}), merchant, json!({ "bank_code": "000013", "reason": "again" })] {
-            assert_eq!(block(yard, changes).await.refused(), (409, "state_conflict"));
+            assert_eq!(block(host, changes).await.refused(), (409, "state_conflict"));
         }
-        let list = yard.admin(Method::GET, "blacklist", json!({})).await.ok();
+        let list = host.admin(Method::GET, "blacklist", json!({})).await.ok();
         assert_eq!(list.json["data"], json!([second.json, first.json]));
-        assert_eq!(second.json["merchant_id"], yard.merchant.id);
+        assert_eq!(second.json["merchant_id"], host.merchant.id);
         assert_eq!(
             (&first.json["scope"], &first.json["merchant_id"]),
             (&json!("platform"), &Value::Null)
         );
         assert_eq!(first.json["reason"], "reported stolen");
-        let page = yard.admin(Method::GET, "blacklist?limit=1", json!({})).await.ok();
+        let page = host.admin(Method::GET, "blacklist?limit=1", json!({})).await.ok();
         assert_eq!(page.json["has_more"], true);
         let path = format!("blacklist?limit=1&starting_after={}", second.id());
-        let page = yard.admin(Method::GET, &path, json!({})).await.ok();
+        let page = host.admin(Method::GET, &path, json!({})).await.ok();
         assert_eq!(
             (&page.json["has_more"], &page.json["data"]),
             (&json!(false), &json!([first.json]))
@@ -111,7 +111,7 @@ async fn a_recipient_is_blocked_once_in_each_scope(
 async fn a_block_that_names_nobody_is_refused_by_name(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         for (changes, status, code, field) in [
             (json!({ "scope": null }), 400, "missing_field", "scope"),
             (json!({ "scope": "country" }), 400, "invalid_field", "scope"),
@@ -127,11 +127,11 @@ async fn a_block_that_names_nobody_is_refused_by_name(
             (json!({ "account_number": "12345" }), 400, "invalid_field", "account_number"),
             (json!({ "bank_code": "999" }), 422, "unknown_bank_code", "bank_code"),
         ] {
-            let refused = block(yard, changes.clone()).await;
+            let refused = block(host, changes.clone()).await;
             assert_eq!(refused.refused(), (status, code), "{changes}");
             assert_eq!(refused.field(), field, "{changes}");
         }
-        assert_eq!(yard.count("SELECT COUNT(*) FROM blacklist").await, 0);
+        assert_eq!(host.count("SELECT COUNT(*) FROM blacklist").await, 0);
     })
     .await;
 }

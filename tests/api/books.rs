@@ -4,12 +4,12 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::yard::{Answer, Engine, Yard, in_yard, naira};
+use crate::test_host::{Answer, Engine, TestHost, naira, with_host};
 
 /// Entries of the test wallet, newest first.
-async fn entries(yard: &Yard, query: &str) -> Vec<Value> {
-    let path = format!("/v1/wallets/{}/transactions?{query}", yard.merchant.test_wallet);
-    list(&yard.get(&path).await.ok())
+async fn entries(host: &TestHost, query: &str) -> Vec<Value> {
+    let path = format!("/v1/wallets/{}/transactions?{query}", host.merchant.test_wallet);
+    list(&host.get(&path).await.ok())
 }
 
 fn list(answer: &Answer) -> Vec<Value> {
@@ -28,9 +28,9 @@ fn line(entry: &Value) -> (&str, &str, &str, &str) {
 async fn a_payout_debits_principal_then_fee_then_stamp_duty(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let payout = yard.pay("paid", naira(1_000_000)).await.ok();
-        let all = entries(yard, "").await;
+    with_host(engine, async |host| {
+        let payout = host.pay("paid", naira(1_000_000)).await.ok();
+        let all = entries(host, "").await;
         let lines: Vec<_> = all.iter().rev().map(line).collect();
         assert_eq!(
             lines,
@@ -62,9 +62,9 @@ async fn a_payout_debits_principal_then_fee_then_stamp_duty(
 async fn below_the_threshold_there_is_no_stamp_duty(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        yard.pay("paid", naira(999_999)).await.ok();
-        let all = entries(yard, "").await;
+    with_host(engine, async |host| {
+        host.pay("paid", naira(999_999)).await.ok();
+        let all = entries(host, "").await;
         let sources: Vec<_> = all.iter().map(|entry| line(entry).0).collect();
         assert_eq!(sources, ["payout_fee", "payout_debit", "admin_credit"]);
     })
@@ -77,15 +77,15 @@ async fn a_reversal_gives_every_part_back(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
     #[values("failed", "reversed")] how: &str,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let scenario = if how == "failed" { "failed" } else { "paid" };
-        let id = yard.pay(scenario, naira(1_000_000)).await.ok().id();
+        let id = host.pay(scenario, naira(1_000_000)).await.ok().id();
         if how == "reversed" {
             let path = format!("/v1/sandbox/payouts/{id}/return");
-            yard.post(&path, json!({})).await.ok();
+            host.post(&path, json!({})).await.ok();
         }
-        let payout = yard.until(&yard.merchant.test_key, &id, how).await;
-        let all = entries(yard, "").await;
+        let payout = host.until(&host.merchant.test_key, &id, how).await;
+        let all = entries(host, "").await;
         let lines: Vec<_> = all.iter().rev().map(line).skip(4).collect();
         assert_eq!(
             lines,
@@ -97,8 +97,8 @@ async fn a_reversal_gives_every_part_back(
         );
         assert!(all[..3].iter().all(|entry| entry["source_ref_id"] == id.as_str()));
         assert!(!payout.json["failure_code"].is_null());
-        let funded = format!("/v1/wallets/{}/funding_events", yard.merchant.test_wallet);
-        assert_eq!(list(&yard.get(&funded).await.ok()).len(), 1, "a reversal is no funding");
+        let funded = format!("/v1/wallets/{}/funding_events", host.merchant.test_wallet);
+        assert_eq!(list(&host.get(&funded).await.ok()).len(), 1, "a reversal is no funding");
     })
     .await;
 }
@@ -108,13 +108,13 @@ async fn a_reversal_gives_every_part_back(
 async fn money_on_its_way_out_is_shown_until_it_arrives(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let wallet = yard.merchant.test_wallet.clone();
+    with_host(engine, async |host| {
+        let wallet = host.merchant.test_wallet.clone();
         let check = async |available: &str, out: &str| {
-            let one = yard.get(&format!("/v1/wallets/{wallet}")).await.ok().json;
-            let balance = yard.get(&format!("/v1/wallets/{wallet}/balance")).await.ok().json;
-            let all = yard.get("/v1/balances").await.ok().json;
-            let listed = yard.get("/v1/wallets").await.ok().json;
+            let one = host.get(&format!("/v1/wallets/{wallet}")).await.ok().json;
+            let balance = host.get(&format!("/v1/wallets/{wallet}/balance")).await.ok().json;
+            let all = host.get("/v1/balances").await.ok().json;
+            let listed = host.get("/v1/wallets").await.ok().json;
             let within = |list: &Value, id: &str| {
                 let items = list["data"].as_array().expect("a list").clone();
                 items.into_iter().find(|item| item[id] == wallet.as_str()).expect("the wallet")
@@ -134,12 +134,12 @@ async fn money_on_its_way_out_is_shown_until_it_arrives(
             assert_eq!(balance["fetched_at"], "2026-11-21T09:00:00.000Z");
         };
         check("100000000", "0").await;
-        let paid = yard.pay("processing", naira(100_000)).await.ok().id();
-        let failed = yard.pay("processing", naira(100_000)).await.ok().id();
+        let paid = host.pay("processing", naira(100_000)).await.ok().id();
+        let failed = host.pay("processing", naira(100_000)).await.ok().id();
         check("99797850", "202150").await;
-        yard.post(&format!("/v1/sandbox/payouts/{paid}/settle"), json!({})).await.ok();
+        host.post(&format!("/v1/sandbox/payouts/{paid}/settle"), json!({})).await.ok();
         check("99797850", "101075").await;
-        yard.post(&format!("/v1/sandbox/payouts/{failed}/fail"), json!({})).await.ok();
+        host.post(&format!("/v1/sandbox/payouts/{failed}/fail"), json!({})).await.ok();
         check("99898925", "0").await;
     })
     .await;
@@ -150,8 +150,8 @@ async fn money_on_its_way_out_is_shown_until_it_arrives(
 async fn everything_that_came_in_is_a_funding_event(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let wallet = yard.merchant.test_wallet.clone();
+    with_host(engine, async |host| {
+        let wallet = host.merchant.test_wallet.clone();
         for (way, source, amount) in [
             ("credit", "promotional_credit", "1"),
             ("credit", "reconciliation_adjust", "20"),
@@ -160,14 +160,14 @@ async fn everything_that_came_in_is_a_funding_event(
             ("credit", "demo_seed", "5000"),
         ] {
             let body = json!({ "amount_minor": amount, "source": source, "reason": "a test" });
-            yard.admin(Method::POST, &format!("wallets/{wallet}/{way}"), body).await.ok();
+            host.admin(Method::POST, &format!("wallets/{wallet}/{way}"), body).await.ok();
         }
         let fund = json!({ "currency": "NGN", "amount_minor": "60000" });
-        yard.post("/v1/sandbox/fund", fund).await.ok();
-        yard.pay("failed", naira(100_000)).await.ok();
+        host.post("/v1/sandbox/fund", fund).await.ok();
+        host.pay("failed", naira(100_000)).await.ok();
 
         let path = format!("/v1/wallets/{wallet}/funding_events");
-        let events = list(&yard.get(&path).await.ok());
+        let events = list(&host.get(&path).await.ok());
         let lines: Vec<_> = events.iter().map(line).collect();
         assert_eq!(
             lines,
@@ -183,13 +183,13 @@ async fn everything_that_came_in_is_a_funding_event(
             assert_eq!(event["object"], "wallet_funding_event");
             assert!(event.get("sender").is_some_and(Value::is_null));
         }
-        let told = list(&yard.get("/v1/events?type=wallet_funded").await.ok());
+        let told = list(&host.get("/v1/events?type=wallet_funded").await.ok());
         assert_eq!(told.len(), 5);
         assert_eq!(told[0]["data"]["source"], "demo_self_fund");
         assert_eq!(told[0]["data"]["amount_minor"], "60000");
-        let first = list(&yard.get(&format!("{path}?limit=2")).await.ok());
+        let first = list(&host.get(&format!("{path}?limit=2")).await.ok());
         let cursor = first[1]["id"].as_str().expect("an id");
-        let rest = list(&yard.get(&format!("{path}?starting_after={cursor}")).await.ok());
+        let rest = list(&host.get(&format!("{path}?starting_after={cursor}")).await.ok());
         assert_eq!([first, rest].concat(), events);
     })
     .await;
@@ -200,14 +200,14 @@ async fn everything_that_came_in_is_a_funding_event(
 async fn an_operator_cannot_overdraw_a_wallet(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let path = format!("wallets/{}/debit", yard.merchant.test_wallet);
+    with_host(engine, async |host| {
+        let path = format!("wallets/{}/debit", host.merchant.test_wallet);
         let debit = |amount: &str| json!({ "amount_minor": amount, "reason": "a test" });
-        let refused = yard.admin(Method::POST, &path, debit("100000001")).await;
+        let refused = host.admin(Method::POST, &path, debit("100000001")).await;
         assert_eq!(refused.refused(), (402, "insufficient_funds"));
-        yard.admin(Method::POST, &path, debit("100000000")).await.ok();
-        assert_eq!(yard.balance(&yard.merchant.test_wallet).await, 0);
-        assert_eq!(yard.pay("paid", naira(100)).await.refused(), (402, "insufficient_funds"));
+        host.admin(Method::POST, &path, debit("100000000")).await.ok();
+        assert_eq!(host.balance(&host.merchant.test_wallet).await, 0);
+        assert_eq!(host.pay("paid", naira(100)).await.refused(), (402, "insufficient_funds"));
     })
     .await;
 }

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::program::Deployment;
-use crate::yard::{Engine, Yard, naira, unique};
+use crate::test_host::{Engine, TestHost, naira, unique};
 
 /// Where the connection breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,8 +152,8 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
-/// A yard on a line that can break.
-async fn on_a_line(test: impl AsyncFnOnce(&mut Yard, &Line)) {
+/// A test host on a line that can break.
+async fn on_a_line(test: impl AsyncFnOnce(&mut TestHost, &Line)) {
     let mut line = None;
     let change = |config: &mut Config| {
         let (opened, url) = Line::open(config.database_url().expose_secret());
@@ -162,10 +162,10 @@ async fn on_a_line(test: impl AsyncFnOnce(&mut Yard, &Line)) {
         config.writer.batch_max = 4;
         line = Some(opened);
     };
-    let mut yard = Yard::open(Engine::Postgres, change).await;
+    let mut host = TestHost::open(Engine::Postgres, change).await;
     let line = line.expect("a line");
-    test(&mut yard, &line).await;
-    yard.close().await;
+    test(&mut host, &line).await;
+    host.close().await;
 }
 
 /// One COMMIT after this many is cut off.
@@ -180,17 +180,17 @@ async fn whichever_commit_of_a_payout_is_lost_it_is_made_and_paid_once(
     #[values(Break::Command, Break::Answer)] at: Break,
     #[values(0, 1, 2)] carried: u32,
 ) {
-    on_a_line(async |yard, line| {
+    on_a_line(async |host, line| {
         let key = unique();
         line.plan(cut(at, carried));
-        let made = yard.pay_as(&yard.merchant.test_key, &key, naira(100_000)).await;
+        let made = host.pay_as(&host.merchant.test_key, &key, naira(100_000)).await;
         assert_eq!((made.status, line.met()), (201, 1), "{}", made.text);
         assert_eq!(made.status_word(), "paid");
-        let again = yard.pay_as(&yard.merchant.test_key, &key, naira(100_000)).await;
+        let again = host.pay_as(&host.merchant.test_key, &key, naira(100_000)).await;
         assert_eq!((again.status, &again.text), (201, &made.text));
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 1);
-        assert_eq!(yard.count("SELECT MAX(sends) + COUNT(*) FROM attempts").await, 2);
-        assert_eq!(yard.balance(&yard.merchant.test_wallet).await, 100_000_000 - 101_075);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 1);
+        assert_eq!(host.count("SELECT MAX(sends) + COUNT(*) FROM attempts").await, 2);
+        assert_eq!(host.balance(&host.merchant.test_wallet).await, 100_000_000 - 101_075);
     })
     .await;
 }
@@ -200,16 +200,16 @@ async fn whichever_commit_of_a_payout_is_lost_it_is_made_and_paid_once(
 async fn under_load_lost_commits_double_nothing(
     #[values(Break::Command, Break::Answer)] at: Break,
 ) {
-    on_a_line(async |yard, line| {
+    on_a_line(async |host, line| {
         line.plan(Plan { at, then: Then::Cut, carried: 2, times: 8 });
         let pay = async |_| {
-            let made = yard.pay_as(&yard.merchant.test_key, &unique(), naira(100_000)).await;
+            let made = host.pay_as(&host.merchant.test_key, &unique(), naira(100_000)).await;
             assert_eq!((made.status, made.status_word()), (201, "paid"), "{}", made.text);
         };
         futures::future::join_all((0..40).map(pay)).await;
         assert_eq!(line.met(), 8);
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 40);
-        assert_eq!(yard.balance(&yard.merchant.test_wallet).await, 100_000_000 - 40 * 101_075);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 40);
+        assert_eq!(host.balance(&host.merchant.test_wallet).await, 100_000_000 - 40 * 101_075);
     })
     .await;
 }
@@ -221,7 +221,7 @@ async fn killed_around_its_commit_a_payout_exists_as_a_whole_or_not_at_all(
 ) {
     let mut deployment = Deployment::open(Engine::Postgres, "").await;
     deployment.kill().await;
-    let (line, url) = Line::open(&deployment.yard.database.url);
+    let (line, url) = Line::open(&deployment.host.database.url);
     deployment.start(&[("DATABASE_URL", &url), ("RAILHEAD_WORKER__DISPATCH", "false")]).await;
     let key = unique();
     line.plan(Plan { then: Then::Silence, ..cut(at, 0) });

@@ -8,15 +8,15 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::accounts::to;
-use crate::network::{Sends, in_live_yard, in_two_yards};
-use crate::yard::{Answer, Engine, Yard, naira, unique, with};
+use crate::network::{Sends, with_live_host, with_two_hosts};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with};
 
 const AMOUNT: u64 = 100_000;
 /// What a payout of that amount takes from its wallet, fee and tax included.
 const COST: i64 = 101_075;
 
 /// Fifty payouts at once with the live key, over these hosts in turn.
-async fn fifty(hosts: &[&Yard], changes: Value) -> Vec<Answer> {
+async fn fifty(hosts: &[&TestHost], changes: Value) -> Vec<Answer> {
     let requests = hosts.iter().cycle().take(50).map(async |host| {
         let body = with(naira(AMOUNT), changes.clone());
         host.pay_as(&host.merchant.live_key, &unique(), body).await
@@ -42,18 +42,18 @@ fn counts<const N: usize>(expected: [(&str, usize); N]) -> BTreeMap<String, usiz
 }
 
 /// Takes money from the live wallet until this much is left.
-async fn leave(yard: &Yard, left: i64) {
-    let wallet = &yard.merchant.live_wallet;
-    let surplus = yard.balance(wallet).await - left;
+async fn leave(host: &TestHost, left: i64) {
+    let wallet = &host.merchant.live_wallet;
+    let surplus = host.balance(wallet).await - left;
     let body = json!({ "amount_minor": surplus.to_string(), "reason": "test" });
-    yard.admin(Method::POST, &format!("wallets/{wallet}/debit"), body).await.ok();
+    host.admin(Method::POST, &format!("wallets/{wallet}/debit"), body).await.ok();
 }
 
 /// The numbers of the live wallet's entries run from 1 without a gap.
-async fn numbers_have_no_gap(yard: &Yard) {
-    let wallet = &yard.merchant.live_wallet;
+async fn numbers_have_no_gap(host: &TestHost) {
+    let wallet = &host.merchant.live_wallet;
     let path = format!("/v1/wallets/{wallet}/transactions?limit=100");
-    let page = yard.get_as(&yard.merchant.live_key, &path).await.ok();
+    let page = host.get_as(&host.merchant.live_key, &path).await.ok();
     let entries = page.json["data"].as_array().expect("entries");
     let mut numbers: Vec<i64> = entries.iter().filter_map(|e| e["sequence"].as_i64()).collect();
     numbers.reverse();
@@ -67,18 +67,18 @@ async fn money_for_twenty_pays_for_twenty(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
     #[values(0, 1)] missing: i64,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        leave(yard, 20 * COST - missing).await;
-        let answers = fifty(&[yard], json!({})).await;
+    with_live_host(engine, Sends::No, async |host| {
+        leave(host, 20 * COST - missing).await;
+        let answers = fifty(&[host], json!({})).await;
         let paid = 20 - usize::try_from(missing).expect("small");
         assert_eq!(tally(&answers), counts([("queued", paid), ("insufficient_funds", 50 - paid)]));
         let left = if missing == 0 { 0 } else { COST - missing };
-        assert_eq!(yard.balance(&yard.merchant.live_wallet).await, left);
-        let path = format!("/v1/wallets/{}/balance", yard.merchant.live_wallet);
-        let balance = yard.get_as(&yard.merchant.live_key, &path).await.ok();
+        assert_eq!(host.balance(&host.merchant.live_wallet).await, left);
+        let path = format!("/v1/wallets/{}/balance", host.merchant.live_wallet);
+        let balance = host.get_as(&host.merchant.live_key, &path).await.ok();
         let out = i64::try_from(paid).expect("small") * COST;
         assert_eq!(balance.json["pending_out_minor"], out.to_string());
-        numbers_have_no_gap(yard).await;
+        numbers_have_no_gap(host).await;
     })
     .await;
 }
@@ -88,20 +88,20 @@ async fn money_for_twenty_pays_for_twenty(
 async fn two_hosts_pay_for_twenty_with_money_for_twenty(
     #[values(Sends::No, Sends::Yes)] sends: Sends,
 ) {
-    in_two_yards(sends, async |yard, beside| {
-        leave(yard, 20 * COST).await;
-        let answers = fifty(&[yard, beside], json!({})).await;
+    with_two_hosts(sends, async |host, beside| {
+        leave(host, 20 * COST).await;
+        let answers = fifty(&[host, beside], json!({})).await;
         assert_eq!(tally(&answers), counts([("queued", 20), ("insufficient_funds", 30)]));
-        assert_eq!(yard.balance(&yard.merchant.live_wallet).await, 0);
+        assert_eq!(host.balance(&host.merchant.live_wallet).await, 0);
         if sends == Sends::Yes {
             for answer in answers.iter().filter(|answer| answer.status == 201) {
-                yard.until(&yard.merchant.live_key, &answer.id(), "paid").await;
+                host.until(&host.merchant.live_key, &answer.id(), "paid").await;
             }
             let sent = "SELECT COUNT(*) FROM attempts WHERE sends = 1 AND number > 0";
-            assert_eq!(yard.count(sent).await, 20);
-            assert_eq!(yard.count("SELECT COUNT(*) FROM attempts").await, 20);
+            assert_eq!(host.count(sent).await, 20);
+            assert_eq!(host.count("SELECT COUNT(*) FROM attempts").await, 20);
         }
-        numbers_have_no_gap(yard).await;
+        numbers_have_no_gap(host).await;
     })
     .await;
 }
@@ -115,9 +115,9 @@ fn limits() -> [(Value, &'static str); 2] {
     ]
 }
 
-async fn limit(yard: &Yard, limits: Value) {
-    let path = format!("merchants/{}", yard.merchant.id);
-    yard.admin(Method::PATCH, &path, json!({ "limits": limits })).await.ok();
+async fn limit(host: &TestHost, limits: Value) {
+    let path = format!("merchants/{}", host.merchant.id);
+    host.admin(Method::PATCH, &path, json!({ "limits": limits })).await.ok();
 }
 
 #[rstest]
@@ -126,10 +126,10 @@ async fn payouts_at_once_do_not_slip_under_a_limit_together(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
     #[values(0, 1)] which: usize,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
+    with_live_host(engine, Sends::No, async |host| {
         let (limits, kind) = limits()[which].clone();
-        limit(yard, limits).await;
-        let answers = fifty(&[yard], json!({})).await;
+        limit(host, limits).await;
+        let answers = fifty(&[host], json!({})).await;
         assert_eq!(tally(&answers), counts([("queued", 20), ("limit_violation", 30)]));
         for answer in answers.iter().filter(|answer| answer.status != 201) {
             assert_eq!(answer.json["error"]["detail"]["kind"], kind);
@@ -140,9 +140,9 @@ async fn payouts_at_once_do_not_slip_under_a_limit_together(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hosts_keep_a_limit_together() {
-    in_two_yards(Sends::No, async |yard, beside| {
-        limit(yard, limits()[0].0.clone()).await;
-        let answers = fifty(&[yard, beside], json!({})).await;
+    with_two_hosts(Sends::No, async |host, beside| {
+        limit(host, limits()[0].0.clone()).await;
+        let answers = fifty(&[host, beside], json!({})).await;
         assert_eq!(tally(&answers), counts([("queued", 20), ("limit_violation", 30)]));
     })
     .await;
@@ -150,8 +150,8 @@ async fn two_hosts_keep_a_limit_together() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hosts_take_a_reference_and_pay_a_recipient_once() {
-    in_two_yards(Sends::No, async |yard, beside| {
-        let hosts = [&*yard, beside];
+    with_two_hosts(Sends::No, async |host, beside| {
+        let hosts = [&*host, beside];
         let answers = fifty(&hosts, json!({ "merchant_reference": "invoice 7" })).await;
         let expected = counts([("queued", 1), ("merchant_reference_duplicate", 49)]);
         assert_eq!(tally(&answers), expected);
@@ -165,12 +165,12 @@ async fn two_hosts_take_a_reference_and_pay_a_recipient_once() {
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_recipient_is_saved_once(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        let answers = fifty(&[yard], json!({})).await;
+    with_live_host(engine, Sends::No, async |host| {
+        let answers = fifty(&[host], json!({})).await;
         assert_eq!(tally(&answers), counts([("queued", 50)]));
-        assert_eq!(yard.count("SELECT COUNT(*) FROM beneficiaries").await, 1);
+        assert_eq!(host.count("SELECT COUNT(*) FROM beneficiaries").await, 1);
         let ids = "SELECT COUNT(DISTINCT beneficiary_id) FROM payouts";
-        assert_eq!(yard.count(ids).await, 1);
+        assert_eq!(host.count(ids).await, 1);
     })
     .await;
 }
@@ -180,23 +180,23 @@ async fn a_new_recipient_is_saved_once(#[values(Engine::Sqlite, Engine::Postgres
 async fn a_wallet_that_is_frozen_meanwhile_pays_nothing_more(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        let wallet = yard.merchant.live_wallet.clone();
+    with_live_host(engine, Sends::No, async |host| {
+        let wallet = host.merchant.live_wallet.clone();
         let path = format!("wallets/{wallet}/freeze");
         let freeze = async {
             // Some of the fifty are under way by the time that this one is answered.
-            yard.pay_as(&yard.merchant.live_key, &unique(), naira(AMOUNT)).await.ok();
-            yard.admin(Method::POST, &path, json!({})).await.ok();
-            yard.balance(&wallet).await
+            host.pay_as(&host.merchant.live_key, &unique(), naira(AMOUNT)).await.ok();
+            host.admin(Method::POST, &path, json!({})).await.ok();
+            host.balance(&wallet).await
         };
-        let hosts = [&*yard];
+        let hosts = [&*host];
         let (answers, left) = tokio::join!(fifty(&hosts, json!({})), freeze);
         let paid = 1 + answers.iter().filter(|answer| answer.status == 201).count();
         let refused = answers.iter().filter(|answer| answer.status == 403).count();
         assert_eq!(paid + refused, 51, "{:?}", tally(&answers));
-        assert_eq!(yard.balance(&wallet).await, left, "nothing left it once it was frozen");
+        assert_eq!(host.balance(&wallet).await, left, "nothing left it once it was frozen");
         assert_eq!(left, 100_000_000 - i64::try_from(paid).expect("few") * COST);
-        let late = fifty(&[yard], json!({})).await;
+        let late = fifty(&[host], json!({})).await;
         assert_eq!(tally(&late), counts([("wallet_frozen", 50)]));
     })
     .await;
@@ -207,15 +207,15 @@ async fn a_wallet_that_is_frozen_meanwhile_pays_nothing_more(
 async fn of_many_decisions_about_one_payout_one_counts(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        let yard = &*yard;
-        let key = &yard.merchant.live_key;
+    with_live_host(engine, Sends::No, async |host| {
+        let host = &*host;
+        let key = &host.merchant.live_key;
         for _ in 0..5 {
-            let payout = yard.pay_as(key, &unique(), naira(AMOUNT)).await.ok().id();
-            let decisions = (0..12).map(|number| decide(yard, &payout, number));
+            let payout = host.pay_as(key, &unique(), naira(AMOUNT)).await.ok().id();
+            let decisions = (0..12).map(|number| decide(host, &payout, number));
             let answers = join_all(decisions).await;
             let won = answers.iter().filter(|answer| answer.status == 200).count();
-            let end = yard.get_as(key, &format!("/v1/payouts/{payout}")).await;
+            let end = host.get_as(key, &format!("/v1/payouts/{payout}")).await;
             // What was marked as paid may be marked as failed afterwards.
             let corrected = won == 2 && end.status_word() == "failed_manual";
             assert!(won == 1 || corrected, "{won} decisions counted: {}", end.text);
@@ -230,17 +230,17 @@ async fn of_many_decisions_about_one_payout_one_counts(
 }
 
 /// Cancels, marks as paid or marks as failed, by turns.
-async fn decide(yard: &Yard, payout: &str, number: usize) -> Answer {
-    let key = &yard.merchant.live_key;
+async fn decide(host: &TestHost, payout: &str, number: usize) -> Answer {
+    let key = &host.merchant.live_key;
     let evidence = json!({ "evidence": "a letter" });
     match number % 3 {
         0 => {
             let path = format!("/v1/payouts/{payout}/cancel");
             let body = json!({ "reason": "a mistake" });
-            yard.send(Method::POST, &path, key, &[], Some(body)).await
+            host.send(Method::POST, &path, key, &[], Some(body)).await
         }
-        1 => yard.admin(Method::POST, &format!("payouts/{payout}/mark_paid"), evidence).await,
-        _ => yard.admin(Method::POST, &format!("payouts/{payout}/mark_failed"), evidence).await,
+        1 => host.admin(Method::POST, &format!("payouts/{payout}/mark_paid"), evidence).await,
+        _ => host.admin(Method::POST, &format!("payouts/{payout}/mark_failed"), evidence).await,
     }
 }
 
@@ -249,15 +249,15 @@ async fn decide(yard: &Yard, payout: &str, number: usize) -> Answer {
 async fn the_books_are_proven_while_a_host_writes_them(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::Yes, async |yard| {
+    with_live_host(engine, Sends::Yes, async |host| {
         let pay = async {
             for _ in 0..4 {
-                fifty(&[yard], json!({})).await;
+                fifty(&[host], json!({})).await;
             }
         };
         let prove = async {
             for _ in 0..20 {
-                railhead::verify::verify(&yard.app().db).await.expect("the books are right");
+                railhead::verify::verify(&host.app().db).await.expect("the books are right");
             }
         };
         tokio::join!(pay, prove);

@@ -10,7 +10,7 @@ use rstest::rstest;
 
 use crate::bank::Hold;
 use crate::program::Deployment;
-use crate::yard::{Answer, Engine, naira, unique};
+use crate::test_host::{Answer, Engine, naira, unique};
 
 /// Longer than a lease and than the first questions; less than a day.
 const LATER: Duration = Duration::from_secs(600);
@@ -96,7 +96,7 @@ async fn killed_before_the_attempts_commit_nothing_has_left(
     assert_eq!(deployment.count(claimed).await, 1, "the work was claimed");
     assert_eq!(deployment.bank.transfers().await.len(), 1);
     deployment.start(&[]).await;
-    let held = deployment.yard.get_as(&deployment.yard.merchant.live_key, "/v1/payouts").await;
+    let held = deployment.host.get_as(&deployment.host.merchant.live_key, "/v1/payouts").await;
     assert_eq!(held.json["data"][0]["status"], "queued", "its lease has not run out");
     deployment.let_time_pass(LATER).await;
     prove_paid_once(&deployment, &made.id(), &key, Some(&made)).await;

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use railhead::clock::Clock;
-use railhead::id::Mint;
+use railhead::id::IdGenerator;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::program::Deployment;
-use crate::yard::{Answer, Engine, naira, unique, with};
+use crate::test_host::{Answer, Engine, naira, unique, with};
 
 const KILLS: u64 = 6;
 const CALLERS: usize = 4;
@@ -84,7 +84,7 @@ async fn killed_at_any_moment_nothing_is_lost_and_nobody_is_paid_twice(
 ) {
     let mut deployment = Deployment::open(engine, "").await;
     let asked = Asked::default();
-    let moments = Mint::seeded(Clock::System, u64::from(std::process::id()));
+    let moments = IdGenerator::seeded(Clock::System, u64::from(std::process::id()));
     for _ in 0..KILLS {
         let callers = callers(&deployment, &asked);
         tokio::time::sleep(Duration::from_millis(100 + moments.below(700))).await;

@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::program::Deployment;
-use crate::yard::{Engine, naira};
+use crate::test_host::{Engine, naira};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_railhead-under-test");
 /// The secret of the examples of Standard Webhooks.
@@ -33,8 +33,8 @@ impl<'a> Developer<'a> {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let yard = &self.deployment.yard;
-        command(self.folder.path(), &yard.base, &yard.merchant.test_key, arguments)
+        let host = &self.deployment.host;
+        command(self.folder.path(), &host.base, &host.merchant.test_key, arguments)
     }
 
     /// What a command that ends says, and whether it went well.
@@ -180,21 +180,21 @@ async fn every_event_is_forwarded_once_across_a_restart(
     listening.says(&[&made[1], "payout.failed", "500"]).await;
 
     drop(developer);
-    let address = deployment.yard.base.trim_start_matches("http://").to_owned();
+    let address = deployment.host.base.trim_start_matches("http://").to_owned();
     deployment.kill().await;
     listening.says(&["connecting again"]).await;
     deployment.start(&[("RAILHEAD_SERVER__ADDRESS", &address)]).await;
-    let yard = &deployment.yard;
+    let host = &deployment.host;
     // Some before it is back, and some after.
     for _ in 0..5 {
-        yard.pay("paid", naira(100_000)).await.ok();
+        host.pay("paid", naira(100_000)).await.ok();
     }
     listening.says(&["Connected again"]).await;
     made.push(Developer::of(&deployment).trigger("wallet_funded").await);
     for id in &made {
         until_received(&received, id).await;
     }
-    let feed = yard.get("/v1/events?limit=100").await.ok();
+    let feed = host.get("/v1/events?limit=100").await.ok();
     let feed = feed.json["data"].as_array().expect("events").iter().rev();
     let feed: Vec<&Value> =
         feed.skip_while(|event| event["id"] != before.as_str()).skip(1).collect();
@@ -258,7 +258,7 @@ async fn every_event_of_the_sandbox_is_triggered_and_no_other() {
         ("wallet.funded", "wallet_funded"),
     ] {
         let id = developer.trigger(asked).await;
-        let feed = deployment.yard.get(&format!("/v1/events?type={name}")).await.ok();
+        let feed = deployment.host.get(&format!("/v1/events?type={name}")).await.ok();
         assert_eq!(feed.json["data"][0]["id"], id, "{asked}");
         if name != "wallet_funded" {
             assert_eq!(
@@ -267,7 +267,7 @@ async fn every_event_of_the_sandbox_is_triggered_and_no_other() {
             );
         }
     }
-    let live = &deployment.yard.merchant.live_key;
+    let live = &deployment.host.merchant.live_key;
     for (arguments, why) in [
         (&["trigger", "payout.cancelled"][..], "it makes payout.processing, payout.paid"),
         (&["trigger", "nonsense"], "it makes payout.processing, payout.paid"),
@@ -292,11 +292,11 @@ async fn requests_and_deliveries_are_followed_across_a_restart(
 ) {
     let mut deployment = Deployment::open(engine, "").await;
     let developer = Developer::of(&deployment);
-    let yard = &deployment.yard;
+    let host = &deployment.host;
     // Nobody is there: the delivery fails, and is shown all the same.
     let hook = json!({ "url": "https://webhooks.invalid/", "events": ["wallet_funded"] });
-    yard.post("/v1/webhook_endpoints", hook).await.ok();
-    let missing = yard.get("/v1/payouts/c0").await;
+    host.post("/v1/webhook_endpoints", hook).await.ok();
+    let missing = host.get("/v1/payouts/c0").await;
     let (is_good, said) = developer.run(&["logs", "--limit", "2"]).await;
     assert!(is_good, "{said}");
     let lines: Vec<&str> = said.lines().collect();
@@ -306,18 +306,18 @@ async fn requests_and_deliveries_are_followed_across_a_restart(
 
     let following = Running::start(developer.command(&["logs", "--follow"]));
     following.says(&["/v1/webhook_endpoints"]).await;
-    yard.get("/v1/wallets").await.ok();
+    host.get("/v1/wallets").await.ok();
     developer.trigger("wallet_funded").await;
     following.says(&["200 GET /v1/wallets", "sk_test_"]).await;
     following.says(&["200 POST /v1/sandbox/fund"]).await;
     following.says(&["webhook wallet_funded", "to ckwhe_"]).await;
 
     drop(developer);
-    let address = deployment.yard.base.trim_start_matches("http://").to_owned();
+    let address = deployment.host.base.trim_start_matches("http://").to_owned();
     deployment.kill().await;
     following.says(&["Connection refused"]).await;
     deployment.start(&[("RAILHEAD_SERVER__ADDRESS", &address)]).await;
-    deployment.yard.get("/v1/beneficiaries").await.ok();
+    deployment.host.get("/v1/beneficiaries").await.ok();
     following.says(&["200 GET /v1/beneficiaries"]).await;
     let lines = following.lines();
     let wallets = lines.iter().filter(|line| line.contains(" /v1/wallets ")).count();

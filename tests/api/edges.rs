@@ -6,16 +6,16 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::yard::{Answer, Engine, OPERATOR_TOKEN, Yard, in_yard, naira, unique, with};
+use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with, with_host};
 
 const QUOTE: &str = "/v1/payouts/quote";
 
 /// Posts bytes as they are, with the test key.
-async fn post_raw(yard: &Yard, path: &str, content_type: &str, body: Vec<u8>) -> Answer {
-    let mut request = yard
+async fn post_raw(host: &TestHost, path: &str, content_type: &str, body: Vec<u8>) -> Answer {
+    let mut request = host
         .client
-        .post(format!("{}{path}", yard.base))
-        .bearer_auth(&yard.merchant.test_key)
+        .post(format!("{}{path}", host.base))
+        .bearer_auth(&host.merchant.test_key)
         .header("idempotency-key", unique())
         .body(body);
     if !content_type.is_empty() {
@@ -24,8 +24,8 @@ async fn post_raw(yard: &Yard, path: &str, content_type: &str, body: Vec<u8>) ->
     Answer::of(request.send().await.expect("an answer")).await
 }
 
-async fn post_json(yard: &Yard, path: &str, body: &str) -> Answer {
-    post_raw(yard, path, "application/json", body.as_bytes().to_vec()).await
+async fn post_json(host: &TestHost, path: &str, body: &str) -> Answer {
+    post_raw(host, path, "application/json", body.as_bytes().to_vec()).await
 }
 
 /// The envelope is whole: type, code, message, a page about the code, a request id.
@@ -45,8 +45,8 @@ fn assert_envelope(answer: &Answer, status: u16, code: &str) {
 async fn what_is_not_a_call_is_refused_in_the_same_envelope(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let key = yard.merchant.test_key.clone();
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
         for (method, path, token, status, code) in [
             (Method::GET, "/v1", &*key, 404, "not_found"),
             (Method::GET, "/v1/", &key, 404, "not_found"),
@@ -70,7 +70,7 @@ async fn what_is_not_a_call_is_refused_in_the_same_envelope(
             (Method::GET, "/v1/nowhere", "", 401, "missing_api_key"),
             (Method::PUT, "/v1/payouts", "", 401, "missing_api_key"),
         ] {
-            let answer = yard.send(method.clone(), path, token, &[], None).await;
+            let answer = host.send(method.clone(), path, token, &[], None).await;
             assert_envelope(&answer, status, code);
             let limited = path.starts_with("/v1") || path.starts_with("/admin/v1");
             assert_eq!(answer.headers.contains_key("x-ratelimit-limit"), limited, "{path}");
@@ -87,7 +87,7 @@ async fn what_is_not_a_call_is_refused_in_the_same_envelope(
 async fn a_path_that_is_not_text_does_not_exist(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         for path in [
             "/v1/payouts/%ff",
             "/v1/wallets/%C3%28/balance",
@@ -95,13 +95,13 @@ async fn a_path_that_is_not_text_does_not_exist(
             "/errors/%80",
             "/v1/payouts/%00",
         ] {
-            let request = yard.client.get(format!("{}{path}", yard.base));
-            let request = request.bearer_auth(&yard.merchant.test_key);
+            let request = host.client.get(format!("{}{path}", host.base));
+            let request = request.bearer_auth(&host.merchant.test_key);
             let answer = Answer::of(request.send().await.expect("an answer")).await;
             assert_envelope(&answer, 404, "not_found");
         }
         for path in ["/v1/payouts/%E2%82%AC", "/v1/payouts/..%2F..%2Fadmin"] {
-            assert_eq!(yard.get(path).await.refused(), (404, "payout_not_found"), "{path}");
+            assert_eq!(host.get(path).await.refused(), (404, "payout_not_found"), "{path}");
         }
     })
     .await;
@@ -112,16 +112,16 @@ async fn a_path_that_is_not_text_does_not_exist(
 async fn a_body_that_is_too_large_or_of_another_kind_is_refused(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let most = 1024 * 1024;
         let frame = r#"{"currency":"NGN","amount_minor":"100000","note":""}"#.len();
         let of = |bytes: usize| {
             let note = "x".repeat(bytes - frame);
             format!(r#"{{"currency":"NGN","amount_minor":"100000","note":"{note}"}}"#)
         };
-        post_json(yard, QUOTE, &of(most)).await.ok();
+        post_json(host, QUOTE, &of(most)).await.ok();
         for path in [QUOTE, "/v1/payouts", "/v1/beneficiaries"] {
-            let answer = post_json(yard, path, &of(most + 1)).await;
+            let answer = post_json(host, path, &of(most + 1)).await;
             assert_envelope(&answer, 413, "body_too_large");
         }
         let good = of(frame);
@@ -136,7 +136,7 @@ async fn a_body_that_is_too_large_or_of_another_kind_is_refused(
             ("application/vnd.api+json", 415),
             ("multipart/form-data; boundary=application/json", 415),
         ] {
-            let answer = post_raw(yard, QUOTE, content_type, good.clone().into_bytes()).await;
+            let answer = post_raw(host, QUOTE, content_type, good.clone().into_bytes()).await;
             assert_eq!(answer.status, status, "{content_type}: {}", answer.text);
             if status == 415 {
                 assert_envelope(&answer, 415, "unsupported_media_type");
@@ -144,7 +144,7 @@ async fn a_body_that_is_too_large_or_of_another_kind_is_refused(
         }
         // A body that may be left out must still be JSON if it is there.
         let path = "/v1/payouts/c0/cancel";
-        let answer = post_raw(yard, path, "text/plain", b"reason=none".to_vec()).await;
+        let answer = post_raw(host, path, "text/plain", b"reason=none".to_vec()).await;
         assert_envelope(&answer, 415, "unsupported_media_type");
     })
     .await;
@@ -155,7 +155,7 @@ async fn a_body_that_is_too_large_or_of_another_kind_is_refused(
 async fn a_body_that_cannot_be_read_is_refused_by_what_is_wrong_with_it(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let deep = |open: &str, close: &str| {
             format!(
                 r#"{{"recipient":{{"account_number":{}{}}}}}"#,
@@ -192,17 +192,17 @@ async fn a_body_that_cannot_be_read_is_refused_by_what_is_wrong_with_it(
             (r#"{"allow_duplicate":1}"#, "invalid_field", "allow_duplicate"),
             (r#"{"sender":{"first_name":7}}"#, "invalid_field", "sender.first_name"),
         ] {
-            let answer = post_json(yard, "/v1/payouts", body).await;
+            let answer = post_json(host, "/v1/payouts", body).await;
             let shown = &body[..body.len().min(60)];
             assert_eq!(answer.refused(), (400, code), "{shown}: {}", answer.text);
             assert_envelope(&answer, 400, code);
             assert_eq!(answer.field(), field, "{shown}");
         }
         for bytes in [&b"{\"currency\":\"\xff\"}"[..], b"\xff\xfe{\x00}\x00", b"\x80"] {
-            let answer = post_raw(yard, "/v1/payouts", "application/json", bytes.to_vec()).await;
+            let answer = post_raw(host, "/v1/payouts", "application/json", bytes.to_vec()).await;
             assert_envelope(&answer, 400, "invalid_json");
         }
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 0);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 0);
     })
     .await;
 }
@@ -212,22 +212,22 @@ async fn a_body_that_cannot_be_read_is_refused_by_what_is_wrong_with_it(
 async fn a_field_that_is_sent_twice_is_not_guessed_at(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let twice = r#"{"currency":"NGN","amount_minor":"100000","amount_minor":"900000"}"#;
-        let answer = post_json(yard, QUOTE, twice).await;
+        let answer = post_json(host, QUOTE, twice).await;
         assert_envelope(&answer, 400, "invalid_field");
         let message = answer.json["error"]["message"].as_str().expect("a message");
         assert!(message.contains("amount_minor"), "{message}");
-        let wallet = &yard.merchant.test_wallet;
+        let wallet = &host.merchant.test_wallet;
         let transactions = format!("/v1/wallets/{wallet}/transactions");
         let funding = format!("/v1/wallets/{wallet}/funding_events");
         for path in ["/v1/payouts", "/v1/beneficiaries", "/v1/events", &transactions, &funding] {
-            let answer = yard.get(&format!("{path}?limit=1&limit=2")).await;
+            let answer = host.get(&format!("{path}?limit=1&limit=2")).await;
             assert_envelope(&answer, 400, "invalid_filter");
         }
         for path in ["merchants", "audit", "blacklist"] {
             let path = format!("{path}?limit=1&limit=2");
-            let answer = yard.admin(Method::GET, &path, json!({})).await;
+            let answer = host.admin(Method::GET, &path, json!({})).await;
             assert_envelope(&answer, 400, "invalid_filter");
         }
     })
@@ -239,7 +239,7 @@ async fn a_field_that_is_sent_twice_is_not_guessed_at(
 async fn unknown_fields_are_let_through_and_still_tell_requests_apart(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let deep = |letter: &str| format!("{}\"{letter}\"{}", "[".repeat(500), "]".repeat(500));
         for (one, other) in [
             (json!("a").to_string(), json!("b").to_string()),
@@ -251,8 +251,8 @@ async fn unknown_fields_are_let_through_and_still_tell_requests_apart(
             let pay = async |newer: &str| {
                 let body = naira(100_000).to_string();
                 let body = format!(r#"{{"newer":{newer},{}"#, &body[1..]);
-                let request = yard.client.post(format!("{}/v1/payouts", yard.base));
-                let request = request.bearer_auth(&yard.merchant.test_key);
+                let request = host.client.post(format!("{}/v1/payouts", host.base));
+                let request = request.bearer_auth(&host.merchant.test_key);
                 let request = request.header("idempotency-key", &key);
                 let request = request.header("content-type", "application/json").body(body);
                 Answer::of(request.send().await.expect("an answer")).await
@@ -271,21 +271,21 @@ async fn unknown_fields_are_let_through_and_still_tell_requests_apart(
 async fn every_answer_has_a_request_id_of_its_own(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let sent = [("x-request-id", "mine")];
         let mut seen = BTreeSet::new();
         for (method, path, key) in [
-            (Method::GET, "/v1/wallets", yard.merchant.test_key.as_str()),
-            (Method::HEAD, "/v1/wallets", yard.merchant.test_key.as_str()),
+            (Method::GET, "/v1/wallets", host.merchant.test_key.as_str()),
+            (Method::HEAD, "/v1/wallets", host.merchant.test_key.as_str()),
             (Method::GET, "/v1/wallets", "sk_test_unknown"),
-            (Method::GET, "/v1/payouts/c0", yard.merchant.test_key.as_str()),
+            (Method::GET, "/v1/payouts/c0", host.merchant.test_key.as_str()),
             (Method::GET, "/admin/v1/routes", OPERATOR_TOKEN),
             (Method::GET, "/healthz", ""),
             (Method::GET, "/openapi.json", ""),
             (Method::GET, "/docs/", ""),
             (Method::GET, "/nowhere", ""),
         ] {
-            let answer = yard.send(method, path, key, &sent, None).await;
+            let answer = host.send(method, path, key, &sent, None).await;
             let id = answer.headers["x-request-id"].clone();
             assert!(id.starts_with("req_") && id.len() == 28, "{path} {id}");
             assert!(seen.insert(id), "{path}");
@@ -299,21 +299,21 @@ async fn every_answer_has_a_request_id_of_its_own(
 async fn a_page_size_or_a_cursor_that_is_none_is_refused_by_every_list(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let wallet = &yard.merchant.test_wallet;
+    with_host(engine, async |host| {
+        let wallet = &host.merchant.test_wallet;
         for (list, token) in [
-            ("/v1/payouts".to_owned(), yard.merchant.test_key.as_str()),
-            ("/v1/beneficiaries".to_owned(), &yard.merchant.test_key),
-            ("/v1/events".to_owned(), &yard.merchant.test_key),
-            (format!("/v1/wallets/{wallet}/transactions"), &yard.merchant.test_key),
-            (format!("/v1/wallets/{wallet}/funding_events"), &yard.merchant.test_key),
+            ("/v1/payouts".to_owned(), host.merchant.test_key.as_str()),
+            ("/v1/beneficiaries".to_owned(), &host.merchant.test_key),
+            ("/v1/events".to_owned(), &host.merchant.test_key),
+            (format!("/v1/wallets/{wallet}/transactions"), &host.merchant.test_key),
+            (format!("/v1/wallets/{wallet}/funding_events"), &host.merchant.test_key),
             ("/admin/v1/merchants".to_owned(), OPERATOR_TOKEN),
             ("/admin/v1/audit".to_owned(), OPERATOR_TOKEN),
             ("/admin/v1/blacklist".to_owned(), OPERATOR_TOKEN),
         ] {
             let ask = async |query: &str| {
                 let path = format!("{list}?{query}");
-                yard.send(Method::GET, &path, token, &[], None).await
+                host.send(Method::GET, &path, token, &[], None).await
             };
             for limit in ["0", "101", "-1", "1.5", "ten", "", "99999999999999999999", "%201"] {
                 let answer = ask(&format!("limit={limit}")).await;
@@ -340,8 +340,8 @@ async fn a_page_size_or_a_cursor_that_is_none_is_refused_by_every_list(
 async fn every_error_is_explained_to_machines_and_to_people(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let open = async |path: &str| yard.send(Method::GET, path, "", &[], None).await;
+    with_host(engine, async |host| {
+        let open = async |path: &str| host.send(Method::GET, path, "", &[], None).await;
         let document = open("/openapi.json").await.ok();
         let codes = document.json["components"]["schemas"]["ErrorCode"]["enum"].clone();
         let codes: Vec<String> = serde_json::from_value(codes).expect("codes");
@@ -361,7 +361,7 @@ async fn every_error_is_explained_to_machines_and_to_people(
         for path in ["/v1/errors/nonsense", "/errors/nonsense", "/errors/%3Cscript%3E"] {
             assert_envelope(&open(path).await, 404, "not_found");
         }
-        let refused = yard.get("/v1/payouts/c0").await;
+        let refused = host.get("/v1/payouts/c0").await;
         let url = refused.json["error"]["docs_url"].as_str().expect("an address").to_owned();
         open(url.strip_prefix("http://railhead.test").expect("our address")).await.ok();
     })
@@ -381,8 +381,8 @@ fn assert_offline(page: &str) {
 async fn the_documentation_is_served_without_the_internet(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let open = async |path: &str| yard.send(Method::GET, path, "", &[], None).await;
+    with_host(engine, async |host| {
+        let open = async |path: &str| host.send(Method::GET, path, "", &[], None).await;
         let page = open("/docs/").await.ok();
         assert_offline(&page.text);
         let mut loaded = 0;
@@ -435,19 +435,19 @@ fn assert_references_resolve(document: &Value, part: &Value) {
 async fn a_host_says_that_it_lives_and_is_ready(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    // Not in a yard that proves the books: this one loses its database.
-    let mut yard = Yard::open(engine, |_| {}).await;
-    let open = async |path: &str| yard.send(Method::GET, path, "", &[], None).await;
+    // Not on a test host that proves the books: this one loses its database.
+    let mut host = TestHost::open(engine, |_| {}).await;
+    let open = async |path: &str| host.send(Method::GET, path, "", &[], None).await;
     assert_eq!(open("/healthz").await.ok().text, "ok");
     assert_eq!(open("/readyz").await.ok().text, "ready");
     assert_eq!(open("/").await.ok().json["service"], "railhead");
-    yard.app().db.close().await;
+    host.app().db.close().await;
     assert_eq!(open("/healthz").await.ok().text, "ok");
     assert_eq!(open("/readyz").await.status, 503);
-    let failed = yard.get("/v1/wallets").await;
+    let failed = host.get("/v1/wallets").await;
     assert_envelope(&failed, 500, "api_error");
     assert!(!failed.text.to_lowercase().contains("pool"), "{}", failed.text);
-    yard.host.take().expect("a host").stop().await.expect("stopped in order");
+    host.running.take().expect("a host").stop().await.expect("stopped in order");
 }
 
 #[rstest]
@@ -455,18 +455,18 @@ async fn a_host_says_that_it_lives_and_is_ready(
 async fn a_nul_character_is_refused_on_both_engines_alike(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let wallet = &yard.merchant.test_wallet;
+    with_host(engine, async |host| {
+        let wallet = &host.merchant.test_wallet;
         for path in [
             "/v1/payouts?starting_after=%00",
             "/v1/events?starting_after=%00",
             "/v1/beneficiaries?q=a%00",
             &format!("/v1/wallets/{wallet}/funding_events?starting_after=%00"),
         ] {
-            assert_envelope(&yard.get(path).await, 400, "invalid_filter");
+            assert_envelope(&host.get(path).await, 400, "invalid_filter");
         }
         for path in ["audit?starting_after=%00", "blacklist?starting_after=%00"] {
-            let answer = yard.admin(Method::GET, path, json!({})).await;
+            let answer = host.admin(Method::GET, path, json!({})).await;
             assert_envelope(&answer, 400, "invalid_filter");
         }
         for changes in [
@@ -474,10 +474,10 @@ async fn a_nul_character_is_refused_on_both_engines_alike(
             json!({ "merchant_reference": "\0" }),
             json!({ "newer": ["\0"] }),
         ] {
-            let answer = yard.pay("paid", with(naira(100_000), changes)).await;
+            let answer = host.pay("paid", with(naira(100_000), changes)).await;
             assert_envelope(&answer, 400, "invalid_json");
         }
-        let answer = yard.admin(Method::POST, "merchants", json!({ "name": "\0" })).await;
+        let answer = host.admin(Method::POST, "merchants", json!({ "name": "\0" })).await;
         assert_envelope(&answer, 400, "invalid_json");
     })
     .await;

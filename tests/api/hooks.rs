@@ -8,12 +8,15 @@ use railhead::config::Config;
 use serde_json::{Value, json};
 
 use crate::receiver::{Receiver, authority_file};
-use crate::yard::{Answer, Engine, Yard, in_yard_with};
+use crate::test_host::{Answer, Engine, TestHost, with_host_configured};
 
-/// Runs a test in a yard that may deliver to loopback, with a receiver there.
-pub(crate) async fn in_hooked_yard(engine: Engine, test: impl AsyncFnOnce(&mut Yard, &Receiver)) {
+/// Runs a test on a test host that may deliver to loopback, with a receiver there.
+pub(crate) async fn with_receiver(
+    engine: Engine,
+    test: impl AsyncFnOnce(&mut TestHost, &Receiver),
+) {
     let receiver = Receiver::open().await;
-    in_yard_with(engine, reach_loopback, async |yard| test(yard, &receiver).await).await;
+    with_host_configured(engine, reach_loopback, async |host| test(host, &receiver).await).await;
 }
 
 /// Lets a host deliver to receivers of tests.
@@ -31,32 +34,32 @@ pub(crate) fn reach_loopback_in_file() -> String {
     )
 }
 
-/// A new endpoint of the yard's merchant in the test world.
-pub(crate) async fn listen(yard: &Yard, url: &str, events: Value) -> Answer {
-    listen_with(yard, url, json!({ "events": events })).await
+/// A new endpoint of the test host's merchant in the test environment.
+pub(crate) async fn listen(host: &TestHost, url: &str, events: Value) -> Answer {
+    listen_with(host, url, json!({ "events": events })).await
 }
 
 /// The same with further fields.
-pub(crate) async fn listen_with(yard: &Yard, url: &str, fields: Value) -> Answer {
+pub(crate) async fn listen_with(host: &TestHost, url: &str, fields: Value) -> Answer {
     let mut body = fields;
     body["url"] = url.into();
-    yard.post("/v1/webhook_endpoints", body).await.ok()
+    host.post("/v1/webhook_endpoints", body).await.ok()
 }
 
 /// Changes an endpoint.
-pub(crate) async fn change(yard: &Yard, endpoint: &str, body: Value) -> Answer {
+pub(crate) async fn change(host: &TestHost, endpoint: &str, body: Value) -> Answer {
     let path = format!("/v1/webhook_endpoints/{endpoint}");
-    yard.send(Method::PATCH, &path, &yard.merchant.test_key, &[], Some(body)).await
+    host.send(Method::PATCH, &path, &host.merchant.test_key, &[], Some(body)).await
 }
 
 /// An endpoint as it is now.
-pub(crate) async fn endpoint(yard: &Yard, id: &str) -> Value {
-    yard.get(&format!("/v1/webhook_endpoints/{id}")).await.ok().json
+pub(crate) async fn endpoint(host: &TestHost, id: &str) -> Value {
+    host.get(&format!("/v1/webhook_endpoints/{id}")).await.ok().json
 }
 
-/// Deliveries in the test world that a query finds, oldest first.
-pub(crate) async fn deliveries(yard: &Yard, query: &str) -> Vec<Value> {
-    let page = yard.get(&format!("/v1/webhook_deliveries?limit=100&{query}")).await.ok();
+/// Deliveries in the test environment that a query finds, oldest first.
+pub(crate) async fn deliveries(host: &TestHost, query: &str) -> Vec<Value> {
+    let page = host.get(&format!("/v1/webhook_deliveries?limit=100&{query}")).await.ok();
     let mut found = page.json["data"].as_array().expect("a page").clone();
     found.reverse();
     found
@@ -64,13 +67,13 @@ pub(crate) async fn deliveries(yard: &Yard, query: &str) -> Vec<Value> {
 
 /// Waits until what a query finds is as wanted, and answers it.
 pub(crate) async fn until(
-    yard: &Yard,
+    host: &TestHost,
     query: &str,
     wanted: impl Fn(&[Value]) -> bool,
 ) -> Vec<Value> {
     let mut found = Vec::new();
     for _ in 0..3000 {
-        found = deliveries(yard, query).await;
+        found = deliveries(host, query).await;
         if wanted(&found) {
             return found;
         }
@@ -81,21 +84,21 @@ pub(crate) async fn until(
 
 /// Waits until all deliveries of an endpoint, of which there must be so many, have a status.
 pub(crate) async fn until_all(
-    yard: &Yard,
+    host: &TestHost,
     endpoint: &str,
     (count, status): (usize, &str),
 ) -> Vec<Value> {
     let query = format!("endpoint_id={endpoint}");
-    until(yard, &query, |found| {
+    until(host, &query, |found| {
         found.len() == count && found.iter().all(|one| one["status"] == status)
     })
     .await
 }
 
 /// Waits until an endpoint's only delivery was tried so many times.
-pub(crate) async fn until_tried(yard: &Yard, endpoint: &str, attempts: i64) -> Value {
+pub(crate) async fn until_tried(host: &TestHost, endpoint: &str, attempts: i64) -> Value {
     let query = format!("endpoint_id={endpoint}");
-    let found = until(yard, &query, |found| found.iter().all(|one| one["attempts"] == attempts));
+    let found = until(host, &query, |found| found.iter().all(|one| one["attempts"] == attempts));
     let found = found.await;
     assert_eq!(found.len(), 1, "{found:#?}");
     found[0].clone()

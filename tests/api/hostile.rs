@@ -10,13 +10,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::routing::post;
 use http::StatusCode;
-use railhead::wasm::section::{self, Luggage};
+use railhead::wasm::section::{self, CustomSections};
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::live::{until, until_asked};
 use crate::program::Deployment;
-use crate::yard::{Engine, Yard, config, in_yard_with, naira, unique, with};
+use crate::test_host::{Engine, TestHost, config, naira, unique, with, with_host_configured};
 
 const DECLARATION: &str = include_str!("../hostile/rail.toml");
 
@@ -59,7 +59,7 @@ pub(crate) fn built(folder: &str, features: &str) -> Vec<u8> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().expect("a turn");
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
-    // Where the stock components are built: what they share is there already.
+    // Where the built-in components are built: what they share is there already.
     let components = target.join("components");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
@@ -75,7 +75,7 @@ pub(crate) fn built(folder: &str, features: &str) -> Vec<u8> {
 
 pub(crate) fn packed(component: &[u8], declaration: &str) -> Vec<u8> {
     let declaration = declaration.to_owned();
-    section::pack(component, &Luggage { declaration, ..Luggage::default() })
+    section::pack(component, &CustomSections { declaration, ..CustomSections::default() })
 }
 
 /// A folder of modules with the hostile rail in it.
@@ -135,28 +135,28 @@ fn harmless() -> Value {
     naira(100_000)
 }
 
-async fn with_hostile(engine: Engine, test: impl AsyncFnOnce(&mut Yard, &Till)) {
+async fn with_hostile(engine: Engine, test: impl AsyncFnOnce(&mut TestHost, &Till)) {
     let (till, folder) = (Till::default(), modules());
     let url = till.open().await;
     let change = |config: &mut railhead::config::Config| {
         config.simulator.url = Some(url);
         config.modules.dir = Some(folder.path().to_owned());
     };
-    in_yard_with(engine, change, async |yard| test(yard, &till).await).await;
+    with_host_configured(engine, change, async |host| test(host, &till).await).await;
 }
 
 /// What is written down about the first call of a payout's rail.
-async fn first_result(yard: &Yard, id: &str) -> String {
+async fn first_result(host: &TestHost, id: &str) -> String {
     let path = format!("/v1/payouts/{id}/timeline");
-    let timeline = yard.get_as(&yard.merchant.live_key, &path).await.ok();
+    let timeline = host.get_as(&host.merchant.live_key, &path).await.ok();
     let mut steps = timeline.json["data"].as_array().expect("steps").iter();
     let call = steps.find(|step| step["operation"] == "submit").expect("a call");
     call["result"].as_str().expect("a result").to_owned()
 }
 
-async fn attempt(yard: &Yard, id: &str) -> (String, i64, i64) {
+async fn attempt(host: &TestHost, id: &str) -> (String, i64, i64) {
     let sql = "SELECT rail_reference, sends, bytes_left FROM attempts WHERE payout_id = $1";
-    sqlx::query_as(sql).bind(id).fetch_one(yard.app().db.pool()).await.expect("one attempt")
+    sqlx::query_as(sql).bind(id).fetch_one(host.app().db.pool()).await.expect("one attempt")
 }
 
 #[rstest]
@@ -164,25 +164,25 @@ async fn attempt(yard: &Yard, id: &str) -> (String, i64, i64) {
 async fn a_rail_that_fails_before_anything_left_is_tried_again_later(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_hostile(engine, async |yard, till| {
+    with_hostile(engine, async |host, till| {
         let mut payouts = Vec::new();
         for (deed, word) in BEFORE {
-            let key = yard.merchant.live_key.clone();
-            let payout = yard.pay_as(&key, &unique(), hostile(deed)).await.ok();
+            let key = host.merchant.live_key.clone();
+            let payout = host.pay_as(&key, &unique(), hostile(deed)).await.ok();
             let id = payout.id();
-            until(yard, &id, "processing").await;
-            until_asked(yard, &id, 0).await;
-            let result = first_result(yard, &id).await;
+            until(host, &id, "processing").await;
+            until_asked(host, &id, 0).await;
+            let result = first_result(host, &id).await;
             assert!(result.starts_with("unknown: ") && result.contains(word), "{deed}: {result}");
-            let (reference, sends, bytes_left) = attempt(yard, &id).await;
+            let (reference, sends, bytes_left) = attempt(host, &id).await;
             assert_eq!((sends, bytes_left, till.paid(&reference)), (1, 0, 0), "{deed}");
-            assert_eq!(yard.pay("paid", harmless()).await.ok().status_word(), "paid");
+            assert_eq!(host.pay("paid", harmless()).await.ok().status_word(), "paid");
             payouts.push((deed, id, reference));
         }
-        yard.advance(60);
+        host.advance(60);
         for (deed, id, reference) in payouts {
-            until(yard, &id, "paid").await;
-            assert_eq!(attempt(yard, &id).await, (reference.clone(), 2, 1), "{deed}");
+            until(host, &id, "paid").await;
+            assert_eq!(attempt(host, &id).await, (reference.clone(), 2, 1), "{deed}");
             assert_eq!(till.paid(&reference), 1, "{deed}");
         }
         assert_eq!(till.paid(""), 0, "nobody knocked");
@@ -195,26 +195,26 @@ async fn a_rail_that_fails_before_anything_left_is_tried_again_later(
 async fn a_rail_that_fails_after_it_sent_is_asked_and_not_sent_to(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_hostile(engine, async |yard, till| {
+    with_hostile(engine, async |host, till| {
         let mut payouts = Vec::new();
         for (deed, word) in AFTER {
-            let (key, deed) = (yard.merchant.live_key.clone(), format!("sent, then {deed}"));
-            let payout = yard.pay_as(&key, &unique(), hostile(&deed)).await.ok();
+            let (key, deed) = (host.merchant.live_key.clone(), format!("sent, then {deed}"));
+            let payout = host.pay_as(&key, &unique(), hostile(&deed)).await.ok();
             let id = payout.id();
-            until(yard, &id, "processing").await;
-            until_asked(yard, &id, 0).await;
-            let result = first_result(yard, &id).await;
+            until(host, &id, "processing").await;
+            until_asked(host, &id, 0).await;
+            let result = first_result(host, &id).await;
             assert!(result.starts_with("unknown: ") && result.contains(word), "{deed}: {result}");
-            let (reference, sends, bytes_left) = attempt(yard, &id).await;
+            let (reference, sends, bytes_left) = attempt(host, &id).await;
             assert_eq!((sends, bytes_left, till.paid(&reference)), (1, 1, 1), "{deed}");
-            assert_eq!(yard.pay("paid", harmless()).await.ok().status_word(), "paid");
+            assert_eq!(host.pay("paid", harmless()).await.ok().status_word(), "paid");
             payouts.push((deed, id, reference));
         }
         assert_eq!(till.paid(""), 3, "four requests in all, and the payment was one of them");
-        yard.advance(60);
+        host.advance(60);
         for (deed, id, reference) in payouts {
-            until(yard, &id, "paid").await;
-            assert_eq!(attempt(yard, &id).await, (reference.clone(), 1, 1), "{deed}");
+            until(host, &id, "paid").await;
+            assert_eq!(attempt(host, &id).await, (reference.clone(), 1, 1), "{deed}");
             assert_eq!(till.paid(&reference), 1, "{deed}");
         }
     })
@@ -227,12 +227,12 @@ async fn a_rail_that_fails_after_it_sent_is_asked_and_not_sent_to(
 async fn a_rail_that_fails_while_it_checks_a_recipient_makes_no_payout(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_hostile(engine, async |yard, till| {
-        let key = yard.merchant.live_key.clone();
+    with_hostile(engine, async |host, till| {
+        let key = host.merchant.live_key.clone();
         let check = async |deed: &str| {
             let recipient = json!({ "account_number": "1", "bank_code": "1", "name": deed });
             let body = with(hostile("claim"), json!({ "recipient": recipient }));
-            yard.pay_as(&key, &unique(), body).await
+            host.pay_as(&key, &unique(), body).await
         };
         for deed in ["loop", "allocate", "recurse", "trap", "log"] {
             assert_eq!(check(deed).await.refused(), (500, "api_error"), "{deed}");
@@ -240,7 +240,7 @@ async fn a_rail_that_fails_while_it_checks_a_recipient_makes_no_payout(
         // Nothing can be sent from a check, whatever it asks for.
         check("knock").await.ok();
         assert_eq!(till.paid(""), 0);
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 1);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 1);
     })
     .await;
 }
@@ -263,7 +263,7 @@ async fn hostile_rails_leave_no_memory_behind() {
         }
         deployment.until_nothing_is_leased().await;
         sizes.push(deployment.resident_bytes());
-        let paid = deployment.yard.pay("paid", harmless()).await.ok();
+        let paid = deployment.host.pay("paid", harmless()).await.ok();
         assert_eq!(paid.status_word(), "paid");
     }
     assert!(sizes[3] < sizes[0] + GROWTH_MAX, "{sizes:?}");
@@ -280,7 +280,7 @@ async fn a_component_that_cannot_be_trusted_is_refused_at_start_by_name() {
         (vec![0; 33 << 20], "at most"),
         (packed(&plain[..8], ""), "rail.toml"),
     ] {
-        let database = crate::yard::Database::new(Engine::Sqlite).await;
+        let database = crate::test_host::Database::new(Engine::Sqlite).await;
         let mut config = config(&database);
         let folder: PathBuf = database.folder.path().join("modules");
         std::fs::create_dir(&folder).expect("a folder");

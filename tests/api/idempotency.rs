@@ -5,8 +5,8 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::network::{Sends, in_live_yard, in_two_yards};
-use crate::yard::{Answer, Engine, Yard, in_yard, naira, unique, with};
+use crate::network::{Sends, with_live_host, with_two_hosts};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
 /// Fee and tax of the small payouts here.
 const CHARGES: i64 = 1_075;
@@ -16,33 +16,33 @@ const CHARGES: i64 = 1_075;
 async fn twenty_requests_with_one_key_make_one_payout(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::Yes, async |yard| {
-        for (key, wallet) in keys_and_wallets(yard) {
+    with_live_host(engine, Sends::Yes, async |host| {
+        for (key, wallet) in keys_and_wallets(host) {
             let once = unique();
-            let requests = (0..20).map(|_| yard.pay_as(&key, &once, naira(100_000)));
+            let requests = (0..20).map(|_| host.pay_as(&key, &once, naira(100_000)));
             all_are_one(&join_all(requests).await);
-            assert_eq!(yard.balance(&wallet).await, 100_000_000 - 100_000 - CHARGES);
+            assert_eq!(host.balance(&wallet).await, 100_000_000 - 100_000 - CHARGES);
         }
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 2);
-        assert_eq!(yard.count("SELECT COUNT(*) FROM idempotency_keys").await, 2);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 2);
+        assert_eq!(host.count("SELECT COUNT(*) FROM idempotency_keys").await, 2);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hosts_agree_on_one_payout_for_one_key() {
-    in_two_yards(Sends::Yes, async |yard, beside| {
-        for (key, wallet) in keys_and_wallets(yard) {
+    with_two_hosts(Sends::Yes, async |host, beside| {
+        for (key, wallet) in keys_and_wallets(host) {
             for round in 1..=3 {
                 let once = unique();
-                let hosts = [&*yard, beside].into_iter().cycle().take(20);
-                let requests = hosts.map(|host| host.pay_as(&key, &once, naira(100_000)));
+                let hosts = [&*host, beside].into_iter().cycle().take(20);
+                let requests = hosts.map(|one| one.pay_as(&key, &once, naira(100_000)));
                 all_are_one(&join_all(requests).await);
                 let spent = round * (100_000 + CHARGES);
-                assert_eq!(yard.balance(&wallet).await, 100_000_000 - spent);
+                assert_eq!(host.balance(&wallet).await, 100_000_000 - spent);
             }
         }
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 6);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 6);
     })
     .await;
 }
@@ -57,18 +57,18 @@ fn all_are_one(answers: &[Answer]) {
     assert_eq!(fresh, 1);
 }
 
-fn keys_and_wallets(yard: &Yard) -> [(String, String); 2] {
-    let merchant = yard.merchant.clone();
+fn keys_and_wallets(host: &TestHost) -> [(String, String); 2] {
+    let merchant = host.merchant.clone();
     [(merchant.test_key, merchant.test_wallet), (merchant.live_key, merchant.live_wallet)]
 }
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_stands_for_one_body(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_yard(engine, async |yard| {
-        let (key, once) = (yard.merchant.test_key.clone(), unique());
+    with_host(engine, async |host| {
+        let (key, once) = (host.merchant.test_key.clone(), unique());
         let body = with(naira(100_000), json!({ "narration": "rent" }));
-        let first = yard.pay_as(&key, &once, body.clone()).await.ok();
+        let first = host.pay_as(&key, &once, body.clone()).await.ok();
         let other = |account: &str, bank: &str| {
             json!({ "recipient": { "account_number": account, "bank_code": bank } })
         };
@@ -87,12 +87,12 @@ async fn a_key_stands_for_one_body(#[values(Engine::Sqlite, Engine::Postgres)] e
             (other("0123456784", "058"), "idempotency_conflict"),
             (json!({ "recipient": null }), "idempotency_conflict"),
         ] {
-            let refused = yard.pay_as(&key, &once, with(body.clone(), changes.clone())).await;
+            let refused = host.pay_as(&key, &once, with(body.clone(), changes.clone())).await;
             assert_eq!(refused.refused(), (409, code), "{changes}");
         }
-        let again = yard.pay_as(&key, &once, body).await.ok();
+        let again = host.pay_as(&key, &once, body).await.ok();
         assert_eq!(again.text, first.text);
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 1);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 1);
     })
     .await;
 }
@@ -102,27 +102,27 @@ async fn a_key_stands_for_one_body(#[values(Engine::Sqlite, Engine::Postgres)] e
 async fn a_key_belongs_to_one_merchant_one_world_and_one_call(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        let (once, other) = (unique(), yard.new_merchant("Other").await);
+    with_live_host(engine, Sends::No, async |host| {
+        let (once, other) = (unique(), host.new_merchant("Other").await);
         let mut ids = Vec::new();
         for (key, amount) in [
-            (&yard.merchant.test_key, 100_000),
-            (&yard.merchant.live_key, 100_001),
+            (&host.merchant.test_key, 100_000),
+            (&host.merchant.live_key, 100_001),
             (&other.test_key, 100_002),
             (&other.live_key, 100_003),
         ] {
-            let payout = yard.pay_as(key, &once, naira(amount)).await.ok();
+            let payout = host.pay_as(key, &once, naira(amount)).await.ok();
             assert!(!payout.headers.contains_key("idempotent-replayed"));
             ids.push(payout.id());
         }
-        let fellow = yard.new_key(&yard.merchant.id, json!({ "env": "test" })).await;
-        let replayed = yard.pay_as(&fellow, &once, naira(100_000)).await.ok();
+        let fellow = host.new_key(&host.merchant.id, json!({ "env": "test" })).await;
+        let replayed = host.pay_as(&fellow, &once, naira(100_000)).await.ok();
         assert_eq!(replayed.id(), ids[0], "a second key of the same merchant is the same caller");
         let body = json!({ "currency": "NGN", "name": "Ada", "account_number": "0123456785",
             "bank_code": "058" });
         let headers = [("idempotency-key", once.as_str())];
         let path = "/v1/beneficiaries";
-        yard.send(Method::POST, path, &yard.merchant.test_key, &headers, Some(body)).await.ok();
+        host.send(Method::POST, path, &host.merchant.test_key, &headers, Some(body)).await.ok();
         ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), 4);
@@ -133,34 +133,34 @@ async fn a_key_belongs_to_one_merchant_one_world_and_one_call(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_leaves_the_key_free(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_yard(engine, async |yard| {
-        let (key, wallet) = (yard.merchant.test_key.clone(), yard.merchant.test_wallet.clone());
+    with_host(engine, async |host| {
+        let (key, wallet) = (host.merchant.test_key.clone(), host.merchant.test_wallet.clone());
         let once = unique();
-        let refused = yard.pay_as(&key, &once, naira(150_000_000)).await;
+        let refused = host.pay_as(&key, &once, naira(150_000_000)).await;
         assert_eq!(refused.refused(), (402, "insufficient_funds"));
-        yard.credit(&wallet, 60_000_000).await;
-        let payout = yard.pay_as(&key, &once, naira(150_000_000)).await.ok();
+        host.credit(&wallet, 60_000_000).await;
+        let payout = host.pay_as(&key, &once, naira(150_000_000)).await.ok();
         assert!(!payout.headers.contains_key("idempotent-replayed"));
 
         let once = unique();
         let freeze = format!("wallets/{wallet}/freeze");
-        yard.admin(Method::POST, &freeze, json!({})).await.ok();
-        let refused = yard.pay_as(&key, &once, naira(100_000)).await;
+        host.admin(Method::POST, &freeze, json!({})).await.ok();
+        let refused = host.pay_as(&key, &once, naira(100_000)).await;
         assert_eq!(refused.refused(), (403, "wallet_frozen"));
-        yard.admin(Method::POST, &format!("wallets/{wallet}/unfreeze"), json!({})).await.ok();
-        let refused = yard.pay_as(&key, &once, naira(0)).await;
+        host.admin(Method::POST, &format!("wallets/{wallet}/unfreeze"), json!({})).await.ok();
+        let refused = host.pay_as(&key, &once, naira(0)).await;
         assert_eq!(refused.refused(), (400, "invalid_field"));
         for (scenario, status, code) in
             [("provider_down", 502, "provider_error"), ("fraud_block", 422, "fraud_rule_blocked")]
         {
             let headers = [("idempotency-key", once.as_str()), ("x-sandbox-scenario", scenario)];
             let body = Some(naira(100_000));
-            let refused = yard.send(Method::POST, "/v1/payouts", &key, &headers, body).await;
+            let refused = host.send(Method::POST, "/v1/payouts", &key, &headers, body).await;
             assert_eq!(refused.refused(), (status, code));
         }
-        yard.pay_as(&key, &once, naira(100_000)).await.ok();
-        assert_eq!(yard.count("SELECT COUNT(*) FROM idempotency_keys").await, 2);
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 2);
+        host.pay_as(&key, &once, naira(100_000)).await.ok();
+        assert_eq!(host.count("SELECT COUNT(*) FROM idempotency_keys").await, 2);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 2);
     })
     .await;
 }
@@ -170,7 +170,7 @@ async fn a_refusal_leaves_the_key_free(#[values(Engine::Sqlite, Engine::Postgres
 async fn how_a_body_is_written_does_not_matter(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let once = unique();
         let texts = [
             r#"{"amount_minor":"100000","currency":"NGN","narration":"Adé & Co",
@@ -183,8 +183,8 @@ async fn how_a_body_is_written_does_not_matter(
         ];
         let mut answers = Vec::new();
         for text in texts {
-            let request = yard.client.post(format!("{}/v1/payouts", yard.base));
-            let request = request.bearer_auth(&yard.merchant.test_key);
+            let request = host.client.post(format!("{}/v1/payouts", host.base));
+            let request = request.bearer_auth(&host.merchant.test_key);
             let request = request.header("idempotency-key", &once).body(text);
             let request = request.header("content-type", "application/json");
             answers.push(Answer::of(request.send().await.expect("an answer")).await.ok());
@@ -199,9 +199,9 @@ async fn how_a_body_is_written_does_not_matter(
 async fn a_repeat_gets_the_first_answer_whatever_happened_since(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let (key, once) = (yard.merchant.test_key.clone(), unique());
-        let first = yard.pay_as(&key, &once, naira(100_000)).await.ok();
+    with_host(engine, async |host| {
+        let (key, once) = (host.merchant.test_key.clone(), unique());
+        let first = host.pay_as(&key, &once, naira(100_000)).await.ok();
         let id = first.id();
         let beneficiary = first.json["beneficiary_id"].as_str().expect("an id").to_owned();
         let limits = json!({ "limits": { "NGN": { "per_transaction_minor": "1" } } });
@@ -210,11 +210,11 @@ async fn a_repeat_gets_the_first_answer_whatever_happened_since(
             (Method::DELETE, format!("/v1/beneficiaries/{beneficiary}"), &key, json!({})),
             (
                 Method::POST,
-                format!("/admin/v1/wallets/{}/freeze", yard.merchant.test_wallet),
+                format!("/admin/v1/wallets/{}/freeze", host.merchant.test_wallet),
                 "op_test",
                 json!({}),
             ),
-            (Method::PATCH, format!("/admin/v1/merchants/{}", yard.merchant.id), "op_test", limits),
+            (Method::PATCH, format!("/admin/v1/merchants/{}", host.merchant.id), "op_test", limits),
             (
                 Method::POST,
                 "/admin/v1/blacklist".into(),
@@ -224,15 +224,15 @@ async fn a_repeat_gets_the_first_answer_whatever_happened_since(
             ),
         ];
         for (method, path, token, body) in changes {
-            yard.send(method, &path, token, &[], Some(body)).await.ok();
-            yard.advance(86_400);
-            let again = yard.pay_as(&key, &once, naira(100_000)).await;
+            host.send(method, &path, token, &[], Some(body)).await.ok();
+            host.advance(86_400);
+            let again = host.pay_as(&key, &once, naira(100_000)).await;
             assert_eq!((again.status, &again.text), (201, &first.text), "{path}");
             assert_eq!(again.headers["idempotent-replayed"], "true");
             assert_ne!(again.headers["x-request-id"], first.headers["x-request-id"]);
         }
-        assert_eq!(yard.get(&format!("/v1/payouts/{id}")).await.status_word(), "reversed");
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 1);
+        assert_eq!(host.get(&format!("/v1/payouts/{id}")).await.status_word(), "reversed");
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 1);
     })
     .await;
 }
@@ -242,20 +242,20 @@ async fn a_repeat_gets_the_first_answer_whatever_happened_since(
 async fn keys_have_up_to_255_printable_characters(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let key = yard.merchant.test_key.clone();
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
         for good in ["k".repeat(255), "~!@#$%^&*()_+ `'\"/".to_owned(), "0".to_owned()] {
-            let first = yard.pay_as(&key, &good, naira(100_000)).await.ok();
-            let again = yard.pay_as(&key, &good, naira(100_000)).await.ok();
+            let first = host.pay_as(&key, &good, naira(100_000)).await.ok();
+            let again = host.pay_as(&key, &good, naira(100_000)).await.ok();
             assert_eq!(first.text, again.text, "{good}");
         }
         for bad in ["k".repeat(256), "clé".to_owned(), "a\tb".to_owned(), String::new()] {
-            let refused = yard.pay_as(&key, &bad, naira(100_000)).await;
+            let refused = host.pay_as(&key, &bad, naira(100_000)).await;
             let (status, code) = refused.refused();
             let named = matches!(code, "invalid_field" | "idempotency_key_required");
             assert!(status == 400 && named, "{bad:?}: {status} {code}");
         }
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 3);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 3);
     })
     .await;
 }

@@ -4,17 +4,17 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
-use crate::yard::{Engine, Yard, in_yard, naira};
+use crate::test_host::{Engine, TestHost, naira, with_host};
 
 /// Runs a statement as somebody with access to the database could.
-async fn tamper(yard: &Yard, sql: &str) -> Result<u64, sqlx::Error> {
-    let done = sqlx::query(AssertSqlSafe(sql.to_owned())).execute(yard.app().db.pool()).await?;
+async fn tamper(host: &TestHost, sql: &str) -> Result<u64, sqlx::Error> {
+    let done = sqlx::query(AssertSqlSafe(sql.to_owned())).execute(host.app().db.pool()).await?;
     Ok(done.rows_affected())
 }
 
 /// What proving the books says about them.
-async fn verdict(yard: &Yard) -> String {
-    match railhead::verify::verify(&yard.app().db).await {
+async fn verdict(host: &TestHost) -> String {
+    match railhead::verify::verify(&host.app().db).await {
         Err(fault) => fault.to_string(),
         Ok(_) => "right".to_owned(),
     }
@@ -25,8 +25,8 @@ async fn verdict(yard: &Yard) -> String {
 async fn entries_journals_and_audit_are_append_only(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        yard.pay("paid", naira(1_000_000)).await.ok();
+    with_host(engine, async |host| {
+        host.pay("paid", naira(1_000_000)).await.ok();
         let mut statements = vec![
             "UPDATE entries SET amount_minor = amount_minor + 1".to_owned(),
             "UPDATE entries SET description = 'x' WHERE seq = 1".to_owned(),
@@ -40,7 +40,7 @@ async fn entries_journals_and_audit_are_append_only(
             }
         }
         for sql in statements {
-            let refused = tamper(yard, &sql).await.expect_err(&sql).to_string();
+            let refused = tamper(host, &sql).await.expect_err(&sql).to_string();
             assert!(refused.contains("append-only"), "{sql}: {refused}");
         }
     })
@@ -52,25 +52,25 @@ async fn entries_journals_and_audit_are_append_only(
 async fn a_balance_below_zero_does_not_fit(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         for column in ["available_minor", "pending_out_minor"] {
             let sql = format!("UPDATE wallets SET {column} = -1");
-            assert!(tamper(yard, &sql).await.is_err(), "{column}");
+            assert!(tamper(host, &sql).await.is_err(), "{column}");
         }
     })
     .await;
 }
 
 /// Takes the triggers away, as an attacker would first.
-async fn disarm(yard: &Yard) {
+async fn disarm(host: &TestHost) {
     for table in ["entries", "journals"] {
-        if yard.engine == Engine::Postgres {
+        if host.engine == Engine::Postgres {
             let sql = format!("ALTER TABLE {table} DISABLE TRIGGER USER");
-            tamper(yard, &sql).await.expect("disabled");
+            tamper(host, &sql).await.expect("disabled");
             continue;
         }
         for what in ["update", "delete"] {
-            tamper(yard, &format!("DROP TRIGGER {table}_no_{what}")).await.expect("dropped");
+            tamper(host, &format!("DROP TRIGGER {table}_no_{what}")).await.expect("dropped");
         }
     }
 }
@@ -137,7 +137,7 @@ const TAMPERINGS: &[(&str, &str, &str)] = &[
     (
         "UPDATE journals SET env = 'live' WHERE id = '{j}'",
         "UPDATE journals SET env = 'test' WHERE id = '{j}'",
-        "journal {j} crosses worlds",
+        "journal {j} crosses environments",
     ),
     (
         "UPDATE journals SET id = 'x' || id WHERE id = '{j}'",
@@ -212,7 +212,7 @@ const TAMPERINGS: &[(&str, &str, &str)] = &[
     (
         "UPDATE payouts SET env = 'live' WHERE id = '{p}'",
         "UPDATE payouts SET env = 'test' WHERE id = '{p}'",
-        "payout {p} is paid from a wallet of another merchant, world or currency",
+        "payout {p} is paid from a wallet of another merchant, environment or currency",
     ),
 ];
 
@@ -221,23 +221,23 @@ const TAMPERINGS: &[(&str, &str, &str)] = &[
 async fn every_tampering_is_reported_by_name(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let payout = yard.pay("paid", naira(1_000_000)).await.ok().id();
-        let pool = yard.app().db.pool().clone();
+    with_host(engine, async |host| {
+        let payout = host.pay("paid", naira(1_000_000)).await.ok().id();
+        let pool = host.app().db.pool().clone();
         let sql = "SELECT id FROM journals WHERE ref_id = $1 AND kind = 'payout_debit'";
         let journal: String =
             sqlx::query_scalar(sql).bind(&payout).fetch_one(&pool).await.expect("a journal");
         let named = |text: &str| {
             let text = text.replace("{p}", &payout).replace("{j}", &journal);
-            text.replace("{w}", &yard.merchant.test_wallet)
+            text.replace("{w}", &host.merchant.test_wallet)
         };
-        disarm(yard).await;
-        assert_eq!(verdict(yard).await, "right");
+        disarm(host).await;
+        assert_eq!(verdict(host).await, "right");
         for (does, undoes, reported) in TAMPERINGS {
-            assert!(tamper(yard, &named(does)).await.expect(does) > 0, "{does}");
-            assert_eq!(verdict(yard).await, named(reported), "{does}");
-            tamper(yard, &named(undoes)).await.expect(undoes);
-            assert_eq!(verdict(yard).await, "right", "{undoes}");
+            assert!(tamper(host, &named(does)).await.expect(does) > 0, "{does}");
+            assert_eq!(verdict(host).await, named(reported), "{does}");
+            tamper(host, &named(undoes)).await.expect(undoes);
+            assert_eq!(verdict(host).await, "right", "{undoes}");
         }
     })
     .await;
@@ -257,29 +257,29 @@ async fn every_deletion_is_reported(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
     #[values(0, 1, 2, 3)] which: usize,
 ) {
-    let mut yard = Yard::open(engine, |_| {}).await;
+    let mut host = TestHost::open(engine, |_| {}).await;
     let (deletion, reported) = DELETIONS[which];
-    let payout = yard.pay("paid", naira(1_000_000)).await.ok().id();
-    let pool = yard.app().db.pool().clone();
+    let payout = host.pay("paid", naira(1_000_000)).await.ok().id();
+    let pool = host.app().db.pool().clone();
     let sql = "SELECT id FROM journals WHERE ref_id = $1 AND kind = 'payout_debit'";
     let journal: String =
         sqlx::query_scalar(sql).bind(&payout).fetch_one(&pool).await.expect("a journal");
-    disarm(&yard).await;
-    assert_eq!(verdict(&yard).await, "right");
-    assert!(tamper(&yard, &deletion.replace("{j}", &journal)).await.expect("done") > 0);
-    let found = verdict(&yard).await;
+    disarm(&host).await;
+    assert_eq!(verdict(&host).await, "right");
+    assert!(tamper(&host, &deletion.replace("{j}", &journal)).await.expect("done") > 0);
+    let found = verdict(&host).await;
     assert!(found.contains(reported), "{deletion}: {found}");
-    yard.host.take().expect("a host").stop().await.expect("stopped");
+    host.running.take().expect("a host").stop().await.expect("stopped");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn text_on_postgresql_is_compared_by_its_bytes() {
-    in_yard(Engine::Postgres, async |yard| {
+    with_host(Engine::Postgres, async |host| {
         let sql = "SELECT table_name || '.' || column_name FROM information_schema.columns \
                    WHERE table_schema = current_schema() AND data_type IN ('text', \
                    'character varying', 'character') AND collation_name IS DISTINCT FROM 'C' \
                    AND table_name NOT LIKE '\\_sqlx%'";
-        let pool = yard.app().db.pool();
+        let pool = host.app().db.pool();
         let wrong: Vec<String> = sqlx::query_scalar(sql).fetch_all(pool).await.expect("names");
         assert_eq!(wrong, Vec::<String>::new());
     })
@@ -309,7 +309,7 @@ async fn no_sequence_of_movements_breaks_the_books(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
     #[values(1, 2, 3)] seed: u64,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let mut dice = Dice(seed);
         let mut payouts: Vec<String> = Vec::new();
         for step in 0..60 {
@@ -317,19 +317,19 @@ async fn no_sequence_of_movements_breaks_the_books(
             match dice.below(4) {
                 0 => {
                     let way = dice.pick(&["credit", "debit"]);
-                    let path = format!("wallets/{}/{way}", yard.merchant.test_wallet);
+                    let path = format!("wallets/{}/{way}", host.merchant.test_wallet);
                     let body = json!({ "amount_minor": amount.to_string(), "reason": "a test" });
-                    yard.admin(http::Method::POST, &path, body).await;
+                    host.admin(http::Method::POST, &path, body).await;
                 }
-                1 if !payouts.is_empty() => decide(yard, &mut dice, &payouts).await,
+                1 if !payouts.is_empty() => decide(host, &mut dice, &payouts).await,
                 _ => {
                     let scenario = dice.pick(&["paid", "failed", "processing", "fraud_hold"]);
-                    let answer = yard.pay(scenario, naira(amount)).await;
+                    let answer = host.pay(scenario, naira(amount)).await;
                     payouts.extend(answer.json["id"].as_str().map(str::to_owned));
                 }
             }
             if step % 20 == 19 {
-                yard.prove().await;
+                host.prove().await;
             }
         }
         assert!(payouts.len() > 10);
@@ -338,13 +338,13 @@ async fn no_sequence_of_movements_breaks_the_books(
 }
 
 /// Something happens to one of the payouts, or is refused.
-async fn decide(yard: &Yard, dice: &mut Dice, payouts: &[String]) {
+async fn decide(host: &TestHost, dice: &mut Dice, payouts: &[String]) {
     let payouts: Vec<&str> = payouts.iter().map(String::as_str).collect();
     let id = dice.pick(&payouts);
     let what = dice.pick(&["release", "reject", "mark_paid", "mark_failed", "reverse", "settle"]);
     let body: Value = json!({ "evidence": "a letter" });
     match what {
-        "settle" => yard.post(&format!("/v1/sandbox/payouts/{id}/settle"), body).await,
-        action => yard.admin(http::Method::POST, &format!("payouts/{id}/{action}"), body).await,
+        "settle" => host.post(&format!("/v1/sandbox/payouts/{id}/settle"), body).await,
+        action => host.admin(http::Method::POST, &format!("payouts/{id}/{action}"), body).await,
     };
 }

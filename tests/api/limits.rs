@@ -5,16 +5,16 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::accounts::{account, to};
-use crate::network::{Sends, in_live_yard};
-use crate::yard::{Answer, Engine, Yard, in_yard, naira, unique, with};
+use crate::network::{Sends, with_live_host};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
-async fn set(yard: &Yard, settings: Value) {
-    let path = format!("merchants/{}", yard.merchant.id);
-    yard.admin(Method::PATCH, &path, settings).await.ok();
+async fn set(host: &TestHost, settings: Value) {
+    let path = format!("merchants/{}", host.merchant.id);
+    host.admin(Method::PATCH, &path, settings).await.ok();
 }
 
-async fn limit(yard: &Yard, kind: &str, amount: u64) {
-    set(yard, json!({ "limits": { "NGN": { kind: amount.to_string() } } })).await;
+async fn limit(host: &TestHost, kind: &str, amount: u64) {
+    set(host, json!({ "limits": { "NGN": { kind: amount.to_string() } } })).await;
 }
 
 /// A refusal for a limit, with everything that it says about it.
@@ -35,20 +35,20 @@ fn exceeds(answer: &Answer, kind: &str, [limit, used, requested]: [u64; 3]) {
 async fn a_single_payout_has_a_largest_amount(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        yard.credit(&yard.merchant.test_wallet, 2_000_000_000).await;
-        let refused = yard.pay("paid", naira(1_000_000_001)).await;
+    with_host(engine, async |host| {
+        host.credit(&host.merchant.test_wallet, 2_000_000_000).await;
+        let refused = host.pay("paid", naira(1_000_000_001)).await;
         exceeds(&refused, "per_transaction", [1_000_000_000, 0, 1_000_000_001]);
-        let refused = yard.pay("paid", naira(99)).await;
+        let refused = host.pay("paid", naira(99)).await;
         exceeds(&refused, "per_transaction", [100, 0, 99]);
-        yard.pay("paid", naira(1_000_000_000)).await.ok();
-        yard.pay("paid", naira(100)).await.ok();
-        limit(yard, "per_transaction_minor", 50_000).await;
-        yard.pay("paid", naira(50_000)).await.ok();
-        let refused = yard.pay("paid", naira(50_001)).await;
+        host.pay("paid", naira(1_000_000_000)).await.ok();
+        host.pay("paid", naira(100)).await.ok();
+        limit(host, "per_transaction_minor", 50_000).await;
+        host.pay("paid", naira(50_000)).await.ok();
+        let refused = host.pay("paid", naira(50_001)).await;
         exceeds(&refused, "per_transaction", [50_000, 0, 50_001]);
-        set(yard, json!({ "limits": { "NGN": { "per_transaction_minor": null } } })).await;
-        yard.pay("paid", naira(50_001)).await.ok();
+        set(host, json!({ "limits": { "NGN": { "per_transaction_minor": null } } })).await;
+        host.pay("paid", naira(50_001)).await.ok();
     })
     .await;
 }
@@ -66,20 +66,20 @@ async fn a_day_ends_at_midnight_where_the_merchant_is(
     place: (&str, u64),
 ) {
     let (timezone, until_midnight) = place;
-    in_yard(engine, async |yard| {
-        set(yard, json!({ "timezone": timezone })).await;
-        limit(yard, "daily_minor", 300_000).await;
-        yard.pay("paid", with(naira(100_000), to(1))).await.ok();
-        yard.pay("paid", with(naira(150_000), to(2))).await.ok();
-        let refused = yard.pay("paid", naira(50_001)).await;
+    with_host(engine, async |host| {
+        set(host, json!({ "timezone": timezone })).await;
+        limit(host, "daily_minor", 300_000).await;
+        host.pay("paid", with(naira(100_000), to(1))).await.ok();
+        host.pay("paid", with(naira(150_000), to(2))).await.ok();
+        let refused = host.pay("paid", naira(50_001)).await;
         exceeds(&refused, "daily", [300_000, 250_000, 50_001]);
-        yard.pay("paid", naira(50_000)).await.ok();
-        yard.advance(until_midnight - 1);
-        let refused = yard.pay("paid", naira(100)).await;
+        host.pay("paid", naira(50_000)).await.ok();
+        host.advance(until_midnight - 1);
+        let refused = host.pay("paid", naira(100)).await;
         exceeds(&refused, "daily", [300_000, 300_000, 100]);
-        yard.advance(1);
-        yard.pay("paid", naira(300_000)).await.ok();
-        let refused = yard.pay("paid", naira(100)).await;
+        host.advance(1);
+        host.pay("paid", naira(300_000)).await.ok();
+        let refused = host.pay("paid", naira(100)).await;
         exceeds(&refused, "daily", [300_000, 300_000, 100]);
     })
     .await;
@@ -90,20 +90,20 @@ async fn a_day_ends_at_midnight_where_the_merchant_is(
 async fn one_recipient_gets_no_more_than_its_share_of_a_day(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        limit(yard, "per_beneficiary_minor", 200_000).await;
-        let first = yard.pay("paid", with(naira(150_000), to(1))).await.ok();
+    with_host(engine, async |host| {
+        limit(host, "per_beneficiary_minor", 200_000).await;
+        let first = host.pay("paid", with(naira(150_000), to(1))).await.ok();
         let beneficiary = first.json["beneficiary_id"].clone();
         let alias = json!({ "account_number": account(1), "bank_code": "000013" });
         for same in [to(1), json!({ "recipient": alias }), json!({ "beneficiary_id": beneficiary })]
         {
-            let refused = yard.pay("paid", with(naira(50_001), same)).await;
+            let refused = host.pay("paid", with(naira(50_001), same)).await;
             exceeds(&refused, "per_beneficiary", [200_000, 150_000, 50_001]);
         }
-        yard.pay("paid", with(naira(200_000), to(2))).await.ok();
-        yard.pay("paid", with(naira(50_000), to(1))).await.ok();
-        yard.advance(14 * 3600);
-        yard.pay("paid", with(naira(200_000), to(1))).await.ok();
+        host.pay("paid", with(naira(200_000), to(2))).await.ok();
+        host.pay("paid", with(naira(50_000), to(1))).await.ok();
+        host.advance(14 * 3600);
+        host.pay("paid", with(naira(200_000), to(1))).await.ok();
     })
     .await;
 }
@@ -113,19 +113,19 @@ async fn one_recipient_gets_no_more_than_its_share_of_a_day(
 async fn only_money_that_may_have_left_uses_up_a_limit(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        let key = yard.merchant.live_key.clone();
-        limit(yard, "daily_minor", 300_000).await;
-        let pay = async |amount: u64| yard.pay_as(&key, &unique(), naira(amount)).await;
+    with_live_host(engine, Sends::No, async |host| {
+        let key = host.merchant.live_key.clone();
+        limit(host, "daily_minor", 300_000).await;
+        let pay = async |amount: u64| host.pay_as(&key, &unique(), naira(amount)).await;
         let act = async |id: &str, action: &str| {
             let body = json!({ "evidence": "a letter" });
-            yard.admin(Method::POST, &format!("payouts/{id}/{action}"), body).await.ok()
+            host.admin(Method::POST, &format!("payouts/{id}/{action}"), body).await.ok()
         };
         let id = pay(300_000).await.ok().id();
         exceeds(&pay(100).await, "daily", [300_000, 300_000, 100]);
         let body = Some(json!({ "reason": "a mistake" }));
         let path = format!("/v1/payouts/{id}/cancel");
-        yard.send(Method::POST, &path, &key, &[], body).await.ok();
+        host.send(Method::POST, &path, &key, &[], body).await.ok();
 
         let id = pay(300_000).await.ok().id();
         exceeds(&pay(100).await, "daily", [300_000, 300_000, 100]);
@@ -144,14 +144,14 @@ async fn only_money_that_may_have_left_uses_up_a_limit(
 async fn a_failure_sets_free_the_day_of_its_debit(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        limit(yard, "daily_minor", 300_000).await;
-        yard.pay("failed", naira(300_000)).await.ok();
-        let late = yard.pay("processing", naira(200_000)).await.ok().id();
-        yard.advance(14 * 3600);
-        yard.pay("paid", naira(300_000)).await.ok();
-        yard.post(&format!("/v1/sandbox/payouts/{late}/fail"), json!({})).await.ok();
-        let refused = yard.pay("paid", naira(100)).await;
+    with_host(engine, async |host| {
+        limit(host, "daily_minor", 300_000).await;
+        host.pay("failed", naira(300_000)).await.ok();
+        let late = host.pay("processing", naira(200_000)).await.ok().id();
+        host.advance(14 * 3600);
+        host.pay("paid", naira(300_000)).await.ok();
+        host.post(&format!("/v1/sandbox/payouts/{late}/fail"), json!({})).await.ok();
+        let refused = host.pay("paid", naira(100)).await;
         exceeds(&refused, "daily", [300_000, 300_000, 100]);
     })
     .await;
@@ -162,20 +162,20 @@ async fn a_failure_sets_free_the_day_of_its_debit(
 async fn a_draft_counts_on_the_day_on_which_it_is_approved(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        set(yard, json!({ "dual_control_threshold_minor": { "NGN": "100000" } })).await;
-        limit(yard, "daily_minor", 300_000).await;
-        let draft = yard.pay("paid", naira(200_001)).await.ok().id();
-        yard.pay("paid", naira(100_000)).await.ok();
-        yard.pay("paid", naira(100_000)).await.ok();
+    with_host(engine, async |host| {
+        set(host, json!({ "dual_control_threshold_minor": { "NGN": "100000" } })).await;
+        limit(host, "daily_minor", 300_000).await;
+        let draft = host.pay("paid", naira(200_001)).await.ok().id();
+        host.pay("paid", naira(100_000)).await.ok();
+        host.pay("paid", naira(100_000)).await.ok();
         let path = format!("payouts/{draft}/approve");
-        let refused = yard.admin(Method::POST, &path, json!({})).await;
+        let refused = host.admin(Method::POST, &path, json!({})).await;
         exceeds(&refused, "daily", [300_000, 200_000, 200_001]);
-        yard.advance(14 * 3600);
-        yard.admin(Method::POST, &path, json!({})).await.ok();
-        let refused = yard.pay("paid", naira(100_000)).await;
+        host.advance(14 * 3600);
+        host.admin(Method::POST, &path, json!({})).await.ok();
+        let refused = host.pay("paid", naira(100_000)).await;
         exceeds(&refused, "daily", [300_000, 200_001, 100_000]);
-        yard.until(&yard.merchant.test_key, &draft, "paid").await;
+        host.until(&host.merchant.test_key, &draft, "paid").await;
     })
     .await;
 }
@@ -190,29 +190,29 @@ fn careful(serial: u32) -> Value {
 async fn the_same_recipient_twice_within_five_minutes_looks_like_a_mistake(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        let first = yard.pay("paid", careful(1)).await.ok();
+    with_live_host(engine, Sends::No, async |host| {
+        let first = host.pay("paid", careful(1)).await.ok();
         let beneficiary = json!({ "beneficiary_id": first.json["beneficiary_id"] });
-        yard.advance(60);
+        host.advance(60);
         for body in [
             careful(1),
             with(careful(1), json!({ "amount_minor": "777" })),
             with(careful(1), json!({ "allow_duplicate": false })),
             with(careful(1), beneficiary),
         ] {
-            let refused = yard.pay("paid", body).await;
+            let refused = host.pay("paid", body).await;
             assert_eq!(refused.refused(), (429, "beneficiary_cooldown"));
             assert_eq!(refused.headers["retry-after"], "240");
         }
-        yard.pay("paid", careful(2)).await.ok();
-        yard.pay_as(&yard.merchant.live_key, &unique(), careful(1)).await.ok();
-        yard.advance(239);
-        assert_eq!(yard.pay("paid", careful(1)).await.refused(), (429, "beneficiary_cooldown"));
-        yard.advance(1);
-        yard.pay("paid", careful(1)).await.ok();
-        yard.pay("paid", with(careful(1), json!({ "allow_duplicate": true }))).await.ok();
-        yard.advance(299);
-        assert_eq!(yard.pay("paid", careful(1)).await.refused(), (429, "beneficiary_cooldown"));
+        host.pay("paid", careful(2)).await.ok();
+        host.pay_as(&host.merchant.live_key, &unique(), careful(1)).await.ok();
+        host.advance(239);
+        assert_eq!(host.pay("paid", careful(1)).await.refused(), (429, "beneficiary_cooldown"));
+        host.advance(1);
+        host.pay("paid", careful(1)).await.ok();
+        host.pay("paid", with(careful(1), json!({ "allow_duplicate": true }))).await.ok();
+        host.advance(299);
+        assert_eq!(host.pay("paid", careful(1)).await.refused(), (429, "beneficiary_cooldown"));
     })
     .await;
 }
@@ -222,13 +222,13 @@ async fn the_same_recipient_twice_within_five_minutes_looks_like_a_mistake(
 async fn the_cool_down_reaches_over_midnight(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        yard.advance(14 * 3600 - 60);
-        yard.pay("paid", careful(1)).await.ok();
-        yard.advance(120);
-        assert_eq!(yard.pay("paid", careful(1)).await.refused(), (429, "beneficiary_cooldown"));
-        yard.advance(180);
-        yard.pay("paid", careful(1)).await.ok();
+    with_host(engine, async |host| {
+        host.advance(14 * 3600 - 60);
+        host.pay("paid", careful(1)).await.ok();
+        host.advance(120);
+        assert_eq!(host.pay("paid", careful(1)).await.refused(), (429, "beneficiary_cooldown"));
+        host.advance(180);
+        host.pay("paid", careful(1)).await.ok();
     })
     .await;
 }
@@ -238,31 +238,31 @@ async fn the_cool_down_reaches_over_midnight(
 async fn who_was_not_paid_can_be_paid_at_once(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        set(yard, json!({ "dual_control_threshold_minor": { "NGN": "100000" } })).await;
-        yard.pay("failed", careful(1)).await.ok();
-        yard.pay("paid", careful(1)).await.ok();
+    with_host(engine, async |host| {
+        set(host, json!({ "dual_control_threshold_minor": { "NGN": "100000" } })).await;
+        host.pay("failed", careful(1)).await.ok();
+        host.pay("paid", careful(1)).await.ok();
 
         let large = with(careful(2), json!({ "amount_minor": "100001" }));
         for action in ["decline", "mark_failed"] {
-            let draft = yard.pay("paid", large.clone()).await.ok().id();
-            assert_eq!(yard.pay("paid", careful(2)).await.refused().1, "beneficiary_cooldown");
+            let draft = host.pay("paid", large.clone()).await.ok().id();
+            assert_eq!(host.pay("paid", careful(2)).await.refused().1, "beneficiary_cooldown");
             let path = format!("payouts/{draft}/{action}");
-            yard.admin(Method::POST, &path, json!({ "evidence": "a letter" })).await.ok();
+            host.admin(Method::POST, &path, json!({ "evidence": "a letter" })).await.ok();
         }
-        yard.pay("paid", careful(2)).await.ok();
-        let held = yard.pay("fraud_hold", careful(3)).await.ok().id();
-        yard.admin(Method::POST, &format!("payouts/{held}/reject"), json!({})).await.ok();
-        yard.pay("paid", careful(3)).await.ok();
+        host.pay("paid", careful(2)).await.ok();
+        let held = host.pay("fraud_hold", careful(3)).await.ok().id();
+        host.admin(Method::POST, &format!("payouts/{held}/reject"), json!({})).await.ok();
+        host.pay("paid", careful(3)).await.ok();
 
-        yard.advance(14 * 3600 - 60);
-        let draft = yard.pay("paid", with(large, to(4))).await.ok().id();
-        yard.advance(120);
-        yard.post(&format!("/v1/payouts/{draft}/cancel"), json!({ "reason": "a typo" })).await.ok();
-        yard.pay("paid", careful(4)).await.ok();
-        let refused = yard.pay("unresolvable", careful(5)).await;
+        host.advance(14 * 3600 - 60);
+        let draft = host.pay("paid", with(large, to(4))).await.ok().id();
+        host.advance(120);
+        host.post(&format!("/v1/payouts/{draft}/cancel"), json!({ "reason": "a typo" })).await.ok();
+        host.pay("paid", careful(4)).await.ok();
+        let refused = host.pay("unresolvable", careful(5)).await;
         assert_eq!(refused.refused().1, "recipient_unresolvable");
-        yard.pay("paid", careful(5)).await.ok();
+        host.pay("paid", careful(5)).await.ok();
     })
     .await;
 }
@@ -272,27 +272,27 @@ async fn who_was_not_paid_can_be_paid_at_once(
 async fn a_reference_is_unique_for_thirty_days(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        let other = yard.new_merchant("Other").await;
+    with_live_host(engine, Sends::No, async |host| {
+        let other = host.new_merchant("Other").await;
         let body = with(naira(100_000), json!({ "merchant_reference": "INV/7 é" }));
         let large = with(body.clone(), json!({ "amount_minor": "900000000" }));
-        assert_eq!(yard.pay("paid", large).await.refused().1, "insufficient_funds");
-        let first = yard.pay("failed", body.clone()).await.ok();
+        assert_eq!(host.pay("paid", large).await.refused().1, "insufficient_funds");
+        let first = host.pay("failed", body.clone()).await.ok();
         assert_eq!(first.json["merchant_reference"], "INV/7 é");
-        for key in [&yard.merchant.live_key, &other.test_key] {
-            yard.pay_as(key, &unique(), body.clone()).await.ok();
+        for key in [&host.merchant.live_key, &other.test_key] {
+            host.pay_as(key, &unique(), body.clone()).await.ok();
         }
-        yard.pay("paid", with(body.clone(), json!({ "merchant_reference": "inv/7 é" }))).await.ok();
+        host.pay("paid", with(body.clone(), json!({ "merchant_reference": "inv/7 é" }))).await.ok();
         for wait in [0, 30 * 86_400 - 1] {
-            yard.advance(wait);
-            let refused = yard.pay("paid", with(body.clone(), to(9))).await;
+            host.advance(wait);
+            let refused = host.pay("paid", with(body.clone(), to(9))).await;
             assert_eq!(refused.refused(), (409, "merchant_reference_duplicate"));
             assert_eq!(refused.field(), "merchant_reference");
             assert_eq!(refused.json["error"]["detail"], json!({ "payout_id": first.id() }));
         }
-        yard.advance(1);
-        let second = yard.pay("paid", body.clone()).await.ok();
-        let refused = yard.pay("paid", body).await;
+        host.advance(1);
+        let second = host.pay("paid", body.clone()).await.ok();
+        let refused = host.pay("paid", body).await;
         assert_eq!(refused.json["error"]["detail"]["payout_id"], second.id());
     })
     .await;

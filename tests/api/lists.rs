@@ -7,10 +7,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::accounts::to;
-use crate::yard::{Engine, Yard, in_yard, naira, with};
+use crate::test_host::{Engine, TestHost, naira, with, with_host};
 
-async fn data(yard: &Yard, path: &str) -> Vec<Value> {
-    yard.get(path).await.ok().json["data"].as_array().expect("a list").clone()
+async fn data(host: &TestHost, path: &str) -> Vec<Value> {
+    host.get(path).await.ok().json["data"].as_array().expect("a list").clone()
 }
 
 fn ids(items: &[Value]) -> Vec<String> {
@@ -18,12 +18,12 @@ fn ids(items: &[Value]) -> Vec<String> {
 }
 
 /// All ids of a list, fetched in pages of this size.
-async fn paged(yard: &Yard, path: &str, limit: usize) -> Vec<String> {
+async fn paged(host: &TestHost, path: &str, limit: usize) -> Vec<String> {
     let sign = if path.contains('?') { '&' } else { '?' };
     let mut all: Vec<String> = Vec::new();
     loop {
         let after = all.last().map(|id| format!("&starting_after={id}")).unwrap_or_default();
-        let page = yard.get(&format!("{path}{sign}limit={limit}{after}")).await.ok();
+        let page = host.get(&format!("{path}{sign}limit={limit}{after}")).await.ok();
         let items = ids(page.json["data"].as_array().expect("a list"));
         assert!(items.len() <= limit);
         let more = page.json["has_more"].as_bool().expect("a boolean");
@@ -36,20 +36,20 @@ async fn paged(yard: &Yard, path: &str, limit: usize) -> Vec<String> {
 }
 
 /// A merchant with some payouts of several fates, spread over three days.
-async fn fill(yard: &Yard) {
+async fn fill(host: &TestHost) {
     for (day, scenario) in
         ["paid", "failed", "processing", "paid", "failed", "paid", "paid"].iter().enumerate()
     {
         let serial = u32::try_from(day).expect("small");
-        yard.pay(scenario, with(naira(100_000), to(serial))).await.ok();
+        host.pay(scenario, with(naira(100_000), to(serial))).await.ok();
         if day % 3 == 2 {
-            yard.advance(86_400);
+            host.advance(86_400);
         }
     }
 }
 
-fn all_lists(yard: &Yard) -> [String; 5] {
-    let wallet = &yard.merchant.test_wallet;
+fn all_lists(host: &TestHost) -> [String; 5] {
+    let wallet = &host.merchant.test_wallet;
     [
         "/v1/payouts".to_owned(),
         format!("/v1/wallets/{wallet}/transactions"),
@@ -64,17 +64,17 @@ fn all_lists(yard: &Yard) -> [String; 5] {
 async fn pages_follow_each_other_without_gap_or_repeat(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        fill(yard).await;
-        for list in all_lists(yard) {
-            let whole = data(yard, &list).await;
+    with_host(engine, async |host| {
+        fill(host).await;
+        for list in all_lists(host) {
+            let whole = data(host, &list).await;
             let expected = ids(&whole);
             assert!(!expected.is_empty() && expected.len() < 50, "{list}");
             assert_eq!(expected.iter().collect::<BTreeSet<_>>().len(), expected.len(), "{list}");
             let times: Vec<_> = whole.iter().map(|item| item["created_at"].as_str()).collect();
             assert!(times.is_sorted_by(|a, b| a >= b), "{list}: {times:?}");
             for limit in [1, 2, 3, expected.len(), 100] {
-                assert_eq!(paged(yard, &list, limit).await, expected, "{list} by {limit}");
+                assert_eq!(paged(host, &list, limit).await, expected, "{list} by {limit}");
             }
         }
     })
@@ -86,20 +86,20 @@ async fn pages_follow_each_other_without_gap_or_repeat(
 async fn limits_and_cursors_are_checked(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let other = yard.new_merchant("Other").await;
-        let foreign = yard.pay_as(&other.test_key, "k", naira(100_000)).await.ok().id();
-        for list in all_lists(yard) {
+    with_host(engine, async |host| {
+        let other = host.new_merchant("Other").await;
+        let foreign = host.pay_as(&other.test_key, "k", naira(100_000)).await.ok().id();
+        for list in all_lists(host) {
             for limit in ["0", "101", "-1", "x", "1.5", ""] {
-                let refused = yard.get(&format!("{list}?limit={limit}")).await;
+                let refused = host.get(&format!("{list}?limit={limit}")).await;
                 assert_eq!(refused.refused(), (400, "invalid_limit"), "{list} {limit}");
                 assert_eq!(refused.field(), "limit");
             }
             for limit in ["1", "100"] {
-                yard.get(&format!("{list}?limit={limit}")).await.ok();
+                host.get(&format!("{list}?limit={limit}")).await.ok();
             }
             for cursor in ["x", "c0", "evt_0", foreign.as_str()] {
-                let refused = yard.get(&format!("{list}?starting_after={cursor}")).await;
+                let refused = host.get(&format!("{list}?starting_after={cursor}")).await;
                 assert_eq!(refused.refused(), (400, "invalid_field"), "{list} {cursor}");
                 assert_eq!(refused.field(), "starting_after");
             }
@@ -111,8 +111,8 @@ async fn limits_and_cursors_are_checked(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn payouts_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_yard(engine, async |yard| {
-        fill(yard).await;
+    with_host(engine, async |host| {
+        fill(host).await;
         for (query, count) in [
             ("", 7),
             ("status=paid", 4),
@@ -130,9 +130,9 @@ async fn payouts_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine
             ("created_after=2026-11-22&created_before=2026-11-23", 3),
             ("created_after=2026-11-22&status=paid&currency=NGN", 3),
         ] {
-            let found = data(yard, &format!("/v1/payouts?{query}")).await;
+            let found = data(host, &format!("/v1/payouts?{query}")).await;
             assert_eq!(found.len(), count, "{query}");
-            let paged = paged(yard, &format!("/v1/payouts?{query}"), 2).await;
+            let paged = paged(host, &format!("/v1/payouts?{query}"), 2).await;
             assert_eq!(paged, ids(&found), "{query}");
         }
         for (query, field) in [
@@ -142,15 +142,15 @@ async fn payouts_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine
             ("created_after=yesterday", "created_after"),
             ("created_before=2026-13-01", "created_before"),
         ] {
-            let refused = yard.get(&format!("/v1/payouts?{query}")).await;
+            let refused = host.get(&format!("/v1/payouts?{query}")).await;
             assert_eq!(refused.refused(), (400, "invalid_filter"), "{query}");
             assert_eq!(refused.field(), field);
         }
-        let newest = &data(yard, "/v1/payouts").await[0];
+        let newest = &data(host, "/v1/payouts").await[0];
         let reference = newest["reference"].as_str().expect("a reference");
-        let rest = data(yard, &format!("/v1/payouts?starting_after={reference}")).await;
+        let rest = data(host, &format!("/v1/payouts?starting_after={reference}")).await;
         assert_eq!(rest.len(), 6, "a reference is as good a cursor as an id");
-        let live = yard.get_as(&yard.merchant.live_key, "/v1/payouts").await.ok();
+        let live = host.get_as(&host.merchant.live_key, "/v1/payouts").await.ok();
         assert_eq!(live.json["data"], json!([]));
     })
     .await;
@@ -159,9 +159,9 @@ async fn payouts_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_yard(engine, async |yard| {
-        fill(yard).await;
-        let list = format!("/v1/wallets/{}/transactions", yard.merchant.test_wallet);
+    with_host(engine, async |host| {
+        fill(host).await;
+        let list = format!("/v1/wallets/{}/transactions", host.merchant.test_wallet);
         for (query, count) in [
             ("", 1 + 7 * 2 + 2 * 2),
             ("direction=debit", 14),
@@ -175,9 +175,9 @@ async fn transactions_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] e
             ("source=payout_reversal&direction=credit", 2),
             ("source=payout_reversal&direction=debit", 0),
         ] {
-            let found = data(yard, &format!("{list}?{query}")).await;
+            let found = data(host, &format!("{list}?{query}")).await;
             assert_eq!(found.len(), count, "{query}");
-            let paged = paged(yard, &format!("{list}?{query}"), 3).await;
+            let paged = paged(host, &format!("{list}?{query}"), 3).await;
             assert_eq!(paged, ids(&found), "{query}");
         }
         for (query, field) in [
@@ -185,13 +185,13 @@ async fn transactions_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] e
             ("direction=in", "direction"),
             ("direction=", "direction"),
         ] {
-            let refused = yard.get(&format!("{list}?{query}")).await;
+            let refused = host.get(&format!("{list}?{query}")).await;
             assert_eq!(refused.refused(), (400, "invalid_filter"), "{query}");
             assert_eq!(refused.field(), field);
         }
-        let refused = yard.get(&format!("{list}?customer_id=cus_0")).await;
+        let refused = host.get(&format!("{list}?customer_id=cus_0")).await;
         assert_eq!(refused.refused(), (403, "permission_denied"));
-        let live = yard.get_as(&yard.merchant.live_key, &list).await;
+        let live = host.get_as(&host.merchant.live_key, &list).await;
         assert_eq!(live.refused(), (404, "wallet_not_found"));
     })
     .await;
@@ -200,8 +200,8 @@ async fn transactions_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] e
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_yard(engine, async |yard| {
-        fill(yard).await;
+    with_host(engine, async |host| {
+        fill(host).await;
         for (query, count) in [
             ("", 1 + 7 + 4 + 2),
             ("type=payout.processing", 7),
@@ -213,15 +213,15 @@ async fn events_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine:
             ("created_after=2026-11-22T09:00:00Z", 2),
             ("created_after=2026-11-23T08:00:00Z&type=payout.paid", 1),
         ] {
-            let found = data(yard, &format!("/v1/events?{query}")).await;
+            let found = data(host, &format!("/v1/events?{query}")).await;
             assert_eq!(found.len(), count, "{query}");
-            let paged = paged(yard, &format!("/v1/events?{query}"), 3).await;
+            let paged = paged(host, &format!("/v1/events?{query}"), 3).await;
             assert_eq!(paged, ids(&found), "{query}");
             assert!(found.iter().all(|event| event["object"] == "event" && event["env"] == "test"));
         }
         for (query, field) in [("type=payout.queued", "type"), ("created_after=x", "created_after")]
         {
-            let refused = yard.get(&format!("/v1/events?{query}")).await;
+            let refused = host.get(&format!("/v1/events?{query}")).await;
             assert_eq!(refused.refused(), (400, "invalid_filter"), "{query}");
             assert_eq!(refused.field(), field);
         }
@@ -234,19 +234,19 @@ async fn events_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine:
 async fn a_page_keeps_its_place_while_new_things_happen(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        fill(yard).await;
-        for list in all_lists(yard) {
-            let before = ids(&data(yard, &list).await);
-            let first = data(yard, &format!("{list}?limit=1")).await;
+    with_host(engine, async |host| {
+        fill(host).await;
+        for list in all_lists(host) {
+            let before = ids(&data(host, &list).await);
+            let first = data(host, &format!("{list}?limit=1")).await;
             let cursor = first[0]["id"].as_str().expect("an id").to_owned();
-            yard.credit(&yard.merchant.test_wallet, 1).await;
-            yard.pay("paid", with(naira(100_000), to(999))).await.ok();
-            let rest = ids(&data(yard, &format!("{list}?starting_after={cursor}")).await);
+            host.credit(&host.merchant.test_wallet, 1).await;
+            host.pay("paid", with(naira(100_000), to(999))).await.ok();
+            let rest = ids(&data(host, &format!("{list}?starting_after={cursor}")).await);
             assert_eq!(rest, before[1..], "{list}");
         }
-        let path = format!("/v1/wallets/{}/transactions", yard.merchant.test_wallet);
-        let posted = yard.send(Method::POST, &path, &yard.merchant.test_key, &[], None).await;
+        let path = format!("/v1/wallets/{}/transactions", host.merchant.test_wallet);
+        let posted = host.send(Method::POST, &path, &host.merchant.test_key, &[], None).await;
         assert_eq!(posted.refused(), (405, "method_not_allowed"));
     })
     .await;

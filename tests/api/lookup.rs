@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::accounts::{account, to};
 use crate::network::{Sends, live, open_bank};
-use crate::yard::{Answer, Engine, Yard, in_yard, in_yard_with, naira, with};
+use crate::test_host::{Answer, Engine, TestHost, naira, with, with_host, with_host_configured};
 
 fn question(serial: u32) -> Value {
     json!({ "currency": "NGN", "account_number": account(serial), "bank_code": "058" })
 }
 
-async fn ask(yard: &Yard, body: Value) -> Answer {
-    yard.post("/v1/name-enquiry", body).await
+async fn ask(host: &TestHost, body: Value) -> Answer {
+    host.post("/v1/name-enquiry", body).await
 }
 
 #[rstest]
@@ -23,30 +23,30 @@ async fn ask(yard: &Yard, body: Value) -> Answer {
 async fn a_name_is_asked_for_until_it_is_saved_and_again_when_it_is_old(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let asked = json!({ "resolved_name": "ADA ADEYEMI", "source": "provider",
             "resolved_by_provider": "ngn_nip" });
         let known = json!({ "resolved_name": "ADA ADEYEMI", "source": "beneficiary_cache",
             "resolved_by_provider": null });
         for body in [question(1), with(question(1), json!({ "bank_code": "000013" }))] {
-            assert_eq!(ask(yard, body).await.ok().json, asked, "an enquiry saves nobody");
+            assert_eq!(ask(host, body).await.ok().json, asked, "an enquiry saves nobody");
         }
-        let payout = yard.pay("paid", with(naira(100_000), to(1))).await.ok();
-        assert_eq!(ask(yard, question(1)).await.ok().json, known);
+        let payout = host.pay("paid", with(naira(100_000), to(1))).await.ok();
+        assert_eq!(ask(host, question(1)).await.ok().json, known);
         let path = "/v1/name-enquiry";
         let body = Some(question(1));
-        let live = yard.send(Method::POST, path, &yard.merchant.live_key, &[], body).await;
-        assert_eq!(live.refused(), (503, "rail_not_configured"), "the worlds share nothing");
-        yard.advance(30 * 86_400 - 1);
-        assert_eq!(ask(yard, question(1)).await.ok().json, known);
-        yard.advance(1);
-        assert_eq!(ask(yard, question(1)).await.ok().json, asked);
-        yard.pay("paid", with(naira(100_000), to(1))).await.ok();
-        assert_eq!(ask(yard, question(1)).await.ok().json, known);
+        let live = host.send(Method::POST, path, &host.merchant.live_key, &[], body).await;
+        assert_eq!(live.refused(), (503, "rail_not_configured"), "the environments share nothing");
+        host.advance(30 * 86_400 - 1);
+        assert_eq!(ask(host, question(1)).await.ok().json, known);
+        host.advance(1);
+        assert_eq!(ask(host, question(1)).await.ok().json, asked);
+        host.pay("paid", with(naira(100_000), to(1))).await.ok();
+        assert_eq!(ask(host, question(1)).await.ok().json, known);
         let id = payout.json["beneficiary_id"].as_str().expect("an id");
         let path = format!("/v1/beneficiaries/{id}");
-        yard.send(Method::DELETE, &path, &yard.merchant.test_key, &[], None).await.ok();
-        assert_eq!(ask(yard, question(1)).await.ok().json, asked);
+        host.send(Method::DELETE, &path, &host.merchant.test_key, &[], None).await.ok();
+        assert_eq!(ask(host, question(1)).await.ok().json, asked);
     })
     .await;
 }
@@ -56,7 +56,7 @@ async fn a_name_is_asked_for_until_it_is_saved_and_again_when_it_is_old(
 async fn names_that_cannot_be_found_are_refused_by_name(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         for (changes, status, code, field) in [
             (json!({ "currency": null }), 400, "missing_field", "currency"),
             (json!({ "account_number": null }), 400, "missing_field", "account_number"),
@@ -76,7 +76,7 @@ async fn names_that_cannot_be_found_are_refused_by_name(
             (json!({ "account_number": "0000001091" }), 422, "recipient_unresolvable", ""),
             (json!({ "account_number": "0000001101" }), 502, "provider_error", ""),
         ] {
-            let refused = ask(yard, with(question(1), changes.clone())).await;
+            let refused = ask(host, with(question(1), changes.clone())).await;
             assert_eq!(refused.refused(), (status, code), "{changes}");
             assert_eq!(refused.field(), field, "{changes}");
         }
@@ -85,8 +85,8 @@ async fn names_that_cannot_be_found_are_refused_by_name(
             ("provider_down", 502, "provider_error"),
         ] {
             let headers = [("x-sandbox-scenario", scenario)];
-            let (key, path) = (&yard.merchant.test_key, "/v1/name-enquiry");
-            let refused = yard.send(Method::POST, path, key, &headers, Some(question(1))).await;
+            let (key, path) = (&host.merchant.test_key, "/v1/name-enquiry");
+            let refused = host.send(Method::POST, path, key, &headers, Some(question(1))).await;
             assert_eq!(refused.refused(), (status, code));
         }
     })
@@ -104,24 +104,24 @@ async fn the_next_route_is_asked_where_one_is_down(
         let tokens = ["gateway_token", "notice_token"].map(|name| (name.into(), "x".into()));
         config.routes.insert("ngn_down".into(), BTreeMap::from(tokens));
     };
-    in_yard_with(engine, change, async |yard| {
+    with_host_configured(engine, change, async |host| {
         let route = json!({ "name": "ngn_down", "env": "live", "currency": "NGN", "rail": "nip",
             "position": -1, "settings": { "endpoint.gateway": "https://127.0.0.1:1" } });
-        let route = yard.admin(Method::POST, "routes", route).await.ok();
+        let route = host.admin(Method::POST, "routes", route).await.ok();
         assert_eq!(route.json["position"], -1);
-        let key = yard.merchant.live_key.clone();
+        let key = host.merchant.live_key.clone();
         let path = "/v1/name-enquiry";
-        let answer = yard.send(Method::POST, path, &key, &[], Some(question(1))).await.ok();
+        let answer = host.send(Method::POST, path, &key, &[], Some(question(1))).await.ok();
         assert_eq!(answer.json["resolved_name"], "ADA ADEYEMI");
         assert_eq!(answer.json["resolved_by_provider"], "ngn_nip");
 
-        let routes = yard.send(Method::GET, "/admin/v1/routes", "op_test", &[], None).await.ok();
+        let routes = host.send(Method::GET, "/admin/v1/routes", "op_test", &[], None).await.ok();
         let routes = routes.json["data"].as_array().expect("routes").clone();
         let other = routes.iter().find(|r| r["env"] == "live" && r["name"] == "ngn_nip");
         let other = other.expect("a route")["id"].as_str().expect("an id").to_owned();
         let pause = json!({ "is_paused": true });
-        yard.admin(Method::PATCH, &format!("routes/{other}"), pause).await.ok();
-        let refused = yard.send(Method::POST, path, &key, &[], Some(question(1))).await;
+        host.admin(Method::PATCH, &format!("routes/{other}"), pause).await.ok();
+        let refused = host.send(Method::POST, path, &key, &[], Some(question(1))).await;
         assert_eq!(refused.refused(), (502, "provider_error"));
     })
     .await;
@@ -132,8 +132,8 @@ async fn the_next_route_is_asked_where_one_is_down(
 async fn banks_are_listed_with_their_codes(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let page = yard.get("/v1/banks?currency=NGN").await.ok();
+    with_host(engine, async |host| {
+        let page = host.get("/v1/banks?currency=NGN").await.ok();
         assert_eq!((&page.json["object"], &page.json["has_more"]), (&json!("list"), &json!(false)));
         let banks = page.json["data"].as_array().expect("banks");
         assert!(banks.len() > 100);
@@ -158,7 +158,7 @@ async fn banks_are_listed_with_their_codes(
         }
         assert!(!banks.iter().any(|bank| bank["slug"] == "heritage-bank"), "revoked");
         for query in ["", "?currency=GBP", "?currency=ngn", "?currency="] {
-            let refused = yard.get(&format!("/v1/banks{query}")).await;
+            let refused = host.get(&format!("/v1/banks{query}")).await;
             assert_eq!(refused.refused(), (400, "unsupported_currency"), "{query}");
         }
     })
@@ -168,8 +168,8 @@ async fn banks_are_listed_with_their_codes(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quote_is_what_is_charged(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_yard(engine, async |yard| {
-        yard.credit(&yard.merchant.test_wallet, 3_000_000_000).await;
+    with_host(engine, async |host| {
+        host.credit(&host.merchant.test_wallet, 3_000_000_000).await;
         for (amount, fee, tax, levy) in [
             (100, "1000", "75", "0"),
             (499_999, "1000", "75", "0"),
@@ -183,11 +183,11 @@ async fn a_quote_is_what_is_charged(#[values(Engine::Sqlite, Engine::Postgres)] 
             (1_000_000_000, "5000", "375", "5000"),
         ] {
             let body = json!({ "currency": "NGN", "amount_minor": amount.to_string() });
-            let quote = yard.post("/v1/payouts/quote", body).await.ok();
+            let quote = host.post("/v1/payouts/quote", body).await.ok();
             assert_eq!((quote.status, &quote.json["object"]), (200, &json!("payout_quote")));
-            let before = yard.balance(&yard.merchant.test_wallet).await;
-            let payout = yard.pay("paid", naira(amount)).await.ok();
-            let spent = before - yard.balance(&yard.merchant.test_wallet).await;
+            let before = host.balance(&host.merchant.test_wallet).await;
+            let payout = host.pay("paid", naira(amount)).await.ok();
+            let spent = before - host.balance(&host.merchant.test_wallet).await;
             for (field, expected) in [("fee_minor", fee), ("tax_minor", tax), ("levy_minor", levy)]
             {
                 assert_eq!(quote.json[field], expected, "{amount} {field}");
@@ -206,7 +206,7 @@ async fn a_quote_is_what_is_charged(#[values(Engine::Sqlite, Engine::Postgres)] 
 async fn a_quote_that_makes_no_sense_is_refused_by_name(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let good = json!({ "currency": "NGN", "amount_minor": "100000" });
         for (changes, code) in [
             (json!({ "currency": null }), "missing_field"),
@@ -226,10 +226,10 @@ async fn a_quote_that_makes_no_sense_is_refused_by_name(
             (json!({ "funding_currency": "nairas" }), "invalid_funding_currency"),
         ] {
             let body = with(good.clone(), changes.clone());
-            let refused = yard.post("/v1/payouts/quote", body).await;
+            let refused = host.post("/v1/payouts/quote", body).await;
             assert_eq!(refused.refused(), (400, code), "{changes}");
         }
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 0);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 0);
     })
     .await;
 }

@@ -4,7 +4,7 @@ use http::Method;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::yard::{Engine, in_yard, naira, with};
+use crate::test_host::{Engine, naira, with, with_host};
 
 const NOBODY: &str = "c000000000000000000000000";
 
@@ -13,9 +13,9 @@ const NOBODY: &str = "c000000000000000000000000";
 async fn a_wallet_is_credited_and_debited_by_every_source(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let test = yard.merchant.test_wallet.clone();
-        let mut balance = yard.balance(&test).await;
+    with_host(engine, async |host| {
+        let test = host.merchant.test_wallet.clone();
+        let mut balance = host.balance(&test).await;
         for (verb, source, written, funds) in [
             ("credit", None, "admin_credit", true),
             ("credit", Some("admin_credit"), "admin_credit", true),
@@ -26,24 +26,24 @@ async fn a_wallet_is_credited_and_debited_by_every_source(
             ("debit", Some("admin_debit"), "admin_debit", false),
             ("debit", Some("reconciliation_adjust"), "reconciliation_adjust", false),
         ] {
-            yard.advance(1);
+            host.advance(1);
             let body = json!({ "amount_minor": "70", "source": source, "reason": "because" });
             let moved =
-                yard.admin(Method::POST, &format!("wallets/{test}/{verb}"), body).await.ok();
+                host.admin(Method::POST, &format!("wallets/{test}/{verb}"), body).await.ok();
             balance += if verb == "credit" { 70 } else { -70 };
             assert_eq!(moved.json["available_balance_minor"], balance.to_string());
             let path = format!("/v1/wallets/{test}/transactions?limit=1");
-            let entry = yard.get(&path).await.ok().json["data"][0].clone();
+            let entry = host.get(&path).await.ok().json["data"][0].clone();
             assert_eq!((&entry["source"], &entry["direction"]), (&json!(written), &json!(verb)));
             assert_eq!(
                 (&entry["amount_minor"], &entry["description"]),
                 (&json!("70"), &json!("because"))
             );
             let path = format!("/v1/wallets/{test}/funding_events?limit=1");
-            let event = yard.get(&path).await.ok().json["data"][0].clone();
+            let event = host.get(&path).await.ok().json["data"][0].clone();
             assert_eq!(event["id"] == entry["id"], funds, "{verb} {source:?}");
         }
-        assert_eq!(yard.get(&format!("/v1/wallets/{test}")).await.json["is_demo"], true);
+        assert_eq!(host.get(&format!("/v1/wallets/{test}")).await.json["is_demo"], true);
     })
     .await;
 }
@@ -53,9 +53,9 @@ async fn a_wallet_is_credited_and_debited_by_every_source(
 async fn a_movement_that_is_none_is_refused_by_name(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let (test, live) = (yard.merchant.test_wallet.clone(), yard.merchant.live_wallet.clone());
-        let before = (yard.balance(&test).await, yard.balance(&live).await);
+    with_host(engine, async |host| {
+        let (test, live) = (host.merchant.test_wallet.clone(), host.merchant.live_wallet.clone());
+        let before = (host.balance(&test).await, host.balance(&live).await);
         let all = i64::MAX.to_string();
         let (credit, debit, nobody) = ("credit", "debit", NOBODY.to_owned());
         for (wallet, verb, changes, status, code, field) in [
@@ -76,11 +76,11 @@ async fn a_movement_that_is_none_is_refused_by_name(
         ] {
             let path = format!("wallets/{wallet}/{verb}");
             let body = with(json!({ "amount_minor": "5", "reason": "x" }), changes.clone());
-            let refused = yard.admin(Method::POST, &path, body).await;
+            let refused = host.admin(Method::POST, &path, body).await;
             assert_eq!(refused.refused(), (status, code), "{verb} {changes}");
             assert_eq!(refused.field(), field, "{verb} {changes}");
         }
-        assert_eq!((yard.balance(&test).await, yard.balance(&live).await), before);
+        assert_eq!((host.balance(&test).await, host.balance(&live).await), before);
     })
     .await;
 }
@@ -90,26 +90,26 @@ async fn a_movement_that_is_none_is_refused_by_name(
 async fn a_frozen_wallet_takes_money_and_gives_none(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let wallet = yard.merchant.test_wallet.clone();
-        let before = yard.balance(&wallet).await;
-        let frozen = yard.admin(Method::POST, &format!("wallets/{wallet}/freeze"), json!({})).await;
+    with_host(engine, async |host| {
+        let wallet = host.merchant.test_wallet.clone();
+        let before = host.balance(&wallet).await;
+        let frozen = host.admin(Method::POST, &format!("wallets/{wallet}/freeze"), json!({})).await;
         assert_eq!(frozen.ok().json["is_frozen"], true);
-        assert_eq!(yard.get(&format!("/v1/wallets/{wallet}")).await.json["is_frozen"], true);
-        let refused = yard.pay("paid", naira(100_000)).await;
+        assert_eq!(host.get(&format!("/v1/wallets/{wallet}")).await.json["is_frozen"], true);
+        let refused = host.pay("paid", naira(100_000)).await;
         assert_eq!(refused.refused(), (403, "wallet_frozen"));
         let body = json!({ "amount_minor": "5", "reason": "x" });
-        let refused = yard.admin(Method::POST, &format!("wallets/{wallet}/debit"), body).await;
+        let refused = host.admin(Method::POST, &format!("wallets/{wallet}/debit"), body).await;
         assert_eq!(refused.refused(), (403, "wallet_frozen"));
-        yard.credit(&wallet, 5).await;
-        assert_eq!(yard.balance(&wallet).await, before + 5);
+        host.credit(&wallet, 5).await;
+        assert_eq!(host.balance(&wallet).await, before + 5);
         let path = format!("wallets/{wallet}/unfreeze");
-        let thawed = yard.admin(Method::POST, &path, json!({ "reason": "checked" })).await.ok();
+        let thawed = host.admin(Method::POST, &path, json!({ "reason": "checked" })).await.ok();
         assert_eq!(thawed.json["is_frozen"], false);
-        yard.pay("paid", naira(100_000)).await.ok();
+        host.pay("paid", naira(100_000)).await.ok();
         for verb in ["freeze", "unfreeze"] {
             let path = format!("wallets/{NOBODY}/{verb}");
-            let refused = yard.admin(Method::POST, &path, json!({})).await;
+            let refused = host.admin(Method::POST, &path, json!({})).await;
             assert_eq!(refused.refused(), (404, "wallet_not_found"));
         }
     })

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use railhead::clock::Clock;
 use railhead::config::Config;
-use railhead::id::Mint;
+use railhead::id::IdGenerator;
 use railhead::simulator::{Simulator, serve};
 use railhead::start::{Sources, start};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::yard::{Engine, Yard, config, in_yard_with};
+use crate::test_host::{Engine, TestHost, config, with_host_configured};
 
 /// Whether the host sends what is queued by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,39 +22,43 @@ pub(crate) enum Sends {
     No,
 }
 
-/// Runs a test in a yard whose live keys reach a bank.
-pub(crate) async fn in_live_yard(engine: Engine, sends: Sends, test: impl AsyncFnOnce(&mut Yard)) {
+/// Runs a test on a test host whose live keys reach a bank.
+pub(crate) async fn with_live_host(
+    engine: Engine,
+    sends: Sends,
+    test: impl AsyncFnOnce(&mut TestHost),
+) {
     let url = open_bank().await;
-    in_yard_with(engine, |config| live(config, url, sends), test).await;
+    with_host_configured(engine, |config| live(config, url, sends), test).await;
 }
 
 /// Runs a test with two hosts on one database; PostgreSQL is the engine that allows it.
-pub(crate) async fn in_two_yards(sends: Sends, test: impl AsyncFnOnce(&mut Yard, &Yard)) {
+pub(crate) async fn with_two_hosts(sends: Sends, test: impl AsyncFnOnce(&mut TestHost, &TestHost)) {
     let url = open_bank().await;
     let change = |config: &mut Config| live(config, url.clone(), sends);
-    in_yard_with(Engine::Postgres, change, async |yard| {
-        let beside = beside(yard, change).await;
-        test(yard, &beside).await;
+    with_host_configured(Engine::Postgres, change, async |host| {
+        let beside = beside(host, change).await;
+        test(host, &beside).await;
         beside.close().await;
     })
     .await;
 }
 
 /// Another host on the database of this one.
-pub(crate) async fn beside(yard: &Yard, change: impl FnOnce(&mut Config)) -> Yard {
-    let mut config = config(&yard.database);
+pub(crate) async fn beside(host: &TestHost, change: impl FnOnce(&mut Config)) -> TestHost {
+    let mut config = config(&host.database);
     change(&mut config);
-    let clock = yard.clock.clone();
-    let sources = Sources { mint: Mint::seeded(clock.clone(), 43), clock: clock.clone() };
-    let host = start(config, sources).await.expect("a second host");
-    Yard {
-        engine: yard.engine,
-        database: Arc::clone(&yard.database),
+    let clock = host.clock.clone();
+    let sources = Sources { ids: IdGenerator::seeded(clock.clone(), 43), clock: clock.clone() };
+    let running = start(config, sources).await.expect("a second host");
+    TestHost {
+        engine: host.engine,
+        database: Arc::clone(&host.database),
         clock,
-        base: format!("http://{}", host.address),
-        host: Some(host),
-        client: yard.client.clone(),
-        merchant: yard.merchant.clone(),
+        base: format!("http://{}", running.address),
+        running: Some(running),
+        client: host.client.clone(),
+        merchant: host.merchant.clone(),
     }
 }
 

@@ -7,14 +7,14 @@ use serde_json::json;
 
 use crate::bank::Bank;
 use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
-use crate::yard::{Answer, Engine, Yard, naira};
+use crate::test_host::{Answer, Engine, TestHost, naira};
 
 const RIGHT: &str = "simulator";
 
-/// Delivers a message at a host's door, for a world and with a token.
-async fn deliver(yard: &Yard, (env, token): (&str, &str), message: &OwnMessage) -> Answer {
-    let url = format!("{}/notices/{env}/{}{}", yard.base, message.rail, message.path);
-    let mut request = yard.client.post(url).body(message.body.clone());
+/// Delivers a message at a host's door, for an environment and with a token.
+async fn deliver(host: &TestHost, (env, token): (&str, &str), message: &OwnMessage) -> Answer {
+    let url = format!("{}/notices/{env}/{}{}", host.base, message.rail, message.path);
+    let mut request = host.client.post(url).body(message.body.clone());
     if !token.is_empty() {
         request = request.bearer_auth(token);
     }
@@ -31,15 +31,15 @@ fn status(reference: &str, code: &str) -> OwnMessage {
 }
 
 /// A payout that is paid, and the message by which the bank sends it back.
-async fn returned(yard: &Yard, bank: &Bank) -> (String, OwnMessage) {
-    let id = pay(yard, "0123456785").await.ok().id();
-    let paid = until(yard, &id, "paid").await;
+async fn returned(host: &TestHost, bank: &Bank) -> (String, OwnMessage) {
+    let id = pay(host, "0123456785").await.ok().id();
+    let paid = until(host, &id, "paid").await;
     bank.control(&reference(&paid), "return").await.ok();
     (id, bank.message().await)
 }
 
-async fn balance(yard: &Yard) -> i64 {
-    yard.balance(&yard.merchant.live_wallet).await
+async fn balance(host: &TestHost) -> i64 {
+    host.balance(&host.merchant.live_wallet).await
 }
 
 #[rstest]
@@ -47,24 +47,24 @@ async fn balance(yard: &Yard) -> i64 {
 async fn a_pushed_status_makes_the_host_ask_and_believe_only_the_answer(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_bank(engine, async |yard, bank| {
-        let id = pay(yard, "0000001015").await.ok().id();
-        let payout = until(yard, &id, "processing").await;
-        until_asked(yard, &id, 0).await;
+    with_bank(engine, async |host, bank| {
+        let id = pay(host, "0000001015").await.ok().id();
+        let payout = until(host, &id, "processing").await;
+        until_asked(host, &id, 0).await;
         // The bank has not decided, whatever the message says.
         for (queries, code) in [(1, "00"), (2, "05"), (3, "25")] {
-            let told = deliver(yard, ("live", RIGHT), &status(&reference(&payout), code)).await;
+            let told = deliver(host, ("live", RIGHT), &status(&reference(&payout), code)).await;
             assert_eq!(told.ok().status, 200);
-            until_asked(yard, &id, queries).await;
-            until(yard, &id, "processing").await;
+            until_asked(host, &id, queries).await;
+            until(host, &id, "processing").await;
         }
         bank.control(&reference(&payout), "settle").await.ok();
         // Out of order: "failed" first, and "in progress" after the end.
         for code in ["05", "00", "09", "05"] {
-            deliver(yard, ("live", RIGHT), &status(&reference(&payout), code)).await.ok();
-            until(yard, &id, "paid").await;
+            deliver(host, ("live", RIGHT), &status(&reference(&payout), code)).await.ok();
+            until(host, &id, "paid").await;
         }
-        assert_eq!(balance(yard).await, 100_000_000 - TOTAL);
+        assert_eq!(balance(host).await, 100_000_000 - TOTAL);
         assert_eq!(bank.transfer(&reference(&payout)).await.received, 1);
     })
     .await;
@@ -75,17 +75,17 @@ async fn a_pushed_status_makes_the_host_ask_and_believe_only_the_answer(
 async fn a_bank_that_confirms_twice_and_out_of_order_is_paid_once(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_bank(engine, async |yard, bank| {
-        let id = pay(yard, "0000001084").await.ok().id();
-        until(yard, &id, "processing").await;
-        until_asked(yard, &id, 0).await;
+    with_bank(engine, async |host, bank| {
+        let id = pay(host, "0000001084").await.ok().id();
+        until(host, &id, "processing").await;
+        until_asked(host, &id, 0).await;
         for _ in 0..3 {
-            deliver(yard, ("live", RIGHT), &bank.message().await).await.ok();
-            until(yard, &id, "paid").await;
+            deliver(host, ("live", RIGHT), &bank.message().await).await.ok();
+            until(host, &id, "paid").await;
         }
         let events = "SELECT COUNT(*) FROM events WHERE type = 'payout.paid'";
-        assert_eq!(yard.count(events).await, 1);
-        assert_eq!(balance(yard).await, 100_000_000 - TOTAL);
+        assert_eq!(host.count(events).await, 1);
+        assert_eq!(balance(host).await, 100_000_000 - TOTAL);
     })
     .await;
 }
@@ -95,9 +95,9 @@ async fn a_bank_that_confirms_twice_and_out_of_order_is_paid_once(
 async fn a_return_gives_the_wallet_back_exactly_once_however_often_it_is_told(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_bank(engine, async |yard, bank| {
-        let (id, message) = returned(yard, bank).await;
-        let told = async || deliver(yard, ("live", RIGHT), &message).await.status;
+    with_bank(engine, async |host, bank| {
+        let (id, message) = returned(host, bank).await;
+        let told = async || deliver(host, ("live", RIGHT), &message).await.status;
         let both = tokio::join!(told(), told());
         // Who comes second may be told to come again, as a network does.
         for status in [both.0, both.1] {
@@ -106,10 +106,10 @@ async fn a_return_gives_the_wallet_back_exactly_once_however_often_it_is_told(
         for _ in 0..2 {
             assert_eq!(told().await, 200);
         }
-        until(yard, &id, "reversed").await;
-        assert_eq!(balance(yard).await, 100_000_000);
+        until(host, &id, "reversed").await;
+        assert_eq!(balance(host).await, 100_000_000);
         let events = "SELECT COUNT(*) FROM events WHERE type = 'payout.reversed'";
-        assert_eq!(yard.count(events).await, 1);
+        assert_eq!(host.count(events).await, 1);
     })
     .await;
 }
@@ -119,17 +119,17 @@ async fn a_return_gives_the_wallet_back_exactly_once_however_often_it_is_told(
 async fn a_return_may_be_told_before_the_payment_is_known(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_bank(engine, async |yard, bank| {
-        let id = pay(yard, "0000001015").await.ok().id();
-        let payout = until(yard, &id, "processing").await;
-        until_asked(yard, &id, 0).await;
+    with_bank(engine, async |host, bank| {
+        let id = pay(host, "0000001015").await.ok().id();
+        let payout = until(host, &id, "processing").await;
+        until_asked(host, &id, 0).await;
         for step in ["settle", "return"] {
             bank.control(&reference(&payout), step).await.ok();
         }
-        deliver(yard, ("live", RIGHT), &bank.message().await).await.ok();
-        until(yard, &id, "reversed").await;
+        deliver(host, ("live", RIGHT), &bank.message().await).await.ok();
+        until(host, &id, "reversed").await;
         assert_eq!(bank.transfer(&reference(&payout)).await.state, State::Returned);
-        assert_eq!(balance(yard).await, 100_000_000);
+        assert_eq!(balance(host).await, 100_000_000);
     })
     .await;
 }
@@ -139,9 +139,9 @@ async fn a_return_may_be_told_before_the_payment_is_known(
 async fn a_message_that_does_not_prove_itself_changes_nothing(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_bank(engine, async |yard, bank| {
-        let (id, message) = returned(yard, bank).await;
-        let reference = reference(&until(yard, &id, "paid").await);
+    with_bank(engine, async |host, bank| {
+        let (id, message) = returned(host, bank).await;
+        let reference = reference(&until(host, &id, "paid").await);
         let changed = |from: &str, to: &str| {
             let body = message.body.replace(from, to);
             assert_ne!(body, message.body);
@@ -155,7 +155,7 @@ async fn a_message_that_does_not_prove_itself_changes_nothing(
             ("live", "", &message, 401),
             ("live", "Simulator", &message, 401),
             ("live", "simulators", &message, 401),
-            ("live", yard.merchant.live_key.as_str(), &message, 401),
+            ("live", host.merchant.live_key.as_str(), &message, 401),
             ("test", RIGHT, &message, 404),
             ("moon", RIGHT, &message, 404),
             ("live", RIGHT, &elsewhere, 404),
@@ -167,13 +167,13 @@ async fn a_message_that_does_not_prove_itself_changes_nothing(
             ("live", RIGHT, &changed("</ns2:FTSingleCreditRequest>", ""), 400),
             ("live", RIGHT, &not_xml, 400),
         ] {
-            let told = deliver(yard, (env, token), message).await;
+            let told = deliver(host, (env, token), message).await;
             assert_eq!(told.status, refusal, "{env} {token} {}: {}", message.body, told.text);
         }
-        until(yard, &id, "paid").await;
-        assert_eq!(balance(yard).await, 100_000_000 - TOTAL);
-        assert_eq!(deliver(yard, ("live", RIGHT), &message).await.status, 200);
-        until(yard, &id, "reversed").await;
+        until(host, &id, "paid").await;
+        assert_eq!(balance(host).await, 100_000_000 - TOTAL);
+        assert_eq!(deliver(host, ("live", RIGHT), &message).await.status, 200);
+        until(host, &id, "reversed").await;
     })
     .await;
 }
@@ -184,17 +184,17 @@ async fn a_message_that_does_not_prove_itself_changes_nothing(
 async fn worlds_do_not_hear_each_others_messages(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_bank(engine, async |yard, _| {
-        let test = yard.pay("processing", naira(100_000)).await.ok();
+    with_bank(engine, async |host, _| {
+        let test = host.pay("processing", naira(100_000)).await.ok();
         let message = status(&reference(&test), "00");
-        let told = deliver(yard, ("live", RIGHT), &message).await;
+        let told = deliver(host, ("live", RIGHT), &message).await;
         assert_eq!(told.refused(), (404, "payout_not_found"));
         let path = format!("/v1/sandbox/payouts/{}/settle", test.id());
-        let key = yard.merchant.live_key.clone();
-        let settled = yard.send(Method::POST, &path, &key, &[], Some(json!({}))).await;
+        let key = host.merchant.live_key.clone();
+        let settled = host.send(Method::POST, &path, &key, &[], Some(json!({}))).await;
         assert_eq!(settled.refused(), (400, "sandbox_only"));
-        assert_eq!(deliver(yard, ("test", RIGHT), &message).await.ok().status, 200);
-        let still = yard.get(&format!("/v1/payouts/{}", test.id())).await;
+        assert_eq!(deliver(host, ("test", RIGHT), &message).await.ok().status, 200);
+        let still = host.get(&format!("/v1/payouts/{}", test.id())).await;
         assert_eq!(still.status_word(), "processing");
     })
     .await;

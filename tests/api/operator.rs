@@ -4,12 +4,12 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::yard::{Answer, Engine, OPERATOR_TOKEN, Yard, in_yard, naira};
+use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira, with_host};
 
 const NOBODY: &str = "c000000000000000000000000";
 
-async fn read(yard: &Yard, path: &str) -> Answer {
-    yard.send(Method::GET, &format!("/admin/v1/{path}"), OPERATOR_TOKEN, &[], None).await
+async fn read(host: &TestHost, path: &str) -> Answer {
+    host.send(Method::GET, &format!("/admin/v1/{path}"), OPERATOR_TOKEN, &[], None).await
 }
 
 #[rstest]
@@ -17,12 +17,12 @@ async fn read(yard: &Yard, path: &str) -> Answer {
 async fn the_operator_and_merchants_do_not_open_each_others_doors(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         for path in ["/v1/wallets", "/v1/payouts", "/v1/events"] {
-            let refused = yard.get_as(OPERATOR_TOKEN, path).await;
+            let refused = host.get_as(OPERATOR_TOKEN, path).await;
             assert_eq!(refused.refused(), (401, "invalid_api_key"), "{path}");
         }
-        let document = yard.send(Method::GET, "/openapi.json", "", &[], None).await.ok().json;
+        let document = host.send(Method::GET, "/openapi.json", "", &[], None).await.ok().json;
         let mut asked = 0;
         for (path, item) in document["paths"].as_object().expect("paths") {
             for method in item.as_object().expect("operations").keys() {
@@ -32,14 +32,14 @@ async fn the_operator_and_merchants_do_not_open_each_others_doors(
                 let path = path.replace("{id}", NOBODY);
                 let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("one");
                 for (key, code) in [
-                    (yard.merchant.test_key.as_str(), "invalid_api_key"),
-                    (&yard.merchant.live_key, "invalid_api_key"),
+                    (host.merchant.test_key.as_str(), "invalid_api_key"),
+                    (&host.merchant.live_key, "invalid_api_key"),
                     ("op_tes", "invalid_api_key"),
                     ("op_test2", "invalid_api_key"),
                     ("", "missing_api_key"),
                 ] {
                     let body = Some(json!({ "reason": "none" }));
-                    let refused = yard.send(method.clone(), &path, key, &[], body).await;
+                    let refused = host.send(method.clone(), &path, key, &[], body).await;
                     assert_eq!(refused.refused(), (401, code), "{method} {path}");
                     asked += 1;
                 }
@@ -55,24 +55,24 @@ async fn the_operator_and_merchants_do_not_open_each_others_doors(
 async fn a_merchant_is_created_with_wallets_in_both_worlds(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         for (country, timezone) in
             [("NG", "Africa/Lagos"), ("KE", "Africa/Nairobi"), ("GB", "Europe/London")]
         {
             let body = json!({ "name": " Beta ", "country": country });
-            let made = yard.admin(Method::POST, "merchants", body).await.ok();
+            let made = host.admin(Method::POST, "merchants", body).await.ok();
             assert_eq!(made.status, 201);
             assert_eq!(
                 (&made.json["name"], &made.json["timezone"]),
                 (&json!("Beta"), &json!(timezone))
             );
             assert_eq!(made.json["status"], "active");
-            let read = read(yard, &format!("merchants/{}", made.id())).await.ok();
+            let read = read(host, &format!("merchants/{}", made.id())).await.ok();
             assert_eq!(read.json, made.json);
         }
         let body = json!({ "name": "Gamma", "country": "NG", "currencies": ["NGN", "GBP", "NGN"],
                            "timezone": "UTC" });
-        let made = yard.admin(Method::POST, "merchants", body).await.ok();
+        let made = host.admin(Method::POST, "merchants", body).await.ok();
         let wallets = made.json["wallets"].as_array().expect("wallets");
         let mut has: Vec<String> =
             wallets.iter().map(|w| format!("{} {}", w["env"], w["currency"])).collect();
@@ -102,12 +102,12 @@ async fn a_merchant_is_created_with_wallets_in_both_worlds(
                 "currencies",
             ),
         ] {
-            let refused = yard.admin(Method::POST, "merchants", body.clone()).await;
+            let refused = host.admin(Method::POST, "merchants", body.clone()).await;
             assert_eq!(refused.refused(), (400, code), "{body}");
             assert_eq!(refused.field(), field, "{body}");
         }
-        assert_eq!(yard.count("SELECT COUNT(*) FROM merchants").await, 5);
-        assert_eq!(read(yard, &format!("merchants/{NOBODY}")).await.refused(), (404, "not_found"));
+        assert_eq!(host.count("SELECT COUNT(*) FROM merchants").await, 5);
+        assert_eq!(read(host, &format!("merchants/{NOBODY}")).await.refused(), (404, "not_found"));
     })
     .await;
 }
@@ -117,9 +117,9 @@ async fn a_merchant_is_created_with_wallets_in_both_worlds(
 async fn a_merchants_settings_are_merged_and_take_effect(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let path = format!("merchants/{}", yard.merchant.id);
-        let set = async |changes: Value| yard.admin(Method::PATCH, &path, changes).await.ok().json;
+    with_host(engine, async |host| {
+        let path = format!("merchants/{}", host.merchant.id);
+        let set = async |changes: Value| host.admin(Method::PATCH, &path, changes).await.ok().json;
         let limits = json!({ "per_transaction_minor": "200000", "daily_minor": null });
         let set_limits = set(json!({ "limits": { "NGN": limits } })).await;
         assert_eq!(set_limits["limits"]["NGN"]["per_transaction_minor"], "200000");
@@ -135,26 +135,26 @@ async fn a_merchants_settings_are_merged_and_take_effect(
             (&after["payer_mode"], &after["timezone"]),
             (&json!("both"), &json!("Africa/Accra"))
         );
-        assert_eq!(read(yard, &path).await.ok().json, after);
+        assert_eq!(read(host, &path).await.ok().json, after);
 
-        let refused = yard.pay("paid", naira(200_001)).await;
+        let refused = host.pay("paid", naira(200_001)).await;
         assert_eq!(refused.refused(), (422, "limit_violation"));
         assert_eq!(refused.json["error"]["detail"]["kind"], "per_transaction");
-        assert_eq!(yard.pay("paid", naira(150_001)).await.ok().status_word(), "draft");
-        assert_eq!(yard.pay("paid", naira(150_000)).await.ok().status_word(), "paid");
+        assert_eq!(host.pay("paid", naira(150_001)).await.ok().status_word(), "draft");
+        assert_eq!(host.pay("paid", naira(150_000)).await.ok().status_word(), "paid");
         let after = set(json!({ "limits": { "NGN": null } })).await;
         assert_eq!(after["limits"], json!({}));
         let after = set(json!({ "dual_control_threshold_minor": null })).await;
         assert_eq!(after["dual_control_threshold_minor"], json!({}));
-        assert_eq!(yard.pay("paid", naira(200_001)).await.ok().status_word(), "paid");
+        assert_eq!(host.pay("paid", naira(200_001)).await.ok().status_word(), "paid");
 
         let after = set(json!({ "currencies": ["GBP"] })).await;
         let wallets = after["wallets"].as_array().expect("wallets");
         assert_eq!(wallets.iter().filter(|wallet| wallet["currency"] == "GBP").count(), 2);
-        let refused = yard.pay("paid", naira(100_000)).await;
+        let refused = host.pay("paid", naira(100_000)).await;
         assert_eq!(refused.refused(), (422, "unsupported_currency"));
         set(json!({ "currencies": null })).await;
-        yard.pay("paid", naira(100_000)).await.ok();
+        host.pay("paid", naira(100_000)).await.ok();
     })
     .await;
 }
@@ -164,9 +164,9 @@ async fn a_merchants_settings_are_merged_and_take_effect(
 async fn a_setting_that_is_none_is_refused_by_name(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let path = format!("merchants/{}", yard.merchant.id);
-        let before = read(yard, &path).await.ok().json;
+    with_host(engine, async |host| {
+        let path = format!("merchants/{}", host.merchant.id);
+        let before = read(host, &path).await.ok().json;
         let limit = |value: Value| json!({ "limits": { "NGN": { "daily_minor": value } } });
         for (changes, field) in [
             (json!({ "status": "paused" }), "status"),
@@ -188,16 +188,16 @@ async fn a_setting_that_is_none_is_refused_by_name(
                 "dual_control_threshold_minor.NGN",
             ),
         ] {
-            let refused = yard.admin(Method::PATCH, &path, changes.clone()).await;
+            let refused = host.admin(Method::PATCH, &path, changes.clone()).await;
             assert_eq!(refused.refused(), (400, "invalid_field"), "{changes}");
             assert_eq!(refused.field(), field, "{changes}: {}", refused.text);
         }
         for changes in [json!({ "limits": { "naira": {} } }), json!({ "limits": 5 })] {
-            let refused = yard.admin(Method::PATCH, &path, changes.clone()).await;
+            let refused = host.admin(Method::PATCH, &path, changes.clone()).await;
             assert_eq!(refused.refused(), (400, "invalid_field"), "{changes}");
         }
-        assert_eq!(read(yard, &path).await.ok().json, before);
-        let nobody = yard.admin(Method::PATCH, &format!("merchants/{NOBODY}"), json!({})).await;
+        assert_eq!(read(host, &path).await.ok().json, before);
+        let nobody = host.admin(Method::PATCH, &format!("merchants/{NOBODY}"), json!({})).await;
         assert_eq!(nobody.refused(), (404, "not_found"));
     })
     .await;
@@ -208,8 +208,8 @@ async fn a_setting_that_is_none_is_refused_by_name(
 async fn a_key_is_made_as_asked_or_refused_by_name(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let path = format!("merchants/{}/keys", yard.merchant.id);
+    with_host(engine, async |host| {
+        let path = format!("merchants/{}/keys", host.merchant.id);
         let wanted = json!({
             "env": "live", "label": "payroll",
             "capabilities": ["payout_create", "payout_fx", "conversion", "collections_create",
@@ -219,7 +219,7 @@ async fn a_key_is_made_as_asked_or_refused_by_name(
             "ip_allowlist": ["127.0.0.1/32", "2001:db8::/32"],
             "expires_at": "2027-01-01T00:00:00.000Z",
         });
-        let made = yard.admin(Method::POST, &path, wanted.clone()).await.ok();
+        let made = host.admin(Method::POST, &path, wanted.clone()).await.ok();
         for (field, value) in wanted.as_object().expect("an object") {
             assert_eq!(&made.json[field], value, "{field}");
         }
@@ -234,8 +234,8 @@ async fn a_key_is_made_as_asked_or_refused_by_name(
             (json!({ "ip_allowlist": "127.0.0.1" }), "invalid_field", "ip_allowlist"),
             (json!({ "expires_at": "tomorrow" }), "invalid_field", "expires_at"),
         ] {
-            let body = crate::yard::with(wanted.clone(), changes.clone());
-            let refused = yard.admin(Method::POST, &path, body).await;
+            let body = crate::test_host::with(wanted.clone(), changes.clone());
+            let refused = host.admin(Method::POST, &path, body).await;
             assert_eq!(refused.refused(), (400, code), "{changes}");
             assert_eq!(refused.field(), field, "{changes}");
         }
@@ -245,10 +245,10 @@ async fn a_key_is_made_as_asked_or_refused_by_name(
             format!("keys/{NOBODY}/revoke"),
             "keys/x/revoke".into(),
         ] {
-            let refused = yard.admin(Method::POST, &path, wanted.clone()).await;
+            let refused = host.admin(Method::POST, &path, wanted.clone()).await;
             assert_eq!(refused.refused(), (404, "not_found"), "{path}");
         }
-        assert_eq!(yard.count("SELECT COUNT(*) FROM api_keys").await, 3);
+        assert_eq!(host.count("SELECT COUNT(*) FROM api_keys").await, 3);
     })
     .await;
 }

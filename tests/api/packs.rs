@@ -1,15 +1,15 @@
-//! Rules for tests: written, pushed, seated, and read back from what was decided.
+//! Rules for tests: written, pushed, assigned, and read back from what was decided.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use http::Method;
 use railhead::config::Config;
-use railhead::id::Mint;
+use railhead::id::IdGenerator;
 use railhead::start::{Sources, start};
 use serde_json::{Value, json};
 
-use crate::yard::{Answer, OPERATOR_TOKEN, Yard, config};
+use crate::test_host::{Answer, OPERATOR_TOKEN, TestHost, config};
 
 pub(crate) const PACKS: &str = "rule-packs";
 /// Every plain fact, for packs that only look.
@@ -53,40 +53,40 @@ fn head(kind: &str, (name, version): (&str, &str), facts: &[&str]) -> String {
 }
 
 /// Pushes bytes of some type as this operator.
-pub(crate) async fn push_as(yard: &Yard, token: &str, kind: &str, body: Vec<u8>) -> Answer {
+pub(crate) async fn push_as(host: &TestHost, token: &str, kind: &str, body: Vec<u8>) -> Answer {
     let path = "/admin/v1/rule-packs";
-    let request = yard.client.post(format!("{}{path}", yard.base)).bearer_auth(token);
+    let request = host.client.post(format!("{}{path}", host.base)).bearer_auth(token);
     let sent = request.header("content-type", kind).body(body).send().await;
     let answer = Answer::of(sent.expect("an answer")).await;
-    yard.check_declared(&Method::POST, path, &answer).await;
+    host.check_declared(&Method::POST, path, &answer).await;
     answer
 }
 
-pub(crate) async fn push(yard: &Yard, rules: &str) -> Answer {
-    push_as(yard, OPERATOR_TOKEN, "application/toml", rules.into()).await
+pub(crate) async fn push(host: &TestHost, rules: &str) -> Answer {
+    push_as(host, OPERATOR_TOKEN, "application/toml", rules.into()).await
 }
 
 /// Does something with a version, such as `guard/1`.
-pub(crate) async fn seat(yard: &Yard, version: &str, verb: &str, body: Value) -> Answer {
-    seat_as(yard, OPERATOR_TOKEN, (version, verb), body).await
+pub(crate) async fn assign(host: &TestHost, version: &str, verb: &str, body: Value) -> Answer {
+    assign_as(host, OPERATOR_TOKEN, (version, verb), body).await
 }
 
-pub(crate) async fn seat_as(
-    yard: &Yard,
+pub(crate) async fn assign_as(
+    host: &TestHost,
     token: &str,
     (version, verb): (&str, &str),
     body: Value,
 ) -> Answer {
     let (name, version) = version.split_once('/').expect("name/version");
     let path = format!("/admin/v1/{PACKS}/{name}/versions/{version}/{verb}");
-    yard.send(Method::POST, &path, token, &[], Some(body)).await
+    host.send(Method::POST, &path, token, &[], Some(body)).await
 }
 
 /// Pushes rules, which must pass their checks, and lets them decide for everybody.
-pub(crate) async fn adopt(yard: &Yard, rules: &str) -> Answer {
-    let pushed = push(yard, rules).await.ok();
+pub(crate) async fn adopt(host: &TestHost, rules: &str) -> Answer {
+    let pushed = push(host, rules).await.ok();
     assert_eq!(pushed.json["conformance"]["failures"], json!([]), "{}", pushed.text);
-    seat(yard, &version_of(&pushed), "activate", json!({})).await.ok()
+    assign(host, &version_of(&pushed), "activate", json!({})).await.ok()
 }
 
 /// `name/version` of a pack as it is shown.
@@ -95,11 +95,11 @@ pub(crate) fn version_of(pack: &Answer) -> String {
     format!("{}/{}", part("name"), part("version"))
 }
 
-/// Waits until this host decides by a change of seats.
-pub(crate) async fn until_seen(yard: &Yard, change: &Answer) {
+/// Waits until this host decides by a change of assignments.
+pub(crate) async fn until_seen(host: &TestHost, change: &Answer) {
     let generation = change.json["generation"].as_i64().expect("a generation");
     for _ in 0..500 {
-        if yard.app().packs.now().generation >= generation {
+        if host.app().packs.now().generation >= generation {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -108,21 +108,21 @@ pub(crate) async fn until_seen(yard: &Yard, change: &Answer) {
 }
 
 /// A version as it is shown.
-pub(crate) async fn shown(yard: &Yard, version: &str) -> Value {
+pub(crate) async fn shown(host: &TestHost, version: &str) -> Value {
     let (name, number) = version.split_once('/').expect("name/version");
     let path = format!("{PACKS}/{name}/versions/{number}");
-    read(yard, &path).await.ok().json
+    read(host, &path).await.ok().json
 }
 
 /// What the operator reads.
-pub(crate) async fn read(yard: &Yard, path: &str) -> Answer {
-    yard.send(Method::GET, &format!("/admin/v1/{path}"), OPERATOR_TOKEN, &[], None).await
+pub(crate) async fn read(host: &TestHost, path: &str) -> Answer {
+    host.send(Method::GET, &format!("/admin/v1/{path}"), OPERATOR_TOKEN, &[], None).await
 }
 
 /// The decision about a payout.
-pub(crate) async fn decision(yard: &Yard, payout: &str) -> Value {
+pub(crate) async fn decision(host: &TestHost, payout: &str) -> Value {
     let path = format!("payouts/{payout}/decision");
-    read(yard, &path).await.ok().json
+    read(host, &path).await.ok().json
 }
 
 /// The id under which a refusal can be looked up.
@@ -133,17 +133,17 @@ pub(crate) fn blocked(answer: &Answer) -> String {
 }
 
 /// Stops the host and starts another one on its database.
-pub(crate) async fn restart(yard: &mut Yard, change: impl FnOnce(&mut Config)) {
-    yard.host.take().expect("a host").stop().await.expect("stopped in order");
-    let mut config = config(&yard.database);
+pub(crate) async fn restart(host: &mut TestHost, change: impl FnOnce(&mut Config)) {
+    host.running.take().expect("a host").stop().await.expect("stopped in order");
+    let mut config = config(&host.database);
     change(&mut config);
     // The last task of the host before lets go of its file a moment later.
     for _ in 0..500 {
-        let clock = yard.clock.clone();
-        let sources = Sources { mint: Mint::seeded(clock.clone(), 44), clock };
-        if let Ok(host) = start(config.clone(), sources).await {
-            yard.base = format!("http://{}", host.address);
-            yard.host = Some(host);
+        let clock = host.clock.clone();
+        let sources = Sources { ids: IdGenerator::seeded(clock.clone(), 44), clock };
+        if let Ok(running) = start(config.clone(), sources).await {
+            host.base = format!("http://{}", running.address);
+            host.running = Some(running);
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -152,8 +152,8 @@ pub(crate) async fn restart(yard: &mut Yard, change: impl FnOnce(&mut Config)) {
 }
 
 /// Actions of the audit log, newest first, with who did them.
-pub(crate) async fn audited(yard: &Yard) -> Vec<(String, String)> {
-    let log = read(yard, "audit?limit=100").await.ok();
+pub(crate) async fn audited(host: &TestHost) -> Vec<(String, String)> {
+    let log = read(host, "audit?limit=100").await.ok();
     let lines = log.json["data"].as_array().expect("lines").clone();
     let text = |line: &Value, name: &str| line[name].as_str().unwrap_or("").to_owned();
     let lines = lines.iter().map(|line| (text(line, "action"), text(line, "actor")));

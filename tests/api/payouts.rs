@@ -4,21 +4,21 @@ use http::Method;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::yard::{Engine, in_yard, naira, unique, with};
+use crate::test_host::{Engine, naira, unique, with, with_host};
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payout_is_paid_and_replayed(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let key = unique();
-        let first = yard.pay_as(&yard.merchant.test_key, &key, naira(2_500_000)).await.ok();
+        let first = host.pay_as(&host.merchant.test_key, &key, naira(2_500_000)).await.ok();
         assert_eq!(first.status, 201);
         assert_eq!(first.status_word(), "paid");
-        let again = yard.pay_as(&yard.merchant.test_key, &key, naira(2_500_000)).await.ok();
+        let again = host.pay_as(&host.merchant.test_key, &key, naira(2_500_000)).await.ok();
         assert_eq!((again.status, &again.text), (201, &first.text));
         assert_eq!(again.headers["idempotent-replayed"], "true");
-        assert_eq!(yard.balance(&yard.merchant.test_wallet).await, 100_000_000 - 2_507_688);
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 1);
+        assert_eq!(host.balance(&host.merchant.test_wallet).await, 100_000_000 - 2_507_688);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 1);
     })
     .await;
 }
@@ -28,7 +28,7 @@ async fn a_payout_is_paid_and_replayed(#[values(Engine::Sqlite, Engine::Postgres
 async fn every_scenario_ends_as_it_says(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         for (scenario, at_once, later) in [
             ("paid", "paid", "paid"),
             ("processing", "processing", "processing"),
@@ -41,19 +41,19 @@ async fn every_scenario_ends_as_it_says(
             ("duplicate_callback", "processing", "paid"),
             ("fraud_hold", "awaiting_admin_review", "awaiting_admin_review"),
         ] {
-            let payout = yard.pay(scenario, naira(100_000)).await.ok();
+            let payout = host.pay(scenario, naira(100_000)).await.ok();
             if at_once == later || scenario != "returned" && scenario != "duplicate_callback" {
                 assert_eq!(payout.status_word(), at_once, "{scenario}");
             }
             let id = payout.id();
-            yard.post(&format!("/v1/payouts/{id}/requery"), json!({})).await.ok();
-            yard.until(&yard.merchant.test_key, &id, later).await;
+            host.post(&format!("/v1/payouts/{id}/requery"), json!({})).await.ok();
+            host.until(&host.merchant.test_key, &id, later).await;
         }
-        let refused = yard.pay("unresolvable", naira(100_000)).await;
+        let refused = host.pay("unresolvable", naira(100_000)).await;
         assert_eq!(refused.refused(), (422, "recipient_unresolvable"));
-        let refused = yard.pay("provider_down", naira(100_000)).await;
+        let refused = host.pay("provider_down", naira(100_000)).await;
         assert_eq!(refused.refused(), (502, "provider_error"));
-        let refused = yard.pay("fraud_block", naira(100_000)).await;
+        let refused = host.pay("fraud_block", naira(100_000)).await;
         assert_eq!(refused.refused(), (422, "fraud_rule_blocked"));
         assert_eq!(refused.json["error"]["detail"]["hits"][0]["action"], "block");
     })
@@ -65,7 +65,7 @@ async fn every_scenario_ends_as_it_says(
 async fn bad_bodies_are_refused_by_name(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let recipient = |account: &str, bank: &str| {
             json!({ "recipient": { "account_number": account, "bank_code": bank } })
         };
@@ -110,21 +110,21 @@ async fn bad_bodies_are_refused_by_name(
             (json!({ "method": "interac" }), 400, "invalid_field", "method"),
             (json!({ "allow_duplicate": "yes" }), 400, "invalid_field", "allow_duplicate"),
         ] {
-            let refused = yard.pay("paid", with(naira(100_000), changes.clone())).await;
+            let refused = host.pay("paid", with(naira(100_000), changes.clone())).await;
             assert_eq!(refused.refused(), (status, code), "{changes}");
             assert_eq!(refused.field(), field, "{changes}");
             assert!(refused.json["error"]["message"].as_str().is_some_and(|text| !text.is_empty()));
         }
         let path = "/v1/payouts";
-        let key = yard.merchant.test_key.clone();
-        let missing = yard.send(Method::POST, path, &key, &[], Some(naira(1))).await;
+        let key = host.merchant.test_key.clone();
+        let missing = host.send(Method::POST, path, &key, &[], Some(naira(1))).await;
         assert_eq!(missing.refused(), (400, "idempotency_key_required"));
         let long = "k".repeat(256);
         let headers = [("idempotency-key", long.as_str())];
-        let refused = yard.send(Method::POST, path, &key, &headers, Some(naira(1))).await;
+        let refused = host.send(Method::POST, path, &key, &headers, Some(naira(1))).await;
         assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), "Idempotency-Key"));
-        assert_eq!(yard.count("SELECT COUNT(*) FROM payouts").await, 0);
-        assert_eq!(yard.count("SELECT COUNT(*) FROM idempotency_keys").await, 0);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 0);
+        assert_eq!(host.count("SELECT COUNT(*) FROM idempotency_keys").await, 0);
     })
     .await;
 }

@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 use crate::bank::Bank;
-use crate::yard::{Answer, Database, Engine, Merchant, OPERATOR_TOKEN, Yard, client};
+use crate::test_host::{Answer, Database, Engine, Merchant, OPERATOR_TOKEN, TestHost, client};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_railhead-under-test");
 /// Starting, migrations and compilation included, on a busy machine.
@@ -22,7 +22,7 @@ const START_MAX: Duration = Duration::from_secs(60);
 
 /// A database, a bank, and a program that comes and goes between them.
 pub(crate) struct Deployment {
-    pub yard: Yard,
+    pub host: TestHost,
     pub bank: Bank,
     pub log: Arc<Mutex<String>>,
     config: PathBuf,
@@ -53,19 +53,19 @@ impl Deployment {
             .await;
         assert!(migrated.expect("a program").status.success(), "migrated");
         let db = Db::open_for_reading(&database.url.clone().into()).await.expect("a database");
-        let yard = Yard {
+        let host = TestHost {
             engine,
             database,
             clock: Clock::System,
-            host: None,
+            running: None,
             base: String::new(),
             client: client(),
             merchant: Merchant::default(),
         };
         let log = Arc::default();
-        let mut deployment = Self { yard, bank, log, config, program: None, db };
+        let mut deployment = Self { host, bank, log, config, program: None, db };
         deployment.start(&[]).await;
-        deployment.yard.merchant = deployment.yard.new_merchant("Acme").await;
+        deployment.host.merchant = deployment.host.new_merchant("Acme").await;
         deployment
     }
 
@@ -84,7 +84,7 @@ impl Deployment {
             panic!("it did not start: {}", self.log.lock().expect("a lock"));
         };
         let address = tokio::time::timeout(START_MAX, reading).await.expect("a start in time");
-        self.yard.base = format!("http://{address}");
+        self.host.base = format!("http://{address}");
         self.program = Some(program);
         let log = Arc::clone(&self.log);
         tokio::spawn(async move {
@@ -160,7 +160,7 @@ impl Deployment {
 
     /// A live payout under a key of one's own.
     pub(crate) async fn pay(&self, idempotency_key: &str, body: Value) -> Answer {
-        self.yard.pay_as(&self.yard.merchant.live_key, idempotency_key, body).await
+        self.host.pay_as(&self.host.merchant.live_key, idempotency_key, body).await
     }
 
     /// The same in a task of its own, which may be left without an answer.
@@ -176,21 +176,21 @@ impl Deployment {
     /// What a caller needs to make requests of its own.
     pub(crate) fn requests(&self) -> Requests {
         Requests {
-            client: self.yard.client.clone(),
-            base: self.yard.base.clone(),
-            key: self.yard.merchant.live_key.clone(),
+            client: self.host.client.clone(),
+            base: self.host.base.clone(),
+            key: self.host.merchant.live_key.clone(),
         }
     }
 
     /// Waits until a live payout has a status.
     pub(crate) async fn until(&self, id: &str, status: &str) -> Answer {
-        self.yard.until(&self.yard.merchant.live_key, id, status).await
+        self.host.until(&self.host.merchant.live_key, id, status).await
     }
 
     /// Waits until a payout has been sent, whatever came of it.
     pub(crate) async fn until_sent(&self, key: &str, id: &str) {
         for _ in 0..500 {
-            let payout = self.yard.get_as(key, &format!("/v1/payouts/{id}")).await;
+            let payout = self.host.get_as(key, &format!("/v1/payouts/{id}")).await;
             if payout.status_word() != "queued" {
                 return self.until_nothing_is_leased().await;
             }
@@ -201,8 +201,8 @@ impl Deployment {
 
     /// Asks the rail about a live payout now.
     pub(crate) async fn requery(&self, id: &str) -> Answer {
-        let (path, key) = (format!("/v1/payouts/{id}/requery"), &self.yard.merchant.live_key);
-        self.yard.send(http::Method::POST, &path, key, &[], Some(json!({}))).await.ok()
+        let (path, key) = (format!("/v1/payouts/{id}/requery"), &self.host.merchant.live_key);
+        self.host.send(http::Method::POST, &path, key, &[], Some(json!({}))).await.ok()
     }
 
     /// How many payouts there are.

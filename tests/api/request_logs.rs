@@ -4,12 +4,12 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::yard::{Answer, Engine, Yard, in_yard, in_yard_with, naira, with};
+use crate::test_host::{Answer, Engine, TestHost, naira, with, with_host, with_host_configured};
 
 const PATH: &str = "/v1/request_logs";
 
-async fn log(yard: &Yard, key: &str) -> Vec<Value> {
-    yard.get_as(key, PATH).await.ok().json["data"].as_array().expect("requests").clone()
+async fn log(host: &TestHost, key: &str) -> Vec<Value> {
+    host.get_as(key, PATH).await.ok().json["data"].as_array().expect("requests").clone()
 }
 
 fn paths(log: &[Value]) -> Vec<&str> {
@@ -21,22 +21,22 @@ fn paths(log: &[Value]) -> Vec<&str> {
 async fn requests_are_shown_with_what_became_of_them(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let key = yard.merchant.test_key.clone();
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
         let recipient = json!({ "account_number": "0123456785", "bank_code": "999" });
         let answers: Vec<Answer> = vec![
-            yard.pay("paid", naira(100_000)).await.ok(),
-            yard.pay("paid", with(naira(100_000), json!({ "recipient": recipient }))).await,
-            yard.get("/v1/payouts?limit=5&customer_id=secret").await,
-            yard.get("/v1/nowhere").await,
-            yard.send(Method::DELETE, "/v1/payouts", &key, &[], None).await,
+            host.pay("paid", naira(100_000)).await.ok(),
+            host.pay("paid", with(naira(100_000), json!({ "recipient": recipient }))).await,
+            host.get("/v1/payouts?limit=5&customer_id=secret").await,
+            host.get("/v1/nowhere").await,
+            host.send(Method::DELETE, "/v1/payouts", &key, &[], None).await,
         ];
-        let answer = yard.get(PATH).await.ok();
+        let answer = host.get(PATH).await.ok();
         assert_eq!(
             (&answer.json["object"], &answer.json["has_more"]),
             (&"list".into(), &false.into())
         );
-        let shown = log(yard, &key).await;
+        let shown = log(host, &key).await;
         assert_eq!(paths(&shown).len(), 5, "reading the log leaves nothing in it");
         for (entry, answer) in shown.iter().rev().zip(&answers) {
             assert_eq!(entry["object"], "request_log");
@@ -51,7 +51,7 @@ async fn requests_are_shown_with_what_became_of_them(
         assert_eq!(of(0), (Some("DELETE"), Some("/v1/payouts")));
         assert_eq!(of(1), (Some("GET"), Some("/v1/nowhere")));
         assert_eq!(of(2), (Some("GET"), Some("/v1/payouts")));
-        let text = yard.get(PATH).await.text;
+        let text = host.get(PATH).await.text;
         for private in [&key, "0123456785", "customer_id", "secret"] {
             assert!(!text.contains(private), "{private}");
         }
@@ -62,24 +62,24 @@ async fn requests_are_shown_with_what_became_of_them(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_is_confined_and_paged(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_yard(engine, async |yard| {
-        let other = yard.new_merchant("Other").await;
+    with_host(engine, async |host| {
+        let other = host.new_merchant("Other").await;
         for number in 0..5 {
-            yard.get(&format!("/v1/payouts/c{number}")).await;
+            host.get(&format!("/v1/payouts/c{number}")).await;
         }
-        yard.get_as(&yard.merchant.live_key, "/v1/wallets").await.ok();
-        yard.get_as(&other.test_key, "/v1/banks?currency=NGN").await.ok();
-        yard.get_as("sk_test_nobody", "/v1/wallets").await;
-        assert_eq!(paths(&log(yard, &yard.merchant.live_key).await), ["/v1/wallets"]);
-        assert_eq!(paths(&log(yard, &other.test_key).await), ["/v1/banks"]);
+        host.get_as(&host.merchant.live_key, "/v1/wallets").await.ok();
+        host.get_as(&other.test_key, "/v1/banks?currency=NGN").await.ok();
+        host.get_as("sk_test_nobody", "/v1/wallets").await;
+        assert_eq!(paths(&log(host, &host.merchant.live_key).await), ["/v1/wallets"]);
+        assert_eq!(paths(&log(host, &other.test_key).await), ["/v1/banks"]);
         // Another key of the same merchant reads the same log.
-        let second = yard.new_key(&yard.merchant.id, json!({ "env": "test" })).await;
-        let whole = log(yard, &second).await;
+        let second = host.new_key(&host.merchant.id, json!({ "env": "test" })).await;
+        let whole = log(host, &second).await;
         assert_eq!(paths(&whole)[..2], ["/v1/payouts/c4", "/v1/payouts/c3"]);
 
         let (mut seen, mut path) = (Vec::new(), format!("{PATH}?limit=2"));
         loop {
-            let page = yard.get(&path).await.ok();
+            let page = host.get(&path).await.ok();
             seen.extend(page.json["data"].as_array().expect("requests").clone());
             let last = seen.last().and_then(|entry| entry["id"].as_str()).expect("an id");
             path = format!("{PATH}?limit=2&starting_after={last}");
@@ -92,12 +92,12 @@ async fn the_log_is_confined_and_paged(#[values(Engine::Sqlite, Engine::Postgres
             ("limit=0", "invalid_limit", "limit"),
             ("starting_after=req_1", "invalid_field", "starting_after"),
         ] {
-            let refused = yard.get(&format!("{PATH}?{query}")).await;
+            let refused = host.get(&format!("{PATH}?{query}")).await;
             assert_eq!((refused.refused(), refused.field()), ((400, code), field));
         }
-        let foreign = log(yard, &other.test_key).await[0]["id"].clone();
+        let foreign = log(host, &other.test_key).await[0]["id"].clone();
         let foreign = foreign.as_str().expect("an id");
-        let refused = yard.get(&format!("{PATH}?starting_after={foreign}")).await;
+        let refused = host.get(&format!("{PATH}?starting_after={foreign}")).await;
         assert_eq!(refused.refused(), (400, "invalid_field"));
     })
     .await;
@@ -112,21 +112,21 @@ async fn requests_that_are_turned_away_or_cut_off_are_in_the_log(
         config.limits.write_per_minute = 1;
         config.server.timeout_s = 1;
     };
-    in_yard_with(engine, change, async |yard| {
-        yard.pay("paid", naira(100_000)).await.ok();
-        let refused = yard.pay("paid", naira(100_000)).await;
+    with_host_configured(engine, change, async |host| {
+        host.pay("paid", naira(100_000)).await.ok();
+        let refused = host.pay("paid", naira(100_000)).await;
         assert_eq!(refused.refused(), (429, "rate_limit_exceeded"));
-        yard.advance(60);
+        host.advance(60);
         // Somebody else holds what the payout needs until the deadline has passed.
-        let mut tx = yard.app().db.write().await.expect("a transaction");
+        let mut tx = host.app().db.write().await.expect("a transaction");
         if engine == Engine::Postgres {
             let sql = "SELECT id FROM wallets FOR UPDATE";
             sqlx::query(sql).fetch_all(tx.conn()).await.expect("locked");
         }
-        let late = yard.pay("paid", naira(100_000)).await;
+        let late = host.pay("paid", naira(100_000)).await;
         assert_eq!(late.refused().1, "request_timeout");
         drop(tx);
-        let log = log(yard, &yard.merchant.test_key).await;
+        let log = log(host, &host.merchant.test_key).await;
         let ends: Vec<_> = log.iter().map(|e| (&e["status"], e["error_code"].as_str())).collect();
         let limited = Some("rate_limit_exceeded");
         let late = Some("request_timeout");

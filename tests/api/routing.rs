@@ -6,24 +6,26 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::yard::{Answer, Engine, Yard, in_yard, in_yard_with, naira, unique, with};
+use crate::test_host::{
+    Answer, Engine, TestHost, naira, unique, with, with_host, with_host_configured,
+};
 
 const NOBODY: &str = "c000000000000000000000000";
 
-async fn routes(yard: &Yard) -> Vec<Value> {
-    let list = yard.admin(Method::GET, "routes", json!({})).await.ok();
+async fn routes(host: &TestHost) -> Vec<Value> {
+    let list = host.admin(Method::GET, "routes", json!({})).await.ok();
     list.json["data"].as_array().expect("routes").clone()
 }
 
 /// The id of the naira route of an environment.
-async fn naira_route(yard: &Yard, env: &str) -> String {
-    let routes = routes(yard).await;
+async fn naira_route(host: &TestHost, env: &str) -> String {
+    let routes = routes(host).await;
     let found = routes.iter().find(|route| route["env"] == env && route["currency"] == "NGN");
     found.expect("a route")["id"].as_str().expect("an id").to_owned()
 }
 
-async fn patch(yard: &Yard, id: &str, changes: Value) -> Answer {
-    yard.admin(Method::PATCH, &format!("routes/{id}"), changes).await
+async fn patch(host: &TestHost, id: &str, changes: Value) -> Answer {
+    host.admin(Method::PATCH, &format!("routes/{id}"), changes).await
 }
 
 fn second() -> Value {
@@ -31,9 +33,9 @@ fn second() -> Value {
 }
 
 /// Which route answers a question about a name that nobody saved.
-async fn who_answers(yard: &Yard) -> String {
+async fn who_answers(host: &TestHost) -> String {
     let body = json!({ "currency": "NGN", "account_number": "0123456785", "bank_code": "058" });
-    let answer = yard.post("/v1/name-enquiry", body).await.ok();
+    let answer = host.post("/v1/name-enquiry", body).await.ok();
     answer.json["resolved_by_provider"].as_str().expect("a route").to_owned()
 }
 
@@ -42,9 +44,9 @@ async fn who_answers(yard: &Yard) -> String {
 async fn a_new_host_has_a_route_for_every_rail_in_both_worlds(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let rails = yard.admin(Method::GET, "rails", json!({})).await.ok();
-        let routes = routes(yard).await;
+    with_host(engine, async |host| {
+        let rails = host.admin(Method::GET, "rails", json!({})).await.ok();
+        let routes = routes(host).await;
         for rail in rails.json["data"].as_array().expect("rails") {
             assert_eq!(rail["object"], "rail");
             assert_eq!(rail["digest"].as_str().map(str::len), Some(64), "{rail}");
@@ -54,7 +56,7 @@ async fn a_new_host_has_a_route_for_every_rail_in_both_worlds(
             }
         }
         assert!(rails.json["data"].as_array().is_some_and(|rails| !rails.is_empty()));
-        let packs = yard.admin(Method::GET, "rule-packs", json!({})).await.ok();
+        let packs = host.admin(Method::GET, "rule-packs", json!({})).await.ok();
         let packs = packs.json["data"].as_array().expect("packs");
         let shown: Vec<_> = packs.iter().map(|p| [&p["object"], &p["kind"], &p["state"]]).collect();
         assert_eq!(
@@ -71,32 +73,32 @@ async fn a_new_host_has_a_route_for_every_rail_in_both_worlds(
 async fn routes_are_tried_in_order_and_for_their_merchants(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let first = naira_route(yard, "test").await;
-        assert_eq!(who_answers(yard).await, "ngn_nip");
+    with_host(engine, async |host| {
+        let first = naira_route(host, "test").await;
+        assert_eq!(who_answers(host).await, "ngn_nip");
         let body = with(second(), json!({ "position": -1 }));
-        let made = yard.admin(Method::POST, "routes", body).await.ok();
+        let made = host.admin(Method::POST, "routes", body).await.ok();
         assert_eq!((made.status, &made.json["method"]), (201, &json!("nip")));
-        assert_eq!(who_answers(yard).await, "ngn_second");
-        let moved = patch(yard, &made.id(), json!({ "position": 5 })).await.ok();
+        assert_eq!(who_answers(host).await, "ngn_second");
+        let moved = patch(host, &made.id(), json!({ "position": 5 })).await.ok();
         assert_eq!((&moved.json["position"], &moved.json["is_paused"]), (&json!(5), &json!(false)));
-        assert_eq!(who_answers(yard).await, "ngn_nip");
-        patch(yard, &first, json!({ "is_paused": true })).await.ok();
-        assert_eq!(who_answers(yard).await, "ngn_second");
-        yard.pay("paid", naira(100_000)).await.ok();
+        assert_eq!(who_answers(host).await, "ngn_nip");
+        patch(host, &first, json!({ "is_paused": true })).await.ok();
+        assert_eq!(who_answers(host).await, "ngn_second");
+        host.pay("paid", naira(100_000)).await.ok();
 
-        let other = yard.new_merchant("Other").await;
-        patch(yard, &made.id(), json!({ "merchants": [other.id] })).await.ok();
-        let refused = yard.pay("paid", naira(100_000)).await;
+        let other = host.new_merchant("Other").await;
+        patch(host, &made.id(), json!({ "merchants": [other.id] })).await.ok();
+        let refused = host.pay("paid", naira(100_000)).await;
         assert_eq!(refused.refused(), (403, "provider_paused"));
-        patch(yard, &first, json!({ "is_paused": false, "merchants": [other.id] })).await.ok();
-        let refused = yard.pay("paid", naira(100_000)).await;
+        patch(host, &first, json!({ "is_paused": false, "merchants": [other.id] })).await.ok();
+        let refused = host.pay("paid", naira(100_000)).await;
         assert_eq!(refused.refused(), (403, "provider_not_entitled"));
-        yard.pay_as(&other.test_key, &unique(), naira(100_000)).await.ok();
-        patch(yard, &first, json!({ "merchants": [] })).await.ok();
-        yard.pay("paid", naira(100_000)).await.ok();
+        host.pay_as(&other.test_key, &unique(), naira(100_000)).await.ok();
+        patch(host, &first, json!({ "merchants": [] })).await.ok();
+        host.pay("paid", naira(100_000)).await.ok();
 
-        let log = yard.admin(Method::GET, "audit?limit=100", json!({})).await.ok();
+        let log = host.admin(Method::GET, "audit?limit=100", json!({})).await.ok();
         let lines = log.json["data"].as_array().expect("lines");
         let of = |action: &str| lines.iter().filter(|line| line["action"] == action).count();
         assert_eq!((of("route.create"), of("route.update")), (1, 5));
@@ -111,9 +113,9 @@ async fn routes_are_tried_in_order_and_for_their_merchants(
 async fn a_route_that_leads_nowhere_is_refused_by_name(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let before = routes(yard).await;
-        let route = naira_route(yard, "live").await;
+    with_host(engine, async |host| {
+        let before = routes(host).await;
+        let route = naira_route(host, "live").await;
         for (changes, code, field) in [
             (json!({ "name": null }), "missing_field", "name"),
             (json!({ "name": "Bad Name" }), "invalid_field", "name"),
@@ -127,7 +129,7 @@ async fn a_route_that_leads_nowhere_is_refused_by_name(
             (json!({ "position": "first" }), "invalid_field", "position"),
         ] {
             let body = with(second(), changes.clone());
-            let refused = yard.admin(Method::POST, "routes", body).await;
+            let refused = host.admin(Method::POST, "routes", body).await;
             assert_eq!(refused.refused(), (400, code), "{changes}");
             assert_eq!(refused.field(), field, "{changes}");
         }
@@ -143,8 +145,8 @@ async fn a_route_that_leads_nowhere_is_refused_by_name(
         ] {
             let body = with(second(), changes.clone());
             for refused in [
-                yard.admin(Method::POST, "routes", body).await,
-                patch(yard, &route, changes.clone()).await,
+                host.admin(Method::POST, "routes", body).await,
+                patch(host, &route, changes.clone()).await,
             ] {
                 assert_eq!(refused.refused(), (400, "invalid_field"), "{changes}");
                 assert_eq!(refused.field(), field, "{changes}");
@@ -152,13 +154,13 @@ async fn a_route_that_leads_nowhere_is_refused_by_name(
             }
         }
         let taken = with(second(), json!({ "name": "ngn_nip" }));
-        let refused = yard.admin(Method::POST, "routes", taken).await;
+        let refused = host.admin(Method::POST, "routes", taken).await;
         assert_eq!((refused.refused(), refused.field()), ((409, "state_conflict"), "name"));
         for id in [NOBODY, "x"] {
-            let refused = patch(yard, id, json!({ "is_paused": true })).await;
+            let refused = patch(host, id, json!({ "is_paused": true })).await;
             assert_eq!(refused.refused(), (404, "not_found"));
         }
-        assert_eq!(routes(yard).await, before);
+        assert_eq!(routes(host).await, before);
     })
     .await;
 }
@@ -171,44 +173,44 @@ async fn a_paused_route_keeps_live_payouts_queued(
     let bank = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", bank.local_addr().expect("an address"));
     let live = |config: &mut railhead::config::Config| config.simulator.url = Some(url);
-    in_yard_with(engine, live, async |yard| {
-        let (network, _messages) = Simulator::new(None, yard.clock.clone(), Default::default());
+    with_host_configured(engine, live, async |host| {
+        let (network, _messages) = Simulator::new(None, host.clock.clone(), Default::default());
         let closing = CancellationToken::new();
         let serving = tokio::spawn({
             let (network, closing) = (network.clone(), closing.clone());
             async move { simulator::serve(&network, bank, closing).await }
         });
-        let key = yard.merchant.live_key.clone();
-        let path = format!("merchants/{}", yard.merchant.id);
+        let key = host.merchant.live_key.clone();
+        let path = format!("merchants/{}", host.merchant.id);
         let threshold = json!({ "dual_control_threshold_minor": { "NGN": "1" } });
-        yard.admin(Method::PATCH, &path, threshold).await.ok();
-        let draft = yard.pay_as(&key, &unique(), naira(100_000)).await.ok();
+        host.admin(Method::PATCH, &path, threshold).await.ok();
+        let draft = host.pay_as(&key, &unique(), naira(100_000)).await.ok();
         assert_eq!(draft.status_word(), "draft");
-        let route = naira_route(yard, "live").await;
-        patch(yard, &route, json!({ "is_paused": true })).await.ok();
-        let refused = yard.pay_as(&key, &unique(), naira(100_000)).await;
+        let route = naira_route(host, "live").await;
+        patch(host, &route, json!({ "is_paused": true })).await.ok();
+        let refused = host.pay_as(&key, &unique(), naira(100_000)).await;
         assert_eq!(refused.refused(), (403, "provider_paused"));
 
         let path = format!("payouts/{}/approve", draft.id());
-        let approved = yard.admin(Method::POST, &path, json!({})).await.ok();
+        let approved = host.admin(Method::POST, &path, json!({})).await.ok();
         assert_eq!(approved.status_word(), "queued");
         // The dispatcher has looked at it, and put it off for half a minute.
-        let put_off = yard.clock.now().micros() + 30_000_000;
+        let put_off = host.clock.now().micros() + 30_000_000;
         for _ in 0..500 {
-            if yard.count("SELECT due_at FROM dispatches").await == put_off {
+            if host.count("SELECT due_at FROM dispatches").await == put_off {
                 break;
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
-        assert_eq!(yard.count("SELECT due_at FROM dispatches").await, put_off);
-        let shown = yard.get_as(&key, &format!("/v1/payouts/{}", draft.id())).await;
+        assert_eq!(host.count("SELECT due_at FROM dispatches").await, put_off);
+        let shown = host.get_as(&key, &format!("/v1/payouts/{}", draft.id())).await;
         assert_eq!(shown.status_word(), "queued");
-        assert_eq!(yard.count("SELECT COUNT(*) FROM attempts").await, 0);
+        assert_eq!(host.count("SELECT COUNT(*) FROM attempts").await, 0);
         assert!(network.transfers().await.expect("its memory").is_empty(), "it was sent");
 
-        patch(yard, &route, json!({ "is_paused": false })).await.ok();
-        yard.advance(31);
-        yard.until(&key, &draft.id(), "paid").await;
+        patch(host, &route, json!({ "is_paused": false })).await.ok();
+        host.advance(31);
+        host.until(&key, &draft.id(), "paid").await;
         assert_eq!(network.transfers().await.expect("its memory").len(), 1);
         closing.cancel();
         serving.await.expect("served").expect("in order");

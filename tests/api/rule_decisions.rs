@@ -4,11 +4,11 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::network::{Sends, in_live_yard};
+use crate::network::{Sends, with_live_host};
 use crate::packs::{
-    Rule, adopt, blocked, decision, fees, guard, push, read, restart, seat, version_of,
+    Rule, adopt, assign, blocked, decision, fees, guard, push, read, restart, version_of,
 };
-use crate::yard::{Answer, Engine, Yard, in_yard, naira, unique, with};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
 const FACTS: &str = "currency amount_minor count_per_wallet_1h";
 /// Held above 2,000.00, blocked above 3,000.00.
@@ -21,8 +21,8 @@ const RULES: [Rule<'_>; 3] = [
 const COST: i64 = 251_075;
 const START: i64 = 100_000_000;
 
-async fn pay(yard: &Yard, amount: u64) -> Answer {
-    yard.pay("paid", naira(amount)).await
+async fn pay(host: &TestHost, amount: u64) -> Answer {
+    host.pay("paid", naira(amount)).await
 }
 
 fn hits(labels: &[(&str, &str)]) -> Value {
@@ -33,8 +33,8 @@ fn hits(labels: &[(&str, &str)]) -> Value {
 }
 
 /// The step of a payout's timeline that shows the decision.
-async fn step(yard: &Yard, id: &str) -> Value {
-    let timeline = yard.get(&format!("/v1/payouts/{id}/timeline")).await.ok();
+async fn step(host: &TestHost, id: &str) -> Value {
+    let timeline = host.get(&format!("/v1/payouts/{id}/timeline")).await.ok();
     let steps = timeline.json["data"].as_array().expect("steps").clone();
     let mut decided = steps.into_iter().filter(|step| step["digest"].is_string());
     decided.find(|step| step["hits"].is_array()).expect("a decision")
@@ -45,27 +45,27 @@ async fn step(yard: &Yard, id: &str) -> Value {
 async fn a_payout_that_is_held_waits_for_the_operator(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        adopt(yard, &guard("1", FACTS, &RULES)).await;
-        let wallet = yard.merchant.test_wallet.clone();
-        let held = pay(yard, 250_000).await;
+    with_host(engine, async |host| {
+        adopt(host, &guard("1", FACTS, &RULES)).await;
+        let wallet = host.merchant.test_wallet.clone();
+        let held = pay(host, 250_000).await;
         assert_eq!((held.status, held.status_word()), (201, "awaiting_admin_review"));
-        assert_eq!(yard.balance(&wallet).await, START);
+        assert_eq!(host.balance(&wallet).await, START);
         let id = held.id();
-        let timeline = yard.get(&format!("/v1/payouts/{id}/timeline")).await.ok();
+        let timeline = host.get(&format!("/v1/payouts/{id}/timeline")).await.ok();
         let reason = "large: The rule large says so.";
         assert_eq!(timeline.json["data"][1]["hold"], reason, "{}", timeline.text);
-        let why = decision(yard, &id).await;
+        let why = decision(host, &id).await;
         assert_eq!(
             (&why["action"], &why["hits"]),
             (&json!("hold"), &hits(&[("large", "hold"), ("any", "allow"),]))
         );
         let release = json!({ "reason": "known" });
-        yard.admin(Method::POST, &format!("payouts/{id}/release"), release).await.ok();
-        let paid = yard.until(&yard.merchant.test_key, &id, "paid").await;
-        assert_eq!(yard.balance(&wallet).await, START - COST, "{}", paid.text);
-        assert_eq!(decision(yard, &id).await["again"]["same"], true);
-        assert_eq!(yard.count("SELECT COUNT(*) FROM decisions").await, 1);
+        host.admin(Method::POST, &format!("payouts/{id}/release"), release).await.ok();
+        let paid = host.until(&host.merchant.test_key, &id, "paid").await;
+        assert_eq!(host.balance(&wallet).await, START - COST, "{}", paid.text);
+        assert_eq!(decision(host, &id).await["again"]["same"], true);
+        assert_eq!(host.count("SELECT COUNT(*) FROM decisions").await, 1);
     })
     .await;
 }
@@ -75,11 +75,11 @@ async fn a_payout_that_is_held_waits_for_the_operator(
 async fn a_payout_that_is_blocked_leaves_its_decision_and_nothing_else(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let adopted = adopt(yard, &guard("1", FACTS, &RULES)).await;
-        let (key, once) = (yard.merchant.test_key.clone(), unique());
+    with_host(engine, async |host| {
+        let adopted = adopt(host, &guard("1", FACTS, &RULES)).await;
+        let (key, once) = (host.merchant.test_key.clone(), unique());
         let body = with(naira(350_000), json!({ "merchant_reference": "invoice 7" }));
-        let refused = yard.pay_as(&key, &once, body.clone()).await;
+        let refused = host.pay_as(&key, &once, body.clone()).await;
         let id = blocked(&refused);
         let expected = hits(&[("large", "hold"), ("huge", "block"), ("any", "allow")]);
         assert_eq!(refused.json["error"]["detail"]["hits"], expected);
@@ -90,19 +90,19 @@ async fn a_payout_that_is_blocked_leaves_its_decision_and_nothing_else(
             ("idempotency keys", "SELECT COUNT(*) FROM idempotency_keys"),
             ("counters", "SELECT COUNT(*) FROM counters"),
         ] {
-            assert_eq!(yard.count(sql).await, 0, "{table}");
+            assert_eq!(host.count(sql).await, 0, "{table}");
         }
-        assert_eq!(yard.balance(&yard.merchant.test_wallet).await, START);
-        assert_eq!(yard.get(&format!("/v1/payouts/{id}")).await.refused().0, 404);
-        let why = decision(yard, &id).await;
+        assert_eq!(host.balance(&host.merchant.test_wallet).await, START);
+        assert_eq!(host.get(&format!("/v1/payouts/{id}")).await.refused().0, 404);
+        let why = decision(host, &id).await;
         assert_eq!((&why["action"], &why["hits"]), (&json!("block"), &expected));
         let facts = json!({ "currency": "NGN", "amount_minor": 350_000, "count_per_wallet_1h": 1 });
         assert_eq!(why["facts"], facts);
         assert_eq!((&why["again"]["same"], &why["version"]), (&json!(true), &json!("1")));
-        assert_eq!(why["merchant_id"], yard.merchant.id);
+        assert_eq!(why["merchant_id"], host.merchant.id);
         // The key and the reference are free: the same call may succeed under other rules.
-        seat(yard, &version_of(&adopted), "retire", json!({})).await.ok();
-        assert_eq!(yard.pay_as(&key, &once, body).await.ok().status, 201);
+        assign(host, &version_of(&adopted), "retire", json!({})).await.ok();
+        assert_eq!(host.pay_as(&key, &once, body).await.ok().status, 201);
     })
     .await;
 }
@@ -112,14 +112,14 @@ async fn a_payout_that_is_blocked_leaves_its_decision_and_nothing_else(
 async fn a_decision_is_made_again_by_the_pack_that_made_it(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let rules = guard("1", FACTS, &RULES);
-        let digest = push(yard, &rules).await.ok().json["digest"].clone();
-        seat(yard, "guard/1", "activate", json!({})).await.ok();
-        let allowed = pay(yard, 100_000).await.ok().id();
-        let held = pay(yard, 250_000).await.ok().id();
-        let refused = blocked(&pay(yard, 350_000).await);
-        let shown = step(yard, &held).await;
+        let digest = push(host, &rules).await.ok().json["digest"].clone();
+        assign(host, "guard/1", "activate", json!({})).await.ok();
+        let allowed = pay(host, 100_000).await.ok().id();
+        let held = pay(host, 250_000).await.ok().id();
+        let refused = blocked(&pay(host, 350_000).await);
+        let shown = step(host, &held).await;
         assert_eq!((&shown["pack"], &shown["version"]), (&json!("guard"), &json!("1")));
         assert_eq!((&shown["digest"], &shown["action"]), (&digest, &json!("hold")));
         assert_eq!(shown["hits"], hits(&[("large", "hold"), ("any", "allow")]));
@@ -127,12 +127,12 @@ async fn a_decision_is_made_again_by_the_pack_that_made_it(
         let other = guard("2", "amount_minor", &[("all", "block", "amount_minor > 0")]);
         for change in 0..3 {
             match change {
-                0 => drop(adopt(yard, &other).await),
-                1 => drop(seat(yard, "guard/2", "retire", json!({})).await.ok()),
-                _ => restart(yard, |_| {}).await,
+                0 => drop(adopt(host, &other).await),
+                1 => drop(assign(host, "guard/2", "retire", json!({})).await.ok()),
+                _ => restart(host, |_| {}).await,
             }
             for (id, action) in [(&allowed, "allow"), (&held, "hold"), (&refused, "block")] {
-                let why = decision(yard, id).await;
+                let why = decision(host, id).await;
                 assert_eq!((&why["digest"], &why["action"]), (&digest, &json!(action)));
                 assert_eq!(why["again"]["same"], true, "{why}");
                 assert_eq!(why["again"]["verdict"]["hits"], why["hits"]);
@@ -147,12 +147,12 @@ async fn a_decision_is_made_again_by_the_pack_that_made_it(
 async fn a_decision_whose_facts_were_changed_is_not_the_same(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        adopt(yard, &guard("1", FACTS, &RULES)).await;
-        let id = pay(yard, 100_000).await.ok().id();
+    with_host(engine, async |host| {
+        adopt(host, &guard("1", FACTS, &RULES)).await;
+        let id = pay(host, 100_000).await.ok().id();
         let sql = "UPDATE decisions SET facts = REPLACE(facts, '100000', '900000')";
-        sqlx::query(sql).execute(yard.app().db.pool()).await.expect("changed");
-        let why = decision(yard, &id).await;
+        sqlx::query(sql).execute(host.app().db.pool()).await.expect("changed");
+        let why = decision(host, &id).await;
         assert_eq!(why["again"]["same"], false);
         let told = why["again"]["failure"].as_str().expect("why not");
         assert!(told.contains("digest differs"), "{told}");
@@ -165,16 +165,16 @@ async fn a_decision_whose_facts_were_changed_is_not_the_same(
 async fn a_repeat_of_a_held_payout_is_answered_with_the_same_bytes(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        adopt(yard, &guard("1", FACTS, &RULES)).await;
-        let (key, once) = (yard.merchant.live_key.clone(), unique());
-        let first = yard.pay_as(&key, &once, naira(250_000)).await.ok();
+    with_live_host(engine, Sends::No, async |host| {
+        adopt(host, &guard("1", FACTS, &RULES)).await;
+        let (key, once) = (host.merchant.live_key.clone(), unique());
+        let first = host.pay_as(&key, &once, naira(250_000)).await.ok();
         // Rules that would block it now do not matter any more.
         let other = guard("2", "amount_minor", &[("all", "block", "amount_minor > 0")]);
-        adopt(yard, &other).await;
-        let again = yard.pay_as(&key, &once, naira(250_000)).await.ok();
+        adopt(host, &other).await;
+        let again = host.pay_as(&key, &once, naira(250_000)).await.ok();
         assert_eq!(again.text, first.text);
-        assert_eq!(yard.count("SELECT COUNT(*) FROM decisions").await, 1);
+        assert_eq!(host.count("SELECT COUNT(*) FROM decisions").await, 1);
     })
     .await;
 }
@@ -184,23 +184,23 @@ async fn a_repeat_of_a_held_payout_is_answered_with_the_same_bytes(
 async fn without_a_pack_nothing_is_decided(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let id = pay(yard, 350_000).await.ok().id();
-        assert_eq!(yard.count("SELECT COUNT(*) FROM decisions").await, 0);
+    with_host(engine, async |host| {
+        let id = pay(host, 350_000).await.ok().id();
+        assert_eq!(host.count("SELECT COUNT(*) FROM decisions").await, 0);
         let path = format!("payouts/{id}/decision");
-        assert_eq!(read(yard, &path).await.refused(), (404, "not_found"));
-        assert_eq!(read(yard, "payouts/x/decision").await.refused(), (404, "not_found"));
+        assert_eq!(read(host, &path).await.refused(), (404, "not_found"));
+        assert_eq!(read(host, "payouts/x/decision").await.refused(), (404, "not_found"));
     })
     .await;
 }
 
 /// What a merchant is told that a payout costs, and what it is charged.
-async fn quote_and_charge(yard: &Yard, amount: u64) -> (i64, i64) {
+async fn quote_and_charge(host: &TestHost, amount: u64) -> (i64, i64) {
     let body = json!({ "currency": "NGN", "amount_minor": amount.to_string() });
-    let quote = yard.post("/v1/payouts/quote", body).await.ok();
-    let before = yard.balance(&yard.merchant.test_wallet).await;
-    pay(yard, amount).await.ok();
-    let charged = before - yard.balance(&yard.merchant.test_wallet).await;
+    let quote = host.post("/v1/payouts/quote", body).await.ok();
+    let before = host.balance(&host.merchant.test_wallet).await;
+    pay(host, amount).await.ok();
+    let charged = before - host.balance(&host.merchant.test_wallet).await;
     let total = quote.json["total_debit_minor"].as_str().expect("a total");
     (total.parse().expect("a number"), charged)
 }
@@ -210,32 +210,32 @@ async fn quote_and_charge(yard: &Yard, amount: u64) -> (i64, i64) {
 async fn a_quote_is_what_is_charged_whoever_pays_and_however_much(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let tiers = |flat: u64| {
             format!(
                 "tiers = [{{ up_to_minor = 200000, flat_minor = {flat} }}, \
                  {{ flat_minor = 100, percent = \"1.5\" }}]\ntax_percent = \"7.5\"\n"
             )
         };
-        let own = format!("[[price]]\nwhen = {{ merchant = {:?} }}\n", yard.merchant.id);
+        let own = format!("[[price]]\nwhen = {{ merchant = {:?} }}\n", host.merchant.id);
         let general = "[[price]]\nwhen = { currency = \"NGN\" }\n";
         let prices = own + &tiers(3_000) + general + &tiers(500);
-        for (amount, stock, cost) in [
+        for (amount, built_in, cost) in [
             (100_000, 1_075, 3_225),
             (200_000, 1_075, 3_225),
             (200_001, 1_075, 3_332),
             (1_000_000, 7_688, 16_232),
         ] {
             let total = i64::try_from(amount).expect("small");
-            assert_eq!(quote_and_charge(yard, amount).await, (total + stock, total + stock));
-            adopt(yard, &fees(&format!("1.{amount}"), &prices)).await;
-            assert_eq!(quote_and_charge(yard, amount).await, (total + cost, total + cost));
+            assert_eq!(quote_and_charge(host, amount).await, (total + built_in, total + built_in));
+            adopt(host, &fees(&format!("1.{amount}"), &prices)).await;
+            assert_eq!(quote_and_charge(host, amount).await, (total + cost, total + cost));
             let version = format!("prices/1.{amount}");
-            seat(yard, &version, "retire", json!({})).await.ok();
+            assign(host, &version, "retire", json!({})).await.ok();
         }
-        adopt(yard, &fees("2", &prices)).await;
-        yard.merchant = yard.new_merchant("Another").await;
-        assert_eq!(quote_and_charge(yard, 100_000).await, (100_538, 100_538));
+        adopt(host, &fees("2", &prices)).await;
+        host.merchant = host.new_merchant("Another").await;
+        assert_eq!(quote_and_charge(host, 100_000).await, (100_538, 100_538));
     })
     .await;
 }

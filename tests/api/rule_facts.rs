@@ -5,37 +5,37 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::accounts::{account, to};
-use crate::network::{Sends, in_live_yard};
+use crate::network::{Sends, with_live_host};
 use crate::packs::{PLAIN, adopt, decision, guard};
-use crate::yard::{Engine, Yard, in_yard, naira, unique, with};
+use crate::test_host::{Engine, TestHost, naira, unique, with, with_host};
 
-async fn look(yard: &Yard) {
-    adopt(yard, &guard("1", PLAIN, &[])).await;
+async fn look(host: &TestHost) {
+    adopt(host, &guard("1", PLAIN, &[])).await;
 }
 
 /// What the pack was told about a payout.
-async fn told(yard: &Yard, key: &str, body: Value) -> Value {
-    let paid = yard.pay_as(key, &unique(), body).await.ok();
-    decision(yard, &paid.id()).await["facts"].clone()
+async fn told(host: &TestHost, key: &str, body: Value) -> Value {
+    let paid = host.pay_as(key, &unique(), body).await.ok();
+    decision(host, &paid.id()).await["facts"].clone()
 }
 
-async fn told_in_test(yard: &Yard, changes: Value) -> Value {
-    told(yard, &yard.merchant.test_key, with(naira(100_000), changes)).await
+async fn told_in_test(host: &TestHost, changes: Value) -> Value {
+    told(host, &host.merchant.test_key, with(naira(100_000), changes)).await
 }
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn every_fact_has_its_value(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        look(yard).await;
-        yard.advance(3_600);
-        let (test, live) = (yard.merchant.test_key.clone(), yard.merchant.live_key.clone());
-        let mut facts = told(yard, &test, naira(100_000)).await;
+    with_live_host(engine, Sends::No, async |host| {
+        look(host).await;
+        host.advance(3_600);
+        let (test, live) = (host.merchant.test_key.clone(), host.merchant.live_key.clone());
+        let mut facts = told(host, &test, naira(100_000)).await;
         let identity = facts["recipient"].take();
         assert!(identity.as_str().is_some_and(|text| text.contains("0123456785")), "{identity}");
         let name = facts["recipient_name"].take();
         let plain = json!({
-            "merchant": yard.merchant.id, "env": "test", "currency": "NGN", "method": "nip",
+            "merchant": host.merchant.id, "env": "test", "currency": "NGN", "method": "nip",
             "kind": "single", "amount_minor": 100_000, "recipient": null, "recipient_name": null,
             "bank_code": "000013", "name_match": null, "first_payment": true,
             "recipient_age_s": 0, "merchant_age_s": 3_600, "wallet_age_s": 3_600,
@@ -45,7 +45,7 @@ async fn every_fact_has_its_value(#[values(Engine::Sqlite, Engine::Postgres)] en
         assert!(same_bank, "{facts}");
         facts["bank_code"] = "000013".into();
         assert_eq!(facts, plain);
-        yard.advance(86_400 + 13 * 3_600);
+        host.advance(86_400 + 13 * 3_600);
         let recipient = json!({
             "account_number": "0123456785", "bank_code": "058", "name": name,
         });
@@ -56,7 +56,7 @@ async fn every_fact_has_its_value(#[values(Engine::Sqlite, Engine::Postgres)] en
                 "sender": { "first_name": "Ada", "last_name": "Obi", "country": "GB" },
             }),
         );
-        let facts = told(yard, &live, body).await;
+        let facts = told(host, &live, body).await;
         for (fact, value) in [
             ("env", json!("live")),
             ("amount_minor", json!(777)),
@@ -83,8 +83,8 @@ async fn every_fact_has_its_value(#[values(Engine::Sqlite, Engine::Postgres)] en
 async fn hours_and_days_are_those_of_the_merchant(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        look(yard).await;
+    with_host(engine, async |host| {
+        look(host).await;
         for (timezone, hour, weekday) in [
             ("Africa/Lagos", 10, 6),
             ("Etc/UTC", 9, 6),
@@ -93,9 +93,9 @@ async fn hours_and_days_are_those_of_the_merchant(
             ("Pacific/Honolulu", 23, 5),
             ("America/New_York", 4, 6),
         ] {
-            let path = format!("merchants/{}", yard.merchant.id);
-            yard.admin(Method::PATCH, &path, json!({ "timezone": timezone })).await.ok();
-            let facts = told_in_test(yard, json!({})).await;
+            let path = format!("merchants/{}", host.merchant.id);
+            host.admin(Method::PATCH, &path, json!({ "timezone": timezone })).await.ok();
+            let facts = told_in_test(host, json!({})).await;
             assert_eq!(
                 (&facts["hour"], &facts["weekday"]),
                 (&json!(hour), &json!(weekday)),
@@ -111,9 +111,9 @@ async fn hours_and_days_are_those_of_the_merchant(
 async fn names_are_compared_with_the_one_on_record(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        look(yard).await;
-        let record = told_in_test(yard, json!({})).await["recipient_name"].clone();
+    with_host(engine, async |host| {
+        look(host).await;
+        let record = told_in_test(host, json!({})).await["recipient_name"].clone();
         let record = record.as_str().expect("a name").to_owned();
         let turned: Vec<&str> = record.rsplit(' ').collect();
         for (name, least, most) in [
@@ -126,11 +126,11 @@ async fn names_are_compared_with_the_one_on_record(
             let recipient = json!({
                 "account_number": "0123456785", "bank_code": "058", "name": name,
             });
-            let facts = told_in_test(yard, json!({ "recipient": recipient })).await;
+            let facts = told_in_test(host, json!({ "recipient": recipient })).await;
             let score = facts["name_match"].as_i64().expect("a number");
             assert!((least..=most).contains(&score), "{name}: {score}");
         }
-        assert_eq!(told_in_test(yard, json!({})).await["name_match"], Value::Null);
+        assert_eq!(told_in_test(host, json!({})).await["name_match"], Value::Null);
     })
     .await;
 }
@@ -140,14 +140,14 @@ async fn names_are_compared_with_the_one_on_record(
 async fn a_recipient_has_an_age_and_is_paid_for_the_first_time_until_it_was_paid(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let rules = [("large", "hold", "amount_minor == 200000")];
-        adopt(yard, &guard("1", PLAIN, &rules)).await;
+        adopt(host, &guard("1", PLAIN, &rules)).await;
         let saved = json!({
             "currency": "NGN", "name": "Shop", "account_number": account(2), "bank_code": "058",
         });
-        let saved = yard.post("/v1/beneficiaries", saved).await.ok().id();
-        yard.advance(100);
+        let saved = host.post("/v1/beneficiaries", saved).await.ok().id();
+        host.advance(100);
         let saved = json!({ "beneficiary_id": saved, "recipient": null });
         let large = with(to(3), json!({ "amount_minor": "200000" }));
         // Who is paid, whether for the first time, and since when it is known.
@@ -162,10 +162,10 @@ async fn a_recipient_has_an_age_and_is_paid_for_the_first_time_until_it_was_paid
             ("held before, now small", to(3), true, 120),
             ("paid at last", to(3), false, 180),
         ] {
-            let facts = told_in_test(yard, changes).await;
+            let facts = told_in_test(host, changes).await;
             assert_eq!(facts["first_payment"], is_first, "{what}");
             assert_eq!(facts["recipient_age_s"], age, "{what}");
-            yard.advance(60);
+            host.advance(60);
         }
     })
     .await;
@@ -177,13 +177,13 @@ async fn a_recipient_has_an_age_and_is_paid_for_the_first_time_until_it_was_paid
 async fn who_was_never_paid_in_the_end_is_paid_for_the_first_time(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        look(yard).await;
+    with_host(engine, async |host| {
+        look(host).await;
         for (scenario, is_first) in
             [("failed", true), ("failed", true), ("processing", true), ("paid", false)]
         {
-            let paid = yard.pay(scenario, naira(100_000)).await.ok();
-            let facts = decision(yard, &paid.id()).await["facts"].clone();
+            let paid = host.pay(scenario, naira(100_000)).await.ok();
+            let facts = decision(host, &paid.id()).await["facts"].clone();
             assert_eq!(facts["first_payment"], is_first, "{scenario}");
         }
     })

@@ -3,15 +3,17 @@
 use std::sync::OnceLock;
 
 use railhead::config::{Config, OnFailure};
-use railhead::operator::seating::take_out;
+use railhead::operator::assignments::take_out;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hostile::{built, packed};
 use crate::packs::{
-    adopt, audited, decision, guard, push_as, read, seat, shown, until, version_of,
+    adopt, assign, audited, decision, guard, push_as, read, shown, until, version_of,
 };
-use crate::yard::{Answer, Engine, OPERATOR_TOKEN, Yard, in_yard, in_yard_with, naira};
+use crate::test_host::{
+    Answer, Engine, OPERATOR_TOKEN, TestHost, naira, with_host, with_host_configured,
+};
 
 /// What the hostile pack does harm to, once it decides.
 const AMOUNT: u64 = 6_660_066;
@@ -27,7 +29,7 @@ const DEEDS: [(&str, &str); 16] = [
     ("exit", ""),
     ("sleep", ""),
     ("shout", ""),
-    ("dice", "random"),
+    ("dice", "exceeds limit"),
     ("giant", ""),
     ("long", "too long"),
     ("nameless", "empty"),
@@ -53,22 +55,22 @@ fn rules(version: &str, lines: &str) -> String {
     head.replace("manifest = 1", &format!("manifest = 1\n{lines}")).replace("guard", "hostile")
 }
 
-async fn push(yard: &Yard, component: Vec<u8>) -> Answer {
-    push_as(yard, OPERATOR_TOKEN, "application/wasm", component).await
+async fn push(host: &TestHost, component: Vec<u8>) -> Answer {
+    push_as(host, OPERATOR_TOKEN, "application/wasm", component).await
 }
 
-async fn adopt_hostile(yard: &Yard, version: &str, deed: &str) -> Answer {
-    let pushed = push(yard, hostile(version, &format!("deed = \"{deed}\""))).await.ok();
+async fn adopt_hostile(host: &TestHost, version: &str, deed: &str) -> Answer {
+    let pushed = push(host, hostile(version, &format!("deed = \"{deed}\""))).await.ok();
     assert_eq!(pushed.json["state"], "checked", "{deed}: {}", pushed.text);
-    seat(yard, &version_of(&pushed), "activate", json!({})).await.ok()
+    assign(host, &version_of(&pushed), "activate", json!({})).await.ok()
 }
 
 fn on_failure(on_failure: OnFailure) -> impl FnOnce(&mut Config) {
     move |config: &mut Config| config.rules.on_failure = on_failure
 }
 
-async fn pay(yard: &Yard, amount: u64) -> Answer {
-    yard.pay("paid", naira(amount)).await.ok()
+async fn pay(host: &TestHost, amount: u64) -> Answer {
+    host.pay("paid", naira(amount)).await.ok()
 }
 
 #[rstest]
@@ -81,14 +83,14 @@ async fn a_pack_that_fails_where_it_decides_is_contained(
         OnFailure::Closed => ("awaiting_admin_review", "hold"),
         OnFailure::Open => ("paid", "allow"),
     };
-    in_yard_with(engine, on_failure(setting), async |yard| {
-        yard.credit(&yard.merchant.test_wallet, 100_000_000).await;
+    with_host_configured(engine, on_failure(setting), async |host| {
+        host.credit(&host.merchant.test_wallet, 100_000_000).await;
         for (version, (deed, word)) in DEEDS.iter().enumerate() {
-            adopt_hostile(yard, &version.to_string(), deed).await;
-            assert_eq!(pay(yard, 100_000).await.status_word(), "paid", "{deed}");
-            let failed = pay(yard, AMOUNT).await;
+            adopt_hostile(host, &version.to_string(), deed).await;
+            assert_eq!(pay(host, 100_000).await.status_word(), "paid", "{deed}");
+            let failed = pay(host, AMOUNT).await;
             assert_eq!(failed.status_word(), status, "{deed}");
-            let why = decision(yard, &failed.id()).await;
+            let why = decision(host, &failed.id()).await;
             let hits = why["hits"].as_array().expect("hits");
             assert_eq!(hits.len(), 1, "{deed}");
             assert_eq!(
@@ -98,7 +100,7 @@ async fn a_pack_that_fails_where_it_decides_is_contained(
             let failure = why["failure"].as_str().expect("a failure");
             assert!(failure.contains(word) && failure.len() < 1_000, "{deed}: {failure}");
             assert_eq!(why["again"]["same"], true, "{deed}: {why}");
-            assert_eq!(pay(yard, HELD).await.status_word(), "awaiting_admin_review", "{deed}");
+            assert_eq!(pay(host, HELD).await.status_word(), "awaiting_admin_review", "{deed}");
         }
     })
     .await;
@@ -106,28 +108,28 @@ async fn a_pack_that_fails_where_it_decides_is_contained(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pack_that_fails_at_once_is_kept_but_not_used() {
-    in_yard(Engine::Sqlite, async |yard| {
+    with_host(Engine::Sqlite, async |host| {
         for (version, (deed, word)) in DEEDS.iter().chain(&[("remember", "more than")]).enumerate()
         {
             let lines = format!("always = \"{deed}\"");
-            let pushed = push(yard, hostile(&version.to_string(), &lines)).await.ok();
+            let pushed = push(host, hostile(&version.to_string(), &lines)).await.ok();
             assert_eq!((pushed.status, &pushed.json["state"]), (201, &json!("uploaded")), "{deed}");
             let failures = pushed.json["conformance"]["failures"].to_string();
             let word = word.replace("2 came", "came");
             assert!(failures.contains(&word) && failures.len() < 2_000, "{deed}: {failures}");
             for verb in ["shadow", "activate", "rollback", "retire"] {
-                let refused = seat(yard, &version_of(&pushed), verb, json!({})).await;
+                let refused = assign(host, &version_of(&pushed), verb, json!({})).await;
                 assert_eq!(refused.refused(), (409, "state_conflict"), "{deed} {verb}");
             }
         }
-        assert_eq!(pay(yard, AMOUNT).await.status_word(), "paid");
+        assert_eq!(pay(host, AMOUNT).await.status_word(), "paid");
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_that_cannot_be_a_pack_is_refused_in_words() {
-    in_yard(Engine::Sqlite, async |yard| {
+    with_host(Engine::Sqlite, async |host| {
         let whole = hostile("1", "");
         let asks_for = |features| packed(&built("hostile-pack", features), &rules("1", ""));
         let opening = |deed| hostile("1", &format!("opening = \"{deed}\""));
@@ -146,17 +148,17 @@ async fn a_component_that_cannot_be_a_pack_is_refused_in_words() {
             ("sleep", opening("sleep"), "reading the rules"),
             ("shout", opening("shout"), "reading the rules"),
         ] {
-            let refused = push(yard, component).await;
+            let refused = push(host, component).await;
             assert_eq!(refused.refused(), (422, "validation_failed"), "{what}: {}", refused.text);
             let problems = refused.json["error"]["detail"]["problems"].to_string();
             assert!(problems.contains(word) && problems.len() < 2_000, "{what}: {problems}");
-            assert_eq!(pay(yard, AMOUNT).await.status_word(), "paid");
+            assert_eq!(pay(host, AMOUNT).await.status_word(), "paid");
         }
-        let refused = push(yard, opening("problems")).await;
+        let refused = push(host, opening("problems")).await;
         let problems = refused.json["error"]["detail"]["problems"].as_array().expect("a list");
         assert_eq!(problems.len(), 3);
         assert_eq!(problems[0], json!({ "at": "rule[7]", "message": "no" }));
-        let listed = read(yard, "rule-packs").await.ok();
+        let listed = read(host, "rule-packs").await.ok();
         assert!(!listed.text.contains("hostile"), "{}", listed.text);
     })
     .await;
@@ -167,43 +169,43 @@ async fn a_component_that_cannot_be_a_pack_is_refused_in_words() {
 async fn after_five_failures_in_a_row_the_version_before_decides_again(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        adopt(yard, &guard("1", "amount_minor", &[("held", "hold", "amount_minor == 444444")]))
+    with_host(engine, async |host| {
+        adopt(host, &guard("1", "amount_minor", &[("held", "hold", "amount_minor == 444444")]))
             .await;
-        adopt_hostile(yard, "1", "trap").await;
-        adopt_hostile(yard, "2", "loop").await;
+        adopt_hostile(host, "1", "trap").await;
+        adopt_hostile(host, "2", "loop").await;
         for _ in 0..4 {
-            pay(yard, AMOUNT).await;
+            pay(host, AMOUNT).await;
         }
         // A success ends the row.
-        pay(yard, 100_000).await;
+        pay(host, 100_000).await;
         for _ in 0..4 {
-            pay(yard, AMOUNT).await;
+            pay(host, AMOUNT).await;
         }
-        assert_eq!(shown(yard, "hostile/2").await["state"], "active");
+        assert_eq!(shown(host, "hostile/2").await["state"], "active");
         // The version before fails as well: the one before that is the first that does not.
         for version in ["2", "1"] {
             for _ in 0..5 {
-                pay(yard, AMOUNT).await;
+                pay(host, AMOUNT).await;
             }
             let version = format!("hostile/{version}");
-            until("taken out", async || shown(yard, &version).await["state"] == "retired").await;
+            until("taken out", async || shown(host, &version).await["state"] == "retired").await;
         }
-        assert_eq!(shown(yard, "guard/1").await["state"], "active");
-        until("guard", async || pay(yard, AMOUNT).await.status_word() == "paid").await;
-        let taken: Vec<_> = audited(yard).await;
+        assert_eq!(shown(host, "guard/1").await["state"], "active");
+        until("guard", async || pay(host, AMOUNT).await.status_word() == "paid").await;
+        let taken: Vec<_> = audited(host).await;
         let by_host = taken.iter().filter(|(action, _)| action == "rule_pack.take_out");
         assert_eq!(by_host.clone().count(), 2, "{taken:?}");
         assert!(by_host.clone().all(|(_, actor)| actor == "host"), "{taken:?}");
         // Somebody who knows better may try again: it fails five times before it is taken out.
-        let change = seat(yard, "hostile/2", "activate", json!({})).await.ok();
+        let change = assign(host, "hostile/2", "activate", json!({})).await.ok();
         for _ in 0..4 {
-            pay(yard, AMOUNT).await;
+            pay(host, AMOUNT).await;
         }
-        let seats = yard.app().packs.now();
-        assert_eq!(seats.packs().iter().map(|pack| pack.failures()).max(), Some(4));
-        assert_eq!(seats.generation, change.json["generation"]);
-        assert_eq!(shown(yard, "hostile/2").await["state"], "active");
+        let assignments = host.app().packs.now();
+        assert_eq!(assignments.packs().iter().map(|pack| pack.failures()).max(), Some(4));
+        assert_eq!(assignments.generation, change.json["generation"]);
+        assert_eq!(shown(host, "hostile/2").await["state"], "active");
     })
     .await;
 }
@@ -213,19 +215,19 @@ async fn after_five_failures_in_a_row_the_version_before_decides_again(
 async fn a_pack_that_fails_stays_where_nobody_decided_before(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        adopt_hostile(yard, "1", "trap").await;
+    with_host(engine, async |host| {
+        adopt_hostile(host, "1", "trap").await;
         for _ in 0..12 {
-            assert_eq!(pay(yard, AMOUNT).await.status_word(), "awaiting_admin_review");
+            assert_eq!(pay(host, AMOUNT).await.status_word(), "awaiting_admin_review");
         }
-        let seats = yard.app().packs.now();
-        let failing = seats.packs().into_iter().find(|pack| pack.failures() == 12);
-        let is_out = take_out(yard.app(), &failing.expect("a pack that fails")).await;
+        let assignments = host.app().packs.now();
+        let failing = assignments.packs().into_iter().find(|pack| pack.failures() == 12);
+        let is_out = take_out(host.app(), &failing.expect("a pack that fails")).await;
         assert!(!is_out.expect("a look"), "there is none to put back");
-        assert_eq!(shown(yard, "hostile/1").await["state"], "active");
-        assert_eq!(pay(yard, AMOUNT).await.status_word(), "awaiting_admin_review");
-        assert_eq!(pay(yard, HELD).await.status_word(), "awaiting_admin_review");
-        assert_eq!(pay(yard, 100_000).await.status_word(), "paid");
+        assert_eq!(shown(host, "hostile/1").await["state"], "active");
+        assert_eq!(pay(host, AMOUNT).await.status_word(), "awaiting_admin_review");
+        assert_eq!(pay(host, HELD).await.status_word(), "awaiting_admin_review");
+        assert_eq!(pay(host, 100_000).await.status_word(), "paid");
     })
     .await;
 }
@@ -236,14 +238,14 @@ async fn a_pack_that_fails_stays_where_nobody_decided_before(
 async fn a_pack_sees_neither_time_nor_surroundings(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let pushed = push(yard, hostile("1", "always = \"time\"")).await.ok();
-        seat(yard, &version_of(&pushed), "activate", json!({})).await.ok();
+    with_host(engine, async |host| {
+        let pushed = push(host, hostile("1", "always = \"time\"")).await.ok();
+        assign(host, &version_of(&pushed), "activate", json!({})).await.ok();
         for _ in 0..3 {
-            let why = decision(yard, &pay(yard, 100_000).await.id()).await;
+            let why = decision(host, &pay(host, 100_000).await.id()).await;
             assert_eq!(why["hits"][0]["reason"], "Ok(0ns) []", "{why}");
             assert_eq!((&why["again"]["same"], &why["failure"]), (&json!(true), &Value::Null));
-            yard.advance(86_400);
+            host.advance(86_400);
         }
     })
     .await;
@@ -265,30 +267,30 @@ const ODD_PRICES: [(&str, &str); 4] = [
 /// What cannot be priced is not paid; soon the prices are those that came with the host.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fee_pack_that_fails_gives_way_to_the_stock_one(
+async fn a_fee_pack_that_fails_gives_way_to_the_built_in_one(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         for (number, (deed, word)) in ODD_PRICES.iter().enumerate() {
             let lines = format!("always = \"{deed}\"");
-            let kept = push(yard, hostile_fees(&format!("{number}.1"), &lines)).await.ok();
+            let kept = push(host, hostile_fees(&format!("{number}.1"), &lines)).await.ok();
             assert_eq!(kept.json["state"], "uploaded", "{deed}");
             let failures = kept.json["conformance"]["failures"].to_string();
             assert!(failures.contains(word) && failures.len() < 2_000, "{deed}: {failures}");
             let lines = format!("deed = \"{deed}\"");
-            let pushed = push(yard, hostile_fees(&number.to_string(), &lines)).await.ok();
+            let pushed = push(host, hostile_fees(&number.to_string(), &lines)).await.ok();
             assert_eq!(pushed.json["state"], "checked", "{deed}: {}", pushed.text);
-            seat(yard, &version_of(&pushed), "activate", json!({})).await.ok();
-            assert_eq!(pay(yard, 100_000).await.json["fee_minor"], "1", "{deed}");
+            assign(host, &version_of(&pushed), "activate", json!({})).await.ok();
+            assert_eq!(pay(host, 100_000).await.json["fee_minor"], "1", "{deed}");
             for _ in 0..5 {
-                let refused = yard.pay("paid", naira(AMOUNT)).await;
+                let refused = host.pay("paid", naira(AMOUNT)).await;
                 assert_eq!(refused.refused(), (500, "api_error"), "{deed}");
             }
-            let taken_out = async || pay(yard, 100_000).await.json["fee_minor"] == "1000";
-            until("the stock fees", taken_out).await;
-            assert_eq!(shown(yard, "fees/0.1.0").await["state"], "active", "{deed}");
+            let taken_out = async || pay(host, 100_000).await.json["fee_minor"] == "1000";
+            until("the built-in fees", taken_out).await;
+            assert_eq!(shown(host, "fees/0.1.0").await["state"], "active", "{deed}");
         }
-        pay(yard, AMOUNT).await;
+        pay(host, AMOUNT).await;
     })
     .await;
 }

@@ -4,36 +4,36 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::packs::{Rule, adopt, decision, guard, pack, push, push_as, read, seat, shown, until};
+use crate::packs::{Rule, adopt, assign, decision, guard, pack, push, push_as, read, shown, until};
 use crate::rule_hostile::hostile;
-use crate::yard::{Answer, Engine, OPERATOR_TOKEN, Yard, in_yard, naira, unique};
+use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host};
 
 /// The candidate holds what the guard lets through from 2,000.00 on.
 const CANDIDATE: [Rule<'_>; 1] = [("large", "hold", "amount_minor >= 200000")];
 const GUARD: [Rule<'_>; 1] = [("huge", "block", "amount_minor >= 300000")];
 
-async fn pay(yard: &Yard, amount: u64) -> Answer {
-    yard.pay("paid", naira(amount)).await
+async fn pay(host: &TestHost, amount: u64) -> Answer {
+    host.pay("paid", naira(amount)).await
 }
 
 /// Lets a candidate be tried.
-async fn try_out(yard: &Yard, rules: &str) -> String {
-    let pushed = push(yard, rules).await.ok();
+async fn try_out(host: &TestHost, rules: &str) -> String {
+    let pushed = push(host, rules).await.ok();
     let version = crate::packs::version_of(&pushed);
-    seat(yard, &version, "shadow", json!({})).await.ok();
+    assign(host, &version, "shadow", json!({})).await.ok();
     version
 }
 
 /// Waits until a version was compared so often; how often it differed and failed.
-async fn tally(yard: &Yard, version: &str, compared: i64) -> (i64, i64) {
-    let seen = async || shown(yard, version).await["shadow"]["compared"] == compared;
+async fn tally(host: &TestHost, version: &str, compared: i64) -> (i64, i64) {
+    let seen = async || shown(host, version).await["shadow"]["compared"] == compared;
     until("compared", seen).await;
-    let tally = &shown(yard, version).await["shadow"];
+    let tally = &shown(host, version).await["shadow"];
     (tally["differing"].as_i64().expect("a count"), tally["failed"].as_i64().expect("a count"))
 }
 
-async fn differences(yard: &Yard, query: &str) -> Answer {
-    read(yard, &format!("rule-packs/candidate/differences{query}")).await
+async fn differences(host: &TestHost, query: &str) -> Answer {
+    read(host, &format!("rule-packs/candidate/differences{query}")).await
 }
 
 #[rstest]
@@ -41,24 +41,24 @@ async fn differences(yard: &Yard, query: &str) -> Answer {
 async fn a_pack_in_shadow_changes_nothing_and_is_compared(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let rules = [("huge", "block", "amount_minor == 300000")];
-        adopt(yard, &guard("1", "amount_minor", &rules)).await;
+        adopt(host, &guard("1", "amount_minor", &rules)).await;
         let facts = "amount_minor count_per_wallet_1h";
-        let version = try_out(yard, &pack("candidate", "1", facts, &CANDIDATE)).await;
+        let version = try_out(host, &pack("candidate", "1", facts, &CANDIDATE)).await;
         let mut payouts = Vec::new();
         for amount in [100_000, 200_000, 150_000, 250_000] {
-            let paid = pay(yard, amount).await.ok();
+            let paid = pay(host, amount).await.ok();
             assert_eq!(paid.status_word(), "paid", "{amount}");
             payouts.push(paid.id());
-            yard.advance(1);
+            host.advance(1);
         }
-        let refused = crate::packs::blocked(&pay(yard, 300_000).await);
+        let refused = crate::packs::blocked(&pay(host, 300_000).await);
         // What is refused for want of money was decided by nobody.
-        assert_eq!(pay(yard, 200_000_000).await.refused(), (402, "insufficient_funds"));
-        assert_eq!(pay(yard, 199_999).await.ok().status, 201);
-        assert_eq!(tally(yard, &version, 6).await, (3, 0));
-        let page = differences(yard, "").await.ok();
+        assert_eq!(pay(host, 200_000_000).await.refused(), (402, "insufficient_funds"));
+        assert_eq!(pay(host, 199_999).await.ok().status, 201);
+        assert_eq!(tally(host, &version, 6).await, (3, 0));
+        let page = differences(host, "").await.ok();
         let found = page.json["data"].as_array().expect("differences");
         let found: Vec<_> = found
             .iter()
@@ -82,7 +82,7 @@ async fn a_pack_in_shadow_changes_nothing_and_is_compared(
         assert_eq!((&newest["active"], &newest["version"]), (&json!("guard/1"), &json!("1")));
         assert_eq!(newest["after"]["hits"][0]["label"], "large");
         // Decisions are the guard's; the facts of the candidate are kept with them.
-        let why = decision(yard, &payouts[3]).await;
+        let why = decision(host, &payouts[3]).await;
         assert_eq!(
             (&why["pack"], &why["facts"]["count_per_wallet_1h"]),
             (&json!("guard"), &json!(4))
@@ -97,18 +97,18 @@ async fn a_pack_in_shadow_changes_nothing_and_is_compared(
 async fn differences_are_read_page_by_page(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let version = try_out(yard, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await;
+    with_host(engine, async |host| {
+        let version = try_out(host, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await;
         let mut payouts = Vec::new();
         for _ in 0..7 {
-            payouts.push(pay(yard, 200_000).await.ok().id());
-            yard.advance(1);
+            payouts.push(pay(host, 200_000).await.ok().id());
+            host.advance(1);
         }
-        assert_eq!(tally(yard, &version, 7).await, (7, 0));
+        assert_eq!(tally(host, &version, 7).await, (7, 0));
         payouts.reverse();
         let (mut seen, mut query) = (Vec::new(), "?limit=3".to_owned());
         loop {
-            let page = differences(yard, &query).await.ok();
+            let page = differences(host, &query).await.ok();
             let items = page.json["data"].as_array().expect("differences").clone();
             seen.extend(items.iter().map(|d| d["payout_id"].as_str().unwrap_or("").to_owned()));
             if page.json["has_more"] != true {
@@ -121,7 +121,7 @@ async fn differences_are_read_page_by_page(
         for (query, refusal) in
             [("?limit=0", (400, "invalid_limit")), ("?starting_after=x", (400, "invalid_field"))]
         {
-            assert_eq!(differences(yard, query).await.refused(), refusal, "{query}");
+            assert_eq!(differences(host, query).await.refused(), refusal, "{query}");
         }
     })
     .await;
@@ -133,26 +133,26 @@ async fn differences_are_read_page_by_page(
 async fn a_pack_can_be_tried_where_nobody_decides(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let version = try_out(yard, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await;
-        let id = pay(yard, 200_000).await.ok().id();
-        assert_eq!(pay(yard, 100_000).await.ok().status_word(), "paid");
-        assert_eq!(tally(yard, &version, 2).await, (1, 0));
-        let difference = differences(yard, "").await.ok().json["data"][0].clone();
+    with_host(engine, async |host| {
+        let version = try_out(host, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await;
+        let id = pay(host, 200_000).await.ok().id();
+        assert_eq!(pay(host, 100_000).await.ok().status_word(), "paid");
+        assert_eq!(tally(host, &version, 2).await, (1, 0));
+        let difference = differences(host, "").await.ok().json["data"][0].clone();
         assert_eq!((&difference["active"], &difference["payout_id"]), (&Value::Null, &json!(id)));
-        let why = decision(yard, &id).await;
+        let why = decision(host, &id).await;
         assert_eq!(
             (&why["pack"], &why["action"], &why["again"]),
             (&Value::Null, &json!("allow"), &Value::Null)
         );
         assert_eq!(why["facts"], json!({ "amount_minor": 200_000 }));
         // A merchant's candidate is tried on that merchant only.
-        seat(yard, &version, "retire", json!({})).await.ok();
-        let other = yard.new_merchant("Another").await;
-        seat(yard, &version, "shadow", json!({ "merchant_id": other.id })).await.ok();
-        pay(yard, 200_000).await.ok();
-        yard.pay_as(&other.test_key, &unique(), naira(200_000)).await.ok();
-        assert_eq!(tally(yard, &version, 3).await, (2, 0));
+        assign(host, &version, "retire", json!({})).await.ok();
+        let other = host.new_merchant("Another").await;
+        assign(host, &version, "shadow", json!({ "merchant_id": other.id })).await.ok();
+        pay(host, 200_000).await.ok();
+        host.pay_as(&other.test_key, &unique(), naira(200_000)).await.ok();
+        assert_eq!(tally(host, &version, 3).await, (2, 0));
     })
     .await;
 }
@@ -162,31 +162,31 @@ async fn a_pack_can_be_tried_where_nobody_decides(
 async fn a_pack_that_fails_in_shadow_harms_nobody(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        adopt(yard, &guard("1", "amount_minor", &GUARD)).await;
+    with_host(engine, async |host| {
+        adopt(host, &guard("1", "amount_minor", &GUARD)).await;
         let component = hostile("1", "deed = \"loop\"");
-        push_as(yard, OPERATOR_TOKEN, "application/wasm", component).await.ok();
-        seat(yard, "hostile/1", "shadow", json!({})).await.ok();
+        push_as(host, OPERATOR_TOKEN, "application/wasm", component).await.ok();
+        assign(host, "hostile/1", "shadow", json!({})).await.ok();
         for _ in 0..8 {
-            assert_eq!(pay(yard, 100_000).await.ok().status_word(), "paid");
+            assert_eq!(pay(host, 100_000).await.ok().status_word(), "paid");
         }
-        let id = crate::packs::blocked(&pay(yard, 6_660_066).await);
-        assert_eq!(decision(yard, &id).await["failure"], Value::Null);
+        let id = crate::packs::blocked(&pay(host, 6_660_066).await);
+        assert_eq!(decision(host, &id).await["failure"], Value::Null);
         for _ in 0..7 {
-            pay(yard, 6_660_066).await;
+            pay(host, 6_660_066).await;
         }
-        assert_eq!(tally(yard, "hostile/1", 16).await, (0, 8));
+        assert_eq!(tally(host, "hostile/1", 16).await, (0, 8));
         // It failed eight times; that counts for nothing where it decides from now on.
-        let change = seat(yard, "hostile/1", "activate", json!({})).await.ok();
-        let seats = yard.app().packs.now();
-        assert_eq!(seats.generation, change.json["generation"]);
-        assert!(seats.packs().iter().all(|pack| pack.failures() == 0));
+        let change = assign(host, "hostile/1", "activate", json!({})).await.ok();
+        let assignments = host.app().packs.now();
+        assert_eq!(assignments.generation, change.json["generation"]);
+        assert!(assignments.packs().iter().all(|pack| pack.failures() == 0));
     })
     .await;
 }
 
-async fn backtest(yard: &Yard, version: &str, body: Value) -> Answer {
-    seat(yard, version, "backtest", body).await
+async fn backtest(host: &TestHost, version: &str, body: Value) -> Answer {
+    assign(host, version, "backtest", body).await
 }
 
 #[rstest]
@@ -194,22 +194,22 @@ async fn backtest(yard: &Yard, version: &str, body: Value) -> Answer {
 async fn a_backtest_says_what_would_have_changed(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        push(yard, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await.ok();
-        push(yard, &pack("candidate", "2", "amount_minor hour customer", &[])).await.ok();
-        adopt(yard, &guard("1", "amount_minor", &GUARD)).await;
-        let other = yard.new_merchant("Another").await;
+    with_host(engine, async |host| {
+        push(host, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await.ok();
+        push(host, &pack("candidate", "2", "amount_minor hour customer", &[])).await.ok();
+        adopt(host, &guard("1", "amount_minor", &GUARD)).await;
+        let other = host.new_merchant("Another").await;
         let mut held = Vec::new();
         for amount in [100_000, 200_000, 150_000, 250_000, 300_000] {
-            yard.advance(60);
-            let paid = pay(yard, amount).await;
+            host.advance(60);
+            let paid = pay(host, amount).await;
             held.extend(paid.json["id"].as_str().filter(|_| amount >= 200_000).map(str::to_owned));
         }
-        yard.pay_as(&other.live_key, &unique(), naira(1)).await;
-        yard.pay_as(&other.test_key, &unique(), naira(200_000)).await.ok();
-        yard.advance(60);
+        host.pay_as(&other.live_key, &unique(), naira(1)).await;
+        host.pay_as(&other.test_key, &unique(), naira(200_000)).await.ok();
+        host.advance(60);
         let all = json!({ "from": "2026-11-21T00:00:00Z" });
-        let found = backtest(yard, "candidate/1", all.clone()).await.ok().json;
+        let found = backtest(host, "candidate/1", all.clone()).await.ok().json;
         assert_eq!(
             (&found["examined"], &found["remaining"], &found["skipped"]),
             (&json!(6), &json!(6), &json!(0))
@@ -229,16 +229,17 @@ async fn a_backtest_says_what_would_have_changed(
         // Of one merchant, and of a span of time.
         for (body, examined) in [
             (json!({ "merchant_id": other.id }), 1),
-            (json!({ "merchant_id": yard.merchant.id }), 5),
+            (json!({ "merchant_id": host.merchant.id }), 5),
             (json!({ "merchant_id": "nobody" }), 0),
             (json!({ "from": "2026-11-21T09:02:00Z" }), 5),
             (json!({ "before": "2026-11-21T09:02:00Z" }), 1),
             (json!({ "from": "2026-11-21T09:02:00Z", "before": "2026-11-21T09:04:00+00:00" }), 2),
             (json!({ "from": "2026-11-22T09:02:00Z" }), 0),
         ] {
-            let found = backtest(yard, "candidate/1", crate::yard::with(all.clone(), body.clone()))
-                .await
-                .ok();
+            let found =
+                backtest(host, "candidate/1", crate::test_host::with(all.clone(), body.clone()))
+                    .await
+                    .ok();
             assert_eq!(
                 (&found.json["examined"], &found.json["remaining"]),
                 (&json!(examined), &json!(examined)),
@@ -246,7 +247,7 @@ async fn a_backtest_says_what_would_have_changed(
             );
         }
         // Facts that were not stored then cannot be made up now.
-        let found = backtest(yard, "candidate/2", all).await.ok().json;
+        let found = backtest(host, "candidate/2", all).await.ok().json;
         assert_eq!((&found["examined"], &found["skipped"]), (&json!(6), &json!(6)));
         assert_eq!(
             (&found["missing_facts"], &found["moves"]),
@@ -261,10 +262,10 @@ async fn a_backtest_says_what_would_have_changed(
 async fn a_backtest_goes_through_many_decisions_slice_by_slice(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        push(yard, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await.ok();
-        adopt(yard, &guard("1", "amount_minor", &GUARD)).await;
-        pay(yard, 200_000).await.ok();
+    with_host(engine, async |host| {
+        push(host, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await.ok();
+        adopt(host, &guard("1", "amount_minor", &GUARD)).await;
+        pay(host, 200_000).await.ok();
         // As many as would take long to make, all of the same instant.
         let columns = "merchant_id, env, currency, amount_minor, pack, version, digest, action, \
                        hits, failure, facts, facts_digest, created_at";
@@ -274,11 +275,11 @@ async fn a_backtest_goes_through_many_decisions_slice_by_slice(
             "INSERT INTO decisions (payout_id, {columns}) {numbers} \
              SELECT CAST(i AS TEXT), {columns} FROM decisions, n"
         );
-        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(yard.app().db.pool()).await.expect("copied");
-        yard.advance(1);
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(host.app().db.pool()).await.expect("copied");
+        host.advance(1);
         let (mut slices, mut body) = (Vec::new(), json!({ "from": "2026-11-21T00:00:00Z" }));
         loop {
-            let found = backtest(yard, "candidate/1", body.clone()).await.ok().json;
+            let found = backtest(host, "candidate/1", body.clone()).await.ok().json;
             slices.push([
                 found["remaining"].as_i64().expect("a count"),
                 found["examined"].as_i64().expect("a count"),
@@ -300,11 +301,11 @@ async fn a_backtest_goes_through_many_decisions_slice_by_slice(
 async fn a_backtest_that_makes_no_sense_is_refused(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        push(yard, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await.ok();
+    with_host(engine, async |host| {
+        push(host, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await.ok();
         let uploaded = hostile("2", "always = \"trap\"");
-        push_as(yard, OPERATOR_TOKEN, "application/wasm", uploaded).await.ok();
-        push_as(yard, OPERATOR_TOKEN, "application/wasm", hostile("1", "deed = \"trap\""))
+        push_as(host, OPERATOR_TOKEN, "application/wasm", uploaded).await.ok();
+        push_as(host, OPERATOR_TOKEN, "application/wasm", hostile("1", "deed = \"trap\""))
             .await
             .ok();
         let from = "2026-11-21T00:00:00Z";
@@ -321,19 +322,19 @@ async fn a_backtest_that_makes_no_sense_is_refused(
             ("fees/0.1.0", json!({ "from": from }), (409, "state_conflict")),
             ("hostile/2", json!({ "from": from }), (409, "state_conflict")),
         ] {
-            let refused = backtest(yard, version, body.clone()).await;
+            let refused = backtest(host, version, body.clone()).await;
             assert_eq!(refused.refused(), refusal, "{version} {body}");
         }
         // A pack that fails about some of them is no reason to stop.
-        adopt(yard, &guard("1", "amount_minor", &[])).await;
+        adopt(host, &guard("1", "amount_minor", &[])).await;
         for amount in [100_000, 6_660_066, 444_444, 6_660_066] {
-            pay(yard, amount).await.ok();
+            pay(host, amount).await.ok();
         }
-        yard.advance(1);
-        let found = backtest(yard, "hostile/1", json!({ "from": from })).await.ok().json;
+        host.advance(1);
+        let found = backtest(host, "hostile/1", json!({ "from": from })).await.ok().json;
         assert_eq!((&found["examined"], &found["failed"]), (&json!(4), &json!(2)));
         assert_eq!(found["moves"], json!({ "allow>allow": 1, "allow>hold": 1 }));
-        let list = yard.admin(Method::GET, "rule-packs", Value::Null).await;
+        let list = host.admin(Method::GET, "rule-packs", Value::Null).await;
         assert_eq!(list.status, 200);
     })
     .await;

@@ -7,16 +7,16 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::accounts::to;
-use crate::network::{Sends, in_live_yard, in_two_yards};
-use crate::packs::{decision, fees, guard, push, restart, seat};
-use crate::yard::{Answer, Engine, Yard, in_yard, naira, unique, with};
+use crate::network::{Sends, with_live_host, with_two_hosts};
+use crate::packs::{assign, decision, fees, guard, push, restart};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
 /// Versions of the pack that are swapped; each holds amounts that end in its number.
 const VERSIONS: usize = 4;
 /// Payouts of each stream.
 const STREAM: usize = 40;
 
-async fn push_all(yard: &Yard) -> Vec<String> {
+async fn push_all(host: &TestHost) -> Vec<String> {
     let mut digests = Vec::new();
     for version in 0..VERSIONS {
         let when = format!("amount_minor % {VERSIONS} == {version}");
@@ -25,19 +25,19 @@ async fn push_all(yard: &Yard) -> Vec<String> {
             "amount_minor count_per_wallet_1h",
             &[("mine", "hold", &when)],
         );
-        let pushed = push(yard, &rules).await.ok();
+        let pushed = push(host, &rules).await.ok();
         digests.push(pushed.json["digest"].as_str().expect("a digest").to_owned());
     }
     digests
 }
 
 /// Activates one version after the other until told to stop; how many were.
-async fn swap(hosts: &[&Yard], stop: &AtomicBool) -> usize {
+async fn swap(hosts: &[&TestHost], stop: &AtomicBool) -> usize {
     let mut swaps = 0;
     while !stop.load(Ordering::Relaxed) {
         let version = format!("guard/{}", swaps % VERSIONS);
         let host = hosts[swaps % hosts.len()];
-        let answer = seat(host, &version, "activate", json!({})).await;
+        let answer = assign(host, &version, "activate", json!({})).await;
         assert!([200, 409].contains(&answer.status), "{}", answer.text);
         swaps += 1;
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -46,7 +46,7 @@ async fn swap(hosts: &[&Yard], stop: &AtomicBool) -> usize {
 }
 
 /// Payouts one after the other, to an account of their own.
-async fn stream(host: &Yard, serial: u32) -> Vec<Answer> {
+async fn stream(host: &TestHost, serial: u32) -> Vec<Answer> {
     let mut answers = Vec::new();
     for number in 0..STREAM as u64 {
         let body = with(naira(10_000 + number), to(serial));
@@ -56,14 +56,14 @@ async fn stream(host: &Yard, serial: u32) -> Vec<Answer> {
 }
 
 /// Every decision is one of a pack that was pushed, and is made again the same.
-async fn check(yard: &Yard, answers: &[Answer], digests: &[String]) {
+async fn check(host: &TestHost, answers: &[Answer], digests: &[String]) {
     let mut used = [0; VERSIONS];
     for answer in answers {
         assert_eq!(answer.status, 201, "{}", answer.text);
     }
     // Every third is looked at closely.
     for payout in answers.iter().step_by(3) {
-        let why = decision(yard, &payout.id()).await;
+        let why = decision(host, &payout.id()).await;
         let digest = why["digest"].as_str().expect("a digest");
         let version = digests.iter().position(|known| known == digest).expect("a known pack");
         used[version] += 1;
@@ -78,12 +78,12 @@ async fn check(yard: &Yard, answers: &[Answer], digests: &[String]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_payout_fails_while_packs_are_swapped_on_two_hosts() {
-    in_two_yards(Sends::No, async |yard, beside| {
-        let digests = push_all(yard).await;
-        seat(yard, "guard/0", "activate", json!({})).await.ok();
-        let change = seat(yard, "guard/1", "activate", json!({})).await.ok();
+    with_two_hosts(Sends::No, async |host, beside| {
+        let digests = push_all(host).await;
+        assign(host, "guard/0", "activate", json!({})).await.ok();
+        let change = assign(host, "guard/1", "activate", json!({})).await.ok();
         crate::packs::until_seen(beside, &change).await;
-        let (stop, hosts) = (AtomicBool::new(false), [&*yard, beside]);
+        let (stop, hosts) = (AtomicBool::new(false), [&*host, beside]);
         let pay = async {
             let streams = (1..9).map(|serial| stream(hosts[serial as usize % 2], serial));
             let answers = futures::future::join_all(streams).await.concat();
@@ -92,7 +92,7 @@ async fn no_payout_fails_while_packs_are_swapped_on_two_hosts() {
         };
         let (answers, swaps) = tokio::join!(pay, swap(&hosts, &stop));
         assert!(swaps > 10, "{swaps} swaps");
-        check(yard, &answers, &digests).await;
+        check(host, &answers, &digests).await;
     })
     .await;
 }
@@ -104,14 +104,14 @@ async fn no_payout_fails_while_packs_are_swapped_on_two_hosts() {
 async fn a_payout_is_priced_and_decided_by_the_packs_of_one_moment(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        let digests = push_all(yard).await;
+    with_live_host(engine, Sends::No, async |host| {
+        let digests = push_all(host).await;
         for version in 0..VERSIONS {
             let price = format!("[[price]]\ntiers = [{{ flat_minor = {version} }}]\n");
-            push(yard, &fees(&version.to_string(), &price)).await.ok();
+            push(host, &fees(&version.to_string(), &price)).await.ok();
         }
         let activate = async |version: String| {
-            seat(yard, &version, "activate", json!({})).await.ok();
+            assign(host, &version, "activate", json!({})).await.ok();
         };
         activate("prices/0".into()).await;
         activate("guard/0".into()).await;
@@ -126,16 +126,16 @@ async fn a_payout_is_priced_and_decided_by_the_packs_of_one_moment(
             }
         };
         let pay = async {
-            let streams = (1..7).map(|serial| stream(yard, serial));
+            let streams = (1..7).map(|serial| stream(host, serial));
             let answers = futures::future::join_all(streams).await.concat();
             stop.store(true, Ordering::Relaxed);
             answers
         };
         let (answers, ()) = tokio::join!(pay, swap);
-        check(yard, &answers, &digests).await;
+        check(host, &answers, &digests).await;
         for answer in answers.iter().step_by(2) {
             let path = format!("/v1/payouts/{}/timeline", answer.id());
-            let steps = yard.get_as(&yard.merchant.live_key, &path).await.ok().json;
+            let steps = host.get_as(&host.merchant.live_key, &path).await.ok().json;
             let version = |step: usize| steps["data"][step]["version"].as_str().expect("a version");
             let number = |step: usize| version(step).parse::<usize>().expect("a number");
             let ahead = (VERSIONS + number(1) - number(2)) % VERSIONS;
@@ -182,7 +182,7 @@ fn condition(number: usize) -> String {
 async fn random_rules_are_refused_or_answer(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let facts = "amount_minor hour count_per_wallet_1h currency customer first_payment";
         let (mut payouts, mut refused) = (Vec::new(), 0);
         for version in 0..12 {
@@ -191,7 +191,7 @@ async fn random_rules_are_refused_or_answer(
             let rule =
                 |number: usize| (labels[number].as_str(), "hold", conditions[number].as_str());
             let all: Vec<_> = (0..24).map(rule).collect();
-            let first = push(yard, &guard(&version.to_string(), facts, &all)).await;
+            let first = push(host, &guard(&version.to_string(), facts, &all)).await;
             let mut wrong = [false; 24];
             if first.status == 422 {
                 for problem in first.json["error"]["detail"]["problems"].as_array().expect("a list")
@@ -201,13 +201,13 @@ async fn random_rules_are_refused_or_answer(
                     wrong[number.expect("a rule").parse::<usize>().expect("a number")] = true;
                 }
                 let right: Vec<_> = (0..24).filter(|number| !wrong[*number]).map(rule).collect();
-                let pushed = push(yard, &guard(&version.to_string(), facts, &right)).await.ok();
+                let pushed = push(host, &guard(&version.to_string(), facts, &right)).await.ok();
                 assert_eq!(pushed.json["state"], "checked", "{}", pushed.text);
             }
             refused += wrong.iter().filter(|wrong| **wrong).count();
-            seat(yard, &format!("guard/{version}"), "activate", json!({})).await.ok();
+            assign(host, &format!("guard/{version}"), "activate", json!({})).await.ok();
             for amount in [1, 100_000, 6_660_066] {
-                let paid = yard.pay("paid", naira(amount)).await;
+                let paid = host.pay("paid", naira(amount)).await;
                 payouts.extend(paid.json["id"].as_str().map(str::to_owned));
             }
         }
@@ -215,17 +215,17 @@ async fn random_rules_are_refused_or_answer(
         assert!(payouts.len() > 20, "{}", payouts.len());
         for _ in 0..2 {
             for id in &payouts {
-                let why = decision(yard, id).await;
+                let why = decision(host, id).await;
                 assert_eq!(
                     (&why["again"]["same"], &why["failure"]),
                     (&json!(true), &Value::Null),
                     "{why}"
                 );
             }
-            restart(yard, |_| {}).await;
+            restart(host, |_| {}).await;
         }
         let sql = "SELECT COUNT(*) FROM decisions WHERE action = 'hold'";
-        assert!(yard.count(sql).await > 0);
+        assert!(host.count(sql).await > 0);
     })
     .await;
 }

@@ -7,13 +7,13 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
-use crate::packs::{adopt, decision, fees, guard, push, restart, seat, shown};
-use crate::yard::{Database, Engine, Yard, config, in_yard, naira};
+use crate::packs::{adopt, assign, decision, fees, guard, push, restart, shown};
+use crate::test_host::{Database, Engine, TestHost, config, naira, with_host};
 
 /// Does what an operator's tool, an accident or another binary could do.
-async fn change(yard: &Yard, sql: &str) {
+async fn change(host: &TestHost, sql: &str) {
     let statement = sqlx::query(AssertSqlSafe(sql.to_owned()));
-    let done = statement.execute(yard.app().db.pool()).await.expect(sql);
+    let done = statement.execute(host.app().db.pool()).await.expect(sql);
     assert!(done.rows_affected() > 0, "{sql}");
 }
 
@@ -29,29 +29,29 @@ async fn where_a_pack_is_lost_the_host_starts_and_the_setting_decides(
         OnFailure::Closed => ("awaiting_admin_review", "hold"),
         OnFailure::Open => ("paid", "allow"),
     };
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let large = [("large", "block", "amount_minor > 500000")];
-        adopt(yard, &guard("1", "amount_minor", &large)).await;
-        adopt(yard, &guard("2", "amount_minor", &large)).await;
+        adopt(host, &guard("1", "amount_minor", &large)).await;
+        adopt(host, &guard("2", "amount_minor", &large)).await;
         let lost = match component {
             "" => "(SELECT component FROM rule_packs WHERE id = 'guard/1')".to_owned(),
             text => format!("'{text}'"),
         };
         let sql = format!("UPDATE rule_packs SET component = {lost} WHERE id = 'guard/2'");
-        change(yard, &sql).await;
-        restart(yard, |config| config.rules.on_failure = setting).await;
-        let paid = yard.pay("paid", naira(100_000)).await.ok();
+        change(host, &sql).await;
+        restart(host, |config| config.rules.on_failure = setting).await;
+        let paid = host.pay("paid", naira(100_000)).await.ok();
         assert_eq!(paid.status_word(), status);
-        let why = decision(yard, &paid.id()).await;
+        let why = decision(host, &paid.id()).await;
         assert_eq!((&why["pack"], &why["action"]), (&Value::Null, &json!(action)), "{why}");
         let hit = (&why["hits"][0]["label"], &why["hits"][0]["action"]);
         assert_eq!(hit, (&json!("rules_failed"), &json!(action)));
         let failure = why["failure"].as_str().expect("why");
         assert!(failure.starts_with("guard 2 is missing: "), "{failure}");
         // The way back is open.
-        seat(yard, "guard/1", "rollback", json!({})).await.ok();
-        assert_eq!(yard.pay("paid", naira(100_000)).await.ok().status_word(), "paid");
-        let refused = yard.pay("paid", naira(600_000)).await;
+        assign(host, "guard/1", "rollback", json!({})).await.ok();
+        assert_eq!(host.pay("paid", naira(100_000)).await.ok().status_word(), "paid");
+        let refused = host.pay("paid", naira(600_000)).await;
         assert_eq!(refused.refused(), (422, "fraud_rule_blocked"));
     })
     .await;
@@ -63,25 +63,25 @@ async fn where_a_pack_is_lost_the_host_starts_and_the_setting_decides(
 async fn another_binary_changes_no_prices(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        push(yard, &fees("1", "[[price]]\ntiers = [{ flat_minor = 7 }]\n")).await.ok();
-        let stock = shown(yard, "fees/0.1.0").await["digest"].clone();
+    with_host(engine, async |host| {
+        push(host, &fees("1", "[[price]]\ntiers = [{ flat_minor = 7 }]\n")).await.ok();
+        let built_in = shown(host, "fees/0.1.0").await["digest"].clone();
         for column in ["digest", "component"] {
             let sql = format!(
                 "UPDATE rule_packs SET {column} = \
                  (SELECT {column} FROM rule_packs WHERE id = 'prices/1') WHERE id = 'fees/0.1.0'"
             );
-            change(yard, &sql).await;
+            change(host, &sql).await;
         }
-        restart(yard, |_| {}).await;
-        let paid = yard.pay("paid", naira(100_000)).await.ok();
+        restart(host, |_| {}).await;
+        let paid = host.pay("paid", naira(100_000)).await.ok();
         assert_eq!(paid.json["fee_minor"], "7", "{}", paid.text);
-        assert_eq!(shown(yard, "fees/0.1.0").await["state"], "active");
-        let listed = format!("fees/0.1.0+{}", &stock.as_str().expect("a digest")[..8]);
-        let beside = shown(yard, &listed).await;
-        assert_eq!((&beside["state"], &beside["digest"]), (&json!("checked"), &stock));
-        seat(yard, &listed, "activate", json!({})).await.ok();
-        let paid = yard.pay("paid", naira(100_001)).await.ok();
+        assert_eq!(shown(host, "fees/0.1.0").await["state"], "active");
+        let listed = format!("fees/0.1.0+{}", &built_in.as_str().expect("a digest")[..8]);
+        let beside = shown(host, &listed).await;
+        assert_eq!((&beside["state"], &beside["digest"]), (&json!("checked"), &built_in));
+        assign(host, &listed, "activate", json!({})).await.ok();
+        let paid = host.pay("paid", naira(100_001)).await.ok();
         assert_ne!(paid.json["fee_minor"], "7", "{}", paid.text);
     })
     .await;

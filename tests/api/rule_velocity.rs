@@ -5,14 +5,14 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::accounts::to;
-use crate::network::{Sends, in_live_yard, in_two_yards};
+use crate::network::{Sends, with_live_host, with_two_hosts};
 use crate::packs::{adopt, decision, guard, until_seen};
-use crate::yard::{Answer, Engine, Yard, in_yard, naira, unique, with};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
 const AMOUNT: u64 = 100_000;
 
 /// Fifty payouts at once with the live key, over these hosts in turn.
-async fn fifty(hosts: &[&Yard]) -> Vec<Answer> {
+async fn fifty(hosts: &[&TestHost]) -> Vec<Answer> {
     let requests = hosts
         .iter()
         .cycle()
@@ -47,11 +47,11 @@ async fn of_fifty_payouts_at_once_twenty_go(
     #[values("count", "sum")] measure: &str,
     #[values("hold", "block")] action: &str,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
-        adopt(yard, &twenty(measure, "wallet", action)).await;
+    with_live_host(engine, Sends::No, async |host| {
+        adopt(host, &twenty(measure, "wallet", action)).await;
         let expected = if action == "hold" { (20, 30, 0) } else { (20, 0, 30) };
-        assert_eq!(tally(&fifty(&[yard]).await), expected);
-        assert_eq!(yard.count("SELECT COUNT(*) FROM decisions").await, 50);
+        assert_eq!(tally(&fifty(&[host]).await), expected);
+        assert_eq!(host.count("SELECT COUNT(*) FROM decisions").await, 50);
     })
     .await;
 }
@@ -62,11 +62,11 @@ async fn two_hosts_count_together(
     #[values("count", "sum")] measure: &str,
     #[values("hold", "block")] action: &str,
 ) {
-    in_two_yards(Sends::No, async |yard, beside| {
-        let change = adopt(yard, &twenty(measure, "wallet", action)).await;
+    with_two_hosts(Sends::No, async |host, beside| {
+        let change = adopt(host, &twenty(measure, "wallet", action)).await;
         until_seen(beside, &change).await;
         let expected = if action == "hold" { (20, 30, 0) } else { (20, 0, 30) };
-        assert_eq!(tally(&fifty(&[yard, beside]).await), expected);
+        assert_eq!(tally(&fifty(&[host, beside]).await), expected);
     })
     .await;
 }
@@ -77,27 +77,27 @@ async fn two_hosts_count_together(
 async fn an_account_is_counted_across_merchants_and_hosts(
     #[values("account", "account_and_amount")] scope: &str,
 ) {
-    in_two_yards(Sends::No, async |yard, beside| {
-        let change = adopt(yard, &twenty("count", scope, "hold")).await;
+    with_two_hosts(Sends::No, async |host, beside| {
+        let change = adopt(host, &twenty("count", scope, "hold")).await;
         until_seen(beside, &change).await;
-        let other = Yard {
-            merchant: yard.new_merchant("Another").await,
-            host: None,
+        let other = TestHost {
+            merchant: host.new_merchant("Another").await,
+            running: None,
             base: beside.base.clone(),
             client: beside.client.clone(),
             clock: beside.clock.clone(),
             database: std::sync::Arc::clone(&beside.database),
             engine: beside.engine,
         };
-        assert_eq!(tally(&fifty(&[yard, &other]).await), (20, 30, 0));
+        assert_eq!(tally(&fifty(&[host, &other]).await), (20, 30, 0));
     })
     .await;
 }
 
 /// What the pack was told about a payout with the live key.
-async fn told(yard: &Yard, key: &str, changes: Value) -> Value {
-    let paid = yard.pay_as(key, &unique(), with(naira(AMOUNT), changes)).await.ok();
-    decision(yard, &paid.id()).await["facts"].clone()
+async fn told(host: &TestHost, key: &str, changes: Value) -> Value {
+    let paid = host.pay_as(key, &unique(), with(naira(AMOUNT), changes)).await.ok();
+    decision(host, &paid.id()).await["facts"].clone()
 }
 
 /// Scopes, and what a second payout must share with the first to be counted with it.
@@ -106,13 +106,13 @@ async fn told(yard: &Yard, key: &str, changes: Value) -> Value {
 async fn a_scope_counts_what_belongs_together(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
+    with_live_host(engine, Sends::No, async |host| {
         let scopes = "merchant wallet recipient recipient_and_amount customer bank account \
                       account_and_amount";
         let facts: Vec<String> =
             scopes.split_whitespace().map(|s| format!("count_per_{s}_1h sum_per_{s}_1h")).collect();
-        adopt(yard, &guard("1", &facts.join(" "), &[])).await;
-        let (key, other) = (yard.merchant.live_key.clone(), yard.new_merchant("Another").await);
+        adopt(host, &guard("1", &facts.join(" "), &[])).await;
+        let (key, other) = (host.merchant.live_key.clone(), host.new_merchant("Another").await);
         let bank = json!({ "account_number": "0000000017", "bank_code": "044" });
         let first = json!({ "customer_reference": "kemi", "recipient": to(1)["recipient"] });
         for (key, changes, expected) in [
@@ -132,7 +132,7 @@ async fn a_scope_counts_what_belongs_together(
             (&key, with(first.clone(), json!({ "recipient": bank })), [6, 6, 1, 1, 5, 1, 1, 1]),
             (&other.live_key, first.clone(), [1, 1, 1, 1, 1, 1, 5, 4]),
         ] {
-            let facts = told(yard, key, changes.clone()).await;
+            let facts = told(host, key, changes.clone()).await;
             let counts: Vec<_> = scopes
                 .split_whitespace()
                 .map(|scope| facts[&format!("count_per_{scope}_1h")].as_i64().unwrap_or(-1))
@@ -143,7 +143,7 @@ async fn a_scope_counts_what_belongs_together(
             assert_eq!(sum, amount * counts[3], "{changes}");
         }
         // Nobody's payouts are not counted together.
-        let facts = told(yard, &key, to(3)).await;
+        let facts = told(host, &key, to(3)).await;
         assert_eq!(facts["count_per_customer_1h"], Value::Null);
     })
     .await;
@@ -152,9 +152,9 @@ async fn a_scope_counts_what_belongs_together(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_slides(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_yard(engine, async |yard| {
-        adopt(yard, &guard("1", "count_per_wallet_10m sum_per_wallet_1h", &[])).await;
-        let key = yard.merchant.test_key.clone();
+    with_host(engine, async |host| {
+        adopt(host, &guard("1", "count_per_wallet_10m sum_per_wallet_1h", &[])).await;
+        let key = host.merchant.test_key.clone();
         // After these pauses, so many within ten minutes and an hour, this one included.
         for (pause, within_10m, within_1h) in [
             (0, 1, 1),
@@ -166,8 +166,8 @@ async fn a_window_slides(#[values(Engine::Sqlite, Engine::Postgres)] engine: Eng
             (3_590, 1, 2),
             (3_721, 1, 1),
         ] {
-            yard.advance(pause);
-            let facts = told(yard, &key, json!({})).await;
+            host.advance(pause);
+            let facts = told(host, &key, json!({})).await;
             let counted = (
                 facts["count_per_wallet_10m"].as_i64().expect("a count"),
                 facts["sum_per_wallet_1h"].as_i64().expect("a sum") / 100_000,
@@ -183,11 +183,11 @@ async fn a_window_slides(#[values(Engine::Sqlite, Engine::Postgres)] engine: Eng
 async fn held_payouts_count_and_blocked_or_refused_ones_do_not(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let rules =
             [("hold", "hold", "amount_minor == 2000"), ("block", "block", "amount_minor == 3000")];
-        adopt(yard, &guard("1", "amount_minor count_per_wallet_1h", &rules)).await;
-        let key = yard.merchant.test_key.clone();
+        adopt(host, &guard("1", "amount_minor count_per_wallet_1h", &rules)).await;
+        let key = host.merchant.test_key.clone();
         for (amount, status, counted) in [
             (100_000, 201, 1),
             (2_000, 201, 2),
@@ -196,11 +196,11 @@ async fn held_payouts_count_and_blocked_or_refused_ones_do_not(
             (200_000_000, 402, 2), // There is not so much in the wallet.
             (100_000, 201, 3),
         ] {
-            let answer = yard.pay_as(&key, &unique(), naira(amount)).await;
+            let answer = host.pay_as(&key, &unique(), naira(amount)).await;
             assert_eq!(answer.status, status, "{amount}: {}", answer.text);
             let sql = "SELECT COALESCE(MAX(count), 0) FROM counters \
                        WHERE key LIKE 'velocity/%'";
-            assert_eq!(yard.count(sql).await, counted, "{amount}");
+            assert_eq!(host.count(sql).await, counted, "{amount}");
         }
     })
     .await;
@@ -211,13 +211,13 @@ async fn held_payouts_count_and_blocked_or_refused_ones_do_not(
 async fn test_and_live_do_not_see_each_other(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_live_yard(engine, Sends::No, async |yard| {
+    with_live_host(engine, Sends::No, async |host| {
         let facts = "count_per_merchant_1h count_per_account_1h count_per_wallet_1h";
-        adopt(yard, &guard("1", facts, &[])).await;
-        let keys = [yard.merchant.test_key.clone(), yard.merchant.live_key.clone()];
+        adopt(host, &guard("1", facts, &[])).await;
+        let keys = [host.merchant.test_key.clone(), host.merchant.live_key.clone()];
         for count in 1..4 {
             for key in &keys {
-                let facts = told(yard, key, json!({})).await;
+                let facts = told(host, key, json!({})).await;
                 let all = facts.as_object().expect("facts").values();
                 assert!(all.clone().all(|counted| *counted == count), "{facts}");
             }

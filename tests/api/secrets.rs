@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sqlx::{Column, Row};
 
 use crate::program::Deployment;
-use crate::yard::{Answer, Engine, naira, unique, with};
+use crate::test_host::{Answer, Engine, naira, unique, with};
 
 /// Accounts that are paid, refused, timed out on, and not known; all are looked for.
 const ACCOUNTS: [&str; 5] = ["0123456785", "0000001022", "0000001046", "0000001091", "0000001101"];
@@ -44,16 +44,16 @@ fn to(account: &str) -> Value {
 
 /// Everything that merchants, the operator and the bank can make the program say.
 async fn talk(deployment: &Deployment) -> Vec<(String, Answer)> {
-    let (yard, mut said) = (&deployment.yard, Vec::new());
-    let (test, live) = (&yard.merchant.test_key, &yard.merchant.live_key);
+    let (host, mut said) = (&deployment.host, Vec::new());
+    let (test, live) = (&host.merchant.test_key, &host.merchant.live_key);
     for key in [test, live] {
         for account in ACCOUNTS {
             let enquiry =
                 json!({ "account_number": account, "bank_code": "058", "currency": "NGN" });
             let path = "/v1/name-enquiry";
-            let answer = yard.send(Method::POST, path, key, &[], Some(enquiry)).await;
+            let answer = host.send(Method::POST, path, key, &[], Some(enquiry)).await;
             said.push((path.to_owned(), answer));
-            let made = yard.pay_as(key, &unique(), to(account)).await;
+            let made = host.pay_as(key, &unique(), to(account)).await;
             said.push(("/v1/payouts".to_owned(), made.clone()));
             if made.status != 201 {
                 continue;
@@ -62,12 +62,12 @@ async fn talk(deployment: &Deployment) -> Vec<(String, Answer)> {
             for path in ["/requery", "/timeline", ""] {
                 let method = if path == "/requery" { Method::POST } else { Method::GET };
                 let path = format!("/v1/payouts/{}{path}", made.id());
-                let answer = yard.send(method, &path, key, &[], Some(json!({}))).await;
+                let answer = host.send(method, &path, key, &[], Some(json!({}))).await;
                 said.push((path, answer));
             }
         }
         for path in ["payouts", "beneficiaries", "events", "wallets", "banks"] {
-            said.push((path.to_owned(), yard.get_as(key, &format!("/v1/{path}")).await));
+            said.push((path.to_owned(), host.get_as(key, &format!("/v1/{path}")).await));
         }
     }
     // Refusals: an unknown bank, an account that is too long, a bank that is no text.
@@ -78,10 +78,10 @@ async fn talk(deployment: &Deployment) -> Vec<(String, Answer)> {
     ] {
         let recipient = json!({ "account_number": account, "bank_code": bank });
         let body = with(naira(1), json!({ "recipient": recipient }));
-        said.push(("/v1/payouts".to_owned(), yard.pay("paid", body).await));
+        said.push(("/v1/payouts".to_owned(), host.pay("paid", body).await));
     }
     for path in ["audit", "routes", "rails", "merchants"] {
-        said.push((path.to_owned(), yard.admin(Method::GET, path, json!({})).await));
+        said.push((path.to_owned(), host.admin(Method::GET, path, json!({})).await));
     }
     said
 }
@@ -154,7 +154,7 @@ async fn numbers_of_people_are_read_only_where_they_must_be(
             && timeline.text.contains("<BeneficiaryBankVerificationNumber>*******6785<")
             && timeline.text.contains("<Amount>1000.00</Amount>")
     });
-    assert_eq!(sent.count(), 2, "the masked message is there, in both worlds");
+    assert_eq!(sent.count(), 2, "the masked message is there, in both environments");
     let log = deployment.log.lock().expect("a log").clone();
     assert!(log.lines().count() > 20, "it was told to say a lot");
     for number in accounts.iter().chain(&bvns) {

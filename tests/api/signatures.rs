@@ -12,11 +12,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
-use crate::hooks::{in_hooked_yard, listen, reach_loopback_in_file, until_all, until_tried};
+use crate::hooks::{listen, reach_loopback_in_file, until_all, until_tried, with_receiver};
 use crate::program::Deployment;
 use crate::receiver::{Got, Manner, Receiver};
 use crate::secrets::columns_with;
-use crate::yard::{Answer, Engine, Yard, naira};
+use crate::test_host::{Answer, Engine, TestHost, naira};
 
 const LIBRARIES: [&str; 2] = ["standardwebhooks==1.1.0", "stripe==16.1.0"];
 
@@ -93,9 +93,9 @@ fn secret(answer: &Answer) -> String {
     answer.json["secret"].as_str().expect("a secret").to_owned()
 }
 
-async fn rotate(yard: &Yard, id: &str) -> String {
+async fn rotate(host: &TestHost, id: &str) -> String {
     let path = format!("/v1/webhook_endpoints/{id}/rotate_secret");
-    secret(&yard.post(&path, json!({})).await.ok())
+    secret(&host.post(&path, json!({})).await.ok())
 }
 
 #[rstest]
@@ -105,12 +105,12 @@ async fn other_peoples_libraries_accept_what_is_sent_and_nothing_else(
 ) {
     let receiver = Receiver::open().await;
     let deployment = Deployment::open(engine, &reach_loopback_in_file()).await;
-    let yard = &deployment.yard;
-    let endpoint = listen(yard, &receiver.url("/a"), json!(["payout_paid"])).await;
+    let host = &deployment.host;
+    let endpoint = listen(host, &receiver.url("/a"), json!(["payout_paid"])).await;
     let right = secret(&endpoint);
-    yard.pay("paid", naira(100_000)).await.ok();
+    host.pay("paid", naira(100_000)).await.ok();
     receiver.until("/a", 1).await;
-    yard.post(&format!("/v1/webhook_endpoints/{}/test", endpoint.id()), json!({})).await.ok();
+    host.post(&format!("/v1/webhook_endpoints/{}/test", endpoint.id()), json!({})).await.ok();
     let got = receiver.until("/a", 2).await;
     let changed = |change: fn(&mut Got)| {
         let mut got = got[0].clone();
@@ -161,33 +161,33 @@ async fn other_peoples_libraries_accept_what_is_sent_and_nothing_else(
 async fn after_a_rotation_both_secrets_sign_for_an_hour(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let endpoint = listen(yard, &receiver.url("/a"), json!(["payout_paid"])).await;
+    with_receiver(engine, async |host, receiver| {
+        let endpoint = listen(host, &receiver.url("/a"), json!(["payout_paid"])).await;
         let (id, first) = (endpoint.id(), secret(&endpoint));
         receiver.behave("/a", Manner::status(500));
-        yard.pay("paid", naira(100_000)).await.ok();
-        until_tried(yard, &id, 1).await;
+        host.pay("paid", naira(100_000)).await.ok();
+        until_tried(host, &id, 1).await;
         receiver.behave("/a", Manner::status(200));
-        let second = rotate(yard, &id).await;
+        let second = rotate(host, &id).await;
         assert_ne!(first, second);
         let both = [first.as_str(), second.as_str()];
         // What is tried again is signed anew.
-        yard.advance(6);
+        host.advance(6);
         let got = receiver.until("/a", 2).await;
         assert_eq!(accepted(Age::Timeless, &got[0], &both).await, both[..1]);
         assert_eq!(accepted(Age::Timeless, &got[1], &both).await, both);
         // A second before the hour is over, and when it is.
         for (seconds, count, accepts) in [(3593, 3, &both[..]), (1, 4, &both[1..])] {
-            yard.advance(seconds);
-            yard.pay("paid", naira(100_000)).await.ok();
+            host.advance(seconds);
+            host.pay("paid", naira(100_000)).await.ok();
             let got = receiver.until("/a", count).await;
             assert_eq!(accepted(Age::Timeless, &got[count - 1], &both).await, accepts);
-            until_all(yard, &id, (count - 1, "delivered")).await;
+            until_all(host, &id, (count - 1, "delivered")).await;
         }
         // Two in one hour: the one before the last is out at once.
-        let third = rotate(yard, &id).await;
-        let fourth = rotate(yard, &id).await;
-        yard.pay("paid", naira(100_000)).await.ok();
+        let third = rotate(host, &id).await;
+        let fourth = rotate(host, &id).await;
+        host.pay("paid", naira(100_000)).await.ok();
         let got = receiver.until("/a", 5).await.remove(4);
         let all = [&first, &second, &third, &fourth].map(String::as_str);
         assert_eq!(accepted(Age::Timeless, &got, &all).await, all[2..]);
@@ -200,25 +200,25 @@ async fn after_a_rotation_both_secrets_sign_for_an_hour(
 async fn secrets_are_in_no_table_and_in_no_other_answer(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
+    with_receiver(engine, async |host, receiver| {
         let body = json!({ "url": receiver.url("/a"), "events": ["*"] });
         let headers = [("idempotency-key", "once")];
-        let (path, key) = ("/v1/webhook_endpoints", yard.merchant.test_key.clone());
-        let endpoint = yard.send(Method::POST, path, &key, &headers, Some(body)).await.ok();
+        let (path, key) = ("/v1/webhook_endpoints", host.merchant.test_key.clone());
+        let endpoint = host.send(Method::POST, path, &key, &headers, Some(body)).await.ok();
         let id = endpoint.id();
-        let secrets = [secret(&endpoint), rotate(yard, &id).await];
-        yard.pay("paid", naira(100_000)).await.ok();
-        yard.post(&format!("{path}/{id}/test"), json!({})).await.ok();
-        until_all(yard, &id, (3, "delivered")).await;
+        let secrets = [secret(&endpoint), rotate(host, &id).await];
+        host.pay("paid", naira(100_000)).await.ok();
+        host.post(&format!("{path}/{id}/test"), json!({})).await.ok();
+        until_all(host, &id, (3, "delivered")).await;
         let parts = secrets.each_ref().map(|secret| secret["whsec_".len()..][..20].to_owned());
-        assert_eq!(columns_with(&yard.app().db, &parts).await, BTreeSet::new());
+        assert_eq!(columns_with(&host.app().db, &parts).await, BTreeSet::new());
         for path in [
             path.to_owned(),
             format!("{path}/{id}"),
             "/v1/webhook_deliveries".into(),
             "/v1/events".into(),
         ] {
-            let answer = yard.get(&path).await.ok();
+            let answer = host.get(&path).await.ok();
             assert!(!parts.iter().any(|part| answer.text.contains(part)), "{path}");
         }
         for got in receiver.got("/a") {

@@ -4,9 +4,9 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::hooks::{change, endpoint, in_hooked_yard, listen, until, until_tried};
+use crate::hooks::{change, endpoint, listen, until, until_tried, with_receiver};
 use crate::receiver::{Manner, Receiver, authority_file};
-use crate::yard::{Engine, Yard, in_yard, in_yard_with, naira};
+use crate::test_host::{Engine, TestHost, naira, with_host, with_host_configured};
 
 const SETTING: &str = "webhooks.allow_private_networks";
 
@@ -83,18 +83,18 @@ const MALFORMED: [&str; 14] = [
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn no_place_inside_can_be_given(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         let body = json!({ "url": "https://8.8.8.8/", "events": ["payout.failed"] });
-        let good = yard.post("/v1/webhook_endpoints", body).await.ok().id();
-        let inside = INSIDE.iter().flat_map(|host| {
-            [format!("https://{host}/"), format!("https://{host}:8443/hooks?x=1")]
+        let good = host.post("/v1/webhook_endpoints", body).await.ok().id();
+        let inside = INSIDE.iter().flat_map(|name| {
+            [format!("https://{name}/"), format!("https://{name}:8443/hooks?x=1")]
         });
         let malformed = MALFORMED.iter().map(|url| (*url).to_owned());
         let all = inside.map(|url| (url, true)).chain(malformed.map(|url| (url, false)));
         for (url, names_setting) in all {
             let body = json!({ "url": url, "events": ["*"] });
-            let created = yard.post("/v1/webhook_endpoints", body).await;
-            let changed = change(yard, &good, json!({ "url": url })).await;
+            let created = host.post("/v1/webhook_endpoints", body).await;
+            let changed = change(host, &good, json!({ "url": url })).await;
             for refused in [created, changed] {
                 assert_eq!(
                     (refused.refused(), refused.field()),
@@ -105,15 +105,15 @@ async fn no_place_inside_can_be_given(#[values(Engine::Sqlite, Engine::Postgres)
                 assert_eq!(why.contains(SETTING), names_setting, "{url:?}: {why}");
             }
         }
-        assert_eq!(endpoint(yard, &good).await["url"], "https://8.8.8.8/");
-        assert_eq!(yard.count("SELECT COUNT(*) FROM webhook_endpoints").await, 1);
+        assert_eq!(endpoint(host, &good).await["url"], "https://8.8.8.8/");
+        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_endpoints").await, 1);
     })
     .await;
 }
 
 /// Brings an endpoint to an address that it was never given, as a change of its name would.
-async fn lead_astray(yard: &Yard, id: &str, url: &str) {
-    let mut tx = yard.app().db.write().await.expect("a transaction");
+async fn lead_astray(host: &TestHost, id: &str, url: &str) {
+    let mut tx = host.app().db.write().await.expect("a transaction");
     // A later version: nothing may be delivered to what was read before.
     let sql = "UPDATE webhook_endpoints SET url = $1, updated_at = updated_at + 1 WHERE id = $2";
     sqlx::query(sql).bind(url).bind(id).execute(tx.conn()).await.expect("changed");
@@ -131,24 +131,24 @@ async fn nothing_inside_is_connected_to_however_an_endpoint_got_there(
     let trusting = |config: &mut railhead::config::Config| {
         config.webhooks.extra_ca_file = Some(authority_file());
     };
-    in_yard_with(engine, trusting, async |yard| {
+    with_host_configured(engine, trusting, async |host| {
         let mut endpoints = Vec::new();
-        for host in ["127.0.0.1", "2130706433", "[::ffff:127.0.0.1]", "localhost", "127.0.0.1."] {
+        for name in ["127.0.0.1", "2130706433", "[::ffff:127.0.0.1]", "localhost", "127.0.0.1."] {
             let body = json!({ "url": "https://8.8.8.8/", "events": ["payout.paid"] });
-            let id = yard.post("/v1/webhook_endpoints", body).await.ok().id();
-            lead_astray(yard, &id, &format!("https://{host}:{port}/")).await;
+            let id = host.post("/v1/webhook_endpoints", body).await.ok().id();
+            lead_astray(host, &id, &format!("https://{name}:{port}/")).await;
             endpoints.push(id);
         }
-        yard.pay("paid", naira(100_000)).await.ok();
+        host.pay("paid", naira(100_000)).await.ok();
         for id in &endpoints {
-            let delivery = until_tried(yard, id, 1).await;
+            let delivery = until_tried(host, id, 1).await;
             assert_eq!(
                 (&delivery["status"], &delivery["response_status"]),
                 (&json!("failed"), &Value::Null)
             );
             let why = delivery["error_message"].as_str().unwrap_or_default();
             assert!(why.contains(SETTING), "{why}");
-            let tried = yard.post(&format!("/v1/webhook_endpoints/{id}/test"), json!({})).await;
+            let tried = host.post(&format!("/v1/webhook_endpoints/{id}/test"), json!({})).await;
             assert_eq!(tried.refused(), (502, "delivery_failed"));
         }
         assert_eq!(receiver.connections(), 0);
@@ -168,15 +168,15 @@ async fn a_name_is_judged_by_what_it_stands_for_whenever_it_is_connected_to(
         config.webhooks.allow_private_networks = vec!["10.99.0.0/16".parse().expect("a network")];
         config.webhooks.extra_ca_file = Some(authority_file());
     };
-    in_yard_with(engine, elsewhere, async |yard| {
+    with_host_configured(engine, elsewhere, async |host| {
         let body = json!({ "url": url, "events": ["payout.paid"] });
-        let refused = yard.post("/v1/webhook_endpoints", body).await;
+        let refused = host.post("/v1/webhook_endpoints", body).await;
         assert_eq!(refused.refused(), (400, "invalid_url"));
         assert!(refused.text.contains(SETTING), "{}", refused.text);
-        let id = listen(yard, "https://8.8.8.8/", json!(["payout.paid"])).await.id();
-        lead_astray(yard, &id, &url).await;
-        yard.pay("paid", naira(100_000)).await.ok();
-        let delivery = until_tried(yard, &id, 1).await;
+        let id = listen(host, "https://8.8.8.8/", json!(["payout.paid"])).await.id();
+        lead_astray(host, &id, &url).await;
+        host.pay("paid", naira(100_000)).await.ok();
+        let delivery = until_tried(host, &id, 1).await;
         let why = delivery["error_message"].as_str().unwrap_or_default();
         assert!(why.contains(SETTING), "{why}");
         assert_eq!(receiver.connections(), 0);
@@ -191,20 +191,20 @@ async fn a_name_is_judged_by_what_it_stands_for_whenever_it_is_connected_to(
 async fn an_operator_can_open_loopback_and_a_redirect_opens_nothing(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
+    with_receiver(engine, async |host, receiver| {
         let port = receiver.address.port();
-        for (number, host) in ["127.0.0.1", "2130706433", "localhost"].iter().enumerate() {
-            let url = format!("https://{host}:{port}/{number}");
-            listen(yard, &url, json!(["payout.paid"])).await;
+        for (number, name) in ["127.0.0.1", "2130706433", "localhost"].iter().enumerate() {
+            let url = format!("https://{name}:{port}/{number}");
+            listen(host, &url, json!(["payout.paid"])).await;
         }
         let inside = vec![("location", "http://169.254.169.254/latest/meta-data".to_owned())];
         receiver.behave("/2", Manner::Says(307, inside, String::new()));
         let body = json!({ "url": "https://10.0.0.1/", "events": ["*"] });
-        let refused = yard.post("/v1/webhook_endpoints", body).await;
+        let refused = host.post("/v1/webhook_endpoints", body).await;
         assert_eq!(refused.refused(), (400, "invalid_url"));
-        yard.pay("paid", naira(100_000)).await.ok();
-        until(yard, "status=delivered", |found| found.len() == 2).await;
-        let found = until(yard, "status=failed", |found| found.len() == 1).await;
+        host.pay("paid", naira(100_000)).await.ok();
+        until(host, "status=delivered", |found| found.len() == 2).await;
+        let found = until(host, "status=failed", |found| found.len() == 1).await;
         assert_eq!(found[0]["response_status"], 307);
     })
     .await;
@@ -220,13 +220,13 @@ async fn only_receivers_that_prove_who_they_are_are_told(
     let reach = |config: &mut railhead::config::Config| {
         config.webhooks.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
     };
-    in_yard_with(engine, reach, async |yard| {
-        let stranger = listen(yard, &receiver.url("/a"), json!(["payout.paid"])).await.id();
-        let plain = yard.base.replace("http:", "https:");
-        let plain = listen(yard, &plain, json!(["payout.paid"])).await.id();
-        yard.pay("paid", naira(100_000)).await.ok();
+    with_host_configured(engine, reach, async |host| {
+        let stranger = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+        let plain = host.base.replace("http:", "https:");
+        let plain = listen(host, &plain, json!(["payout.paid"])).await.id();
+        host.pay("paid", naira(100_000)).await.ok();
         for id in [stranger, plain] {
-            let delivery = until_tried(yard, &id, 1).await;
+            let delivery = until_tried(host, &id, 1).await;
             assert_eq!(delivery["response_status"], Value::Null);
             assert_eq!(delivery["status"], "failed");
         }

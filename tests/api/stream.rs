@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use http::Method;
 use railhead::clock::{Clock, Moment};
-use railhead::id::{EventId, Mint};
+use railhead::id::{EventId, IdGenerator};
 use railhead::start::{Sources, start};
 use reqwest::Response;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::yard::{Engine, Yard, config, in_yard, in_yard_with, naira};
+use crate::test_host::{Engine, TestHost, config, naira, with_host, with_host_configured};
 
 const PATH: &str = "/v1/events/stream";
 
@@ -22,17 +22,17 @@ struct Stream {
 }
 
 impl Stream {
-    async fn open(yard: &Yard, key: &str, query: &str, headers: &[(&str, &str)]) -> Self {
-        Self::open_at(&yard.base, yard, (key, query), headers).await
+    async fn open(host: &TestHost, key: &str, query: &str, headers: &[(&str, &str)]) -> Self {
+        Self::open_at(&host.base, host, (key, query), headers).await
     }
 
     async fn open_at(
         base: &str,
-        yard: &Yard,
+        host: &TestHost,
         (key, query): (&str, &str),
         headers: &[(&str, &str)],
     ) -> Self {
-        let mut request = yard.client.get(format!("{base}{PATH}{query}")).bearer_auth(key);
+        let mut request = host.client.get(format!("{base}{PATH}{query}")).bearer_auth(key);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -81,29 +81,29 @@ impl Stream {
 }
 
 /// The feed, oldest first.
-async fn feed(yard: &Yard, key: &str) -> Vec<Value> {
-    let feed = yard.get_as(key, "/v1/events?limit=100").await.ok();
+async fn feed(host: &TestHost, key: &str) -> Vec<Value> {
+    let feed = host.get_as(key, "/v1/events?limit=100").await.ok();
     feed.json["data"].as_array().expect("events").iter().rev().cloned().collect()
 }
 
-async fn fund(yard: &Yard, key: &str) {
+async fn fund(host: &TestHost, key: &str) {
     let body = json!({ "currency": "NGN", "amount_minor": "100" });
-    yard.send(Method::POST, "/v1/sandbox/fund", key, &[], Some(body)).await.ok();
+    host.send(Method::POST, "/v1/sandbox/fund", key, &[], Some(body)).await.ok();
 }
 
 /// An event that becomes visible now, whenever its id was made.
-async fn insert(yard: &Yard, id: &EventId) {
-    let mut tx = yard.app().db.write().await.expect("a transaction");
+async fn insert(host: &TestHost, id: &EventId) {
+    let mut tx = host.app().db.write().await.expect("a transaction");
     let sql = "INSERT INTO events (object_id, sequence, id, merchant_id, env, type, object_type, \
                body, created_at) VALUES ($1, 1, $1, $2, 'test', 'wallet_funded', \
                'wallet_movement', '{}', $3)";
-    let row = sqlx::query(sql).bind(id.as_str()).bind(yard.merchant.id.as_str());
+    let row = sqlx::query(sql).bind(id.as_str()).bind(host.merchant.id.as_str());
     row.bind(id.made_at().micros()).execute(tx.conn()).await.expect("inserted");
     tx.commit().await.expect("committed");
 }
 
-fn id_at(yard: &Yard, ago_s: u64) -> EventId {
-    EventId::first_at(yard.clock.now().before(Duration::from_secs(ago_s)))
+fn id_at(host: &TestHost, ago_s: u64) -> EventId {
+    EventId::first_at(host.clock.now().before(Duration::from_secs(ago_s)))
 }
 
 #[rstest]
@@ -111,21 +111,21 @@ fn id_at(yard: &Yard, ago_s: u64) -> EventId {
 async fn a_stream_shows_what_the_feed_shows_from_now_on(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let key = yard.merchant.test_key.clone();
-        fund(yard, &key).await;
-        let before = feed(yard, &key).await.len();
-        yard.advance(1);
-        let mut all = Stream::open(yard, &key, "", &[]).await;
-        let mut paid = Stream::open(yard, &key, "?type=payout_paid", &[]).await;
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        fund(host, &key).await;
+        let before = feed(host, &key).await.len();
+        host.advance(1);
+        let mut all = Stream::open(host, &key, "", &[]).await;
+        let mut paid = Stream::open(host, &key, "?type=payout_paid", &[]).await;
         let (begin, nothing) = all.next().await.expect("where it begins");
         assert!(EventId::parse(&begin).is_some() && nothing.is_null());
-        yard.advance(1);
+        host.advance(1);
         for scenario in ["paid", "failed", "paid"] {
-            yard.pay(scenario, naira(100_000)).await.ok();
+            host.pay(scenario, naira(100_000)).await.ok();
         }
-        fund(yard, &key).await;
-        let made = feed(yard, &key).await.split_off(before);
+        fund(host, &key).await;
+        let made = feed(host, &key).await.split_off(before);
         assert_eq!(made.len(), 7);
         assert_eq!(all.events(7).await, made);
         let those: Vec<Value> =
@@ -133,7 +133,7 @@ async fn a_stream_shows_what_the_feed_shows_from_now_on(
         assert_eq!(paid.events(2).await, those);
 
         // Whoever has seen nothing but the beginning goes on from there.
-        let mut later = Stream::open(yard, &key, "", &[("last-event-id", &begin)]).await;
+        let mut later = Stream::open(host, &key, "", &[("last-event-id", &begin)]).await;
         let heard = later.events(before + 7).await;
         assert_eq!(heard[before..], made);
     })
@@ -145,27 +145,27 @@ async fn a_stream_shows_what_the_feed_shows_from_now_on(
 async fn a_stream_goes_on_from_a_while_before_its_cursor(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let key = yard.merchant.test_key.clone();
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
         for pause in [200, 100, 30, 10] {
-            fund(yard, &key).await;
-            yard.advance(pause);
+            fund(host, &key).await;
+            host.advance(pause);
         }
         // More than is read at a time.
-        let many: Vec<EventId> = (0..1100).map(|_| yard.app().mint.id()).collect();
+        let many: Vec<EventId> = (0..1100).map(|_| host.app().ids.id()).collect();
         for id in &many {
-            insert(yard, id).await;
+            insert(host, id).await;
         }
-        let known = yard.get("/v1/events?type=wallet_funded&created_after=2026-11-21T09:03:00Z");
+        let known = host.get("/v1/events?type=wallet_funded&created_after=2026-11-21T09:03:00Z");
         assert_eq!(known.await.ok().json["has_more"], true);
-        let funded = &feed_ids(yard).await[..];
+        let funded = &feed_ids(host).await[..];
         let (cursor, expected) = (&funded[funded.len() - 1 - 1100], &funded[funded.len() - 1102..]);
         for (query, headers) in [
             (format!("?starting_after={cursor}"), vec![]),
             (String::new(), vec![("last-event-id", cursor.as_str())]),
             (format!("?starting_after={}", funded[0]), vec![("last-event-id", cursor.as_str())]),
         ] {
-            let mut stream = Stream::open(yard, &key, &query, &headers).await;
+            let mut stream = Stream::open(host, &key, &query, &headers).await;
             let heard = stream.events(expected.len()).await;
             let heard: Vec<&str> = heard.iter().filter_map(|event| event["id"].as_str()).collect();
             assert_eq!(heard, *expected, "what came within two minutes before it, and all after");
@@ -175,9 +175,9 @@ async fn a_stream_goes_on_from_a_while_before_its_cursor(
 }
 
 /// Ids of the whole feed, oldest first.
-async fn feed_ids(yard: &Yard) -> Vec<String> {
+async fn feed_ids(host: &TestHost) -> Vec<String> {
     let sql = "SELECT id FROM events WHERE body IS NOT NULL AND env = 'test' ORDER BY id";
-    sqlx::query_scalar(sql).fetch_all(yard.app().db.pool()).await.expect("ids")
+    sqlx::query_scalar(sql).fetch_all(host.app().db.pool()).await.expect("ids")
 }
 
 #[rstest]
@@ -185,21 +185,21 @@ async fn feed_ids(yard: &Yard) -> Vec<String> {
 async fn what_becomes_visible_late_is_sent_once(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let key = yard.merchant.test_key.clone();
-        let mut stream = Stream::open(yard, &key, "", &[]).await;
-        yard.advance(60);
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        let mut stream = Stream::open(host, &key, "", &[]).await;
+        host.advance(60);
         let mut sent = BTreeSet::new();
         for ago_s in [0, 50, 119, 3, 100] {
-            let id = id_at(yard, ago_s);
-            insert(yard, &id).await;
+            let id = id_at(host, ago_s);
+            insert(host, &id).await;
             assert_eq!(stream.events(1).await[0]["id"], id.as_str());
             assert!(sent.insert(id));
         }
-        yard.advance(60);
-        insert(yard, &id_at(yard, 500)).await;
-        let last = id_at(yard, 0);
-        insert(yard, &last).await;
+        host.advance(60);
+        insert(host, &id_at(host, 500)).await;
+        let last = id_at(host, 0);
+        insert(host, &last).await;
         assert_eq!(stream.events(1).await[0]["id"], last.as_str(), "too late, and nothing twice");
     })
     .await;
@@ -210,18 +210,18 @@ async fn what_becomes_visible_late_is_sent_once(
 async fn a_stream_is_confined_to_its_owner_and_world(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
-        let other = yard.new_merchant("Other").await;
-        let cursor = feed(yard, &yard.merchant.live_key).await[0]["id"].clone();
+    with_host(engine, async |host| {
+        let other = host.new_merchant("Other").await;
+        let cursor = feed(host, &host.merchant.live_key).await[0]["id"].clone();
         let query = format!("?starting_after={}", cursor.as_str().expect("an id"));
-        let mine = feed(yard, &yard.merchant.live_key).await.len();
-        let mut stream = Stream::open(yard, &yard.merchant.live_key, &query, &[]).await;
-        yard.pay("paid", naira(100_000)).await.ok();
-        fund(yard, &other.test_key).await;
-        yard.credit(&other.live_wallet, 5).await;
-        yard.credit(&yard.merchant.live_wallet, 7).await;
+        let mine = feed(host, &host.merchant.live_key).await.len();
+        let mut stream = Stream::open(host, &host.merchant.live_key, &query, &[]).await;
+        host.pay("paid", naira(100_000)).await.ok();
+        fund(host, &other.test_key).await;
+        host.credit(&other.live_wallet, 5).await;
+        host.credit(&host.merchant.live_wallet, 7).await;
         let heard = stream.events(mine + 1).await;
-        assert_eq!(heard, feed(yard, &yard.merchant.live_key).await);
+        assert_eq!(heard, feed(host, &host.merchant.live_key).await);
         assert_eq!(heard[mine]["data"]["amount_minor"], "7");
     })
     .await;
@@ -232,25 +232,25 @@ async fn a_stream_is_confined_to_its_owner_and_world(
 async fn a_stream_outlives_the_deadline_and_ends_with_its_key_or_its_host(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard_with(
+    with_host_configured(
         engine,
         |config| config.server.timeout_s = 1,
-        async |yard| {
-            let (key, merchant) = (yard.merchant.test_key.clone(), yard.merchant.id.clone());
-            let mut stream = Stream::open(yard, &key, "", &[]).await;
+        async |host| {
+            let (key, merchant) = (host.merchant.test_key.clone(), host.merchant.id.clone());
+            let mut stream = Stream::open(host, &key, "", &[]).await;
             let begun = std::time::Instant::now();
             while begun.elapsed() < Duration::from_millis(1200) {
-                fund(yard, &key).await;
+                fund(host, &key).await;
                 stream.events(1).await;
             }
             let body = json!({ "env": "test", "label": "brief" });
-            let brief = yard.admin(Method::POST, &format!("merchants/{merchant}/keys"), body).await;
+            let brief = host.admin(Method::POST, &format!("merchants/{merchant}/keys"), body).await;
             let secret = brief.json["secret"].as_str().expect("a secret");
-            let mut doomed = Stream::open(yard, secret, "", &[]).await;
+            let mut doomed = Stream::open(host, secret, "", &[]).await;
             doomed.next().await.expect("where it begins");
-            yard.admin(Method::POST, &format!("keys/{}/revoke", brief.id()), json!({})).await.ok();
+            host.admin(Method::POST, &format!("keys/{}/revoke", brief.id()), json!({})).await.ok();
             assert!(doomed.next().await.is_none(), "its key was revoked");
-            yard.app().stopping.cancel();
+            host.app().stopping.cancel();
             while stream.next().await.is_some() {}
         },
     )
@@ -262,7 +262,7 @@ async fn a_stream_outlives_the_deadline_and_ends_with_its_key_or_its_host(
 async fn streams_are_counted_and_wrong_questions_refused(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_yard(engine, async |yard| {
+    with_host(engine, async |host| {
         for (query, header, code, field) in [
             ("?type=payout.lost", "", "invalid_filter", "type"),
             ("?starting_after=evt_1", "", "invalid_field", "starting_after"),
@@ -272,22 +272,22 @@ async fn streams_are_counted_and_wrong_questions_refused(
             let headers = [("last-event-id", header)];
             let path = format!("{PATH}{query}");
             let refused =
-                yard.send(Method::GET, &path, &yard.merchant.test_key, &headers, None).await;
+                host.send(Method::GET, &path, &host.merchant.test_key, &headers, None).await;
             assert_eq!((refused.refused(), refused.field()), ((400, code), field), "{query}");
         }
-        let key = yard.merchant.test_key.clone();
+        let key = host.merchant.test_key.clone();
         let mut open = Vec::new();
         for _ in 0..8 {
-            open.push(Stream::open(yard, &key, "", &[]).await);
+            open.push(Stream::open(host, &key, "", &[]).await);
         }
-        let refused = yard.get(PATH).await;
+        let refused = host.get(PATH).await;
         assert_eq!(refused.refused(), (429, "rate_limit_exceeded"));
         assert!(refused.headers.contains_key("retry-after"));
         assert_eq!(refused.json["error"]["detail"]["limit"], 8);
-        Stream::open(yard, &yard.merchant.live_key, "", &[]).await;
+        Stream::open(host, &host.merchant.live_key, "", &[]).await;
         drop(open.pop());
         for _ in 0..200 {
-            let again = yard.client.get(format!("{}{PATH}", yard.base)).bearer_auth(&key);
+            let again = host.client.get(format!("{}{PATH}", host.base)).bearer_auth(&key);
             if again.send().await.expect("an answer").status() == 200 {
                 return;
             }
@@ -300,19 +300,19 @@ async fn streams_are_counted_and_wrong_questions_refused(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_of_one_host_shows_what_another_does() {
-    in_yard(Engine::Postgres, async |yard| {
+    with_host(Engine::Postgres, async |host| {
         let clock = Clock::fixed(Moment::parse("2026-11-21T08:59:58Z").expect("an instant"));
-        let sources = Sources { clock: clock.clone(), mint: Mint::seeded(clock, 7) };
-        let other = start(config(&yard.database), sources).await.expect("a host");
+        let sources = Sources { clock: clock.clone(), ids: IdGenerator::seeded(clock, 7) };
+        let other = start(config(&host.database), sources).await.expect("a host");
         let base = format!("http://{}", other.address);
-        let key = yard.merchant.test_key.clone();
-        let mut here = Stream::open(yard, &key, "", &[]).await;
-        let mut there = Stream::open_at(&base, yard, (&key, ""), &[]).await;
-        fund(yard, &key).await;
+        let key = host.merchant.test_key.clone();
+        let mut here = Stream::open(host, &key, "", &[]).await;
+        let mut there = Stream::open_at(&base, host, (&key, ""), &[]).await;
+        fund(host, &key).await;
         let known = here.events(1).await;
         assert_eq!(there.events(1).await, known);
         let body = json!({ "currency": "NGN", "amount_minor": "100" });
-        let sent = yard.client.post(format!("{base}/v1/sandbox/fund")).bearer_auth(&key);
+        let sent = host.client.post(format!("{base}/v1/sandbox/fund")).bearer_auth(&key);
         assert_eq!(sent.json(&body).send().await.expect("an answer").status(), 200);
         let late = here.events(1).await;
         assert!(late[0]["id"].as_str() < known[0]["id"].as_str(), "the other clock is behind");

@@ -5,27 +5,27 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hooks::{
-    change, deliveries, endpoint, in_hooked_yard, listen, until, until_all, until_tried,
+    change, deliveries, endpoint, listen, until, until_all, until_tried, with_receiver,
 };
 use crate::receiver::Manner;
-use crate::yard::{Answer, Engine, Yard, naira, unique, with};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with};
 
 const PATH: &str = "/v1/webhook_endpoints";
 
-async fn create(yard: &Yard, key: &str, body: Value) -> Answer {
+async fn create(host: &TestHost, key: &str, body: Value) -> Answer {
     let headers = [("idempotency-key", key)];
-    yard.send(Method::POST, PATH, &yard.merchant.test_key, &headers, Some(body)).await
+    host.send(Method::POST, PATH, &host.merchant.test_key, &headers, Some(body)).await
 }
 
 /// A key that may replay.
-async fn replayer(yard: &Yard) -> String {
-    yard.new_key(&yard.merchant.id, json!({ "env": "test", "permissions": ["webhook_manage"] }))
+async fn replayer(host: &TestHost) -> String {
+    host.new_key(&host.merchant.id, json!({ "env": "test", "permissions": ["webhook_manage"] }))
         .await
 }
 
-async fn replay(yard: &Yard, key: &str, delivery: &str) -> Answer {
+async fn replay(host: &TestHost, key: &str, delivery: &str) -> Answer {
     let path = format!("/v1/webhook_deliveries/{delivery}/replay");
-    yard.send(Method::POST, &path, key, &[], None).await
+    host.send(Method::POST, &path, key, &[], None).await
 }
 
 #[rstest]
@@ -33,9 +33,9 @@ async fn replay(yard: &Yard, key: &str, delivery: &str) -> Answer {
 async fn creating_twice_under_one_key_answers_the_same_secret(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
+    with_receiver(engine, async |host, receiver| {
         let body = json!({ "url": receiver.url("/a"), "events": ["payout.paid"] });
-        let first = create(yard, "once", body.clone()).await.ok();
+        let first = create(host, "once", body.clone()).await.ok();
         assert_eq!(first.status, 200);
         let secret = first.json["secret"].as_str().expect("a secret");
         assert!(secret.starts_with("whsec_") && secret.len() > 40, "{secret}");
@@ -52,17 +52,17 @@ async fn creating_twice_under_one_key_answers_the_same_secret(
         ] {
             assert_eq!(first.json[name], value, "{name}");
         }
-        let again = create(yard, "once", body.clone()).await.ok();
+        let again = create(host, "once", body.clone()).await.ok();
         assert_eq!((again.status, &again.text), (200, &first.text));
         assert_eq!(again.headers["idempotent-replayed"], "true");
         let other = with(body.clone(), json!({ "events": ["*"] }));
-        let refused = create(yard, "once", other).await;
+        let refused = create(host, "once", other).await;
         assert_eq!(refused.refused(), (409, "idempotency_key_conflict"));
-        let second = create(yard, "twice", body).await.ok();
+        let second = create(host, "twice", body).await.ok();
         assert_ne!(second.json["secret"], first.json["secret"]);
-        assert_eq!(yard.count("SELECT COUNT(*) FROM webhook_endpoints").await, 2);
+        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_endpoints").await, 2);
         for read in [PATH.to_owned(), format!("{PATH}/{}", first.id())] {
-            assert!(!yard.get(&read).await.ok().text.contains("secret"), "{read}");
+            assert!(!host.get(&read).await.ok().text.contains("secret"), "{read}");
         }
     })
     .await;
@@ -73,9 +73,9 @@ async fn creating_twice_under_one_key_answers_the_same_secret(
 async fn every_wrong_endpoint_is_refused_with_its_reason(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
+    with_receiver(engine, async |host, receiver| {
         let good = json!({ "url": receiver.url("/a"), "events": ["payout.paid"] });
-        let existing = listen(yard, &receiver.url("/b"), json!(["*"])).await;
+        let existing = listen(host, &receiver.url("/b"), json!(["*"])).await;
         let (long, plain) =
             (format!("https://a.test/{}", "x".repeat(2048)), receiver.url("/a").replace("s:", ":"));
         for (changes, code, field, on_change) in [
@@ -96,25 +96,25 @@ async fn every_wrong_endpoint_is_refused_with_its_reason(
             (json!({ "events": ["Payout.Paid"] }), "invalid_event_type", "events", true),
             (json!({ "ordered": "yes" }), "invalid_field", "ordered", false),
         ] {
-            let refused = create(yard, &unique(), with(good.clone(), changes.clone())).await;
+            let refused = create(host, &unique(), with(good.clone(), changes.clone())).await;
             let at = refused.field().trim_end_matches("[0]");
             assert_eq!((refused.refused(), at), ((400, code), field), "{changes}");
             if on_change {
-                let refused = change(yard, &existing.id(), changes.clone()).await;
+                let refused = change(host, &existing.id(), changes.clone()).await;
                 let at = refused.field().trim_end_matches("[0]");
                 assert_eq!((refused.refused(), at), ((400, code), field), "{changes}");
             }
         }
-        let refused = change(yard, &existing.id(), json!({ "is_active": "no" })).await;
+        let refused = change(host, &existing.id(), json!({ "is_active": "no" })).await;
         assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), "is_active"));
-        let now = endpoint(yard, &existing.id()).await;
+        let now = endpoint(host, &existing.id()).await;
         assert_eq!(now, with(existing.json, json!({ "secret": null })));
-        assert_eq!(yard.count("SELECT COUNT(*) FROM webhook_endpoints").await, 1);
+        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_endpoints").await, 1);
         // What was refused may be said better under the same key.
         let key = unique();
         let wrong = with(good.clone(), json!({ "url": "http://a.test/" }));
-        assert_eq!(create(yard, &key, wrong).await.refused(), (400, "invalid_url"));
-        create(yard, &key, good).await.ok();
+        assert_eq!(create(host, &key, wrong).await.refused(), (400, "invalid_url"));
+        create(host, &key, good).await.ok();
     })
     .await;
 }
@@ -124,11 +124,11 @@ async fn every_wrong_endpoint_is_refused_with_its_reason(
 async fn what_is_no_endpoint_cannot_be_spoken_to(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let gone = listen(yard, &receiver.url("/a"), json!(["*"])).await.id();
+    with_receiver(engine, async |host, receiver| {
+        let gone = listen(host, &receiver.url("/a"), json!(["*"])).await.id();
         let path = format!("{PATH}/{gone}");
-        let key = yard.merchant.test_key.clone();
-        let deleted = yard.send(Method::DELETE, &path, &key, &[], None).await.ok();
+        let key = host.merchant.test_key.clone();
+        let deleted = host.send(Method::DELETE, &path, &key, &[], None).await.ok();
         let object = "webhook_endpoint_delete_result";
         assert_eq!(deleted.json, json!({ "object": object, "id": gone, "deleted": true }));
         for id in [gone.as_str(), "ckwhe_0", "%25"] {
@@ -140,12 +140,12 @@ async fn what_is_no_endpoint_cannot_be_spoken_to(
                 (Method::POST, "/rotate_secret", None),
             ] {
                 let path = format!("{PATH}/{id}{end}");
-                let refused = yard.send(method.clone(), &path, &key, &[], body).await;
+                let refused = host.send(method.clone(), &path, &key, &[], body).await;
                 assert_eq!(refused.status, 404, "{method} {path}: {}", refused.text);
             }
         }
-        let replayer = replayer(yard).await;
-        let refused = replay(yard, &replayer, "ckwhd_0").await;
+        let replayer = replayer(host).await;
+        let refused = replay(host, &replayer, "ckwhd_0").await;
         assert_eq!(refused.refused(), (404, "webhook_delivery_not_found"));
     })
     .await;
@@ -156,8 +156,8 @@ async fn what_is_no_endpoint_cannot_be_spoken_to(
 async fn only_what_a_change_names_changes(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let created = listen(yard, &receiver.url("/a"), json!(["payout.failed"])).await;
+    with_receiver(engine, async |host, receiver| {
+        let created = listen(host, &receiver.url("/a"), json!(["payout.failed"])).await;
         let id = created.id();
         let mut expected = with(created.json.clone(), json!({ "secret": null }));
         for changes in [
@@ -169,8 +169,8 @@ async fn only_what_a_change_names_changes(
             // Not theirs to change.
             json!({ "secret": "whsec_x", "env": "live", "consecutive_failures": 7, "id": "x" }),
         ] {
-            yard.advance(1);
-            let changed = change(yard, &id, changes.clone()).await.ok();
+            host.advance(1);
+            let changed = change(host, &id, changes.clone()).await.ok();
             for name in ["url", "events", "is_active"] {
                 if let Some(value) = changes.get(name) {
                     expected[name] = value.clone();
@@ -179,13 +179,13 @@ async fn only_what_a_change_names_changes(
             assert_ne!(changed.json["updated_at"], expected["updated_at"]);
             expected["updated_at"] = changed.json["updated_at"].clone();
             assert_eq!(changed.json, expected, "{changes}");
-            assert_eq!(endpoint(yard, &id).await, expected, "{changes}");
+            assert_eq!(endpoint(host, &id).await, expected, "{changes}");
         }
-        yard.pay("failed", naira(100_000)).await.ok();
-        yard.pay("paid", naira(100_000)).await.ok();
+        host.pay("failed", naira(100_000)).await.ok();
+        host.pay("paid", naira(100_000)).await.ok();
         assert_eq!(receiver.until("/b", 1).await[0].json()["event"], "payout_paid");
         assert_eq!(receiver.got("/a").len(), 0);
-        until_all(yard, &id, (1, "delivered")).await;
+        until_all(host, &id, (1, "delivered")).await;
     })
     .await;
 }
@@ -195,27 +195,27 @@ async fn only_what_a_change_names_changes(
 async fn an_endpoint_takes_its_history_and_its_future_with_it(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let doomed = listen(yard, &receiver.url("/doomed"), json!(["payout.paid"])).await.id();
-        let kept = listen(yard, &receiver.url("/kept"), json!(["payout.paid"])).await.id();
+    with_receiver(engine, async |host, receiver| {
+        let doomed = listen(host, &receiver.url("/doomed"), json!(["payout.paid"])).await.id();
+        let kept = listen(host, &receiver.url("/kept"), json!(["payout.paid"])).await.id();
         receiver.behave("/doomed", Manner::status(500));
-        yard.pay("paid", naira(100_000)).await.ok();
-        let waiting = until_tried(yard, &doomed, 1).await;
+        host.pay("paid", naira(100_000)).await.ok();
+        let waiting = until_tried(host, &doomed, 1).await;
         assert_eq!(waiting["status"], "failed");
-        until_all(yard, &kept, (1, "delivered")).await;
+        until_all(host, &kept, (1, "delivered")).await;
         let path = format!("{PATH}/{doomed}");
-        yard.send(Method::DELETE, &path, &yard.merchant.test_key, &[], None).await.ok();
-        let left = deliveries(yard, "").await;
+        host.send(Method::DELETE, &path, &host.merchant.test_key, &[], None).await.ok();
+        let left = deliveries(host, "").await;
         assert_eq!(left.len(), 1);
         assert_eq!(left[0]["endpoint_id"], kept);
-        assert_eq!(deliveries(yard, &format!("endpoint_id={doomed}")).await.len(), 0);
-        let replayer = replayer(yard).await;
-        let refused = replay(yard, &replayer, waiting["id"].as_str().expect("an id")).await;
+        assert_eq!(deliveries(host, &format!("endpoint_id={doomed}")).await.len(), 0);
+        let replayer = replayer(host).await;
+        let refused = replay(host, &replayer, waiting["id"].as_str().expect("an id")).await;
         assert_eq!(refused.refused(), (404, "webhook_delivery_not_found"));
-        assert_eq!(yard.count("SELECT COUNT(*) FROM webhook_queue").await, 0);
+        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_queue").await, 0);
         // A day later only the other one hears of anything.
-        yard.advance(86_400);
-        yard.pay("paid", naira(100_000)).await.ok();
+        host.advance(86_400);
+        host.pay("paid", naira(100_000)).await.ok();
         receiver.until("/kept", 2).await;
         receiver.until("/doomed", 1).await;
     })
@@ -225,9 +225,9 @@ async fn an_endpoint_takes_its_history_and_its_future_with_it(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_can_be_tried_out(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let id = listen(yard, &receiver.url("/a"), json!(["payout.failed"])).await.id();
-        let tried = yard.post(&format!("{PATH}/{id}/test"), json!({})).await.ok();
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout.failed"])).await.id();
+        let tried = host.post(&format!("{PATH}/{id}/test"), json!({})).await.ok();
         let got = receiver.until("/a", 1).await.remove(0);
         assert_eq!(
             tried.json,
@@ -256,16 +256,16 @@ async fn an_endpoint_can_be_tried_out(#[values(Engine::Sqlite, Engine::Postgres)
             (Manner::Babbles, Value::Null),
         ] {
             receiver.behave("/a", manner);
-            let failed = yard.post(&format!("{PATH}/{id}/test"), json!({})).await;
+            let failed = host.post(&format!("{PATH}/{id}/test"), json!({})).await;
             assert_eq!(failed.refused(), (502, "delivery_failed"));
             assert_eq!(failed.json["error"]["detail"]["response_status"], status);
         }
-        let made = deliveries(yard, &format!("endpoint_id={id}")).await;
+        let made = deliveries(host, &format!("endpoint_id={id}")).await;
         let ends: Vec<_> = made.iter().map(|one| one["status"].as_str().expect("one")).collect();
         assert_eq!(ends, [&["delivered"][..], &["giving_up"; 5]].concat());
-        assert_eq!(yard.count("SELECT COUNT(*) FROM webhook_queue").await, 0);
-        change(yard, &id, json!({ "is_active": false })).await.ok();
-        let refused = yard.post(&format!("{PATH}/{id}/test"), json!({})).await;
+        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_queue").await, 0);
+        change(host, &id, json!({ "is_active": false })).await.ok();
+        let refused = host.post(&format!("{PATH}/{id}/test"), json!({})).await;
         assert_eq!(refused.refused(), (400, "webhook_endpoint_inactive"));
         assert_eq!(receiver.got("/a").len(), 6);
     })
@@ -277,20 +277,20 @@ async fn an_endpoint_can_be_tried_out(#[values(Engine::Sqlite, Engine::Postgres)
 async fn deliveries_are_listed_by_endpoint_status_and_event(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let good = listen(yard, &receiver.url("/good"), json!(["*"])).await.id();
+    with_receiver(engine, async |host, receiver| {
+        let good = listen(host, &receiver.url("/good"), json!(["*"])).await.id();
         let spelt = json!(["payout_paid", "wallet.funded"]);
-        let bad = listen(yard, &receiver.url("/bad"), spelt).await.id();
+        let bad = listen(host, &receiver.url("/bad"), spelt).await.id();
         receiver.behave("/bad", Manner::status(500));
         // A receiver that fails is told of one event at a time; what comes meanwhile waits for
         // the clock, which stands still here.
         for failed in 1..=2 {
-            yard.pay("paid", naira(100_000)).await.ok();
-            until_all(yard, &bad, (failed, "failed")).await;
+            host.pay("paid", naira(100_000)).await.ok();
+            until_all(host, &bad, (failed, "failed")).await;
         }
-        yard.credit(&yard.merchant.test_wallet.clone(), 500).await;
-        until_all(yard, &good, (5, "delivered")).await;
-        until_all(yard, &bad, (3, "failed")).await;
+        host.credit(&host.merchant.test_wallet.clone(), 500).await;
+        until_all(host, &good, (5, "delivered")).await;
+        until_all(host, &bad, (3, "failed")).await;
         for (query, count) in [
             (String::new(), 8),
             (format!("endpoint_id={good}"), 5),
@@ -308,13 +308,13 @@ async fn deliveries_are_listed_by_endpoint_status_and_event(
             ("event_type=refund_failed".into(), 0),
             (format!("event_type=payout.paid&status=failed&endpoint_id={bad}"), 2),
         ] {
-            let found = deliveries(yard, &query).await;
+            let found = deliveries(host, &query).await;
             assert_eq!(found.len(), count, "{query}");
             let mut paged = Vec::new();
             let mut after = String::new();
             loop {
                 let path = format!("/v1/webhook_deliveries?limit=2&{query}{after}");
-                let page = yard.get(&path).await.ok();
+                let page = host.get(&path).await.ok();
                 paged.extend(page.json["data"].as_array().expect("a page").clone());
                 if page.json["has_more"] == false {
                     break;
@@ -332,7 +332,7 @@ async fn deliveries_are_listed_by_endpoint_status_and_event(
             ("limit=101", "invalid_limit", "limit"),
             ("starting_after=ckwhd_0", "invalid_field", "starting_after"),
         ] {
-            let refused = yard.get(&format!("/v1/webhook_deliveries?{query}")).await;
+            let refused = host.get(&format!("/v1/webhook_deliveries?{query}")).await;
             assert_eq!((refused.refused(), refused.field()), ((400, code), field), "{query}");
         }
     })
@@ -344,28 +344,28 @@ async fn deliveries_are_listed_by_endpoint_status_and_event(
 async fn a_replay_says_the_same_under_a_new_id(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let id = listen(yard, &receiver.url("/a"), json!(["payout_paid"])).await.id();
-        listen(yard, &receiver.url("/b"), json!(["payout_paid"])).await;
-        yard.pay("paid", naira(100_000)).await.ok();
-        let first = until_all(yard, &id, (1, "delivered")).await.remove(0);
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout_paid"])).await.id();
+        listen(host, &receiver.url("/b"), json!(["payout_paid"])).await;
+        host.pay("paid", naira(100_000)).await.ok();
+        let first = until_all(host, &id, (1, "delivered")).await.remove(0);
         let original = first["id"].as_str().expect("an id");
-        let key = yard.merchant.test_key.clone();
-        assert_eq!(replay(yard, &key, original).await.refused(), (403, "permission_denied"));
-        let replayer = replayer(yard).await;
-        yard.advance(60);
-        let again = replay(yard, &replayer, original).await.ok();
+        let key = host.merchant.test_key.clone();
+        assert_eq!(replay(host, &key, original).await.refused(), (403, "permission_denied"));
+        let replayer = replayer(host).await;
+        host.advance(60);
+        let again = replay(host, &replayer, original).await.ok();
         assert_eq!(again.json["replayed_from_id"], original);
         assert_ne!(again.id(), original);
         let got = receiver.until("/a", 2).await;
         assert_eq!(got[0].text(), got[1].text());
         assert_eq!(got[1].header("x-service-delivery"), again.id());
         assert_eq!(got[1].sent_at() - got[0].sent_at(), 60);
-        let both = until_all(yard, &id, (2, "delivered")).await;
+        let both = until_all(host, &id, (2, "delivered")).await;
         assert_eq!(both[0], first, "the original stays as it is");
         receiver.until("/b", 1).await;
-        change(yard, &id, json!({ "is_active": false })).await.ok();
-        let refused = replay(yard, &replayer, original).await;
+        change(host, &id, json!({ "is_active": false })).await.ok();
+        let refused = replay(host, &replayer, original).await;
         assert_eq!(refused.refused(), (400, "webhook_endpoint_inactive"));
     })
     .await;
@@ -376,19 +376,19 @@ async fn a_replay_says_the_same_under_a_new_id(
 async fn what_failed_and_what_was_given_up_can_be_replayed(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let id = listen(yard, &receiver.url("/a"), json!(["payout_paid"])).await.id();
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout_paid"])).await.id();
         receiver.behave("/a", Manner::status(500));
-        yard.pay("paid", naira(100_000)).await.ok();
-        let failed = until_tried(yard, &id, 1).await;
-        yard.post(&format!("{PATH}/{id}/test"), json!({})).await.refused();
+        host.pay("paid", naira(100_000)).await.ok();
+        let failed = until_tried(host, &id, 1).await;
+        host.post(&format!("{PATH}/{id}/test"), json!({})).await.refused();
         receiver.behave("/a", Manner::status(200));
-        let replayer = replayer(yard).await;
-        let given_up = deliveries(yard, "status=giving_up").await.remove(0);
+        let replayer = replayer(host).await;
+        let given_up = deliveries(host, "status=giving_up").await.remove(0);
         for (count, original) in [(1, &failed), (2, &given_up)] {
             let original = original["id"].as_str().expect("an id");
-            replay(yard, &replayer, original).await.ok();
-            until(yard, "status=delivered", |found| found.len() == count).await;
+            replay(host, &replayer, original).await.ok();
+            until(host, "status=delivered", |found| found.len() == count).await;
             let got = receiver.got("/a");
             let body = |id: &str| {
                 let found = got.iter().find(|got| got.header("webhook-id") == id);
@@ -396,8 +396,8 @@ async fn what_failed_and_what_was_given_up_can_be_replayed(
             };
             assert_eq!(got.last().expect("a request").bytes, body(original));
         }
-        assert_eq!(deliveries(yard, "status=failed").await, [failed]);
-        assert_eq!(deliveries(yard, "status=giving_up").await, [given_up]);
+        assert_eq!(deliveries(host, "status=failed").await, [failed]);
+        assert_eq!(deliveries(host, "status=giving_up").await, [given_up]);
     })
     .await;
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use railhead::clock::Clock;
-use railhead::id::Mint;
+use railhead::id::IdGenerator;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -16,7 +16,7 @@ use crate::hooks::{
 use crate::network::beside;
 use crate::program::Deployment;
 use crate::receiver::{Manner, Receiver};
-use crate::yard::{Answer, Engine, Yard, naira};
+use crate::test_host::{Answer, Engine, TestHost, naira};
 
 const KILLS: u64 = 4;
 const CALLERS: usize = 4;
@@ -27,10 +27,10 @@ const TWO_MINUTES: Duration = Duration::from_secs(120);
 type Told = Arc<Mutex<BTreeSet<String>>>;
 
 /// Callers who fill a test wallet until nobody answers any more.
-fn callers(yard: &Yard, told: &Told) -> Vec<JoinHandle<()>> {
+fn callers(host: &TestHost, told: &Told) -> Vec<JoinHandle<()>> {
     let caller = |_| {
-        let (client, told) = (yard.client.clone(), Arc::clone(told));
-        let (url, key) = (format!("{}/v1/sandbox/fund", yard.base), yard.merchant.test_key.clone());
+        let (client, told) = (host.client.clone(), Arc::clone(told));
+        let (url, key) = (format!("{}/v1/sandbox/fund", host.base), host.merchant.test_key.clone());
         tokio::spawn(async move {
             let body = json!({ "currency": "NGN", "amount_minor": "100" });
             loop {
@@ -67,7 +67,7 @@ fn bodies(receiver: &Receiver, path: &str) -> BTreeMap<String, Vec<u8>> {
     bodies
 }
 
-/// Every movement in the test world.
+/// Every movement in the test environment.
 async fn movements(deployment: &Deployment) -> BTreeSet<String> {
     let sql = "SELECT object_id FROM events WHERE type = 'wallet_funded' AND env = 'test'";
     let ids: Vec<String> =
@@ -89,13 +89,13 @@ async fn killed_under_load_no_event_is_lost_and_none_is_told_differently(
         let body = json!({
             "url": receiver.url(path), "events": ["wallet_funded"], "ordered": path == "/ordered",
         });
-        endpoints.push(deployment.yard.post("/v1/webhook_endpoints", body).await.ok().id());
+        endpoints.push(deployment.host.post("/v1/webhook_endpoints", body).await.ok().id());
     }
     let before = movements(&deployment).await;
     let told = Told::default();
-    let moments = Mint::seeded(Clock::System, u64::from(std::process::id()));
+    let moments = IdGenerator::seeded(Clock::System, u64::from(std::process::id()));
     for _ in 0..KILLS {
-        let callers = callers(&deployment.yard, &told);
+        let callers = callers(&deployment.host, &told);
         tokio::time::sleep(Duration::from_millis(200 + moments.below(400))).await;
         deployment.kill().await;
         for caller in callers {
@@ -127,15 +127,15 @@ async fn a_delivery_whose_answer_nobody_wrote_down_is_made_again_with_the_same_b
 ) {
     let receiver = Receiver::open().await;
     let mut deployment = Deployment::open(engine, &reach_loopback_in_file()).await;
-    let id = listen(&deployment.yard, &receiver.url("/a"), json!(["payout_paid"])).await.id();
+    let id = listen(&deployment.host, &receiver.url("/a"), json!(["payout_paid"])).await.id();
     receiver.behave("/a", Manner::Hangs);
-    deployment.yard.pay("paid", naira(100_000)).await.ok();
+    deployment.host.pay("paid", naira(100_000)).await.ok();
     receiver.until("/a", 1).await;
     deployment.kill().await;
     receiver.behave("/a", Manner::status(200));
     deployment.let_time_pass(TWO_MINUTES).await;
     deployment.start(&[]).await;
-    let delivery = until_all(&deployment.yard, &id, (1, "delivered")).await.remove(0);
+    let delivery = until_all(&deployment.host, &id, (1, "delivered")).await.remove(0);
     let got = receiver.until("/a", 2).await;
     assert_eq!(got[0].bytes, got[1].bytes);
     assert_eq!(got[0].header("webhook-id"), got[1].header("webhook-id"));
@@ -148,12 +148,12 @@ async fn a_delivery_whose_answer_nobody_wrote_down_is_made_again_with_the_same_b
 async fn two_hosts_share_the_deliveries_and_make_none_twice() {
     let receiver = Receiver::open().await;
     let deployment = Deployment::open(Engine::Postgres, &reach_loopback_in_file()).await;
-    let other = beside(&deployment.yard, reach_loopback).await;
-    let id = listen(&deployment.yard, &receiver.url("/a"), json!(["payout.paid"])).await.id();
-    let late = listen(&deployment.yard, &receiver.url("/late"), json!(["payout.paid"])).await.id();
+    let other = beside(&deployment.host, reach_loopback).await;
+    let id = listen(&deployment.host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+    let late = listen(&deployment.host, &receiver.url("/late"), json!(["payout.paid"])).await.id();
     receiver.behave("/late", Manner::status(500));
     for _ in 0..4 {
-        for host in [&deployment.yard, &other] {
+        for host in [&deployment.host, &other] {
             host.pay("paid", naira(100_000)).await.ok();
         }
     }
@@ -163,7 +163,7 @@ async fn two_hosts_share_the_deliveries_and_make_none_twice() {
     crate::hooks::until(&other, &format!("endpoint_id={late}"), tried).await;
     receiver.behave("/late", Manner::status(200));
     deployment.let_time_pass(TWO_MINUTES).await;
-    until_all(&deployment.yard, &late, (8, "delivered")).await;
+    until_all(&deployment.host, &late, (8, "delivered")).await;
     receiver.until("/a", 8).await;
     let found = deliveries(&other, &format!("endpoint_id={late}")).await;
     let attempts: i64 = found.iter().filter_map(|one| one["attempts"].as_i64()).sum();
@@ -177,14 +177,14 @@ async fn what_a_killed_host_held_is_delivered_by_another() {
     let receiver = Receiver::open().await;
     let mut deployment = Deployment::open(Engine::Postgres, &reach_loopback_in_file()).await;
     let failed =
-        listen(&deployment.yard, &receiver.url("/failed"), json!(["payout.paid"])).await.id();
-    let held = listen(&deployment.yard, &receiver.url("/held"), json!(["payout.paid"])).await.id();
+        listen(&deployment.host, &receiver.url("/failed"), json!(["payout.paid"])).await.id();
+    let held = listen(&deployment.host, &receiver.url("/held"), json!(["payout.paid"])).await.id();
     receiver.behave("/failed", Manner::status(500));
     receiver.behave("/held", Manner::Hangs);
-    deployment.yard.pay("paid", naira(100_000)).await.ok();
-    until_tried(&deployment.yard, &failed, 1).await;
+    deployment.host.pay("paid", naira(100_000)).await.ok();
+    until_tried(&deployment.host, &failed, 1).await;
     receiver.until("/held", 1).await;
-    let other = beside(&deployment.yard, reach_loopback).await;
+    let other = beside(&deployment.host, reach_loopback).await;
     deployment.kill().await;
     for path in ["/failed", "/held"] {
         receiver.behave(path, Manner::status(200));

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::yard::{Engine, Yard, in_yard_with};
+use crate::test_host::{Engine, TestHost, with_host_configured};
 
 /// Slots of the host: far fewer than there are bad endpoints.
 const SLOTS: usize = 8;
@@ -162,8 +162,8 @@ const BLOCK: &str = match std::str::from_utf8(&[b'x'; 4096]) {
     Err(_) => "",
 };
 
-/// A yard with a good receiver and a bad one that is still good.
-async fn between(engine: Engine, test: impl AsyncFnOnce(&mut Yard, &Post, &Post)) {
+/// A test host with a good receiver and a bad one that is still good.
+async fn between(engine: Engine, test: impl AsyncFnOnce(&mut TestHost, &Post, &Post)) {
     let folder = tempfile::tempdir().unwrap();
     let certificates = folder.path().join("receivers.pem");
     let (good, bad) = (Post::open(&certificates).await, Post::open(&certificates).await);
@@ -172,24 +172,24 @@ async fn between(engine: Engine, test: impl AsyncFnOnce(&mut Yard, &Post, &Post)
         config.webhooks.allow_private_networks = vec!["127.0.0.0/8".parse().unwrap()];
         config.webhooks.extra_ca_file = Some(certificates);
     };
-    in_yard_with(engine, change, async |yard| {
-        test(yard, &good, &bad).await;
+    with_host_configured(engine, change, async |host| {
+        test(host, &good, &bad).await;
         drop((good, bad));
     })
     .await;
 }
 
 /// Another endpoint of the one who has this key.
-async fn listen(yard: &Yard, key: &str, post: &Post) {
+async fn listen(host: &TestHost, key: &str, post: &Post) {
     let body = json!({ "url": post.url, "events": ["wallet_funded"] });
     let path = "/v1/webhook_endpoints";
-    yard.send(http::Method::POST, path, key, &[], Some(body)).await.ok();
+    host.send(http::Method::POST, path, key, &[], Some(body)).await.ok();
 }
 
 /// Makes an event for the one who has this key.
-async fn fund(yard: &Yard, key: &str) {
+async fn fund(host: &TestHost, key: &str) {
     let body = json!({ "currency": "NGN", "amount_minor": "100" });
-    yard.send(http::Method::POST, "/v1/sandbox/fund", key, &[], Some(body)).await.ok();
+    host.send(http::Method::POST, "/v1/sandbox/fund", key, &[], Some(body)).await.ok();
 }
 
 #[rstest]
@@ -199,24 +199,24 @@ async fn a_good_receiver_hears_everything_whatever_bad_ones_do(
     #[values(Manner::Hangs, Manner::TricklesItsHead, Manner::TricklesItsBody, Manner::Fails)]
     manner: Manner,
 ) {
-    between(engine, async |yard, good, bad| {
-        let bad_key = yard.merchant.test_key.clone();
-        let good_key = yard.new_merchant("Good").await.test_key;
-        listen(yard, &good_key, good).await;
+    between(engine, async |host, good, bad| {
+        let bad_key = host.merchant.test_key.clone();
+        let good_key = host.new_merchant("Good").await.test_key;
+        listen(host, &good_key, good).await;
         for _ in 0..BAD_ENDPOINTS {
-            listen(yard, &bad_key, bad).await;
+            listen(host, &bad_key, bad).await;
         }
         // They earn trust before they break it.
         for _ in 0..4 {
-            fund(yard, &bad_key).await;
+            fund(host, &bad_key).await;
         }
         bad.until_heard(4 * BAD_ENDPOINTS).await;
         bad.turn(manner);
         for _ in 0..4 {
-            fund(yard, &bad_key).await;
+            fund(host, &bad_key).await;
         }
         for _ in 0..20 {
-            fund(yard, &good_key).await;
+            fund(host, &good_key).await;
         }
         good.until_heard(20).await;
         // Nobody's patience had to run out for it.
@@ -232,22 +232,22 @@ async fn bad_receivers_that_come_back_hear_of_everything(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
     #[values(Manner::IsDown, Manner::Fails)] manner: Manner,
 ) {
-    between(engine, async |yard, good, bad| {
-        let key = yard.merchant.test_key.clone();
+    between(engine, async |host, good, bad| {
+        let key = host.merchant.test_key.clone();
         for _ in 0..3 {
-            listen(yard, &key, bad).await;
+            listen(host, &key, bad).await;
         }
-        listen(yard, &key, good).await;
+        listen(host, &key, good).await;
         bad.turn(manner);
         for _ in 0..40 {
-            fund(yard, &key).await;
+            fund(host, &key).await;
         }
         good.until_heard(40).await;
         assert_eq!(bad.heard(), 0);
         bad.turn(Manner::Takes);
         for _ in 0..300 {
             // Past every pause and head start, a little at a time.
-            yard.advance(60);
+            host.advance(60);
             tokio::time::sleep(Duration::from_millis(50)).await;
             if bad.heard() == 3 * 40 {
                 break;
@@ -255,7 +255,7 @@ async fn bad_receivers_that_come_back_hear_of_everything(
         }
         bad.until_heard(3 * 40).await;
         let path = "/v1/webhook_deliveries?limit=1&status=giving_up";
-        assert_eq!(yard.get(path).await.ok().json["data"], json!([]));
+        assert_eq!(host.get(path).await.ok().json["data"], json!([]));
     })
     .await;
 }
@@ -265,14 +265,14 @@ async fn bad_receivers_that_come_back_hear_of_everything(
 async fn an_answer_without_an_end_is_read_in_part(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    between(engine, async |yard, _, bad| {
-        let key = yard.merchant.test_key.clone();
-        listen(yard, &key, bad).await;
+    between(engine, async |host, _, bad| {
+        let key = host.merchant.test_key.clone();
+        listen(host, &key, bad).await;
         bad.turn(Manner::NeverEnds);
-        fund(yard, &key).await;
+        fund(host, &key).await;
         let mut delivery = Value::Null;
         for _ in 0..1000 {
-            delivery = yard.get("/v1/webhook_deliveries").await.ok().json["data"][0].clone();
+            delivery = host.get("/v1/webhook_deliveries").await.ok().json["data"][0].clone();
             if delivery["status"] == "delivered" {
                 break;
             }

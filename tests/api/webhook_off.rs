@@ -5,25 +5,25 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hooks::{
-    change, deliveries, endpoint, in_hooked_yard, let_it_look, listen, until_all, until_tried,
+    change, deliveries, endpoint, let_it_look, listen, until_all, until_tried, with_receiver,
 };
 use crate::receiver::{Manner, Receiver};
-use crate::yard::{Engine, Yard, naira};
+use crate::test_host::{Engine, TestHost, naira};
 
 const DISABLED: &str = "webhook_endpoint.disabled";
 
-/// Endpoints that must not hear of it: of the other world and of another merchant.
-async fn listen_elsewhere(yard: &Yard, receiver: &Receiver) {
-    let other = yard.new_merchant("Other").await;
-    for key in [&yard.merchant.live_key, &other.test_key, &other.live_key] {
+/// Endpoints that must not hear of it: of the other environment and of another merchant.
+async fn listen_elsewhere(host: &TestHost, receiver: &Receiver) {
+    let other = host.new_merchant("Other").await;
+    for key in [&host.merchant.live_key, &other.test_key, &other.live_key] {
         let body = json!({ "url": receiver.url("/elsewhere"), "events": ["*"] });
-        yard.send(Method::POST, "/v1/webhook_endpoints", key, &[], Some(body)).await.ok();
+        host.send(Method::POST, "/v1/webhook_endpoints", key, &[], Some(body)).await.ok();
     }
 }
 
-async fn until_off(yard: &Yard, id: &str) -> Value {
+async fn until_off(host: &TestHost, id: &str) -> Value {
     for _ in 0..1000 {
-        let now = endpoint(yard, id).await;
+        let now = endpoint(host, id).await;
         if now["is_active"] == false {
             return now;
         }
@@ -37,17 +37,17 @@ async fn until_off(yard: &Yard, id: &str) -> Value {
 async fn gone_switches_an_endpoint_off_and_the_others_hear_of_it(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        listen_elsewhere(yard, receiver).await;
-        let gone = listen(yard, &receiver.url("/gone"), json!(["payout.paid"])).await;
+    with_receiver(engine, async |host, receiver| {
+        listen_elsewhere(host, receiver).await;
+        let gone = listen(host, &receiver.url("/gone"), json!(["payout.paid"])).await;
         let id = gone.id();
-        let watch = listen(yard, &receiver.url("/watch"), json!(["refund_failed"])).await.id();
+        let watch = listen(host, &receiver.url("/watch"), json!(["refund_failed"])).await.id();
         receiver.behave("/gone", Manner::status(410));
         for round in 1..=2 {
-            yard.pay("paid", naira(100_000)).await.ok();
-            let off = until_off(yard, &id).await;
+            host.pay("paid", naira(100_000)).await.ok();
+            let off = until_off(host, &id).await;
             assert!(off["disabled_reason"].as_str().is_some_and(|why| why.contains("410")));
-            let found = until_all(yard, &id, (round, "giving_up")).await;
+            let found = until_all(host, &id, (round, "giving_up")).await;
             assert!(found.iter().all(|one| one["attempts"] == 1));
             let told = receiver.until("/watch", round).await.remove(round - 1);
             assert_eq!(told.header("x-service-event"), DISABLED);
@@ -60,17 +60,17 @@ async fn gone_switches_an_endpoint_off_and_the_others_hear_of_it(
             assert_eq!(data["disabled_reason"], off["disabled_reason"]);
             assert!(!told.text().contains("secret"));
             // Nothing reaches it any more.
-            yard.pay("paid", naira(100_000)).await.ok();
-            yard.advance(86_400);
+            host.pay("paid", naira(100_000)).await.ok();
+            host.advance(86_400);
             let_it_look().await;
             receiver.until("/gone", round).await;
-            let back = change(yard, &id, json!({ "is_active": true })).await.ok();
+            let back = change(host, &id, json!({ "is_active": true })).await.ok();
             assert_eq!(
                 (&back.json["is_active"], &back.json["disabled_reason"]),
                 (&json!(true), &Value::Null)
             );
         }
-        until_all(yard, &watch, (2, "delivered")).await;
+        until_all(host, &watch, (2, "delivered")).await;
         assert_eq!(receiver.got("/elsewhere").len(), 0);
     })
     .await;
@@ -81,35 +81,35 @@ async fn gone_switches_an_endpoint_off_and_the_others_hear_of_it(
 async fn deliveries_to_an_endpoint_that_is_gone_wait_for_its_return(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let id = listen(yard, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
         receiver.behave("/a", Manner::status(500));
-        yard.pay("paid", naira(100_000)).await.ok();
-        until_tried(yard, &id, 1).await;
+        host.pay("paid", naira(100_000)).await.ok();
+        until_tried(host, &id, 1).await;
         receiver.behave("/a", Manner::status(410));
-        yard.pay("paid", naira(100_000)).await.ok();
-        until_off(yard, &id).await;
+        host.pay("paid", naira(100_000)).await.ok();
+        until_off(host, &id).await;
         receiver.behave("/a", Manner::status(200));
-        yard.advance(86_400);
+        host.advance(86_400);
         let_it_look().await;
         receiver.until("/a", 2).await;
-        change(yard, &id, json!({ "is_active": true })).await.ok();
+        change(host, &id, json!({ "is_active": true })).await.ok();
         receiver.until("/a", 3).await;
         let query = format!("endpoint_id={id}&status=delivered");
-        crate::hooks::until(yard, &query, |found| found.len() == 1).await;
-        assert_eq!(deliveries(yard, "status=giving_up").await.len(), 1);
+        crate::hooks::until(host, &query, |found| found.len() == 1).await;
+        assert_eq!(deliveries(host, "status=giving_up").await.len(), 1);
     })
     .await;
 }
 
 /// One more payout of which an endpoint does not want to know.
-async fn fail_once_more(yard: &Yard, ids: &[&str]) {
-    let failures = async |id: &str| endpoint(yard, id).await["consecutive_failures"].clone();
+async fn fail_once_more(host: &TestHost, ids: &[&str]) {
+    let failures = async |id: &str| endpoint(host, id).await["consecutive_failures"].clone();
     let mut before = Vec::new();
     for id in ids {
         before.push(failures(id).await);
     }
-    yard.pay("paid", naira(100_000)).await.ok();
+    host.pay("paid", naira(100_000)).await.ok();
     for (id, before) in ids.iter().zip(before) {
         for _ in 0..1000 {
             if failures(id).await != before {
@@ -126,10 +126,10 @@ async fn fail_once_more(yard: &Yard, ids: &[&str]) {
 async fn five_days_without_a_success_switch_an_endpoint_off(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let dead = listen(yard, &receiver.url("/dead"), json!(["payout.paid"])).await.id();
-        let flaky = listen(yard, &receiver.url("/flaky"), json!(["payout.paid"])).await.id();
-        listen(yard, &receiver.url("/watch"), json!(["refund_failed"])).await;
+    with_receiver(engine, async |host, receiver| {
+        let dead = listen(host, &receiver.url("/dead"), json!(["payout.paid"])).await.id();
+        let flaky = listen(host, &receiver.url("/flaky"), json!(["payout.paid"])).await.id();
+        listen(host, &receiver.url("/watch"), json!(["refund_failed"])).await;
         let bad = Manner::status(500);
         receiver.behave("/dead", bad.clone());
         receiver.behave("/flaky", bad.clone());
@@ -137,26 +137,26 @@ async fn five_days_without_a_success_switch_an_endpoint_off(
             if day == 3 {
                 receiver.behave("/flaky", Manner::status(200));
             }
-            fail_once_more(yard, &[&dead, &flaky]).await;
+            fail_once_more(host, &[&dead, &flaky]).await;
             receiver.behave("/flaky", bad.clone());
-            assert_eq!(endpoint(yard, &dead).await["is_active"], true, "day {day}");
-            yard.advance(if day == 4 { 86_400 - 60 } else { 86_400 });
+            assert_eq!(endpoint(host, &dead).await["is_active"], true, "day {day}");
+            host.advance(if day == 4 { 86_400 - 60 } else { 86_400 });
         }
-        fail_once_more(yard, &[&dead, &flaky]).await;
-        assert_eq!(endpoint(yard, &dead).await["is_active"], true, "a minute is missing");
+        fail_once_more(host, &[&dead, &flaky]).await;
+        assert_eq!(endpoint(host, &dead).await["is_active"], true, "a minute is missing");
         assert_eq!(receiver.got("/watch").len(), 0);
-        yard.advance(600);
-        fail_once_more(yard, &[&dead, &flaky]).await;
-        let off = until_off(yard, &dead).await;
+        host.advance(600);
+        fail_once_more(host, &[&dead, &flaky]).await;
+        let off = until_off(host, &dead).await;
         assert!(off["disabled_reason"].as_str().is_some_and(|why| why.contains("five days")));
-        assert_eq!(endpoint(yard, &flaky).await["is_active"], true);
+        assert_eq!(endpoint(host, &flaky).await["is_active"], true);
         let told = receiver.until("/watch", 1).await.remove(0);
         assert_eq!(told.json()["data"]["id"], dead);
         // It starts anew when it is switched on again.
-        change(yard, &dead, json!({ "is_active": true })).await.ok();
-        yard.advance(86_400);
-        fail_once_more(yard, &[&dead]).await;
-        assert_eq!(endpoint(yard, &dead).await["is_active"], true);
+        change(host, &dead, json!({ "is_active": true })).await.ok();
+        host.advance(86_400);
+        fail_once_more(host, &[&dead]).await;
+        assert_eq!(endpoint(host, &dead).await["is_active"], true);
     })
     .await;
 }

@@ -7,19 +7,19 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hooks::{
-    change, deliveries, endpoint, in_hooked_yard, let_it_look, listen, listen_with, moment, until,
-    until_all, until_tried,
+    change, deliveries, endpoint, let_it_look, listen, listen_with, moment, until, until_all,
+    until_tried, with_receiver,
 };
 use crate::receiver::{Manner, Receiver};
-use crate::yard::{Engine, Yard, naira};
+use crate::test_host::{Engine, TestHost, naira};
 
 /// Seconds between an attempt and the next one.
 const DELAYS: [u64; 6] = [5, 60, 300, 1800, 7200, 28_800];
 
 /// Lets the clock stand at an instant.
-fn advance_to(yard: &Yard, at: Moment) {
-    let micros = at.micros() - yard.clock.now().micros();
-    yard.clock.advance(Duration::from_micros(u64::try_from(micros).expect("the future")));
+fn advance_to(host: &TestHost, at: Moment) {
+    let micros = at.micros() - host.clock.now().micros();
+    host.clock.advance(Duration::from_micros(u64::try_from(micros).expect("the future")));
 }
 
 /// When an attempt must come that follows one at `last`, jitter of a tenth included.
@@ -34,12 +34,12 @@ fn window(last: Moment, delay: u64) -> std::ops::RangeInclusive<Moment> {
 async fn seven_attempts_are_made_on_the_schedule_and_no_eighth(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let id = listen(yard, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
         receiver.behave("/a", Manner::Says(500, Vec::new(), "no".into()));
-        yard.pay("paid", naira(100_000)).await.ok();
+        host.pay("paid", naira(100_000)).await.ok();
         for (made, delay) in (1..).zip(DELAYS) {
-            let delivery = until_tried(yard, &id, made).await;
+            let delivery = until_tried(host, &id, made).await;
             assert_eq!(delivery["status"], "failed");
             assert_eq!(
                 (&delivery["response_status"], &delivery["response_body"]),
@@ -47,27 +47,27 @@ async fn seven_attempts_are_made_on_the_schedule_and_no_eighth(
             );
             assert!(delivery["error_message"].is_string());
             let next = moment(&delivery["next_attempt_at"]);
-            let window = window(yard.clock.now(), delay);
+            let window = window(host.clock.now(), delay);
             assert!(window.contains(&next), "attempt {made}: {next} and not in {window:?}");
-            advance_to(yard, next.before(Duration::from_millis(1)));
+            advance_to(host, next.before(Duration::from_millis(1)));
             let_it_look().await;
             assert_eq!(receiver.got("/a").len(), usize::try_from(made).expect("small"));
-            advance_to(yard, next.after(Duration::from_millis(1)));
+            advance_to(host, next.after(Duration::from_millis(1)));
         }
-        let delivery = until_tried(yard, &id, 7).await;
+        let delivery = until_tried(host, &id, 7).await;
         assert_eq!(
             (&delivery["status"], &delivery["next_attempt_at"]),
             (&json!("giving_up"), &Value::Null)
         );
-        yard.advance(30 * 86_400);
+        host.advance(30 * 86_400);
         let_it_look().await;
         let got = receiver.until("/a", 7).await;
         assert!(got.iter().all(|one| one.bytes == got[0].bytes));
         assert!(got.iter().all(|one| one.header("webhook-id") == delivery["id"]));
-        let now = endpoint(yard, &id).await;
+        let now = endpoint(host, &id).await;
         assert_eq!((&now["consecutive_failures"], &now["is_active"]), (&json!(7), &json!(true)));
         assert_eq!(moment(&now["last_failure_at"]).seconds(), got[6].sent_at());
-        assert_eq!(yard.count("SELECT COUNT(*) FROM webhook_queue").await, 0);
+        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_queue").await, 0);
     })
     .await;
 }
@@ -75,23 +75,23 @@ async fn seven_attempts_are_made_on_the_schedule_and_no_eighth(
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_arrives_late_has_arrived(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let id = listen(yard, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
         receiver.behave("/a", Manner::Resets);
-        yard.pay("paid", naira(100_000)).await.ok();
-        let delivery = until_tried(yard, &id, 1).await;
+        host.pay("paid", naira(100_000)).await.ok();
+        let delivery = until_tried(host, &id, 1).await;
         assert_eq!(delivery["response_status"], Value::Null);
-        assert_eq!(endpoint(yard, &id).await["consecutive_failures"], 1);
+        assert_eq!(endpoint(host, &id).await["consecutive_failures"], 1);
         receiver.behave("/a", Manner::status(200));
-        yard.advance(6);
-        let delivery = until_all(yard, &id, (1, "delivered")).await.remove(0);
+        host.advance(6);
+        let delivery = until_all(host, &id, (1, "delivered")).await.remove(0);
         assert_eq!(delivery["attempts"], 2);
         assert_eq!(
             (&delivery["error_message"], &delivery["next_attempt_at"]),
             (&Value::Null, &Value::Null)
         );
-        assert_eq!(moment(&delivery["delivered_at"]), yard.clock.now());
-        let now = endpoint(yard, &id).await;
+        assert_eq!(moment(&delivery["delivered_at"]), host.clock.now());
+        let now = endpoint(host, &id).await;
         assert_eq!(now["consecutive_failures"], 0);
         assert!(moment(&now["last_success_at"]) > moment(&now["last_failure_at"]));
     })
@@ -103,7 +103,7 @@ async fn what_arrives_late_has_arrived(#[values(Engine::Sqlite, Engine::Postgres
 async fn answers_mean_what_they_say_and_nobody_is_sent_elsewhere(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
+    with_receiver(engine, async |host, receiver| {
         let elsewhere = || vec![("location", receiver.url("/elsewhere"))];
         let long = "é".repeat(50_000);
         let cases = [
@@ -127,12 +127,12 @@ async fn answers_mean_what_they_say_and_nobody_is_sent_elsewhere(
         for (number, (manner, ..)) in cases.iter().enumerate() {
             let path = format!("/{number}");
             receiver.behave(&path, manner.clone());
-            endpoints.push(listen(yard, &receiver.url(&path), json!(["payout.paid"])).await.id());
+            endpoints.push(listen(host, &receiver.url(&path), json!(["payout.paid"])).await.id());
         }
-        yard.pay("paid", naira(100_000)).await.ok();
+        host.pay("paid", naira(100_000)).await.ok();
         let mut bodies = Vec::new();
         for ((manner, status, response), id) in cases.iter().zip(&endpoints) {
-            let delivery = until_tried(yard, id, 1).await;
+            let delivery = until_tried(host, id, 1).await;
             assert_eq!(delivery["status"], *status, "{manner:?}");
             assert_eq!(delivery["response_status"], *response, "{manner:?}");
             assert_eq!(delivery["error_message"].is_null(), *status == "delivered", "{manner:?}");
@@ -152,7 +152,7 @@ async fn answers_mean_what_they_say_and_nobody_is_sent_elsewhere(
 async fn receivers_may_ask_for_patience_within_bounds(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
+    with_receiver(engine, async |host, receiver| {
         let day = 86_400;
         let cases = [
             (429, "90", Some(90)),
@@ -169,17 +169,17 @@ async fn receivers_may_ask_for_patience_within_bounds(
             let path = format!("/{number}");
             let headers = vec![("retry-after", (*after).to_owned())];
             receiver.behave(&path, Manner::Says(*status, headers, String::new()));
-            endpoints.push(listen(yard, &receiver.url(&path), json!(["payout.paid"])).await.id());
+            endpoints.push(listen(host, &receiver.url(&path), json!(["payout.paid"])).await.id());
         }
-        yard.pay("paid", naira(100_000)).await.ok();
+        host.pay("paid", naira(100_000)).await.ok();
         for ((status, after, wanted), id) in cases.iter().zip(&endpoints) {
-            let next = moment(&until_tried(yard, id, 1).await["next_attempt_at"]);
+            let next = moment(&until_tried(host, id, 1).await["next_attempt_at"]);
             let window = match wanted {
                 Some(seconds) => {
-                    let at = yard.clock.now().after(Duration::from_secs(*seconds));
+                    let at = host.clock.now().after(Duration::from_secs(*seconds));
                     at..=at
                 }
-                None => window(yard.clock.now(), DELAYS[0]),
+                None => window(host.clock.now(), DELAYS[0]),
             };
             assert!(window.contains(&next), "{status} {after}: {next}");
         }
@@ -192,7 +192,7 @@ async fn receivers_may_ask_for_patience_within_bounds(
 async fn ten_seconds_are_for_the_whole_exchange_and_cost_nobody_else(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
+    with_receiver(engine, async |host, receiver| {
         let mut endpoints = Vec::new();
         for (path, manner) in [
             ("/hangs", Manner::Hangs),
@@ -201,15 +201,15 @@ async fn ten_seconds_are_for_the_whole_exchange_and_cost_nobody_else(
             ("/good", Manner::status(200)),
         ] {
             receiver.behave(path, manner);
-            endpoints.push(listen(yard, &receiver.url(path), json!(["payout.paid"])).await.id());
+            endpoints.push(listen(host, &receiver.url(path), json!(["payout.paid"])).await.id());
         }
-        yard.pay("paid", naira(100_000)).await.ok();
-        until_all(yard, &endpoints[3], (1, "delivered")).await;
-        until_all(yard, &endpoints[2], (1, "delivered")).await;
-        let waiting = deliveries(yard, "status=pending").await;
+        host.pay("paid", naira(100_000)).await.ok();
+        until_all(host, &endpoints[3], (1, "delivered")).await;
+        until_all(host, &endpoints[2], (1, "delivered")).await;
+        let waiting = deliveries(host, "status=pending").await;
         assert_eq!(waiting.len(), 2, "{waiting:#?}");
         for (id, response) in [(&endpoints[0], Value::Null), (&endpoints[1], json!(200))] {
-            let delivery = until_tried(yard, id, 1).await;
+            let delivery = until_tried(host, id, 1).await;
             assert_eq!(
                 (&delivery["status"], &delivery["response_status"]),
                 (&json!("failed"), &response)
@@ -222,8 +222,8 @@ async fn ten_seconds_are_for_the_whole_exchange_and_cost_nobody_else(
 }
 
 /// Attempts that were made for an endpoint, by delivery.
-async fn attempts(yard: &Yard, id: &str) -> Vec<i64> {
-    let found = deliveries(yard, &format!("endpoint_id={id}")).await;
+async fn attempts(host: &TestHost, id: &str) -> Vec<i64> {
+    let found = deliveries(host, &format!("endpoint_id={id}")).await;
     found.iter().map(|one| one["attempts"].as_i64().expect("a number")).collect()
 }
 
@@ -238,27 +238,27 @@ async fn until_got(receiver: &Receiver, path: &str, count: usize) {
 async fn an_endpoint_that_keeps_failing_is_left_alone_at_no_attempts_cost(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let id = listen(yard, &receiver.url("/a"), json!(["payout.paid"])).await.id();
-        let good = listen(yard, &receiver.url("/good"), json!(["payout.paid"])).await.id();
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+        let good = listen(host, &receiver.url("/good"), json!(["payout.paid"])).await.id();
         receiver.behave("/a", Manner::status(500));
         for _ in 0..8 {
-            yard.pay("paid", naira(100_000)).await.ok();
+            host.pay("paid", naira(100_000)).await.ok();
         }
         until_got(receiver, "/a", 5).await;
-        let mut made = attempts(yard, &id).await;
+        let mut made = attempts(host, &id).await;
         made.sort_unstable();
         assert_eq!(made, [0, 0, 0, 1, 1, 1, 1, 1]);
-        until_all(yard, &good, (8, "delivered")).await;
+        until_all(host, &good, (8, "delivered")).await;
         // One is tried when the pause is over, and after it the pause is longer.
-        yard.advance(6);
+        host.advance(6);
         until_got(receiver, "/a", 6).await;
-        yard.advance(6);
+        host.advance(6);
         until_got(receiver, "/a", 6).await;
         receiver.behave("/a", Manner::status(200));
-        yard.advance(60);
-        until_all(yard, &id, (8, "delivered")).await;
-        assert_eq!(attempts(yard, &id).await.iter().sum::<i64>(), 6 + 8);
+        host.advance(60);
+        until_all(host, &id, (8, "delivered")).await;
+        assert_eq!(attempts(host, &id).await.iter().sum::<i64>(), 6 + 8);
     })
     .await;
 }
@@ -268,20 +268,20 @@ async fn an_endpoint_that_keeps_failing_is_left_alone_at_no_attempts_cost(
 async fn an_ordered_endpoint_holds_back_one_object_and_no_other(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
+    with_receiver(engine, async |host, receiver| {
         let fields = json!({ "events": ["payout.processing", "payout.paid"], "ordered": true });
-        let ordered = listen_with(yard, &receiver.url("/ordered"), fields).await;
+        let ordered = listen_with(host, &receiver.url("/ordered"), fields).await;
         assert_eq!(ordered.json["ordered"], true);
-        let loose = listen(yard, &receiver.url("/loose"), json!(["*"])).await.id();
+        let loose = listen(host, &receiver.url("/loose"), json!(["*"])).await.id();
         receiver.behave("/ordered", Manner::status(500));
         receiver.behave("/loose", Manner::status(500));
-        let first = yard.pay("processing", naira(100_000)).await.ok().id();
-        until_tried(yard, &ordered.id(), 1).await;
-        until_tried(yard, &loose, 1).await;
+        let first = host.pay("processing", naira(100_000)).await.ok().id();
+        until_tried(host, &ordered.id(), 1).await;
+        until_tried(host, &loose, 1).await;
         receiver.behave("/ordered", Manner::status(200));
         receiver.behave("/loose", Manner::status(200));
-        yard.post(&format!("/v1/sandbox/payouts/{first}/settle"), json!({})).await.ok();
-        let second = yard.pay("paid", naira(100_000)).await.ok().id();
+        host.post(&format!("/v1/sandbox/payouts/{first}/settle"), json!({})).await.ok();
+        let second = host.pay("paid", naira(100_000)).await.ok().id();
         let heard = |path: &str| -> Vec<(bool, i64)> {
             let got = receiver.got(path).into_iter().map(|got| got.json());
             got.map(|body| (body["data"]["id"] == second, body["sequence"].as_i64().expect("one")))
@@ -291,10 +291,10 @@ async fn an_ordered_endpoint_holds_back_one_object_and_no_other(
         assert_eq!(heard("/ordered"), [(false, 2), (true, 2), (true, 3)]);
         until_got(receiver, "/loose", 4).await;
         assert!(heard("/loose").contains(&(false, 3)), "what wants no order does not wait");
-        yard.advance(6);
+        host.advance(6);
         receiver.until("/ordered", 5).await;
         assert_eq!(heard("/ordered")[3..], [(false, 2), (false, 3)]);
-        until_all(yard, &ordered.id(), (4, "delivered")).await;
+        until_all(host, &ordered.id(), (4, "delivered")).await;
     })
     .await;
 }
@@ -304,20 +304,20 @@ async fn an_ordered_endpoint_holds_back_one_object_and_no_other(
 async fn what_is_given_up_no_longer_holds_back_what_follows(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
+    with_receiver(engine, async |host, receiver| {
         let fields = json!({ "events": ["*"], "ordered": true });
-        let id = listen_with(yard, &receiver.url("/a"), fields).await.id();
+        let id = listen_with(host, &receiver.url("/a"), fields).await.id();
         receiver.behave("/a", Manner::status(500));
-        let payout = yard.pay("processing", naira(100_000)).await.ok().id();
+        let payout = host.pay("processing", naira(100_000)).await.ok().id();
         for made in 1..7 {
-            until_tried(yard, &id, made).await;
-            yard.advance(32_000);
+            until_tried(host, &id, made).await;
+            host.advance(32_000);
         }
-        until_all(yard, &id, (1, "giving_up")).await;
+        until_all(host, &id, (1, "giving_up")).await;
         receiver.behave("/a", Manner::status(200));
-        yard.post(&format!("/v1/sandbox/payouts/{payout}/settle"), json!({})).await.ok();
-        yard.advance(300);
-        until(yard, "status=delivered", |found| found.len() == 1).await;
+        host.post(&format!("/v1/sandbox/payouts/{payout}/settle"), json!({})).await.ok();
+        host.advance(300);
+        until(host, "status=delivered", |found| found.len() == 1).await;
         assert_eq!(receiver.until("/a", 8).await[7].json()["sequence"], 3);
     })
     .await;
@@ -328,23 +328,23 @@ async fn what_is_given_up_no_longer_holds_back_what_follows(
 async fn what_waits_for_an_inactive_endpoint_goes_on_when_it_is_back(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let id = listen(yard, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
         receiver.behave("/a", Manner::status(500));
-        yard.pay("paid", naira(100_000)).await.ok();
-        let waiting = until_tried(yard, &id, 1).await;
+        host.pay("paid", naira(100_000)).await.ok();
+        let waiting = until_tried(host, &id, 1).await;
         receiver.behave("/a", Manner::status(200));
-        change(yard, &id, json!({ "is_active": false })).await.ok();
-        yard.advance(3600);
-        yard.pay("paid", naira(100_000)).await.ok();
+        change(host, &id, json!({ "is_active": false })).await.ok();
+        host.advance(3600);
+        host.pay("paid", naira(100_000)).await.ok();
         until_got(receiver, "/a", 1).await;
-        assert_eq!(until_tried(yard, &id, 1).await, waiting);
-        change(yard, &id, json!({ "is_active": true })).await.ok();
-        let delivery = until_all(yard, &id, (1, "delivered")).await.remove(0);
+        assert_eq!(until_tried(host, &id, 1).await, waiting);
+        change(host, &id, json!({ "is_active": true })).await.ok();
+        let delivery = until_all(host, &id, (1, "delivered")).await.remove(0);
         assert_eq!((&delivery["id"], &delivery["attempts"]), (&waiting["id"], &json!(2)));
         // What happened meanwhile was not for it; what happens now is.
-        yard.pay("paid", naira(100_000)).await.ok();
-        until_all(yard, &id, (2, "delivered")).await;
+        host.pay("paid", naira(100_000)).await.ok();
+        until_all(host, &id, (2, "delivered")).await;
     })
     .await;
 }

@@ -6,23 +6,23 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::hooks::{deliveries, endpoint, in_hooked_yard, listen, listen_with, until_all};
+use crate::hooks::{deliveries, endpoint, listen, listen_with, until_all, with_receiver};
 use crate::receiver::Got;
-use crate::yard::{Engine, Yard, naira};
+use crate::test_host::{Engine, TestHost, naira};
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paid_payout_is_told_and_recorded(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let listening = listen(yard, &receiver.url("/a?b=1"), json!(["payout_paid"])).await;
+    with_receiver(engine, async |host, receiver| {
+        let listening = listen(host, &receiver.url("/a?b=1"), json!(["payout_paid"])).await;
         assert_eq!(listening.json["last_success_at"], Value::Null);
-        let payout = yard.pay("paid", naira(100_000)).await.ok();
+        let payout = host.pay("paid", naira(100_000)).await.ok();
         let got = receiver.until("/a?b=1", 1).await.remove(0);
-        let delivery = until_all(yard, &listening.id(), (1, "delivered")).await.remove(0);
+        let delivery = until_all(host, &listening.id(), (1, "delivered")).await.remove(0);
         let body = got.json();
-        let payout = yard.get(&format!("/v1/payouts/{}", payout.id())).await.ok();
+        let payout = host.get(&format!("/v1/payouts/{}", payout.id())).await.ok();
         assert_eq!(body["data"], payout.json);
         for (name, value) in [
             ("event", json!("payout_paid")),
@@ -58,7 +58,7 @@ async fn a_paid_payout_is_told_and_recorded(
         ] {
             assert_eq!(delivery[name], value, "{name}");
         }
-        let now = endpoint(yard, &listening.id()).await;
+        let now = endpoint(host, &listening.id()).await;
         assert_eq!(now["last_success_at"], "2026-11-21T09:00:00.000Z");
         assert_eq!(now["consecutive_failures"], 0);
     })
@@ -70,16 +70,16 @@ async fn a_paid_payout_is_told_and_recorded(
 async fn money_that_comes_in_is_told_with_what_a_refund_will_need(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        listen(yard, &receiver.url("/a"), json!(["wallet_funded"])).await;
+    with_receiver(engine, async |host, receiver| {
+        listen(host, &receiver.url("/a"), json!(["wallet_funded"])).await;
         let body = json!({ "currency": "NGN", "amount_minor": "12345" });
-        let funded = yard.post("/v1/sandbox/fund", body).await.ok();
+        let funded = host.post("/v1/sandbox/fund", body).await.ok();
         let got = receiver.until("/a", 1).await.remove(0);
         assert_eq!(
             got.json()["data"],
             json!({
                 "providerEventId": funded.json["provider_event_id"],
-                "wallet_id": yard.merchant.test_wallet,
+                "wallet_id": host.merchant.test_wallet,
                 "currency": "NGN",
                 "amount_minor": "12345",
                 "fee_minor": "0",
@@ -101,7 +101,7 @@ async fn money_that_comes_in_is_told_with_what_a_refund_will_need(
 async fn endpoints_hear_what_they_asked_for_in_their_own_spelling(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
+    with_receiver(engine, async |host, receiver| {
         let mut endpoints = Vec::new();
         let cases: [(&str, Value, &[&str]); 7] = [
             ("/dots", json!(["payout.paid"]), &["payout.paid"]),
@@ -113,16 +113,16 @@ async fn endpoints_hear_what_they_asked_for_in_their_own_spelling(
             ("/funding", json!(["wallet_funded", "refund_failed"]), &[]),
         ];
         for (path, events, _) in &cases {
-            endpoints.push(listen(yard, &receiver.url(path), events.clone()).await.id());
+            endpoints.push(listen(host, &receiver.url(path), events.clone()).await.id());
         }
-        yard.pay("paid", naira(100_000)).await.ok();
+        host.pay("paid", naira(100_000)).await.ok();
         for ((path, _, heard), endpoint) in cases.iter().zip(&endpoints) {
             let got = receiver.until(path, heard.len()).await;
             let events: BTreeSet<String> = got.iter().map(event).collect();
             assert_eq!(events.iter().collect::<Vec<_>>(), *heard, "{path}");
             let told: Vec<_> = got.iter().map(|got| got.header("x-service-event")).collect();
             assert!(told.iter().all(|name| events.contains(*name)), "{path}");
-            until_all(yard, endpoint, (heard.len(), "delivered")).await;
+            until_all(host, endpoint, (heard.len(), "delivered")).await;
         }
     })
     .await;
@@ -133,13 +133,13 @@ async fn endpoints_hear_what_they_asked_for_in_their_own_spelling(
 async fn an_objects_events_are_numbered_and_the_feed_says_the_same(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
+    with_receiver(engine, async |host, receiver| {
         let all = json!({ "events": ["*"], "ordered": true });
-        listen_with(yard, &receiver.url("/a"), all).await;
-        let returned = yard.pay("processing", naira(100_000)).await.ok().id();
-        let other = yard.pay("paid", naira(100_000)).await.ok().id();
+        listen_with(host, &receiver.url("/a"), all).await;
+        let returned = host.pay("processing", naira(100_000)).await.ok().id();
+        let other = host.pay("paid", naira(100_000)).await.ok().id();
         for step in ["settle", "return"] {
-            yard.post(&format!("/v1/sandbox/payouts/{returned}/{step}"), json!({})).await.ok();
+            host.post(&format!("/v1/sandbox/payouts/{returned}/{step}"), json!({})).await.ok();
         }
         let got = receiver.until("/a", 5).await;
         let of = |id: &str| -> Vec<(String, i64)> {
@@ -153,7 +153,7 @@ async fn an_objects_events_are_numbered_and_the_feed_says_the_same(
         let mut reversed = paid.to_vec();
         reversed.push(("payout.reversed".to_owned(), 4));
         assert_eq!(of(&returned), reversed);
-        let feed = yard.get("/v1/events").await.ok();
+        let feed = host.get("/v1/events").await.ok();
         for got in &got {
             let (body, listed) = (got.json(), feed.json["data"].as_array().expect("events"));
             let same = listed.iter().find(|event| event["id"] == body["id"]).expect("in the feed");
@@ -170,51 +170,51 @@ async fn an_objects_events_are_numbered_and_the_feed_says_the_same(
 async fn nobody_hears_of_another_merchant_or_of_the_other_world(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        let other = yard.new_merchant("Other").await;
-        let own = yard.merchant.clone();
-        let worlds = [
+    with_receiver(engine, async |host, receiver| {
+        let other = host.new_merchant("Other").await;
+        let own = host.merchant.clone();
+        let environments = [
             ("/own/test", &own.test_key, &own.test_wallet),
             ("/own/live", &own.live_key, &own.live_wallet),
             ("/other/test", &other.test_key, &other.test_wallet),
             ("/other/live", &other.live_key, &other.live_wallet),
         ];
-        for (path, key, _) in worlds {
+        for (path, key, _) in environments {
             let body = json!({ "url": receiver.url(path), "events": ["*"] });
-            yard.send(Method::POST, "/v1/webhook_endpoints", key, &[], Some(body)).await.ok();
+            host.send(Method::POST, "/v1/webhook_endpoints", key, &[], Some(body)).await.ok();
         }
-        for (_, _, wallet) in worlds {
-            yard.credit(wallet, 500).await;
+        for (_, _, wallet) in environments {
+            host.credit(wallet, 500).await;
         }
-        for (path, key, wallet) in worlds {
+        for (path, key, wallet) in environments {
             let got = receiver.until(path, 1).await.remove(0);
             assert_eq!(got.json()["data"]["wallet_id"], **wallet, "{path}");
-            assert!(path.ends_with(got.json()["env"].as_str().expect("a world")));
-            let listed = yard.get_as(key, "/v1/webhook_deliveries").await.ok();
+            assert!(path.ends_with(got.json()["env"].as_str().expect("an environment")));
+            let listed = host.get_as(key, "/v1/webhook_deliveries").await.ok();
             assert_eq!(listed.json["data"].as_array().expect("a list").len(), 1, "{path}");
         }
-        nothing_of_others_can_be_reached(yard, &worlds.map(|(_, key, _)| key.clone())).await;
+        nothing_of_others_can_be_reached(host, &environments.map(|(_, key, _)| key.clone())).await;
     })
     .await;
 }
 
 /// Each key finds one endpoint and one delivery, and those of the others do not exist for it.
-async fn nothing_of_others_can_be_reached(yard: &Yard, keys: &[String; 4]) {
+async fn nothing_of_others_can_be_reached(host: &TestHost, keys: &[String; 4]) {
     let mut found = Vec::new();
     for key in keys {
         let mut ids = Vec::new();
         for list in ["/v1/webhook_endpoints", "/v1/webhook_deliveries"] {
-            let listed = yard.get_as(key, list).await.ok();
+            let listed = host.get_as(key, list).await.ok();
             ids.push(listed.json["data"][0]["id"].as_str().expect("an id").to_owned());
         }
         found.push(ids);
     }
     let replayer = json!({ "env": "test", "permissions": ["webhook_manage"] });
-    let stranger = yard.new_key(&yard.new_merchant("Third").await.id, replayer).await;
+    let stranger = host.new_key(&host.new_merchant("Third").await.id, replayer).await;
     for ids in &found {
         let (endpoint, delivery) = (&ids[0], &ids[1]);
         for key in keys.iter().chain([&stranger]) {
-            let is_own = yard.get_as(key, "/v1/webhook_endpoints").await.text.contains(endpoint);
+            let is_own = host.get_as(key, "/v1/webhook_endpoints").await.text.contains(endpoint);
             if is_own {
                 continue;
             }
@@ -228,16 +228,16 @@ async fn nothing_of_others_can_be_reached(yard: &Yard, keys: &[String; 4]) {
                 (Method::POST, "/rotate_secret"),
             ] {
                 let path = format!("{path}{end}");
-                let refused = yard.send(method, &path, key, &[], Some(json!({}))).await;
+                let refused = host.send(method, &path, key, &[], Some(json!({}))).await;
                 assert_eq!(refused.refused(), missing, "{path}");
             }
             let query = format!("/v1/webhook_deliveries?endpoint_id={endpoint}");
-            assert_eq!(yard.get_as(key, &query).await.ok().json["data"], json!([]));
+            assert_eq!(host.get_as(key, &query).await.ok().json["data"], json!([]));
             let query = format!("/v1/webhook_deliveries?starting_after={delivery}");
-            assert_eq!(yard.get_as(key, &query).await.refused(), (400, "invalid_field"));
+            assert_eq!(host.get_as(key, &query).await.refused(), (400, "invalid_field"));
         }
         let path = format!("/v1/webhook_deliveries/{delivery}/replay");
-        let refused = yard.send(Method::POST, &path, &stranger, &[], Some(json!({}))).await;
+        let refused = host.send(Method::POST, &path, &stranger, &[], Some(json!({}))).await;
         assert_eq!(refused.refused(), (404, "webhook_delivery_not_found"));
     }
 }
@@ -247,14 +247,14 @@ async fn nothing_of_others_can_be_reached(yard: &Yard, keys: &[String; 4]) {
 async fn what_is_refused_or_undone_is_told_to_nobody(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    in_hooked_yard(engine, async |yard, receiver| {
-        listen(yard, &receiver.url("/a"), json!(["*"])).await;
-        let refused = yard.pay("paid", naira(100_000_000)).await;
+    with_receiver(engine, async |host, receiver| {
+        listen(host, &receiver.url("/a"), json!(["*"])).await;
+        let refused = host.pay("paid", naira(100_000_000)).await;
         assert_eq!(refused.refused(), (402, "insufficient_funds"));
-        let refused = yard.pay("unresolvable", naira(100_000)).await;
+        let refused = host.pay("unresolvable", naira(100_000)).await;
         assert_eq!(refused.refused(), (422, "recipient_unresolvable"));
-        assert_eq!(deliveries(yard, "").await, Vec::<Value>::new());
-        assert_eq!(yard.count("SELECT COUNT(*) FROM webhook_queue").await, 0);
+        assert_eq!(deliveries(host, "").await, Vec::<Value>::new());
+        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_queue").await, 0);
         assert_eq!(receiver.connections(), 0);
     })
     .await;

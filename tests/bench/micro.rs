@@ -20,8 +20,8 @@ pub(crate) async fn run() {
     let engines = Engines::start().unwrap();
     let components = load(&engines, &CodeCache::new(None, keyring), None).unwrap();
     let rail = components.rails.into_iter().next().unwrap();
-    let stocked = |kind| components.packs.iter().find(|stocked| stocked.pack.about.kind == kind);
-    let fees = &stocked(PackKind::Fees).unwrap().pack;
+    let supplied = |kind| components.packs.iter().find(|supplied| supplied.pack.about.kind == kind);
+    let fees = &supplied(PackKind::Fees).unwrap().pack;
     let now = Clock::System.now();
 
     let fields = [("account_number", "0123456785"), ("bank_code", "058")];

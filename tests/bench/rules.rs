@@ -7,7 +7,7 @@ use railhead::keyring::Keyring;
 use railhead::rules::Pack;
 use railhead::wasm::module::repack;
 use railhead::wasm::pack::{Fact, Value};
-use railhead::wasm::section::Luggage;
+use railhead::wasm::section::CustomSections;
 use railhead::wasm::{CodeCache, Engines};
 
 use super::load::{Load, Run};
@@ -69,20 +69,20 @@ fn rules(version: &str) -> String {
 pub(crate) fn decision() {
     let keyring = Arc::new(Keyring::from_hex(&["22".repeat(32)]).unwrap());
     let engines = Engines::start().unwrap();
-    let stock = railhead::stock::COMPONENTS.iter().find(|(name, _)| *name == "rules/fraud");
-    let luggage = Luggage { declaration: rules("1.0.0"), ..Luggage::default() };
-    let component = repack(stock.unwrap().1, &luggage).unwrap();
+    let found = railhead::built_in::COMPONENTS.iter().find(|(name, _)| *name == "rules/fraud");
+    let sections = CustomSections { declaration: rules("1.0.0"), ..CustomSections::default() };
+    let component = repack(found.unwrap().1, &sections).unwrap();
     let pack = Pack::load(&engines, &CodeCache::new(None, keyring), &component).unwrap();
     let plain = PLAIN.iter().map(|name| Fact {
         name: (*name).to_owned(),
         value: match *name {
-            "amount_minor" | "hour" | "wallet_age_s" => Value::Whole(12),
-            "currency" => Value::Text("NGN".into()),
-            _ => Value::Text("something".into()),
+            "amount_minor" | "hour" | "wallet_age_s" => Value::Int(12),
+            "currency" => Value::String("NGN".into()),
+            _ => Value::String("something".into()),
         },
     });
     let counted =
-        VELOCITIES.iter().map(|name| Fact { name: (*name).to_owned(), value: Value::Whole(7) });
+        VELOCITIES.iter().map(|name| Fact { name: (*name).to_owned(), value: Value::Int(7) });
     let facts: Vec<Fact> = plain.chain(counted).collect();
     let mut times = Vec::new();
     for _ in 0..CALLS {
@@ -110,7 +110,7 @@ pub(crate) async fn run(engine: Engine, length: Duration, swapping: Duration) {
         let server = Server::start(engine, Setup { batch_max: 256, dispatch: false }).await;
         if with_rules {
             server.push_rules(&rules("1.0.0")).await;
-            server.seat_rules("1.0.0").await;
+            server.assign_rules("1.0.0").await;
         }
         let load = load(&server).await;
         let run = load.run(&server, length).await;
@@ -128,7 +128,7 @@ async fn swaps(engine: Engine, length: Duration) {
     for version in versions {
         server.push_rules(&rules(version)).await;
     }
-    server.seat_rules(versions[0]).await;
+    server.assign_rules(versions[0]).await;
     let load = load(&server).await;
     let swapping = async {
         let begun = Instant::now();
@@ -136,7 +136,7 @@ async fn swaps(engine: Engine, length: Duration) {
         while begun.elapsed() < length {
             tokio::time::sleep(Duration::from_secs(1)).await;
             swaps += 1;
-            server.seat_rules(versions[swaps % 2]).await;
+            server.assign_rules(versions[swaps % 2]).await;
         }
         swaps
     };

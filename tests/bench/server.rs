@@ -152,10 +152,10 @@ impl Server {
     }
 
     /// Has a version of the rules decide.
-    pub(crate) async fn seat_rules(&self, version: &str) {
+    pub(crate) async fn assign_rules(&self, version: &str) {
         let path = format!("rule-packs/bench/versions/{version}/activate");
-        let seat = self.admin(&path, json!({})).await;
-        assert_eq!(seat["status"], "done", "{seat}");
+        let assignment = self.admin(&path, json!({})).await;
+        assert_eq!(assignment["status"], "done", "{assignment}");
     }
 
     /// Version, hits and number of the decisions that were kept.

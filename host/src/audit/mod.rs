@@ -7,22 +7,22 @@ use sqlx::{AnyPool, Row as _};
 use crate::clock::Moment;
 use crate::db::bulk::Kind::{Int, Text};
 use crate::db::bulk::{RowChange, Table};
-use crate::id::{AuditId, Mint};
+use crate::id::{AuditId, IdGenerator};
 
 /// One change, with what it was before and after. Secrets are never part of it.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// Who: `operator`, or a member's or key's id.
     pub actor: String,
-    /// From which address.
+    /// The client's IP address, as text.
     pub address: String,
     /// What was done, such as `wallet.freeze`.
     pub action: &'static str,
     /// To what kind of object.
     pub subject_type: &'static str,
-    /// To which one.
+    /// The id of that object.
     pub subject_id: String,
-    /// How it was.
+    /// The object before the change, as JSON; none for a new one.
     pub before: Option<Value>,
     /// How it is now.
     pub after: Option<Value>,
@@ -47,12 +47,12 @@ const ROWS: Table = Table {
 impl Change {
     /// The change as a row for the writer.
     #[must_use]
-    pub fn row(&self, mint: &Mint, now: Moment) -> RowChange {
+    pub fn row(&self, ids: &IdGenerator, now: Moment) -> RowChange {
         let json = |value: &Option<Value>| value.as_ref().map(Value::to_string);
         RowChange::Insert(
             &ROWS,
             vec![
-                mint.id::<AuditId>().as_str().into(),
+                ids.id::<AuditId>().as_str().into(),
                 self.actor.as_str().into(),
                 self.action.into(),
                 self.subject_type.into(),

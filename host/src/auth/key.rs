@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::ErrorCode;
-use crate::id::{KeyId, MerchantId, Mint};
+use crate::id::{IdGenerator, KeyId, MerchantId};
 
 /// Characters of a key that remain visible.
 pub const SHOWN_LENGTH: usize = 12;
@@ -42,17 +42,17 @@ pub enum Permission {
 /// A key as the host knows it: everything but the secret.
 #[derive(Clone, Debug)]
 pub struct ApiKey {
-    /// Its id.
+    /// The key's id, which is no secret.
     pub id: KeyId,
     /// Whose it is.
     pub merchant_id: MerchantId,
-    /// The world that it opens.
+    /// The environment that it gives access to.
     pub env: Env,
-    /// For people.
+    /// The operator's name for the key; it decides nothing.
     pub label: String,
     /// The first characters of the secret.
     pub prefix: String,
-    /// What it may do.
+    /// What calls with this key may do.
     pub capabilities: Vec<Capability>,
     /// What the one behind it may do.
     pub permissions: Vec<Permission>,
@@ -95,10 +95,10 @@ impl ApiKey {
     }
 }
 
-/// A new secret: a prefix that tells the world, and 43 letters and digits.
+/// A new secret: a prefix that tells the environment, and 43 letters and digits.
 #[must_use]
-pub fn new_secret(mint: &Mint, env: Env) -> String {
-    format!("sk_{env}_{}", mint.secret())
+pub fn new_secret(ids: &IdGenerator, env: Env) -> String {
+    format!("sk_{env}_{}", ids.secret())
 }
 
 /// Reads an entry of an allowlist: a network, or a single address.
@@ -162,9 +162,9 @@ mod tests {
 
     #[test]
     fn secrets_tell_their_world() {
-        let mint = Mint::seeded(Clock::System, 1);
-        let secret = new_secret(&mint, Env::Live);
+        let ids = IdGenerator::seeded(Clock::System, 1);
+        let secret = new_secret(&ids, Env::Live);
         assert!(secret.starts_with("sk_live_") && secret.len() == 51);
-        assert_ne!(secret, new_secret(&mint, Env::Live));
+        assert_ne!(secret, new_secret(&ids, Env::Live));
     }
 }

@@ -15,11 +15,11 @@ use crate::money::{Currency, Minor};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MerchantStatus {
-    /// Yes.
+    /// Its keys work.
     Active,
-    /// Not for now.
+    /// Its keys are refused for now.
     Suspended,
-    /// Never again.
+    /// Its keys never work again.
     Closed,
 }
 
@@ -34,19 +34,19 @@ impl MerchantStatus {
         }
     }
 
-    /// Reads the word.
+    /// Reads the word that [`Self::as_str`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Active, Self::Suspended, Self::Closed].into_iter().find(|s| s.as_str() == text)
     }
 }
 
-/// A merchant.
+/// A customer of the platform, with the settings that its payouts follow.
 #[derive(Clone, Debug)]
 pub struct Merchant {
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: MerchantId,
-    /// Its name.
+    /// The name that operators see.
     pub name: String,
     /// ISO 3166 alpha-2.
     pub country: String,

@@ -18,7 +18,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query};
 use crate::id::BeneficiaryId;
-use crate::ledger::{Claim, Command, Effects};
+use crate::ledger::{Command, Effects, Reservation};
 use crate::money::Currency;
 use crate::recipients::{Beneficiary, Saving, sql};
 
@@ -81,13 +81,13 @@ pub async fn save(
     body: Body<BTreeMap<String, Value>>,
 ) -> Result<Response, Problem> {
     let (merchant, env) = caller.owner();
-    let claim = key.map(|key| Claim {
+    let reservation = key.map(|key| Reservation {
         key: format!("{merchant}/{env}/upsert_beneficiary/{}", key.as_str()),
         fingerprint: body.fingerprint("/v1/beneficiaries"),
         subject: String::new(),
         resource_id: String::new(),
     });
-    let (reply, is_replay) = upsert::upsert(&app, &caller, &body.value, claim).await?;
+    let (reply, is_replay) = upsert::upsert(&app, &caller, &body.value, reservation).await?;
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
     let mut response = (status, [(CONTENT_TYPE, "application/json")], reply.body).into_response();
     if is_replay {
@@ -102,7 +102,7 @@ pub async fn save(
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub struct ListQuery {
-    /// A currency.
+    /// Only beneficiaries that are paid in this currency, as an ISO 4217 code.
     pub currency: Option<String>,
     /// A part of a name or an account number, in any case.
     pub q: Option<String>,
@@ -137,9 +137,9 @@ pub async fn list(
         },
         None => None,
     };
-    let wanted = sql::Wanted { currency, text: query.q.unwrap_or_default(), cursor, limit };
+    let filter = sql::Filter { currency, text: query.q.unwrap_or_default(), cursor, limit };
     let pool = app.db.pool();
-    let found = sql::list_beneficiaries(pool, &app.keyring, caller.owner(), &wanted).await?;
+    let found = sql::list_beneficiaries(pool, &app.keyring, caller.owner(), &filter).await?;
     Ok(Page::of(found.iter().map(BeneficiaryView::of).collect(), limit))
 }
 
@@ -165,7 +165,7 @@ pub struct UpdateBeneficiary {
     pub name: Option<String>,
     /// Its email address.
     pub email: Option<String>,
-    /// Its telephone.
+    /// The telephone number, as the merchant writes it.
     pub phone: Option<String>,
     /// Not changeable; delete and save it anew.
     #[schema(ignore)]
@@ -223,7 +223,7 @@ pub async fn update(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct DeleteBeneficiary {
-    /// Why.
+    /// Why it is deleted, for the audit log.
     pub reason: Option<String>,
 }
 
@@ -233,7 +233,7 @@ pub struct BeneficiaryDeleted {
     /// Always `beneficiary_delete_result`.
     #[schema(example = "beneficiary_delete_result")]
     pub object: &'static str,
-    /// The beneficiary.
+    /// The id of the beneficiary that is deleted now.
     pub id: String,
     /// Always true.
     pub deleted: bool,
@@ -278,7 +278,7 @@ async fn store(
     (before, after): (&Beneficiary, &Beneficiary),
     action: &'static str,
 ) -> Result<(), Problem> {
-    let keys = (app.keyring.as_ref(), app.mint.as_ref());
+    let keys = (app.keyring.as_ref(), app.ids.as_ref());
     let saving = Saving::change(after, before.updated_at, keys)?;
     let record = audit::Change {
         actor: caller.key.id.to_string(),
@@ -289,20 +289,20 @@ async fn store(
         before: None,
         after: None,
     };
-    let record = record.row(&app.mint, app.now());
+    let record = record.row(&app.ids, app.now());
     let command = Command {
         wallets: Vec::new(),
         guards: saving.guard().into_iter().collect(),
         counters: Vec::new(),
-        claim: None,
-        decide: Box::new(move |desk| {
+        reservation: None,
+        decide: Box::new(move |locked| {
             let mut effects = Effects { rows: vec![record.clone()], ..Effects::default() };
-            saving.write(desk, &mut effects);
+            saving.write(locked, &mut effects);
             Ok(effects)
         }),
     };
     app.writer.submit(command).await?;
-    app.book.forget();
+    app.recipients.forget();
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
-use crate::ledger::{Claim, Command, Done, Effects, Reply, replay};
+use crate::ledger::{Command, Done, Effects, Reply, Reservation, replay};
 use crate::money::Currency;
 use crate::recipients::{
     Beneficiary, BeneficiarySource, Known, Question, Saving, Verification, resolve,
@@ -30,24 +30,24 @@ pub(super) async fn upsert(
     app: &App,
     caller: &Caller,
     body: &BTreeMap<String, Value>,
-    claim: Option<Claim>,
+    reservation: Option<Reservation>,
 ) -> Result<(Reply, bool), Problem> {
     let mut again = 0;
     loop {
-        let done = attempt(app, caller, body, claim.clone()).await;
-        let done = match (done, &claim) {
+        let done = attempt(app, caller, body, reservation.clone()).await;
+        let done = match (done, &reservation) {
             // Somebody saved or changed it meanwhile: look at what it is now.
             (Err(problem), _) if problem.code() == ErrorCode::StateConflict && again < 3 => {
                 again += 1;
                 continue;
             }
-            (Err(problem), Some(claim)) => match replay(&app.db, claim).await? {
+            (Err(problem), Some(reservation)) => match replay(&app.db, reservation).await? {
                 Some(done) => done,
                 None => return Err(problem),
             },
             (done, _) => done?,
         };
-        app.book.forget();
+        app.recipients.forget();
         let missing = || Problem::internal("an upsert without a reply");
         return match done {
             Done::Now(reply) => Ok((reply.ok_or_else(missing)?, false)),
@@ -60,18 +60,18 @@ async fn attempt(
     app: &App,
     caller: &Caller,
     body: &BTreeMap<String, Value>,
-    claim: Option<Claim>,
+    reservation: Option<Reservation>,
 ) -> Result<Done, Problem> {
     let wanted = understand(app, caller, body).await?;
     let owner = caller.owner();
-    app.book.forget();
-    let known = app.book.known(owner, (wanted.currency, &wanted.identity)).await?;
+    app.recipients.forget();
+    let known = app.recipients.known(owner, (wanted.currency, &wanted.identity)).await?;
     if known.is_blacklisted || known.is_globally_blocked {
         return Err(Problem::new(ErrorCode::BeneficiaryBlacklisted));
     }
     let (mut beneficiary, outcome) = merge(wanted, &known);
     verify(app, caller, &mut beneficiary).await?;
-    let keys = (app.keyring.as_ref(), app.mint.as_ref());
+    let keys = (app.keyring.as_ref(), app.ids.as_ref());
     let saving = match &known.beneficiary {
         None => Saving::new(&beneficiary, keys.0, keys.1)?,
         Some(before) => Saving::change(&beneficiary, before.updated_at, keys)?,
@@ -88,14 +88,14 @@ async fn attempt(
         wallets: Vec::new(),
         guards: saving.guard().into_iter().collect(),
         counters: saving.counter().into_iter().collect(),
-        claim,
-        decide: Box::new(move |desk| {
+        reservation,
+        decide: Box::new(move |locked| {
             // A new recipient that is no longer new: the caller looks again and changes it.
-            if saving.saved_meanwhile(desk).is_some() {
+            if saving.saved_meanwhile(locked).is_some() {
                 return Err(Problem::new(ErrorCode::StateConflict));
             }
             let mut effects = Effects::default();
-            saving.write(desk, &mut effects);
+            saving.write(locked, &mut effects);
             effects.reply = Some(reply.clone());
             Ok(effects)
         }),
@@ -132,11 +132,11 @@ async fn understand(
     for field in &rail.declaration.recipient.fields {
         text(&field.name)?;
     }
-    let checked = app.book.check(&rail, &method, |name| text(name).ok().flatten()).await?;
+    let checked = app.recipients.check(&rail, &method, |name| text(name).ok().flatten()).await?;
     let (merchant, env) = caller.owner();
     let now = app.now();
     Ok(Beneficiary {
-        id: app.mint.id(),
+        id: app.ids.id(),
         merchant_id: merchant.clone(),
         env,
         currency,
@@ -197,7 +197,7 @@ async fn verify(app: &App, caller: &Caller, beneficiary: &mut Beneficiary) -> Re
         scenario: chosen.filter(|_| caller.key.env == crate::env::Env::Test),
     };
     let now = app.now();
-    match resolve(&app.routes, &app.mint, now, &question).await {
+    match resolve(&app.routes, &app.ids, now, &question).await {
         Ok(resolved) => {
             beneficiary.account_name = Some(resolved.resolution.name.clone());
             beneficiary.resolution = Some(resolved.resolution);

@@ -13,24 +13,24 @@ pub struct BeneficiaryView {
     /// Always `beneficiary`.
     #[schema(example = "beneficiary")]
     pub object: &'static str,
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: String,
     /// Your label for it.
     pub name: String,
     /// Its email address.
     pub email: Option<String>,
-    /// Its telephone.
+    /// The telephone number, as the merchant wrote it.
     pub phone: Option<String>,
     /// The currency that it is paid in.
     pub currency: String,
     /// `test` or `live`.
     pub env: &'static str,
-    /// Its bank.
+    /// The code of the bank, in the network's own list.
     #[schema(example = "058")]
     pub bank_code: Option<String>,
     /// The bank's name.
     pub bank_name: Option<String>,
-    /// Its account.
+    /// The account number.
     #[schema(example = "0123456785")]
     pub account_number: Option<String>,
     /// The name on the account, as the bank has it.

@@ -35,7 +35,7 @@ enum AdminCommand {
         action: PayoutAction,
         /// The payout's id or po_ reference.
         id: String,
-        /// Why.
+        /// Why, for the audit log.
         #[arg(long)]
         reason: Option<String>,
         /// What shows how it ended; required for marking.
@@ -60,7 +60,7 @@ enum AdminCommand {
 enum Merchant {
     /// Create a merchant with a wallet per currency and environment.
     Create {
-        /// Its name.
+        /// The merchant's name, as operators see it.
         #[arg(long)]
         name: String,
         /// ISO 3166 alpha-2.
@@ -74,12 +74,12 @@ enum Merchant {
     List,
     /// Show a merchant.
     Show {
-        /// Its id.
+        /// The merchant's id.
         id: String,
     },
     /// Change status or settings, given as a JSON object.
     Set {
-        /// Its id.
+        /// The merchant's id.
         id: String,
         /// For example '{"limits":{"NGN":{"daily_minor":"100000000"}}}'.
         settings: String,
@@ -90,12 +90,12 @@ enum Merchant {
 enum Key {
     /// Create a key; its secret is shown once.
     Create {
-        /// The merchant.
+        /// The id of the merchant that the key belongs to.
         merchant: String,
         /// `test` or `live`.
         #[arg(long)]
         env: String,
-        /// For people.
+        /// A name for the key; it decides nothing.
         #[arg(long)]
         label: String,
         /// What it may do, such as `payout_create`.
@@ -113,7 +113,7 @@ enum Key {
     },
     /// Replace a key; the old one works on for a while.
     Rotate {
-        /// Its id.
+        /// The key's id.
         id: String,
         /// Seconds that the old one works on.
         #[arg(long)]
@@ -121,7 +121,7 @@ enum Key {
     },
     /// Revoke a key at once.
     Revoke {
-        /// Its id.
+        /// The key's id.
         id: String,
     },
 }
@@ -134,17 +134,17 @@ enum Wallet {
     Debit(Movement),
     /// Refuse debits of a wallet.
     Freeze {
-        /// Its id.
+        /// The wallet's id.
         id: String,
-        /// Why.
+        /// Why, for the audit log.
         #[arg(long)]
         reason: Option<String>,
     },
     /// Allow debits of a wallet again.
     Unfreeze {
-        /// Its id.
+        /// The wallet's id.
         id: String,
-        /// Why.
+        /// Why, for the audit log.
         #[arg(long)]
         reason: Option<String>,
     },
@@ -157,7 +157,7 @@ struct Movement {
     /// How much, in minor units.
     #[arg(long)]
     amount_minor: String,
-    /// Why.
+    /// Why, for the audit log and the wallet's statement.
     #[arg(long)]
     reason: String,
     /// The ledger source, if not the usual one.
@@ -188,19 +188,19 @@ enum Route {
     },
     /// Change a route, given as a JSON object.
     Set {
-        /// Its id.
+        /// The route's id.
         id: String,
         /// For example '{"is_paused":true}'.
         changes: String,
     },
     /// Take no new payouts on a route.
     Pause {
-        /// Its id.
+        /// The route's id.
         id: String,
     },
     /// Take payouts on a route again.
     Resume {
-        /// Its id.
+        /// The route's id.
         id: String,
     },
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::Config;
-use crate::id::Mint;
+use crate::id::IdGenerator;
 use crate::rails::Declaration;
 use crate::rails::declaration::CurrencyTerms;
 use crate::start::{Host, Sources, StartError, shown, start};
@@ -46,7 +46,7 @@ pub(super) async fn demo(config: Config) -> Result<(), StartError> {
     host.run(told_to_stop).await
 }
 
-/// Has the stock fraud rules decide, which a fresh host leaves to its operator.
+/// Has the built-in fraud rules decide, which a fresh host leaves to its operator.
 async fn activate_fraud_rules(operator: (&str, &SecretString)) -> Result<(), StartError> {
     let packs = admin::send(operator, (Method::GET, "rule-packs"), None).await?;
     let fraud = find(&packs, "kind", "fraud").ok_or("no fraud rules came with this binary")?;
@@ -62,15 +62,15 @@ struct Tour {
     base: String,
     key: SecretString,
     client: reqwest::Client,
-    mint: Arc<Mint>,
+    ids: Arc<IdGenerator>,
 }
 
 impl Tour {
     async fn begin(host: &Host, file: &Path) -> Result<Self, StartError> {
         let base = format!("http://{}", host.address);
         let operator = (base.as_str(), &host.app.operator_token);
-        let (client, mint) = (reqwest::Client::new(), Arc::clone(&host.app.mint));
-        let tour = |key: String| Self { base: base.clone(), key: key.into(), client, mint };
+        let (client, ids) = (reqwest::Client::new(), Arc::clone(&host.app.ids));
+        let tour = |key: String| Self { base: base.clone(), key: key.into(), client, ids };
         if let Some(kept) = kept(file) {
             let tour = tour.clone()(kept.test_key);
             if tour.get("/v1/wallets").await.is_ok() {
@@ -143,7 +143,7 @@ impl Tour {
             // A second start within minutes is no mistake.
             "allow_duplicate": true,
         });
-        let key = self.mint.secret();
+        let key = self.ids.secret();
         let headers = [("idempotency-key", key.as_str())];
         let payout = self.post("/v1/payouts", &headers, body.clone()).await?;
         let id = text(&payout["id"]);

@@ -9,25 +9,25 @@ use strum::IntoEnumIterator as _;
 use crate::config::Config;
 use crate::conformance;
 use crate::error::ErrorCode;
-use crate::id::Mint;
+use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::rails::Rail as LoadedRail;
 use crate::start::{Sources, StartError, load};
-use crate::wasm::section::{self, Luggage};
+use crate::wasm::section::{self, CustomSections};
 use crate::wasm::{CodeCache, Engines};
-use crate::{routes, stock};
+use crate::{built_in, routes};
 
-/// Compiled code is kept nowhere: a document needs no data folder.
-pub(super) fn workshop() -> Result<(Engines, CodeCache), StartError> {
-    let mint: Mint = Sources::system()?.mint;
-    let keyring = Keyring::from_hex(&[hex::encode(mint.bytes::<32>())])?;
+/// The WebAssembly engines. Compiled code is kept nowhere: a document needs no data folder.
+pub(super) fn engines() -> Result<(Engines, CodeCache), StartError> {
+    let ids: IdGenerator = Sources::system()?.ids;
+    let keyring = Keyring::from_hex(&[hex::encode(ids.bytes::<32>())])?;
     Ok((Engines::start()?, CodeCache::new(None, Arc::new(keyring))))
 }
 
-/// Prints the OpenAPI document of the stock rails and those in the modules folder.
+/// Prints the OpenAPI document of the built-in rails and those in the modules folder.
 #[expect(clippy::print_stdout, reason = "the answer of a command")]
 pub(super) fn openapi(config: &Config) -> Result<(), StartError> {
-    let (engines, cache) = workshop()?;
+    let (engines, cache) = engines()?;
     let components = load(&engines, &cache, config.modules.dir.as_deref())?;
     let rails: Vec<_> = components.rails.into_iter().map(Arc::new).collect();
     println!("{}", serde_json::to_string_pretty(&routes::document(&rails))?);
@@ -58,7 +58,7 @@ pub(super) struct Rail {
 enum RailCommand {
     /// Run a rail's conformance cases and the sandbox's scenarios against its component.
     Check {
-        /// A packed component, or the name of a stock rail.
+        /// A packed component, or the name of a built-in rail.
         rail: String,
         /// Folder with the cases.
         #[arg(long)]
@@ -66,7 +66,7 @@ enum RailCommand {
     },
     /// Pack a component with its declaration and tables into one file.
     Pack {
-        /// The component.
+        /// The component as its compiler wrote it.
         component: PathBuf,
         /// Its rail.toml or rules.toml.
         declaration: PathBuf,
@@ -89,10 +89,10 @@ impl Rail {
 
 #[expect(clippy::print_stdout, reason = "the answer of a command")]
 async fn check(config: &Config, name: &str, cases: PathBuf) -> Result<(), StartError> {
-    let (engines, cache) = workshop()?;
+    let (engines, cache) = engines()?;
     let tables = config.modules.dir.as_ref().map(|folder| folder.join("tables"));
-    let stock = stock::COMPONENTS.iter().find(|(folder, _)| *folder == format!("rails/{name}"));
-    let bytes = match stock {
+    let found = built_in::COMPONENTS.iter().find(|(folder, _)| *folder == format!("rails/{name}"));
+    let bytes = match found {
         Some((_, bytes)) => bytes.to_vec(),
         None => std::fs::read(name).map_err(|cause| format!("{name}: {cause}"))?,
     };
@@ -116,8 +116,8 @@ fn pack(component: &Path, declaration: &Path, output: &Path) -> Result<(), Start
     let code = code.map_err(|cause| format!("{}: {cause}", component.display()))?;
     let folder = declaration.parent().unwrap_or(Path::new("."));
     let file = declaration.file_name().map(|name| name.to_string_lossy().into_owned());
-    let luggage = Luggage::read(folder, &file.unwrap_or_default())?;
-    let packed = section::pack(&code, &luggage);
+    let sections = CustomSections::read(folder, &file.unwrap_or_default())?;
+    let packed = section::pack(&code, &sections);
     std::fs::write(output, &packed)?;
     println!("{}: {} bytes", output.display(), packed.len());
     Ok(())

@@ -13,7 +13,7 @@ use crate::clock::{Clock, Moment};
 use crate::config::{Config, limits};
 use crate::events::canonical;
 use crate::events::outbox::{Body, spelling};
-use crate::id::{DeliveryId, EventId, Mint};
+use crate::id::{DeliveryId, EventId, IdGenerator};
 use crate::start::{Sources, StartError};
 use crate::webhooks::sign::{Letter, headers, is_secret, new_secret};
 
@@ -53,8 +53,8 @@ impl Listen {
         {
             return Err(format!("there is no event {unknown}").into());
         }
-        let Sources { clock, mint } = Sources::system()?;
-        let secret = self.secret.unwrap_or_else(|| new_secret(&mint));
+        let Sources { clock, ids } = Sources::system()?;
+        let secret = self.secret.unwrap_or_else(|| new_secret(&ids));
         if !is_secret(&secret) {
             return Err("a secret is whsec_ followed by base64".into());
         }
@@ -69,7 +69,7 @@ impl Listen {
                 secrets: [secret.into()],
                 events: serde_json::to_string(&events)?,
                 clock,
-                mint,
+                ids,
             },
             heard: Heard::default(),
         };
@@ -167,7 +167,7 @@ struct Receiver {
     secrets: [SecretString; 1],
     events: String,
     clock: Clock,
-    mint: Mint,
+    ids: IdGenerator,
 }
 
 /// An event as the stream shows it.
@@ -195,7 +195,7 @@ impl Receiver {
             data: &event.data,
         };
         let body = body.text();
-        let (id, now): (DeliveryId, _) = (self.mint.id(), self.clock.now());
+        let (id, now): (DeliveryId, _) = (self.ids.id(), self.clock.now());
         let letter = Letter { id: id.as_str(), event: &name, is_test: false, body: &body };
         let headers = headers(&letter, &self.secrets, now);
         let begun = Instant::now();
@@ -209,7 +209,7 @@ impl Receiver {
 
     async fn post(&self, headers: http::HeaderMap, body: String) -> reqwest::Result<u16> {
         let request = self.client.post(self.url.clone()).headers(headers).body(body);
-        let request = request.header("user-agent", crate::courier::USER_AGENT);
+        let request = request.header("user-agent", crate::outbound::USER_AGENT);
         let answer = request.timeout(limits::WEBHOOK_EXCHANGE_MAX).send().await?;
         let status = answer.status().as_u16();
         // As with a webhook, an answer counts when all of it is there.

@@ -7,7 +7,7 @@ mod document;
 mod listen;
 mod logs;
 mod rules;
-mod rules_workshop;
+mod rules_authoring;
 mod serve;
 mod simulate;
 mod trigger;

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::rules::PackKind;
 use crate::start::{Sources, StartError};
 
-use super::{admin, rules_workshop as workshop};
+use super::{admin, rules_authoring};
 
 /// Arguments of the command.
 #[derive(Args)]
@@ -35,11 +35,11 @@ enum Kind {
 
 #[derive(Subcommand)]
 enum RulesCommand {
-    /// Begin a pack: a folder with rules, cases and, for Rust, sources.
+    /// Write a new pack: a folder with rules, cases and, for Rust, sources.
     New {
         /// Its name, and that of the folder.
         name: String,
-        /// Rules as text for a stock pack, instead of a pack in Rust.
+        /// Rules as text for a built-in pack, instead of a pack in Rust.
         #[arg(long)]
         toml: bool,
         /// What it decides.
@@ -56,7 +56,7 @@ enum RulesCommand {
     },
     /// Check a pack and give it to a host. It decides nothing yet.
     Push {
-        /// Where it is.
+        /// The folder, rules.toml or component.
         path: PathBuf,
     },
     /// List every version and where it stands.
@@ -67,19 +67,19 @@ enum RulesCommand {
     Activate(Which),
     /// Go back to an earlier version.
     Rollback {
-        /// The pack.
+        /// The pack's name.
         name: String,
         /// The version to go back to; the one that decided before if left out.
         version: Option<String>,
-        /// For one merchant only.
+        /// The id of the one merchant that is meant; the platform if left out.
         #[arg(long, value_name = "ID")]
         merchant: Option<String>,
     },
-    /// Take a version out of its seats.
+    /// Unassign a version: it neither decides nor is tried any more.
     Retire(Which),
     /// Show where the version in shadow would have decided otherwise.
     Differences {
-        /// The pack.
+        /// The pack's name.
         name: String,
         /// At most this many, newest first.
         #[arg(long, default_value = "20")]
@@ -87,9 +87,9 @@ enum RulesCommand {
     },
     /// Try a version on past decisions.
     Backtest {
-        /// The pack.
+        /// The pack's name.
         name: String,
-        /// Its version.
+        /// The version that is asked.
         version: String,
         /// How far back: 30d, 12h or 45m.
         #[arg(long, value_name = "SPAN", default_value = "30d", value_parser = span)]
@@ -107,11 +107,11 @@ enum RulesCommand {
 
 #[derive(Args)]
 struct Which {
-    /// The pack.
+    /// The pack's name.
     name: String,
-    /// Its version.
+    /// The version that is meant.
     version: String,
-    /// For one merchant only.
+    /// The id of the one merchant that is meant; the platform if left out.
     #[arg(long, value_name = "ID")]
     merchant: Option<String>,
 }
@@ -121,25 +121,29 @@ impl Rules {
         let base = self.url.unwrap_or_else(|| config.public_url());
         let host = || admin::token(config).map(|token| Host { base, token });
         match self.command {
-            RulesCommand::New { name, toml: false, .. } => workshop::begin_in_rust(&name),
-            RulesCommand::New { name, kind, .. } => workshop::begin_as_text(&name, kind.into()),
-            RulesCommand::Check { path, output } => workshop::check(&path, output.as_deref()),
+            RulesCommand::New { name, toml: false, .. } => rules_authoring::new_in_rust(&name),
+            RulesCommand::New { name, kind, .. } => {
+                rules_authoring::new_as_text(&name, kind.into())
+            }
+            RulesCommand::Check { path, output } => {
+                rules_authoring::check(&path, output.as_deref())
+            }
             RulesCommand::Push { path } => {
                 let host = host()?;
-                host.push(workshop::checked(&path)?).await
+                host.push(rules_authoring::checked(&path)?).await
             }
             RulesCommand::List => host()?.list().await,
-            RulesCommand::Shadow(which) => host()?.seat("shadow", which).await,
-            RulesCommand::Activate(which) => host()?.seat("activate", which).await,
+            RulesCommand::Shadow(which) => host()?.assign("shadow", which).await,
+            RulesCommand::Activate(which) => host()?.assign("activate", which).await,
             RulesCommand::Rollback { name, version, merchant } => {
                 let host = host()?;
                 let version = match version {
                     Some(version) => version,
                     None => host.version_before(&name).await?,
                 };
-                host.seat("rollback", Which { name, version, merchant }).await
+                host.assign("rollback", Which { name, version, merchant }).await
             }
-            RulesCommand::Retire(which) => host()?.seat("retire", which).await,
+            RulesCommand::Retire(which) => host()?.assign("retire", which).await,
             RulesCommand::Differences { name, limit } => host()?.differences(&name, limit).await,
             RulesCommand::Backtest { name, version, from, merchant } => {
                 host()?.backtest((&name, &version), from, merchant).await
@@ -191,13 +195,13 @@ impl Host<'_> {
         Ok(())
     }
 
-    async fn seat(&self, verb: &str, which: Which) -> Result<(), StartError> {
+    async fn assign(&self, verb: &str, which: Which) -> Result<(), StartError> {
         let Which { name, version, merchant } = which;
         let path = format!("rule-packs/{name}/versions/{version}/{verb}");
         let body = merchant.map(|id| json!({ "merchant_id": id }));
-        let seat = self.call((Method::POST, &path), body).await?;
-        let (scope, role) = (word(&seat, "scope"), word(&seat, "role"));
-        if word(&seat, "status") == "awaiting_second_person" {
+        let assignment = self.call((Method::POST, &path), body).await?;
+        let (scope, role) = (word(&assignment, "scope"), word(&assignment, "role"));
+        if word(&assignment, "status") == "awaiting_second_person" {
             say("Noted. Somebody else has to give the same command within a day.");
             return Ok(());
         }
@@ -205,7 +209,7 @@ impl Host<'_> {
             "retire" => say(&format!("{name} {version} is no longer {role} for {scope}.")),
             _ => say(&format!(
                 "{name} {version} is {role} for {scope} (change {}).",
-                seat["generation"]
+                assignment["generation"]
             )),
         }
         Ok(())

@@ -24,11 +24,11 @@ pub(super) async fn serve(config: Config) -> Result<(), StartError> {
 }
 
 fn warn_of_missing_packs(host: &Host) {
-    let seats = host.app.packs.now();
-    if !seats.decides(PackKind::Fees) {
+    let assignments = host.app.packs.now();
+    if !assignments.decides(PackKind::Fees) {
         tracing::warn!("no fee pack is active: payouts cannot be priced");
     }
-    if !seats.decides(PackKind::Fraud) {
+    if !assignments.decides(PackKind::Fraud) {
         tracing::warn!("no fraud pack is active: every payout is allowed");
     }
 }

@@ -4,12 +4,12 @@ use clap::Args;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::built_in;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::rails::Declaration;
 use crate::simulator::{self, OwnMessage, Simulator, TOKEN};
 use crate::start::StartError;
-use crate::stock;
 
 use super::serve;
 
@@ -28,7 +28,7 @@ impl Simulate {
     #[expect(clippy::print_stdout, reason = "the answer of a command")]
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
         serve::log(config);
-        let magic = stock::declarations()
+        let magic = built_in::declarations()
             .iter()
             .filter_map(|text| Declaration::read(text).ok())
             .filter_map(|declaration| declaration.scenarios)

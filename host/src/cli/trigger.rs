@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::events::canonical;
-use crate::id::Mint;
+use crate::id::IdGenerator;
 use crate::start::StartError;
 
 use super::account::{Account, Api, say};
@@ -85,7 +85,7 @@ async fn pay(api: &Api, currency: &str, scenario: &str) -> Result<String, StartE
         // The same again within minutes is no mistake.
         "allow_duplicate": true,
     });
-    let key = Mint::new(Clock::System)?.secret();
+    let key = IdGenerator::new(Clock::System)?.secret();
     let headers = [("idempotency-key", key.as_str()), ("x-sandbox-scenario", scenario)];
     let payout = api.post("/v1/payouts", &headers, &body).await?;
     Ok(text(&payout["id"]))

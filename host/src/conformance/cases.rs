@@ -25,11 +25,11 @@ pub struct Cases {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecipientCase {
-    /// What it shows.
+    /// What the case shows, for the report.
     pub name: String,
     /// The method; the rail's default if left out.
     pub method: Option<String>,
-    /// Its fields.
+    /// The recipient's fields by name.
     pub fields: BTreeMap<String, String>,
     /// Canonical fields that must come back, if it passes.
     pub returns: Option<BTreeMap<String, String>>,
@@ -42,9 +42,9 @@ pub struct RecipientCase {
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct ViolationCase {
-    /// The field.
+    /// The name of the field that is wrong.
     pub field: String,
-    /// The code.
+    /// The word that the component has for what is wrong.
     pub code: String,
 }
 
@@ -52,25 +52,25 @@ pub struct ViolationCase {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExchangeCase {
-    /// What it shows.
+    /// What the case shows, for the report.
     pub name: String,
     /// submit, query, resolve or receive.
     pub call: String,
     /// For submit and query.
     pub payment: Option<PaymentCase>,
-    /// For resolve.
+    /// The account to enquire about; for resolve only.
     #[serde(default)]
     pub account: BTreeMap<String, String>,
-    /// For resolve.
+    /// The enquiry's number, from which its reference is made; for resolve only.
     #[serde(default)]
     pub number: u64,
-    /// For resolve.
+    /// When the enquiry was begun, in milliseconds since 1970 UTC; for resolve only.
     #[serde(default)]
     pub begun_at_ms: u64,
-    /// For receive.
+    /// The path of the network's message; for receive only.
     #[serde(default)]
     pub path: String,
-    /// For receive.
+    /// The body of the network's message; for receive only.
     #[serde(default)]
     pub body: String,
     /// What must have been sent.
@@ -85,7 +85,7 @@ pub struct ExchangeCase {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
-    /// The path.
+    /// The path of the request, to the letter.
     pub path: Option<String>,
     /// Parts of the body.
     #[serde(default)]
@@ -99,9 +99,9 @@ pub struct Expected {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerCase {
-    /// HTTP status.
+    /// The HTTP status; none where there is no answer.
     pub status: Option<u16>,
-    /// Body.
+    /// The body of the answer.
     pub body: String,
     /// `not-sent` or `no-answer`.
     pub failure: Option<String>,
@@ -124,18 +124,18 @@ pub struct OutcomeCase {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaymentCase {
-    /// Minor units.
+    /// The amount in minor units.
     pub amount_minor: i64,
-    /// For the statement.
+    /// The text for the recipient's statement.
     #[serde(default)]
     pub narration: String,
-    /// In canonical form.
+    /// The recipient's fields in canonical form.
     pub recipient: BTreeMap<String, String>,
     /// What a name enquiry said.
     pub resolution: Option<ResolutionCase>,
-    /// For making the reference.
+    /// The attempt's number, from which its reference is made.
     pub number: u64,
-    /// For making the reference.
+    /// When the attempt was begun, in milliseconds since 1970 UTC.
     pub begun_at_ms: u64,
     /// The reference that must be made.
     pub reference: String,
@@ -145,11 +145,11 @@ pub struct PaymentCase {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResolutionCase {
-    /// The name.
+    /// The name on the account.
     pub name: String,
     /// The enquiry's reference.
     pub reference: String,
-    /// Further attributes.
+    /// Further attributes of the account, by name.
     #[serde(default)]
     pub attributes: BTreeMap<String, String>,
 }
@@ -158,7 +158,7 @@ pub struct ResolutionCase {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CodeCase {
-    /// The code.
+    /// The code as the network writes it.
     pub code: String,
     /// What a submission comes to.
     pub submit: String,

@@ -142,9 +142,9 @@ fn given(pack: &Pack, case: &Case) -> Result<Vec<Fact>, String> {
     let one = |name: &String| {
         let value = match case.facts.get(name) {
             None => Value::Absent,
-            Some(toml::Value::Boolean(truth)) => Value::Truth(*truth),
-            Some(toml::Value::Integer(number)) => Value::Whole(*number),
-            Some(toml::Value::String(text)) => Value::Text(text.clone()),
+            Some(toml::Value::Boolean(value)) => Value::Bool(*value),
+            Some(toml::Value::Integer(number)) => Value::Int(*number),
+            Some(toml::Value::String(text)) => Value::String(text.clone()),
             Some(other) => return Err(format!("{name} cannot be {other}")),
         };
         match facts::fits(name, &value) {
@@ -196,16 +196,18 @@ fn answers(pack: &Pack, probes: &[Vec<Fact>]) -> Result<Vec<String>, String> {
 
 /// Facts of the right types, ordinary and extreme, in combinations that do not repeat soon.
 fn probes(names: &[String]) -> Vec<Vec<Fact>> {
-    let wholes = [0, 1, 23, 100, 999_900, 1_000_000, 50_000_000, i64::MAX, i64::MIN];
-    let texts = ["", "NGN", "single", "live", "000014", "Ada Obi", "\u{1F600}"];
+    let ints = [0, 1, 23, 100, 999_900, 1_000_000, 50_000_000, i64::MAX, i64::MIN];
+    let strings = ["", "NGN", "single", "live", "000014", "Ada Obi", "\u{1F600}"];
     let value = |name: &str, turn: usize| {
         if turn.is_multiple_of(7) {
             return Value::Absent;
         }
         match railhead_facts::type_of(name) {
-            Some(railhead_facts::Type::Truth) => Value::Truth(turn.is_multiple_of(2)),
-            Some(railhead_facts::Type::Whole) => Value::Whole(wholes[turn % wholes.len()]),
-            Some(railhead_facts::Type::Text) => Value::Text(texts[turn % texts.len()].to_owned()),
+            Some(railhead_facts::Type::Bool) => Value::Bool(turn.is_multiple_of(2)),
+            Some(railhead_facts::Type::Int) => Value::Int(ints[turn % ints.len()]),
+            Some(railhead_facts::Type::String) => {
+                Value::String(strings[turn % strings.len()].to_owned())
+            }
             None => Value::Absent,
         }
     };

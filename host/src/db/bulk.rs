@@ -21,7 +21,7 @@ pub type Column = (&'static str, Kind);
 /// A table that rows are inserted into.
 #[derive(Debug)]
 pub struct Table {
-    /// Its name.
+    /// The table's name in the database.
     pub name: &'static str,
     /// Its columns, in the order of a row's cells.
     pub columns: &'static [Column],
@@ -32,7 +32,7 @@ pub struct Table {
 /// A change of some columns in rows named by key.
 #[derive(Debug)]
 pub struct Update {
-    /// The table.
+    /// The name of the table that is changed.
     pub name: &'static str,
     /// Its key, the first cell of every row.
     pub key: &'static str,
@@ -45,7 +45,7 @@ pub struct Update {
 /// A read of rows named by key, in the order of the keys.
 #[derive(Debug)]
 pub struct Lookup {
-    /// The table.
+    /// The name of the table that is read.
     pub name: &'static str,
     /// Its key, the first cell of every row.
     pub key: &'static str,
@@ -155,7 +155,7 @@ pub enum Write<'a> {
 }
 
 impl Write<'_> {
-    /// The table.
+    /// The name of the table that is written.
     #[must_use]
     pub fn table(&self) -> &'static str {
         match self {

@@ -60,7 +60,7 @@ pub enum OpenError {
     /// The folder or the file of the embedded database cannot be used.
     #[error("{path}: {cause}")]
     File {
-        /// Which one.
+        /// The file's path.
         path: PathBuf,
         /// What went wrong.
         cause: std::io::Error,
@@ -68,9 +68,9 @@ pub enum OpenError {
     /// The database did not keep a setting that durability depends on.
     #[error("the database has {name} = {value}, but {wanted} is needed")]
     Setting {
-        /// The setting.
+        /// The setting's name in the database.
         name: &'static str,
-        /// What it is.
+        /// The value that it has.
         value: String,
         /// What it must be.
         wanted: &'static str,

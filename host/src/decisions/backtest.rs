@@ -62,7 +62,7 @@ pub struct ThenNow {
 /// A decision that would change.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Changed {
-    /// The payout.
+    /// The payout that was decided about.
     pub payout_id: String,
     /// What was decided.
     pub before: Action,

@@ -19,13 +19,13 @@ pub struct Explanation {
     pub object: &'static str,
     /// The payout; one that was blocked never came to be.
     pub payout_id: String,
-    /// Whose.
+    /// The merchant who wanted to pay.
     pub merchant_id: String,
     /// `test` or `live`.
     pub env: String,
     /// The pack's name; null where none was active.
     pub pack: Option<String>,
-    /// Its version.
+    /// The pack's version.
     pub version: Option<String>,
     /// SHA-256 of its file.
     pub digest: Option<String>,
@@ -42,7 +42,7 @@ pub struct Explanation {
     pub facts_digest: String,
     /// What the same pack says about the same facts now; null where no pack decided.
     pub again: Option<Again>,
-    /// When.
+    /// When it was decided.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
 }
@@ -100,7 +100,7 @@ async fn again(app: &App, digest: &str, decision: &Decision) -> Again {
     if !decision.is_intact {
         return cannot("the facts are not those that were stored: their digest differs".to_owned());
     }
-    let pack = match app.shelf.pack(digest).await {
+    let pack = match app.pack_store.pack(digest).await {
         Ok(pack) => pack,
         Err(why) => return cannot(why.to_string()),
     };

@@ -17,13 +17,13 @@ use crate::rules::{Ruling, Verdict, facts};
 pub struct Subject<'a> {
     /// Its id, also where it was refused and never came to be.
     pub payout_id: &'a str,
-    /// Who wanted to pay.
+    /// The merchant who wanted to pay.
     pub merchant_id: &'a str,
-    /// In which world.
+    /// `test` or `live`.
     pub env: &'a str,
-    /// In what.
+    /// The ISO 4217 code of the amount's currency.
     pub currency: &'a str,
-    /// How much.
+    /// What the recipient would get, in minor units.
     pub amount_minor: i64,
 }
 
@@ -32,9 +32,9 @@ pub struct Subject<'a> {
 pub struct Decision {
     /// What it was about.
     pub payout_id: String,
-    /// Whose payout.
+    /// The merchant who wanted to pay.
     pub merchant_id: String,
-    /// In which world.
+    /// `test` or `live`.
     pub env: String,
     /// Name, version and digest of the pack; none where none was active.
     pub pack: Option<Ruler>,
@@ -48,16 +48,16 @@ pub struct Decision {
     pub facts_digest: String,
     /// Whether they still have it.
     pub is_intact: bool,
-    /// When.
+    /// When it was decided.
     pub created_at: Moment,
 }
 
 /// A pack that decided.
 #[derive(Clone, Debug)]
 pub struct Ruler {
-    /// Its name.
+    /// The name in its declaration.
     pub name: String,
-    /// Its version.
+    /// The version in its declaration.
     pub version: String,
     /// SHA-256 of its file.
     pub digest: String,
@@ -67,7 +67,7 @@ pub struct Ruler {
 #[must_use]
 pub fn row(subject: &Subject<'_>, ruling: &Ruling, now: Moment) -> RowChange {
     let (facts, facts_digest) = facts::stored(&ruling.facts);
-    let pack = ruling.seat.pack.as_deref();
+    let pack = ruling.assignment.pack.as_deref();
     RowChange::Insert(
         &sql::DECISIONS,
         vec![

@@ -59,7 +59,7 @@ pub struct Tally {
 fn ask(arrived: Vec<Compared>) -> Results {
     let mut results = Results::default();
     for compared in arrived {
-        let Some(pack) = compared.ruling.seat.shadow.clone() else { continue };
+        let Some(pack) = compared.ruling.assignment.shadow.clone() else { continue };
         let name = (pack.about.name.clone(), pack.about.version.clone());
         let tally = results.tallies.entry(format!("{}/{}", name.0, name.1)).or_default();
         tally.compared += 1;
@@ -100,10 +100,10 @@ async fn keep(app: &App, results: Results) -> Result<(), sqlx::Error> {
         let sql = "INSERT INTO rule_differences (id, name, version, payout_id, merchant_id, env, \
                    active, before, after, created_at) \
                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-        let active = compared.ruling.seat.pack.as_ref();
+        let active = compared.ruling.assignment.pack.as_ref();
         let active = active.map(|pack| format!("{}/{}", pack.about.name, pack.about.version));
         sqlx::query(sql)
-            .bind(app.mint.id::<DifferenceId>().as_str())
+            .bind(app.ids.id::<DifferenceId>().as_str())
             .bind(name)
             .bind(version)
             .bind(&compared.payout_id)
@@ -125,15 +125,15 @@ pub struct Difference {
     /// Always `rule_difference`.
     #[schema(example = "rule_difference")]
     pub object: &'static str,
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: String,
     /// The pack in shadow.
     pub name: String,
-    /// Its version.
+    /// The version of that pack.
     pub version: String,
-    /// The payout.
+    /// The payout that was decided about.
     pub payout_id: String,
-    /// Whose.
+    /// The merchant who wanted to pay.
     pub merchant_id: String,
     /// `test` or `live`.
     pub env: String,
@@ -145,7 +145,7 @@ pub struct Difference {
     /// What the pack in shadow would have decided.
     #[schema(value_type = Object)]
     pub after: Value,
-    /// When.
+    /// When the decision was made that was compared.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
 }

@@ -49,7 +49,7 @@ pub async fn get_decision(
 /// Where a backtest goes on: after this instant and payout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// When.
+    /// The instant of the last decision that was looked at.
     pub at: Moment,
     /// After which payout of that instant.
     pub payout_id: String,

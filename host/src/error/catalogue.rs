@@ -52,7 +52,7 @@ pub struct Entry {
     pub code: &'static str,
     /// Group of the code.
     pub kind: Kind,
-    /// HTTP status.
+    /// The HTTP status of every answer with this code.
     pub status: u16,
 }
 

@@ -16,23 +16,23 @@ use crate::id::{EventId, MerchantId};
 /// A state change.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: EventId,
     /// Whose object it is.
     pub merchant_id: MerchantId,
-    /// In which world.
+    /// Whether the object is of the test or the live environment.
     pub env: Env,
     /// What happened, such as `payout.paid`.
     pub name: &'static str,
     /// What kind of object.
     pub object_type: &'static str,
-    /// Which one.
+    /// The object's id.
     pub object_id: String,
-    /// The object's how-manieth change this is, from 1.
+    /// The number of this change of the object, from 1.
     pub sequence: i64,
     /// The object afterwards, as JSON, where merchants are told.
     pub data: Option<String>,
-    /// When.
+    /// When the object changed.
     pub created_at: Moment,
 }
 
@@ -96,18 +96,18 @@ impl Event {
 /// An event as the feed shows it, in the shape that deliveries have.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct EventView {
-    /// Its id.
+    /// The id, which sorts by time of creation.
     #[schema(example = "evt_0q8zj3vkw1d7c5m2x9s4b6ne")]
     pub id: String,
     /// Always `event`.
     #[schema(example = "event")]
     pub object: &'static str,
-    /// What happened.
+    /// The event's name, such as `payout.paid`.
     #[schema(example = "payout.paid")]
     pub event: String,
-    /// The object's how-manieth change this is: sort by it, and notice gaps.
+    /// The number of this change of the object, from 1: sort by it, and notice gaps.
     pub sequence: i64,
-    /// When.
+    /// When the object changed.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
     /// `test` or `live`.

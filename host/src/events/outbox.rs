@@ -17,8 +17,8 @@ use crate::config::limits;
 use crate::db::bulk::Kind::{Int, Text};
 use crate::db::bulk::{Lookup, Row, RowChange, Table};
 use crate::env::Env;
-use crate::id::{DeliveryId, EndpointId, Id as _, MerchantId, Mint};
-use crate::ledger::{Consequence, Followed};
+use crate::id::{DeliveryId, EndpointId, Id as _, IdGenerator, MerchantId};
+use crate::ledger::{HookRows, OutboxHook};
 
 use super::{DISABLED, canonical, sql};
 
@@ -76,9 +76,9 @@ pub const QUEUE: Table = Table {
 /// A delivery that can be made now.
 #[derive(Clone, Debug)]
 pub struct Ready {
-    /// Its id.
+    /// The delivery's id.
     pub id: DeliveryId,
-    /// To whom.
+    /// The endpoint that hears of it.
     pub endpoint_id: EndpointId,
     /// The event's name in the endpoint's spelling.
     pub event: String,
@@ -114,23 +114,23 @@ pub fn handover() -> (Handover, mpsc::Receiver<Handed>) {
     mpsc::channel(limits::HANDED_OVER_MAX)
 }
 
-/// What the writer does with every new event.
+/// Makes deliveries out of every new event, in the transaction that writes it.
 #[must_use]
-pub fn consequence(handover: Handover) -> Consequence {
-    Consequence {
+pub fn hook(handover: Handover) -> OutboxHook {
+    OutboxHook {
         of: &sql::EVENTS,
         lookup: &LISTENERS,
         keys: |events| events.iter().filter_map(Told::of).map(|event| event.owner()).collect(),
-        follow: Box::new(move |events, listeners, mint| {
+        run: Box::new(move |events, listeners, ids| {
             let mut out = Out::default();
             for event in events.iter().filter_map(Told::of) {
                 let owner = event.owner();
                 for listener in listeners.iter().filter(|row| row[0].text() == owner) {
-                    out.tell(&event, listener, mint);
+                    out.tell(&event, listener, ids);
                 }
             }
             let handover = handover.clone();
-            Followed {
+            HookRows {
                 rows: out.rows,
                 committed: Box::new(move || hand_over(&handover, out.handed)),
             }
@@ -152,11 +152,11 @@ pub struct Body<'a> {
     pub id: &'a str,
     /// Its name in the receiver's spelling.
     pub event: &'a str,
-    /// When.
+    /// When the object changed.
     pub created_at: Moment,
     /// `test` or `live`.
     pub env: &'a str,
-    /// The object's how-manieth change this is.
+    /// The number of this change of the object, from 1.
     pub sequence: i64,
     /// The object afterwards.
     pub data: &'a RawValue,
@@ -215,14 +215,14 @@ struct Out {
 }
 
 impl Out {
-    fn tell(&mut self, event: &Told<'_>, listener: &Row, mint: &Mint) {
+    fn tell(&mut self, event: &Told<'_>, listener: &Row, ids: &IdGenerator) {
         let [_, id, events, is_active, is_ordered, version] = listener.as_slice() else { return };
         if is_active.int() == 0 || event.object_id == id.text() {
             return;
         }
         let Some(name) = spelling(events.text(), event.name) else { return };
         let delivery = NewDelivery {
-            id: mint.id(),
+            id: ids.id(),
             owner: event.owner(),
             endpoint_id: EndpointId::from_text(id.text().to_owned()),
             event_id: Some(event.id.to_owned()),
@@ -266,13 +266,13 @@ pub fn spelling(events: &str, name: &str) -> Option<String> {
 /// A delivery to be written.
 #[derive(Clone, Debug)]
 pub struct NewDelivery {
-    /// Its id.
+    /// The delivery's id.
     pub id: DeliveryId,
     /// Merchant and environment in one.
     pub owner: String,
-    /// To whom.
+    /// The endpoint that hears of it.
     pub endpoint_id: EndpointId,
-    /// Of which event.
+    /// The id of the event that it tells; none for a test.
     pub event_id: Option<String>,
     /// The event's name in the endpoint's spelling.
     pub event: String,
@@ -282,7 +282,7 @@ pub struct NewDelivery {
     pub is_test: bool,
     /// The delivery that it repeats.
     pub replayed_from: Option<String>,
-    /// When.
+    /// When it was written.
     pub created_at: Moment,
 }
 

@@ -31,7 +31,7 @@ pub const EVENTS: Table = Table {
 
 /// Which events of the feed are wanted. Instants are microseconds.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct Filter {
     /// Of this type; any, if empty.
     pub name: String,
     /// After this instant.
@@ -47,7 +47,7 @@ pub struct Wanted {
 pub async fn list_events(
     pool: &AnyPool,
     (merchant, env): (&MerchantId, Env),
-    wanted: &Wanted,
+    filter: &Filter,
     limit: i64,
 ) -> Result<Vec<EventView>, sqlx::Error> {
     let sql = "SELECT id, type, sequence, env, body, created_at FROM events \
@@ -56,9 +56,9 @@ pub async fn list_events(
     let rows = sqlx::query(sql)
         .bind(merchant.as_str())
         .bind(env.as_str())
-        .bind(wanted.cursor.as_deref().unwrap_or("~"))
-        .bind(wanted.name.as_str())
-        .bind(wanted.after)
+        .bind(filter.cursor.as_deref().unwrap_or("~"))
+        .bind(filter.name.as_str())
+        .bind(filter.after)
         .bind(limit + 1)
         .fetch_all(pool)
         .await?;

@@ -12,7 +12,7 @@ use crate::error::{ErrorCode, Problem};
 /// A JSON object, read into `T`. Fields that `T` does not know are ignored, so that clients
 /// may send newer ones.
 pub struct Body<T> {
-    /// What was sent.
+    /// The body, read into its type.
     pub value: T,
     bytes: Bytes,
 }

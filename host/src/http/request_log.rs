@@ -85,12 +85,12 @@ impl RequestLog {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::id::Mint;
+    use crate::id::IdGenerator;
 
-    fn entry(mint: &Mint, at: i64) -> Entry {
+    fn entry(ids: &IdGenerator, at: i64) -> Entry {
         Entry {
             object: "request_log",
-            id: mint.id(),
+            id: ids.id(),
             method: "GET".into(),
             path: "/v1/payouts".into(),
             status: Some(200),
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn the_oldest_request_and_the_quietest_owner_are_forgotten() {
-        let (log, mint) = (RequestLog::default(), Mint::seeded(Clock::System, 1));
-        let entries: Vec<Entry> = (0..=REQUEST_LOG_MAX).map(|_| entry(&mint, 5)).collect();
+        let (log, ids) = (RequestLog::default(), IdGenerator::seeded(Clock::System, 1));
+        let entries: Vec<Entry> = (0..=REQUEST_LOG_MAX).map(|_| entry(&ids, 5)).collect();
         entries.iter().for_each(|entry| log.add("busy", entry.clone()));
         let kept = log.list("busy", None, usize::MAX).expect("a list");
         assert_eq!(kept.len(), REQUEST_LOG_MAX);
@@ -112,9 +112,9 @@ mod tests {
         assert!(log.list("busy", Some(entries[0].id.as_str()), 1).is_none(), "forgotten");
         let rest = log.list("busy", Some(entries[2].id.as_str()), 9).expect("a list");
         assert_eq!(rest.iter().map(|e| &e.id).collect::<Vec<_>>(), [&entries[1].id]);
-        log.add("quiet", entry(&mint, 1));
+        log.add("quiet", entry(&ids, 1));
         for number in 0..REQUEST_LOG_OWNERS_MAX {
-            log.add(&number.to_string(), entry(&mint, 9));
+            log.add(&number.to_string(), entry(&ids, 9));
         }
         assert!(log.list("quiet", None, 1).expect("a list").is_empty());
     }

@@ -14,7 +14,7 @@ use http::header::RETRY_AFTER;
 use http::{HeaderName, HeaderValue};
 
 use crate::error::{ErrorCode, Kind, Problem};
-use crate::id::{Mint, RequestId};
+use crate::id::{IdGenerator, RequestId};
 
 use super::problem::Carried;
 
@@ -27,7 +27,7 @@ const GATE_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Shell {
     /// Makes request ids.
-    pub mint: Arc<Mint>,
+    pub ids: Arc<IdGenerator>,
     /// Address under which error pages are served.
     pub docs_url: Arc<str>,
     /// After this long a request is answered whether or not it is finished.
@@ -36,7 +36,7 @@ pub struct Shell {
 
 /// Runs a request inside the shell.
 pub async fn run(shell: Shell, mut request: Request, next: Next) -> Response {
-    let id: RequestId = shell.mint.id();
+    let id: RequestId = shell.ids.id();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     request.extensions_mut().insert(id.clone());
     let begun = Instant::now();

@@ -7,14 +7,14 @@ use crate::db::Native;
 use crate::db::bulk::{Cell, Lookup, Row, Write};
 use crate::env::Env;
 use crate::error::Problem;
-use crate::id::Mint;
+use crate::id::IdGenerator;
 use crate::money::{Currency, Minor};
 
 use super::command::{Command, Done, Reply};
-use super::consequence::Consequence;
-use super::desk::{Counter, Wallet};
+use super::hook::OutboxHook;
+use super::locked::{Counter, Wallet};
 use super::sql;
-use super::state::{Claimed, State};
+use super::state::{Reserved, State};
 
 /// What became of each command of a batch, in order.
 pub(super) type Outcomes = Vec<Result<Done, Problem>>;
@@ -42,9 +42,9 @@ pub(super) struct Earlier {
 /// What a batch is decided with.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
-    pub(super) mint: &'a Mint,
+    pub(super) ids: &'a IdGenerator,
     pub(super) now: Moment,
-    pub(super) consequence: Option<&'a Consequence>,
+    pub(super) hook: Option<&'a OutboxHook>,
 }
 
 /// Runs a batch to its COMMIT. `marker` names this try in the database; `earlier` are tries
@@ -52,7 +52,7 @@ pub(super) struct Surroundings<'a> {
 pub(super) async fn run(
     native: &mut Native,
     commands: &[&Command],
-    Surroundings { mint, now, consequence }: Surroundings<'_>,
+    Surroundings { ids, now, hook }: Surroundings<'_>,
     marker: &str,
     earlier: &mut Vec<Earlier>,
 ) -> Result<Outcomes, Interrupted> {
@@ -63,13 +63,13 @@ pub(super) async fn run(
         native.rollback().await.map_err(Interrupted::Again)?;
         return Ok(outcomes);
     }
-    let outcomes: Outcomes = commands.iter().map(|command| state.settle(command, mint)).collect();
+    let outcomes: Outcomes = commands.iter().map(|command| state.decide(command, ids)).collect();
     if state.out.is_empty() {
         native.rollback().await.map_err(Interrupted::Again)?;
         return Ok(outcomes);
     }
-    let following = follow(native, &mut state, (consequence, mint)).await;
-    let committed = following.map_err(Interrupted::Again)?;
+    let hooked = run_hook(native, &mut state, (hook, ids)).await;
+    let committed = hooked.map_err(Interrupted::Again)?;
     match write(native, &state, marker).await {
         Ok(true) => {}
         Ok(false) => {
@@ -99,24 +99,25 @@ pub(super) async fn run(
     }
 }
 
-/// Takes in what follows from the batch's rows; answers what to do once they are committed.
-async fn follow(
+/// Adds the rows that the hook makes out of the batch's; answers what to do once all are
+/// committed.
+async fn run_hook(
     native: &mut Native,
     state: &mut State,
-    (consequence, mint): (Option<&Consequence>, &Mint),
+    (hook, ids): (Option<&OutboxHook>, &IdGenerator),
 ) -> Result<Option<Box<dyn FnOnce() + Send>>, sqlx::Error> {
-    let Some(consequence) = consequence else { return Ok(None) };
-    let Some((_, rows)) = state.out.inserts.get(consequence.of.name) else { return Ok(None) };
-    let wanted = keys((consequence.keys)(rows).into_iter());
+    let Some(hook) = hook else { return Ok(None) };
+    let Some((_, rows)) = state.out.inserts.get(hook.of.name) else { return Ok(None) };
+    let wanted = keys((hook.keys)(rows).into_iter());
     if wanted.is_empty() {
         return Ok(None);
     }
-    let found = native.select(consequence.lookup, &wanted).await?;
-    let followed = (consequence.follow)(rows, &found, mint);
-    for change in followed.rows {
+    let found = native.select(hook.lookup, &wanted).await?;
+    let added = (hook.run)(rows, &found, ids);
+    for change in added.rows {
         state.out.take_row(change);
     }
-    Ok(Some(followed.committed))
+    Ok(Some(added.committed))
 }
 
 async fn find_committed(
@@ -153,9 +154,10 @@ async fn read(
             state.versions.insert((table.name, row[0].text().to_owned()), row[1].int());
         }
     }
-    let claims = commands.iter().filter_map(|command| command.claim.as_ref());
-    for row in native.select(&sql::CLAIMS, &keys(claims.map(|claim| claim.key.clone()))).await? {
-        state.claims.insert(row[0].text().to_owned(), claimed(&row));
+    let reservations = commands.iter().filter_map(|command| command.reservation.as_ref());
+    let reserved_keys = keys(reservations.map(|reservation| reservation.key.clone()));
+    for row in native.select(&sql::RESERVATIONS, &reserved_keys).await? {
+        state.reserved.insert(row[0].text().to_owned(), reserved(&row));
     }
     let counters = keys(commands.iter().flat_map(|command| command.counters.iter().cloned()));
     for row in native.select(&sql::COUNTERS, &counters).await? {
@@ -179,14 +181,16 @@ fn guarded_tables(commands: &[&Command]) -> Vec<&'static Lookup> {
 async fn write(native: &mut Native, state: &State, marker: &str) -> Result<bool, sqlx::Error> {
     let out = &state.out;
     let mark = [vec![Cell::from(marker), state.now.micros().into()]];
-    let claims: Vec<Row> = out.claims.values().cloned().collect();
+    let reservations: Vec<Row> = out.reservations.values().cloned().collect();
     let counters: Vec<Row> =
         out.counters.iter().filter_map(|key| counter_row(key, state)).collect();
     let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
     // First what another host may have taken: then nothing else may be written, lest a row that
     // is there twice be taken for a bad one.
-    let contested =
-        [Write::Insert(&sql::NEW_CLAIMS, &claims), Write::Insert(&sql::COUNTER_CHANGES, &counters)];
+    let contested = [
+        Write::Insert(&sql::NEW_RESERVATIONS, &reservations),
+        Write::Insert(&sql::COUNTER_CHANGES, &counters),
+    ];
     let taken = native.write(&contested).await?;
     if taken.iter().zip(&contested).any(|(taken, wanted)| *taken != wanted.len() as u64) {
         return Ok(false);
@@ -263,10 +267,10 @@ fn wallet_row(id: &str, state: &State) -> Option<Row> {
     ])
 }
 
-fn claimed(row: &Row) -> Claimed {
+fn reserved(row: &Row) -> Reserved {
     let status = row[4].int_or_null().and_then(|status| u16::try_from(status).ok());
     let body = row[5].text_or_null().map(str::to_owned);
-    Claimed {
+    Reserved {
         fingerprint: row[1].text().to_owned(),
         subject: row[2].text().to_owned(),
         resource_id: row[3].text().to_owned(),

@@ -5,8 +5,8 @@ use crate::error::Problem;
 use crate::id::WalletId;
 use crate::money::Minor;
 
-use super::desk::Desk;
 use super::journal::Journal;
+use super::locked::LockedState;
 
 /// A change that the writer decides and makes durable with others in one transaction.
 pub struct Command {
@@ -16,21 +16,21 @@ pub struct Command {
     pub guards: Vec<Guard>,
     /// Counters that the decision reads.
     pub counters: Vec<String>,
-    /// The idempotency key, where the command has one.
-    pub claim: Option<Claim>,
+    /// The idempotency key to reserve, where the command has one.
+    pub reservation: Option<Reservation>,
     /// Decides on what the locked rows say. Pure and repeatable: a batch may be begun again.
     pub decide: Decide,
 }
 
 /// A decision: what to write, or why not.
-pub(super) type Decide = Box<dyn Fn(&Desk<'_>) -> Result<Effects, Problem> + Send + Sync>;
+pub(super) type Decide = Box<dyn Fn(&LockedState<'_>) -> Result<Effects, Problem> + Send + Sync>;
 
 /// A row that must not have changed since the caller read it.
 #[derive(Clone, Debug)]
 pub struct Guard {
     /// Table, key and version column; described once per table.
     pub on: &'static Lookup,
-    /// The row.
+    /// The row's key.
     pub id: String,
     /// The version that the caller saw. If it differs now, the command is refused with
     /// `state_conflict` and the caller looks again.
@@ -39,9 +39,9 @@ pub struct Guard {
     pub next: i64,
 }
 
-/// An idempotency key with what it stands for.
+/// An idempotency key to reserve, with what it stands for.
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub struct Reservation {
     /// Merchant, environment, operation and key in one.
     pub key: String,
     /// SHA-256 over the canonical body and the path.
@@ -55,7 +55,7 @@ pub struct Claim {
 /// Status and body, stored and replayed to the byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// HTTP status.
+    /// The HTTP status.
     pub status: u16,
     /// JSON text.
     pub body: String,
@@ -71,15 +71,15 @@ pub enum Done {
     Before {
         /// What the first request created.
         resource_id: String,
-        /// Its reply.
+        /// The reply to the first request.
         reply: Option<Reply>,
     },
 }
 
-/// A change of a counter, computed from what the desk shows.
+/// A change of a counter, computed from the locked state.
 #[derive(Clone, Debug)]
 pub struct CounterChange {
-    /// Which counter.
+    /// The counter's key.
     pub key: String,
     /// Who holds it now, such as the payout that a reference belongs to.
     pub holder: String,
@@ -94,13 +94,13 @@ pub struct CounterChange {
 /// Everything that a decision wants written. Nothing of it is visible before all of it is.
 #[derive(Default)]
 pub struct Effects {
-    /// Money.
+    /// Movements of money, each a balanced journal.
     pub journals: Vec<Journal>,
     /// Change of what a wallet has on its way out.
     pub pending_out: Vec<(WalletId, Minor)>,
     /// Wallets to freeze or thaw.
     pub frozen: Vec<(WalletId, bool)>,
-    /// Counters.
+    /// Counters with their new values.
     pub counters: Vec<CounterChange>,
     /// Rows of the features' tables, events among them.
     pub rows: Vec<RowChange>,

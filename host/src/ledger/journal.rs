@@ -52,7 +52,7 @@ impl Source {
         }
     }
 
-    /// Reads the word.
+    /// Reads the word that [`Self::as_str`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         use strum::IntoEnumIterator as _;
@@ -106,18 +106,18 @@ impl SystemAccount {
 pub enum Account {
     /// A merchant's wallet: numbered, chained, never below zero.
     Wallet(WalletId),
-    /// One of the house's own accounts, one per environment and currency.
+    /// A system account of the platform, one per environment and currency.
     System(SystemAccount),
 }
 
 /// One line of a journal. A credit is positive, a debit negative.
 #[derive(Clone, Debug)]
 pub struct Posting {
-    /// The account.
+    /// The account that is credited or debited.
     pub account: Account,
     /// Signed minor units; never zero.
     pub amount: Minor,
-    /// Why.
+    /// What kind of movement it is, for statements.
     pub source: Source,
     /// For the merchant to read.
     pub description: String,
@@ -132,9 +132,9 @@ pub struct Journal {
     pub kind: &'static str,
     /// What kind of object it is about, as the API names it.
     pub ref_type: &'static str,
-    /// The object.
+    /// The object's id.
     pub ref_id: String,
-    /// Whose world.
+    /// Test or live; no journal touches both.
     pub env: Env,
     /// The currency of every posting.
     pub currency: Currency,
@@ -174,21 +174,21 @@ impl Journal {
 pub(super) struct Link<'a> {
     /// Hash of the entry before; empty for the first.
     pub previous: &'a str,
-    /// The wallet.
+    /// The wallet's id.
     pub wallet: &'a str,
     /// Position in the wallet.
     pub seq: i64,
-    /// The journal.
+    /// The journal's id.
     pub journal: &'a str,
     /// Position in the journal.
     pub line: i64,
-    /// Signed minor units.
+    /// The amount in minor units; a debit is negative.
     pub amount_minor: i64,
     /// The wallet's balance after it.
     pub balance_after_minor: i64,
-    /// Why.
+    /// What kind of movement it is.
     pub source: &'a str,
-    /// When.
+    /// When it was posted.
     pub created_at: Moment,
 }
 

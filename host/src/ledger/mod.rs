@@ -1,7 +1,7 @@
 //! The ledger: double entry, and the one writer that changes it.
 //!
 //! Everything that moves money or changes a payout is a [`Command`] handed to the [`Writer`].
-//! The writer takes whatever waits, and settles it in one database transaction:
+//! The writer takes whatever waits, and carries it out in one database transaction:
 //!
 //! | step | locks, in this order |
 //! |---|---|
@@ -25,9 +25,9 @@
 
 mod batch;
 mod command;
-mod consequence;
-mod desk;
+mod hook;
 mod journal;
+mod locked;
 mod replay;
 pub mod sql;
 mod state;
@@ -35,9 +35,9 @@ pub mod verify;
 pub mod wallets;
 mod writer;
 
-pub use command::{Claim, Command, CounterChange, Done, Effects, Guard, Reply};
-pub use consequence::{Consequence, Follow, Followed};
-pub use desk::{Counter, Desk, Wallet};
+pub use command::{Command, CounterChange, Done, Effects, Guard, Reply, Reservation};
+pub use hook::{HookRows, OutboxHook, RunHook};
 pub use journal::{Account, Journal, Posting, Source, SystemAccount, entry_id};
+pub use locked::{Counter, LockedState, Wallet};
 pub use replay::{replay, stored_reply};
 pub use writer::Writer;

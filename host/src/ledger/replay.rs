@@ -3,17 +3,17 @@
 use crate::db::Db;
 use crate::error::Problem;
 
-use super::command::{Claim, Done, Reply};
-use super::state::Claimed;
+use super::command::{Done, Reply, Reservation};
+use super::state::Reserved;
 
 /// What a request with this key is told if the key was used before; nothing if it was not.
 ///
 /// # Errors
 /// `idempotency_conflict` or `idempotency_key_conflict` where the key stands for another
 /// request.
-pub async fn replay(db: &Db, claim: &Claim) -> Result<Option<Done>, Problem> {
-    match find(db, &claim.key).await? {
-        Some(claimed) => claimed.answer(claim).map(Some),
+pub async fn replay(db: &Db, reservation: &Reservation) -> Result<Option<Done>, Problem> {
+    match find(db, &reservation.key).await? {
+        Some(reserved) => reserved.answer(reservation).map(Some),
         None => Ok(None),
     }
 }
@@ -23,10 +23,10 @@ pub async fn replay(db: &Db, claim: &Claim) -> Result<Option<Done>, Problem> {
 /// # Errors
 /// The database cannot be read.
 pub async fn stored_reply(db: &Db, key: &str) -> Result<Option<Reply>, Problem> {
-    Ok(find(db, key).await?.and_then(|claimed| claimed.reply))
+    Ok(find(db, key).await?.and_then(|reserved| reserved.reply))
 }
 
-async fn find(db: &Db, key: &str) -> Result<Option<Claimed>, Problem> {
+async fn find(db: &Db, key: &str) -> Result<Option<Reserved>, Problem> {
     use sqlx::Row as _;
     let sql = "SELECT fingerprint, subject, resource_id, status, response \
                FROM idempotency_keys WHERE key = $1";
@@ -35,7 +35,7 @@ async fn find(db: &Db, key: &str) -> Result<Option<Claimed>, Problem> {
     let status: Option<i64> = row.try_get("status")?;
     let status = status.and_then(|status| u16::try_from(status).ok());
     let body: Option<String> = row.try_get("response")?;
-    Ok(Some(Claimed {
+    Ok(Some(Reserved {
         fingerprint: row.try_get("fingerprint")?,
         subject: row.try_get("subject")?,
         resource_id: row.try_get("resource_id")?,

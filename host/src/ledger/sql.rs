@@ -68,7 +68,7 @@ pub(super) const COUNTER_CHANGES: Table = Table {
     ),
 };
 
-pub(super) const CLAIMS: Lookup = Lookup {
+pub(super) const RESERVATIONS: Lookup = Lookup {
     name: "idempotency_keys",
     key: "key",
     columns: &[
@@ -81,7 +81,7 @@ pub(super) const CLAIMS: Lookup = Lookup {
     lock: false,
 };
 
-pub(super) const NEW_CLAIMS: Table = Table {
+pub(super) const NEW_RESERVATIONS: Table = Table {
     name: "idempotency_keys",
     columns: &[
         ("key", Text),

@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::clock::Moment;
 use crate::db::bulk::{Cell, Row, RowChange, Table, Update};
 use crate::error::{ErrorCode, Problem};
-use crate::id::{JournalId, Mint};
+use crate::id::{IdGenerator, JournalId};
 use crate::money::Minor;
 
-use super::command::{Claim, Command, CounterChange, Done, Effects, Reply};
-use super::desk::{Counter, Desk, Wallet};
+use super::command::{Command, CounterChange, Done, Effects, Reply, Reservation};
 use super::journal::{Account, Journal, Link, Posting};
+use super::locked::{Counter, LockedState, Wallet};
 
 /// An idempotency key that is in the table, or was written by this batch.
-pub(super) struct Claimed {
+pub(super) struct Reserved {
     pub(super) fingerprint: String,
     pub(super) subject: String,
     pub(super) resource_id: String,
@@ -28,7 +28,7 @@ pub(super) struct State {
     pub(super) wallets: HashMap<String, Wallet>,
     pub(super) versions: HashMap<(&'static str, String), i64>,
     pub(super) counters: HashMap<String, Counter>,
-    pub(super) claims: HashMap<String, Claimed>,
+    pub(super) reserved: HashMap<String, Reserved>,
     pub(super) out: Out,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Out {
     pub(super) entries: Vec<Row>,
     pub(super) wallets: BTreeSet<String>,
     pub(super) counters: BTreeSet<String>,
-    pub(super) claims: BTreeMap<String, Row>,
+    pub(super) reservations: BTreeMap<String, Row>,
     pub(super) late_replies: Vec<Row>,
     pub(super) inserts: BTreeMap<&'static str, (&'static Table, Vec<Row>)>,
     pub(super) updates: Vec<(&'static Update, Vec<Row>)>,
@@ -56,11 +56,11 @@ struct Staged {
 
 impl State {
     /// Decides one command and takes its effects in. A refusal changes nothing.
-    pub(super) fn settle(&mut self, command: &Command, mint: &Mint) -> Result<Done, Problem> {
-        if let Some(claim) = &command.claim
-            && let Some(claimed) = self.claims.get(&claim.key)
+    pub(super) fn decide(&mut self, command: &Command, ids: &IdGenerator) -> Result<Done, Problem> {
+        if let Some(reservation) = &command.reservation
+            && let Some(reserved) = self.reserved.get(&reservation.key)
         {
-            return claimed.answer(claim);
+            return reserved.answer(reservation);
         }
         for guard in &command.guards {
             let found = self.versions.get(&(guard.on.name, guard.id.clone()));
@@ -68,24 +68,25 @@ impl State {
                 return Err(Problem::new(ErrorCode::StateConflict));
             }
         }
-        let desk = Desk { now: self.now, wallets: &self.wallets, counters: &self.counters };
-        let mut effects = (command.decide)(&desk)?;
+        let locked =
+            LockedState { now: self.now, wallets: &self.wallets, counters: &self.counters };
+        let mut effects = (command.decide)(&locked)?;
         if let Some(problem) = effects.refused.take() {
             for change in effects.rows {
                 self.out.take_row(change);
             }
             return Err(problem);
         }
-        let staged = self.stage(&effects, mint)?;
+        let staged = self.stage(&effects, ids)?;
         let reply = effects.reply.clone();
         self.take_in(command, effects, staged);
         Ok(Done::Now(reply))
     }
 
-    fn stage(&self, effects: &Effects, mint: &Mint) -> Result<Staged, Problem> {
+    fn stage(&self, effects: &Effects, ids: &IdGenerator) -> Result<Staged, Problem> {
         let mut staged = Staged::default();
         for journal in &effects.journals {
-            self.stage_journal(&mut staged, journal, &mint.journal())?;
+            self.stage_journal(&mut staged, journal, &ids.journal())?;
         }
         for (id, change) in &effects.pending_out {
             let wallet = self.wallet(&mut staged, id.as_str())?;
@@ -174,8 +175,8 @@ impl State {
             let status = i64::from(reply.status);
             self.out.late_replies.push(vec![key.into(), status.into(), reply.body.into()]);
         }
-        if let Some(claim) = &command.claim {
-            self.take_claim(claim, effects.reply);
+        if let Some(reservation) = &command.reservation {
+            self.reserve(reservation, effects.reply);
         }
     }
 
@@ -193,24 +194,24 @@ impl State {
         self.counters.insert(change.key, counter);
     }
 
-    fn take_claim(&mut self, claim: &Claim, reply: Option<Reply>) {
+    fn reserve(&mut self, reservation: &Reservation, reply: Option<Reply>) {
         let row = vec![
-            claim.key.as_str().into(),
-            claim.fingerprint.as_str().into(),
-            claim.subject.as_str().into(),
-            claim.resource_id.as_str().into(),
+            reservation.key.as_str().into(),
+            reservation.fingerprint.as_str().into(),
+            reservation.subject.as_str().into(),
+            reservation.resource_id.as_str().into(),
             Cell::Int(reply.as_ref().map(|reply| i64::from(reply.status))),
             Cell::Text(reply.as_ref().map(|reply| reply.body.clone())),
             self.now.micros().into(),
         ];
-        self.out.claims.insert(claim.key.clone(), row);
-        let claimed = Claimed {
-            fingerprint: claim.fingerprint.clone(),
-            subject: claim.subject.clone(),
-            resource_id: claim.resource_id.clone(),
+        self.out.reservations.insert(reservation.key.clone(), row);
+        let reserved = Reserved {
+            fingerprint: reservation.fingerprint.clone(),
+            subject: reservation.subject.clone(),
+            resource_id: reservation.resource_id.clone(),
             reply,
         };
-        self.claims.insert(claim.key.clone(), claimed);
+        self.reserved.insert(reservation.key.clone(), reserved);
     }
 }
 
@@ -238,14 +239,14 @@ fn chain(
     Ok([wallet.seq.into(), wallet.available.units().into(), wallet.head_hash.as_str().into()])
 }
 
-impl Claimed {
+impl Reserved {
     /// What a request with a used key is told: the first one's reply, or that it differs.
-    pub(super) fn answer(&self, claim: &Claim) -> Result<Done, Problem> {
-        if self.fingerprint == claim.fingerprint {
+    pub(super) fn answer(&self, reservation: &Reservation) -> Result<Done, Problem> {
+        if self.fingerprint == reservation.fingerprint {
             let (resource_id, reply) = (self.resource_id.clone(), self.reply.clone());
             return Ok(Done::Before { resource_id, reply });
         }
-        let code = match self.subject == claim.subject {
+        let code = match self.subject == reservation.subject {
             true => ErrorCode::IdempotencyKeyConflict,
             false => ErrorCode::IdempotencyConflict,
         };
@@ -282,7 +283,7 @@ impl Out {
         self.journals.is_empty()
             && self.wallets.is_empty()
             && self.counters.is_empty()
-            && self.claims.is_empty()
+            && self.reservations.is_empty()
             && self.late_replies.is_empty()
             && self.inserts.is_empty()
             && self.updates.is_empty()

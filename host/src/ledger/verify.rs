@@ -47,8 +47,8 @@ pub async fn verify(db: &mut AnyConnection) -> Result<Proven, Fault> {
     Ok(proven)
 }
 
-/// Every journal has at least two lines, all of one world, that sum to zero per currency; no
-/// entry is without its journal.
+/// Every journal has at least two lines, all of one environment, that sum to zero per
+/// currency; no entry is without its journal.
 async fn journals(db: &mut AnyConnection, proven: &mut Proven) -> Result<(), Fault> {
     let sql = "SELECT journal_id, currency, CAST(SUM(amount_minor) AS BIGINT) AS total \
                FROM entries GROUP BY journal_id, currency HAVING SUM(amount_minor) <> 0";
@@ -75,7 +75,7 @@ async fn journals(db: &mut AnyConnection, proven: &mut Proven) -> Result<(), Fau
                JOIN wallets w ON w.id = e.account_id \
                WHERE w.env <> j.env OR w.currency <> e.currency LIMIT 1";
     if let Some(row) = sqlx::query(sql).fetch_optional(&mut *db).await? {
-        return wrong(format!("journal {} crosses worlds", row.try_get::<String, _>(0)?));
+        return wrong(format!("journal {} crosses environments", row.try_get::<String, _>(0)?));
     }
     let count: i64 =
         sqlx::query_scalar("SELECT COUNT(*) FROM journals").fetch_one(&mut *db).await?;
@@ -85,8 +85,8 @@ async fn journals(db: &mut AnyConnection, proven: &mut Proven) -> Result<(), Fau
     Ok(())
 }
 
-/// What a wallet's row claims.
-struct Claimed {
+/// What a wallet's row says.
+struct Stated {
     available: i64,
     seq: i64,
     head: String,
@@ -103,13 +103,13 @@ struct Walked {
 /// Every wallet's entries are numbered 1 to n, each balance follows from the one before, each
 /// hash from the one before, and the last of each is what the wallet says.
 async fn chains(db: &mut AnyConnection, proven: &mut Proven) -> Result<(), Fault> {
-    let mut claimed = HashMap::new();
+    let mut stated = HashMap::new();
     let sql = "SELECT id, available_minor, seq, head_hash FROM wallets";
     for row in sqlx::query(sql).fetch_all(&mut *db).await? {
         let wallet: String = row.try_get(0)?;
-        let claim =
-            Claimed { available: row.try_get(1)?, seq: row.try_get(2)?, head: row.try_get(3)? };
-        claimed.insert(wallet, claim);
+        let row_says =
+            Stated { available: row.try_get(1)?, seq: row.try_get(2)?, head: row.try_get(3)? };
+        stated.insert(wallet, row_says);
     }
     let mut walked: HashMap<String, Walked> = HashMap::new();
     let sql = "SELECT account_id, seq, journal_id, line, amount_minor, balance_after_minor, \
@@ -117,7 +117,7 @@ async fn chains(db: &mut AnyConnection, proven: &mut Proven) -> Result<(), Fault
     let mut rows = sqlx::query(sql).fetch(&mut *db);
     while let Some(row) = rows.try_next().await? {
         let wallet: String = row.try_get(0)?;
-        if !claimed.contains_key(&wallet) {
+        if !stated.contains_key(&wallet) {
             return wrong(format!("entries of wallet {wallet}, which does not exist"));
         }
         let so_far = walked.entry(wallet.clone()).or_default();
@@ -129,16 +129,16 @@ async fn chains(db: &mut AnyConnection, proven: &mut Proven) -> Result<(), Fault
     if let Some(row) = sqlx::query(loose).fetch_optional(&mut *db).await? {
         return wrong(format!("an unnumbered entry in journal {}", row.try_get::<String, _>(0)?));
     }
-    for (wallet, claim) in &claimed {
+    for (wallet, says) in &stated {
         let nothing = Walked::default();
         let found = walked.get(wallet).unwrap_or(&nothing);
-        if (claim.available, claim.seq) != (found.balance, found.seq) {
+        if (says.available, says.seq) != (found.balance, found.seq) {
             return wrong(format!(
                 "wallet {wallet} says {} after {} entries, its entries say {} after {}",
-                claim.available, claim.seq, found.balance, found.seq
+                says.available, says.seq, found.balance, found.seq
             ));
         }
-        if claim.head != found.head {
+        if says.head != found.head {
             return wrong(format!("wallet {wallet} has another last hash than its entries"));
         }
         proven.wallets += 1;
@@ -180,7 +180,7 @@ fn step(row: &sqlx::any::AnyRow, wallet: &str, so_far: &mut Walked) -> Result<()
     Ok(())
 }
 
-/// Balances of the house's own accounts, by account id.
+/// Balances of the system accounts, by account id.
 ///
 /// # Errors
 /// The database cannot be read.

@@ -37,13 +37,13 @@ pub const NEW_WALLETS: Table = Table {
 /// A wallet as it is read outside the writer.
 #[derive(Clone, Debug)]
 pub struct WalletRow {
-    /// Its id.
+    /// The wallet's id.
     pub id: WalletId,
     /// Whose it is.
     pub merchant_id: MerchantId,
-    /// In which world.
+    /// Test or live.
     pub env: Env,
-    /// Its currency.
+    /// The one currency that it holds.
     pub currency: Currency,
     /// What can be spent.
     pub available: Minor,
@@ -64,19 +64,19 @@ pub struct WalletRow {
 /// An entry of a wallet.
 #[derive(Clone, Debug)]
 pub struct EntryRow {
-    /// Its journal.
+    /// The id of the journal that it is a line of.
     pub journal_id: String,
     /// Its place in the journal.
     pub line: i64,
     /// Its place in the wallet.
     pub seq: i64,
-    /// Signed minor units.
+    /// The amount in minor units; a debit is negative.
     pub amount: Minor,
-    /// Its currency.
+    /// The wallet's currency.
     pub currency: String,
-    /// Why.
+    /// What kind of movement it is, such as `payout_debit`.
     pub source: String,
-    /// For people.
+    /// A line for the wallet's statement.
     pub description: String,
     /// Who sent it, as JSON.
     pub sender: Option<String>,
@@ -84,9 +84,9 @@ pub struct EntryRow {
     pub balance_after: Minor,
     /// What kind of object it is about.
     pub ref_type: String,
-    /// Which one.
+    /// The object's id.
     pub ref_id: String,
-    /// When.
+    /// When it was posted.
     pub created_at: Moment,
 }
 
@@ -115,8 +115,8 @@ pub fn new_wallet(
     ]
 }
 
-/// Which wallet serves a merchant in a currency and world, and since when. That never changes,
-/// so it is looked up once.
+/// Which wallet serves a merchant in a currency and environment, and since when. That never
+/// changes, so it is looked up once.
 #[derive(Clone)]
 pub struct WalletIds {
     db: Db,
@@ -151,7 +151,7 @@ impl WalletIds {
     }
 }
 
-/// The wallet of a merchant in a currency and world.
+/// The wallet of a merchant in a currency and environment.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -183,7 +183,7 @@ pub async fn get_wallet(pool: &AnyPool, id: &WalletId) -> Result<Option<WalletRo
     row.map(|row| wallet(&row)).transpose()
 }
 
-/// Every wallet of a merchant in a world, by currency.
+/// Every wallet of a merchant in an environment, by currency.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -200,7 +200,7 @@ pub async fn list_wallets(
 
 /// Which entries of a wallet are wanted.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct Filter {
     /// Of this source; any, if empty.
     pub source: String,
     /// Credits (1), debits (-1) or both (0).
@@ -218,7 +218,7 @@ pub struct Wanted {
 pub async fn list_entries(
     pool: &AnyPool,
     wallet: &WalletId,
-    wanted: &Wanted,
+    filter: &Filter,
     limit: i64,
 ) -> Result<Vec<EntryRow>, sqlx::Error> {
     let sql = "SELECT e.journal_id, e.line, e.seq, e.amount_minor, e.currency, e.source, \
@@ -231,10 +231,10 @@ pub async fn list_entries(
                'demo_self_fund'))) ORDER BY e.seq DESC LIMIT $6";
     let rows = sqlx::query(sql)
         .bind(wallet.as_str())
-        .bind(wanted.before_seq.unwrap_or(i64::MAX))
-        .bind(wanted.source.as_str())
-        .bind(wanted.direction)
-        .bind(i64::from(wanted.funding_only))
+        .bind(filter.before_seq.unwrap_or(i64::MAX))
+        .bind(filter.source.as_str())
+        .bind(filter.direction)
+        .bind(i64::from(filter.funding_only))
         .bind(limit + 1)
         .fetch_all(pool)
         .await?;

@@ -10,11 +10,11 @@ use crate::clock::Clock;
 use crate::config::limits;
 use crate::db::{Db, Native};
 use crate::error::{ErrorCode, Problem};
-use crate::id::{EventId, Mint};
+use crate::id::{EventId, IdGenerator};
 
 use super::batch::{self, Earlier, Interrupted, Outcomes, Surroundings};
 use super::command::{Command, Done};
-use super::consequence::Consequence;
+use super::hook::OutboxHook;
 
 type Answer = Result<Done, Problem>;
 
@@ -36,14 +36,14 @@ impl Writer {
     /// The database cannot be reached.
     pub async fn start(
         db: Db,
-        (clock, mint): (Clock, Arc<Mint>),
-        consequence: Option<Consequence>,
+        (clock, ids): (Clock, Arc<IdGenerator>),
+        hook: Option<OutboxHook>,
         (batch_max, broken): (usize, CancellationToken),
     ) -> Result<Self, sqlx::Error> {
         let (queue, waiting) = mpsc::channel(limits::QUEUE_MAX);
         let native = Some(db.native().await?);
         let batch_max = batch_max.max(1);
-        tokio::spawn(Task { db, clock, mint, native, consequence, batch_max, broken }.run(waiting));
+        tokio::spawn(Task { db, clock, ids, native, hook, batch_max, broken }.run(waiting));
         Ok(Self { queue })
     }
 
@@ -53,20 +53,20 @@ impl Writer {
     /// The decision's refusal; `state_conflict` when a guarded row changed;
     /// `service_overloaded` when too much waits; `api_error` when the database is away.
     pub async fn submit(&self, command: Command) -> Answer {
-        let (answer, settled) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
         self.queue
             .try_send(Queued { command, answer })
             .map_err(|_| Problem::new(ErrorCode::ServiceOverloaded).retry_after(1))?;
-        settled.await.unwrap_or_else(|_| Err(Problem::internal("the writer has stopped")))
+        answered.await.unwrap_or_else(|_| Err(Problem::internal("the writer has stopped")))
     }
 }
 
 struct Task {
     db: Db,
     clock: Clock,
-    mint: Arc<Mint>,
+    ids: Arc<IdGenerator>,
     native: Option<Native>,
-    consequence: Option<Consequence>,
+    hook: Option<OutboxHook>,
     batch_max: usize,
     broken: CancellationToken,
 }
@@ -80,7 +80,7 @@ impl Task {
             let (commands, answers): (Vec<Command>, Vec<_>) =
                 batch.drain(..).map(|queued| (queued.command, queued.answer)).unzip();
             let commands: Vec<&Command> = commands.iter().collect();
-            let outcomes = self.settle(&commands).await;
+            let outcomes = self.run_batch(&commands).await;
             drop(turn);
             for (answer, outcome) in answers.into_iter().zip(outcomes) {
                 // A caller that went away finds its result under its idempotency key.
@@ -92,9 +92,9 @@ impl Task {
         }
     }
 
-    /// Settles a batch, whatever it takes: again after a conflict, in halves after a poisoned
-    /// row, by asking after an unanswered COMMIT.
-    async fn settle(&mut self, commands: &[&Command]) -> Outcomes {
+    /// Brings a batch to its end, whatever it takes: again after a conflict, in halves after a
+    /// poisoned row, by asking after an unanswered COMMIT.
+    async fn run_batch(&mut self, commands: &[&Command]) -> Outcomes {
         let mut earlier: Vec<Earlier> = Vec::new();
         for retry in 0..limits::BATCH_RETRIES_MAX {
             if retry > 0 {
@@ -127,12 +127,9 @@ impl Task {
             Some(native) => native,
             None => self.db.native().await.map_err(Interrupted::Again)?,
         };
-        let marker = self.mint.id::<EventId>().to_string();
-        let surroundings = Surroundings {
-            mint: &self.mint,
-            now: self.clock.now(),
-            consequence: self.consequence.as_ref(),
-        };
+        let marker = self.ids.id::<EventId>().to_string();
+        let surroundings =
+            Surroundings { ids: &self.ids, now: self.clock.now(), hook: self.hook.as_ref() };
         let run = batch::run(&mut native, commands, surroundings, &marker, earlier).await;
         match run {
             Ok(_) | Err(Interrupted::Overtaken | Interrupted::Poisoned(_)) => {
@@ -154,13 +151,13 @@ impl Task {
             return vec![Err(Problem::internal(cause))];
         }
         let (first, second) = commands.split_at(commands.len() / 2);
-        let mut outcomes = Box::pin(self.settle(first)).await;
-        outcomes.extend(Box::pin(self.settle(second)).await);
+        let mut outcomes = Box::pin(self.run_batch(first)).await;
+        outcomes.extend(Box::pin(self.run_batch(second)).await);
         outcomes
     }
 
     async fn pause(&self, retry: u32) {
         let ceiling = 10u64 << retry.min(6);
-        tokio::time::sleep(Duration::from_millis(self.mint.below(ceiling) + 1)).await;
+        tokio::time::sleep(Duration::from_millis(self.ids.below(ceiling) + 1)).await;
     }
 }

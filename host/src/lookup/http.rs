@@ -82,7 +82,7 @@ pub struct NameEnquiry {
     /// Must be NGN. Required.
     #[schema(example = "NGN")]
     pub currency: Option<String>,
-    /// A hint.
+    /// The bank's name as the caller knows it; nothing is decided by it.
     pub bank_name: Option<String>,
 }
 
@@ -127,7 +127,7 @@ pub async fn name_enquiry(
     required("account_number", &body.account_number)?;
     required("bank_code", &body.bank_code)?;
     let (rail, method) = app.rails.serving(currency, None).map_err(|_| unsupported())?;
-    let checked = app.book.check(&rail, &method, |name| match name {
+    let checked = app.recipients.check(&rail, &method, |name| match name {
         "account_number" => body.account_number.clone(),
         "bank_code" => body.bank_code.clone(),
         "bank_name" => body.bank_name.clone(),
@@ -137,7 +137,7 @@ pub async fn name_enquiry(
     let header = headers.get("x-sandbox-scenario").and_then(|value| value.to_str().ok());
     let chosen = rail.declaration.scenario(|field| Some(checked.fields.get(field).to_owned()));
     let scenario = header.or(chosen).filter(|_| caller.key.env == Env::Test);
-    let known = app.book.known(caller.owner(), (currency, &checked.identity)).await?;
+    let known = app.recipients.known(caller.owner(), (currency, &checked.identity)).await?;
     let saved = known.beneficiary.as_ref().filter(|saved| saved.deleted_at.is_none());
     let fresh_for = rail.declaration.names.as_ref().map_or(0, |names| names.fresh_for_days);
     let fresh_for = std::time::Duration::from_secs(u64::from(fresh_for) * 24 * 3600);
@@ -160,7 +160,7 @@ pub async fn name_enquiry(
         account: &checked.fields,
         scenario,
     };
-    let resolved = resolve(&app.routes, &app.mint, now, &question).await?;
+    let resolved = resolve(&app.routes, &app.ids, now, &question).await?;
     Ok(Json(ResolvedName {
         resolved_name: resolved.resolution.name,
         source: "provider",
@@ -222,8 +222,8 @@ pub async fn events(
     {
         return Err(PageQuery::unknown_cursor());
     }
-    let wanted = sql::Wanted { name, after, cursor: page.starting_after };
-    let events = sql::list_events(pool, owner, &wanted, limit).await?;
+    let filter = sql::Filter { name, after, cursor: page.starting_after };
+    let events = sql::list_events(pool, owner, &filter, limit).await?;
     Ok(Page::of(events, limit))
 }
 

@@ -22,26 +22,26 @@ pub struct AuditView {
     /// Always `audit_entry`.
     #[schema(example = "audit_entry")]
     pub object: &'static str,
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: String,
-    /// Who.
+    /// Who made the change: an operator's name, or the id of a member or key.
     pub actor: String,
-    /// What.
+    /// What was done.
     #[schema(example = "wallet.freeze")]
     pub action: String,
     /// To what kind of object.
     pub subject_type: String,
-    /// To which one.
+    /// The id of that object.
     pub subject_id: String,
-    /// How it was.
+    /// The object before the change; null for a new one.
     #[schema(value_type = Option<Object>)]
     pub before: Option<Value>,
     /// How it was then.
     #[schema(value_type = Option<Object>)]
     pub after: Option<Value>,
-    /// From which address.
+    /// The client's IP address.
     pub address: String,
-    /// When.
+    /// When the change was made.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
 }

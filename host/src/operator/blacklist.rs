@@ -47,20 +47,20 @@ pub struct BlockView {
     /// Always `blacklist_entry`.
     #[schema(example = "blacklist_entry")]
     pub object: &'static str,
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: String,
     /// `platform` or `merchant`.
     pub scope: &'static str,
-    /// Whose, for scope `merchant`.
+    /// The merchant whose payouts it blocks; null for scope `platform`.
     pub merchant_id: Option<String>,
     /// The recipient's currency.
     pub currency: String,
-    /// The recipient.
+    /// The recipient as it was given, by its rail's fields.
     #[schema(value_type = Object)]
     pub recipient: Value,
-    /// Why.
+    /// Why it is blocked, for operators.
     pub reason: String,
-    /// When.
+    /// When it was blocked.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
 }
@@ -120,9 +120,9 @@ pub async fn create(
     for field in &rail.declaration.recipient.fields {
         text(&field.name)?;
     }
-    let checked = app.book.check(&rail, &method, |name| text(name).ok().flatten()).await?;
+    let checked = app.recipients.check(&rail, &method, |name| text(name).ok().flatten()).await?;
     let block = Block {
-        id: app.mint.id(),
+        id: app.ids.id(),
         merchant_id,
         currency: currency.to_string(),
         identity: checked.identity.clone(),

@@ -101,7 +101,7 @@ pub async fn backtest(
             Place::read(text).ok_or_else(|| invalid("after", "is not next of another slice"))?
         }
     };
-    let pack = app.shelf.pack(&version.digest).await.map_err(Problem::internal)?;
+    let pack = app.pack_store.pack(&version.digest).await.map_err(Problem::internal)?;
     let before = before.unwrap_or_else(|| app.now());
     let span = Span { after, before, merchant: body.merchant_id };
     slice(&app, pack, span).await.map(Json)

@@ -46,7 +46,7 @@ pub struct CreateKey {
     /// For people. Required.
     #[schema(example = "payroll server")]
     pub label: Option<String>,
-    /// What it may do.
+    /// What calls with this key may do.
     pub capabilities: Vec<Capability>,
     /// What the one behind it may do.
     pub permissions: Vec<Permission>,
@@ -63,7 +63,7 @@ pub struct NewKey {
     /// Always `api_key`.
     #[schema(example = "api_key")]
     pub object: &'static str,
-    /// Its id.
+    /// The key's id, which is no secret.
     pub id: String,
     /// The secret; shown now and never again.
     pub secret: String,
@@ -71,9 +71,9 @@ pub struct NewKey {
     pub prefix: String,
     /// `test` or `live`.
     pub env: &'static str,
-    /// For people.
+    /// A name for the key; it decides nothing.
     pub label: String,
-    /// What it may do.
+    /// What calls with this key may do.
     pub capabilities: Vec<Capability>,
     /// What the one behind it may do.
     pub permissions: Vec<Permission>,
@@ -111,7 +111,7 @@ pub async fn create(
         Some(None) => return Err(invalid("expires_at", "must be an instant in RFC 3339 form")),
     };
     let key = ApiKey {
-        id: app.mint.id(),
+        id: app.ids.id(),
         merchant_id: merchant.id,
         env,
         label: required("label", body.label)?,
@@ -169,7 +169,7 @@ pub async fn rotate(
         Some(_) => return Err(invalid("grace_seconds", "must be at most 30 days")),
     };
     let now = app.now();
-    let key = ApiKey { id: app.mint.id(), created_at: now, ..old.clone() };
+    let key = ApiKey { id: app.ids.id(), created_at: now, ..old.clone() };
     let (new, row) = issue(&app, key);
     let until = now.after(grace);
     let old_id = old.id.to_string();
@@ -194,7 +194,7 @@ pub struct RevokedKey {
     /// Always `api_key`.
     #[schema(example = "api_key")]
     pub object: &'static str,
-    /// Its id.
+    /// The key's id.
     pub id: String,
     /// Always true.
     pub revoked: bool,
@@ -227,7 +227,7 @@ pub async fn revoke(
 
 /// Gives a key its secret; answers it as it is shown once, and the row that keeps its hash.
 fn issue(app: &App, key: ApiKey) -> (NewKey, RowChange) {
-    let secret = new_secret(&app.mint, key.env);
+    let secret = new_secret(&app.ids, key.env);
     let key = ApiKey { prefix: secret[..SHOWN_LENGTH].to_owned(), ..key };
     let row = sql::key_row(&key, app.keyring.hash_api_key(&secret));
     let new = NewKey {

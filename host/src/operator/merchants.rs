@@ -53,9 +53,9 @@ pub struct CreateMerchant {
 /// A wallet of a merchant.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MerchantWallet {
-    /// Its id.
+    /// The wallet's id.
     pub id: String,
-    /// Its currency.
+    /// The one currency that it holds.
     pub currency: String,
     /// `test` or `live`.
     pub env: &'static str,
@@ -67,9 +67,9 @@ pub struct MerchantView {
     /// Always `merchant`.
     #[schema(example = "merchant")]
     pub object: &'static str,
-    /// Its id.
+    /// The merchant's id.
     pub id: String,
-    /// Its name.
+    /// The name that operators see.
     pub name: String,
     /// ISO 3166 alpha-2.
     pub country: String,
@@ -115,7 +115,7 @@ pub async fn create(
     };
     let now = app.now();
     let merchant = Merchant {
-        id: app.mint.id(),
+        id: app.ids.id(),
         name,
         country,
         timezone,
@@ -301,7 +301,7 @@ fn new_wallets(
     let now = app.now();
     let each = currencies.iter().flat_map(|&currency| {
         [Env::Test, Env::Live].map(|env| {
-            let id: WalletId = app.mint.id();
+            let id: WalletId = app.ids.id();
             let row = wallets::new_wallet(&id, merchant, (env, currency), now);
             RowChange::Insert(&wallets::NEW_WALLETS, row)
         })

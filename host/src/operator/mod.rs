@@ -1,6 +1,7 @@
 //! The operator's API: `/admin/v1`. Every change leaves a line in the audit log, in the
 //! transaction that makes it.
 
+pub mod assignments;
 pub mod audit_log;
 pub mod blacklist;
 pub mod decisions;
@@ -10,7 +11,6 @@ pub mod modules;
 pub mod payouts;
 pub mod routes;
 pub mod rule_packs;
-pub mod seating;
 pub mod wallets;
 
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
         audit_log::ERRORS,
         modules::ERRORS,
         rule_packs::ERRORS,
-        seating::ERRORS,
+        assignments::ERRORS,
         decisions::ERRORS,
     ]
     .concat()
@@ -56,18 +56,18 @@ async fn write(
     done: Done<'_>,
     (guards, mut rows): (Vec<Guard>, Vec<RowChange>),
 ) -> Result<(), Problem> {
-    rows.push(change(operator, done).row(&app.mint, app.now()));
+    rows.push(change(operator, done).row(&app.ids, app.now()));
     let command = Command {
         wallets: Vec::new(),
         guards,
         counters: Vec::new(),
-        claim: None,
+        reservation: None,
         decide: Box::new(move |_| Ok(Effects { rows: rows.clone(), ..Effects::default() })),
     };
     app.writer.submit(command).await?;
     app.directory.forget();
     app.routes.forget();
-    app.book.forget();
+    app.recipients.forget();
     Ok(())
 }
 

@@ -18,12 +18,12 @@ pub struct RailView {
     /// Always `rail`.
     #[schema(example = "rail")]
     pub object: &'static str,
-    /// Its name.
+    /// The name in its declaration.
     #[schema(example = "nip")]
     pub name: String,
-    /// Its version.
+    /// The version in its declaration.
     pub version: String,
-    /// For people.
+    /// A title to show; it decides nothing.
     pub title: String,
     /// The contract that it was built against.
     pub contract: String,

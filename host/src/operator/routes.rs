@@ -36,16 +36,16 @@ pub struct RouteView {
     /// Always `route`.
     #[schema(example = "route")]
     pub object: &'static str,
-    /// Its id.
+    /// The route's id.
     pub id: String,
     /// Its name; its secrets are configured as `routes.<name>.<secret>`.
     #[schema(example = "ngn_nip")]
     pub name: String,
     /// `test` or `live`.
     pub env: &'static str,
-    /// What it pays in.
+    /// The currency that it pays in, as an ISO 4217 code.
     pub currency: String,
-    /// How.
+    /// The payment method that it serves.
     pub method: String,
     /// The rail that serves it.
     pub rail: String,
@@ -129,7 +129,7 @@ pub async fn create(
     check_settings(&rail, &settings)?;
     let now = app.now();
     let route = Route {
-        id: app.mint.id(),
+        id: app.ids.id(),
         name,
         env,
         currency: terms.code,

@@ -20,8 +20,8 @@ use crate::decisions::shadow::{Difference, Tally, has_difference, list_differenc
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::Upload;
 use crate::http::{Page, PageQuery, Query};
-use crate::rules::shelf::ShelfError;
-use crate::rules::sql::{self, Seating, Version};
+use crate::rules::sql::{self, AssignmentRow, Version};
+use crate::rules::store::PackStoreError;
 use crate::rules::{OpenError, Pack, PackKind, Role, Scope};
 use crate::wasm::pack::PackRefused;
 
@@ -50,15 +50,15 @@ pub struct PackView {
     /// Always `rule_pack`.
     #[schema(example = "rule_pack")]
     pub object: &'static str,
-    /// Its name.
+    /// The name in its rules.
     #[schema(example = "fraud")]
     pub name: String,
-    /// Its version.
+    /// The version in its rules; a pushed one never changes.
     #[schema(example = "1.0.0")]
     pub version: String,
     /// `fees` or `fraud`.
     pub kind: &'static str,
-    /// For people.
+    /// A title to show; it decides nothing.
     pub title: String,
     /// The contract that it was built against.
     pub contract: String,
@@ -78,11 +78,11 @@ pub struct PackView {
     pub shadow: Option<Tally>,
     /// Facts that it wants to know.
     pub facts: Vec<String>,
-    /// What its checks found; null for a stock pack, which was checked when it was built.
+    /// What its checks found; null for a built-in pack, which was checked when it was built.
     pub conformance: Option<PackReport>,
     /// Who pushed it.
     pub pushed_by: String,
-    /// When.
+    /// When it was pushed, or first listed by a host.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
 }
@@ -120,7 +120,7 @@ pub async fn retrieve(
 /// Push a rule pack
 ///
 /// The body is a component (`application/wasm`) that carries its rules and cases, or the text
-/// of `rules.toml` (`application/toml`) for the stock pack of its kind. The pack is checked; one
+/// of `rules.toml` (`application/toml`) for the built-in pack of its kind. The pack is checked; one
 /// that fails is kept as `uploaded` and cannot be used.
 #[utoipa::path(
     post, path = "/admin/v1/rule-packs", operation_id = "push_rule_pack", tag = "Operator",
@@ -140,10 +140,10 @@ pub async fn push(
 ) -> Result<(StatusCode, Json<PackView>), Problem> {
     let component = match upload {
         Upload::Component(bytes) => bytes.to_vec(),
-        Upload::Text(text) => app.shelf.of_text(text).map_err(refused)?,
+        Upload::Text(text) => app.pack_store.of_text(text).map_err(refused)?,
     };
     let encoded = BASE64_STANDARD.encode(&component);
-    let pack = app.shelf.open(component).await.map_err(refused)?;
+    let pack = app.pack_store.open(component).await.map_err(refused)?;
     let name = (pack.about.name.clone(), pack.about.version.clone());
     if let Some(known) = known(&app, &pack).await? {
         return Ok((StatusCode::OK, Json(known)));
@@ -225,19 +225,19 @@ fn unknown() -> Problem {
 }
 
 /// What a pack that cannot be opened is told: where it is wrong, and how.
-fn refused(why: ShelfError) -> Problem {
+fn refused(why: PackStoreError) -> Problem {
     let problems = match &why {
-        ShelfError::Refused(_, OpenError::Refused(PackRefused::Rules(problems))) => problems
+        PackStoreError::Refused(_, OpenError::Refused(PackRefused::Rules(problems))) => problems
             .iter()
             .map(|problem| json!({ "at": problem.at, "message": problem.message }))
             .collect(),
-        ShelfError::Refused(_, cause) => {
+        PackStoreError::Refused(_, cause) => {
             vec![json!({ "at": "pack", "message": cause.to_string() })]
         }
-        ShelfError::Database(_)
-        | ShelfError::Missing(_)
-        | ShelfError::Changed(_)
-        | ShelfError::CutOff => {
+        PackStoreError::Database(_)
+        | PackStoreError::Missing(_)
+        | PackStoreError::Changed(_)
+        | PackStoreError::CutOff => {
             return Problem::internal(why);
         }
     };
@@ -249,42 +249,43 @@ fn refused(why: ShelfError) -> Problem {
 /// Where every version stands.
 struct Standing {
     default_fees: Option<String>,
-    seatings: Vec<Seating>,
+    history: Vec<AssignmentRow>,
     tallies: std::collections::BTreeMap<String, Tally>,
 }
 
 impl Standing {
     async fn read(app: &App) -> Result<Self, Problem> {
         let pool = app.db.pool();
-        let default_fees = app.shelf.default_fees().map(|pack| pack.digest.clone());
-        let seatings = sql::list_seatings(pool).await?;
-        Ok(Self { default_fees, seatings, tallies: list_tallies(pool).await? })
+        let default_fees = app.pack_store.default_fees().map(|pack| pack.digest.clone());
+        let history = sql::list_assignments(pool).await?;
+        Ok(Self { default_fees, history, tallies: list_tallies(pool).await? })
     }
 
     fn view(&self, version: Version) -> PackView {
         let name = (version.name.clone(), version.version.clone());
-        let mut newest: HashMap<_, &Seating> = HashMap::new();
-        for seating in &self.seatings {
-            newest.insert((seating.kind, &seating.scope, seating.role), seating);
+        let mut newest: HashMap<_, &AssignmentRow> = HashMap::new();
+        for row in &self.history {
+            newest.insert((row.kind, &row.scope, row.role), row);
         }
-        let seated = |role| {
-            let held = newest.values().filter(|seating| seating.role == role);
-            let held = held.filter(|seating| seating.pack.as_ref() == Some(&name));
-            let mut scopes: Vec<String> = held.map(|s| s.scope.as_str().to_owned()).collect();
+        let assigned = |role| {
+            let held = newest.values().filter(|row| row.role == role);
+            let held = held.filter(|row| row.pack.as_ref() == Some(&name));
+            let mut scopes: Vec<String> = held.map(|row| row.scope.as_str().to_owned()).collect();
             scopes.sort();
             scopes
         };
-        let (mut active_for, shadow_for) = (seated(Role::Active), seated(Role::Shadow));
+        let (mut active_for, shadow_for) = (assigned(Role::Active), assigned(Role::Shadow));
         let platform = newest.get(&(PackKind::Fees, &Scope::Platform, Role::Active));
         let is_default = self.default_fees.as_ref() == Some(&version.digest);
-        if is_default && platform.is_none_or(|seating| seating.pack.is_none()) {
+        if is_default && platform.is_none_or(|row| row.pack.is_none()) {
             active_for.push(Scope::Platform.as_str().to_owned());
         }
-        let activated =
-            self.seatings.iter().rev().find(|seating| {
-                seating.role == Role::Active && seating.pack.as_ref() == Some(&name)
-            });
-        let activated_at = activated.map(|seating| seating.created_at);
+        let activated = self
+            .history
+            .iter()
+            .rev()
+            .find(|row| row.role == Role::Active && row.pack.as_ref() == Some(&name));
+        let activated_at = activated.map(|row| row.created_at);
         let state = match (version.is_checked, active_for.is_empty(), shadow_for.is_empty()) {
             (false, ..) => "uploaded",
             (true, false, _) => "active",

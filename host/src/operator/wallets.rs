@@ -47,7 +47,7 @@ pub struct MoveRequest {
     /// Credit: `admin_credit` (default), `promotional_credit`, `reconciliation_adjust`,
     /// `demo_seed` (test). Debit: `admin_debit` (default), `reconciliation_adjust`.
     pub source: Option<String>,
-    /// Why. Required.
+    /// Why, for the audit log and the wallet's statement. Required.
     #[schema(example = "bank transfer of 21 November")]
     pub reason: Option<String>,
 }
@@ -58,9 +58,9 @@ pub struct ChangedWallet {
     /// Always `wallet`.
     #[schema(example = "wallet")]
     pub object: &'static str,
-    /// Its id.
+    /// The wallet's id.
     pub id: String,
-    /// Its currency.
+    /// The one currency that it holds.
     pub currency: String,
     /// `test` or `live`.
     pub env: &'static str,
@@ -139,7 +139,7 @@ async fn move_money(
         before: None,
         after: Some(json!({ "amount_minor": amount, "source": source, "reason": reason })),
     };
-    let mut rows = vec![change(operator, done).row(&app.mint, app.now())];
+    let mut rows = vec![change(operator, done).row(&app.ids, app.now())];
     if source == Source::DemoSeed {
         rows.push(funding::mark_demo(&wallet.id));
     }
@@ -208,12 +208,12 @@ async fn set_frozen(
         before: Some(json!({ "is_frozen": wallet.is_frozen })),
         after: Some(json!({ "is_frozen": is_frozen, "reason": reason })),
     };
-    let record = change(operator, done).row(&app.mint, app.now());
+    let record = change(operator, done).row(&app.ids, app.now());
     let command = Command {
         wallets: vec![wallet.id.clone()],
         guards: Vec::new(),
         counters: Vec::new(),
-        claim: None,
+        reservation: None,
         decide: {
             let id = wallet.id.clone();
             Box::new(move |_| {

@@ -52,7 +52,7 @@ impl AttemptState {
 /// One attempt to send a payout over a route.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: AttemptId,
     /// Of which payout.
     pub payout_id: PayoutId,
@@ -60,15 +60,15 @@ pub struct Attempt {
     pub route_id: RouteId,
     /// Over which rail.
     pub rail: String,
-    /// Its version.
+    /// The rail's version when it was begun.
     pub rail_version: String,
-    /// Its digest.
+    /// SHA-256 of the rail's file.
     pub rail_digest: String,
     /// The network's reference, fixed before a byte leaves.
     pub rail_reference: String,
     /// The number that the reference was made with.
     pub number: i64,
-    /// How it stands.
+    /// Whether it is open, or how it ended.
     pub state: AttemptState,
     /// Whether a byte may have left. Set before sending, cleared only by the host itself.
     pub bytes_left: bool,

@@ -5,7 +5,7 @@ use crate::audit;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 
-use super::change::{Wanted, change};
+use super::change::{Accompanying, change};
 use super::model::{Change, Payout};
 use super::retrieve::find;
 
@@ -38,9 +38,9 @@ pub(super) async fn cancel(
             before: Some(serde_json::json!({ "status": payout.status.as_str() })),
             after: Some(serde_json::json!({ "status": "cancelled", "reason": reason })),
         };
-        let rows = vec![record.row(&app.mint, app.now())];
-        let wanted = Wanted { rows, ..Wanted::default() };
-        match change(app, &payout, Change::Cancel, wanted).await {
+        let rows = vec![record.row(&app.ids, app.now())];
+        let with = Accompanying { rows, ..Accompanying::default() };
+        match change(app, &payout, Change::Cancel, with).await {
             // A dispatcher was faster by a moment: look again at what it is now.
             Err(problem) if problem.code() == ErrorCode::StateConflict => {}
             other => return other,

@@ -6,7 +6,7 @@ use crate::clock::Moment;
 use crate::db::bulk::RowChange;
 use crate::error::Problem;
 use crate::events::{CATALOGUE, Event};
-use crate::ledger::{Command, CounterChange, Desk, Effects, Guard};
+use crate::ledger::{Command, CounterChange, Effects, Guard, LockedState};
 
 use super::attempt::{self, Attempt, AttemptState};
 use super::booking::book;
@@ -15,27 +15,27 @@ use super::sql;
 use super::usage::{Allowance, Usage};
 use super::view::PayoutView;
 
-/// A change that is wanted, and what goes with it.
+/// What goes with a change.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(super) struct Accompanying {
     /// Why it did not get through, if it did not.
     pub failure: Option<Failure>,
     /// The attempt as it is now; new, or changed.
     pub attempt: Option<(Attempt, IsNew)>,
-    /// The claim under which this is written.
+    /// The claim of work under which this is written.
     pub claim: Option<attempt::Claim>,
     /// When a dispatcher shall look at it again.
     pub due_at: Option<Moment>,
-    /// Further rows: evidence, audit.
+    /// Further rows of the same transaction: evidence, audit.
     pub rows: Vec<RowChange>,
 }
 
 /// Whether an attempt is written for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IsNew {
-    /// Yes.
+    /// It is inserted.
     Yes,
-    /// No.
+    /// It is updated.
     No,
 }
 
@@ -48,27 +48,27 @@ pub(super) async fn change(
     app: &App,
     payout: &Payout,
     change: Change,
-    wanted: Wanted,
+    with: Accompanying,
 ) -> Result<Payout, Problem> {
     let now = app.now();
-    let (mut after, transition) = payout.after(change, wanted.failure.clone(), now)?;
-    if let Some((attempt, _)) = &wanted.attempt {
+    let (mut after, transition) = payout.after(change, with.failure.clone(), now)?;
+    if let Some((attempt, _)) = &with.attempt {
         after.rail_reference = Some(attempt.rail_reference.clone());
     }
     let usage = usage(app, payout, &transition, now).await?;
-    let mut rows = rows(app, &after, &transition, wanted.due_at);
-    rows.extend(wanted.rows);
-    if let Some((attempt, is_new)) = &wanted.attempt {
+    let mut rows = rows(app, &after, &transition, with.due_at);
+    rows.extend(with.rows);
+    if let Some((attempt, is_new)) = &with.attempt {
         rows.push(attempt_row(attempt, *is_new));
     }
     let command = Command {
         wallets: vec![payout.wallet_id.clone()],
-        guards: guards(payout, after.version, wanted.claim.as_ref()),
+        guards: guards(payout, after.version, with.claim.as_ref()),
         counters: usage.as_ref().map(|(usage, _)| usage.keys()).unwrap_or_default(),
-        claim: None,
+        reservation: None,
         decide: {
             let after = after.clone();
-            Box::new(move |desk| decide(desk, &after, transition.ledger, usage.as_ref(), &rows))
+            Box::new(move |locked| decide(locked, &after, transition.ledger, usage.as_ref(), &rows))
         },
     };
     app.writer.submit(command).await?;
@@ -92,14 +92,14 @@ pub(super) async fn write(
         wallets: Vec::new(),
         guards: guards(payout, payout.version, Some(claim)),
         counters: Vec::new(),
-        claim: None,
+        reservation: None,
         decide: Box::new(move |_| Ok(Effects { rows: rows.clone(), ..Effects::default() })),
     };
     app.writer.submit(command).await.map(drop)
 }
 
 fn decide(
-    desk: &Desk<'_>,
+    locked: &LockedState<'_>,
     after: &Payout,
     effect: LedgerEffect,
     usage: Option<&(Usage, Allowance)>,
@@ -107,7 +107,7 @@ fn decide(
 ) -> Result<Effects, Problem> {
     let mut effects = Effects { rows: rows.to_vec(), ..Effects::default() };
     if let Some((usage, allowance)) = usage {
-        count(desk, after, effect, (usage, allowance), &mut effects.counters)?;
+        count(locked, after, effect, (usage, allowance), &mut effects.counters)?;
     }
     book(&mut effects, after, effect)?;
     Ok(effects)
@@ -116,7 +116,7 @@ fn decide(
 /// A debit uses up the day's limits; a payout that is given back before it was paid does not,
 /// and neither that nor one that ends without a debit stands in the way of another.
 fn count(
-    desk: &Desk<'_>,
+    locked: &LockedState<'_>,
     payout: &Payout,
     effect: LedgerEffect,
     (usage, allowance): (&Usage, &Allowance),
@@ -125,15 +125,15 @@ fn count(
     let amount = payout.costs.amount;
     match effect {
         LedgerEffect::Debit | LedgerEffect::DebitSettled => {
-            refuse_frozen(desk, payout)?;
-            usage.refuse_excess(desk, allowance, amount)?;
-            usage.add(desk, amount, counters)?;
+            refuse_frozen(locked, payout)?;
+            usage.refuse_excess(locked, allowance, amount)?;
+            usage.add(locked, amount, counters)?;
         }
         LedgerEffect::GiveBack => {
-            usage.add(desk, amount.negated()?, counters)?;
-            usage.forget_recipient(desk, payout, counters);
+            usage.add(locked, amount.negated()?, counters)?;
+            usage.forget_recipient(locked, payout, counters);
         }
-        LedgerEffect::None => usage.forget_recipient(desk, payout, counters),
+        LedgerEffect::None => usage.forget_recipient(locked, payout, counters),
         LedgerEffect::Settle | LedgerEffect::GiveBackSettled => {}
     }
     Ok(())
@@ -143,8 +143,8 @@ fn count(
 ///
 /// # Errors
 /// `wallet_frozen`.
-pub(super) fn refuse_frozen(desk: &Desk<'_>, payout: &Payout) -> Result<(), Problem> {
-    match desk.wallet(&payout.wallet_id)?.is_frozen {
+pub(super) fn refuse_frozen(locked: &LockedState<'_>, payout: &Payout) -> Result<(), Problem> {
+    match locked.wallet(&payout.wallet_id)?.is_frozen {
         true => Err(Problem::new(crate::error::ErrorCode::WalletFrozen)),
         false => Ok(()),
     }
@@ -202,7 +202,7 @@ fn rows(
 pub(super) fn event(app: &App, payout: &Payout, name: &'static str) -> Event {
     let told = CATALOGUE.contains(&name);
     Event {
-        id: app.mint.id(),
+        id: app.ids.id(),
         merchant_id: payout.merchant_id.clone(),
         env: payout.env,
         name,

@@ -20,11 +20,11 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, IdempotencyKey};
 use crate::id::{PayoutId, WalletId};
-use crate::ledger::{Claim, Command, Done, Effects, Reply, replay, stored_reply};
+use crate::ledger::{Command, Done, Effects, Reply, Reservation, replay, stored_reply};
 use crate::rules::{Assessment, FeeFacts, PayoutKind};
 
+use super::accept::{Acceptance, Candidate, Ruled, assessment, compare};
 use super::attempt;
-use super::begin::{Beginning, Decision, Ruled, assessment, compare};
 use super::dispatch;
 use super::model::{Costs, Payout, Status};
 use super::recipient::{Payee, payee};
@@ -57,27 +57,29 @@ pub(super) async fn create(
 ) -> Result<Answer, Problem> {
     caller.require(Capability::PayoutCreate)?;
     let (merchant, env) = caller.owner();
-    let id: PayoutId = app.mint.id();
-    let claim = Claim {
+    let id: PayoutId = app.ids.id();
+    let reservation = Reservation {
         key: format!("{merchant}/{env}/create_payout/{}", key.as_str()),
         fingerprint: body.fingerprint(PATH),
         subject: body.value.subject(),
         resource_id: id.to_string(),
     };
-    let done = match make(app, caller, id, body.value, (&claim, scenario)).await {
+    let done = match make(app, caller, id, body.value, (&reservation, scenario)).await {
         Ok(done) => done,
         // What is refused now may have been accepted before.
-        Err(problem) => match replay(&app.db, &claim).await? {
+        Err(problem) => match replay(&app.db, &reservation).await? {
             Some(done) => done,
             None => return Err(problem),
         },
     };
     match done {
         Done::Now(Some(reply)) => Ok(Answer { reply, is_replay: false }),
-        Done::Now(None) => Ok(Answer { reply: settle(app, &claim).await?, is_replay: false }),
+        Done::Now(None) => {
+            Ok(Answer { reply: store_reply(app, &reservation).await?, is_replay: false })
+        }
         Done::Before { reply: Some(reply), .. } => Ok(Answer { reply, is_replay: true }),
         Done::Before { reply: None, resource_id } => {
-            let reply = wait(app, &Claim { resource_id, ..claim }).await?;
+            let reply = wait(app, &Reservation { resource_id, ..reservation }).await?;
             Ok(Answer { reply, is_replay: true })
         }
     }
@@ -88,16 +90,16 @@ async fn make(
     caller: &Caller,
     id: PayoutId,
     body: CreatePayout,
-    (claim, scenario): (&Claim, Option<String>),
+    (reservation, scenario): (&Reservation, Option<String>),
 ) -> Result<Done, Problem> {
     let request = body.read(|| fx_refusal(caller))?;
     // A saved recipient may change between looking and writing; then it is looked at again.
     let mut again = 0;
     loop {
         let draft = prepare(app, caller, (&id, &request), scenario.clone()).await?;
-        match submit(app, caller, draft, &request, claim).await {
+        match submit(app, caller, draft, &request, reservation).await {
             Err(problem) if problem.code() == ErrorCode::StateConflict && again < 3 => {
-                app.book.forget();
+                app.recipients.forget();
                 again += 1;
             }
             other => return other,
@@ -132,8 +134,8 @@ async fn prepare(
     let payee = payee(app, caller, (&rail, &method), request, scenario).await?;
     require_sender(caller, &rail.declaration.sender, request)?;
     // Fee and fraud are decided by the packs of this moment, whatever is activated meanwhile.
-    let seats = app.packs.now();
-    let pricing = seats.price(&FeeFacts {
+    let assignments = app.packs.now();
+    let pricing = assignments.price(&FeeFacts {
         merchant,
         currency: request.currency,
         method: &method,
@@ -178,7 +180,8 @@ async fn prepare(
         completed_at: None,
     };
     refuse_large(&caller.merchant, &payout)?;
-    let assessment = assessment(app, caller, (&seats, wallet_since), (&payout, &payee), request);
+    let assessment =
+        assessment(app, caller, (&assignments, wallet_since), (&payout, &payee), request);
     let assessment = assessment.await?;
     Ok(Draft { payout: starting(caller, payout)?, payee, assessment })
 }
@@ -202,7 +205,7 @@ async fn wallet(
     }
 }
 
-/// Decides where the payout begins: with a teammate, with the operator, or in the queue.
+/// Decides where the payout starts: with a teammate, with the operator, or in the queue.
 fn starting(caller: &Caller, mut payout: Payout) -> Result<Payout, Problem> {
     match payout.scenario.as_deref() {
         Some("fraud_block") => {
@@ -230,7 +233,7 @@ async fn submit(
     caller: &Caller,
     draft: Draft,
     request: &NewPayout,
-    claim: &Claim,
+    reservation: &Reservation,
 ) -> Result<Done, Problem> {
     let Draft { payout, payee, assessment } = draft;
     let usage = Usage::of(&payout, &caller.merchant.timezone, payout.created_at);
@@ -250,17 +253,17 @@ async fn submit(
     let changes_recipient = !guards.is_empty();
     let is_queued = payout.status == Status::Queued;
     let reference = payout.clone();
-    let held = assessment.is_some().then(|| Beginning::held(app, &payout));
-    let planned = Beginning::planned(app, payout, lease_until);
+    let held = assessment.is_some().then(|| Acceptance::held(app, &payout));
+    let planned = Acceptance::planned(app, payout, lease_until);
     let ruled = Ruled::default();
-    let decision =
-        Decision { planned, held, payee, usage, allowance, assessment, ruled: Arc::clone(&ruled) };
+    let candidate =
+        Candidate { planned, held, payee, usage, allowance, assessment, ruled: Arc::clone(&ruled) };
     let command = Command {
         wallets: vec![reference.wallet_id.clone()],
         guards,
         counters,
-        claim: Some(claim.clone()),
-        decide: Box::new(move |desk| decision.decide(desk)),
+        reservation: Some(reservation.clone()),
+        decide: Box::new(move |locked| candidate.decide(locked)),
     };
     let done = app.writer.submit(command).await;
     let is_kept = match &done {
@@ -272,7 +275,7 @@ async fn submit(
     }
     let done = done?;
     if changes_recipient {
-        app.book.forget();
+        app.recipients.forget();
     }
     if let (Done::Now(None), true) = (&done, is_sandbox) {
         let claim = attempt::Claim { payout_id: reference.id.clone(), fence: 1, tries: 0 };
@@ -292,36 +295,37 @@ async fn submit(
 
 /// Stores the reply to a sandbox payout that has been dispatched, and answers what is stored:
 /// whoever stored first wins.
-async fn settle(app: &App, claim: &Claim) -> Result<Reply, Problem> {
-    let id = PayoutId::parse(&claim.resource_id).ok_or_else(|| Problem::internal("an odd id"))?;
+async fn store_reply(app: &App, reservation: &Reservation) -> Result<Reply, Problem> {
+    let id =
+        PayoutId::parse(&reservation.resource_id).ok_or_else(|| Problem::internal("an odd id"))?;
     let payout = sql::get_payout(app.db.pool(), &id).await?;
     let payout = payout.ok_or_else(|| Problem::internal("a key without its payout"))?;
     let reply = Reply { status: 201, body: PayoutView::json(&payout) };
-    let late = vec![(claim.key.clone(), reply)];
+    let late = vec![(reservation.key.clone(), reply)];
     let command = Command {
         wallets: Vec::new(),
         guards: Vec::new(),
         counters: Vec::new(),
-        claim: None,
+        reservation: None,
         decide: Box::new(move |_| Ok(Effects { late_replies: late.clone(), ..Effects::default() })),
     };
     app.writer.submit(command).await?;
-    let stored = stored_reply(&app.db, &claim.key).await?;
+    let stored = stored_reply(&app.db, &reservation.key).await?;
     stored.ok_or_else(|| Problem::internal("the reply was not stored"))
 }
 
 /// Waits for the first request with this key to be answered; answers in its place if it died.
-async fn wait(app: &App, claim: &Claim) -> Result<Reply, Problem> {
+async fn wait(app: &App, reservation: &Reservation) -> Result<Reply, Problem> {
     let pause = std::time::Duration::from_millis(25);
     let mut waited = std::time::Duration::ZERO;
     while waited < limits::SANDBOX_ANSWER_WAIT {
-        if let Some(reply) = stored_reply(&app.db, &claim.key).await? {
+        if let Some(reply) = stored_reply(&app.db, &reservation.key).await? {
             return Ok(reply);
         }
         tokio::time::sleep(pause).await;
         waited += pause;
     }
-    settle(app, claim).await
+    store_reply(app, reservation).await
 }
 
 fn fx_refusal(caller: &Caller) -> Problem {

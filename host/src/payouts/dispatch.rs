@@ -26,7 +26,7 @@ use crate::recipients::scenario_header;
 use crate::wasm::rail::{Broken, Called, Field, Finding, Outcome, Payment, Receipt, Refusal};
 
 use super::attempt::{self, Attempt, AttemptState, Claim};
-use super::change::{IsNew, Wanted, attempt_row, change, keep_lease, put_off, write};
+use super::change::{Accompanying, IsNew, attempt_row, change, keep_lease, put_off, write};
 use super::evidence::{self, About};
 use super::model::{Change, Failure, Payout, Status};
 use super::request::Sender;
@@ -52,7 +52,7 @@ pub async fn work(app: &App, claim: Claim) -> Result<Payout, Problem> {
     let payout = sql::get_payout(app.db.pool(), &claim.payout_id).await?;
     let payout = payout.ok_or_else(|| Problem::internal("work for a payout that is not there"))?;
     match payout.status {
-        Status::Queued => begin(app, payout, &claim, &[]).await,
+        Status::Queued => start_attempt(app, payout, &claim, &[]).await,
         Status::Processing => {
             let attempts = attempt::list_attempts(app.db.pool(), &payout.id).await?;
             match attempts.into_iter().find(|attempt| attempt.state == AttemptState::Open) {
@@ -81,7 +81,7 @@ pub async fn work_now(app: &App, id: &PayoutId) -> Result<(), Problem> {
 }
 
 /// Fixes a reference on the next route that has not been tried, commits it, and sends.
-async fn begin(
+async fn start_attempt(
     app: &App,
     payout: Payout,
     claim: &Claim,
@@ -102,13 +102,13 @@ async fn begin(
     let due_at = next_question(&route.rail.declaration.query, claim.tries, app.now());
     let payout = match payout.status {
         Status::Queued => {
-            let wanted = Wanted {
+            let with = Accompanying {
                 attempt: Some((attempt.clone(), IsNew::Yes)),
                 claim: Some(claim.clone()),
                 due_at: Some(due_at),
-                ..Wanted::default()
+                ..Accompanying::default()
             };
-            change(app, &payout, Change::Dispatch, wanted).await?
+            change(app, &payout, Change::Dispatch, with).await?
         }
         // A further route for a payout that is under way: its status stays.
         _ => {
@@ -202,7 +202,7 @@ async fn not_sent(
         ..attempt
     };
     write(app, &payout, claim, vec![attempt_row(&ended, IsNew::No), record]).await?;
-    Box::pin(begin(app, payout, claim, &tried)).await
+    Box::pin(start_attempt(app, payout, claim, &tried)).await
 }
 
 /// Asks the rail about an attempt whose outcome is not known.
@@ -294,14 +294,14 @@ async fn conclude(
         }
     };
     let ended = Attempt { state, answered_at: Some(now), ..attempt };
-    let wanted = Wanted {
+    let with = Accompanying {
         failure,
         attempt: Some((ended, IsNew::No)),
         claim: Some(claim.clone()),
         due_at: None,
         rows,
     };
-    change(app, &payout, kind, wanted).await
+    change(app, &payout, kind, with).await
 }
 
 fn next_question(query: &Query, tries: i64, now: Moment) -> Moment {
@@ -314,14 +314,14 @@ fn new_attempt(app: &App, payout: &Payout, route: &ReadyRoute) -> Attempt {
     let now = app.now();
     let about = &route.rail.declaration.rail;
     Attempt {
-        id: app.mint.id(),
+        id: app.ids.id(),
         payout_id: payout.id.clone(),
         route_id: route.route.id.clone(),
         rail: about.name.clone(),
         rail_version: about.version.clone(),
         rail_digest: route.rail.digest.clone(),
         rail_reference: String::new(),
-        number: i64::try_from(app.mint.below(1_000_000_000_000)).unwrap_or(0),
+        number: i64::try_from(app.ids.below(1_000_000_000_000)).unwrap_or(0),
         state: AttemptState::Open,
         bytes_left: true,
         sends: 1,
@@ -339,7 +339,7 @@ fn new_attempt(app: &App, payout: &Payout, route: &ReadyRoute) -> Attempt {
 async fn payment(app: &App, payout: &Payout, attempt: &Attempt) -> Result<Payment, Problem> {
     let owner = (&payout.merchant_id, payout.env);
     let which = (payout.currency, payout.recipient_identity.as_str());
-    let known = app.book.known(owner, which).await?;
+    let known = app.recipients.known(owner, which).await?;
     let resolution = known.beneficiary.as_ref().and_then(|saved| saved.resolution.clone());
     Ok(Payment {
         payout: payout.id.reference(),
@@ -382,7 +382,7 @@ fn record<T>(
     if let Err(broken @ (Broken::Trapped(_) | Broken::TimedOut(_))) = &called.result {
         tracing::error!(payout.id = %payout.id, rail.name = attempt.rail, %broken, operation, "rail");
     }
-    evidence::record(&app.mint, app.now(), (&route.rail, &about), (called, &news.words()))
+    evidence::record(&app.ids, app.now(), (&route.rail, &about), (called, &news.words()))
 }
 
 impl News {

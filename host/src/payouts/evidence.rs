@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::clock::Moment;
 use crate::db::bulk::Kind::{Int, Text};
 use crate::db::bulk::{RowChange, Table};
-use crate::id::{AttemptId, AuditId, Mint, PayoutId};
+use crate::id::{AttemptId, AuditId, IdGenerator, PayoutId};
 use crate::rails::{Rail, RecipientFields};
 use crate::wasm::egress::{Exchange, Failure};
 use crate::wasm::rail::Called;
@@ -34,7 +34,7 @@ pub struct Message {
     /// Method and path.
     #[schema(example = "POST /nip/fundtransfersingleitem_dc")]
     pub to: String,
-    /// What was sent.
+    /// The request's body, masked.
     pub request: String,
     /// HTTP status of the answer.
     pub status: Option<u16>,
@@ -51,19 +51,19 @@ pub struct Message {
 pub(super) struct Call {
     /// `submit`, `query`, `resolve`, `receive`.
     pub operation: String,
-    /// The rail.
+    /// The rail's name.
     pub rail: String,
     /// What it came to.
     pub result: String,
-    /// The messages.
+    /// The messages of the call, masked.
     pub messages: Vec<Message>,
-    /// When.
+    /// When the call was recorded.
     pub created_at: Moment,
 }
 
 /// About whom and what a call was.
 pub(super) struct About<'a> {
-    /// The payout.
+    /// The payout that the call was for.
     pub payout: &'a PayoutId,
     /// The attempt, if there was one.
     pub attempt: Option<&'a AttemptId>,
@@ -76,7 +76,7 @@ pub(super) struct About<'a> {
 /// A call as a row for the writer. `result` is what it came to, in a few words.
 #[must_use]
 pub(super) fn record<T>(
-    mint: &Mint,
+    ids: &IdGenerator,
     now: Moment,
     (rail, about): (&Rail, &About<'_>),
     (called, result): (&Called<T>, &str),
@@ -86,7 +86,7 @@ pub(super) fn record<T>(
     RowChange::Insert(
         &ROWS,
         vec![
-            mint.id::<AuditId>().as_str().into(),
+            ids.id::<AuditId>().as_str().into(),
             about.payout.as_str().into(),
             about.attempt.map(ToString::to_string).into(),
             about.operation.into(),

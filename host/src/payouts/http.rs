@@ -134,7 +134,7 @@ pub async fn create(
 pub struct ListQuery {
     /// A payout status.
     pub status: Option<String>,
-    /// A currency.
+    /// Only payouts in this currency, as an ISO 4217 code.
     pub currency: Option<String>,
     /// An instant or a day.
     pub created_after: Option<String>,
@@ -166,7 +166,7 @@ pub async fn list(
         None => None,
     };
     let limit = page.limit()?;
-    let wanted = sql::Wanted {
+    let filter = sql::Filter {
         status,
         currency,
         after: instant("created_after", query.created_after.as_deref(), i64::MIN)?,
@@ -174,7 +174,7 @@ pub async fn list(
         cursor,
         limit,
     };
-    let payouts = sql::list_payouts(app.db.pool(), caller.owner(), &wanted).await?;
+    let payouts = sql::list_payouts(app.db.pool(), caller.owner(), &filter).await?;
     let page = Page::of(payouts.iter().map(PayoutView::of).collect(), limit);
     Ok(page.into_response())
 }
@@ -275,7 +275,7 @@ pub async fn cancel(
 pub struct Timeline {
     /// Always `payout_timeline`.
     pub object: &'static str,
-    /// The payout.
+    /// The payout's id.
     pub payout_id: String,
     /// Steps, oldest first.
     pub data: Vec<Step>,

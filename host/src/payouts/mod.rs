@@ -6,14 +6,14 @@
 //! | `request`, `view` | the body, and the object that merchants see |
 //! | `create`, `cancel`, `quote`, `retrieve`, `timeline` | the merchant's calls |
 //! | `review` | the operator's calls |
-//! | `begin` | what the writer decides about a new one |
+//! | `accept` | what the writer decides about a new one |
 //! | `recipient`, `usage`, `booking` | whom it goes to, what it uses up, what it posts |
 //! | `change` | handing a change to the writer |
 //! | `dispatch`, `notice` | sending, asking, and hearing from networks |
 //! | `attempt`, `evidence`, `sql` | the tables |
 
+mod accept;
 pub mod attempt;
-mod begin;
 mod booking;
 mod cancel;
 mod change;

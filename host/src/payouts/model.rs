@@ -65,10 +65,10 @@ pub enum Change {
     Reverse,
 }
 
-/// What the ledger does in the same breath.
+/// What the ledger does in the same transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LedgerEffect {
-    /// Nothing.
+    /// The ledger does not change.
     None,
     /// Takes amount, fee, tax and levy from the wallet; they are on their way out.
     Debit,
@@ -85,11 +85,11 @@ pub enum LedgerEffect {
 /// What a dispatcher has to do from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// Send it.
+    /// Send it to a rail.
     Send,
     /// Ask about it.
     Ask,
-    /// Nothing more.
+    /// Nothing: it has ended, or waits for a person.
     Rest,
 }
 
@@ -169,7 +169,7 @@ impl Status {
         }
     }
 
-    /// Reads the word.
+    /// Reads the word that [`Self::as_str`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         use strum::IntoEnumIterator as _;
@@ -194,7 +194,7 @@ impl std::fmt::Display for Status {
 pub struct Costs {
     /// What the recipient gets.
     pub amount: Minor,
-    /// Ours.
+    /// What the platform charges, as the fee pack decided.
     pub fee: Minor,
     /// The state's share of the fee.
     pub tax: Minor,
@@ -222,14 +222,14 @@ impl Costs {
     }
 }
 
-/// A payout.
+/// A payout as it is stored.
 #[derive(Clone, Debug)]
 pub struct Payout {
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: PayoutId,
-    /// Who pays.
+    /// The merchant who pays.
     pub merchant_id: MerchantId,
-    /// In which world.
+    /// Test or live.
     pub env: Env,
     /// From which wallet.
     pub wallet_id: WalletId,
@@ -237,9 +237,9 @@ pub struct Payout {
     pub status: Status,
     /// How many changes there have been, its creation included.
     pub version: i64,
-    /// In what.
+    /// The currency of the wallet and of all its costs.
     pub currency: Currency,
-    /// How.
+    /// The payment method, which with the currency decides the routes.
     pub method: String,
     /// What it costs.
     pub costs: Costs,
@@ -271,7 +271,7 @@ pub struct Payout {
     pub rail_reference: Option<String>,
     /// The network's code for why not.
     pub failure_code: Option<String>,
-    /// Its meaning.
+    /// What that code means, for the merchant.
     pub failure_message: Option<String>,
     /// When it was created.
     pub created_at: Moment,
@@ -288,7 +288,7 @@ pub struct Payout {
 pub struct Failure {
     /// The network's own code, or ours.
     pub code: String,
-    /// Its meaning.
+    /// What the code means, in a sentence.
     pub message: String,
 }
 

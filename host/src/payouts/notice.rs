@@ -11,10 +11,10 @@ use crate::app::App;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::rails::route::ReadyRoute;
-use crate::wasm::rail::{Comeback, Message, News};
+use crate::wasm::rail::{Message, News, ReturnOfFunds};
 
 use super::attempt;
-use super::change::{Wanted, change};
+use super::change::{Accompanying, change};
 use super::dispatch::work_now;
 use super::evidence::{self, About};
 use super::model::{Change, Failure, Status};
@@ -30,7 +30,7 @@ pub struct Arrived<'a> {
     pub path: &'a str,
     /// The bearer token, if there was one.
     pub token: Option<&'a str>,
-    /// The body.
+    /// The body of the message, as it arrived.
     pub body: Vec<u8>,
 }
 
@@ -88,21 +88,17 @@ async fn take(app: &App, route: &ReadyRoute, message: Message) -> Result<Vec<u8>
                 work_now(app, &payout.id).await?;
             }
             News::Ask => {}
-            News::Returned(comeback) => {
+            News::Returned(funds) => {
                 let about = About {
                     payout: &payout.id,
                     attempt: Some(&attempt.id),
                     recipient: &payout.recipient,
                     operation: "receive",
                 };
-                let words = format!("returned ({}): {}", comeback.code, comeback.message);
-                let record = evidence::record(
-                    &app.mint,
-                    app.now(),
-                    (&route.rail, &about),
-                    (&called, &words),
-                );
-                returned(app, &payout, comeback, record).await?;
+                let words = format!("returned ({}): {}", funds.code, funds.message);
+                let record =
+                    evidence::record(&app.ids, app.now(), (&route.rail, &about), (&called, &words));
+                returned(app, &payout, funds, record).await?;
             }
         }
     }
@@ -112,13 +108,13 @@ async fn take(app: &App, route: &ReadyRoute, message: Message) -> Result<Vec<u8>
 async fn returned(
     app: &App,
     payout: &super::model::Payout,
-    comeback: Comeback,
+    funds: ReturnOfFunds,
     record: crate::db::bulk::RowChange,
 ) -> Result<(), Problem> {
-    if comeback.amount_minor != payout.costs.amount.units() {
+    if funds.amount_minor != payout.costs.amount.units() {
         tracing::error!(
             payout.id = %payout.id,
-            amount_minor = comeback.amount_minor,
+            amount_minor = funds.amount_minor,
             "a return of another amount waits for the operator"
         );
         return Err(Problem::because(ErrorCode::InvalidBody, "The amount is not the payment's."));
@@ -131,7 +127,8 @@ async fn returned(
     }
     let payout = sql::get_payout(app.db.pool(), &payout.id).await?;
     let payout = payout.ok_or_else(|| Problem::internal("a payout that is gone"))?;
-    let failure = Failure { code: comeback.code, message: comeback.message };
-    let wanted = Wanted { failure: Some(failure), rows: vec![record], ..Wanted::default() };
-    change(app, &payout, Change::Return, wanted).await.map(drop)
+    let failure = Failure { code: funds.code, message: funds.message };
+    let with =
+        Accompanying { failure: Some(failure), rows: vec![record], ..Accompanying::default() };
+    change(app, &payout, Change::Return, with).await.map(drop)
 }

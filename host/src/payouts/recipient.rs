@@ -59,7 +59,7 @@ impl Payee {
             return Ok(true);
         }
         let id = &self.beneficiary.id;
-        Ok(!app.book.was_paid(id, sql::was_paid(app.db.pool(), id)).await?)
+        Ok(!app.recipients.was_paid(id, sql::was_paid(app.db.pool(), id)).await?)
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) async fn payee(
         To::Inline(fields) => (inline(app, (rail, method), fields).await?, fields.clone()),
     };
     let which = (request.currency, checked.identity.as_str());
-    let known = app.book.known(caller.owner(), which).await?;
+    let known = app.recipients.known(caller.owner(), which).await?;
     if known.is_globally_blocked {
         return Err(Problem::new(ErrorCode::BeneficiaryGloballyBlocked));
     }
@@ -111,7 +111,7 @@ async fn saved(
     currency: Currency,
     id: &str,
 ) -> Result<Checked, Problem> {
-    let found = app.book.beneficiary(caller.owner(), id).await;
+    let found = app.recipients.beneficiary(caller.owner(), id).await;
     let beneficiary = found.map_err(|problem| problem.field("beneficiary_id"))?;
     if beneficiary.currency != currency {
         return Err(Problem::new(ErrorCode::BeneficiaryCurrencyMismatch).field("beneficiary_id"));
@@ -127,7 +127,7 @@ async fn inline(
     let declared = &rail.declaration.recipient.fields;
     refuse_non_strings(fields, |name| declared.iter().any(|field| field.name == name))
         .map_err(|problem| problem.within("recipient"))?;
-    let checked = app.book.check(rail, method, |name| sent(fields, name)).await;
+    let checked = app.recipients.check(rail, method, |name| sent(fields, name)).await;
     let checked = checked.map_err(|problem| problem.within("recipient"))?;
     Ok(Checked::clone(&checked))
 }
@@ -145,7 +145,7 @@ fn draft(
     }
     let now = app.now();
     Beneficiary {
-        id: app.mint.id(),
+        id: app.ids.id(),
         merchant_id: merchant.clone(),
         env,
         currency,
@@ -200,7 +200,7 @@ async fn name(
         account: &beneficiary.recipient,
         scenario,
     };
-    let resolved = resolve(&app.routes, &app.mint, now, &question).await?;
+    let resolved = resolve(&app.routes, &app.ids, now, &question).await?;
     beneficiary.account_name = Some(resolved.resolution.name.clone());
     if beneficiary.name.is_empty() {
         beneficiary.name.clone_from(&resolved.resolution.name);
@@ -216,11 +216,11 @@ async fn name(
 fn saving(app: &App, known: &Known, named: &mut Named) -> Result<Saving, Problem> {
     let beneficiary = &mut named.beneficiary;
     let Some(before) = &known.beneficiary else {
-        return Saving::new(beneficiary, &app.keyring, &app.mint);
+        return Saving::new(beneficiary, &app.keyring, &app.ids);
     };
     if before.deleted_at.is_none() && !named.was_asked {
         return Ok(Saving::nothing(beneficiary));
     }
     beneficiary.updated_at = app.now();
-    Saving::change(beneficiary, before.updated_at, (&app.keyring, &app.mint))
+    Saving::change(beneficiary, before.updated_at, (&app.keyring, &app.ids))
 }

@@ -102,21 +102,21 @@ fn recipient_schema() -> utoipa::openapi::schema::Ref {
 pub struct NewPayout {
     /// What the recipient gets.
     pub amount: Minor,
-    /// In what.
+    /// The currency of the amount.
     pub currency: Currency,
-    /// Whom.
+    /// The recipient: a block of fields, or a saved one.
     pub to: To,
     /// The wallet, if one was named.
     pub wallet_id: Option<String>,
     /// Your own reference.
     pub merchant_reference: Option<String>,
-    /// For the statement.
+    /// The text for the recipient's statement.
     pub narration: Option<String>,
     /// The customer that it is attributed to.
     pub customer_id: Option<String>,
     /// Your own word for it.
     pub customer_reference: Option<String>,
-    /// Who pays.
+    /// Who pays, for compliance.
     pub sender: Option<Sender>,
     /// Whether the cool-down is waived.
     pub allow_duplicate: bool,

@@ -7,42 +7,42 @@ use crate::audit;
 use crate::error::{ErrorCode, Problem};
 
 use super::attempt::{self, Attempt, AttemptState};
-use super::change::{IsNew, Wanted, change, closed};
+use super::change::{Accompanying, IsNew, change, closed};
 use super::model::{Change, Failure, Payout};
 use super::retrieve::get;
 
-/// Who decides, and on what.
+/// A change that the operator or a teammate asks for.
 #[derive(Clone, Debug, Default)]
-pub struct Decision {
-    /// Who.
+pub struct ReviewRequest {
+    /// Who asks, as the audit log names it.
     pub actor: String,
-    /// From which address.
+    /// The client's IP address, for the audit log.
     pub address: String,
-    /// Why.
+    /// Why; where the payout ends unpaid, also the message that the merchant reads.
     pub reason: Option<String>,
-    /// What shows it; required for marking.
+    /// What shows how the payout ended; required for marking it paid or failed.
     pub evidence: Option<String>,
 }
 
-/// Makes the operator's decision about a payout.
+/// Makes that change to a payout.
 ///
 /// # Errors
 /// `missing_field` without evidence for marking, `payout_not_found`, `state_conflict` where it
 /// is not possible, and the refusals of a debit.
-pub async fn decide(
+pub async fn review(
     app: &App,
     id: &str,
     what: Change,
-    decision: &Decision,
+    request: &ReviewRequest,
 ) -> Result<Payout, Problem> {
     let is_marking = matches!(what, Change::MarkPaid | Change::MarkFailed);
-    if is_marking && decision.evidence.as_deref().is_none_or(|text| text.trim().is_empty()) {
+    if is_marking && request.evidence.as_deref().is_none_or(|text| text.trim().is_empty()) {
         let message = "evidence is required: say what shows how this payout ended.";
         return Err(Problem::because(ErrorCode::MissingField, message).field("evidence"));
     }
     loop {
         let payout = get(app, id).await?;
-        match attempt_change(app, &payout, what, decision).await {
+        match attempt_change(app, &payout, what, request).await {
             // Somebody else changed it meanwhile: decide on what it is now, which may refuse.
             Err(problem) if is_stale(&problem, app, &payout).await? => {}
             other => return other,
@@ -54,7 +54,7 @@ async fn attempt_change(
     app: &App,
     payout: &Payout,
     what: Change,
-    decision: &Decision,
+    request: &ReviewRequest,
 ) -> Result<Payout, Problem> {
     let now = app.now();
     let attempts = attempt::list_attempts(app.db.pool(), &payout.id).await?;
@@ -63,21 +63,21 @@ async fn attempt_change(
     let ended: Option<(Attempt, IsNew)> =
         open.filter(|_| ends).map(|attempt| (closed(attempt, now), IsNew::No));
     let record = audit::Change {
-        actor: decision.actor.clone(),
-        address: decision.address.clone(),
+        actor: request.actor.clone(),
+        address: request.address.clone(),
         action: action(what),
         subject_type: "payout",
         subject_id: payout.id.to_string(),
         before: Some(json!({ "status": payout.status.as_str() })),
-        after: Some(json!({ "reason": decision.reason, "evidence": decision.evidence })),
+        after: Some(json!({ "reason": request.reason, "evidence": request.evidence })),
     };
-    let wanted = Wanted {
-        failure: failure(what, decision),
+    let with = Accompanying {
+        failure: failure(what, request),
         attempt: ended,
-        rows: vec![record.row(&app.mint, now)],
-        ..Wanted::default()
+        rows: vec![record.row(&app.ids, now)],
+        ..Accompanying::default()
     };
-    change(app, payout, what, wanted).await
+    change(app, payout, what, with).await
 }
 
 /// Whether a conflict came from a change in between, not from the state itself.
@@ -103,8 +103,8 @@ fn action(what: Change) -> &'static str {
     }
 }
 
-fn failure(what: Change, decision: &Decision) -> Option<Failure> {
-    let reason = decision.reason.clone();
+fn failure(what: Change, request: &ReviewRequest) -> Option<Failure> {
+    let reason = request.reason.clone();
     let (code, otherwise) = match what {
         Change::Reject => ("review_rejected", "The payout was not released after review."),
         Change::MarkFailed => ("marked_failed", "The operator found that the payout failed."),

@@ -170,7 +170,7 @@ pub async fn find_payout(
 
 /// Which payouts are wanted. Instants are microseconds.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct Filter {
     /// In this status; any, if empty.
     pub status: String,
     /// In this currency; any, if empty.
@@ -192,7 +192,7 @@ pub struct Wanted {
 pub async fn list_payouts(
     pool: &AnyPool,
     (merchant, env): (&MerchantId, Env),
-    wanted: &Wanted,
+    filter: &Filter,
 ) -> Result<Vec<Payout>, sqlx::Error> {
     let sql = "SELECT * FROM payouts WHERE merchant_id = $1 AND env = $2 AND id < $3 \
                AND ($4 = '' OR status = $4) AND ($5 = '' OR currency = $5) \
@@ -200,12 +200,12 @@ pub async fn list_payouts(
     let rows = sqlx::query(sql)
         .bind(merchant.as_str())
         .bind(env.as_str())
-        .bind(wanted.cursor.as_deref().unwrap_or("~"))
-        .bind(wanted.status.as_str())
-        .bind(wanted.currency.as_str())
-        .bind(wanted.after)
-        .bind(wanted.before)
-        .bind(wanted.limit + 1)
+        .bind(filter.cursor.as_deref().unwrap_or("~"))
+        .bind(filter.status.as_str())
+        .bind(filter.currency.as_str())
+        .bind(filter.after)
+        .bind(filter.before)
+        .bind(filter.limit + 1)
         .fetch_all(pool)
         .await?;
     rows.iter().map(payout).collect()

@@ -19,15 +19,15 @@ use super::model::Payout;
 /// A step of a payout's life.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Step {
-    /// When.
+    /// When it happened.
     #[schema(value_type = String, format = DateTime)]
     pub at: Moment,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What happened.
+/// One kind of step, and what there is to say about it.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum What {
@@ -43,7 +43,7 @@ pub enum What {
     Rules {
         /// Name of the fee pack.
         pack: String,
-        /// Its version.
+        /// The pack's version.
         version: String,
         /// SHA-256 of its file.
         digest: String,
@@ -58,7 +58,7 @@ pub enum What {
     Decision {
         /// Name of the fraud pack; null where none was active.
         pack: Option<String>,
-        /// Its version.
+        /// The pack's version.
         version: Option<String>,
         /// SHA-256 of its file.
         digest: Option<String>,
@@ -69,9 +69,9 @@ pub enum What {
     },
     /// A route was chosen and its reference fixed.
     Attempt {
-        /// The rail.
+        /// The rail's name.
         rail: String,
-        /// Its version.
+        /// The rail's version when it was begun.
         rail_version: String,
         /// SHA-256 of its file.
         rail_digest: String,
@@ -86,7 +86,7 @@ pub enum What {
     },
     /// The rail was called.
     Rail {
-        /// The rail.
+        /// The rail's name.
         rail: String,
         /// submit, query or receive.
         operation: String,
@@ -99,11 +99,11 @@ pub enum What {
     Entry {
         /// The wallet transaction.
         id: String,
-        /// Why.
+        /// What kind of movement it is, such as `payout_debit`.
         source: String,
         /// credit or debit.
         direction: &'static str,
-        /// How much.
+        /// The amount in minor units, without a sign.
         #[schema(value_type = String)]
         amount_minor: Minor,
         /// The wallet's balance after it.
@@ -112,9 +112,9 @@ pub enum What {
     },
     /// A change of state.
     Event {
-        /// Its name.
+        /// The event's name, such as `payout.paid`.
         event: String,
-        /// Its number.
+        /// The number of this change of the payout, from 1.
         sequence: i64,
     },
 }

@@ -10,7 +10,7 @@ use crate::auth::{Merchant, merchant::Limits};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
-use crate::ledger::{Counter, CounterChange, Desk};
+use crate::ledger::{Counter, CounterChange, LockedState};
 use crate::money::{Minor, Overflow};
 
 use super::model::Payout;
@@ -70,11 +70,11 @@ impl Usage {
     /// `merchant_reference_duplicate` or `beneficiary_cooldown`.
     pub(super) fn refuse_repeats(
         &self,
-        desk: &Desk<'_>,
+        locked: &LockedState<'_>,
         allowance: &Allowance,
     ) -> Result<(), Problem> {
         if let Some(reference) = &self.reference {
-            let holder = desk.counter(reference).holder;
+            let holder = locked.counter(reference).holder;
             if !holder.is_empty() {
                 let problem = Problem::new(ErrorCode::MerchantReferenceDuplicate);
                 return Err(problem
@@ -85,9 +85,9 @@ impl Usage {
         if allowance.allow_duplicate {
             return Ok(());
         }
-        let now = desk.now();
+        let now = locked.now();
         for key in [&self.recipient, &self.recipient_yesterday] {
-            let Some(paid_at) = paid_at(&desk.counter(key).holder) else { continue };
+            let Some(paid_at) = paid_at(&locked.counter(key).holder) else { continue };
             let until = paid_at.after(limits::COOL_DOWN);
             if until > now {
                 let seconds = u64::try_from(until.seconds() - now.seconds()).unwrap_or(0).max(1);
@@ -103,7 +103,7 @@ impl Usage {
     /// `limit_violation`.
     pub(super) fn refuse_excess(
         &self,
-        desk: &Desk<'_>,
+        locked: &LockedState<'_>,
         allowance: &Allowance,
         amount: Minor,
     ) -> Result<(), Problem> {
@@ -112,7 +112,7 @@ impl Usage {
             ("daily", limits.daily_minor, &self.day),
             ("per_beneficiary", limits.per_beneficiary_minor, &self.recipient),
         ] {
-            let used = desk.counter(key).sum;
+            let used = locked.counter(key).sum;
             if let Some(limit) = limit.map(|limit| limit.0)
                 && used.plus(amount)? > limit
             {
@@ -123,18 +123,23 @@ impl Usage {
     }
 
     /// Takes the reference and the recipient for a new payout.
-    pub(super) fn take(&self, desk: &Desk<'_>, payout: &Payout, changes: &mut Vec<CounterChange>) {
-        let now = desk.now().micros();
+    pub(super) fn take(
+        &self,
+        locked: &LockedState<'_>,
+        payout: &Payout,
+        changes: &mut Vec<CounterChange>,
+    ) {
+        let now = locked.now().micros();
         if let Some(reference) = &self.reference {
             changes.push(CounterChange {
                 key: reference.clone(),
                 holder: payout.id.to_string(),
                 count: 1,
                 sum: payout.costs.amount,
-                expires_at: desk.now().after(limits::MERCHANT_REFERENCE_WINDOW).micros(),
+                expires_at: locked.now().after(limits::MERCHANT_REFERENCE_WINDOW).micros(),
             });
         }
-        let counter = desk.counter(&self.recipient);
+        let counter = locked.counter(&self.recipient);
         changes.push(CounterChange {
             key: self.recipient.clone(),
             holder: format!("{} {now}", payout.id),
@@ -151,7 +156,7 @@ impl Usage {
     /// A sum does not fit.
     pub(super) fn add(
         &self,
-        desk: &Desk<'_>,
+        locked: &LockedState<'_>,
         amount: Minor,
         changes: &mut Vec<CounterChange>,
     ) -> Result<(), Overflow> {
@@ -160,13 +165,13 @@ impl Usage {
                 change.sum = change.sum.plus(amount)?;
                 continue;
             }
-            let counter = desk.counter(key);
+            let counter = locked.counter(key);
             changes.push(CounterChange {
                 key: key.clone(),
                 holder: counter.holder,
                 count: counter.count,
                 sum: counter.sum.plus(amount)?.max(Minor::ZERO),
-                expires_at: counter.expires_at.max(desk.now().micros() + 2 * DAY_US),
+                expires_at: counter.expires_at.max(locked.now().micros() + 2 * DAY_US),
             });
         }
         Ok(())
@@ -175,12 +180,12 @@ impl Usage {
     /// Lets the recipient be paid again at once, if this payout was the last to it.
     pub(super) fn forget_recipient(
         &self,
-        desk: &Desk<'_>,
+        locked: &LockedState<'_>,
         payout: &Payout,
         changes: &mut Vec<CounterChange>,
     ) {
         for key in [&self.recipient, &self.recipient_yesterday] {
-            let Counter { holder, count, sum, expires_at, .. } = desk.counter(key);
+            let Counter { holder, count, sum, expires_at, .. } = locked.counter(key);
             if !holder.starts_with(payout.id.as_str()) {
                 continue;
             }

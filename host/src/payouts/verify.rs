@@ -101,13 +101,13 @@ const CHECKS: &[Check] = &[
                 OR (p.status NOT IN ('queued', 'processing') AND d.payout_id IS NOT NULL)",
     },
     Check {
-        means: "is paid from a wallet of another merchant, world or currency",
+        means: "is paid from a wallet of another merchant, environment or currency",
         finds: "SELECT p.id FROM payouts p LEFT JOIN wallets w ON w.id = p.wallet_id \
                 WHERE w.id IS NULL OR w.merchant_id <> p.merchant_id OR w.env <> p.env \
                 OR w.currency <> p.currency",
     },
     Check {
-        means: "went over a route of the other world",
+        means: "went over a route of the other environment",
         finds: "SELECT p.id FROM payouts p JOIN attempts a ON a.payout_id = p.id \
                 JOIN routes r ON r.id = a.route_id WHERE r.env <> p.env",
     },
@@ -126,7 +126,7 @@ pub async fn verify(db: &mut AnyConnection) -> Result<u64, Fault> {
         }
     }
     pending(db).await?;
-    house(db).await?;
+    system_accounts(db).await?;
     let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM payouts").fetch_one(&mut *db).await?;
     Ok(count.unsigned_abs())
 }
@@ -149,9 +149,9 @@ async fn pending(db: &mut AnyConnection) -> Result<(), Fault> {
     }
 }
 
-/// The house's own accounts hold what payouts and movements of money add up to, and nothing
+/// The system accounts hold what payouts and movements of money add up to, and nothing
 /// else: what is under way in clearing, what arrived in settlement, fees, tax and levy.
-async fn house(db: &mut AnyConnection) -> Result<(), Fault> {
+async fn system_accounts(db: &mut AnyConnection) -> Result<(), Fault> {
     const ACCOUNTS: [&str; 5] = ["clearing", "settlement", "fee_income", "tax", "levy"];
     let payouts = "SELECT env, currency, \
         CAST(SUM(CASE WHEN status IN ('queued', 'processing') \

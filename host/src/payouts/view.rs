@@ -15,7 +15,7 @@ pub struct PayoutView<'a> {
     /// Always `payout`.
     #[schema(example = "payout")]
     pub object: &'static str,
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: &'a str,
     /// The reference for people: `po_` and the id.
     pub reference: String,
@@ -31,7 +31,7 @@ pub struct PayoutView<'a> {
     /// What the recipient gets, in minor units.
     #[schema(value_type = String, example = "2500000")]
     pub amount_minor: Minor,
-    /// The fee.
+    /// What the platform charges, in minor units.
     #[schema(value_type = String, example = "2500")]
     pub fee_minor: Minor,
     /// Tax on the fee.
@@ -124,7 +124,7 @@ impl<'a> PayoutView<'a> {
         }
     }
 
-    /// As JSON.
+    /// The object as JSON text, as replies and events carry it.
     #[must_use]
     pub fn json(payout: &Payout) -> String {
         serde_json::to_string(&PayoutView::of(payout)).unwrap_or_default()

@@ -56,7 +56,7 @@ pub struct About {
     pub name: String,
     /// Of the rail, not of the contract.
     pub version: String,
-    /// For people.
+    /// A title to show; it decides nothing.
     pub title: String,
     /// The WIT package that it was built against.
     pub contract: String,
@@ -118,7 +118,7 @@ pub struct Recipient {
 pub struct FieldTerms {
     /// As in the API.
     pub name: String,
-    /// For people.
+    /// What people call the field.
     pub title: String,
     /// A regular expression that the whole value matches.
     pub pattern: Option<String>,
@@ -162,7 +162,7 @@ pub struct Names {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndpointTerms {
-    /// For people.
+    /// What people call the endpoint.
     pub title: String,
     /// Paths below the address; a final `/*` stands for further segments.
     pub paths: Vec<String>,
@@ -178,7 +178,7 @@ pub struct EndpointTerms {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecretTerms {
-    /// For people.
+    /// What people call the secret.
     pub title: String,
 }
 
@@ -186,7 +186,7 @@ pub struct SecretTerms {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SettingTerms {
-    /// For people.
+    /// What people call the setting.
     pub title: String,
     /// A regular expression that the whole value matches.
     pub pattern: Option<String>,
@@ -236,7 +236,7 @@ pub struct TableTerms {
     pub file: String,
     /// As of when.
     pub dated: String,
-    /// From where.
+    /// Where the data were taken from.
     pub source: String,
 }
 
@@ -336,7 +336,7 @@ mod tests {
     const NIP: &str = include_str!("../../../rails/nip/rail.toml");
 
     #[test]
-    fn the_stock_declaration_makes_sense() {
+    fn the_built_in_declaration_makes_sense() {
         let nip = Declaration::read(NIP).expect("valid");
         assert_eq!(nip.rail.name, "nip");
         assert!(nip.currency(Currency::parse("NGN").expect("a code")).is_some());

@@ -18,7 +18,7 @@ pub struct Bank {
     pub cbn_code: Option<String>,
     /// The institution's code in NIP.
     pub nip_code: Option<String>,
-    /// Name.
+    /// The bank's name, for people.
     #[schema(example = "Guaranty Trust Bank")]
     pub name: String,
     /// Stable identifier.

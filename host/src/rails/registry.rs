@@ -44,7 +44,7 @@ pub enum LoadError {
     /// A reference table cannot be read.
     #[error("table {name}: {why}")]
     Table {
-        /// Which one.
+        /// The rail's name.
         name: String,
         /// What is wrong with it.
         why: String,
@@ -134,7 +134,7 @@ impl Rail {
     }
 }
 
-/// All loaded rails, the stock ones first: where several serve a currency, the first one's
+/// All loaded rails, the built-in ones first: where several serve a currency, the first one's
 /// method is the default, and a rail that is added changes nothing for those who name none.
 /// Calls that began with one go on with it when it is replaced.
 #[derive(Default)]

@@ -28,15 +28,15 @@ use super::sql;
 /// A route as the operator set it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// Its id.
+    /// The route's id.
     pub id: RouteId,
     /// A word, unique in its environment; names its section of the configuration.
     pub name: String,
     /// Test or live.
     pub env: Env,
-    /// What it pays in.
+    /// The currency that it pays in.
     pub currency: Currency,
-    /// How.
+    /// The payment method that it serves.
     pub method: String,
     /// The rail that serves it.
     pub rail: String,
@@ -56,9 +56,9 @@ pub struct Route {
 
 /// A route with its rail, ready to be called.
 pub struct ReadyRoute {
-    /// The route.
+    /// The route as the operator set it.
     pub route: Route,
-    /// Its rail.
+    /// The rail that serves it, as it is loaded now.
     pub rail: Arc<Rail>,
     endpoints: HashMap<String, Arc<Endpoint>>,
     settings: BTreeMap<String, String>,

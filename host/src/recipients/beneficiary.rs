@@ -12,9 +12,9 @@ use crate::wasm::rail::{Field, Resolution};
 pub enum Verification {
     /// Not asked, or not answered.
     Pending,
-    /// Yes.
+    /// The bank knows it.
     Verified,
-    /// No.
+    /// The bank does not know it.
     Failed,
 }
 
@@ -61,11 +61,11 @@ impl BeneficiarySource {
 /// A saved recipient of one merchant, environment and currency.
 #[derive(Clone, Debug)]
 pub struct Beneficiary {
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: BeneficiaryId,
     /// Whose it is.
     pub merchant_id: MerchantId,
-    /// In which world.
+    /// Test or live.
     pub env: Env,
     /// In what it is paid.
     pub currency: Currency,
@@ -73,13 +73,13 @@ pub struct Beneficiary {
     pub method: String,
     /// What makes it the same as another one.
     pub identity: String,
-    /// In canonical form.
+    /// The rail's fields in canonical form.
     pub recipient: RecipientFields,
     /// The merchant's label for it.
     pub name: String,
-    /// Its address.
+    /// The email address, as the merchant wrote it.
     pub email: Option<String>,
-    /// Its telephone.
+    /// The telephone number, as the merchant wrote it.
     pub phone: Option<String>,
     /// The merchant's own reference.
     pub external_reference: Option<String>,

@@ -4,13 +4,13 @@
 //! answer is found in one place.
 
 mod beneficiary;
-mod book;
+mod directory;
 pub mod names;
 mod resolve;
 mod saving;
 pub mod sql;
 
 pub use beneficiary::{Beneficiary, BeneficiarySource, Verification};
-pub use book::{Book, Checked, Known};
+pub use directory::{Checked, Known, RecipientDirectory};
 pub use resolve::{Question, Resolved, resolve, scenario_header};
 pub use saving::Saving;

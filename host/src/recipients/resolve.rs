@@ -3,7 +3,7 @@
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::id::{MerchantId, Mint};
+use crate::id::{IdGenerator, MerchantId};
 use crate::money::Currency;
 use crate::rails::route::ReadyRoute;
 use crate::rails::{RecipientFields, Routes};
@@ -18,11 +18,11 @@ pub struct Resolved {
     pub route: String,
 }
 
-/// Whose account, and where.
+/// A name enquiry: about which account, and for whom.
 pub struct Question<'a> {
     /// For whom it is asked.
     pub merchant: &'a MerchantId,
-    /// In which world.
+    /// Test or live.
     pub env: Env,
     /// In what the account is held.
     pub currency: Currency,
@@ -42,7 +42,7 @@ pub struct Question<'a> {
 /// none gave a usable answer, and the refusals of [`Routes::candidates`].
 pub async fn resolve(
     routes: &Routes,
-    mint: &Mint,
+    ids: &IdGenerator,
     now: Moment,
     question: &Question<'_>,
 ) -> Result<Resolved, Problem> {
@@ -51,7 +51,7 @@ pub async fn resolve(
     let mut refused = None;
     let mut unavailable = None;
     for route in candidates.iter().filter(|route| route.rail.code.resolves_names()) {
-        match ask(route, mint, now, question).await {
+        match ask(route, ids, now, question).await {
             Ok(resolution) => return Ok(Resolved { resolution, route: route.route.name.clone() }),
             Err(Unresolved::Refused(refusal)) => refused = Some(refusal),
             Err(Unresolved::Unavailable(why)) => unavailable = Some(why),
@@ -69,13 +69,13 @@ pub async fn resolve(
 
 async fn ask(
     route: &ReadyRoute,
-    mint: &Mint,
+    ids: &IdGenerator,
     now: Moment,
     question: &Question<'_>,
 ) -> Result<Resolution, Unresolved> {
     let grant = route.grant(now, scenario_header(question.scenario));
     let enquiry = Enquiry {
-        number: mint.below(1_000_000_000_000),
+        number: ids.below(1_000_000_000_000),
         begun_at_ms: now.millis(),
         account: question.account.to_guest(),
     };

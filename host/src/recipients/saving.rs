@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::clock::Moment;
 use crate::db::bulk::{Row, RowChange};
 use crate::error::Problem;
-use crate::id::{BeneficiaryId, Mint};
+use crate::id::{BeneficiaryId, IdGenerator};
 use crate::keyring::Keyring;
-use crate::ledger::{CounterChange, Desk, Effects, Guard};
+use crate::ledger::{CounterChange, Effects, Guard, LockedState};
 use crate::money::Minor;
 
 use super::beneficiary::Beneficiary;
@@ -44,10 +44,14 @@ impl Saving {
     ///
     /// # Errors
     /// What the bank said about it cannot be sealed.
-    pub fn new(beneficiary: &Beneficiary, keyring: &Keyring, mint: &Mint) -> Result<Self, Problem> {
+    pub fn new(
+        beneficiary: &Beneficiary,
+        keyring: &Keyring,
+        ids: &IdGenerator,
+    ) -> Result<Self, Problem> {
         let Beneficiary { merchant_id, env, currency, identity, .. } = beneficiary;
         let key = format!("saved/{merchant_id}/{env}/{currency}/{identity}");
-        let row = sql::beneficiary_row(beneficiary, keyring, mint)?;
+        let row = sql::beneficiary_row(beneficiary, keyring, ids)?;
         Ok(Self { id: beneficiary.id.clone(), what: What::New { key, row } })
     }
 
@@ -58,7 +62,7 @@ impl Saving {
     pub fn change(
         beneficiary: &Beneficiary,
         seen_at: Moment,
-        (keyring, mint): (&Keyring, &Mint),
+        (keyring, ids): (&Keyring, &IdGenerator),
     ) -> Result<Self, Problem> {
         let guard = Guard {
             on: &sql::BENEFICIARY_VERSIONS,
@@ -66,7 +70,7 @@ impl Saving {
             version: seen_at.micros(),
             next: beneficiary.updated_at.micros(),
         };
-        let row = sql::beneficiary_change(beneficiary, keyring, mint)?;
+        let row = sql::beneficiary_change(beneficiary, keyring, ids)?;
         Ok(Self { id: beneficiary.id.clone(), what: What::Changed { guard, row } })
     }
 
@@ -90,12 +94,12 @@ impl Saving {
 
     /// The id under which a new recipient was saved by another request a moment ago.
     #[must_use]
-    pub fn saved_meanwhile(&self, desk: &Desk<'_>) -> Option<BeneficiaryId> {
-        BeneficiaryId::parse(&desk.counter(&self.counter()?).holder)
+    pub fn saved_meanwhile(&self, locked: &LockedState<'_>) -> Option<BeneficiaryId> {
+        BeneficiaryId::parse(&locked.counter(&self.counter()?).holder)
     }
 
     /// Adds what is to be written; answers the id of the saved recipient.
-    pub fn write(&self, desk: &Desk<'_>, effects: &mut Effects) -> BeneficiaryId {
+    pub fn write(&self, locked: &LockedState<'_>, effects: &mut Effects) -> BeneficiaryId {
         match &self.what {
             What::Nothing => {}
             What::Changed { row, .. } => {
@@ -103,7 +107,7 @@ impl Saving {
                 effects.rows.push(RowChange::Update(&sql::BENEFICIARY_CHANGES, row));
             }
             What::New { key, row } => {
-                if let Some(saved) = self.saved_meanwhile(desk) {
+                if let Some(saved) = self.saved_meanwhile(locked) {
                     return saved;
                 }
                 effects.rows.push(RowChange::Insert(&sql::BENEFICIARIES, row.clone()));
@@ -112,7 +116,7 @@ impl Saving {
                     holder: self.id.to_string(),
                     count: 1,
                     sum: Minor::ZERO,
-                    expires_at: desk.now().after(ANNOUNCED).micros(),
+                    expires_at: locked.now().after(ANNOUNCED).micros(),
                 });
             }
         }

@@ -8,7 +8,7 @@ use crate::db::bulk::Kind::{Int, Text};
 use crate::db::bulk::{Cell, Lookup, Row, Table, Update};
 use crate::env::Env;
 use crate::error::Problem;
-use crate::id::{BeneficiaryId, BlockId, Id as _, MerchantId, Mint};
+use crate::id::{BeneficiaryId, BlockId, Id as _, IdGenerator, MerchantId};
 use crate::keyring::Keyring;
 use crate::money::Currency;
 use crate::rails::RecipientFields;
@@ -79,7 +79,7 @@ pub const BENEFICIARY_VERSIONS: Lookup =
 pub fn beneficiary_row(
     beneficiary: &Beneficiary,
     keyring: &Keyring,
-    mint: &Mint,
+    ids: &IdGenerator,
 ) -> Result<Row, Problem> {
     let mut row = vec![
         beneficiary.id.as_str().into(),
@@ -89,7 +89,7 @@ pub fn beneficiary_row(
         beneficiary.source.as_str().into(),
         beneficiary.created_at.micros().into(),
     ];
-    row.extend(beneficiary_state(beneficiary, keyring, mint)?);
+    row.extend(beneficiary_state(beneficiary, keyring, ids)?);
     Ok(row)
 }
 
@@ -100,22 +100,22 @@ pub fn beneficiary_row(
 pub fn beneficiary_change(
     beneficiary: &Beneficiary,
     keyring: &Keyring,
-    mint: &Mint,
+    ids: &IdGenerator,
 ) -> Result<Row, Problem> {
     let mut row = vec![beneficiary.id.as_str().into()];
-    row.extend(beneficiary_state(beneficiary, keyring, mint)?);
+    row.extend(beneficiary_state(beneficiary, keyring, ids)?);
     Ok(row)
 }
 
 fn beneficiary_state(
     beneficiary: &Beneficiary,
     keyring: &Keyring,
-    mint: &Mint,
+    ids: &IdGenerator,
 ) -> Result<Row, Problem> {
     let sealed = beneficiary.resolution.as_ref().map(|resolution| {
         let plain = serde_json::to_vec(&Stored::from(resolution)).map_err(Problem::internal)?;
         let place = place(&beneficiary.id);
-        keyring.seal(mint, &place, &plain).map_err(Problem::internal)
+        keyring.seal(ids, &place, &plain).map_err(Problem::internal)
     });
     let is_deleted = beneficiary.deleted_at.is_some();
     let (identity, deleted_identity) = match is_deleted {
@@ -212,7 +212,7 @@ pub async fn list_beneficiaries(
     pool: &AnyPool,
     keyring: &Keyring,
     (merchant, env): (&MerchantId, Env),
-    wanted: &Wanted,
+    filter: &Filter,
 ) -> Result<Vec<Beneficiary>, sqlx::Error> {
     let sql = "SELECT b.*, (SELECT COUNT(*) FROM blacklist x WHERE x.currency = b.currency \
                AND x.identity = b.identity AND x.merchant_id IN ('', b.merchant_id)) AS blocks \
@@ -222,10 +222,10 @@ pub async fn list_beneficiaries(
     let rows = sqlx::query(sql)
         .bind(merchant.as_str())
         .bind(env.as_str())
-        .bind(wanted.cursor.as_deref().unwrap_or("~"))
-        .bind(wanted.currency.as_str())
-        .bind(wanted.pattern())
-        .bind(wanted.limit + 1)
+        .bind(filter.cursor.as_deref().unwrap_or("~"))
+        .bind(filter.currency.as_str())
+        .bind(filter.pattern())
+        .bind(filter.limit + 1)
         .fetch_all(pool)
         .await?;
     rows.iter().map(|row| beneficiary(row, keyring)).collect()
@@ -233,7 +233,7 @@ pub async fn list_beneficiaries(
 
 /// Which beneficiaries are wanted.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct Filter {
     /// In this currency; any, if empty.
     pub currency: String,
     /// With this text in a name or account number; any, if empty.
@@ -244,7 +244,7 @@ pub struct Wanted {
     pub limit: i64,
 }
 
-impl Wanted {
+impl Filter {
     /// The text as a LIKE pattern in which nothing but the outer marks is special.
     fn pattern(&self) -> String {
         if self.text.is_empty() {
@@ -327,7 +327,7 @@ pub const BLOCK_REMOVALS: Update =
 /// An entry of a blacklist.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: BlockId,
     /// Whose blacklist; nobody's for the platform's.
     pub merchant_id: Option<MerchantId>,
@@ -337,9 +337,9 @@ pub struct Block {
     pub identity: String,
     /// The recipient as it was given.
     pub subject: String,
-    /// Why.
+    /// Why it is blocked, for operators.
     pub reason: String,
-    /// When.
+    /// When it was blocked.
     pub created_at: Moment,
 }
 

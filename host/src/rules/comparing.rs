@@ -9,15 +9,15 @@ use super::fraud::Ruling;
 
 /// A decision that a pack in shadow is to make too.
 pub struct Compared {
-    /// The payout.
+    /// The payout that was decided about.
     pub payout_id: String,
-    /// Whose.
+    /// The merchant who wanted to pay.
     pub merchant_id: String,
-    /// In which world.
+    /// `test` or `live`.
     pub env: &'static str,
     /// How it was decided.
     pub ruling: Ruling,
-    /// When.
+    /// When it was decided.
     pub at: Moment,
 }
 
@@ -35,7 +35,7 @@ pub fn comparing() -> (Comparing, mpsc::Receiver<Compared>) {
 impl Comparing {
     /// Has a decision compared, if a pack is in shadow. Under heavy load some are not.
     pub fn hand_over(&self, compared: Compared) {
-        if compared.ruling.seat.shadow.is_some() {
+        if compared.ruling.assignment.shadow.is_some() {
             let _ = self.0.try_send(compared);
         }
     }

@@ -16,7 +16,7 @@ use super::velocity::{Places, Tracked};
 /// Whether a payout stands alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayoutKind {
-    /// Alone.
+    /// A payout of its own.
     Single,
     /// A row of a batch.
     Batch,
@@ -36,21 +36,21 @@ impl PayoutKind {
 /// A payout as a decision about fraud sees it, before its wallet is locked.
 #[derive(Clone, Debug)]
 pub struct PayoutFacts<'a> {
-    /// Who pays.
+    /// The merchant who pays.
     pub merchant: &'a MerchantId,
     /// Since when it is a merchant.
     pub merchant_since: Moment,
-    /// Its calendar.
+    /// The merchant's timezone, for the hour and the day.
     pub timezone: &'a TimeZone,
-    /// In which world.
+    /// Test or live.
     pub env: Env,
-    /// From where.
+    /// The wallet that pays.
     pub wallet: &'a WalletId,
     /// Since when there is this wallet.
     pub wallet_since: Moment,
-    /// In what.
+    /// The currency of the amount.
     pub currency: Currency,
-    /// How.
+    /// The payment method.
     pub method: &'a str,
     /// Alone or in a batch.
     pub kind: PayoutKind,
@@ -62,7 +62,7 @@ pub struct PayoutFacts<'a> {
     pub recipient_name: &'a str,
     /// How well that matches the name on record, from 0 to 100.
     pub name_match: Option<i64>,
-    /// Its bank.
+    /// The code of the recipient's bank, where the network has banks.
     pub bank: Option<&'a str>,
     /// Since when the merchant knows it.
     pub recipient_since: Moment,
@@ -72,13 +72,13 @@ pub struct PayoutFacts<'a> {
     pub customer: Option<&'a str>,
     /// The sender's country.
     pub sender_country: Option<&'a str>,
-    /// Now.
+    /// The instant of the payout, which ages are counted to.
     pub now: Moment,
 }
 
 /// The facts that a pack declares, understood once.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted(Vec<(String, Option<Velocity>)>);
+pub(super) struct WantedFacts(Vec<(String, Option<Velocity>)>);
 
 /// A fact, or where it will come from once the writer holds the counters.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ pub(super) enum Given {
     Counted(String, Velocity, Option<Tracked>),
 }
 
-impl Wanted {
+impl WantedFacts {
     /// The facts of these names, each once.
     pub(super) fn of<'a>(names: impl Iterator<Item = &'a String>) -> Self {
         let mut wanted: Vec<(String, Option<Velocity>)> = Vec::new();
@@ -134,27 +134,27 @@ impl PayoutFacts<'_> {
     }
 
     fn value(&self, name: &str) -> Value {
-        let text = |text: &str| Value::Text(text.to_owned());
+        let text = |text: &str| Value::String(text.to_owned());
         let text_or_absent =
-            |text: Option<&str>| text.map_or(Value::Absent, |t| Value::Text(t.into()));
-        let age = |since: Moment| Value::Whole((self.now.seconds() - since.seconds()).max(0));
+            |text: Option<&str>| text.map_or(Value::Absent, |t| Value::String(t.into()));
+        let age = |since: Moment| Value::Int((self.now.seconds() - since.seconds()).max(0));
         match name {
             "merchant" => text(self.merchant.as_str()),
             "env" => text(self.env.as_str()),
             "currency" => text(self.currency.as_str()),
             "method" => text(self.method),
             "kind" => text(self.kind.as_str()),
-            "amount_minor" => Value::Whole(self.amount.units()),
+            "amount_minor" => Value::Int(self.amount.units()),
             "recipient" => text(self.recipient),
             "recipient_name" => text(self.recipient_name),
             "bank_code" => text_or_absent(self.bank),
-            "name_match" => self.name_match.map_or(Value::Absent, Value::Whole),
-            "first_payment" => self.is_first.map_or(Value::Absent, Value::Truth),
+            "name_match" => self.name_match.map_or(Value::Absent, Value::Int),
+            "first_payment" => self.is_first.map_or(Value::Absent, Value::Bool),
             "recipient_age_s" => age(self.recipient_since),
             "merchant_age_s" => age(self.merchant_since),
             "wallet_age_s" => age(self.wallet_since),
-            "hour" => Value::Whole(self.now.hour_in(self.timezone)),
-            "weekday" => Value::Whole(self.now.weekday_in(self.timezone)),
+            "hour" => Value::Int(self.now.hour_in(self.timezone)),
+            "weekday" => Value::Int(self.now.weekday_in(self.timezone)),
             "customer" => text_or_absent(self.customer),
             "sender_country" => text_or_absent(self.sender_country),
             _ => Value::Absent,
@@ -169,9 +169,9 @@ pub fn stored(facts: &[Fact]) -> (String, String) {
         .iter()
         .map(|fact| {
             let value = match &fact.value {
-                Value::Truth(truth) => Json::Bool(*truth),
-                Value::Whole(number) => (*number).into(),
-                Value::Text(text) => text.as_str().into(),
+                Value::Bool(value) => Json::Bool(*value),
+                Value::Int(number) => (*number).into(),
+                Value::String(text) => text.as_str().into(),
                 Value::Absent => Json::Null,
             };
             (fact.name.as_str(), value)
@@ -194,9 +194,9 @@ pub fn recalled(
     for name in names {
         let value = match stored.get(name) {
             Some(Json::Null) => Some(Value::Absent),
-            Some(Json::Bool(truth)) => Some(Value::Truth(*truth)),
-            Some(Json::Number(number)) => number.as_i64().map(Value::Whole),
-            Some(Json::String(text)) => Some(Value::Text(text.clone())),
+            Some(Json::Bool(value)) => Some(Value::Bool(*value)),
+            Some(Json::Number(number)) => number.as_i64().map(Value::Int),
+            Some(Json::String(text)) => Some(Value::String(text.clone())),
             _ => None,
         };
         match value {
@@ -214,8 +214,8 @@ pub fn fits(name: &str, value: &Value) -> bool {
     matches!(
         (kind, value),
         (_, Value::Absent)
-            | (Type::Truth, Value::Truth(_))
-            | (Type::Whole, Value::Whole(_))
-            | (Type::Text, Value::Text(_))
+            | (Type::Bool, Value::Bool(_))
+            | (Type::Int, Value::Int(_))
+            | (Type::String, Value::String(_))
     )
 }

@@ -14,11 +14,11 @@ use super::pack::Pack;
 /// What a price depends on.
 #[derive(Clone, Debug)]
 pub struct FeeFacts<'a> {
-    /// Who pays.
+    /// The merchant who pays.
     pub merchant: &'a MerchantId,
-    /// In what.
+    /// The currency of the amount.
     pub currency: Currency,
-    /// How.
+    /// The payment method.
     pub method: &'a str,
     /// Alone or in a batch.
     pub kind: PayoutKind,
@@ -31,9 +31,9 @@ pub struct FeeFacts<'a> {
 pub struct PriceLine {
     /// `fee`, `tax` or `levy`.
     pub kind: String,
-    /// For statements.
+    /// The line's name on statements.
     pub label: String,
-    /// Minor units.
+    /// The amount in minor units of the payout's currency.
     pub amount_minor: i64,
 }
 
@@ -42,11 +42,11 @@ pub struct PriceLine {
 pub struct Price {
     /// The pack's name.
     pub pack: String,
-    /// Its version.
+    /// The pack's version.
     pub version: String,
-    /// Its digest.
+    /// SHA-256 of the pack's file.
     pub digest: String,
-    /// The parts.
+    /// The price, line by line.
     pub lines: Vec<PriceLine>,
 }
 
@@ -129,11 +129,11 @@ impl Price {
 impl FeeFacts<'_> {
     fn wanted(&self, names: &[String]) -> Vec<Fact> {
         let value = |name: &str| match name {
-            "merchant" => Value::Text(self.merchant.to_string()),
-            "currency" => Value::Text(self.currency.to_string()),
-            "method" => Value::Text(self.method.to_owned()),
-            "kind" => Value::Text(self.kind.as_str().to_owned()),
-            "amount_minor" => Value::Whole(self.amount.units()),
+            "merchant" => Value::String(self.merchant.to_string()),
+            "currency" => Value::String(self.currency.to_string()),
+            "method" => Value::String(self.method.to_owned()),
+            "kind" => Value::String(self.kind.as_str().to_owned()),
+            "amount_minor" => Value::Int(self.amount.units()),
             _ => Value::Absent,
         };
         names.iter().map(|name| Fact { name: name.clone(), value: value(name) }).collect()

@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::config::{OnFailure, limits};
-use crate::ledger::{CounterChange, Desk};
+use crate::ledger::{CounterChange, LockedState};
 use crate::money::Minor;
 use crate::wasm::pack::{self as wasm, Fact, Value};
 
+use super::assignment::Assignment;
 use super::facts::{Given, PayoutFacts};
 use super::pack::Pack;
-use super::seat::Seat;
 
 /// What shall become of a payout, the mildest first.
 #[derive(
@@ -24,7 +24,7 @@ use super::seat::Seat;
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// It goes.
+    /// The payout is accepted.
     Allow,
     /// It waits for the operator.
     Hold,
@@ -39,7 +39,7 @@ pub struct Hit {
     pub label: String,
     /// What it wants.
     pub action: Action,
-    /// Why.
+    /// Why, in words for operators.
     pub reason: String,
 }
 
@@ -56,7 +56,7 @@ pub struct Verdict {
 #[derive(Clone, Debug)]
 pub struct Ruling {
     /// Who decided and who is being tried.
-    pub seat: Arc<Seat>,
+    pub assignment: Arc<Assignment>,
     /// What was decided.
     pub verdict: Verdict,
     /// Why the pack did not decide, if it did not.
@@ -69,14 +69,14 @@ pub struct Ruling {
 /// A payout that is about to be decided.
 #[derive(Clone, Debug)]
 pub struct Assessment {
-    seat: Arc<Seat>,
+    assignment: Arc<Assignment>,
     given: Vec<Given>,
     amount: Minor,
     on_failure: OnFailure,
 }
 
 impl Action {
-    /// The word for it.
+    /// The word on the wire and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Action {
         }
     }
 
-    /// Reads the word.
+    /// Reads the word that [`Self::as_str`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Allow, Self::Hold, Self::Block].into_iter().find(|action| action.as_str() == text)
@@ -94,9 +94,13 @@ impl Action {
 }
 
 impl Assessment {
-    pub(super) fn new(seat: Arc<Seat>, payout: &PayoutFacts<'_>, on_failure: OnFailure) -> Self {
-        let given = seat.wanted.given(payout);
-        Self { seat, given, amount: payout.amount, on_failure }
+    pub(super) fn new(
+        assignment: Arc<Assignment>,
+        payout: &PayoutFacts<'_>,
+        on_failure: OnFailure,
+    ) -> Self {
+        let given = assignment.wanted.given(payout);
+        Self { assignment, given, amount: payout.amount, on_failure }
     }
 
     /// The counters that the decision reads.
@@ -114,9 +118,9 @@ impl Assessment {
 
     /// Decides on what the locked counters say.
     #[must_use]
-    pub fn decide(&self, desk: &Desk<'_>) -> Ruling {
-        let facts = self.facts(desk);
-        let (verdict, failure) = match (&self.seat.pack, &self.seat.missing) {
+    pub fn decide(&self, locked: &LockedState<'_>) -> Ruling {
+        let facts = self.facts(locked);
+        let (verdict, failure) = match (&self.assignment.pack, &self.assignment.missing) {
             (_, Some(why)) => (Verdict::without(self.on_failure), Some(why.clone())),
             (None, None) => (Verdict::allow(), None),
             (Some(pack), None) => match pack.assess(&facts[..pack.about.facts.len()]) {
@@ -124,29 +128,29 @@ impl Assessment {
                 Err(why) => (Verdict::without(self.on_failure), Some(why)),
             },
         };
-        Ruling { seat: Arc::clone(&self.seat), verdict, failure, facts }
+        Ruling { assignment: Arc::clone(&self.assignment), verdict, failure, facts }
     }
 
     /// Counts the payout, which has been accepted.
-    pub fn count(&self, desk: &Desk<'_>, changes: &mut Vec<CounterChange>) {
+    pub fn count(&self, locked: &LockedState<'_>, changes: &mut Vec<CounterChange>) {
         let mut counted: Vec<&str> = Vec::new();
         for given in &self.given {
             let Given::Counted(_, _, Some(tracked)) = given else { continue };
             if !counted.contains(&tracked.key.as_str()) {
                 counted.push(&tracked.key);
-                changes.push(tracked.add(desk, self.amount));
+                changes.push(tracked.add(locked, self.amount));
             }
         }
     }
 
-    fn facts(&self, desk: &Desk<'_>) -> Vec<Fact> {
+    fn facts(&self, locked: &LockedState<'_>) -> Vec<Fact> {
         let given = self.given.iter();
         given
             .map(|given| match given {
                 Given::Known(fact) => fact.clone(),
                 Given::Counted(name, velocity, tracked) => {
-                    let level = tracked.as_ref().map(|tracked| tracked.level(desk, self.amount));
-                    let value = level.map(|level| Value::Whole(level.of(velocity.measure)));
+                    let level = tracked.as_ref().map(|tracked| tracked.level(locked, self.amount));
+                    let value = level.map(|level| Value::Int(level.of(velocity.measure)));
                     Fact { name: name.clone(), value: value.unwrap_or(Value::Absent) }
                 }
             })
@@ -158,7 +162,7 @@ impl Ruling {
     /// Tells the pack how it did, once what it decided is written: a decision may be made more
     /// than once until then.
     pub fn observe(&self) {
-        if let Some(pack) = &self.seat.pack {
+        if let Some(pack) = &self.assignment.pack {
             pack.observe(self.failure.as_deref());
         }
     }

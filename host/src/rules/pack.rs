@@ -47,7 +47,7 @@ pub struct About {
     pub kind: PackKind,
     /// The WIT package that it was built against.
     pub contract: String,
-    /// For people.
+    /// A title to show; it decides nothing.
     pub title: String,
     /// Facts that it wants to know.
     pub facts: Vec<String>,
@@ -142,7 +142,7 @@ impl std::fmt::Debug for Pack {
 }
 
 impl PackKind {
-    /// The word for it.
+    /// The word on the wire and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -151,7 +151,7 @@ impl PackKind {
         }
     }
 
-    /// Reads the word.
+    /// Reads the word that [`Self::as_str`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Fees, Self::Fraud].into_iter().find(|kind| kind.as_str() == text)

@@ -7,8 +7,8 @@ use crate::clock::Moment;
 use crate::db::bulk::Kind::{Int, Text};
 use crate::db::bulk::{Lookup, Row, Table, Update};
 
+use super::assignment::{Role, Scope};
 use super::pack::{Pack, PackKind};
-use super::seat::{Role, Scope};
 
 /// New versions. The first to push a name and version wins.
 pub const PACKS: Table = Table {
@@ -31,7 +31,7 @@ pub const PACKS: Table = Table {
     on_conflict: None,
 };
 
-/// The component of a stock pack, once it is used: a later binary may carry another one.
+/// The component of a built-in pack, once it is used: a later binary may carry another one.
 pub const PACK_COMPONENTS: Update = Update {
     name: "rule_packs",
     key: "id",
@@ -39,9 +39,9 @@ pub const PACK_COMPONENTS: Update = Update {
     only_where: Some("t.component IS NULL"),
 };
 
-/// Seats given and vacated.
-pub const SEATINGS: Table = Table {
-    name: "rule_seatings",
+/// The history of assignments: a pack was assigned, or the last one was unassigned.
+pub const ASSIGNMENTS: Table = Table {
+    name: "rule_assignments",
     columns: &[
         ("generation", Int),
         ("kind", Text),
@@ -86,15 +86,15 @@ pub const REQUEST_KEYS: Update =
 /// A version of a pack as it is kept.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// Its name.
+    /// The name in its rules.
     pub name: String,
-    /// Its version.
+    /// The version in its rules.
     pub version: String,
     /// What it decides.
     pub kind: PackKind,
     /// SHA-256 of its file.
     pub digest: String,
-    /// For people.
+    /// A title to show; it decides nothing.
     pub title: String,
     /// The contract that it was built against.
     pub contract: String,
@@ -106,26 +106,26 @@ pub struct Version {
     pub is_checked: bool,
     /// Who pushed it.
     pub pushed_by: String,
-    /// When.
+    /// When it was pushed, or first listed by a host.
     pub created_at: Moment,
 }
 
-/// A seat given or vacated.
+/// A pack assigned, or none from then on.
 #[derive(Clone, Debug)]
-pub struct Seating {
-    /// Its number.
+pub struct AssignmentRow {
+    /// The number of the change; every change takes the next one.
     pub generation: i64,
     /// What is decided there.
     pub kind: PackKind,
-    /// For whom.
+    /// Whose payouts are decided.
     pub scope: Scope,
-    /// How.
+    /// Whether the pack decides or is tried.
     pub role: Role,
-    /// Name and version of the pack; none if it was vacated.
+    /// Name and version of the pack; none if it was unassigned.
     pub pack: Option<(String, String)>,
     /// Who wanted it so.
     pub actor: String,
-    /// When.
+    /// When the change was made.
     pub created_at: Moment,
 }
 
@@ -161,23 +161,23 @@ pub fn version_row(
     ]
 }
 
-/// A seating as a row of [`SEATINGS`].
+/// An assignment as a row of [`ASSIGNMENTS`].
 #[must_use]
-pub fn seating_row(seating: &Seating) -> Row {
-    let (name, version) = seating.pack.clone().unzip();
+pub fn assignment_row(assignment: &AssignmentRow) -> Row {
+    let (name, version) = assignment.pack.clone().unzip();
     vec![
-        seating.generation.into(),
-        seating.kind.as_str().into(),
-        seating.scope.as_str().into(),
-        seating.role.as_str().into(),
+        assignment.generation.into(),
+        assignment.kind.as_str().into(),
+        assignment.scope.as_str().into(),
+        assignment.role.as_str().into(),
         name.into(),
         version.into(),
-        seating.actor.as_str().into(),
-        seating.created_at.micros().into(),
+        assignment.actor.as_str().into(),
+        assignment.created_at.micros().into(),
     ]
 }
 
-/// How many changes of seats there have been.
+/// How many changes of assignments there have been.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -186,13 +186,13 @@ pub async fn generation(pool: &AnyPool) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar(sql).fetch_one(pool).await
 }
 
-/// Every seating, oldest first.
+/// Every change of an assignment, oldest first.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn list_seatings(pool: &AnyPool) -> Result<Vec<Seating>, sqlx::Error> {
-    let sql = "SELECT * FROM rule_seatings ORDER BY generation";
-    sqlx::query(sql).fetch_all(pool).await?.iter().map(seating).collect()
+pub async fn list_assignments(pool: &AnyPool) -> Result<Vec<AssignmentRow>, sqlx::Error> {
+    let sql = "SELECT * FROM rule_assignments ORDER BY generation";
+    sqlx::query(sql).fetch_all(pool).await?.iter().map(assignment).collect()
 }
 
 /// Every version, by name, newest first.
@@ -259,10 +259,10 @@ fn version(row: &AnyRow) -> Result<Version, sqlx::Error> {
     })
 }
 
-fn seating(row: &AnyRow) -> Result<Seating, sqlx::Error> {
+fn assignment(row: &AnyRow) -> Result<AssignmentRow, sqlx::Error> {
     let name: Option<String> = row.try_get("name")?;
     let version: Option<String> = row.try_get("version")?;
-    Ok(Seating {
+    Ok(AssignmentRow {
         generation: row.try_get("generation")?,
         kind: word(row, "kind", PackKind::parse)?,
         scope: word(row, "scope", Scope::parse)?,

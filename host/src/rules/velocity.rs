@@ -11,7 +11,7 @@ use railhead_facts::{Measure, Scope, Velocity};
 
 use crate::clock::Moment;
 use crate::env::Env;
-use crate::ledger::{CounterChange, Desk};
+use crate::ledger::{CounterChange, LockedState};
 use crate::money::{Currency, Minor};
 
 /// How much longer than its window a counter is kept: far above any difference between hosts'
@@ -23,17 +23,17 @@ const PARTS: u32 = 30;
 /// Whose payouts are counted together with one payout.
 #[derive(Clone, Debug)]
 pub(super) struct Places<'a> {
-    /// Who pays.
+    /// The id of the merchant who pays.
     pub merchant: &'a str,
-    /// In which world.
+    /// Test or live; the two are never counted together.
     pub env: Env,
-    /// In what.
+    /// The currency; each is counted by itself.
     pub currency: Currency,
-    /// From where.
+    /// The id of the wallet that pays.
     pub wallet: &'a str,
     /// To which account.
     pub recipient: &'a str,
-    /// How much.
+    /// What the recipient gets.
     pub amount: Minor,
     /// For which customer.
     pub customer: Option<&'a str>,
@@ -44,7 +44,7 @@ pub(super) struct Places<'a> {
 /// A counter that a decision reads and an accepted payout adds to.
 #[derive(Clone, Debug)]
 pub(super) struct Tracked {
-    /// The counter.
+    /// The key of the counter.
     pub key: String,
     window: Duration,
 }
@@ -52,9 +52,9 @@ pub(super) struct Tracked {
 /// What a window holds, one payout included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Level {
-    /// How many.
+    /// How many payouts.
     pub count: i64,
-    /// How much.
+    /// What they come to, in minor units.
     pub sum: i64,
 }
 
@@ -80,17 +80,17 @@ impl Tracked {
 
     /// What the window holds with this payout in it.
     #[must_use]
-    pub(super) fn level(&self, desk: &Desk<'_>, amount: Minor) -> Level {
-        let held = self.window(desk).level();
+    pub(super) fn level(&self, locked: &LockedState<'_>, amount: Minor) -> Level {
+        let held = self.window(locked).level();
         Level { count: held.count + 1, sum: held.sum.saturating_add(amount.units()) }
     }
 
     /// The counter with this payout in it.
     #[must_use]
-    pub(super) fn add(&self, desk: &Desk<'_>, amount: Minor) -> CounterChange {
-        let now = desk.now();
-        let counter = desk.counter(&self.key);
-        let mut window = self.window(desk);
+    pub(super) fn add(&self, locked: &LockedState<'_>, amount: Minor) -> CounterChange {
+        let now = locked.now();
+        let counter = locked.counter(&self.key);
+        let mut window = self.window(locked);
         window.add(now, amount);
         let Level { count, sum } = window.level();
         CounterChange {
@@ -102,9 +102,9 @@ impl Tracked {
         }
     }
 
-    fn window(&self, desk: &Desk<'_>) -> Window {
-        let oldest = desk.now().before(self.window).micros().div_euclid(self.part_us());
-        Window::read(&desk.counter(&self.key).holder, oldest, self.part_us())
+    fn window(&self, locked: &LockedState<'_>) -> Window {
+        let oldest = locked.now().before(self.window).micros().div_euclid(self.part_us());
+        Window::read(&locked.counter(&self.key).holder, oldest, self.part_us())
     }
 
     fn part(&self) -> Duration {

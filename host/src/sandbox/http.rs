@@ -162,9 +162,9 @@ pub struct Funded {
     pub object: &'static str,
     /// Identifies the inflow.
     pub provider_event_id: String,
-    /// The wallet.
+    /// The id of the wallet that was funded.
     pub wallet_id: String,
-    /// Its currency.
+    /// The wallet's currency.
     pub currency: String,
     /// How much came in.
     #[schema(value_type = String)]

@@ -43,7 +43,7 @@ async fn step(
     match changed.await {
         Ok(Some((transfer, true))) => {
             if transfer.state == State::Returned {
-                simulator.send(nip::comeback(&transfer, simulator.0.clock.now()));
+                simulator.send(nip::returned_funds(&transfer, simulator.0.clock.now()));
             }
             Json(transfer).into_response()
         }

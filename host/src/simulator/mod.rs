@@ -55,7 +55,7 @@ pub struct OwnMessage {
     pub rail: &'static str,
     /// The path below the rail's notice address.
     pub path: &'static str,
-    /// The body.
+    /// The body of the message.
     pub body: String,
 }
 

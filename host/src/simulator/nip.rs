@@ -283,7 +283,7 @@ fn tell(simulator: &Simulator, transfer: &Transfer) {
         return;
     }
     match transfer.scenario.as_str() {
-        "returned" => simulator.send(comeback(transfer, simulator.0.clock.now())),
+        "returned" => simulator.send(returned_funds(transfer, simulator.0.clock.now())),
         // Paid, then an older "in progress", then paid again.
         "duplicate_callback" => {
             for code in ["00", "09", "00"] {
@@ -295,7 +295,7 @@ fn tell(simulator: &Simulator, transfer: &Transfer) {
 }
 
 /// The recipient's bank sends a transfer back, as a transfer of its own.
-pub(super) fn comeback(transfer: &Transfer, now: Moment) -> OwnMessage {
+pub(super) fn returned_funds(transfer: &Transfer, now: Moment) -> OwnMessage {
     let amount = format!("{}.{:02}", transfer.amount_minor / 100, transfer.amount_minor % 100);
     // The tail of our reference makes the bank's own one unique enough for a simulation.
     let session =

@@ -23,7 +23,7 @@ pub enum State {
     Refused(String),
     /// The recipient's bank sent it back.
     Returned,
-    /// Nobody knows.
+    /// The network says neither that it was made nor that it was not.
     Unclear,
 }
 
@@ -32,17 +32,17 @@ pub enum State {
 pub struct Transfer {
     /// Network and reference.
     pub reference: String,
-    /// Minor units.
+    /// The amount in minor units.
     pub amount_minor: i64,
     /// The recipient's account.
     pub account: String,
-    /// How it stands.
+    /// What the network would say about it now.
     pub state: State,
     /// How often a request to make it arrived.
     pub received: u32,
     /// How often the recipient was paid. More than once is the mistake that must not happen.
     pub executed: u32,
-    /// What plays.
+    /// The name of the scenario that it plays.
     pub scenario: String,
 }
 

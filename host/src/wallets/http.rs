@@ -12,7 +12,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::{Page, PageQuery, Query};
 use crate::id::{JournalId, WalletId};
 use crate::ledger::Source;
-use crate::ledger::wallets::{self as rows, WalletRow, Wanted};
+use crate::ledger::wallets::{self as rows, Filter, WalletRow};
 
 use super::view::{Balance, Balances, Wallet, WalletBalance, WalletTransaction};
 
@@ -158,8 +158,8 @@ pub async fn transactions(
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
     let before_seq = cursor(&app, &wallet.id, page.starting_after.as_deref()).await?;
-    let wanted = Wanted { source, direction, funding_only: false, before_seq };
-    let entries = rows::list_entries(app.db.pool(), &wallet.id, &wanted, limit).await?;
+    let filter = Filter { source, direction, funding_only: false, before_seq };
+    let entries = rows::list_entries(app.db.pool(), &wallet.id, &filter, limit).await?;
     Ok(Page::of(entries.into_iter().map(WalletTransaction::of).collect(), limit))
 }
 
@@ -178,8 +178,8 @@ pub async fn funding_events(
     let wallet = find(&app, &caller, &id).await?;
     let limit = page.limit()?;
     let before_seq = cursor(&app, &wallet.id, page.starting_after.as_deref()).await?;
-    let wanted = Wanted { source: String::new(), direction: 0, funding_only: true, before_seq };
-    let entries = rows::list_entries(app.db.pool(), &wallet.id, &wanted, limit).await?;
+    let filter = Filter { source: String::new(), direction: 0, funding_only: true, before_seq };
+    let entries = rows::list_entries(app.db.pool(), &wallet.id, &filter, limit).await?;
     Ok(Page::of(entries.into_iter().map(WalletTransaction::funding).collect(), limit))
 }
 

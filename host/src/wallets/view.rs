@@ -9,15 +9,15 @@ use crate::ledger::entry_id;
 use crate::ledger::wallets::{EntryRow, WalletRow};
 use crate::money::Minor;
 
-/// A wallet.
+/// A wallet as merchants see it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Wallet {
     /// Always `wallet`.
     #[schema(example = "wallet")]
     pub object: &'static str,
-    /// Its id.
+    /// The wallet's id.
     pub id: String,
-    /// Its currency.
+    /// The one currency that it holds.
     #[schema(example = "NGN")]
     pub currency: String,
     /// `test` or `live`.
@@ -73,9 +73,9 @@ pub struct WalletBalance {
     /// Always `wallet_balance`.
     #[schema(example = "wallet_balance")]
     pub object: &'static str,
-    /// The wallet.
+    /// The wallet's id.
     pub wallet_id: String,
-    /// Its currency.
+    /// The wallet's currency.
     pub currency: String,
     /// `test` or `live`.
     pub env: &'static str,
@@ -96,9 +96,9 @@ pub struct Balance {
     /// Always `balance`.
     #[schema(example = "balance")]
     pub object: &'static str,
-    /// The wallet.
+    /// The wallet's id.
     pub wallet_id: String,
-    /// Its currency.
+    /// The wallet's currency.
     pub currency: String,
     /// `test` or `live`.
     pub env: &'static str,
@@ -133,7 +133,7 @@ pub struct WalletTransaction {
     /// `wallet_transaction`, or `wallet_funding_event` in the list of what came in.
     #[schema(example = "wallet_transaction")]
     pub object: &'static str,
-    /// Its id.
+    /// The entry's id.
     pub id: String,
     /// Its number in the wallet, without gaps.
     pub sequence: i64,
@@ -145,10 +145,10 @@ pub struct WalletTransaction {
     pub amount_minor: Minor,
     /// The wallet's currency.
     pub currency: String,
-    /// Why.
+    /// What kind of movement it is.
     #[schema(example = "payout_debit")]
     pub source: String,
-    /// For people.
+    /// A line to show on a statement.
     pub description: String,
     /// The wallet's balance after it.
     #[schema(value_type = String)]
@@ -156,9 +156,9 @@ pub struct WalletTransaction {
     /// What kind of object it is about.
     #[schema(example = "Payout")]
     pub source_ref_type: String,
-    /// Which one.
+    /// The object's id.
     pub source_ref_id: String,
-    /// When.
+    /// When it was posted.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
     /// Who sent it, where that is known; in the list of what came in only.

@@ -10,7 +10,7 @@ use wasmtime::component::types::ComponentItem;
 
 use crate::config::limits;
 
-use super::section::{self, CASE_SECTION, DECLARATION_SECTION, Luggage, TABLE_SECTION};
+use super::section::{self, CASE_SECTION, CustomSections, DECLARATION_SECTION, TABLE_SECTION};
 use super::{CodeCache, inert};
 
 /// A component that may run here: compiled, its imports known to be harmless.
@@ -63,7 +63,7 @@ impl Module {
         if bytes.len() > limits::COMPONENT_BYTES_MAX {
             return Err(Refused::TooLarge(bytes.len()));
         }
-        let Luggage { declaration, tables, cases } = luggage(bytes)?;
+        let CustomSections { declaration, tables, cases } = custom_sections(bytes)?;
         let tables = tables.into_iter().collect();
         let digest = hex::encode(Sha256::digest(bytes));
         let component = cache
@@ -90,7 +90,7 @@ impl Module {
 /// The declaration that a component carries.
 #[must_use]
 pub fn declaration(bytes: &[u8]) -> Option<String> {
-    luggage(bytes).ok().map(|luggage| luggage.declaration)
+    custom_sections(bytes).ok().map(|sections| sections.declaration)
 }
 
 /// Whether a component calls itself a rule pack rather than a rail.
@@ -104,12 +104,12 @@ fn is_type(item: &ComponentItem) -> bool {
     matches!(item, ComponentItem::Type(_))
 }
 
-/// The same code with other luggage: how rules that are only text become a pack.
+/// The same code with other sections: how rules that are only text become a pack.
 ///
 /// # Errors
 /// It is not a component.
-pub fn repack(bytes: &[u8], luggage: &Luggage) -> Result<Vec<u8>, Refused> {
-    Ok(section::pack(&bare(bytes)?, luggage))
+pub fn repack(bytes: &[u8], sections: &CustomSections) -> Result<Vec<u8>, Refused> {
+    Ok(section::pack(&bare(bytes)?, sections))
 }
 
 /// A component's code without what travels with it.
@@ -153,11 +153,11 @@ fn header(bytes: &[u8], from: usize, contents: usize) -> usize {
 ///
 /// # Errors
 /// It is not a component, or carries no declaration.
-pub fn luggage(bytes: &[u8]) -> Result<Luggage, Refused> {
+pub fn custom_sections(bytes: &[u8]) -> Result<CustomSections, Refused> {
     let malformed =
         |cause: wasmparser::BinaryReaderError| Refused::NotAComponent(cause.to_string());
     let mut declaration = None;
-    let mut luggage = Luggage::default();
+    let mut sections = CustomSections::default();
     let mut depth = 0usize;
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(malformed)? {
@@ -168,14 +168,14 @@ pub fn luggage(bytes: &[u8]) -> Result<Luggage, Refused> {
                     let text = std::str::from_utf8(section.data());
                     declaration = text.ok().map(str::to_owned);
                 } else if let Some(table) = section.name().strip_prefix(TABLE_SECTION) {
-                    luggage.tables.push((table.to_owned(), section.data().to_vec()));
+                    sections.tables.push((table.to_owned(), section.data().to_vec()));
                 } else if let Some(file) = section.name().strip_prefix(CASE_SECTION) {
-                    luggage.cases.push((file.to_owned(), section.data().to_vec()));
+                    sections.cases.push((file.to_owned(), section.data().to_vec()));
                 }
             }
             _ => {}
         }
     }
-    luggage.declaration = declaration.ok_or(Refused::NoDeclaration)?;
-    Ok(luggage)
+    sections.declaration = declaration.ok_or(Refused::NoDeclaration)?;
+    Ok(sections)
 }

@@ -35,7 +35,7 @@ mod bindings {
 mod imports;
 
 pub use bindings::exports::railhead::rail::names::{Enquiry, Unresolved};
-pub use bindings::exports::railhead::rail::notices::{Comeback, Message, News, Notice};
+pub use bindings::exports::railhead::rail::notices::{Message, News, Notice, ReturnOfFunds};
 pub use bindings::exports::railhead::rail::recipients::Violation;
 pub use bindings::railhead::rail::types::{
     Field, Finding, Outcome, Payment, Receipt, Refusal, Resolution,

@@ -13,7 +13,7 @@ pub const CASE_SECTION: &str = "railhead:case/";
 
 /// What travels in a component besides its code.
 #[derive(Clone, Debug, Default)]
-pub struct Luggage {
+pub struct CustomSections {
     /// The declaration of a rail, or the rules of a pack.
     pub declaration: String,
     /// Reference tables: name and CSV.
@@ -22,7 +22,7 @@ pub struct Luggage {
     pub cases: Vec<(String, Vec<u8>)>,
 }
 
-impl Luggage {
+impl CustomSections {
     /// The declaration in `folder`, the tables that it names, and, for a rule pack, its cases:
     /// whoever is given the pack can check it.
     ///
@@ -63,13 +63,13 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 /// Appends what travels with a component to its code. The result is a valid component still:
 /// custom sections may stand anywhere.
 #[must_use]
-pub fn pack(component: &[u8], luggage: &Luggage) -> Vec<u8> {
+pub fn pack(component: &[u8], sections: &CustomSections) -> Vec<u8> {
     let mut packed = component.to_vec();
-    append(&mut packed, DECLARATION_SECTION, luggage.declaration.as_bytes());
-    for (name, csv) in &luggage.tables {
+    append(&mut packed, DECLARATION_SECTION, sections.declaration.as_bytes());
+    for (name, csv) in &sections.tables {
         append(&mut packed, &format!("{TABLE_SECTION}{name}"), csv);
     }
-    for (file, toml) in &luggage.cases {
+    for (file, toml) in &sections.cases {
         append(&mut packed, &format!("{CASE_SECTION}{file}"), toml);
     }
     packed

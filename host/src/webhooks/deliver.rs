@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 use crate::app::App;
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::courier::Answer;
 use crate::error::Problem;
 use crate::events::outbox::{Handed, Ready};
 use crate::id::EndpointId;
+use crate::outbound::Answer;
 
 use super::lanes::{Ended, Lanes};
 use super::model::Endpoint;
@@ -45,20 +45,21 @@ enum News {
 pub async fn deliver(app: App, mut handed: mpsc::Receiver<Handed>) {
     let mut lanes = Lanes::new(app.config.webhooks.concurrency);
     let (tell, mut told) = mpsc::unbounded_channel();
-    let desk = Desk { app: app.clone(), tell, targets: Arc::default(), noted: Arc::default() };
+    let deliverer =
+        Deliverer { app: app.clone(), tell, targets: Arc::default(), noted: Arc::default() };
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut is_looking = false;
     loop {
         while let Some(ready) = lanes.next(app.now()) {
-            app.tasks.spawn(desk.clone().make(ready));
+            app.tasks.spawn(deliverer.clone().make(ready));
         }
         let dropped = lanes.dropped();
         if !dropped.is_empty() {
-            app.tasks.spawn(desk.clone().give_back(dropped));
+            app.tasks.spawn(deliverer.clone().give_back(dropped));
         }
         for (endpoint, room) in lanes.hungry(app.now()) {
-            app.tasks.spawn(desk.clone().claim(endpoint, room));
+            app.tasks.spawn(deliverer.clone().claim(endpoint, room));
         }
         tokio::select! {
             () = app.stopping.cancelled() => return,
@@ -85,7 +86,7 @@ pub async fn deliver(app: App, mut handed: mpsc::Receiver<Handed>) {
             _ = look.tick(), if !is_looking => {
                 is_looking = true;
                 lanes.tidy(app.now());
-                app.tasks.spawn(desk.clone().look());
+                app.tasks.spawn(deliverer.clone().look());
             }
         }
     }
@@ -112,9 +113,9 @@ pub async fn sweep(app: App) {
     }
 }
 
-/// What a task of the deliverer works with.
+/// What every task of the deliverer works with.
 #[derive(Clone)]
-struct Desk {
+struct Deliverer {
     app: App,
     tell: mpsc::UnboundedSender<News>,
     targets: Arc<Mutex<HashMap<EndpointId, Target>>>,
@@ -128,7 +129,7 @@ pub(super) struct Target {
     pub secrets: Vec<SecretString>,
 }
 
-impl Desk {
+impl Deliverer {
     /// Makes one delivery and writes down what came of it.
     async fn make(self, ready: Ready) {
         let ended = match self.target(&ready).await {
@@ -272,5 +273,5 @@ pub(super) async fn send(app: &App, target: &Target, ready: &Ready) -> Answer {
         body: &ready.body,
     };
     let headers = headers(&letter, &target.secrets, app.now());
-    app.courier.post(&target.endpoint.url, headers, ready.body.clone()).await
+    app.outbound.post(&target.endpoint.url, headers, ready.body.clone()).await
 }

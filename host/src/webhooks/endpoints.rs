@@ -10,7 +10,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::events::canonical;
 use crate::events::outbox::{Handed, owner};
 use crate::id::EndpointId;
-use crate::ledger::{Claim, Command, CounterChange, Done, Effects, Guard, Reply, replay};
+use crate::ledger::{Command, CounterChange, Done, Effects, Guard, Reply, Reservation, replay};
 
 use super::model::Endpoint;
 use super::record::health_key;
@@ -20,7 +20,7 @@ use super::view::EndpointView;
 
 /// What a body asks for, understood.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(super) struct EndpointFields {
     pub url: Option<String>,
     pub events: Option<Vec<String>>,
     pub is_ordered: bool,
@@ -43,8 +43,8 @@ pub(super) async fn check_url(app: &App, text: &str) -> Result<String, Problem> 
         Problem::because(ErrorCode::InvalidUrl, format!("This url cannot be used: {why}."))
             .field("url")
     };
-    let url = app.courier.read(text).map_err(wrong)?;
-    app.courier.look_up(&url).await.map_err(wrong)?;
+    let url = app.outbound.read(text).map_err(wrong)?;
+    app.outbound.look_up(&url).await.map_err(wrong)?;
     Ok(text.to_owned())
 }
 
@@ -77,37 +77,37 @@ pub(super) fn check_events(events: Vec<String>) -> Result<Vec<String>, Problem> 
 pub(super) async fn create(
     app: &App,
     caller: &Caller,
-    wanted: Wanted,
-    claim: Option<Claim>,
+    fields: EndpointFields,
+    reservation: Option<Reservation>,
 ) -> Result<(String, bool), Problem> {
     // What is refused now may have been accepted before.
-    if let Some(claim) = &claim
-        && let Some(Done::Before { reply: Some(reply), .. }) = replay(&app.db, claim).await?
+    if let Some(reservation) = &reservation
+        && let Some(Done::Before { reply: Some(reply), .. }) = replay(&app.db, reservation).await?
     {
-        return Ok((unseal(app, claim, &reply)?, true));
+        return Ok((unseal(app, reservation, &reply)?, true));
     }
     let (merchant, env) = caller.owner();
     let owner = owner(merchant, env);
     let missing = |field: &str| {
         Problem::because(ErrorCode::MissingField, format!("{field} is required.")).field(field)
     };
-    let url = check_url(app, &wanted.url.ok_or_else(|| missing("url"))?).await?;
-    let events = check_events(wanted.events.ok_or_else(|| missing("events"))?)?;
+    let url = check_url(app, &fields.url.ok_or_else(|| missing("url"))?).await?;
+    let events = check_events(fields.events.ok_or_else(|| missing("events"))?)?;
     let most = i64::try_from(limits::WEBHOOK_ENDPOINTS_MAX).unwrap_or(i64::MAX);
     if sql::count_endpoints(app.db.pool(), &owner).await? >= most {
         let message = format!("There may be {most} webhook endpoints; delete one first.");
         return Err(Problem::because(ErrorCode::InvalidField, message));
     }
-    let id: EndpointId = app.mint.id();
-    let secret = new_secret(&app.mint);
+    let id: EndpointId = app.ids.id();
+    let secret = new_secret(&app.ids);
     let now = app.now();
-    let sealed = app.keyring.seal(&app.mint, &Endpoint::place(&id), secret.as_bytes());
+    let sealed = app.keyring.seal(&app.ids, &Endpoint::place(&id), secret.as_bytes());
     let endpoint = Endpoint {
         merchant_id: merchant.clone(),
         env,
         url,
         events,
-        is_ordered: wanted.is_ordered,
+        is_ordered: fields.is_ordered,
         is_active: true,
         disabled_reason: None,
         secret: sealed.map_err(Problem::internal)?,
@@ -122,8 +122,8 @@ pub(super) async fn create(
     };
     let view = EndpointView { secret: Some(secret), ..EndpointView::of(&endpoint) };
     let body = serde_json::to_string(&view).map_err(Problem::internal)?;
-    let reply = match &claim {
-        Some(claim) => Some(seal(app, claim, &body)?),
+    let reply = match &reservation {
+        Some(reservation) => Some(seal(app, reservation, &body)?),
         None => None,
     };
     let row = sql::endpoint_row(&endpoint, &owner);
@@ -131,27 +131,27 @@ pub(super) async fn create(
         wallets: Vec::new(),
         guards: Vec::new(),
         counters: Vec::new(),
-        claim: claim.clone(),
+        reservation: reservation.clone(),
         decide: Box::new(move |_| {
             let rows = vec![RowChange::Insert(&sql::ENDPOINTS, row.clone())];
             Ok(Effects { rows, reply: reply.clone(), ..Effects::default() })
         }),
     };
-    match (app.writer.submit(command).await?, &claim) {
-        (Done::Before { reply: Some(reply), .. }, Some(claim)) => {
-            Ok((unseal(app, claim, &reply)?, true))
+    match (app.writer.submit(command).await?, &reservation) {
+        (Done::Before { reply: Some(reply), .. }, Some(reservation)) => {
+            Ok((unseal(app, reservation, &reply)?, true))
         }
         _ => Ok((body, false)),
     }
 }
 
-fn seal(app: &App, claim: &Claim, body: &str) -> Result<Reply, Problem> {
-    let body = app.keyring.seal(&app.mint, &claim.key, body.as_bytes());
+fn seal(app: &App, reservation: &Reservation, body: &str) -> Result<Reply, Problem> {
+    let body = app.keyring.seal(&app.ids, &reservation.key, body.as_bytes());
     Ok(Reply { status: 200, body: body.map_err(Problem::internal)? })
 }
 
-fn unseal(app: &App, claim: &Claim, reply: &Reply) -> Result<String, Problem> {
-    let body = app.keyring.open(&claim.key, &reply.body).map_err(Problem::internal)?;
+fn unseal(app: &App, reservation: &Reservation, reply: &Reply) -> Result<String, Problem> {
+    let body = app.keyring.open(&reservation.key, &reply.body).map_err(Problem::internal)?;
     String::from_utf8(body).map_err(Problem::internal)
 }
 
@@ -162,16 +162,16 @@ fn unseal(app: &App, claim: &Claim, reply: &Reply) -> Result<String, Problem> {
 pub(super) async fn update(
     app: &App,
     before: Endpoint,
-    wanted: Wanted,
+    fields: EndpointFields,
 ) -> Result<Endpoint, Problem> {
     let mut after = before.clone();
-    if let Some(url) = wanted.url {
+    if let Some(url) = fields.url {
         after.url = check_url(app, &url).await?;
     }
-    if let Some(events) = wanted.events {
+    if let Some(events) = fields.events {
         after.events = check_events(events)?;
     }
-    if let Some(is_active) = wanted.is_active {
+    if let Some(is_active) = fields.is_active {
         after.is_active = is_active;
         after.disabled_reason = after.disabled_reason.filter(|_| !is_active);
     }
@@ -200,8 +200,8 @@ pub(super) async fn update(
 /// # Errors
 /// The endpoint changed meanwhile, or the database failed.
 pub(super) async fn rotate(app: &App, before: Endpoint) -> Result<EndpointView, Problem> {
-    let secret = new_secret(&app.mint);
-    let sealed = app.keyring.seal(&app.mint, &Endpoint::place(&before.id), secret.as_bytes());
+    let secret = new_secret(&app.ids);
+    let sealed = app.keyring.seal(&app.ids, &Endpoint::place(&before.id), secret.as_bytes());
     let after = Endpoint {
         secret: sealed.map_err(Problem::internal)?,
         old_secret: Some(before.secret.clone()),
@@ -267,17 +267,17 @@ async fn submit(
         wallets: Vec::new(),
         guards: vec![guard],
         counters: forgiven.iter().cloned().collect(),
-        claim: None,
-        decide: Box::new(move |desk| {
+        reservation: None,
+        decide: Box::new(move |locked| {
             let mut effects = Effects { rows: rows.clone(), ..Effects::default() };
             if let Some(key) = &forgiven {
-                let known = desk.counter(key);
+                let known = locked.counter(key);
                 effects.counters.push(CounterChange {
                     key: key.clone(),
                     holder: String::new(),
                     count: 0,
                     sum: known.sum,
-                    expires_at: desk.now().after(limits::WEBHOOK_HISTORY).micros(),
+                    expires_at: locked.now().after(limits::WEBHOOK_HISTORY).micros(),
                 });
             }
             Ok(effects)

@@ -15,9 +15,9 @@ use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::events::{canonical, outbox};
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query};
-use crate::ledger::Claim;
+use crate::ledger::Reservation;
 
-use super::endpoints::{self, Wanted};
+use super::endpoints::{self, EndpointFields};
 use super::model::Status;
 use super::view::{DeliveryView, EndpointDeleted, EndpointView, WebhookTestResult};
 use super::{replay, sql, try_out};
@@ -116,15 +116,16 @@ pub async fn create(
     body: Body<CreateWebhookEndpoint>,
 ) -> Result<Response, Problem> {
     let (merchant, env) = caller.owner();
-    let claim = key.map(|key| Claim {
+    let reservation = key.map(|key| Reservation {
         key: format!("{merchant}/{env}/create_webhook_endpoint/{}", key.as_str()),
         fingerprint: body.fingerprint(PATH),
         subject: String::new(),
         resource_id: String::new(),
     });
     let CreateWebhookEndpoint { url, events, ordered } = body.value;
-    let wanted = Wanted { url, events, is_ordered: ordered.unwrap_or(false), is_active: None };
-    let (body, is_replay) = endpoints::create(&app, &caller, wanted, claim).await?;
+    let fields =
+        EndpointFields { url, events, is_ordered: ordered.unwrap_or(false), is_active: None };
+    let (body, is_replay) = endpoints::create(&app, &caller, fields, reservation).await?;
     let mut response = (StatusCode::OK, [(CONTENT_TYPE, "application/json")], body).into_response();
     if is_replay {
         let replayed = http::HeaderValue::from_static("true");
@@ -187,8 +188,8 @@ pub async fn update(
 ) -> Result<Response, Problem> {
     let endpoint = endpoints::find(&app, &caller, &id).await?;
     let UpdateWebhookEndpoint { url, events, is_active } = body.value;
-    let wanted = Wanted { url, events, is_active, ..Wanted::default() };
-    let endpoint = endpoints::update(&app, endpoint, wanted).await?;
+    let fields = EndpointFields { url, events, is_active, ..EndpointFields::default() };
+    let endpoint = endpoints::update(&app, endpoint, fields).await?;
     Ok(Json(EndpointView::of(&endpoint)).into_response())
 }
 
@@ -251,7 +252,7 @@ pub async fn test(
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub struct DeliveryQuery {
-    /// An endpoint.
+    /// Only deliveries to this endpoint, by its id.
     pub endpoint_id: Option<String>,
     /// `pending`, `delivered`, `failed` or `giving_up`.
     pub status: Option<String>,
@@ -293,14 +294,14 @@ pub async fn deliveries(
     {
         return Err(PageQuery::unknown_cursor());
     }
-    let wanted = sql::Wanted {
+    let filter = sql::Filter {
         endpoint_id: query.endpoint_id.unwrap_or_default(),
         status,
         event_type,
         before: page.starting_after.unwrap_or_else(|| "~".into()),
         limit,
     };
-    let found = sql::list_deliveries(app.db.pool(), &owner, &wanted).await?;
+    let found = sql::list_deliveries(app.db.pool(), &owner, &filter).await?;
     Ok(Page::of(found.iter().map(DeliveryView::of).collect(), limit).into_response())
 }
 

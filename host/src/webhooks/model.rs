@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::courier::Answer;
 use crate::env::Env;
 use crate::id::{DeliveryId, EndpointId, MerchantId};
+use crate::outbound::Answer;
 
 /// Where a merchant wants to hear of events. Secrets are sealed.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: EndpointId,
     /// Whose it is.
     pub merchant_id: MerchantId,
-    /// In which world.
+    /// Test or live; it hears of nothing else.
     pub env: Env,
     /// Where requests go.
     pub url: String,
@@ -58,7 +58,7 @@ impl Endpoint {
 pub enum Status {
     /// Not tried yet.
     Pending,
-    /// It arrived.
+    /// The receiver took it.
     Delivered,
     /// It did not, and will be tried again.
     Failed,
@@ -82,11 +82,11 @@ impl Status {
 /// An event for one endpoint, and how it went.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Its id.
+    /// The id, which sorts by time of creation.
     pub id: DeliveryId,
-    /// To whom.
+    /// The endpoint that hears of it.
     pub endpoint_id: EndpointId,
-    /// Of which event.
+    /// The id of the event that it tells; none for a test.
     pub event_id: Option<String>,
     /// The event's name in the endpoint's spelling.
     pub event_type: String,
@@ -96,7 +96,7 @@ pub struct Delivery {
     pub is_test: bool,
     /// The delivery that it repeats.
     pub replayed_from_id: Option<String>,
-    /// How it stands.
+    /// `pending`, `delivered`, `failed` or `giving_up`.
     pub status: String,
     /// How often it was tried.
     pub attempts: i64,

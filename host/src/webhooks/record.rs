@@ -6,14 +6,14 @@ use std::time::Duration;
 use crate::app::App;
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::courier::Answer;
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::events::outbox::Ready;
 use crate::events::{DISABLED, Event};
 use crate::id::EventId;
-use crate::ledger::{Command, CounterChange, Desk, Effects, Guard};
+use crate::ledger::{Command, CounterChange, Effects, Guard, LockedState};
 use crate::money::Minor;
+use crate::outbound::Answer;
 
 use super::model::{Endpoint, Next, Status, next};
 use super::sql;
@@ -69,18 +69,18 @@ fn command(app: &App, made: &Made) -> Command {
         version: ready.fence,
         next: ready.fence + 1,
     };
-    let (made, spread, event) = (made.clone(), app.mint.below(1001), app.mint.id());
+    let (made, spread, event) = (made.clone(), app.ids.below(1001), app.ids.id());
     Command {
         wallets: Vec::new(),
         guards: vec![guard],
         counters,
-        claim: None,
-        decide: Box::new(move |desk| Ok(decide(desk, &made, spread, &event))),
+        reservation: None,
+        decide: Box::new(move |locked| Ok(decide(locked, &made, spread, &event))),
     }
 }
 
-fn decide(desk: &Desk<'_>, made: &Made, spread: u64, event: &EventId) -> Effects {
-    let (ready, now) = (&made.ready, desk.now());
+fn decide(locked: &LockedState<'_>, made: &Made, spread: u64, event: &EventId) -> Effects {
+    let (ready, now) = (&made.ready, locked.now());
     let attempts = ready.attempts + 1;
     let next = next(attempts, &made.answer, now, spread);
     let mut effects = Effects::default();
@@ -94,7 +94,7 @@ fn decide(desk: &Desk<'_>, made: &Made, spread: u64, event: &EventId) -> Effects
         None => RowChange::Delete(&sql::QUEUE_DELAYS, id),
     });
     if made.is_news {
-        health(desk, made, event, &mut effects);
+        health(locked, made, event, &mut effects);
     }
     effects
 }
@@ -127,10 +127,10 @@ pub(super) fn result_row(
     )
 }
 
-fn health(desk: &Desk<'_>, made: &Made, event: &EventId, effects: &mut Effects) {
-    let (endpoint, now) = (&made.endpoint, desk.now());
+fn health(locked: &LockedState<'_>, made: &Made, event: &EventId, effects: &mut Effects) {
+    let (endpoint, now) = (&made.endpoint, locked.now());
     let key = health_key(endpoint.id.as_str());
-    let counter = desk.counter(&key);
+    let counter = locked.counter(&key);
     let mut change = CounterChange {
         key,
         holder: counter.holder,

@@ -24,7 +24,7 @@ pub(super) async fn replay(app: &App, caller: &Caller, id: &str) -> Result<Deliv
         return Err(Problem::new(ErrorCode::WebhookEndpointInactive));
     }
     let again = NewDelivery {
-        id: app.mint.id(),
+        id: app.ids.id(),
         owner: owner.clone(),
         endpoint_id: earlier.endpoint_id,
         event_id: earlier.event_id,
@@ -38,12 +38,12 @@ pub(super) async fn replay(app: &App, caller: &Caller, id: &str) -> Result<Deliv
         wallets: Vec::new(),
         guards: Vec::new(),
         counters: Vec::new(),
-        claim: None,
+        reservation: None,
         decide: {
             let again = again.clone();
-            Box::new(move |desk| {
+            Box::new(move |locked| {
                 // It waits for nothing: a replay is asked for, whatever happened since.
-                let queued = again.queue_row((again.id.as_str(), 0), desk.now());
+                let queued = again.queue_row((again.id.as_str(), 0), locked.now());
                 Ok(Effects { rows: vec![again.row(), queued], ..Effects::default() })
             })
         },

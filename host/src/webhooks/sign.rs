@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::clock::Moment;
-use crate::id::Mint;
+use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 
 /// What every secret begins with.
@@ -14,8 +14,8 @@ const PREFIX: &str = "whsec_";
 
 /// A new secret: 256 random bits in the form that Standard Webhooks prescribes.
 #[must_use]
-pub fn new_secret(mint: &Mint) -> String {
-    format!("{PREFIX}{}", BASE64.encode(mint.bytes::<32>()))
+pub fn new_secret(ids: &IdGenerator) -> String {
+    format!("{PREFIX}{}", BASE64.encode(ids.bytes::<32>()))
 }
 
 /// Whether a text can sign: `whsec_` and base64 of something.
@@ -33,7 +33,7 @@ pub struct Letter<'a> {
     pub event: &'a str,
     /// Whether it is a test.
     pub is_test: bool,
-    /// The body.
+    /// The body, as it is sent.
     pub body: &'a str,
 }
 

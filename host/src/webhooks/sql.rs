@@ -217,7 +217,7 @@ fn endpoint(row: &AnyRow) -> Result<Endpoint, sqlx::Error> {
 
 /// Which deliveries are wanted; an empty text stands for any.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(super) struct Filter {
     pub endpoint_id: String,
     pub status: String,
     /// In the spelling without dots.
@@ -237,7 +237,7 @@ const DELIVERY_COLUMNS: &str = "d.id, d.endpoint_id, d.event_id, d.event_type, d
 pub(super) async fn list_deliveries(
     pool: &AnyPool,
     owner: &str,
-    wanted: &Wanted,
+    filter: &Filter,
 ) -> Result<Vec<Delivery>, sqlx::Error> {
     let sql = format!(
         "SELECT {DELIVERY_COLUMNS} WHERE d.owner = $1 AND d.id < $2 \
@@ -246,11 +246,11 @@ pub(super) async fn list_deliveries(
     );
     let query = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(owner)
-        .bind(wanted.before.as_str())
-        .bind(wanted.endpoint_id.as_str())
-        .bind(wanted.status.as_str())
-        .bind(wanted.event_type.as_str())
-        .bind(wanted.limit + 1);
+        .bind(filter.before.as_str())
+        .bind(filter.endpoint_id.as_str())
+        .bind(filter.status.as_str())
+        .bind(filter.event_type.as_str())
+        .bind(filter.limit + 1);
     query.fetch_all(pool).await?.iter().map(delivery).collect()
 }
 

@@ -37,7 +37,7 @@ pub(super) async fn try_out(app: &App, endpoint: Endpoint) -> Result<WebhookTest
         },
     });
     let delivery = NewDelivery {
-        id: app.mint.id(),
+        id: app.ids.id(),
         owner: owner(&endpoint.merchant_id, endpoint.env),
         endpoint_id: endpoint.id.clone(),
         event_id: None,
@@ -59,7 +59,7 @@ pub(super) async fn try_out(app: &App, endpoint: Endpoint) -> Result<WebhookTest
         wallets: Vec::new(),
         guards: Vec::new(),
         counters: Vec::new(),
-        claim: None,
+        reservation: None,
         decide: Box::new(move |_| {
             Ok(Effects { rows: vec![delivery.row(), result.clone()], ..Effects::default() })
         }),

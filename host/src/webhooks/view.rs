@@ -14,7 +14,7 @@ pub(super) struct EndpointView {
     /// Always `webhook_endpoint`.
     #[schema(example = "webhook_endpoint")]
     pub object: &'static str,
-    /// Its id.
+    /// The id, which sorts by time of creation.
     #[schema(example = "ckwhe_01ygvhgtj8v3y2tpl4icsgxq")]
     pub id: String,
     /// Where requests go.
@@ -82,9 +82,9 @@ pub(super) struct DeliveryView {
     pub object: &'static str,
     /// Its id, which the receiver gets as X-Service-Delivery.
     pub id: String,
-    /// To whom.
+    /// The endpoint that hears of it.
     pub endpoint_id: String,
-    /// The event.
+    /// The id of the event that it tells; null for a test.
     pub event_id: Option<String>,
     /// The event's name in the endpoint's spelling.
     pub event_type: String,
@@ -140,7 +140,7 @@ pub(super) struct EndpointDeleted {
     /// Always `webhook_endpoint_delete_result`.
     #[schema(example = "webhook_endpoint_delete_result")]
     pub object: &'static str,
-    /// Which one.
+    /// The endpoint's id.
     pub id: String,
     /// Always true.
     pub deleted: bool,
@@ -152,11 +152,11 @@ pub(super) struct WebhookTestResult {
     /// Always `webhook_test_result`.
     #[schema(example = "webhook_test_result")]
     pub object: &'static str,
-    /// Which endpoint.
+    /// The id of the endpoint that was tried out.
     pub endpoint_id: String,
     /// The delivery that was made.
     pub delivery_id: String,
-    /// How it stands.
+    /// Always `delivered`: a test that fails is answered with `delivery_failed`.
     pub status: &'static str,
     /// HTTP status of the answer.
     pub response_status: Option<u16>,

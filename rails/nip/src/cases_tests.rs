@@ -107,7 +107,7 @@ fn received(case: &Table) -> Came {
     assert_eq!(notices.len(), 1);
     match &notices[0].news {
         News::Ask => ("ask", None),
-        News::Returned(comeback) => ("returned", Some(comeback.code.clone())),
+        News::Returned(returned) => ("returned", Some(returned.code.clone())),
     }
 }
 

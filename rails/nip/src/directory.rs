@@ -18,7 +18,7 @@ pub struct Bank {
     pub institution: String,
     /// The code that the API shows: the CBN's, or NIP's where there is none.
     pub code: String,
-    /// Its name.
+    /// The bank's name, for people.
     pub name: String,
     /// Its kind, as the API spells it: `dmb`, `mfb`, `mobile_money` and so on.
     pub kind: String,

@@ -69,14 +69,14 @@ impl names::Guest for Nip {
 
 impl notices::Guest for Nip {
     fn receive(message: notices::Message) -> Result<(Vec<u8>, Vec<notices::Notice>), String> {
-        use crate::notices::{Comeback, News, Notice};
+        use crate::notices::{News, Notice, ReturnOfFunds};
         let (answer, found) = crate::notices::receive(&message.path, &message.body)?;
         let notice = |Notice { reference, news }| notices::Notice {
             reference,
             news: match news {
                 News::Ask => notices::News::Ask,
-                News::Returned(Comeback { code, message, amount_minor }) => {
-                    notices::News::Returned(notices::Comeback { code, message, amount_minor })
+                News::Returned(ReturnOfFunds { code, message, amount_minor }) => {
+                    notices::News::Returned(notices::ReturnOfFunds { code, message, amount_minor })
                 }
             },
         };

@@ -51,17 +51,17 @@ pub enum News {
     /// Ask; believe only the answer.
     Ask,
     /// The payment came back.
-    Returned(Comeback),
+    Returned(ReturnOfFunds),
 }
 
-/// The contract's `notices.comeback`.
+/// The contract's `notices.return-of-funds`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Comeback {
+pub struct ReturnOfFunds {
     /// A word for it.
     pub code: String,
-    /// Why.
+    /// Why, in words for the merchant.
     pub message: String,
-    /// How much.
+    /// What came back, in kobo.
     pub amount_minor: i64,
 }
 
@@ -94,14 +94,14 @@ fn returned(credit: &Element) -> Result<(Vec<u8>, Vec<Notice>), String> {
     // A return has no response code; the mark stands in its place.
     let code = RETURN_MARK.trim_end_matches('/');
     let amount_minor = amount::kobo(credit.get("Amount")).ok_or("the return has no amount")?;
-    let comeback = Comeback { code: code.into(), message: message.into(), amount_minor };
+    let returned = ReturnOfFunds { code: code.into(), message: message.into(), amount_minor };
     let answer = REPEATED
         .iter()
         .fold(Document::new("FTSingleCreditResponse"), |answer, name| {
             answer.element(name, credit.get(name))
         })
         .element("ResponseCode", "00");
-    Ok((answer.finish(), vec![Notice { reference, news: News::Returned(comeback) }]))
+    Ok((answer.finish(), vec![Notice { reference, news: News::Returned(returned) }]))
 }
 
 fn pushed(status: &Element) -> Result<(Vec<u8>, Vec<Notice>), String> {
@@ -156,12 +156,12 @@ mod tests {
         fixtures::install();
         let message = credit(&format!("RVSL/{REFERENCE}"));
         let (answer, notices) = receive(TRANSFER, message.as_bytes()).expect("a return");
-        let [Notice { reference, news: News::Returned(comeback) }] = notices.as_slice() else {
+        let [Notice { reference, news: News::Returned(returned) }] = notices.as_slice() else {
             panic!("{notices:?}");
         };
         assert_eq!(reference, REFERENCE);
-        assert_eq!((comeback.code.as_str(), comeback.message.as_str()), ("RVSL", "Account closed"));
-        assert_eq!(comeback.amount_minor, 125_050);
+        assert_eq!((returned.code.as_str(), returned.message.as_str()), ("RVSL", "Account closed"));
+        assert_eq!(returned.amount_minor, 125_050);
         let answer = xml::read(&answer, "FTSingleCreditResponse").expect("an answer");
         for (name, value) in [
             ("SessionID", "000013261122080000000000000077"),
@@ -173,8 +173,8 @@ mod tests {
         }
         let silent = message.replace("Account closed", "");
         let (_, notices) = receive(TRANSFER, silent.as_bytes()).expect("a return");
-        let News::Returned(comeback) = &notices[0].news else { panic!("{notices:?}") };
-        assert_eq!(comeback.message, "The beneficiary's bank sent the payment back");
+        let News::Returned(returned) = &notices[0].news else { panic!("{notices:?}") };
+        assert_eq!(returned.message, "The beneficiary's bank sent the payment back");
     }
 
     #[test]

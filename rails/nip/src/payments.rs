@@ -68,7 +68,7 @@ fn ask(payment: &Payment) -> Result<Finding, String> {
 }
 
 /// Whether an approval is of what was ordered. One that is not, or does not say, leaves the
-/// outcome unknown; the status query settles it.
+/// outcome unknown; the status query tells.
 fn echoes(answer: &Answer, payment: &Payment) -> Result<(), String> {
     let account = fields::value(&payment.recipient, "account_number");
     if answer.get("BeneficiaryAccountNumber") != account {

@@ -14,21 +14,21 @@ pub use velocity::{Measure, Scope, Velocity, WINDOW_MAX_S, WINDOW_MIN_S};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// True or false.
-    Truth,
-    /// A whole number: a count, or an amount in minor units.
-    Whole,
-    /// A text.
-    Text,
+    Bool,
+    /// 64 bits with a sign: a count, or an amount in minor units.
+    Int,
+    /// Text in UTF-8.
+    String,
 }
 
 impl Type {
-    /// Its name, for people.
+    /// Its name, as CEL spells it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Truth => "truth",
-            Self::Whole => "whole number",
-            Self::Text => "text",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::String => "string",
         }
     }
 }
@@ -36,36 +36,36 @@ impl Type {
 /// The facts whose names stand for themselves, with their types and meanings. The others are
 /// velocities: see [`Velocity::parse`].
 pub const PLAIN: &[(&str, Type, &str)] = &[
-    ("merchant", Type::Text, "the id of the merchant who pays"),
-    ("env", Type::Text, "test or live"),
-    ("currency", Type::Text, "the currency's code, such as NGN"),
-    ("method", Type::Text, "the payment method, such as nip"),
-    ("kind", Type::Text, "single, or batch for a row of a batch"),
-    ("amount_minor", Type::Whole, "what the recipient gets, in minor units"),
-    ("recipient", Type::Text, "the identity of the account that is paid"),
-    ("recipient_name", Type::Text, "the name of the recipient, as the payout gives it"),
-    ("bank_code", Type::Text, "the code of the recipient's bank"),
+    ("merchant", Type::String, "the id of the merchant who pays"),
+    ("env", Type::String, "test or live"),
+    ("currency", Type::String, "the currency's code, such as NGN"),
+    ("method", Type::String, "the payment method, such as nip"),
+    ("kind", Type::String, "single, or batch for a row of a batch"),
+    ("amount_minor", Type::Int, "what the recipient gets, in minor units"),
+    ("recipient", Type::String, "the identity of the account that is paid"),
+    ("recipient_name", Type::String, "the name of the recipient, as the payout gives it"),
+    ("bank_code", Type::String, "the code of the recipient's bank"),
     (
         "name_match",
-        Type::Whole,
+        Type::Int,
         "how well the recipient's name matches the name on record, from 0 to 100; absent where \
          there is nothing to compare",
     ),
-    ("first_payment", Type::Truth, "whether this merchant never paid this recipient before"),
-    ("recipient_age_s", Type::Whole, "seconds since this merchant first knew the recipient"),
-    ("merchant_age_s", Type::Whole, "seconds since the merchant was created"),
-    ("wallet_age_s", Type::Whole, "seconds since the wallet that pays was created"),
-    ("hour", Type::Whole, "the hour in the merchant's timezone, from 0 to 23"),
-    ("weekday", Type::Whole, "the day in the merchant's timezone, from 1 (Monday) to 7 (Sunday)"),
-    ("customer", Type::Text, "the merchant's own customer, where the payout names one"),
-    ("sender_country", Type::Text, "the country of the sender, where the payout names one"),
+    ("first_payment", Type::Bool, "whether this merchant never paid this recipient before"),
+    ("recipient_age_s", Type::Int, "seconds since this merchant first knew the recipient"),
+    ("merchant_age_s", Type::Int, "seconds since the merchant was created"),
+    ("wallet_age_s", Type::Int, "seconds since the wallet that pays was created"),
+    ("hour", Type::Int, "the hour in the merchant's timezone, from 0 to 23"),
+    ("weekday", Type::Int, "the day in the merchant's timezone, from 1 (Monday) to 7 (Sunday)"),
+    ("customer", Type::String, "the merchant's own customer, where the payout names one"),
+    ("sender_country", Type::String, "the country of the sender, where the payout names one"),
 ];
 
 /// The type of the fact of this name; `None` if there is no such fact.
 #[must_use]
 pub fn type_of(name: &str) -> Option<Type> {
     let plain = PLAIN.iter().find(|(known, _, _)| *known == name).map(|(_, kind, _)| *kind);
-    plain.or_else(|| Velocity::parse(name).map(|_| Type::Whole))
+    plain.or_else(|| Velocity::parse(name).map(|_| Type::Int))
 }
 
 #[cfg(test)]
@@ -83,8 +83,8 @@ mod tests {
     }
 
     #[test]
-    fn velocities_are_whole_numbers_and_nothing_else_is_known() {
-        assert_eq!(type_of("count_per_wallet_10m"), Some(Type::Whole));
+    fn velocities_are_ints_and_nothing_else_is_known() {
+        assert_eq!(type_of("count_per_wallet_10m"), Some(Type::Int));
         for name in ["", "amount", "Amount_minor", "amount_minor ", "count_per_wallet"] {
             assert_eq!(type_of(name), None, "{name}");
         }

@@ -1,4 +1,4 @@
-//! The stock fee pack.
+//! The built-in fee pack.
 //!
 //! [`rules`] reads `rules.toml` into what [`price()`] works with.
 

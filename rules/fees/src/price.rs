@@ -9,11 +9,11 @@ use crate::rules::{Conditions, Price, Rules, Tier};
 /// # Errors
 /// No rule matches, or a sum does not fit.
 pub fn price(rules: &Rules, facts: &Facts<'_>) -> Result<Vec<Line>, String> {
-    let amount = facts.whole("amount_minor").filter(|&amount| amount > 0);
+    let amount = facts.int("amount_minor").filter(|&amount| amount > 0);
     let amount = amount.ok_or("the amount is not known")?;
     let rule = rules.price.iter().find(|rule| rule.when.hold(facts));
     let rule = rule.ok_or_else(|| {
-        let currency = facts.text("currency").unwrap_or("this currency");
+        let currency = facts.string("currency").unwrap_or("this currency");
         format!("no price matches a payout in {currency}")
     })?;
     let fee = rule.fee(amount).ok_or("the fee does not fit")?;
@@ -43,7 +43,7 @@ impl Conditions {
             ("kind", &self.kind),
         ];
         wanted.into_iter().all(|(name, want)| match want {
-            Some(want) => facts.text(name) == Some(want),
+            Some(want) => facts.string(name) == Some(want),
             None => true,
         })
     }
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    const STOCK: &str = include_str!("../rules.toml");
+    const BUILT_IN: &str = include_str!("../rules.toml");
     const HEAD: &str = "manifest = 1\n[pack]\n";
 
     fn payout(merchant: &str, currency: &str, amount: i64) -> Vec<Fact> {
@@ -90,8 +90,8 @@ mod tests {
     }
 
     #[test]
-    fn the_stock_rules_price_naira_by_band() {
-        let rules = Rules::read(STOCK).expect("valid");
+    fn the_built_in_rules_price_naira_by_band() {
+        let rules = Rules::read(BUILT_IN).expect("valid");
         for (amount, expected) in [
             (1, (1_000, 75, 0)),
             (500_000, (1_000, 75, 0)),

@@ -39,7 +39,7 @@ pub struct Conditions {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Which payouts.
+    /// Which payouts it prices; all where nothing is set.
     #[serde(default)]
     pub when: Conditions,
     /// What they cost, by amount; the first tier that reaches the amount counts.
@@ -72,7 +72,7 @@ pub struct Tier {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Levy {
-    /// Which payouts.
+    /// Which payouts it is charged on; all where nothing is set.
     #[serde(default)]
     pub when: Conditions,
     /// Its name, for statements.
@@ -80,7 +80,7 @@ pub struct Levy {
     /// On amounts from here on.
     #[serde(default)]
     pub from_minor: i64,
-    /// How much.
+    /// What is charged, in minor units.
     pub amount_minor: i64,
 }
 

@@ -33,7 +33,7 @@ struct Line {
 }
 
 #[test]
-fn the_stock_rules_price_their_cases() {
+fn the_built_in_rules_price_their_cases() {
     let rules = Rules::read(include_str!("../rules.toml")).expect("valid");
     let cases: Cases = toml::from_str(include_str!("../cases/naira.toml")).unwrap();
     for case in cases.case {

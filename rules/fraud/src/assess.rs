@@ -35,7 +35,7 @@ pub fn assess(rules: &Rules, facts: &Facts<'_>) -> Verdict {
 fn why(rules: &Rules, fault: Fault) -> String {
     match fault {
         Fault::WrongType(place) => match rules.facts().get(place) {
-            Some((name, kind)) => format!("the fact {name} is not a {}", kind.name()),
+            Some((name, kind)) => format!("the fact {name} is not of type {}", kind.name()),
             None => fault.to_string(),
         },
         Fault::Overflow | Fault::DivisionByZero => fault.to_string(),

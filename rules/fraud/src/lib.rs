@@ -1,4 +1,4 @@
-//! The stock fraud pack.
+//! The built-in fraud pack.
 //!
 //! [`rules`] reads `rules.toml`, whose conditions are written in the language of [`cel`];
 //! [`assess()`] looks at the rules for one payout.

@@ -130,7 +130,7 @@ impl Written {
             wrong("action", format!("must be allow, hold or block, not `{}`", self.action));
         }
         if self.reason.trim().is_empty() || self.reason.len() > REASON_BYTES_MAX {
-            wrong("reason", format!("must be a text of at most {REASON_BYTES_MAX} bytes"));
+            wrong("reason", format!("must be a string of at most {REASON_BYTES_MAX} bytes"));
         }
         let when = cel::compile(&self.when, names)
             .map_err(|mistake| wrong("when", format!("{}: {mistake}", self.label)));
@@ -163,7 +163,7 @@ fn names(file: &File, problems: &mut Vec<Problem>) -> Names {
         problems.extend(unfit(name).map(|message| Problem::new(at.clone(), message)));
         match param(value) {
             Some(param) => drop(names.params.insert(name.clone(), param)),
-            None => problems.push(Problem::new(at, "must be a whole number, a text or a truth")),
+            None => problems.push(Problem::new(at, "must be an int, a string or a bool")),
         }
     }
     for (name, value) in &file.lists {
@@ -195,24 +195,24 @@ fn unfit(name: &str) -> Option<&'static str> {
 
 fn param(value: &toml::Value) -> Option<Param> {
     match value {
-        toml::Value::Boolean(truth) => Some(Param::Truth(*truth)),
-        toml::Value::Integer(number) => Some(Param::Whole(*number)),
-        toml::Value::String(text) => Some(Param::Text(text.as_str().into())),
+        toml::Value::Boolean(value) => Some(Param::Bool(*value)),
+        toml::Value::Integer(number) => Some(Param::Int(*number)),
+        toml::Value::String(text) => Some(Param::String(text.as_str().into())),
         _ => None,
     }
 }
 
 fn list(value: &toml::Value) -> Result<List, String> {
-    let items = value.as_array().ok_or("must be a list of texts or of whole numbers")?;
+    let items = value.as_array().ok_or("must be a list of strings or of ints")?;
     if items.len() > LIST_ITEMS_MAX {
         return Err(format!("has {} items; at most {LIST_ITEMS_MAX} are read", items.len()));
     }
-    let texts: Option<Vec<Box<str>>> =
+    let strings: Option<Vec<Box<str>>> =
         items.iter().map(|item| item.as_str().map(Into::into)).collect();
-    let wholes: Option<Vec<i64>> = items.iter().map(toml::Value::as_integer).collect();
-    match (texts, wholes) {
-        (Some(texts), _) => Ok(List::of_texts(texts)),
-        (None, Some(wholes)) => Ok(List::of_whole(wholes)),
-        (None, None) => Err("must hold texts only or whole numbers only".into()),
+    let ints: Option<Vec<i64>> = items.iter().map(toml::Value::as_integer).collect();
+    match (strings, ints) {
+        (Some(strings), _) => Ok(List::of_strings(strings)),
+        (None, Some(ints)) => Ok(List::of_ints(ints)),
+        (None, None) => Err("must hold strings only or ints only".into()),
     }
 }

@@ -10,7 +10,7 @@ use railhead_rules_fraud::assess::assess;
 use railhead_rules_fraud::rules::Rules;
 use serde::Deserialize;
 
-const STOCK: &str = include_str!("../rules.toml");
+const BUILT_IN: &str = include_str!("../rules.toml");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,9 +46,9 @@ fn given(rules: &Rules, case: &Case) -> Vec<Fact> {
         assert!(rules.facts().iter().any(|(known, _)| known == name), "{}: {name}", case.name);
     }
     let value = |name: &str| match case.facts.get(name) {
-        Some(toml::Value::Boolean(truth)) => Value::Truth(*truth),
-        Some(toml::Value::Integer(number)) => Value::Whole(*number),
-        Some(toml::Value::String(text)) => Value::Text(text.clone()),
+        Some(toml::Value::Boolean(value)) => Value::Bool(*value),
+        Some(toml::Value::Integer(number)) => Value::Int(*number),
+        Some(toml::Value::String(text)) => Value::String(text.clone()),
         Some(other) => panic!("{}: {name} = {other:?}", case.name),
         None => Value::Absent,
     };
@@ -64,8 +64,8 @@ const fn word(action: Action) -> &'static str {
 }
 
 #[test]
-fn the_stock_rules_decide_their_cases() {
-    let rules = Rules::read(STOCK).expect("valid");
+fn the_built_in_rules_decide_their_cases() {
+    let rules = Rules::read(BUILT_IN).expect("valid");
     for case in cases() {
         let verdict = assess(&rules, &Facts(&given(&rules, &case)));
         let hits: Vec<_> = verdict.hits.iter().map(|hit| hit.label.as_str()).collect();
@@ -80,7 +80,7 @@ fn the_stock_rules_decide_their_cases() {
 
 #[test]
 fn every_rule_has_a_case_but_for_empty_lists() {
-    let rules = Rules::read(STOCK).expect("valid");
+    let rules = Rules::read(BUILT_IN).expect("valid");
     let hit: BTreeSet<String> = cases().into_iter().flat_map(|case| case.hits).collect();
     let missed: Vec<_> = rules
         .rules()
@@ -93,7 +93,7 @@ fn every_rule_has_a_case_but_for_empty_lists() {
 
 #[test]
 fn lists_that_are_filled_in_count() {
-    let text = STOCK
+    let text = BUILT_IN
         .replace("blocked_banks = []", "blocked_banks = ['090001']")
         .replace("blocked_accounts = []", "blocked_accounts = ['bad']")
         .replace("trusted_accounts = []", "trusted_accounts = ['own']");

@@ -14,16 +14,16 @@ use railhead_rules_fraud::cel::{
 /// Facts that are known, and after them one of each type that is absent.
 fn facts() -> Vec<(&'static str, Type, Value)> {
     vec![
-        ("amount_minor", Type::Whole, 1_500.into()),
-        ("currency", Type::Text, "NGN".into()),
-        ("first_payment", Type::Truth, true.into()),
-        ("hour", Type::Whole, 3.into()),
-        ("recipient_name", Type::Text, "Ádá \"Obi\"".into()),
-        ("lowest", Type::Whole, i64::MIN.into()),
-        ("zero", Type::Whole, 0.into()),
-        ("no_whole", Type::Whole, Value::Absent),
-        ("no_text", Type::Text, Value::Absent),
-        ("no_truth", Type::Truth, Value::Absent),
+        ("amount_minor", Type::Int, 1_500.into()),
+        ("currency", Type::String, "NGN".into()),
+        ("first_payment", Type::Bool, true.into()),
+        ("hour", Type::Int, 3.into()),
+        ("recipient_name", Type::String, "Ádá \"Obi\"".into()),
+        ("lowest", Type::Int, i64::MIN.into()),
+        ("zero", Type::Int, 0.into()),
+        ("no_int", Type::Int, Value::Absent),
+        ("no_string", Type::String, Value::Absent),
+        ("no_bool", Type::Bool, Value::Absent),
     ]
 }
 
@@ -31,14 +31,14 @@ fn names() -> Names {
     Names {
         facts: facts().into_iter().map(|(name, kind, _)| (name.to_owned(), kind)).collect(),
         params: [
-            ("cap".to_owned(), Param::Whole(1_000)),
-            ("home".to_owned(), Param::Text("NGN".into())),
-            ("strict".to_owned(), Param::Truth(true)),
+            ("cap".to_owned(), Param::Int(1_000)),
+            ("home".to_owned(), Param::String("NGN".into())),
+            ("strict".to_owned(), Param::Bool(true)),
         ]
         .into(),
         lists: [
-            ("banks".to_owned(), List::of_texts(vec!["NGN".into(), "044".into()])),
-            ("hours".to_owned(), List::of_whole(vec![5, 3, 4])),
+            ("banks".to_owned(), List::of_strings(vec!["NGN".into(), "044".into()])),
+            ("hours".to_owned(), List::of_ints(vec![5, 3, 4])),
             ("nothing".to_owned(), List::Empty),
         ]
         .into(),
@@ -115,42 +115,42 @@ fn conditions_that_hold() {
 #[test]
 fn absent_facts_are_null() {
     for (condition, expected) in [
-        ("no_whole == null", true),
-        ("null == no_text", true),
-        ("no_truth != null", false),
+        ("no_int == null", true),
+        ("null == no_string", true),
+        ("no_bool != null", false),
         ("amount_minor == null", false),
         ("amount_minor != null", true),
         // Null spreads through what works with values.
-        ("no_whole + 1 == null", true),
-        ("-no_whole == null", true),
-        ("size(no_text) == null", true),
-        ("!no_truth == null", true),
-        ("(no_truth ? 1 : 2) == null", true),
-        ("(strict ? no_whole : 2) == null", true),
+        ("no_int + 1 == null", true),
+        ("-no_int == null", true),
+        ("size(no_string) == null", true),
+        ("!no_bool == null", true),
+        ("(no_bool ? 1 : 2) == null", true),
+        ("(strict ? no_int : 2) == null", true),
         // Every comparison with it is false, so its opposite may be false as well.
-        ("no_whole == 1", false),
-        ("no_whole != 1", false),
-        ("no_whole < 1", false),
-        ("no_whole >= 1", false),
-        ("no_whole == no_whole", false),
-        ("no_text == ''", false),
-        ("no_text != ''", false),
-        ("no_truth == true", false),
-        ("no_truth != true", false),
-        ("no_whole * 0 == 0", false),
-        ("no_text in banks", false),
-        ("no_whole in hours", false),
-        ("no_text.startsWith('')", false),
-        ("currency.contains(no_text)", false),
-        ("size(no_text) >= 0", false),
+        ("no_int == 1", false),
+        ("no_int != 1", false),
+        ("no_int < 1", false),
+        ("no_int >= 1", false),
+        ("no_int == no_int", false),
+        ("no_string == ''", false),
+        ("no_string != ''", false),
+        ("no_bool == true", false),
+        ("no_bool != true", false),
+        ("no_int * 0 == 0", false),
+        ("no_string in banks", false),
+        ("no_int in hours", false),
+        ("no_string.startsWith('')", false),
+        ("currency.contains(no_string)", false),
+        ("size(no_string) >= 0", false),
         // That a comparison is false is known.
-        ("!(no_whole > 5)", true),
-        // A truth that is not known is neither.
-        ("no_truth", false),
-        ("!no_truth", false),
-        ("no_truth || first_payment", true),
-        ("no_truth && first_payment", false),
-        ("no_truth ? true : true", false),
+        ("!(no_int > 5)", true),
+        // A bool that is not known is neither true nor false.
+        ("no_bool", false),
+        ("!no_bool", false),
+        ("no_bool || first_payment", true),
+        ("no_bool && first_payment", false),
+        ("no_bool ? true : true", false),
     ] {
         assert_eq!(holds(condition), Ok(expected), "{condition}");
     }
@@ -177,7 +177,7 @@ fn numbers_never_leave_64_bits_silently() {
     ] {
         assert_eq!(holds(condition), Err(fault), "{condition}");
     }
-    // One side that settles the matter is enough, whichever it is.
+    // One side that decides is enough, whichever it is.
     for (condition, expected) in [
         ("zero != 0 && 1 / zero == 1", false),
         ("1 / zero == 1 && zero != 0", false),
@@ -185,7 +185,7 @@ fn numbers_never_leave_64_bits_silently() {
         ("1 / zero == 1 || true", true),
         ("zero == 0 ? true : 1 / zero == 1", true),
         // Nothing comes of nothing, so there is nothing to overflow.
-        ("no_whole / zero == 1", false),
+        ("no_int / zero == 1", false),
     ] {
         assert_eq!(holds(condition), Ok(expected), "{condition}");
     }
@@ -194,7 +194,7 @@ fn numbers_never_leave_64_bits_silently() {
 #[test]
 fn a_fact_of_another_type_is_a_fault() {
     let condition = compile("amount_minor > 5", &names()).expect("valid");
-    let text = Value::Text("6".into());
+    let text = Value::String("6".into());
     assert_eq!(condition.holds(&[&text]), Err(Fault::WrongType(0)));
     assert_eq!(condition.holds(&[]), Ok(false));
 }

@@ -11,27 +11,27 @@ use railhead_rules_fraud::assess::assess;
 use railhead_rules_fraud::cel::{List, Names, Param, compile};
 use railhead_rules_fraud::rules::Rules;
 
-const STOCK: &str = include_str!("../rules.toml");
+const BUILT_IN: &str = include_str!("../rules.toml");
 
 fn names() -> Names {
     Names {
         facts: PLAIN.iter().map(|(name, kind, _)| ((*name).to_owned(), *kind)).collect(),
-        params: [("cap".to_owned(), Param::Whole(1_000))].into(),
-        lists: [("banks".to_owned(), List::of_texts(vec!["044".into(), "NGN".into()]))].into(),
+        params: [("cap".to_owned(), Param::Int(1_000))].into(),
+        lists: [("banks".to_owned(), List::of_strings(vec!["044".into(), "NGN".into()]))].into(),
     }
 }
 
-fn whole() -> impl Strategy<Value = i64> {
+fn int() -> impl Strategy<Value = i64> {
     let edges = prop::sample::select(vec![i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX]);
     prop_oneof![edges, any::<i64>(), -10..10_i64, 0..1_000_000_000_i64]
 }
 
 fn value(kind: Type) -> BoxedStrategy<Value> {
     let known = match kind {
-        Type::Truth => any::<bool>().prop_map(Value::Truth).boxed(),
-        Type::Whole => whole().prop_map(Value::Whole).boxed(),
-        Type::Text => {
-            prop_oneof!["NGN|live|single|044|090001|", ".{0,8}"].prop_map(Value::Text).boxed()
+        Type::Bool => any::<bool>().prop_map(Value::Bool).boxed(),
+        Type::Int => int().prop_map(Value::Int).boxed(),
+        Type::String => {
+            prop_oneof!["NGN|live|single|044|090001|", ".{0,8}"].prop_map(Value::String).boxed()
         }
     };
     prop_oneof![1 => Just(Value::Absent), 4 => known].boxed()
@@ -42,9 +42,9 @@ fn plain_values() -> impl Strategy<Value = Vec<Value>> {
     PLAIN.iter().map(|(_, kind, _)| value(*kind)).collect::<Vec<_>>()
 }
 
-/// The facts that the stock rules ask for, with any values.
-fn stock_facts() -> impl Strategy<Value = Vec<Fact>> {
-    let rules = Rules::read(STOCK).unwrap_or_else(|problems| panic!("{problems:?}"));
+/// The facts that the built-in rules ask for, with any values.
+fn built_in_facts() -> impl Strategy<Value = Vec<Fact>> {
+    let rules = Rules::read(BUILT_IN).unwrap_or_else(|problems| panic!("{problems:?}"));
     let facts: Vec<_> = rules
         .facts()
         .iter()
@@ -62,37 +62,37 @@ fn of_type(kind: Type) -> impl Strategy<Value = String> {
 }
 
 /// Expressions that pass the check, of each type.
-fn wholes(depth: u32) -> BoxedStrategy<String> {
-    let number = whole().prop_map(|number| format!("({number})"));
-    let leaf = prop_oneof![of_type(Type::Whole), number, Just("cap".to_owned())];
+fn ints(depth: u32) -> BoxedStrategy<String> {
+    let number = int().prop_map(|number| format!("({number})"));
+    let leaf = prop_oneof![of_type(Type::Int), number, Just("cap".to_owned())];
     if depth == 0 {
         return leaf.boxed();
     }
     let sides =
-        (wholes(depth - 1), prop::sample::select(vec!["+", "-", "*", "/", "%"]), wholes(depth - 1));
+        (ints(depth - 1), prop::sample::select(vec!["+", "-", "*", "/", "%"]), ints(depth - 1));
     prop_oneof![
         leaf,
         sides.prop_map(|(left, sign, right)| format!("({left} {sign} {right})")),
-        wholes(depth - 1).prop_map(|inner| format!("-{inner}")),
-        texts(depth - 1).prop_map(|text| format!("size({text})")),
-        (truths(depth - 1), wholes(depth - 1), wholes(depth - 1))
-            .prop_map(|(truth, one, other)| format!("({truth} ? {one} : {other})")),
+        ints(depth - 1).prop_map(|inner| format!("-{inner}")),
+        strings(depth - 1).prop_map(|text| format!("size({text})")),
+        (bools(depth - 1), ints(depth - 1), ints(depth - 1))
+            .prop_map(|(condition, one, other)| format!("({condition} ? {one} : {other})")),
     ]
     .boxed()
 }
 
-fn texts(depth: u32) -> BoxedStrategy<String> {
-    let leaf = prop_oneof![of_type(Type::Text), "'[a-zA-Z0-9 é]{0,4}'"];
+fn strings(depth: u32) -> BoxedStrategy<String> {
+    let leaf = prop_oneof![of_type(Type::String), "'[a-zA-Z0-9 é]{0,4}'"];
     if depth == 0 {
         return leaf.boxed();
     }
-    let choice = (truths(depth - 1), texts(depth - 1), texts(depth - 1))
-        .prop_map(|(truth, one, other)| format!("({truth} ? {one} : {other})"));
+    let choice = (bools(depth - 1), strings(depth - 1), strings(depth - 1))
+        .prop_map(|(condition, one, other)| format!("({condition} ? {one} : {other})"));
     prop_oneof![leaf, choice].boxed()
 }
 
-fn truths(depth: u32) -> BoxedStrategy<String> {
-    let leaf = prop_oneof![of_type(Type::Truth), Just("true".to_owned()), Just("false".to_owned())];
+fn bools(depth: u32) -> BoxedStrategy<String> {
+    let leaf = prop_oneof![of_type(Type::Bool), Just("true".to_owned()), Just("false".to_owned())];
     if depth == 0 {
         return leaf.boxed();
     }
@@ -101,16 +101,16 @@ fn truths(depth: u32) -> BoxedStrategy<String> {
     let joined = |(left, sign, right)| format!("({left} {sign} {right})");
     prop_oneof![
         1 => leaf,
-        4 => (wholes(depth - 1), signs(), wholes(depth - 1)).prop_map(joined),
-        2 => (texts(depth - 1), signs(), texts(depth - 1)).prop_map(joined),
-        4 => (truths(depth - 1), prop::sample::select(vec!["&&", "||", "==", "!="]), truths(depth - 1))
+        4 => (ints(depth - 1), signs(), ints(depth - 1)).prop_map(joined),
+        2 => (strings(depth - 1), signs(), strings(depth - 1)).prop_map(joined),
+        4 => (bools(depth - 1), prop::sample::select(vec!["&&", "||", "==", "!="]), bools(depth - 1))
             .prop_map(joined),
-        1 => truths(depth - 1).prop_map(|inner| format!("!{inner}")),
-        1 => wholes(depth - 1).prop_map(|inner| format!("({inner} == null)")),
-        1 => (texts(depth - 1), tests, texts(depth - 1))
+        1 => bools(depth - 1).prop_map(|inner| format!("!{inner}")),
+        1 => ints(depth - 1).prop_map(|inner| format!("({inner} == null)")),
+        1 => (strings(depth - 1), tests, strings(depth - 1))
             .prop_map(|(left, test, right)| format!("{left}.{test}({right})")),
-        1 => wholes(depth - 1).prop_map(|inner| format!("({inner} in [1, -2, 3])")),
-        1 => texts(depth - 1).prop_map(|inner| format!("({inner} in banks)")),
+        1 => ints(depth - 1).prop_map(|inner| format!("({inner} in [1, -2, 3])")),
+        1 => strings(depth - 1).prop_map(|inner| format!("({inner} in banks)")),
     ]
     .boxed()
 }
@@ -157,7 +157,7 @@ proptest! {
 
     #[test]
     fn any_condition_of_the_right_types_is_worked_out(
-        text in truths(4),
+        text in bools(4),
         values in plain_values(),
     ) {
         let condition = match compile(&text, &names()) {
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_known_matches_no_comparison(left in wholes(2), sign in "==|!=|<|>|<=|>=") {
+    fn nothing_known_matches_no_comparison(left in ints(2), sign in "==|!=|<|>|<=|>=") {
         let condition = compile(&format!("{left} + amount_minor {sign} 5"), &names());
         let holds = condition.map(|condition| condition.holds(&[]));
         prop_assert!(!matches!(holds, Ok(Ok(true)) | Err(_)), "{holds:?}");
@@ -192,10 +192,10 @@ proptest! {
 
     #[test]
     fn verdicts_depend_on_nothing_but_the_facts(
-        first in stock_facts(),
-        second in stock_facts(),
+        first in built_in_facts(),
+        second in built_in_facts(),
     ) {
-        let rules = Rules::read(STOCK).map_err(|_| TestCaseError::fail("stock"))?;
+        let rules = Rules::read(BUILT_IN).map_err(|_| TestCaseError::fail("the built-in rules"))?;
         let alone = assess(&rules, &Facts(&second));
         let before = assess(&rules, &Facts(&first));
         let after = assess(&rules, &Facts(&second));

@@ -76,7 +76,7 @@ fn a_rule_that_cannot_be_worked_out_holds() {
     let reasons: Vec<_> = verdict.hits.iter().map(|hit| hit.reason.as_str()).collect();
     assert_eq!(
         reasons,
-        ["The rule could not be worked out: the fact amount_minor is not a whole number."]
+        ["The rule could not be worked out: the fact amount_minor is not of type int."]
     );
 }
 

@@ -1,6 +1,6 @@
 //! The contract in `wit/rules.wit` as Rust, one module for each interface.
 //!
-//! What a component exports is settled where the macros made here are used, in the pack's own
+//! What a component exports is decided where the macros made here are used, in the pack's own
 //! crate: `export_pack` and one of `export_fees` and `export_fraud`. The worlds are cut by
 //! interface because a macro can be exported from a crate once only, and both kinds of pack
 //! export `pack`.

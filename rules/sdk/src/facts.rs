@@ -23,55 +23,55 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// A textual fact.
+    /// A fact that is a string.
     #[must_use]
-    pub fn text(&self, name: &str) -> Option<&'a str> {
+    pub fn string(&self, name: &str) -> Option<&'a str> {
         match self.get(name) {
-            Value::Text(text) => Some(text),
+            Value::String(text) => Some(text),
             _ => None,
         }
     }
 
-    /// A whole number: a count, or an amount in minor units.
+    /// A fact that is an int: a count, or an amount in minor units.
     #[must_use]
-    pub fn whole(&self, name: &str) -> Option<i64> {
+    pub fn int(&self, name: &str) -> Option<i64> {
         match self.get(name) {
-            Value::Whole(number) => Some(*number),
+            Value::Int(number) => Some(*number),
             _ => None,
         }
     }
 
-    /// A fact that is true or false.
+    /// A fact that is a bool.
     #[must_use]
-    pub fn truth(&self, name: &str) -> Option<bool> {
+    pub fn bool(&self, name: &str) -> Option<bool> {
         match self.get(name) {
-            Value::Truth(truth) => Some(*truth),
+            Value::Bool(value) => Some(*value),
             _ => None,
         }
     }
 }
 
 impl From<bool> for Value {
-    fn from(truth: bool) -> Self {
-        Self::Truth(truth)
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
     }
 }
 
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
-        Self::Whole(number)
+        Self::Int(number)
     }
 }
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
+        Self::String(text.to_owned())
     }
 }
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
-        Self::Text(text)
+        Self::String(text)
     }
 }
 
@@ -90,13 +90,13 @@ mod tests {
         let given = [fact("a", 1), fact("b", "x"), fact("c", true), fact("d", Value::Absent)];
         let facts = Facts(&given);
         for place in 0..6 {
-            assert_eq!(facts.at(place, "a"), &Value::Whole(1), "{place}");
+            assert_eq!(facts.at(place, "a"), &Value::Int(1), "{place}");
             assert_eq!(facts.at(place, "e"), &Value::Absent, "{place}");
         }
         assert_eq!(
-            (facts.whole("a"), facts.text("b"), facts.truth("c")),
+            (facts.int("a"), facts.string("b"), facts.bool("c")),
             (Some(1), Some("x"), Some(true))
         );
-        assert_eq!((facts.whole("b"), facts.text("c"), facts.truth("d")), (None, None, None));
+        assert_eq!((facts.int("b"), facts.string("c"), facts.bool("d")), (None, None, None));
     }
 }

@@ -14,7 +14,7 @@
 //!     }
 //!
 //!     fn assess(&self, facts: &Facts<'_>) -> Verdict {
-//!         let is_high = facts.whole("amount_minor").is_some_and(|amount| amount > 1_000_000);
+//!         let is_high = facts.int("amount_minor").is_some_and(|amount| amount > 1_000_000);
 //!         let hit = || Hit::new("amount_cap", Action::Hold, "The amount is unusually high.");
 //!         Verdict::of(is_high.then(hit).into_iter().collect())
 //!     }

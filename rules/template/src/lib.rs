@@ -34,10 +34,10 @@ impl FraudPack for Rules {
     /// Called for every payout. The same facts must give the same verdict: nothing else may
     /// count, not even what was decided before.
     fn assess(&self, facts: &Facts<'_>) -> Verdict {
-        let limit = facts.text("currency").and_then(|code| self.first_payment_max_minor.get(code));
-        let is_first = facts.truth("first_payment") == Some(true);
+        let limit = facts.string("currency").and_then(|code| self.first_payment_max_minor.get(code));
+        let is_first = facts.bool("first_payment") == Some(true);
         let mut hits = Vec::new();
-        if let (Some(limit), Some(amount), true) = (limit, facts.whole("amount_minor"), is_first)
+        if let (Some(limit), Some(amount), true) = (limit, facts.int("amount_minor"), is_first)
             && amount > *limit
         {
             let reason = "A large first payment to this recipient.";

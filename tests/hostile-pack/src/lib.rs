@@ -43,7 +43,7 @@ mod dice {
     wit_bindgen::generate!({
         inline: "
             package wasi:random@0.2.0;
-            interface random { get-random-bytes: func(len: u64) -> list<u8>; }
+            interface random { get-random-bytes: func(len: u64) -> list<u8>; get-random-u64: func() -> u64; }
             world dice { import random; }
         ",
     });
@@ -137,7 +137,7 @@ impl fees::Guest for Hostile {
 
 fn amount(facts: &[Fact]) -> i64 {
     match facts.iter().find(|fact| fact.name == "amount_minor").map(|fact| &fact.value) {
-        Some(Value::Whole(amount)) => *amount,
+        Some(Value::Int(amount)) => *amount,
         _ => 0,
     }
 }

@@ -33,7 +33,7 @@ pub struct Network {
     pub scheme: Scheme,
     /// Name or address.
     pub host: String,
-    /// Port.
+    /// The TCP port.
     pub port: u16,
     /// What every path begins with; empty or `/…` without a slash at the end.
     pub base: String,
@@ -57,7 +57,7 @@ pub enum Scheme {
 pub struct Endpoint {
     /// The name in the declaration.
     pub name: String,
-    /// Where it is.
+    /// The network address or, in the sandbox, the simulator.
     pub target: Target,
     /// Paths that may be asked for; a final `/*` stands for one or more segments.
     pub paths: Vec<String>,
@@ -80,11 +80,11 @@ pub(super) struct Outgoing {
 /// A whole answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// HTTP status.
+    /// The HTTP status.
     pub status: u16,
     /// Headers with a textual value.
     pub headers: Vec<(String, String)>,
-    /// Body.
+    /// The body, within the endpoint's limit.
     pub body: Vec<u8>,
 }
 
@@ -106,7 +106,7 @@ pub struct Exchange {
     pub method: String,
     /// Path below the endpoint.
     pub path: String,
-    /// What was sent.
+    /// The request's body.
     pub request: Vec<u8>,
     /// What came back.
     pub result: Result<Answer, Failure>,

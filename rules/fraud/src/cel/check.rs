@@ -5,7 +5,7 @@ use std::sync::Arc;
 use railhead_facts::{Type, nearest_of};
 
 use super::syntax::{Form, Node, Operator};
-use super::tree::{Arithmetic, Compare, Condition, Join, Text, Truth, Typed, Whole};
+use super::tree::{Arithmetic, BoolExpr, Compare, Condition, IntExpr, Join, StringExpr, Typed};
 use super::{List, Mistake, Names, Param};
 
 /// What a part of a condition can be. Lists and null are no values: they stand at one side of
@@ -18,13 +18,13 @@ enum Part {
 
 type Checked<T> = Result<T, Mistake>;
 
-/// The whole, which must be a truth.
+/// A whole condition, which must be a bool.
 pub(super) fn condition(names: &Names, node: &Node) -> Checked<Condition> {
     match names.part(node)? {
-        Part::Value(Typed::Truth(truth)) => Ok(Condition(truth)),
+        Part::Value(Typed::Bool(condition)) => Ok(Condition(condition)),
         other => {
             let message = format!(
-                "the condition is {}; it must be a truth, such as a comparison",
+                "the condition is {}; it must be a bool, such as a comparison",
                 other.kind()
             );
             Err(Mistake::new(node.at, message))
@@ -36,9 +36,9 @@ impl Part {
     /// What it is, for messages.
     const fn kind(&self) -> &'static str {
         match self {
-            Self::Value(Typed::Truth(_)) => "a truth",
-            Self::Value(Typed::Whole(_)) => "a whole number",
-            Self::Value(Typed::Text(_)) => "a text",
+            Self::Value(Typed::Bool(_)) => "a bool",
+            Self::Value(Typed::Int(_)) => "an int",
+            Self::Value(Typed::String(_)) => "a string",
             Self::List(_) => "a list",
             Self::Null => "null",
         }
@@ -51,13 +51,11 @@ impl Names {
             Form::Null => return Ok(Part::Null),
             Form::List(items) => return self.list(items).map(Part::List),
             Form::Name(name) => return self.name(name, node.at),
-            Form::Truth(truth) => Typed::Truth(Truth::Is(*truth)),
-            Form::Whole(number) => Typed::Whole(Whole::Is(*number)),
-            Form::Text(text) => Typed::Text(Text::Is(text.as_str().into())),
-            Form::Not(inner) => Typed::Truth(Truth::Not(Box::new(self.truth(inner, "!")?))),
-            Form::Negative(inner) => {
-                Typed::Whole(Whole::Negative(Box::new(self.whole(inner, "-")?)))
-            }
+            Form::Bool(value) => Typed::Bool(BoolExpr::Is(*value)),
+            Form::Int(number) => Typed::Int(IntExpr::Is(*number)),
+            Form::String(text) => Typed::String(StringExpr::Is(text.as_str().into())),
+            Form::Not(inner) => Typed::Bool(BoolExpr::Not(Box::new(self.bool(inner, "!")?))),
+            Form::Negative(inner) => Typed::Int(IntExpr::Negative(Box::new(self.int(inner, "-")?))),
             Form::Operation(operator, sides) => self.operation(*operator, sides, node.at)?,
             Form::Choice(parts) => self.choice(parts)?,
             Form::Call(name, given) => self.call(name, given, node.at)?,
@@ -67,16 +65,16 @@ impl Names {
     fn name(&self, name: &str, at: usize) -> Checked<Part> {
         if let Some(place) = self.facts.iter().position(|(fact, _)| fact == name) {
             return Ok(Part::Value(match self.facts.get(place).map(|(_, kind)| *kind) {
-                Some(Type::Truth) => Typed::Truth(Truth::Fact(place)),
-                Some(Type::Text) => Typed::Text(Text::Fact(place)),
-                Some(Type::Whole) | None => Typed::Whole(Whole::Fact(place)),
+                Some(Type::Bool) => Typed::Bool(BoolExpr::Fact(place)),
+                Some(Type::String) => Typed::String(StringExpr::Fact(place)),
+                Some(Type::Int) | None => Typed::Int(IntExpr::Fact(place)),
             }));
         }
         if let Some(param) = self.params.get(name) {
             return Ok(Part::Value(match param {
-                Param::Truth(truth) => Typed::Truth(Truth::Is(*truth)),
-                Param::Whole(number) => Typed::Whole(Whole::Is(*number)),
-                Param::Text(text) => Typed::Text(Text::Is(text.clone())),
+                Param::Bool(value) => Typed::Bool(BoolExpr::Is(*value)),
+                Param::Int(number) => Typed::Int(IntExpr::Is(*number)),
+                Param::String(text) => Typed::String(StringExpr::Is(text.clone())),
             }));
         }
         if let Some(list) = self.lists.get(name) {
@@ -108,11 +106,11 @@ impl Names {
         let arithmetic = match operator {
             Operator::And | Operator::Or => {
                 let sign = operator.sign();
-                let sides = Box::new([self.truth(left, sign)?, self.truth(right, sign)?]);
+                let sides = Box::new([self.bool(left, sign)?, self.bool(right, sign)?]);
                 let join = if operator == Operator::And { Join::And } else { Join::Or };
-                return Ok(Typed::Truth(Truth::Joined(sides, join)));
+                return Ok(Typed::Bool(BoolExpr::Joined(sides, join)));
             }
-            Operator::In => return self.looked_in(left, right).map(Typed::Truth),
+            Operator::In => return self.looked_in(left, right).map(Typed::Bool),
             Operator::Equal => return self.compare(Compare::Equal, operator, sides, at),
             Operator::Unequal => return self.compare(Compare::Unequal, operator, sides, at),
             Operator::Less => return self.compare(Compare::Less, operator, sides, at),
@@ -128,8 +126,8 @@ impl Names {
             Operator::Remainder => Arithmetic::Remainder,
         };
         let sign = operator.sign();
-        let sides = Box::new([self.whole(left, sign)?, self.whole(right, sign)?]);
-        Ok(Typed::Whole(Whole::Arithmetic(sides, arithmetic)))
+        let sides = Box::new([self.int(left, sign)?, self.int(right, sign)?]);
+        Ok(Typed::Int(IntExpr::Arithmetic(sides, arithmetic)))
     }
 
     fn compare(
@@ -141,24 +139,24 @@ impl Names {
     ) -> Checked<Typed> {
         let [left, right] = sides;
         let equality = matches!(compare, Compare::Equal | Compare::Unequal);
-        let truth = match (self.part(left)?, self.part(right)?) {
+        let comparison = match (self.part(left)?, self.part(right)?) {
             (Part::Value(value), Part::Null) | (Part::Null, Part::Value(value)) if equality => {
-                let absent = Truth::Absent(Box::new(value));
+                let absent = BoolExpr::Absent(Box::new(value));
                 match compare {
                     Compare::Equal => absent,
-                    _ => Truth::Not(Box::new(absent)),
+                    _ => BoolExpr::Not(Box::new(absent)),
                 }
             }
-            (Part::Value(Typed::Truth(left)), Part::Value(Typed::Truth(right))) if equality => {
-                Truth::Same(Box::new([left, right]), compare)
+            (Part::Value(Typed::Bool(left)), Part::Value(Typed::Bool(right))) if equality => {
+                BoolExpr::Same(Box::new([left, right]), compare)
             }
-            (Part::Value(Typed::Whole(left)), Part::Value(Typed::Whole(right))) => {
-                Truth::Wholes(Box::new([left, right]), compare)
+            (Part::Value(Typed::Int(left)), Part::Value(Typed::Int(right))) => {
+                BoolExpr::Ints(Box::new([left, right]), compare)
             }
-            (Part::Value(Typed::Text(left)), Part::Value(Typed::Text(right))) => {
-                Truth::Texts(Box::new([left, right]), compare)
+            (Part::Value(Typed::String(left)), Part::Value(Typed::String(right))) => {
+                BoolExpr::Strings(Box::new([left, right]), compare)
             }
-            (Part::Value(Typed::Truth(_)), Part::Value(Typed::Whole(_) | Typed::Text(_)))
+            (Part::Value(Typed::Bool(_)), Part::Value(Typed::Int(_) | Typed::String(_)))
                 if !equality =>
             {
                 let message = "comparisons do not chain; write `low < x && x < high`";
@@ -174,37 +172,37 @@ impl Names {
                 return Err(Mistake::new(at, message));
             }
         };
-        Ok(Typed::Truth(truth))
+        Ok(Typed::Bool(comparison))
     }
 
-    fn looked_in(&self, item: &Node, list: &Node) -> Checked<Truth> {
+    fn looked_in(&self, item: &Node, list: &Node) -> Checked<BoolExpr> {
         let found = self.part(list)?;
         let Part::List(listed) = found else {
             let message = format!(
-                "`in` looks in a list, and this is {}; for a part of a text write \
-                 `text.contains(part)`",
+                "`in` looks in a list, and this is {}; for a part of a string write \
+                 `string.contains(part)`",
                 found.kind()
             );
             return Err(Mistake::new(list.at, message));
         };
         match (self.part(item)?, listed) {
-            (Part::Value(Typed::Whole(item)), List::Whole(list)) => {
-                Ok(Truth::WholeIn(Box::new(item), list))
+            (Part::Value(Typed::Int(item)), List::Int(list)) => {
+                Ok(BoolExpr::IntIn(Box::new(item), list))
             }
-            (Part::Value(Typed::Text(item)), List::Text(list)) => {
-                Ok(Truth::TextIn(Box::new(item), list))
+            (Part::Value(Typed::String(item)), List::String(list)) => {
+                Ok(BoolExpr::StringIn(Box::new(item), list))
             }
             // The item is worked out all the same: emptying a list must not hide a fault.
-            (Part::Value(Typed::Whole(item)), List::Empty) => {
-                Ok(Truth::WholeIn(Box::new(item), Arc::new([])))
+            (Part::Value(Typed::Int(item)), List::Empty) => {
+                Ok(BoolExpr::IntIn(Box::new(item), Arc::new([])))
             }
-            (Part::Value(Typed::Text(item)), List::Empty) => {
-                Ok(Truth::TextIn(Box::new(item), Arc::new([])))
+            (Part::Value(Typed::String(item)), List::Empty) => {
+                Ok(BoolExpr::StringIn(Box::new(item), Arc::new([])))
             }
             (item_part, list) => {
                 let of = match list {
-                    List::Whole(_) => "a list of whole numbers",
-                    List::Text(_) => "a list of texts",
+                    List::Int(_) => "a list of ints",
+                    List::String(_) => "a list of strings",
                     List::Empty => "a list",
                 };
                 let message = format!("{} cannot be in {of}", item_part.kind());
@@ -215,37 +213,37 @@ impl Names {
 
     /// A list as it is written in a condition.
     fn list(&self, items: &[Node]) -> Checked<List> {
-        let (mut wholes, mut texts) = (Vec::new(), Vec::new());
+        let (mut ints, mut strings) = (Vec::new(), Vec::new());
         for item in items {
             match self.part(item)? {
-                Part::Value(Typed::Whole(Whole::Is(number))) => wholes.push(number),
-                Part::Value(Typed::Text(Text::Is(text))) => texts.push(text),
+                Part::Value(Typed::Int(IntExpr::Is(number))) => ints.push(number),
+                Part::Value(Typed::String(StringExpr::Is(text))) => strings.push(text),
                 _ => {
-                    let message = "a list holds whole numbers or texts that are known beforehand; \
+                    let message = "a list holds ints or strings that are known beforehand; \
                                    use || for anything else";
                     return Err(Mistake::new(item.at, message));
                 }
             }
-            if !wholes.is_empty() && !texts.is_empty() {
-                let message = "a list holds either whole numbers or texts";
+            if !ints.is_empty() && !strings.is_empty() {
+                let message = "a list holds either ints or strings";
                 return Err(Mistake::new(item.at, message));
             }
         }
-        Ok(if texts.is_empty() { List::of_whole(wholes) } else { List::of_texts(texts) })
+        Ok(if strings.is_empty() { List::of_ints(ints) } else { List::of_strings(strings) })
     }
 
     fn choice(&self, parts: &[Node; 3]) -> Checked<Typed> {
         let [condition, one, other] = parts;
-        let condition = self.truth(condition, "?")?;
+        let condition = self.bool(condition, "?")?;
         match (self.part(one)?, self.part(other)?) {
-            (Part::Value(Typed::Truth(one)), Part::Value(Typed::Truth(other))) => {
-                Ok(Typed::Truth(Truth::Choice(Box::new([condition, one, other]))))
+            (Part::Value(Typed::Bool(one)), Part::Value(Typed::Bool(other))) => {
+                Ok(Typed::Bool(BoolExpr::Choice(Box::new([condition, one, other]))))
             }
-            (Part::Value(Typed::Whole(one)), Part::Value(Typed::Whole(other))) => {
-                Ok(Typed::Whole(Whole::Choice(Box::new(condition), Box::new([one, other]))))
+            (Part::Value(Typed::Int(one)), Part::Value(Typed::Int(other))) => {
+                Ok(Typed::Int(IntExpr::Choice(Box::new(condition), Box::new([one, other]))))
             }
-            (Part::Value(Typed::Text(one)), Part::Value(Typed::Text(other))) => {
-                Ok(Typed::Text(Text::Choice(Box::new(condition), Box::new([one, other]))))
+            (Part::Value(Typed::String(one)), Part::Value(Typed::String(other))) => {
+                Ok(Typed::String(StringExpr::Choice(Box::new(condition), Box::new([one, other]))))
             }
             (one_part, other_part) => {
                 let message = format!(
@@ -261,52 +259,54 @@ impl Names {
 
     fn call(&self, name: &str, given: &[Node], at: usize) -> Checked<Typed> {
         let compare = match name {
-            "size" => return self.size(given, at).map(Typed::Whole),
+            "size" => return self.size(given, at).map(Typed::Int),
             "startsWith" => Compare::StartsWith,
             "endsWith" => Compare::EndsWith,
             "contains" => Compare::Contains,
             _ => return Err(Mistake::new(at, not_offered(name))),
         };
         let [text, part] = given else {
-            let message = format!("write `text.{name}(part)`, with one text in the parentheses");
+            let message =
+                format!("write `string.{name}(part)`, with one string in the parentheses");
             return Err(Mistake::new(at, message));
         };
-        let sides = Box::new([self.text(text, name)?, self.text(part, name)?]);
-        Ok(Typed::Truth(Truth::Texts(sides, compare)))
+        let sides = Box::new([self.string(text, name)?, self.string(part, name)?]);
+        Ok(Typed::Bool(BoolExpr::Strings(sides, compare)))
     }
 
-    fn size(&self, given: &[Node], at: usize) -> Checked<Whole> {
+    fn size(&self, given: &[Node], at: usize) -> Checked<IntExpr> {
         let [node] = given else {
             return Err(Mistake::new(at, "write `size(x)` or `x.size()`"));
         };
         match self.part(node)? {
-            Part::Value(Typed::Text(text)) => Ok(Whole::Size(Box::new(text))),
-            Part::List(list) => Ok(Whole::Is(i64::try_from(list.len()).unwrap_or(i64::MAX))),
+            Part::Value(Typed::String(text)) => Ok(IntExpr::Size(Box::new(text))),
+            Part::List(list) => Ok(IntExpr::Is(i64::try_from(list.len()).unwrap_or(i64::MAX))),
             other => {
-                let message = format!("only texts and lists have a size; this is {}", other.kind());
+                let message =
+                    format!("only strings and lists have a size; this is {}", other.kind());
                 Err(Mistake::new(node.at, message))
             }
         }
     }
 
-    fn truth(&self, node: &Node, operator: &str) -> Checked<Truth> {
+    fn bool(&self, node: &Node, operator: &str) -> Checked<BoolExpr> {
         match self.part(node)? {
-            Part::Value(Typed::Truth(truth)) => Ok(truth),
-            other => Err(wrong("truths", operator, &other, node.at)),
+            Part::Value(Typed::Bool(value)) => Ok(value),
+            other => Err(wrong("bools", operator, &other, node.at)),
         }
     }
 
-    fn whole(&self, node: &Node, operator: &str) -> Checked<Whole> {
+    fn int(&self, node: &Node, operator: &str) -> Checked<IntExpr> {
         match self.part(node)? {
-            Part::Value(Typed::Whole(whole)) => Ok(whole),
-            other => Err(wrong("whole numbers", operator, &other, node.at)),
+            Part::Value(Typed::Int(value)) => Ok(value),
+            other => Err(wrong("ints", operator, &other, node.at)),
         }
     }
 
-    fn text(&self, node: &Node, operator: &str) -> Checked<Text> {
+    fn string(&self, node: &Node, operator: &str) -> Checked<StringExpr> {
         match self.part(node)? {
-            Part::Value(Typed::Text(text)) => Ok(text),
-            other => Err(wrong("texts", operator, &other, node.at)),
+            Part::Value(Typed::String(value)) => Ok(value),
+            other => Err(wrong("strings", operator, &other, node.at)),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! while reading, so that a condition means here what it means elsewhere or nothing at all.
 //!
 //! One thing is ours: a fact may be absent. `x == null` asks for it. Otherwise an absent value
-//! spreads through arithmetic, `size`, `!` and `?:`, and a comparison, `in` or a test of texts
+//! spreads through arithmetic, `size`, `!` and `?:`, and a comparison, `in` or a test of strings
 //! with an absent value is false. `&&`, `||` and the condition as a whole take absent as false.
 
 mod check;
@@ -65,11 +65,11 @@ pub struct Names {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Param {
     /// True or false.
-    Truth(bool),
-    /// A whole number.
-    Whole(i64),
-    /// A text.
-    Text(Box<str>),
+    Bool(bool),
+    /// 64 bits with a sign.
+    Int(i64),
+    /// Text in UTF-8.
+    String(Box<str>),
 }
 
 /// A list of constants, sorted so that looking in it takes few steps however long it is.
@@ -77,32 +77,32 @@ pub enum Param {
 pub enum List {
     /// Nothing is in it, and anything may be looked for.
     Empty,
-    /// Whole numbers.
-    Whole(Arc<[i64]>),
-    /// Texts.
-    Text(Arc<[Box<str>]>),
+    /// Ints, the smallest first.
+    Int(Arc<[i64]>),
+    /// Strings, in the order of their bytes.
+    String(Arc<[Box<str>]>),
 }
 
 impl List {
-    /// A list of whole numbers in any order.
+    /// A list of ints in any order.
     #[must_use]
-    pub fn of_whole(mut items: Vec<i64>) -> Self {
+    pub fn of_ints(mut items: Vec<i64>) -> Self {
         items.sort_unstable();
-        if items.is_empty() { Self::Empty } else { Self::Whole(items.into()) }
+        if items.is_empty() { Self::Empty } else { Self::Int(items.into()) }
     }
 
-    /// A list of texts in any order.
+    /// A list of strings in any order.
     #[must_use]
-    pub fn of_texts(mut items: Vec<Box<str>>) -> Self {
+    pub fn of_strings(mut items: Vec<Box<str>>) -> Self {
         items.sort_unstable();
-        if items.is_empty() { Self::Empty } else { Self::Text(items.into()) }
+        if items.is_empty() { Self::Empty } else { Self::String(items.into()) }
     }
 
     fn len(&self) -> usize {
         match self {
             Self::Empty => 0,
-            Self::Whole(items) => items.len(),
-            Self::Text(items) => items.len(),
+            Self::Int(items) => items.len(),
+            Self::String(items) => items.len(),
         }
     }
 }
@@ -138,7 +138,7 @@ impl Mistake {
 pub fn compile(source: &str, names: &Names) -> Result<Condition, String> {
     if source.len() > CONDITION_BYTES_MAX {
         return Err(format!(
-            "a condition has at most {CONDITION_BYTES_MAX} bytes; move texts and numbers into \
+            "a condition has at most {CONDITION_BYTES_MAX} bytes; move strings and numbers into \
              [lists] and use `in`"
         ));
     }

@@ -14,9 +14,9 @@ pub(super) struct Node {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Null,
-    Truth(bool),
-    Whole(i64),
-    Text(String),
+    Bool(bool),
+    Int(i64),
+    String(String),
     List(Vec<Node>),
     Name(String),
     Not(Box<Node>),
@@ -161,10 +161,10 @@ impl Parser {
         }
         if self.takes("-") {
             let at = self.at;
-            if let Some(Kind::Whole(size)) = self.peek() {
+            if let Some(Kind::Int(size)) = self.peek() {
                 let value = 0_i64.checked_sub_unsigned(*size).ok_or_else(|| too_large(at))?;
                 self.next();
-                return self.members(node(at, Form::Whole(value))?, nest);
+                return self.members(node(at, Form::Int(value))?, nest);
             }
             let inner = self.unary(nest + 1)?;
             return node(at, Form::Negative(Box::new(inner)));
@@ -206,8 +206,8 @@ impl Parser {
     fn primary(&mut self, nest: u32) -> Result<Node, Mistake> {
         let Token { at, kind } = self.next();
         let form = match kind {
-            Kind::Whole(size) => Form::Whole(i64::try_from(size).map_err(|_| too_large(at))?),
-            Kind::Text(text) => Form::Text(text),
+            Kind::Int(size) => Form::Int(i64::try_from(size).map_err(|_| too_large(at))?),
+            Kind::String(text) => Form::String(text),
             Kind::Name(name) => return self.named(name, at, nest),
             Kind::Mark("(") => {
                 let inner = self.expression(nest + 1)?;
@@ -234,8 +234,8 @@ impl Parser {
     fn named(&mut self, name: String, at: usize, nest: u32) -> Result<Node, Mistake> {
         let form = match name.as_str() {
             "null" => Form::Null,
-            "true" => Form::Truth(true),
-            "false" => Form::Truth(false),
+            "true" => Form::Bool(true),
+            "false" => Form::Bool(false),
             word if super::RESERVED.contains(&word) => {
                 let message = format!("`{word}` is a word that CEL keeps for itself");
                 return Err(Mistake::new(at, message));
@@ -306,7 +306,7 @@ impl Parser {
 fn node(at: usize, form: Form) -> Result<Node, Mistake> {
     let deepest = |parts: &[Node]| parts.iter().map(|part| part.depth).max().unwrap_or(0);
     let below = match &form {
-        Form::Null | Form::Truth(_) | Form::Whole(_) | Form::Text(_) | Form::Name(_) => 0,
+        Form::Null | Form::Bool(_) | Form::Int(_) | Form::String(_) | Form::Name(_) => 0,
         Form::List(parts) | Form::Call(_, parts) => deepest(parts),
         Form::Not(part) | Form::Negative(part) => part.depth,
         Form::Operation(_, parts) => deepest(&**parts),
@@ -331,8 +331,8 @@ fn too_large(at: usize) -> Mistake {
 
 fn shown(kind: &Kind) -> String {
     match kind {
-        Kind::Whole(value) => format!("`{value}`"),
-        Kind::Text(_) => "a text".to_owned(),
+        Kind::Int(value) => format!("`{value}`"),
+        Kind::String(_) => "a string".to_owned(),
         Kind::Name(name) => format!("`{name}`"),
         Kind::Mark(mark) => format!("`{mark}`"),
         Kind::End => "the end".to_owned(),

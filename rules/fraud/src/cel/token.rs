@@ -12,8 +12,8 @@ pub(super) struct Token {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Without its sign, so that the smallest number can be written.
-    Whole(u64),
-    Text(String),
+    Int(u64),
+    String(String),
     Name(String),
     Mark(&'static str),
     End,
@@ -39,7 +39,7 @@ pub(super) fn tokens(source: &str) -> Result<Vec<Token>, Mistake> {
         let (kind, length) = match first {
             '0'..='9' => number(rest, at)?,
             'a'..='z' | 'A'..='Z' | '_' => word(rest, at)?,
-            '\'' | '"' => text(rest, at)?,
+            '\'' | '"' => string(rest, at)?,
             _ => mark(rest, at)?,
         };
         found.push(Token { at, kind });
@@ -84,7 +84,7 @@ fn number(rest: &str, at: usize) -> Result<(Kind, usize), Mistake> {
         return Err(Mistake::new(at, "unsigned numbers are not offered; leave out the u"));
     }
     match u64::from_str_radix(digits, radix) {
-        Ok(value) => Ok((Kind::Whole(value), length)),
+        Ok(value) => Ok((Kind::Int(value), length)),
         Err(_) if !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix)) => {
             Err(Mistake::new(at, "the number does not fit 64 bits"))
         }
@@ -97,31 +97,31 @@ fn word(rest: &str, at: usize) -> Result<(Kind, usize), Mistake> {
     let (name, after) = rest.split_at(length);
     if after.starts_with(['\'', '"']) {
         let what = match name {
-            "r" | "R" => "raw texts are not offered; write \\\\ for a backslash",
+            "r" | "R" => "raw strings are not offered; write \\\\ for a backslash",
             "b" | "B" => "bytes are not offered; leave out the b",
-            _ => "an operator is missing before this text",
+            _ => "an operator is missing before this string",
         };
         return Err(Mistake::new(at, what));
     }
     Ok((Kind::Name(name.to_owned()), length))
 }
 
-fn text(rest: &str, at: usize) -> Result<(Kind, usize), Mistake> {
+fn string(rest: &str, at: usize) -> Result<(Kind, usize), Mistake> {
     if rest.starts_with("'''") || rest.starts_with("\"\"\"") {
-        return Err(Mistake::new(at, "texts in three quotes are not offered; use one quote"));
+        return Err(Mistake::new(at, "strings in three quotes are not offered; use one quote"));
     }
     let mut letters = rest.char_indices();
     let quote = letters.next().map_or('\'', |(_, quote)| quote);
     let mut value = String::new();
     while let Some((offset, letter)) = letters.next() {
         match letter {
-            _ if letter == quote => return Ok((Kind::Text(value), offset + 1)),
+            _ if letter == quote => return Ok((Kind::String(value), offset + 1)),
             '\n' | '\r' => break,
             '\\' => value.push(escaped(&mut letters, at + offset)?),
             _ => value.push(letter),
         }
     }
-    Err(Mistake::new(at, "the text has no end; close it with the quote that it begins with"))
+    Err(Mistake::new(at, "the string has no end; close it with the quote that it begins with"))
 }
 
 fn escaped(letters: &mut std::str::CharIndices<'_>, at: usize) -> Result<char, Mistake> {
@@ -155,7 +155,7 @@ fn mark(rest: &str, at: usize) -> Result<(Kind, usize), Mistake> {
             '&' | '|' => {
                 format!("`{letter}` is not an operator; write it twice: `{letter}{letter}`")
             }
-            '‘' | '’' | '“' | '”' => "texts stand in straight quotes: 'NGN'".to_owned(),
+            '‘' | '’' | '“' | '”' => "strings stand in straight quotes: 'NGN'".to_owned(),
             _ => format!("`{}` has no meaning here", letter.escape_debug()),
         },
     ))

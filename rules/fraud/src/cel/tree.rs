@@ -1,6 +1,6 @@
 //! Conditions that are ready to be worked out: every part has its type, every fact its place.
 //!
-//! Nothing here allocates, loops over anything but texts, or recurs deeper than a condition
+//! Nothing here allocates, loops over anything but strings, or recurs deeper than a condition
 //! may nest.
 
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use railhead_rule::Value;
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition(pub(super) Truth);
+pub struct Condition(pub(super) BoolExpr);
 
 /// Why a condition could not be worked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,43 +38,43 @@ impl fmt::Display for Fault {
 type Worked<T> = Result<Option<T>, Fault>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Truth {
+pub(super) enum BoolExpr {
     Is(bool),
     Fact(usize),
-    Not(Box<Truth>),
-    Joined(Box<[Truth; 2]>, Join),
-    Choice(Box<[Truth; 3]>),
+    Not(Box<BoolExpr>),
+    Joined(Box<[BoolExpr; 2]>, Join),
+    Choice(Box<[BoolExpr; 3]>),
     Absent(Box<Typed>),
-    Same(Box<[Truth; 2]>, Compare),
-    Wholes(Box<[Whole; 2]>, Compare),
-    Texts(Box<[Text; 2]>, Compare),
-    WholeIn(Box<Whole>, Arc<[i64]>),
-    TextIn(Box<Text>, Arc<[Box<str>]>),
+    Same(Box<[BoolExpr; 2]>, Compare),
+    Ints(Box<[IntExpr; 2]>, Compare),
+    Strings(Box<[StringExpr; 2]>, Compare),
+    IntIn(Box<IntExpr>, Arc<[i64]>),
+    StringIn(Box<StringExpr>, Arc<[Box<str>]>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Whole {
+pub(super) enum IntExpr {
     Is(i64),
     Fact(usize),
-    Negative(Box<Whole>),
-    Arithmetic(Box<[Whole; 2]>, Arithmetic),
-    Size(Box<Text>),
-    Choice(Box<Truth>, Box<[Whole; 2]>),
+    Negative(Box<IntExpr>),
+    Arithmetic(Box<[IntExpr; 2]>, Arithmetic),
+    Size(Box<StringExpr>),
+    Choice(Box<BoolExpr>, Box<[IntExpr; 2]>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Text {
+pub(super) enum StringExpr {
     Is(Box<str>),
     Fact(usize),
-    Choice(Box<Truth>, Box<[Text; 2]>),
+    Choice(Box<BoolExpr>, Box<[StringExpr; 2]>),
 }
 
 /// A part of any type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Typed {
-    Truth(Truth),
-    Whole(Whole),
-    Text(Text),
+    Bool(BoolExpr),
+    Int(IntExpr),
+    String(StringExpr),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,22 +118,22 @@ impl Condition {
     }
 }
 
-impl Truth {
+impl BoolExpr {
     fn holds(&self, known: &Known<'_>) -> Result<bool, Fault> {
         Ok(self.work(known)?.unwrap_or(false))
     }
 
     fn work(&self, known: &Known<'_>) -> Worked<bool> {
         Ok(Some(match self {
-            Self::Is(truth) => *truth,
+            Self::Is(value) => *value,
             Self::Fact(place) => {
                 return match known.get(*place) {
-                    Some(Value::Truth(truth)) => Ok(Some(*truth)),
+                    Some(Value::Bool(value)) => Ok(Some(*value)),
                     Some(Value::Absent) | None => Ok(None),
                     _ => Err(Fault::WrongType(*place)),
                 };
             }
-            Self::Not(inner) => return Ok(inner.work(known)?.map(|truth| !truth)),
+            Self::Not(inner) => return Ok(inner.work(known)?.map(|value| !value)),
             Self::Joined(sides, join) => join.holds(sides, known)?,
             Self::Choice(parts) => {
                 let [condition, one, other] = &**parts;
@@ -148,18 +148,18 @@ impl Truth {
                 let [left, right] = &**sides;
                 both(left.work(known)?, right.work(known)?, |a, b| compare.order(a.cmp(&b)))
             }
-            Self::Wholes(sides, compare) => {
+            Self::Ints(sides, compare) => {
                 let [left, right] = &**sides;
                 both(left.work(known)?, right.work(known)?, |a, b| compare.order(a.cmp(&b)))
             }
-            Self::Texts(sides, compare) => {
+            Self::Strings(sides, compare) => {
                 let [left, right] = &**sides;
-                both(left.work(known)?, right.work(known)?, |a, b| compare.texts(a, b))
+                both(left.work(known)?, right.work(known)?, |a, b| compare.strings(a, b))
             }
-            Self::WholeIn(item, list) => {
+            Self::IntIn(item, list) => {
                 item.work(known)?.is_some_and(|item| list.binary_search(&item).is_ok())
             }
-            Self::TextIn(item, list) => {
+            Self::StringIn(item, list) => {
                 let is = |text| list.binary_search_by(|listed| (**listed).cmp(text)).is_ok();
                 item.work(known)?.is_some_and(is)
             }
@@ -171,12 +171,12 @@ fn both<T>(left: Option<T>, right: Option<T>, compare: impl Fn(T, T) -> bool) ->
     left.zip(right).is_some_and(|(left, right)| compare(left, right))
 }
 
-impl Whole {
+impl IntExpr {
     fn work(&self, known: &Known<'_>) -> Worked<i64> {
         match self {
             Self::Is(number) => Ok(Some(*number)),
             Self::Fact(place) => match known.get(*place) {
-                Some(Value::Whole(number)) => Ok(Some(*number)),
+                Some(Value::Int(number)) => Ok(Some(*number)),
                 Some(Value::Absent) | None => Ok(None),
                 _ => Err(Fault::WrongType(*place)),
             },
@@ -206,12 +206,12 @@ impl Whole {
     }
 }
 
-impl Text {
+impl StringExpr {
     fn work<'a>(&'a self, known: &Known<'a>) -> Worked<&'a str> {
         match self {
             Self::Is(text) => Ok(Some(text)),
             Self::Fact(place) => match known.get(*place) {
-                Some(Value::Text(text)) => Ok(Some(text)),
+                Some(Value::String(text)) => Ok(Some(text)),
                 Some(Value::Absent) | None => Ok(None),
                 _ => Err(Fault::WrongType(*place)),
             },
@@ -227,23 +227,23 @@ impl Text {
 impl Typed {
     fn is_absent(&self, known: &Known<'_>) -> Result<bool, Fault> {
         Ok(match self {
-            Self::Truth(truth) => truth.work(known)?.is_none(),
-            Self::Whole(whole) => whole.work(known)?.is_none(),
-            Self::Text(text) => text.work(known)?.is_none(),
+            Self::Bool(value) => value.work(known)?.is_none(),
+            Self::Int(value) => value.work(known)?.is_none(),
+            Self::String(value) => value.work(known)?.is_none(),
         })
     }
 }
 
 impl Join {
-    /// One side can settle the whole, even if the other cannot be worked out, as in CEL.
-    fn holds(self, sides: &[Truth; 2], known: &Known<'_>) -> Result<bool, Fault> {
+    /// One side can decide the whole, even if the other cannot be worked out, as in CEL.
+    fn holds(self, sides: &[BoolExpr; 2], known: &Known<'_>) -> Result<bool, Fault> {
         let [left, right] = sides;
         let decisive = self == Self::Or;
         match left.holds(known) {
-            Ok(truth) if truth == decisive => Ok(decisive),
+            Ok(value) if value == decisive => Ok(decisive),
             Ok(_) => right.holds(known),
             Err(fault) => match right.holds(known) {
-                Ok(truth) if truth == decisive => Ok(decisive),
+                Ok(value) if value == decisive => Ok(decisive),
                 _ => Err(fault),
             },
         }
@@ -259,12 +259,12 @@ impl Compare {
             Self::LessEqual => order.is_le(),
             Self::Greater => order.is_gt(),
             Self::GreaterEqual => order.is_ge(),
-            // Only texts are asked for these.
+            // Only strings are asked for these.
             Self::StartsWith | Self::EndsWith | Self::Contains => false,
         }
     }
 
-    fn texts(self, left: &str, right: &str) -> bool {
+    fn strings(self, left: &str, right: &str) -> bool {
         match self {
             Self::StartsWith => left.starts_with(right),
             Self::EndsWith => left.ends_with(right),

@@ -1,7 +1,7 @@
-//! How a payout begins: what the writer decides while it holds the wallet and the counters.
+//! Accepting a payout: what the writer decides while it holds the wallet and the counters.
 //!
 //! References, cool-down, fraud rules, limits and funds, in this order. A payout that is held
-//! takes no money and uses no limit; one that is blocked never begins, but the decision stays.
+//! takes no money and uses no limit; one that is blocked is refused, but the decision stays.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,9 +14,9 @@ use crate::db::bulk::RowChange;
 use crate::decisions::{self, Subject};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::ledger::{Desk, Effects, Reply};
+use crate::ledger::{Effects, LockedState, Reply};
 use crate::rules::{
-    Action, Assessment, Compared, PackKind, PayoutFacts, PayoutKind, Ruling, Seats,
+    Action, Assessment, Assignments, Compared, PackKind, PayoutFacts, PayoutKind, Ruling,
 };
 
 use super::attempt::{self, dispatch_row};
@@ -36,22 +36,22 @@ use super::view::PayoutView;
 pub(super) async fn assessment(
     app: &App,
     caller: &Caller,
-    (seats, wallet_since): (&Seats, Moment),
+    (assignments, wallet_since): (&Assignments, Moment),
     (payout, payee): (&Payout, &Payee),
     request: &NewPayout,
 ) -> Result<Option<Assessment>, Problem> {
     let merchant = &caller.merchant;
     // A scenario of the sandbox decides, whatever the rules say.
     let is_played = payee.scenario.as_deref() == Some("fraud_hold");
-    if is_played || seats.seat(PackKind::Fraud, &merchant.id).is_none() {
+    if is_played || assignments.for_merchant(PackKind::Fraud, &merchant.id).is_none() {
         return Ok(None);
     }
-    let is_first = match seats.wants(&merchant.id, "first_payment") {
+    let is_first = match assignments.wants(&merchant.id, "first_payment") {
         true => Some(payee.is_first(app).await?),
         false => None,
     };
     let sender_country = request.sender.as_ref().and_then(|sender| sender.country.as_deref());
-    Ok(seats.assessment(&PayoutFacts {
+    Ok(assignments.assessment(&PayoutFacts {
         merchant: &merchant.id,
         merchant_since: merchant.created_at,
         timezone: &merchant.timezone,
@@ -89,14 +89,14 @@ pub(super) fn compare(app: &App, payout: &Payout, ruled: &Mutex<Option<Ruling>>)
     }
 }
 
-/// A payout as it may begin, with its event and its work.
-pub(super) struct Beginning {
+/// A payout as it is accepted, with its event and its work.
+pub(super) struct Acceptance {
     payout: Payout,
     rows: Vec<RowChange>,
 }
 
-impl Beginning {
-    /// As it begins where no fraud rule objects.
+impl Acceptance {
+    /// As it is accepted where no fraud rule objects.
     pub(super) fn planned(app: &App, payout: Payout, lease_until: Moment) -> Self {
         let mut rows = vec![event(app, &payout, created_event(payout.status)).row()];
         if payout.status == Status::Queued {
@@ -106,7 +106,7 @@ impl Beginning {
         Self { payout, rows }
     }
 
-    /// As it begins where a fraud rule holds it.
+    /// As it is accepted where a fraud rule holds it.
     pub(super) fn held(app: &App, payout: &Payout) -> Self {
         let payout =
             Payout { status: Status::AwaitingAdminReview, queued_at: None, ..payout.clone() };
@@ -114,12 +114,13 @@ impl Beginning {
     }
 }
 
-/// What the writer needs to decide, again if need be.
-pub(super) struct Decision {
-    /// As it begins where no fraud rule objects.
-    pub planned: Beginning,
-    /// As it begins where one holds it.
-    pub held: Option<Beginning>,
+/// A payout that the writer accepts or refuses, with all that it needs to decide. It may decide
+/// more than once: see [`crate::ledger::Command`].
+pub(super) struct Candidate {
+    /// As it is accepted where no fraud rule objects.
+    pub planned: Acceptance,
+    /// As it is accepted where one holds it.
+    pub held: Option<Acceptance>,
     /// Who is paid.
     pub payee: Payee,
     /// What it uses up.
@@ -135,35 +136,35 @@ pub(super) struct Decision {
 /// Where a decision is left for whoever waits for the writer.
 pub(super) type Ruled = Arc<Mutex<Option<Ruling>>>;
 
-impl Decision {
+impl Candidate {
     /// What to write about the payout, or why not.
     ///
     /// # Errors
     /// The codes of the contract's table for a refusal under lock.
-    pub(super) fn decide(&self, desk: &Desk<'_>) -> Result<Effects, Problem> {
-        self.usage.refuse_repeats(desk, &self.allowance)?;
-        refuse_frozen(desk, &self.planned.payout)?;
+    pub(super) fn decide(&self, locked: &LockedState<'_>) -> Result<Effects, Problem> {
+        self.usage.refuse_repeats(locked, &self.allowance)?;
+        refuse_frozen(locked, &self.planned.payout)?;
         let mut effects = Effects::default();
-        let beginning = self.rule(desk, &mut effects);
+        let acceptance = self.rule(locked, &mut effects);
         if effects.refused.is_some() {
             return Ok(effects);
         }
-        let Beginning { payout, rows } = beginning;
+        let Acceptance { payout, rows } = acceptance;
         let mut payout = payout.clone();
         payout.hold = payout.hold.or_else(|| self.reason());
         effects.rows.extend(rows.iter().cloned());
-        self.usage.take(desk, &payout, &mut effects.counters);
+        self.usage.take(locked, &payout, &mut effects.counters);
         if payout.status == Status::Queued {
             let amount = payout.costs.amount;
-            self.usage.refuse_excess(desk, &self.allowance, amount)?;
-            self.usage.add(desk, amount, &mut effects.counters)?;
-            let available = desk.wallet(&payout.wallet_id)?.available;
+            self.usage.refuse_excess(locked, &self.allowance, amount)?;
+            self.usage.add(locked, amount, &mut effects.counters)?;
+            let available = locked.wallet(&payout.wallet_id)?.available;
             if available < payout.costs.total()? {
                 return Err(Problem::new(ErrorCode::InsufficientFunds));
             }
             book(&mut effects, &payout, LedgerEffect::Debit)?;
         }
-        payout.beneficiary_id = self.payee.saving.write(desk, &mut effects);
+        payout.beneficiary_id = self.payee.saving.write(locked, &mut effects);
         effects.rows.push(RowChange::Insert(&sql::PAYOUTS, sql::payout_row(&payout)));
         // In the sandbox the reply is known only when the payout has been sent.
         if payout.env == Env::Live || payout.status != Status::Queued {
@@ -173,10 +174,10 @@ impl Decision {
     }
 
     /// Asks the fraud rules, on what the locked counters say, and keeps what they decide; how
-    /// the payout begins then. One that is blocked never begins, but the decision is kept.
-    fn rule(&self, desk: &Desk<'_>, effects: &mut Effects) -> &Beginning {
+    /// the payout is accepted then. One that is blocked is refused, but the decision is kept.
+    fn rule(&self, locked: &LockedState<'_>, effects: &mut Effects) -> &Acceptance {
         let Some(assessment) = &self.assessment else { return &self.planned };
-        let ruling = assessment.decide(desk);
+        let ruling = assessment.decide(locked);
         let payout = &self.planned.payout;
         let subject = Subject {
             payout_id: payout.id.as_str(),
@@ -191,7 +192,7 @@ impl Decision {
             let detail = json!({ "decision_id": payout.id, "hits": ruling.verdict.hits });
             effects.refused = Some(Problem::new(ErrorCode::FraudRuleBlocked).detail(detail));
         } else {
-            assessment.count(desk, &mut effects.counters);
+            assessment.count(locked, &mut effects.counters);
         }
         *self.ruled.lock().unwrap_or_else(PoisonError::into_inner) = Some(ruling);
         match (action, &self.held) {

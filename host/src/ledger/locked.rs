@@ -11,13 +11,13 @@ use crate::money::{Currency, Minor};
 /// A wallet under lock.
 #[derive(Clone, Debug)]
 pub struct Wallet {
-    /// Its id.
+    /// The wallet's id.
     pub id: String,
     /// Whose it is.
     pub merchant_id: String,
-    /// In which world.
+    /// Test or live.
     pub env: Env,
-    /// Its currency.
+    /// The one currency that it holds.
     pub currency: Currency,
     /// What can be spent.
     pub available: Minor,
@@ -37,9 +37,9 @@ pub struct Counter {
     pub(super) version: i64,
     /// Who holds it; empty if nobody does.
     pub holder: String,
-    /// How many.
+    /// How many it counted, such as payouts or failures.
     pub count: i64,
-    /// How much.
+    /// The sum of what it counted, in minor units.
     pub sum: Minor,
     /// When it stops mattering, in microseconds.
     pub expires_at: i64,
@@ -48,13 +48,13 @@ pub struct Counter {
 }
 
 /// The locked rows of a batch.
-pub struct Desk<'a> {
+pub struct LockedState<'a> {
     pub(super) now: Moment,
     pub(super) wallets: &'a HashMap<String, Wallet>,
     pub(super) counters: &'a HashMap<String, Counter>,
 }
 
-impl Desk<'_> {
+impl LockedState<'_> {
     /// The instant of the batch.
     #[must_use]
     pub fn now(&self) -> Moment {

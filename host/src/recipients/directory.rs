@@ -18,7 +18,7 @@ use super::sql;
 
 /// Saved recipients and blacklists, cached for a second.
 #[derive(Clone)]
-pub struct Book {
+pub struct RecipientDirectory {
     db: Db,
     keyring: Arc<Keyring>,
     known: Cache<Key, Arc<Known>>,
@@ -48,14 +48,14 @@ pub struct Known {
 /// A recipient that its rail has checked.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// In canonical form.
+    /// The rail's fields in canonical form.
     pub fields: RecipientFields,
     /// What makes it the same as another one.
     pub identity: String,
 }
 
-impl Book {
-    /// A book over this database.
+impl RecipientDirectory {
+    /// A directory over this database.
     #[must_use]
     pub fn new(db: Db, keyring: Arc<Keyring>) -> Self {
         let fresh = Cache::builder().max_capacity(limits::CACHE_ENTRIES_MAX);

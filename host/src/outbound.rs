@@ -26,9 +26,9 @@ const URL_LENGTH_MAX: usize = 2048;
 /// What receivers read in every request.
 pub const USER_AGENT: &str = "Service-Webhooks/1.0";
 
-/// Sends requests.
+/// The client for requests to addresses that merchants gave.
 #[derive(Clone)]
-pub struct Courier {
+pub struct OutboundClient {
     client: Client,
     networks: Arc<Networks>,
 }
@@ -93,8 +93,8 @@ impl Resolve for Filtered {
     }
 }
 
-impl Courier {
-    /// A courier that trusts the system's certificates and those in the file, as PEM.
+impl OutboundClient {
+    /// A client that trusts the system's certificates and those in the file, as PEM.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -252,15 +252,15 @@ fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn courier(allowed: &[&str]) -> Courier {
+    fn client(allowed: &[&str]) -> OutboundClient {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let allowed = allowed.iter().map(|network| network.parse().expect("a network"));
-        Courier::new(allowed.collect(), None).expect("a courier")
+        OutboundClient::new(allowed.collect(), None).expect("a client")
     }
 
     #[test]
     fn what_is_not_public_is_refused_in_every_spelling() {
-        let courier = courier(&[]);
+        let client = client(&[]);
         for url in [
             "http://example.com/",
             "ftp://example.com/",
@@ -305,19 +305,19 @@ mod tests {
             "https://metadata.google.internal/",
             "https://printer.local/",
         ] {
-            assert!(courier.read(url).is_err(), "{url}");
+            assert!(client.read(url).is_err(), "{url}");
         }
         for url in ["https://example.com/hooks?x=1", "https://8.8.8.8:8443/", "https://a.b./"] {
-            assert!(courier.read(url).is_ok(), "{url}");
+            assert!(client.read(url).is_ok(), "{url}");
         }
         let long = format!("https://example.com/{}", "x".repeat(2048));
-        assert!(courier.read(&long).is_err());
+        assert!(client.read(&long).is_err());
     }
 
     /// One that nothing is opened to, for many questions.
-    fn strict() -> &'static Courier {
-        static STRICT: std::sync::OnceLock<Courier> = std::sync::OnceLock::new();
-        STRICT.get_or_init(|| courier(&[]))
+    fn strict() -> &'static OutboundClient {
+        static STRICT: std::sync::OnceLock<OutboundClient> = std::sync::OnceLock::new();
+        STRICT.get_or_init(|| client(&[]))
     }
 
     /// Pieces that addresses are made of, and some that confuse readers of them.
@@ -363,17 +363,17 @@ mod tests {
 
     #[test]
     fn an_operator_can_open_a_network_and_only_that() {
-        let courier = courier(&["127.0.0.0/8"]);
-        assert!(courier.read("https://127.0.0.1:9000/").is_ok());
-        assert!(courier.read("https://10.0.0.1/").is_err_and(|why| why.contains(SETTING)));
+        let client = client(&["127.0.0.0/8"]);
+        assert!(client.read("https://127.0.0.1:9000/").is_ok());
+        assert!(client.read("https://10.0.0.1/").is_err_and(|why| why.contains(SETTING)));
     }
 
     #[tokio::test]
     async fn a_name_is_judged_by_what_it_stands_for() {
         let url = Url::parse("https://localhost/").expect("a url");
-        assert!(courier(&[]).look_up(&url).await.is_err());
-        assert!(courier(&["127.0.0.0/8", "::1/128"]).look_up(&url).await.is_ok());
+        assert!(client(&[]).look_up(&url).await.is_err());
+        assert!(client(&["127.0.0.0/8", "::1/128"]).look_up(&url).await.is_ok());
         let nowhere = Url::parse("https://nowhere.invalid/").expect("a url");
-        assert!(courier(&[]).look_up(&nowhere).await.is_ok());
+        assert!(client(&[]).look_up(&nowhere).await.is_ok());
     }
 }

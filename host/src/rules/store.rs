@@ -1,5 +1,5 @@
-//! Where packs are found: in the binary, in the modules folder, in the database; and the seats
-//! that the database hands out.
+//! Where packs are found: in the binary, in the modules folder, in the database; and which
+//! ones the database assigns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,38 +14,38 @@ use crate::config::{OnFailure, limits};
 use crate::db::Db;
 use crate::db::bulk::RowChange;
 use crate::wasm::module::repack;
-use crate::wasm::section::Luggage;
+use crate::wasm::section::CustomSections;
 use crate::wasm::{CodeCache, Engines};
 
+use super::assignment::{AssignedPack, AssignedPacks, Assignments, Packs, Role, Scope};
 use super::pack::{OpenError, Pack, PackKind};
-use super::seat::{Occupant, Packs, Role, Scope, Seating, Seats};
 use super::sql;
 
 /// A pack that came with the binary or lies in the modules folder.
-pub struct Stocked {
-    /// The pack.
+pub struct SuppliedPack {
+    /// The pack, opened.
     pub pack: Arc<Pack>,
-    /// Its file.
+    /// The bytes of its file.
     pub component: Vec<u8>,
     /// Whether it travels in the binary.
     pub is_built_in: bool,
 }
 
 /// Every pack within reach.
-pub struct Shelf {
+pub struct PackStore {
     db: Db,
     engines: Engines,
     cache: CodeCache,
     on_failure: OnFailure,
-    stock: Vec<Stocked>,
+    supplied: Vec<SuppliedPack>,
     opened: Cache<String, Arc<Pack>>,
     /// Opening somebody's pack takes a processor for a while: one at a time.
     opening: Mutex<()>,
 }
 
-/// Why the seats cannot be filled.
+/// Why a pack, or the assignments, cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum ShelfError {
+pub enum PackStoreError {
     /// The database cannot be read.
     #[error("the database: {0}")]
     Database(#[from] sqlx::Error),
@@ -63,44 +63,44 @@ pub enum ShelfError {
     CutOff,
 }
 
-impl Shelf {
+impl PackStore {
     /// Over this database, with packs that need not be looked up there.
     #[must_use]
     pub fn new(
         db: Db,
         (engines, cache): (Engines, CodeCache),
         on_failure: OnFailure,
-        stock: Vec<Stocked>,
+        supplied: Vec<SuppliedPack>,
     ) -> Self {
         let opened = Cache::new(limits::PACKS_OPENED_MAX);
-        Self { db, engines, cache, on_failure, stock, opened, opening: Mutex::new(()) }
+        Self { db, engines, cache, on_failure, supplied, opened, opening: Mutex::new(()) }
     }
 
-    /// Opens a component that somebody pushes. It is not seated, nor kept.
+    /// Opens a component that somebody pushes. It is neither assigned nor kept.
     ///
     /// # Errors
     /// The component or its rules are refused.
-    pub async fn open(&self, component: Vec<u8>) -> Result<Arc<Pack>, ShelfError> {
+    pub async fn open(&self, component: Vec<u8>) -> Result<Arc<Pack>, PackStoreError> {
         let _turn = self.opening.lock().await;
         let (engines, cache) = (self.engines.clone(), self.cache.clone());
         let opening = tokio::task::spawn_blocking(move || Pack::load(&engines, &cache, &component));
-        let opened = opening.await.map_err(|_| ShelfError::CutOff)?;
-        opened.map(Arc::new).map_err(|why| ShelfError::Refused("the component".into(), why))
+        let opened = opening.await.map_err(|_| PackStoreError::CutOff)?;
+        opened.map(Arc::new).map_err(|why| PackStoreError::Refused("the component".into(), why))
     }
 
-    /// The component that rules of text stand for: the stock pack of their kind with these rules
+    /// The component that rules of text stand for: the built-in pack of their kind with these rules
     /// in it.
     ///
     /// # Errors
     /// The text says nothing of a pack.
-    pub fn of_text(&self, text: String) -> Result<Vec<u8>, ShelfError> {
-        let refused = |why| ShelfError::Refused("rules.toml".into(), why);
+    pub fn of_text(&self, text: String) -> Result<Vec<u8>, PackStoreError> {
+        let refused = |why| PackStoreError::Refused("rules.toml".into(), why);
         let kind = PackKind::of_text(&text).map_err(refused)?;
-        let mut stock = self.stock.iter().filter(|stocked| stocked.is_built_in);
-        let stocked = stock.find(|stocked| stocked.pack.about.kind == kind);
-        let stocked = stocked.ok_or_else(|| ShelfError::Missing(kind.as_str().to_owned()))?;
-        let luggage = Luggage { declaration: text, ..Luggage::default() };
-        let packed = repack(&stocked.component, &luggage);
+        let mut built_in = self.supplied.iter().filter(|supplied| supplied.is_built_in);
+        let supplied = built_in.find(|supplied| supplied.pack.about.kind == kind);
+        let supplied = supplied.ok_or_else(|| PackStoreError::Missing(kind.as_str().to_owned()))?;
+        let sections = CustomSections { declaration: text, ..CustomSections::default() };
+        let packed = repack(&supplied.component, &sections);
         packed.map_err(|why| refused(OpenError::Refused(why.into())))
     }
 
@@ -108,20 +108,20 @@ impl Shelf {
     ///
     /// # Errors
     /// It is nowhere, or cannot be used any more.
-    pub async fn pack(&self, digest: &str) -> Result<Arc<Pack>, ShelfError> {
-        let mut stock = self.stock.iter().map(|stocked| &stocked.pack);
-        if let Some(pack) = stock.find(|pack| pack.digest == digest) {
+    pub async fn pack(&self, digest: &str) -> Result<Arc<Pack>, PackStoreError> {
+        let mut supplied = self.supplied.iter().map(|supplied| &supplied.pack);
+        if let Some(pack) = supplied.find(|pack| pack.digest == digest) {
             return Ok(Arc::clone(pack));
         }
         if let Some(pack) = self.opened.get(digest).await {
             return Ok(pack);
         }
-        let missing = || ShelfError::Missing(digest.to_owned());
+        let missing = || PackStoreError::Missing(digest.to_owned());
         let text = sql::find_component(self.db.pool(), digest).await?.ok_or_else(missing)?;
         let component = BASE64_STANDARD.decode(text).map_err(|_| missing())?;
         let pack = self.open(component).await?;
         if pack.digest != digest {
-            return Err(ShelfError::Changed(digest.to_owned()));
+            return Err(PackStoreError::Changed(digest.to_owned()));
         }
         self.opened.insert(digest.to_owned(), Arc::clone(&pack)).await;
         Ok(pack)
@@ -130,21 +130,22 @@ impl Shelf {
     /// The row that makes sure that a pack from the binary is still there after an upgrade.
     #[must_use]
     pub fn keep(&self, version: &sql::Version) -> Option<RowChange> {
-        let stocked = self.stock.iter().find(|s| s.pack.digest == version.digest)?;
+        let supplied = self.supplied.iter().find(|s| s.pack.digest == version.digest)?;
         let id = sql::version_id(&version.name, &version.version);
-        let component = BASE64_STANDARD.encode(&stocked.component);
+        let component = BASE64_STANDARD.encode(&supplied.component);
         Some(RowChange::Update(&sql::PACK_COMPONENTS, vec![id.into(), component.into()]))
     }
 
-    /// Puts the stock into the list of versions. A version that another binary brought, and
-    /// that was used, stays; this binary's is listed beside it with its digest's beginning.
+    /// Puts the packs that came with this host into the list of versions. A version that another
+    /// binary brought, and that was used, stays; this binary's is listed beside it with its
+    /// digest's beginning.
     ///
     /// # Errors
     /// The database cannot be written.
-    pub async fn list_stock(&self, now: Moment) -> Result<(), sqlx::Error> {
+    pub async fn list_supplied(&self, now: Moment) -> Result<(), sqlx::Error> {
         let mut tx = self.db.write().await?;
-        for stocked in &self.stock {
-            let pack = &stocked.pack;
+        for supplied in &self.supplied {
+            let pack = &supplied.pack;
             let replace = "UPDATE rule_packs SET digest = $1, facts = $2 \
                            WHERE id = $3 AND component IS NULL";
             let facts = serde_json::to_string(&pack.about.facts).unwrap_or_default();
@@ -186,84 +187,87 @@ impl Shelf {
     ///
     /// # Errors
     /// The database cannot be written.
-    pub async fn seat_fees(&self, now: Moment) -> Result<(), sqlx::Error> {
-        let mut fees = self.stock.iter().filter(|s| s.pack.about.kind == PackKind::Fees);
-        let Some(stocked) = fees.next_back() else { return Ok(()) };
-        let about = &stocked.pack.about;
+    pub async fn assign_fees(&self, now: Moment) -> Result<(), sqlx::Error> {
+        let mut fees = self.supplied.iter().filter(|s| s.pack.about.kind == PackKind::Fees);
+        let Some(supplied) = fees.next_back() else { return Ok(()) };
+        let about = &supplied.pack.about;
         let mut tx = self.db.write().await?;
         let first = "UPDATE rule_generation SET generation = 1 WHERE generation = 0";
         if sqlx::query(first).execute(tx.conn()).await?.rows_affected() == 0 {
             return Ok(());
         }
-        let seat = "INSERT INTO rule_seatings \
+        let assign = "INSERT INTO rule_assignments \
             (generation, kind, scope, role, name, version, actor, created_at) \
             VALUES (1, 'fees', 'platform', 'active', $1, $2, 'host', $3)";
-        let seat = sqlx::query(seat).bind(&about.name).bind(&about.version).bind(now.micros());
-        seat.execute(tx.conn()).await?;
+        let assign = sqlx::query(assign).bind(&about.name).bind(&about.version).bind(now.micros());
+        assign.execute(tx.conn()).await?;
         let keep = "UPDATE rule_packs SET component = $1 WHERE id = $2 AND component IS NULL";
         sqlx::query(keep)
-            .bind(BASE64_STANDARD.encode(&stocked.component))
+            .bind(BASE64_STANDARD.encode(&supplied.component))
             .bind(sql::version_id(&about.name, &about.version))
             .execute(tx.conn())
             .await?;
         tx.commit().await
     }
 
-    /// The seats as the database hands them out now. A pack that this host cannot open leaves
-    /// its seat to the setting for failures, rather than this host without any seats.
+    /// The assignments as they are in the database now. Where this host cannot open the pack,
+    /// the setting for failures decides; the other assignments are not affected.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub async fn seats(&self) -> Result<Seats, ShelfError> {
-        // Read first: seats that are given meanwhile are found at the next look.
+    pub async fn assignments(&self) -> Result<Assignments, PackStoreError> {
+        // Read first: what is assigned meanwhile is found at the next look.
         let generation = sql::generation(self.db.pool()).await?;
         let mut newest: HashMap<(PackKind, Scope, Role), Option<(String, String)>> = HashMap::new();
-        for seating in sql::list_seatings(self.db.pool()).await? {
-            newest.insert((seating.kind, seating.scope, seating.role), seating.pack);
+        for row in sql::list_assignments(self.db.pool()).await? {
+            newest.insert((row.kind, row.scope, row.role), row.pack);
         }
         let place = (PackKind::Fees, Scope::Platform, Role::Active);
-        let default = self.default_fees().map(|pack| (place, Occupant::Pack(Arc::clone(pack))));
-        let mut seating: Seating = default.into_iter().collect();
-        for (place, seated) in newest {
-            let Some(name) = seated else { continue };
-            seating.insert(place, self.occupant(name).await?);
+        let default = self.default_fees().map(|pack| (place, AssignedPack::Pack(Arc::clone(pack))));
+        let mut assigned: AssignedPacks = default.into_iter().collect();
+        for (place, pack) in newest {
+            let Some(name) = pack else { continue };
+            assigned.insert(place, self.assigned(name).await?);
         }
-        Ok(Seats::of(generation, &seating, self.on_failure))
+        Ok(Assignments::of(generation, &assigned, self.on_failure))
     }
 
-    async fn occupant(&self, (name, version): (String, String)) -> Result<Occupant, ShelfError> {
+    async fn assigned(
+        &self,
+        (name, version): (String, String),
+    ) -> Result<AssignedPack, PackStoreError> {
         let found = sql::get_version(self.db.pool(), (&name, &version)).await?;
         let opened = match found {
             Some(found) => self.pack(&found.digest).await,
-            None => Err(ShelfError::Missing(format!("{name} {version}"))),
+            None => Err(PackStoreError::Missing(format!("{name} {version}"))),
         };
         match opened {
-            Ok(pack) => Ok(Occupant::Pack(pack)),
-            Err(why @ (ShelfError::Database(_) | ShelfError::CutOff)) => Err(why),
+            Ok(pack) => Ok(AssignedPack::Pack(pack)),
+            Err(why @ (PackStoreError::Database(_) | PackStoreError::CutOff)) => Err(why),
             Err(why) => {
-                tracing::error!(name, version, %why, "a rule pack that has a seat is missing");
-                Ok(Occupant::Missing(format!("{name} {version} is missing: {why}")))
+                tracing::error!(name, version, %why, "a rule pack that is assigned is missing");
+                Ok(AssignedPack::Missing(format!("{name} {version} is missing: {why}")))
             }
         }
     }
 
-    /// Fills the seats anew if they were handed out anew; answers whether that was so.
+    /// Takes the assignments over if they changed; answers whether that was so.
     ///
     /// # Errors
-    /// As for [`Self::seats`]; the seats stay as they were.
-    pub async fn refresh(&self, packs: &Packs) -> Result<bool, ShelfError> {
+    /// As for [`Self::assignments`]; the assignments stay as they were.
+    pub async fn refresh(&self, packs: &Packs) -> Result<bool, PackStoreError> {
         if sql::generation(self.db.pool()).await? == packs.now().generation {
             return Ok(false);
         }
-        packs.replace(self.seats().await?);
+        packs.replace(self.assignments().await?);
         Ok(true)
     }
 
-    /// The fee pack that decides where none has a seat: that of the modules folder, or else the
-    /// stock one.
+    /// The fee pack that decides where none is assigned: that of the modules folder, or else the
+    /// built-in one.
     #[must_use]
     pub fn default_fees(&self) -> Option<&Arc<Pack>> {
-        let mut stock = self.stock.iter().map(|stocked| &stocked.pack);
-        stock.rfind(|pack| pack.about.kind == PackKind::Fees)
+        let mut supplied = self.supplied.iter().map(|supplied| &supplied.pack);
+        supplied.rfind(|pack| pack.about.kind == PackKind::Fees)
     }
 }

@@ -12,7 +12,7 @@ use crate::config::OnFailure;
 use crate::error::{ErrorCode, Problem};
 use crate::id::MerchantId;
 
-use super::facts::{PayoutFacts, Wanted};
+use super::facts::{PayoutFacts, WantedFacts};
 use super::fees::{FeeFacts, Price};
 use super::fraud::Assessment;
 use super::pack::{Pack, PackKind};
@@ -22,11 +22,11 @@ use super::pack::{Pack, PackKind};
 pub enum Scope {
     /// Everybody who has no pack of its own.
     Platform,
-    /// One merchant.
+    /// One merchant, in place of the platform's pack.
     Merchant(MerchantId),
 }
 
-/// What a pack does in its seat.
+/// What a pack does where it is assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// It decides.
@@ -37,113 +37,116 @@ pub enum Role {
 
 /// The pack that decides for somebody, and the one that is tried beside it.
 #[derive(Debug)]
-pub struct Seat {
+pub struct Assignment {
     /// Who decides; nobody means that everything is allowed.
     pub pack: Option<Arc<Pack>>,
     /// Why the pack that should decide is not there.
     pub missing: Option<String>,
     /// Who is tried.
     pub shadow: Option<Arc<Pack>>,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: WantedFacts,
 }
 
-/// Who has a seat.
+/// What is assigned to one kind, scope and role.
 #[derive(Clone, Debug)]
-pub enum Occupant {
-    /// This pack.
+pub enum AssignedPack {
+    /// A pack that this host has opened.
     Pack(Arc<Pack>),
     /// A pack that this host cannot open, and why: the setting for failures decides.
     Missing(String),
 }
 
-/// The packs by kind, scope and role.
-pub type Seating = HashMap<(PackKind, Scope, Role), Occupant>;
+/// What is assigned, by kind, scope and role.
+pub type AssignedPacks = HashMap<(PackKind, Scope, Role), AssignedPack>;
 
-/// All seats at one moment.
+/// All assignments at one moment.
 #[derive(Debug)]
-pub struct Seats {
+pub struct Assignments {
     /// How many changes there have been.
     pub generation: i64,
     on_failure: OnFailure,
-    seats: HashMap<(PackKind, Scope), Arc<Seat>>,
+    by_scope: HashMap<(PackKind, Scope), Arc<Assignment>>,
 }
 
-/// The seats as they are now.
+/// The assignments as they are now.
 #[derive(Debug)]
-pub struct Packs(ArcSwap<Seats>);
+pub struct Packs(ArcSwap<Assignments>);
 
 impl Packs {
     /// Begins with these.
     #[must_use]
-    pub fn new(seats: Seats) -> Self {
-        Self(ArcSwap::from_pointee(seats))
+    pub fn new(assignments: Assignments) -> Self {
+        Self(ArcSwap::from_pointee(assignments))
     }
 
-    /// The seats as they are now. Whoever decides takes them once.
+    /// The assignments as they are now. Whoever decides takes them once.
     #[must_use]
-    pub fn now(&self) -> Arc<Seats> {
+    pub fn now(&self) -> Arc<Assignments> {
         self.0.load_full()
     }
 
-    /// Replaces all seats at once, unless somebody else has put later ones there. A pack that
-    /// takes a seat begins without failures, whatever happened when it had one before.
-    pub fn replace(&self, seats: Seats) {
-        let seats = Arc::new(seats);
+    /// Replaces all assignments at once, unless somebody else has put later ones there. A pack
+    /// that is newly assigned has no failures yet, whatever happened when it was before.
+    pub fn replace(&self, assignments: Assignments) {
+        let assignments = Arc::new(assignments);
         let before = self.now().packs();
-        for pack in seats.packs() {
+        for pack in assignments.packs() {
             if !before.iter().any(|known| known.digest == pack.digest) {
                 pack.forget_failures();
             }
         }
-        self.0.rcu(|now| Arc::clone(if now.generation < seats.generation { &seats } else { now }));
+        let is_later = |now: &Assignments| now.generation < assignments.generation;
+        self.0.rcu(|now| Arc::clone(if is_later(now) { &assignments } else { now }));
     }
 }
 
-impl Seats {
+impl Assignments {
     /// Works out who decides for whom. A merchant with a pack of its own is not decided by the
     /// platform's, nor is the platform's candidate tried on it.
     #[must_use]
-    pub fn of(generation: i64, seating: &Seating, on_failure: OnFailure) -> Self {
-        let mut seats = HashMap::new();
-        for (kind, scope, _) in seating.keys() {
-            let at = |scope: &Scope, role| seating.get(&(*kind, scope.clone(), role)).cloned();
+    pub fn of(generation: i64, assigned: &AssignedPacks, on_failure: OnFailure) -> Self {
+        let mut by_scope = HashMap::new();
+        for (kind, scope, _) in assigned.keys() {
+            let at = |scope: &Scope, role| assigned.get(&(*kind, scope.clone(), role)).cloned();
             let own = at(scope, Role::Active);
             let fallback = own.is_none().then(|| at(&Scope::Platform, Role::Active)).flatten();
             let tried = at(scope, Role::Shadow);
             let also = own.is_none().then(|| at(&Scope::Platform, Role::Shadow)).flatten();
-            let seat = Seat::of(own.or(fallback), tried.or(also));
-            seats.insert((*kind, scope.clone()), Arc::new(seat));
+            let assignment = Assignment::of(own.or(fallback), tried.or(also));
+            by_scope.insert((*kind, scope.clone()), Arc::new(assignment));
         }
-        Self { generation, on_failure, seats }
+        Self { generation, on_failure, by_scope }
     }
 
     /// Who decides for this merchant.
     #[must_use]
-    pub fn seat(&self, kind: PackKind, merchant: &MerchantId) -> Option<&Arc<Seat>> {
-        let own = self.seats.get(&(kind, Scope::Merchant(merchant.clone())));
-        own.or_else(|| self.seats.get(&(kind, Scope::Platform)))
+    pub fn for_merchant(&self, kind: PackKind, merchant: &MerchantId) -> Option<&Arc<Assignment>> {
+        let own = self.by_scope.get(&(kind, Scope::Merchant(merchant.clone())));
+        own.or_else(|| self.by_scope.get(&(kind, Scope::Platform)))
     }
 
     /// Whether a pack of this kind decides for the platform, or would if this host could open
     /// it.
     #[must_use]
     pub fn decides(&self, kind: PackKind) -> bool {
-        let seat = self.seats.get(&(kind, Scope::Platform));
-        seat.is_some_and(|seat| seat.pack.is_some() || seat.missing.is_some())
+        let assignment = self.by_scope.get(&(kind, Scope::Platform));
+        assignment
+            .is_some_and(|assignment| assignment.pack.is_some() || assignment.missing.is_some())
     }
 
     /// Whether a decision about this merchant's payouts wants to know a fact that is costly to
     /// find out.
     #[must_use]
     pub fn wants(&self, merchant: &MerchantId, fact: &str) -> bool {
-        self.seat(PackKind::Fraud, merchant).is_some_and(|seat| seat.wanted.has(fact))
+        self.for_merchant(PackKind::Fraud, merchant)
+            .is_some_and(|assignment| assignment.wanted.has(fact))
     }
 
     /// Prepares the decision about a payout; nothing where no pack decides or is tried.
     #[must_use]
     pub fn assessment(&self, payout: &PayoutFacts<'_>) -> Option<Assessment> {
-        let seat = self.seat(PackKind::Fraud, payout.merchant)?;
-        Some(Assessment::new(Arc::clone(seat), payout, self.on_failure))
+        let assignment = self.for_merchant(PackKind::Fraud, payout.merchant)?;
+        Some(Assessment::new(Arc::clone(assignment), payout, self.on_failure))
     }
 
     /// The price of one payout.
@@ -152,11 +155,11 @@ impl Seats {
     /// `rail_not_configured` where no pack is active or none of its rules matches, `api_error`
     /// where the pack fails or answers nonsense.
     pub fn price(&self, facts: &FeeFacts<'_>) -> Result<Price, Problem> {
-        let seat = self.seat(PackKind::Fees, facts.merchant);
-        if let Some(why) = seat.and_then(|seat| seat.missing.clone()) {
+        let assignment = self.for_merchant(PackKind::Fees, facts.merchant);
+        if let Some(why) = assignment.and_then(|assignment| assignment.missing.clone()) {
             return Err(Problem::internal(why));
         }
-        let pack = seat.and_then(|seat| seat.pack.as_ref()).ok_or_else(|| {
+        let pack = assignment.and_then(|assignment| assignment.pack.as_ref()).ok_or_else(|| {
             Problem::new(ErrorCode::RailNotConfigured).caused_by("no fee pack is active")
         })?;
         pack.price(facts)
@@ -166,8 +169,8 @@ impl Seats {
     #[must_use]
     pub fn packs(&self) -> Vec<Arc<Pack>> {
         let mut packs: Vec<Arc<Pack>> = Vec::new();
-        for seat in self.seats.values() {
-            for pack in [&seat.pack, &seat.shadow].into_iter().flatten() {
+        for assignment in self.by_scope.values() {
+            for pack in [&assignment.pack, &assignment.shadow].into_iter().flatten() {
                 if !packs.iter().any(|known| known.digest == pack.digest) {
                     packs.push(Arc::clone(pack));
                 }
@@ -177,19 +180,19 @@ impl Seats {
     }
 }
 
-impl Seat {
-    fn of(active: Option<Occupant>, tried: Option<Occupant>) -> Self {
+impl Assignment {
+    fn of(active: Option<AssignedPack>, tried: Option<AssignedPack>) -> Self {
         let (pack, missing) = match active {
-            Some(Occupant::Pack(pack)) => (Some(pack), None),
-            Some(Occupant::Missing(why)) => (None, Some(why)),
+            Some(AssignedPack::Pack(pack)) => (Some(pack), None),
+            Some(AssignedPack::Missing(why)) => (None, Some(why)),
             None => (None, None),
         };
         let shadow = match tried {
-            Some(Occupant::Pack(pack)) => Some(pack),
-            Some(Occupant::Missing(_)) | None => None,
+            Some(AssignedPack::Pack(pack)) => Some(pack),
+            Some(AssignedPack::Missing(_)) | None => None,
         };
         let names = [&pack, &shadow].into_iter().flatten().flat_map(|pack| &pack.about.facts);
-        let wanted = Wanted::of(names);
+        let wanted = WantedFacts::of(names);
         Self { pack, missing, shadow, wanted }
     }
 }
@@ -204,7 +207,7 @@ impl Scope {
         }
     }
 
-    /// Reads it.
+    /// Reads what [`Self::as_str`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -215,7 +218,7 @@ impl Scope {
 }
 
 impl Role {
-    /// The word for it.
+    /// The word on the wire and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -224,7 +227,7 @@ impl Role {
         }
     }
 
-    /// Reads the word.
+    /// Reads the word that [`Self::as_str`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Active, Self::Shadow].into_iter().find(|role| role.as_str() == text)

@@ -1,4 +1,4 @@
-//! A host for one test, with a merchant, keys and a clock that stands still.
+//! A test host: a host for one test, with a merchant, keys and a clock that stands still.
 //!
 //! On the way out the books are proven: every test is also a test of the invariants.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::Method;
 use railhead::clock::{Clock, Moment};
 use railhead::config::Config;
-use railhead::id::Mint;
+use railhead::id::IdGenerator;
 use railhead::start::{Host, Sources, start};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -64,17 +64,17 @@ pub(crate) fn client() -> reqwest::Client {
 }
 
 /// A running host with one merchant.
-pub(crate) struct Yard {
+pub(crate) struct TestHost {
     pub engine: Engine,
     pub database: Arc<Database>,
     pub clock: Clock,
-    pub host: Option<Host>,
+    pub running: Option<Host>,
     pub base: String,
     pub client: reqwest::Client,
     pub merchant: Merchant,
 }
 
-/// A merchant with a key for each world.
+/// A merchant with a key for each environment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Merchant {
     pub id: String,
@@ -117,42 +117,43 @@ pub(crate) fn config(database: &Database) -> Config {
     config
 }
 
-/// Runs a test in a yard and proves the books afterwards.
-pub(crate) async fn in_yard(engine: Engine, test: impl AsyncFnOnce(&mut Yard)) {
-    in_yard_with(engine, |_| {}, test).await;
+/// Runs a test on a test host and proves the books afterwards.
+pub(crate) async fn with_host(engine: Engine, test: impl AsyncFnOnce(&mut TestHost)) {
+    with_host_configured(engine, |_| {}, test).await;
 }
 
 /// The same with a configuration of one's own.
-pub(crate) async fn in_yard_with(
+pub(crate) async fn with_host_configured(
     engine: Engine,
     change: impl FnOnce(&mut Config),
-    test: impl AsyncFnOnce(&mut Yard),
+    test: impl AsyncFnOnce(&mut TestHost),
 ) {
-    let mut yard = Yard::open(engine, change).await;
-    test(&mut yard).await;
-    yard.close().await;
+    let mut host = TestHost::open(engine, change).await;
+    test(&mut host).await;
+    host.close().await;
 }
 
-impl Yard {
+impl TestHost {
     pub(crate) async fn open(engine: Engine, change: impl FnOnce(&mut Config)) -> Self {
         let client = client();
         let database = Arc::new(Database::new(engine).await);
         let clock = Clock::fixed(Moment::parse(BEGINNING).expect("an instant"));
         let mut config = config(&database);
         change(&mut config);
-        let sources = Sources { clock: clock.clone(), mint: Mint::seeded(clock.clone(), 42) };
-        let host = start(config, sources).await.expect("a host");
-        let base = format!("http://{}", host.address);
+        let sources = Sources { clock: clock.clone(), ids: IdGenerator::seeded(clock.clone(), 42) };
+        let running = start(config, sources).await.expect("a host");
+        let base = format!("http://{}", running.address);
         let merchant = Merchant::default();
-        let mut yard = Self { engine, database, clock, host: Some(host), base, client, merchant };
-        yard.merchant = yard.new_merchant("Acme").await;
-        yard
+        let mut host =
+            Self { engine, database, clock, running: Some(running), base, client, merchant };
+        host.merchant = host.new_merchant("Acme").await;
+        host
     }
 
     /// Proves the books and stops the host.
     pub(crate) async fn close(mut self) {
         self.prove().await;
-        self.host.take().expect("a host").stop().await.expect("stopped in order");
+        self.running.take().expect("a host").stop().await.expect("stopped in order");
     }
 
     /// Every sum, chain, state and event is right.
@@ -161,7 +162,7 @@ impl Yard {
     }
 
     pub(crate) fn app(&self) -> &railhead::app::App {
-        &self.host.as_ref().expect("a host").app
+        &self.running.as_ref().expect("a host").app
     }
 
     pub(crate) fn advance(&self, seconds: u64) {
@@ -373,15 +374,15 @@ impl Operation {
 
 type Declared = Vec<(Operation, Vec<(u16, String)>)>;
 
-async fn declared_errors(yard: &Yard) -> Declared {
+async fn declared_errors(host: &TestHost) -> Declared {
     static DECLARED: OnceLock<Mutex<Option<Declared>>> = OnceLock::new();
     let slot = DECLARED.get_or_init(|| Mutex::new(None));
     if let Some(declared) = slot.lock().expect("a lock").clone() {
         return declared;
     }
-    let document: Value = yard
+    let document: Value = host
         .client
-        .get(format!("{}/openapi.json", yard.base))
+        .get(format!("{}/openapi.json", host.base))
         .send()
         .await
         .expect("an answer")

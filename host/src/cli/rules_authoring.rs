@@ -1,21 +1,20 @@
-//! `railhead rules new` and `check`: what happens on the desk of whoever writes a pack, without
-//! a host.
+//! `railhead rules new` and `check`: writing and checking a pack, without a host.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::built_in;
 use crate::config::limits;
 use crate::conformance::packs;
 use crate::rules::{Pack, PackKind};
 use crate::start::StartError;
-use crate::stock;
 use crate::wasm::module;
-use crate::wasm::section::{self, Luggage};
+use crate::wasm::section::{self, CustomSections};
 
 use super::document;
 use super::rules::say;
 
-/// What every pack in Rust begins with.
+/// What every pack in Rust starts with.
 const TEMPLATE: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("../../../rules/template/Cargo.toml")),
     // The versions that this host's own packs are built with.
@@ -38,7 +37,7 @@ const TEMPLATE: &[(&str, &str)] = &[
 const TARGET: &str = "wasm32-wasip2";
 
 /// Writes a pack in Rust.
-pub(super) fn begin_in_rust(name: &str) -> Result<(), StartError> {
+pub(super) fn new_in_rust(name: &str) -> Result<(), StartError> {
     let folder = new_folder(name)?;
     for (file, text) in TEMPLATE {
         write(&folder.join(file), text.replace("{{name}}", name).as_bytes())?;
@@ -48,14 +47,14 @@ pub(super) fn begin_in_rust(name: &str) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Writes the rules and cases of the stock pack of a kind, under a name of their own.
-pub(super) fn begin_as_text(name: &str, kind: PackKind) -> Result<(), StartError> {
+/// Writes the rules and cases of the built-in pack of a kind, under a name of their own.
+pub(super) fn new_as_text(name: &str, kind: PackKind) -> Result<(), StartError> {
     let folder = new_folder(name)?;
-    let luggage = module::luggage(stock_component(kind)?)?;
-    let stock = format!("name = \"{}\"", kind.as_str());
-    let rules = luggage.declaration.replacen(&stock, &format!("name = \"{name}\""), 1);
+    let sections = module::custom_sections(built_in_component(kind)?)?;
+    let own_name = format!("name = \"{}\"", kind.as_str());
+    let rules = sections.declaration.replacen(&own_name, &format!("name = \"{name}\""), 1);
     write(&folder.join("rules.toml"), rules.as_bytes())?;
-    for (file, case) in &luggage.cases {
+    for (file, case) in &sections.cases {
         write(&folder.join("cases").join(file), case)?;
     }
     say(&format!("Wrote {name}/rules.toml and {name}/cases/."));
@@ -76,7 +75,7 @@ pub(super) fn check(path: &Path, output: Option<&Path>) -> Result<(), StartError
 /// The packed component of a pack that passes its checks.
 pub(super) fn checked(path: &Path) -> Result<Vec<u8>, StartError> {
     let packed = packed(path)?;
-    let (engines, cache) = document::workshop()?;
+    let (engines, cache) = document::engines()?;
     let pack = Pack::load(&engines, &cache, &packed)?;
     let report = packs::check(&pack);
     say(&format!("{} {} ({})", pack.about.name, pack.about.version, &pack.digest[..12]));
@@ -97,7 +96,7 @@ pub(super) fn checked(path: &Path) -> Result<Vec<u8>, StartError> {
 }
 
 /// A component as it is; a folder or a rules.toml with the code that goes with it: its own
-/// sources, or the stock pack of its kind.
+/// sources, or the built-in pack of its kind.
 fn packed(path: &Path) -> Result<Vec<u8>, StartError> {
     let fail = |cause: std::io::Error| format!("{}: {cause}", path.display());
     let (folder, file) = match path.is_dir() {
@@ -109,13 +108,13 @@ fn packed(path: &Path) -> Result<Vec<u8>, StartError> {
         }
         false => return Ok(std::fs::read(path).map_err(fail)?),
     };
-    let luggage = Luggage::read(&folder, &file)?;
+    let sections = CustomSections::read(&folder, &file)?;
     if folder.join("Cargo.toml").exists() {
         let component = build(&folder)?;
-        return Ok(section::pack(&std::fs::read(component)?, &luggage));
+        return Ok(section::pack(&std::fs::read(component)?, &sections));
     }
-    let kind = PackKind::of_text(&luggage.declaration)?;
-    Ok(module::repack(stock_component(kind)?, &luggage)?)
+    let kind = PackKind::of_text(&sections.declaration)?;
+    Ok(module::repack(built_in_component(kind)?, &sections)?)
 }
 
 /// Builds sources in Rust; answers where the component is.
@@ -147,10 +146,10 @@ fn build(folder: &Path) -> Result<PathBuf, StartError> {
     Ok(PathBuf::from(target).join(TARGET).join("release").join(format!("{name}.wasm")))
 }
 
-fn stock_component(kind: PackKind) -> Result<&'static [u8], StartError> {
+fn built_in_component(kind: PackKind) -> Result<&'static [u8], StartError> {
     let folder = format!("rules/{}", kind.as_str());
-    let stock = stock::COMPONENTS.iter().find(|(name, _)| *name == folder);
-    stock.map(|(_, bytes)| *bytes).ok_or_else(|| format!("{folder} is not in this binary").into())
+    let found = built_in::COMPONENTS.iter().find(|(name, _)| *name == folder);
+    found.map(|(_, bytes)| *bytes).ok_or_else(|| format!("{folder} is not in this binary").into())
 }
 
 fn new_folder(name: &str) -> Result<PathBuf, StartError> {

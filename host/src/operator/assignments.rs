@@ -1,8 +1,8 @@
 //! Who decides: trying a pack in shadow, activating it, going back, taking it out.
 //!
-//! Every change takes the next generation, under its lock: two people who change seats at once
-//! are put in order, and every host sees the same order. A pack is opened before it is given a
-//! seat: one that this host cannot open gets none.
+//! Every change takes the next generation, under its lock: two people who change assignments at
+//! once are put in order, and every host sees the same order. A pack is opened before it is
+//! assigned: one that this host cannot open is refused.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -20,7 +20,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
 use crate::id::MerchantId;
 use crate::ledger::Guard;
-use crate::rules::sql::{self, Seating, Version};
+use crate::rules::sql::{self, AssignmentRow, Version};
 use crate::rules::{Pack, PackKind, Role, Scope};
 
 use super::rule_packs::find;
@@ -28,28 +28,28 @@ use super::{Done, invalid, write};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
-    ("shadow_rule_pack", SEAT_ERRORS),
-    ("activate_rule_pack", SEAT_ERRORS),
-    ("rollback_rule_pack", SEAT_ERRORS),
-    ("retire_rule_pack", SEAT_ERRORS),
+    ("shadow_rule_pack", ASSIGN_ERRORS),
+    ("activate_rule_pack", ASSIGN_ERRORS),
+    ("rollback_rule_pack", ASSIGN_ERRORS),
+    ("retire_rule_pack", ASSIGN_ERRORS),
 ];
 
-const SEAT_ERRORS: &[ErrorCode] =
+const ASSIGN_ERRORS: &[ErrorCode] =
     &[ErrorCode::NotFound, ErrorCode::InvalidField, ErrorCode::StateConflict];
 
-/// For whom.
+/// The scope of the change.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
-pub struct SeatRequest {
+pub struct AssignmentRequest {
     /// One merchant; the whole platform if left out.
     pub merchant_id: Option<String>,
 }
 
 /// Who decides from now on, or what is still needed.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct SeatView {
-    /// Always `rule_seat`.
-    #[schema(example = "rule_seat")]
+pub struct AssignmentView {
+    /// Always `rule_assignment`.
+    #[schema(example = "rule_assignment")]
     pub object: &'static str,
     /// `fees` or `fraud`.
     pub kind: &'static str,
@@ -57,9 +57,9 @@ pub struct SeatView {
     pub scope: String,
     /// `active` or `shadow`.
     pub role: &'static str,
-    /// The pack.
+    /// The pack's name.
     pub name: String,
-    /// Its version.
+    /// The pack's version.
     pub version: String,
     /// `done`, or `awaiting_second_person`.
     #[schema(example = "done")]
@@ -85,16 +85,16 @@ enum Want {
         ("name" = String, Path, description = "The pack"),
         ("version" = String, Path, description = "Its version"),
     ),
-    request_body(content = Option<SeatRequest>),
-    responses((status = 200, description = "It is asked too from now on", body = SeatView)),
+    request_body(content = Option<AssignmentRequest>),
+    responses((status = 200, description = "It is asked too from now on", body = AssignmentView)),
 )]
 pub async fn shadow(
     State(app): State<App>,
     operator: Operator,
     Path(name): Path<(String, String)>,
-    OptionalBody(body): OptionalBody<SeatRequest>,
+    OptionalBody(body): OptionalBody<AssignmentRequest>,
 ) -> Result<Response, Problem> {
-    seat(&app, &operator, (name, Want::Shadow), body).await
+    assign(&app, &operator, (name, Want::Shadow), body).await
 }
 
 /// Activate a rule pack
@@ -105,19 +105,19 @@ pub async fn shadow(
         ("name" = String, Path, description = "The pack"),
         ("version" = String, Path, description = "Its version"),
     ),
-    request_body(content = Option<SeatRequest>),
+    request_body(content = Option<AssignmentRequest>),
     responses(
-        (status = 200, description = "It decides from now on", body = SeatView),
-        (status = 202, description = "A second person has to ask for the same", body = SeatView),
+        (status = 200, description = "It decides from now on", body = AssignmentView),
+        (status = 202, description = "A second person has to ask for the same", body = AssignmentView),
     ),
 )]
 pub async fn activate(
     State(app): State<App>,
     operator: Operator,
     Path(name): Path<(String, String)>,
-    OptionalBody(body): OptionalBody<SeatRequest>,
+    OptionalBody(body): OptionalBody<AssignmentRequest>,
 ) -> Result<Response, Problem> {
-    seat(&app, &operator, (name, Want::Activate), body).await
+    assign(&app, &operator, (name, Want::Activate), body).await
 }
 
 /// Go back to an earlier version of a rule pack
@@ -128,19 +128,19 @@ pub async fn activate(
         ("name" = String, Path, description = "The pack"),
         ("version" = String, Path, description = "The version to go back to"),
     ),
-    request_body(content = Option<SeatRequest>),
+    request_body(content = Option<AssignmentRequest>),
     responses(
-        (status = 200, description = "It decides again", body = SeatView),
-        (status = 202, description = "A second person has to ask for the same", body = SeatView),
+        (status = 200, description = "It decides again", body = AssignmentView),
+        (status = 202, description = "A second person has to ask for the same", body = AssignmentView),
     ),
 )]
 pub async fn rollback(
     State(app): State<App>,
     operator: Operator,
     Path(name): Path<(String, String)>,
-    OptionalBody(body): OptionalBody<SeatRequest>,
+    OptionalBody(body): OptionalBody<AssignmentRequest>,
 ) -> Result<Response, Problem> {
-    seat(&app, &operator, (name, Want::Rollback), body).await
+    assign(&app, &operator, (name, Want::Rollback), body).await
 }
 
 /// Take a rule pack out
@@ -155,34 +155,34 @@ pub async fn rollback(
         ("name" = String, Path, description = "The pack"),
         ("version" = String, Path, description = "Its version"),
     ),
-    request_body(content = Option<SeatRequest>),
+    request_body(content = Option<AssignmentRequest>),
     responses(
-        (status = 200, description = "It is out", body = SeatView),
-        (status = 202, description = "A second person has to ask for the same", body = SeatView),
+        (status = 200, description = "It is out", body = AssignmentView),
+        (status = 202, description = "A second person has to ask for the same", body = AssignmentView),
     ),
 )]
 pub async fn retire(
     State(app): State<App>,
     operator: Operator,
     Path(name): Path<(String, String)>,
-    OptionalBody(body): OptionalBody<SeatRequest>,
+    OptionalBody(body): OptionalBody<AssignmentRequest>,
 ) -> Result<Response, Problem> {
-    seat(&app, &operator, (name, Want::Retire), body).await
+    assign(&app, &operator, (name, Want::Retire), body).await
 }
 
-async fn seat(
+async fn assign(
     app: &App,
     operator: &Operator,
     ((name, number), want): ((String, String), Want),
-    body: SeatRequest,
+    body: AssignmentRequest,
 ) -> Result<Response, Problem> {
     let version = find(app, (&name, &number)).await?;
     let scope = scope(app, body.merchant_id).await?;
-    let seatings = sql::list_seatings(app.db.pool()).await?;
-    let changes = changes(want, &version, &scope, &seatings)?;
+    let history = sql::list_assignments(app.db.pool()).await?;
+    let changes = changes(want, &version, &scope, &history)?;
     let role = changes.first().map_or(Role::Active, |change| change.role);
-    let view = |status, generation| SeatView {
-        object: "rule_seat",
+    let view = |status, generation| AssignmentView {
+        object: "rule_assignment",
         kind: version.kind.as_str(),
         scope: scope.as_str().to_owned(),
         role: role.as_str(),
@@ -202,15 +202,15 @@ async fn seat(
         rows.push(RowChange::Delete(&sql::REQUEST_KEYS, id));
     }
     if want != Want::Retire {
-        app.shelf.pack(&version.digest).await.map_err(Problem::internal)?;
-        rows.extend(app.shelf.keep(&version));
+        app.pack_store.pack(&version.digest).await.map_err(Problem::internal)?;
+        rows.extend(app.pack_store.keep(&version));
     }
-    let of = Of { seatings: &seatings, place: (version.kind, &scope) };
-    let generation = carry_out(app, operator, of, (want.action(), changes), rows).await?;
+    let seen = Seen { history: &history, place: (version.kind, &scope) };
+    let generation = carry_out(app, operator, seen, (want.action(), changes), rows).await?;
     Ok(Json(view("done", generation)).into_response())
 }
 
-/// Who has a seat from now on; nobody if it is vacated.
+/// Which pack is assigned from now on; none if it is unassigned.
 struct Change {
     role: Role,
     pack: Option<(String, String)>,
@@ -219,23 +219,23 @@ struct Change {
 /// What is decided, and for whom.
 type Place<'a> = (PackKind, &'a Scope);
 
-/// The seats of one kind and scope, as they were when it was decided to change them.
+/// The assignments as they were when it was decided to change those of one kind and scope.
 #[derive(Clone, Copy)]
-struct Of<'a> {
-    seatings: &'a [Seating],
+struct Seen<'a> {
+    history: &'a [AssignmentRow],
     place: Place<'a>,
 }
 
-/// Changes seats, if all seats are still as they were.
+/// Changes assignments, if all of them are still as they were.
 async fn carry_out(
     app: &App,
     operator: &Operator,
-    Of { seatings, place }: Of<'_>,
+    Seen { history, place }: Seen<'_>,
     (action, changes): (&'static str, Vec<Change>),
     mut rows: Vec<RowChange>,
 ) -> Result<i64, Problem> {
     let (kind, scope) = place;
-    let before = seatings.last().map_or(0, |seating| seating.generation);
+    let before = history.last().map_or(0, |row| row.generation);
     let mut generation = before;
     let (mut was, mut is) =
         (json!({ "scope": scope.as_str() }), json!({ "scope": scope.as_str() }));
@@ -243,13 +243,13 @@ async fn carry_out(
         let told = |pack: Option<&(String, String)>| {
             pack.map(|(name, version)| sql::version_id(name, version))
         };
-        was[role.as_str()] = told(seated(seatings, place, role)).into();
+        was[role.as_str()] = told(assigned(history, place, role)).into();
         is[role.as_str()] = told(pack.as_ref()).into();
         generation += 1;
         let (actor, created_at) = (operator.name.clone(), app.now());
-        let seating =
-            Seating { generation, kind, scope: scope.clone(), role, pack, actor, created_at };
-        rows.push(RowChange::Insert(&sql::SEATINGS, sql::seating_row(&seating)));
+        let row =
+            AssignmentRow { generation, kind, scope: scope.clone(), role, pack, actor, created_at };
+        rows.push(RowChange::Insert(&sql::ASSIGNMENTS, sql::assignment_row(&row)));
     }
     let next = vec![sql::RULES.into(), generation.into()];
     rows.push(RowChange::Update(&sql::NEXT_GENERATION, next));
@@ -259,43 +259,41 @@ async fn carry_out(
         version: before,
         next: generation,
     };
-    let subject = ("rule_seat", kind.as_str());
+    let subject = ("rule_assignment", kind.as_str());
     let done = Done { action, subject, before: Some(was), after: Some(is) };
     write(app, operator, done, (vec![guard], rows)).await?;
     // The change is durable; this host takes it over at the next look if it cannot now.
-    if let Err(why) = app.shelf.refresh(&app.packs).await {
-        tracing::error!(%why, "the seats are not refreshed");
+    if let Err(why) = app.pack_store.refresh(&app.packs).await {
+        tracing::error!(%why, "the assignments are not refreshed");
     }
     Ok(generation)
 }
 
-/// Seatings of one seat, oldest first.
-fn of_seat<'a>(
-    seatings: &'a [Seating],
+/// What was assigned to one place and role, oldest first.
+fn history_of<'a>(
+    history: &'a [AssignmentRow],
     (kind, scope): Place<'a>,
     role: Role,
-) -> impl DoubleEndedIterator<Item = &'a Seating> {
-    let is = move |seating: &&Seating| {
-        (seating.kind, &seating.scope, seating.role) == (kind, scope, role)
-    };
-    seatings.iter().filter(is)
+) -> impl DoubleEndedIterator<Item = &'a AssignmentRow> {
+    let is = move |row: &&AssignmentRow| (row.kind, &row.scope, row.role) == (kind, scope, role);
+    history.iter().filter(is)
 }
 
-/// Who has a seat.
-fn seated<'a>(
-    seatings: &'a [Seating],
+/// The pack that is assigned now.
+fn assigned<'a>(
+    history: &'a [AssignmentRow],
     place: Place<'a>,
     role: Role,
 ) -> Option<&'a (String, String)> {
-    of_seat(seatings, place, role).next_back()?.pack.as_ref()
+    history_of(history, place, role).next_back()?.pack.as_ref()
 }
 
-/// Which seats change, the one that is meant first, if what is wanted is possible.
+/// Which assignments change, the one that is meant first, if what is wanted is possible.
 fn changes(
     want: Want,
     version: &Version,
     scope: &Scope,
-    seatings: &[Seating],
+    history: &[AssignmentRow],
 ) -> Result<Vec<Change>, Problem> {
     let conflict = |message: &'static str| Err(Problem::because(ErrorCode::StateConflict, message));
     if !version.is_checked {
@@ -304,32 +302,32 @@ fn changes(
         );
     }
     let (name, place) = ((version.name.clone(), version.version.clone()), (version.kind, scope));
-    let holds = |role| seated(seatings, place, role) == Some(&name);
-    let vacate = |role| holds(role).then_some(Change { role, pack: None });
-    let give = |role| Change { role, pack: Some(name.clone()) };
+    let holds = |role| assigned(history, place, role) == Some(&name);
+    let unassign = |role| holds(role).then_some(Change { role, pack: None });
+    let assign = |role| Change { role, pack: Some(name.clone()) };
     match want {
         Want::Shadow if version.kind == PackKind::Fees => {
             conflict("Only fraud packs can be tried in shadow: a price is not compared.")
         }
         Want::Shadow if holds(Role::Active) => conflict("This version decides there already."),
-        Want::Shadow => Ok(vec![give(Role::Shadow)]),
+        Want::Shadow => Ok(vec![assign(Role::Shadow)]),
         Want::Rollback => {
-            let mut earlier = of_seat(seatings, place, Role::Active);
-            if holds(Role::Active) || !earlier.any(|seating| seating.pack.as_ref() == Some(&name)) {
+            let mut earlier = history_of(history, place, Role::Active);
+            if holds(Role::Active) || !earlier.any(|row| row.pack.as_ref() == Some(&name)) {
                 return conflict("This version was not active there before; activate it instead.");
             }
-            Ok([give(Role::Active)].into_iter().chain(vacate(Role::Shadow)).collect())
+            Ok([assign(Role::Active)].into_iter().chain(unassign(Role::Shadow)).collect())
         }
         // What decides is not tried any more.
         Want::Activate => {
-            Ok([give(Role::Active)].into_iter().chain(vacate(Role::Shadow)).collect())
+            Ok([assign(Role::Active)].into_iter().chain(unassign(Role::Shadow)).collect())
         }
         Want::Retire => {
-            let vacated: Vec<_> =
-                [Role::Active, Role::Shadow].into_iter().filter_map(vacate).collect();
-            match vacated.is_empty() {
+            let unassigned: Vec<_> =
+                [Role::Active, Role::Shadow].into_iter().filter_map(unassign).collect();
+            match unassigned.is_empty() {
                 true => conflict("This version neither decides nor is tried there."),
-                false => Ok(vacated),
+                false => Ok(unassigned),
             }
         }
     }
@@ -354,7 +352,7 @@ async fn request(app: &App, operator: &Operator, id: String) -> Result<i64, Prob
     let row = vec![id.as_str().into(), operator.name.as_str().into(), app.now().micros().into()];
     let done = Done {
         action: "rule_pack.request",
-        subject: ("rule_seat", &id),
+        subject: ("rule_assignment", &id),
         before: None,
         after: None,
     };
@@ -372,28 +370,28 @@ pub async fn take_out(app: &App, pack: &Pack) -> Result<bool, Problem> {
     let host = Operator::host();
     let mut is_out = false;
     let places: std::collections::HashSet<(PackKind, Scope)> = {
-        let seatings = sql::list_seatings(app.db.pool()).await?;
-        seatings.into_iter().map(|seating| (seating.kind, seating.scope)).collect()
+        let history = sql::list_assignments(app.db.pool()).await?;
+        history.into_iter().map(|row| (row.kind, row.scope)).collect()
     };
     for (kind, scope) in places {
-        let seatings = sql::list_seatings(app.db.pool()).await?;
+        let history = sql::list_assignments(app.db.pool()).await?;
         let place = (kind, &scope);
-        let Some((name, version)) = seated(&seatings, place, Role::Active) else { continue };
+        let Some((name, version)) = assigned(&history, place, Role::Active) else { continue };
         let found = sql::get_version(app.db.pool(), (name, version)).await?;
         if found.is_none_or(|found| found.digest != pack.digest) {
             continue;
         }
-        let before = before(&seatings, place, &host.name);
-        // Without a seat of its own, the platform's pack decides for a merchant, and the fee
+        let before = before(&history, place, &host.name);
+        // Where none is assigned, the platform's pack decides for a merchant, and the fee
         // pack that came with the host for everybody.
         let is_covered =
             kind == PackKind::Fees || (scope != Scope::Platform && app.packs.now().decides(kind));
         if before.is_none() && !is_covered {
             continue;
         }
-        let of = Of { seatings: &seatings, place };
+        let seen = Seen { history: &history, place };
         let change = vec![Change { role: Role::Active, pack: before.cloned() }];
-        carry_out(app, &host, of, ("rule_pack.take_out", change), Vec::new()).await?;
+        carry_out(app, &host, seen, ("rule_pack.take_out", change), Vec::new()).await?;
         is_out = true;
     }
     Ok(is_out)
@@ -402,20 +400,20 @@ pub async fn take_out(app: &App, pack: &Pack) -> Result<bool, Problem> {
 /// Who decided before the one that does now, and was not taken out since somebody wanted it:
 /// two packs that both fail would put each other back for ever.
 fn before<'a>(
-    seatings: &'a [Seating],
+    history: &'a [AssignmentRow],
     place: Place<'a>,
     host: &str,
 ) -> Option<&'a (String, String)> {
     let mut trusted: Vec<&(String, String)> = Vec::new();
     let mut now = None;
-    for seating in of_seat(seatings, place, Role::Active) {
-        let seated = seating.pack.as_ref();
-        let distrusted = if seating.actor == host { now } else { seated };
+    for row in history_of(history, place, Role::Active) {
+        let assigned = row.pack.as_ref();
+        let distrusted = if row.actor == host { now } else { assigned };
         trusted.retain(|pack| Some(*pack) != distrusted);
-        if seating.actor != host {
-            trusted.extend(seated);
+        if row.actor != host {
+            trusted.extend(assigned);
         }
-        now = seated;
+        now = assigned;
     }
     trusted.into_iter().rev().find(|pack| Some(*pack) != now)
 }
