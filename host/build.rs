@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-#[path = "src/wasm/section.rs"]
+#[path = "wasm/src/section.rs"]
 #[allow(unreachable_pub, reason = "public in the host, which shares this file")]
 mod section;
 
@@ -27,7 +27,7 @@ fn run() -> Result<(), String> {
     let out = PathBuf::from(env("OUT_DIR")?);
     let root = PathBuf::from(env("CARGO_MANIFEST_DIR")?).join("..");
     for watched in
-        ["wit", "rails", "rules", "Cargo.lock", "host/build.rs", "host/src/wasm/section.rs"]
+        ["wit", "rails", "rules", "Cargo.lock", "host/build.rs", "host/wasm/src/section.rs"]
     {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }

@@ -1,6 +1,5 @@
 //! Railhead: a payout, wallet and collections service with sandboxed rails.
 
-pub mod address;
 pub mod app;
 pub mod audit;
 pub mod auth;
@@ -8,21 +7,12 @@ pub mod beneficiaries;
 pub mod built_in;
 pub mod caller;
 pub mod cli;
-pub mod clock;
-pub mod config;
 pub mod conformance;
-pub mod db;
 pub mod decisions;
-pub mod env;
-pub mod error;
 pub mod events;
 pub mod funding;
 pub mod http;
-pub mod id;
-pub mod keyring;
-pub mod ledger;
 pub mod lookup;
-pub mod money;
 pub mod openapi;
 pub mod operator;
 pub mod outbound;
@@ -37,6 +27,9 @@ pub mod simulator;
 pub mod start;
 pub mod verify;
 pub mod wallets;
-pub mod wasm;
 pub mod webhooks;
 pub mod worker;
+
+pub use railhead_core::{address, clock, config, env, error, id, keyring, money};
+pub use railhead_ledger::{db, ledger};
+pub use railhead_wasm as wasm;

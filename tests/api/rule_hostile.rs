@@ -29,7 +29,7 @@ const DEEDS: [(&str, &str); 16] = [
     ("exit", ""),
     ("sleep", ""),
     ("shout", ""),
-    ("dice", "exceeds limit"),
+    ("dice", "random"),
     ("giant", ""),
     ("long", "too long"),
     ("nameless", "empty"),

@@ -1,32 +1,11 @@
-//! Refusals as responses.
-//!
-//! A handler returns a [`Problem`]; here it becomes a bare status that carries the problem
-//! along. The shell around all handlers writes the envelope, because it knows the request's
-//! id and the address of the error pages.
-
-use std::sync::Arc;
+//! Refusals that no handler makes, and what a response refuses.
 
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
 use percent_encoding::percent_decode_str;
 
-use crate::error::{ErrorCode, Problem};
-
-/// A problem on its way from a handler to the shell.
-#[derive(Clone)]
-pub(super) struct Carried(pub(super) Arc<Problem>);
-
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.code().entry().status)
-            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = status.into_response();
-        response.extensions_mut().insert(Carried(Arc::new(self)));
-        response
-    }
-}
+use crate::error::{Carried, ErrorCode, Problem};
 
 /// What a response on its way to the shell refuses, if it does.
 #[must_use]

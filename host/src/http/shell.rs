@@ -13,10 +13,8 @@ use futures::FutureExt as _;
 use http::header::RETRY_AFTER;
 use http::{HeaderName, HeaderValue};
 
-use crate::error::{ErrorCode, Kind, Problem};
+use crate::error::{Carried, ErrorCode, Kind, Problem};
 use crate::id::{IdGenerator, RequestId};
-
-use super::problem::Carried;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 

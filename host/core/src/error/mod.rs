@@ -6,6 +6,7 @@
 
 mod catalogue;
 mod code;
+mod response;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::error::Error as StdError;
 
 pub use catalogue::{Entry, Kind, Texts};
 pub use code::ErrorCode;
+pub use response::Carried;
 use serde::Serialize;
 use serde_json::Value;
 

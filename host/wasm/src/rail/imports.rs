@@ -8,9 +8,9 @@ use subtle::ConstantTimeEq as _;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::config::limits;
+use crate::egress::{Endpoint, Failure, Outgoing};
 use crate::keyring::Keyring;
-use crate::wasm::egress::{Endpoint, Failure, Outgoing};
-use crate::wasm::tables::ReferenceTable;
+use crate::tables::ReferenceTable;
 
 use super::Guest;
 use super::bindings::railhead::host::{clock, http, keys, log, settings, tables};
@@ -131,7 +131,7 @@ fn method(method: http::Method) -> ::http::Method {
     }
 }
 
-fn response(answer: crate::wasm::egress::Answer) -> http::Response {
+fn response(answer: crate::egress::Answer) -> http::Response {
     let headers = answer.headers.into_iter();
     http::Response {
         status: answer.status,

@@ -7,13 +7,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wasmtime::component::{Instance, InstancePre, Linker, ResourceTable};
+use wasmtime::component::{Instance, InstancePre, Linker};
 use wasmtime::{Engine, Store};
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::config::limits;
 
-use super::inert;
+use super::inert::{self, Inert};
 use super::limiter::Limiter;
 use super::module::{Module, Refused};
 use super::rail::Broken;
@@ -21,7 +20,7 @@ use super::rail::Broken;
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../wit/rules.wit",
+        path: "../../wit/rules.wit",
         inline: "
             package railhead:loader;
             world packs {
@@ -61,15 +60,8 @@ struct Warm {
 }
 
 struct Guest {
-    wasi: WasiCtx,
-    table: ResourceTable,
+    wasi: Inert,
     limiter: Limiter,
-}
-
-impl WasiView for Guest {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
-    }
 }
 
 /// Why a pack cannot be used.
@@ -94,7 +86,7 @@ impl PackCode {
     pub fn open(engine: &Engine, module: &Module) -> Result<Self, PackRefused> {
         let shape = |cause: wasmtime::Error| Refused::Shape(format!("{cause:#}"));
         let mut linker: Linker<Guest> = Linker::new(engine);
-        inert::link_sync(&mut linker).map_err(shape)?;
+        inert::link(&mut linker, |guest| &mut guest.wasi).map_err(shape)?;
         let instance = linker.instantiate_pre(&module.component).map_err(shape)?;
         let offers = |interface: &str| module.exports.iter().any(|name| name == interface);
         let fees = offers("railhead:rules/fees");
@@ -196,8 +188,7 @@ impl PackCode {
     }
 
     fn start(&self) -> Result<Warm, PackRefused> {
-        let (wasi, _) = inert::context(0);
-        let guest = Guest { wasi, table: ResourceTable::new(), limiter: Limiter::default() };
+        let guest = Guest { wasi: Inert::at(0), limiter: Limiter::default() };
         let mut store = Store::new(self.instance.engine(), guest);
         store.limiter(|guest| &mut guest.limiter);
         store.set_hostcall_fuel(limits::GUEST_EXCHANGE_BYTES_MAX);

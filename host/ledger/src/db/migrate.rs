@@ -13,11 +13,11 @@ struct Step {
     postgres: &'static str,
 }
 
-const IDENTITY: &str = include_str!("../../../migrations/0001_identity.sql");
-const LEDGER: &str = include_str!("../../../migrations/0002_ledger.sql");
-const PAYOUTS: &str = include_str!("../../../migrations/0004_payouts.sql");
-const WEBHOOKS: &str = include_str!("../../../migrations/0006_webhooks.sql");
-const RULES: &str = include_str!("../../../migrations/0008_rules.sql");
+const IDENTITY: &str = include_str!("../../../../migrations/0001_identity.sql");
+const LEDGER: &str = include_str!("../../../../migrations/0002_ledger.sql");
+const PAYOUTS: &str = include_str!("../../../../migrations/0004_payouts.sql");
+const WEBHOOKS: &str = include_str!("../../../../migrations/0006_webhooks.sql");
+const RULES: &str = include_str!("../../../../migrations/0008_rules.sql");
 
 const STEPS: &[Step] = &[
     Step { version: 1, name: "identity", sqlite: IDENTITY, postgres: IDENTITY },
@@ -25,8 +25,8 @@ const STEPS: &[Step] = &[
     Step {
         version: 3,
         name: "append only",
-        sqlite: include_str!("../../../migrations/sqlite/0003_append_only.sql"),
-        postgres: include_str!("../../../migrations/postgres/0003_append_only.sql"),
+        sqlite: include_str!("../../../../migrations/sqlite/0003_append_only.sql"),
+        postgres: include_str!("../../../../migrations/postgres/0003_append_only.sql"),
     },
     Step { version: 4, name: "payouts", sqlite: PAYOUTS, postgres: PAYOUTS },
     collation(5),
@@ -41,8 +41,8 @@ const fn collation(version: i64) -> Step {
     Step {
         version,
         name: "collation",
-        sqlite: include_str!("../../../migrations/sqlite/collation.sql"),
-        postgres: include_str!("../../../migrations/postgres/collation.sql"),
+        sqlite: include_str!("../../../../migrations/sqlite/collation.sql"),
+        postgres: include_str!("../../../../migrations/postgres/collation.sql"),
     }
 }
 

@@ -9,22 +9,20 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use wasmtime::component::{InstancePre, Linker, ResourceTable};
+use wasmtime::component::{InstancePre, Linker};
 use wasmtime::{Engine, Store, UpdateDeadline};
-use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::config::limits;
 
 use super::egress::{Egress, Exchange};
-use super::inert;
+use super::inert::{self, Inert};
 use super::limiter::Limiter;
 use super::module::{Module, Refused};
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
 mod bindings {
     wasmtime::component::bindgen!({
-        path: ["../wit/host.wit", "../wit/rail.wit"],
+        path: ["../../wit/host.wit", "../../wit/rail.wit"],
         world: "railhead:rail/rail",
         imports: { default: async | trappable },
         exports: { default: async },
@@ -93,19 +91,12 @@ pub enum Broken {
 
 /// What wasmtime keeps for a running guest.
 struct Guest {
-    wasi: WasiCtx,
-    table: ResourceTable,
+    wasi: Inert,
     limiter: Limiter,
     grant: Arc<Grant>,
     egress: Egress,
     requests_left: u32,
     log_lines_left: u32,
-}
-
-impl WasiView for Guest {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
-    }
 }
 
 impl RailCode {
@@ -116,7 +107,7 @@ impl RailCode {
     pub fn link(engine: &Engine, module: &Module) -> Result<Self, Refused> {
         let shape = |cause: wasmtime::Error| Refused::Shape(format!("{cause:#}"));
         let mut linker: Linker<Guest> = Linker::new(engine);
-        inert::link_async(&mut linker).map_err(shape)?;
+        inert::link(&mut linker, |guest| &mut guest.wasi).map_err(shape)?;
         imports::link(&mut linker).map_err(shape)?;
         let instance = linker.instantiate_pre(&module.component).map_err(shape)?;
         let offers = |interface: &str| {
@@ -251,7 +242,7 @@ impl RailCode {
     ) -> Called<T> {
         let begun = Instant::now();
         let journal = Arc::new(Mutex::new(Vec::new()));
-        let (mut store, stderr) = self.store(grant, &journal);
+        let mut store = self.store(grant, &journal);
         let wall = limits::RAIL_WALL_MAX;
         let running = async {
             let instance = self.instance.instantiate_async(&mut store).await?;
@@ -259,7 +250,7 @@ impl RailCode {
         };
         let result = match tokio::time::timeout(wall, running).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(cause)) => Err(Broken::Trapped(explain(&cause, &stderr))),
+            Ok(Err(cause)) => Err(Broken::Trapped(explain(&cause, &store.data().wasi.said()))),
             Err(_) => Err(Broken::TimedOut(wall)),
         };
         drop(store);
@@ -269,15 +260,9 @@ impl RailCode {
         Called { result, exchanges, bytes_left, took: begun.elapsed() }
     }
 
-    fn store(
-        &self,
-        grant: &Arc<Grant>,
-        journal: &Arc<Mutex<Vec<Exchange>>>,
-    ) -> (Store<Guest>, MemoryOutputPipe) {
-        let (wasi, stderr) = inert::context(grant.now_ms);
+    fn store(&self, grant: &Arc<Grant>, journal: &Arc<Mutex<Vec<Exchange>>>) -> Store<Guest> {
         let guest = Guest {
-            wasi,
-            table: ResourceTable::new(),
+            wasi: Inert::at(grant.now_ms),
             limiter: Limiter::default(),
             grant: Arc::clone(grant),
             egress: Egress::new(Arc::clone(journal)),
@@ -298,7 +283,7 @@ impl RailCode {
                 false => UpdateDeadline::Yield(1),
             })
         });
-        (store, stderr)
+        store
     }
 }
 
@@ -312,11 +297,9 @@ fn not_offered<T>(interface: &'static str) -> Called<T> {
 }
 
 /// Why a guest trapped, with what it said on stderr.
-fn explain(cause: &wasmtime::Error, stderr: &MemoryOutputPipe) -> String {
-    let said = stderr.contents();
-    let said = String::from_utf8_lossy(&said);
+fn explain(cause: &wasmtime::Error, said: &str) -> String {
     let root = cause.root_cause();
-    match said.trim() {
+    match said {
         "" => root.to_string(),
         said => format!("{root}: {said}"),
     }

@@ -16,7 +16,6 @@
 mod cache;
 pub mod egress;
 mod engine;
-mod impatient;
 mod inert;
 mod limiter;
 pub mod module;
@@ -27,3 +26,5 @@ pub mod tables;
 
 pub use cache::CodeCache;
 pub use engine::Engines;
+
+use railhead_core::{address, config, keyring};
