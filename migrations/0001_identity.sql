@@ -6,6 +6,13 @@ CREATE TABLE meta (
     value TEXT NOT NULL
 );
 
+-- Numbers that are handed out and never twice.
+CREATE TABLE serials (
+    id   TEXT PRIMARY KEY,
+    next BIGINT NOT NULL
+);
+INSERT INTO serials (id, next) VALUES ('writers', 0), ('transfers', 1);
+
 CREATE TABLE merchants (
     id         TEXT PRIMARY KEY,
     name       TEXT NOT NULL,
@@ -45,5 +52,7 @@ CREATE TABLE audit (
     before       TEXT,
     after        TEXT,
     address      TEXT NOT NULL,
-    created_at   BIGINT NOT NULL
+    created_at   BIGINT NOT NULL,
+    batch_id     BIGINT NOT NULL
 );
+CREATE INDEX audit_by_subject ON audit (subject_id, id);

@@ -1,6 +1,6 @@
 -- The ledger. A journal's entries sum to zero per currency; a wallet's entries are numbered
 -- without gaps and chained by hash. Nothing here is ever changed or deleted but the wallet row,
--- which holds the sums.
+-- which holds the sums. batch_id names the batch of the writer whose seal covers a row.
 
 CREATE TABLE wallets (
     id                TEXT PRIMARY KEY,
@@ -15,7 +15,8 @@ CREATE TABLE wallets (
     is_frozen         BIGINT NOT NULL,
     is_demo           BIGINT NOT NULL,
     created_at        BIGINT NOT NULL,
-    updated_at        BIGINT NOT NULL
+    updated_at        BIGINT NOT NULL,
+    batch_id          BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX wallets_by_currency ON wallets (merchant_id, env, currency);
 
@@ -25,10 +26,13 @@ CREATE TABLE journals (
     kind       TEXT NOT NULL,
     ref_type   TEXT NOT NULL,
     ref_id     TEXT NOT NULL,
-    created_at BIGINT NOT NULL
+    round      BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    batch_id   BIGINT NOT NULL
 );
--- A payout is debited once and given back once: the second journal of a kind does not fit.
-CREATE UNIQUE INDEX journals_by_ref ON journals (ref_id, kind);
+-- A payout is debited once and given back once: the second journal of a kind does not fit. An
+-- operator who marks a failed one as paid begins another round.
+CREATE UNIQUE INDEX journals_by_ref ON journals (ref_id, kind, round);
 
 CREATE TABLE entries (
     journal_id          TEXT NOT NULL,
@@ -43,16 +47,23 @@ CREATE TABLE entries (
     balance_after_minor BIGINT,
     hash                TEXT,
     created_at          BIGINT NOT NULL,
+    batch_id            BIGINT NOT NULL,
     PRIMARY KEY (journal_id, line)
 );
 -- Wallet entries only: system accounts have no running balance that would have to be locked.
 CREATE UNIQUE INDEX entries_by_wallet ON entries (account_id, seq) WHERE seq IS NOT NULL;
 
 -- One row a transaction of the writer, to learn after a lost connection whether it committed.
+-- Those that wrote to sealed tables say what they wrote, and follow the one before: a chain for
+-- each writer, which is kept.
 CREATE TABLE writer_batches (
-    id         TEXT PRIMARY KEY,
+    id         BIGINT PRIMARY KEY,
+    previous   TEXT NOT NULL,
+    digests    TEXT NOT NULL,
+    hash       TEXT NOT NULL,
     created_at BIGINT NOT NULL
 );
+CREATE INDEX writer_batches_unsealed ON writer_batches (created_at) WHERE hash = '';
 
 -- What was used within a window: limits, cool-downs, references. Read and written by the
 -- writer only, in the transaction of what it counts.
@@ -74,7 +85,8 @@ CREATE TABLE idempotency_keys (
     resource_id TEXT NOT NULL,
     status      BIGINT,
     response    TEXT,
-    created_at  BIGINT NOT NULL
+    created_at  BIGINT NOT NULL,
+    batch_id    BIGINT NOT NULL
 );
 
 -- Every state change of every object, numbered per object. Those that merchants may see carry
@@ -89,6 +101,7 @@ CREATE TABLE events (
     object_type TEXT NOT NULL,
     body        TEXT,
     created_at  BIGINT NOT NULL,
+    batch_id    BIGINT NOT NULL,
     PRIMARY KEY (object_id, sequence)
 );
 CREATE UNIQUE INDEX events_feed ON events (merchant_id, env, id) WHERE body IS NOT NULL;

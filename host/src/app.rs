@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use secrecy::SecretString;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -12,8 +11,10 @@ use crate::auth::Directory;
 use crate::clock::{Clock, Moment};
 use crate::config::Config;
 use crate::db::Db;
+use crate::events::DeliveryMetrics;
 use crate::events::outbox::Handover;
 use crate::http::limiter::Limiter;
+use crate::http::metrics::RequestMetrics;
 use crate::http::places::Places;
 use crate::http::request_log::RequestLog;
 use crate::id::IdGenerator;
@@ -25,6 +26,7 @@ use crate::rails::{Registry, Routes};
 use crate::recipients::RecipientDirectory;
 use crate::rules::store::PackStore;
 use crate::rules::{Comparing, Packs};
+use crate::transfers::Transfers;
 
 /// The application's parts, shared by all requests and jobs.
 #[derive(Clone)]
@@ -66,6 +68,10 @@ pub struct Parts {
     pub streams: Places,
     /// Recent requests of merchants.
     pub requests: RequestLog,
+    /// Figures about requests.
+    pub request_metrics: RequestMetrics,
+    /// Figures about deliveries of webhooks.
+    pub delivery_metrics: DeliveryMetrics,
     /// The client for requests to addresses that merchants gave.
     pub outbound: OutboundClient,
     /// The way to this process's deliverer of webhooks.
@@ -74,8 +80,8 @@ pub struct Parts {
     pub operator_token: SecretString,
     /// The simulator of the sandbox.
     pub sandbox: Router,
-    /// Wakes the dispatcher of this process.
-    pub dispatch: Notify,
+    /// The engine that carries money out.
+    pub transfers: Transfers,
     /// Work that must not be cut off when its caller goes away.
     pub tasks: TaskTracker,
     /// Cancelled when this host shall stop.

@@ -128,6 +128,12 @@ async fn merchant_gate(app: App, mut request: Request, next: Next) -> Response {
     if is_open(request.uri().path()) {
         return spend(&app, (address.to_string(), Tier::Anonymous), request, next).await;
     }
+    // What would be turned away in the end is turned away before it costs anything.
+    if tier(&request) != Tier::Read
+        && let Err(problem) = app.writer.admit()
+    {
+        return problem.into_response();
+    }
     // Owned, because a request's body cannot be shared across a wait.
     let secret = bearer(request.headers()).map(str::to_owned);
     match identify(&app, secret, address).await {

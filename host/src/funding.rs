@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use crate::app::App;
-use crate::db::bulk::RowChange;
+use crate::db::bulk::{RowChange, Update, int, text};
 use crate::error::{ErrorCode, Problem};
 use crate::events::Event;
 use crate::id::{EventId, JournalId, WalletId};
 use crate::ledger::wallets::WalletRow;
 use crate::ledger::{
-    Account, Command, Effects, Journal, LockedState, Posting, Source, SystemAccount,
+    Account, Command, Decided, Effects, Journal, LockedState, Posting, Source, SystemAccount,
 };
 use crate::money::Minor;
 
@@ -33,31 +33,19 @@ pub struct Movement {
 pub struct Moved {
     /// Identifies the movement towards merchants.
     pub id: String,
-    /// The wallet's balance afterwards.
+    /// The wallet's balance right after it.
     pub available: Minor,
 }
 
-/// Books a movement. A credit that is an inflow is told to merchants as `wallet_funded`.
-///
-/// # Errors
-/// `wallet_frozen` for the debit of a frozen wallet, `insufficient_funds`.
-pub async fn book(app: &App, wallet: &WalletRow, movement: Movement) -> Result<Moved, Problem> {
-    let id = app.ids.journal();
-    let event_id: EventId = app.ids.id();
-    let command = Command {
-        wallets: vec![wallet.id.clone()],
-        guards: Vec::new(),
-        counters: Vec::new(),
-        reservation: None,
-        decide: {
-            let (wallet, id) = (wallet.clone(), id.clone());
-            Box::new(move |locked| decide(locked, &wallet, &movement, (&id, &event_id)))
-        },
-    };
-    app.writer.submit(command).await?;
-    let after = crate::ledger::wallets::get_wallet(app.db.pool(), &wallet.id).await?;
-    let available = after.map_or(Minor::ZERO, |wallet| wallet.available);
-    Ok(Moved { id: id.to_string(), available })
+/// A movement, to be booked by the writer. A credit that is an inflow is told to merchants as
+/// `wallet_funded`. Refused are `wallet_frozen` for the debit of a frozen wallet, and
+/// `insufficient_funds`.
+#[must_use]
+pub fn movement(app: &App, wallet: &WalletRow, movement: Movement) -> Command<Moved> {
+    let (id, event_id) = (app.ids.journal(), app.ids.id());
+    let wallet = wallet.clone();
+    let needs = [wallet.id.clone()];
+    Command::new(move |locked| decide(locked, &wallet, &movement, (&id, &event_id))).wallets(needs)
 }
 
 fn decide(
@@ -65,8 +53,9 @@ fn decide(
     wallet: &WalletRow,
     movement: &Movement,
     (id, event_id): (&JournalId, &EventId),
-) -> Result<Effects, Problem> {
-    if movement.amount.is_negative() && locked.wallet(&wallet.id)?.is_frozen {
+) -> Result<Decided<Moved>, Problem> {
+    let held = locked.wallet(&wallet.id)?;
+    if movement.amount.is_negative() && held.is_frozen {
         return Err(Problem::new(ErrorCode::WalletFrozen));
     }
     let posting = |account, amount| Posting {
@@ -80,18 +69,20 @@ fn decide(
         kind: "movement",
         ref_type: "WalletMovement",
         ref_id: id.to_string(),
+        round: 1,
         env: wallet.env,
         currency: wallet.currency,
         postings: vec![
             posting(Account::Wallet(WalletId::clone(&wallet.id)), movement.amount),
-            posting(Account::System(SystemAccount::Settlement), movement.amount.negated()?),
+            posting(Account::System(SystemAccount::Funding), movement.amount.negated()?),
         ],
     };
     let mut rows = movement.rows.clone();
     if movement.source.is_funding() && !movement.amount.is_negative() {
         rows.push(funded(locked, wallet, movement, (id, event_id)).row());
     }
-    Ok(Effects { journals: vec![journal], rows, ..Effects::default() })
+    let moved = Moved { id: id.to_string(), available: held.available.plus(movement.amount)? };
+    Ok(Effects { journals: vec![journal], rows, ..Effects::default() }.and(moved))
 }
 
 fn funded(
@@ -128,15 +119,15 @@ fn funded(
     }
 }
 
-const DEMO_MARKS: crate::db::bulk::Update = crate::db::bulk::Update {
+static DEMO_MARKS: Update<WalletId> = Update {
     name: "wallets",
-    key: "id",
-    columns: &[("is_demo", crate::db::bulk::Kind::Int)],
+    key: text("id", |wallet| wallet.as_str().into()),
+    columns: &[int("is_demo", |_| true.into())],
     only_where: None,
 };
 
 /// Marks a wallet as filled by the sandbox.
 #[must_use]
 pub fn mark_demo(wallet: &WalletId) -> RowChange {
-    RowChange::Update(&DEMO_MARKS, vec![wallet.as_str().into(), 1.into()])
+    DEMO_MARKS.change(wallet)
 }

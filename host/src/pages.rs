@@ -15,9 +15,12 @@ use strum::IntoEnumIterator as _;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::app::App;
+use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::payouts::{Arrived, receive};
+use crate::metrics;
+use crate::payouts::PayoutTransfers;
+use crate::transfers::Arrived;
 
 /// Everything outside `/v1` and `/admin/v1`.
 pub fn router(document: Value) -> Router<App> {
@@ -27,6 +30,7 @@ pub fn router(document: Value) -> Router<App> {
         .route("/", get(home))
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(ready))
+        .route("/metrics", get(show_metrics))
         .route("/openapi.json", get(move || async move { Json(Value::clone(&document)) }))
         .route("/errors/{code}", get(error_page))
         .route("/notices/{env}/{rail}/{*path}", post(notice))
@@ -47,10 +51,19 @@ async fn ready(State(app): State<App>) -> Response {
     if app.stopping.is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping").into_response();
     }
-    match app.db.ping().await {
-        Ok(()) => "ready".into_response(),
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database is away").into_response(),
+    let away = |why: &'static str| (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+    if app.writer.oldest_waiting() > limits::READY_WAIT_MAX {
+        return away("the database does not take what is to be written");
     }
+    match tokio::time::timeout(limits::READY_WAIT_MAX, app.db.ping()).await {
+        Ok(Ok(())) => "ready".into_response(),
+        Ok(Err(_)) | Err(_) => away("the database is away"),
+    }
+}
+
+async fn show_metrics(State(app): State<App>) -> Result<Response, Problem> {
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, content_type)], metrics::text(&app).await?).into_response())
 }
 
 #[derive(Template)]
@@ -100,6 +113,7 @@ async fn notice(
     let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = token.and_then(|value| value.strip_prefix("Bearer "));
     let arrived = Arrived { env, rail: &rail, path: &path, token, body: body.to_vec() };
-    let answer = receive(&app, arrived).await?;
+    let feature = PayoutTransfers(app.clone());
+    let answer = app.transfers.receive(&feature, arrived).await?;
     Ok(([(header::CONTENT_TYPE, "application/xml; charset=utf-8")], answer).into_response())
 }

@@ -70,6 +70,11 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(operator::payouts::mark_paid))
         .routes(routes!(operator::payouts::mark_failed))
         .routes(routes!(operator::payouts::reverse))
+        .routes(routes!(operator::cases::list))
+        .routes(routes!(operator::cases::retrieve))
+        .routes(routes!(operator::cases::resolve))
+        .routes(routes!(operator::quarantine::retrieve))
+        .routes(routes!(operator::quarantine::release))
         .routes(routes!(operator::routes::list, operator::routes::create))
         .routes(routes!(operator::routes::update))
         .routes(routes!(operator::blacklist::list, operator::blacklist::create))
@@ -118,6 +123,7 @@ pub fn service(app: &App) -> Router {
         ids: app.ids.clone(),
         docs_url: format!("{}/errors", app.config.public_url()).into(),
         timeout: Duration::from_secs(app.config.server.timeout_s),
+        metrics: app.request_metrics.clone(),
     };
     let timeout = shell.timeout;
     calls

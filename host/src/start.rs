@@ -15,25 +15,28 @@ use crate::app::{App, Parts};
 use crate::auth::Directory;
 use crate::clock::Clock;
 use crate::config::{Config, limits};
+use crate::db::bulk::Write;
 use crate::db::{Db, Engine};
 use crate::env::Env;
-use crate::events::outbox;
+use crate::events::{DeliveryMetrics, outbox};
 use crate::http::limiter::Limiter;
+use crate::http::metrics::RequestMetrics;
 use crate::http::places::Places;
 use crate::http::request_log::RequestLog;
 use crate::id::IdGenerator;
 use crate::keyring::Keyring;
-use crate::ledger::Writer;
 use crate::ledger::wallets::WalletIds;
+use crate::ledger::{Writer, WriterParts};
 use crate::outbound::OutboundClient;
-use crate::payouts::attempt;
 use crate::rails::{Rail, Registry, Route, Routes, sql};
 use crate::recipients::RecipientDirectory;
 use crate::rules::store::{PackStore, SuppliedPack};
 use crate::rules::{Pack, Packs, comparing};
 use crate::simulator::Simulator;
+use crate::transfers::intents::IntentJournal;
+use crate::transfers::{Quarantine, Transfers};
 use crate::wasm::{CodeCache, Engines};
-use crate::{built_in, routes, webhooks, worker};
+use crate::{built_in, transfers, webhooks, worker};
 
 /// Why a host does not start: a sentence for the operator.
 pub type StartError = Box<dyn std::error::Error + Send + Sync>;
@@ -101,24 +104,48 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     seed_routes(&db, &rails, &ids, &clock).await?;
     release_leases(&db).await?;
 
+    let (gate, folder, suspicion) = Quarantine::look(&db, &config.data.dir, (&clock, &ids)).await?;
+    let intents = IntentJournal::open(&folder, clock.now())
+        .map_err(|cause| format!("the intent journal {}: {cause}", folder.display()))?;
+
     let broken = CancellationToken::new();
-    let writer_parts = (clock.clone(), Arc::clone(&ids));
-    let batch_max = config.writer.batch_max.min(limits::BATCH_MAX);
     let (handover, handed) = outbox::handover();
-    let hook = outbox::hook(handover.clone());
     let (comparing, compared) = comparing();
-    let ending = (batch_max, broken.clone());
-    let writer = Writer::start(db.clone(), writer_parts, Some(hook), ending).await?;
+    let writer = Writer::start(WriterParts {
+        db: db.clone(),
+        clock: clock.clone(),
+        ids: Arc::clone(&ids),
+        hook: Some(outbox::hook(handover.clone())),
+        batch_max: config.writer.batch_max.min(limits::BATCH_MAX),
+        broken: broken.clone(),
+    })
+    .await?;
+    if let Some(suspicion) = suspicion {
+        gate.enter(&writer, suspicion).await?;
+    }
     let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), magic);
     let tls = tls(config.egress.extra_ca_file.as_deref())?;
+    let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
+    let sandbox = simulator.router();
+    let routes = Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), sandbox, tls);
+    let transfers = Transfers::new(transfers::Parts {
+        db: db.clone(),
+        writer: writer.clone(),
+        routes: routes.clone(),
+        clock: clock.clone(),
+        ids: Arc::clone(&ids),
+        keyring: Arc::clone(&keyring),
+        intents,
+        quarantine: gate,
+        tasks: tasks.clone(),
+        stopping: stopping.clone(),
+        places: config.worker.dispatch_concurrency,
+    });
     let app = App::new(Parts {
-        routes: Routes::new(
-            db.clone(),
-            Arc::clone(&rails),
-            Arc::clone(&config),
-            simulator.router(),
-            tls,
-        ),
+        routes,
+        transfers,
+        request_metrics: RequestMetrics::default(),
+        delivery_metrics: DeliveryMetrics::default(),
         recipients: RecipientDirectory::new(db.clone(), Arc::clone(&keyring)),
         directory: Directory::new(db.clone(), Arc::clone(&keyring)),
         wallets: WalletIds::new(db.clone()),
@@ -131,9 +158,8 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
             config.webhooks.extra_ca_file.as_deref(),
         )?,
         handover,
-        dispatch: tokio::sync::Notify::new(),
-        tasks: TaskTracker::new(),
-        stopping: CancellationToken::new(),
+        tasks,
+        stopping,
         config: Arc::clone(&config),
         db,
         clock,
@@ -146,7 +172,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         comparing,
         operator_token,
     });
-    let service = routes::service(&app);
+    let service = crate::routes::service(&app);
     app.tasks.spawn(worker::carry_notices(app.clone(), service.clone(), messages));
     worker::start(&app, handed, compared);
 
@@ -157,7 +183,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
 /// A host that has its file to itself knows that whoever held a lease is gone.
 async fn release_leases(db: &Db) -> Result<(), StartError> {
     if db.engine() == Engine::Sqlite {
-        attempt::release_leases(db).await?;
+        transfers::work::release_leases(db).await?;
         webhooks::sql::release_leases(db).await?;
     }
     Ok(())
@@ -178,10 +204,16 @@ fn refuse_odd_operators(config: &Config) -> Result<(), StartError> {
         }
         tokens.push(token);
     }
-    match config.rules.two_people && config.admin.operators.is_empty() {
-        true => Err("rules.two_people needs a second operator in admin.operators".into()),
-        false => Ok(()),
+    let is_alone = config.admin.operators.is_empty();
+    for (setting, needs_two) in [
+        ("rules.two_people", config.rules.two_people),
+        ("cases.two_people", config.cases.two_people),
+    ] {
+        if needs_two && is_alone {
+            return Err(format!("{setting} needs a second operator in admin.operators").into());
+        }
     }
+    Ok(())
 }
 
 /// Lists the packs that came with the host, and lets those decide that the database says.
@@ -401,7 +433,7 @@ async fn seed_routes(
             {
                 let word = format!("{}_{method}", terms.code.as_str().to_lowercase());
                 let now = clock.now();
-                rows.push(sql::route_row(&Route {
+                rows.push(sql::ROUTES.row(&Route {
                     id: ids.id(),
                     name: word.replace('-', "_"),
                     env,
@@ -420,7 +452,7 @@ async fn seed_routes(
     }
     let turn = db.turn().await;
     let mut native = db.native().await?;
-    native.insert(&sql::ROUTES, &rows).await?;
+    native.write(&[Write::Rows(&sql::ROUTES, &rows)]).await?;
     native.close().await;
     drop(turn);
     Ok(())

@@ -1,40 +1,43 @@
 //! Every background job on one screen.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use http::{Method, Request, header};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
 use crate::app::App;
+use crate::clock::Moment;
 use crate::config::limits;
 use crate::decisions::shadow;
-use crate::error::ErrorCode;
 use crate::events::outbox::Handed;
 use crate::operator::assignments::take_out;
-use crate::payouts::{attempt, dispatch};
+use crate::payouts::PayoutTransfers;
 use crate::rules::Compared;
 use crate::simulator::{OwnMessage, TOKEN};
 use crate::webhooks;
 
 /// How often what has expired is swept away.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
+/// How often a host looks whether a quarantine has begun or ended.
+const QUARANTINE_POLL: Duration = Duration::from_secs(1);
 /// A marker of a batch is needed for seconds; a day is generous.
 const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// Starts every job. They end when the app is told to stop.
 pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver<Compared>) {
     if app.config.worker.dispatch {
-        app.tasks.spawn(dispatcher(app.clone()));
+        let feature = PayoutTransfers(app.clone());
+        app.tasks.spawn(app.transfers.clone().dispatch(feature));
     }
     if app.config.webhooks.deliver {
         app.tasks.spawn(webhooks::deliver::deliver(app.clone(), handed));
         app.tasks.spawn(webhooks::deliver::sweep(app.clone()));
     }
+    app.tasks.spawn(quarantine(app.clone()));
     app.tasks.spawn(rules(app.clone()));
     app.tasks.spawn(shadow::compare(app.clone(), compared));
     app.tasks.spawn(sweeper(app.clone()));
@@ -77,102 +80,117 @@ async fn rules(app: App) {
     }
 }
 
-/// Sends queued payouts and asks about those under way, as many at once as configured.
-async fn dispatcher(app: App) {
-    let slots = Arc::new(Semaphore::new(app.config.worker.dispatch_concurrency.max(1)));
-    let lease = i64::try_from(limits::LEASE.as_micros()).unwrap_or(i64::MAX);
-    while !app.stopping.is_cancelled() {
-        let free = i64::try_from(slots.available_permits()).unwrap_or(1);
-        let wanted = free.min(limits::CLAIM_MAX);
-        let claims = match wanted {
-            0 => Vec::new(),
-            _ => match attempt::claim_dispatches(&app.db, app.now(), (lease, wanted)).await {
-                Ok(claims) => claims,
-                Err(cause) => {
-                    tracing::warn!(%cause, "claiming payouts to dispatch");
-                    Vec::new()
-                }
-            },
-        };
-        if claims.is_empty() {
-            tokio::select! {
-                () = app.stopping.cancelled() => return,
-                () = app.dispatch.notified(), if wanted > 0 => {}
-                () = tokio::time::sleep(limits::DISPATCH_POLL), if wanted > 0 => {}
-                _ = slots.acquire(), if wanted == 0 => {}
-            }
-            continue;
+/// Watches over the gate before live payments: leaves marks of the database, and notices when a
+/// quarantine begins or ends.
+async fn quarantine(app: App) {
+    let gate = &app.transfers.quarantine;
+    let mut beaten: Option<tokio::time::Instant> = None;
+    loop {
+        if let Err(why) = gate.refresh().await {
+            tracing::warn!(%why, "looking for a quarantine");
         }
-        for claim in claims {
-            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-            let app = app.clone();
-            app.clone().tasks.spawn(async move {
-                let payout = claim.payout_id.clone();
-                match dispatch::work(&app, claim).await {
-                    // Somebody else changed the payout first: nothing is left to do here.
-                    Err(problem) if problem.code() == ErrorCode::StateConflict => {}
-                    Err(problem) => tracing::error!(payout.id = %payout, %problem, "dispatch"),
-                    Ok(_) => {}
-                }
-                drop(slot);
-            });
+        if beaten.is_none_or(|at| at.elapsed() >= limits::EPOCH_EVERY) || app.db.has_moved() {
+            beaten = Some(tokio::time::Instant::now());
+            if let Err(why) = gate.beat(&app.writer).await {
+                tracing::warn!(%why, "leaving a mark of the database");
+            }
+        }
+        tokio::select! {
+            () = app.stopping.cancelled() => return,
+            () = tokio::time::sleep(QUARANTINE_POLL) => {}
         }
     }
 }
 
 /// Rows that are deleted in one transaction.
-const SWEPT_AT_ONCE: u64 = 5_000;
+const SWEPT_AT_ONCE: i64 = 1_000;
 
-/// Deletes counters, markers and decisions that no longer matter.
+/// What is swept away: a statement that takes an instant and how many rows, and the instant
+/// before which things no longer matter.
+struct Sweep {
+    what: &'static str,
+    sql: &'static str,
+    before: Moment,
+    /// Whether what is swept is kept from being deleted otherwise.
+    is_kept: bool,
+}
+
+/// Deletes what no longer matters, at once and then every so often.
 async fn sweeper(app: App) {
     loop {
+        for sweep in sweeps(&app) {
+            if let Err(cause) = run_sweep(&app, &sweep).await {
+                tracing::warn!(%cause, what = sweep.what, "sweeping");
+            }
+        }
         tokio::select! {
             () = app.stopping.cancelled() => return,
             () = tokio::time::sleep(SWEEP_EVERY) => {}
         }
-        let now = app.now();
-        let kept = u64::from(app.config.rules.decisions_kept_days);
-        let decided = now.before(Duration::from_secs(kept * 24 * 3600));
-        for (sql, before) in [
-            (
-                "DELETE FROM counters WHERE key IN \
-                 (SELECT key FROM counters WHERE expires_at < $1 LIMIT 5000)",
-                now,
-            ),
-            (
-                "DELETE FROM writer_batches WHERE id IN \
-                 (SELECT id FROM writer_batches WHERE created_at < $1 LIMIT 5000)",
-                now.before(MARKERS_KEPT),
-            ),
-            (
-                "DELETE FROM decisions WHERE payout_id IN \
-                 (SELECT payout_id FROM decisions WHERE created_at < $1 LIMIT 5000)",
-                decided,
-            ),
-            (
-                "DELETE FROM rule_differences WHERE id IN \
-                 (SELECT id FROM rule_differences WHERE created_at < $1 LIMIT 5000)",
-                decided,
-            ),
-            (
-                "DELETE FROM rule_requests WHERE created_at < $1",
-                now.before(limits::RULES_REQUEST_VALID),
-            ),
-        ] {
-            if let Err(cause) = sweep(&app, sql, before.micros()).await {
-                tracing::warn!(%cause, "sweeping");
-            }
-        }
     }
 }
 
+fn sweeps(app: &App) -> [Sweep; 5] {
+    let now = app.now();
+    let days = |days: u64| now.before(Duration::from_secs(days * 24 * 3600));
+    let decided = days(u64::from(app.config.rules.decisions_kept_days));
+    // Each outer condition is repeated: a row may have been renewed since it was found.
+    let sweep = |what, sql, before| Sweep { what, sql, before, is_kept: false };
+    [
+        sweep(
+            "counters",
+            "DELETE FROM counters WHERE expires_at < $1 AND key IN \
+             (SELECT key FROM counters WHERE expires_at < $1 LIMIT $2)",
+            now,
+        ),
+        sweep(
+            "writer_batches",
+            "DELETE FROM writer_batches WHERE hash = '' AND id IN (SELECT id FROM writer_batches \
+             WHERE hash = '' AND created_at < $1 LIMIT $2)",
+            now.before(MARKERS_KEPT),
+        ),
+        sweep(
+            "rule_differences",
+            "DELETE FROM rule_differences WHERE id IN \
+             (SELECT id FROM rule_differences WHERE created_at < $1 LIMIT $2)",
+            decided,
+        ),
+        sweep(
+            "rule_requests",
+            "DELETE FROM rule_requests WHERE created_at < $1 AND id IN \
+             (SELECT id FROM rule_requests WHERE created_at < $1 LIMIT $2)",
+            now.before(limits::RULES_REQUEST_VALID),
+        ),
+        Sweep {
+            is_kept: true,
+            ..sweep(
+                "decisions",
+                "DELETE FROM decisions WHERE payout_id IN \
+                 (SELECT payout_id FROM decisions WHERE created_at < $1 LIMIT $2)",
+                decided,
+            )
+        },
+    ]
+}
+
 /// In portions, so that nobody waits long for a lock and no statement runs into its limit.
-async fn sweep(app: &App, sql: &'static str, before: i64) -> Result<(), sqlx::Error> {
+async fn run_sweep(app: &App, sweep: &Sweep) -> Result<(), sqlx::Error> {
     loop {
         let mut tx = app.db.write().await?;
-        let swept = sqlx::query(sql).bind(before).execute(tx.conn()).await?.rows_affected();
+        if sweep.is_kept {
+            sqlx::query("INSERT INTO sweeping (id) VALUES (1)").execute(tx.conn()).await?;
+            let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) \
+                       ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+            let query = sqlx::query(sql).bind(format!("swept/{}", sweep.what));
+            query.bind(sweep.before.micros().to_string()).execute(tx.conn()).await?;
+        }
+        let query = sqlx::query(sweep.sql).bind(sweep.before.micros()).bind(SWEPT_AT_ONCE);
+        let swept = query.execute(tx.conn()).await?.rows_affected();
+        if sweep.is_kept {
+            sqlx::query("DELETE FROM sweeping").execute(tx.conn()).await?;
+        }
         tx.commit().await?;
-        if swept < SWEPT_AT_ONCE || app.stopping.is_cancelled() {
+        if i64::try_from(swept).unwrap_or(0) < SWEPT_AT_ONCE || app.stopping.is_cancelled() {
             return Ok(());
         }
     }

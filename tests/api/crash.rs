@@ -92,7 +92,7 @@ async fn killed_before_the_attempts_commit_nothing_has_left(
     tokio::time::sleep(A_MOMENT).await;
     deployment.kill().await;
     drop(locked);
-    let claimed = "SELECT COUNT(*) FROM dispatches WHERE fence > 0";
+    let claimed = "SELECT COUNT(*) FROM transfers WHERE fence > 0";
     assert_eq!(deployment.count(claimed).await, 1, "the work was claimed");
     assert_eq!(deployment.bank.transfers().await.len(), 1);
     deployment.start(&[]).await;

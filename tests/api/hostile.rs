@@ -155,7 +155,7 @@ async fn first_result(host: &TestHost, id: &str) -> String {
 }
 
 async fn attempt(host: &TestHost, id: &str) -> (String, i64, i64) {
-    let sql = "SELECT rail_reference, sends, bytes_left FROM attempts WHERE payout_id = $1";
+    let sql = "SELECT rail_reference, sends, bytes_left FROM attempts WHERE transfer_id = $1";
     sqlx::query_as(sql).bind(id).fetch_one(host.app().db.pool()).await.expect("one attempt")
 }
 

@@ -36,7 +36,7 @@ pub(crate) async fn until(host: &TestHost, id: &str, status: &str) -> Answer {
 
 /// Waits until the rail has been asked about a payout this often.
 pub(crate) async fn until_asked(host: &TestHost, id: &str, queries: i64) {
-    let sql = "SELECT queries FROM attempts WHERE payout_id = $1";
+    let sql = "SELECT queries FROM attempts WHERE transfer_id = $1";
     let mut asked = 0;
     for _ in 0..500 {
         let pool = host.app().db.pool();
@@ -51,7 +51,7 @@ pub(crate) async fn until_asked(host: &TestHost, id: &str, queries: i64) {
 }
 
 async fn is_leased(host: &TestHost, id: &str) -> bool {
-    let sql = "SELECT COUNT(*) FROM dispatches WHERE payout_id = $1 AND lease_until > 0";
+    let sql = "SELECT COUNT(*) FROM transfers WHERE id = $1 AND lease_until > 0";
     let count: i64 =
         sqlx::query_scalar(sql).bind(id).fetch_one(host.app().db.pool()).await.expect("a number");
     count > 0

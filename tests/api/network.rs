@@ -11,7 +11,7 @@ use railhead::start::{Sources, start};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::test_host::{Engine, TestHost, config, with_host_configured};
+use crate::test_host::{Engine, TestHost, config, data_folder, with_host_configured};
 
 /// Whether the host sends what is queued by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,7 @@ pub(crate) async fn with_two_hosts(sends: Sends, test: impl AsyncFnOnce(&mut Tes
 /// Another host on the database of this one.
 pub(crate) async fn beside(host: &TestHost, change: impl FnOnce(&mut Config)) -> TestHost {
     let mut config = config(&host.database);
+    config.data.dir = data_folder(&host.database, "beside");
     change(&mut config);
     let clock = host.clock.clone();
     let sources = Sources { ids: IdGenerator::seeded(clock.clone(), 43), clock: clock.clone() };

@@ -134,7 +134,7 @@ impl Deployment {
         let span = i64::try_from(span.as_micros()).expect("a span");
         let mut tx = self.db.write().await.expect("a transaction");
         for sql in [
-            "UPDATE dispatches SET lease_until = lease_until - $1, due_at = due_at - $1",
+            "UPDATE transfers SET lease_until = lease_until - $1, due_at = due_at - $1",
             "UPDATE attempts SET sent_at = sent_at - $1",
             "UPDATE webhook_queue SET lease_until = lease_until - $1, due_at = due_at - $1",
         ] {
@@ -219,7 +219,7 @@ impl Deployment {
 
     /// Waits until nobody is at work.
     pub(crate) async fn until_nothing_is_leased(&self) {
-        let leased = "SELECT COUNT(*) FROM dispatches WHERE lease_until > 0";
+        let leased = "SELECT COUNT(*) FROM transfers WHERE lease_until > 0";
         for _ in 0..1000 {
             if self.count(leased).await == 0 {
                 return;
@@ -237,7 +237,7 @@ impl Deployment {
 
     /// How often the only attempt of a payout was sent, and asked about.
     pub(crate) async fn sends_and_queries(&self, id: &str) -> (i64, i64) {
-        let sql = "SELECT sends, queries FROM attempts WHERE payout_id = $1";
+        let sql = "SELECT sends, queries FROM attempts WHERE transfer_id = $1";
         sqlx::query_as(sql).bind(id).fetch_one(self.db.pool()).await.expect("one attempt")
     }
 

@@ -197,12 +197,12 @@ async fn a_paused_route_keeps_live_payouts_queued(
         // The dispatcher has looked at it, and put it off for half a minute.
         let put_off = host.clock.now().micros() + 30_000_000;
         for _ in 0..500 {
-            if host.count("SELECT due_at FROM dispatches").await == put_off {
+            if host.count("SELECT due_at FROM transfers").await == put_off {
                 break;
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
-        assert_eq!(host.count("SELECT due_at FROM dispatches").await, put_off);
+        assert_eq!(host.count("SELECT due_at FROM transfers").await, put_off);
         let shown = host.get_as(&key, &format!("/v1/payouts/{}", draft.id())).await;
         assert_eq!(shown.status_word(), "queued");
         assert_eq!(host.count("SELECT COUNT(*) FROM attempts").await, 0);

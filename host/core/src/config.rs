@@ -31,10 +31,19 @@ pub mod limits {
     pub const QUEUE_MAX: usize = 4 * BATCH_MAX;
     /// How often a batch is begun again after a conflict or a lost connection.
     pub const BATCH_RETRIES_MAX: u32 = 8;
+    /// A batch that takes longer has met a connection that is silent: it is given up, and begun
+    /// again on a new one. Longer than any wait for a lock.
+    pub const BATCH_DEADLINE: Duration = Duration::from_secs(8);
+    /// The same for a background job's statements.
+    pub const DATABASE_DEADLINE: Duration = Duration::from_secs(15);
+    /// A host whose oldest command waits longer for the database is not ready.
+    pub const READY_WAIT_MAX: Duration = Duration::from_secs(5);
     /// A merchant_reference is unique this long.
     pub const MERCHANT_REFERENCE_WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
     /// Two payouts to one recipient within this span look like a mistake.
     pub const COOL_DOWN: Duration = Duration::from_secs(5 * 60);
+    /// Payouts to one recipient that are remembered for that.
+    pub const COOL_DOWN_REMEMBERED: usize = 8;
     /// How stale a cached key, merchant, route or beneficiary may be on another host. A
     /// change made on the same host is seen at once.
     pub const CACHE_FRESH: Duration = Duration::from_secs(1);
@@ -60,7 +69,7 @@ pub mod limits {
     /// Characters of one log line.
     pub const GUEST_LOG_LINE_MAX: usize = 500;
     /// Guest calls running at once: instances in the pool.
-    pub const GUESTS_MAX: u32 = 256;
+    pub const GUESTS_MAX: u32 = 512;
     /// Largest component that is accepted.
     pub const COMPONENT_BYTES_MAX: usize = 32 * 1024 * 1024;
     /// Largest answer of a network, unless the rail declares less.
@@ -102,8 +111,33 @@ pub mod limits {
     pub const BACKTEST_SLICE: i64 = 1_000;
     /// Decisions that wait to be compared with a pack in shadow; more are not compared.
     pub const SHADOW_QUEUE_MAX: usize = 4096;
-    /// Payouts that a dispatcher claims at a time.
-    pub const CLAIM_MAX: i64 = 64;
+    /// Payouts of one route that a dispatcher claims at a time.
+    pub const CLAIM_MAX: usize = 64;
+    /// Failures in a row after which a route is left alone for a while.
+    pub const BREAKER_FAILURES: u32 = 8;
+    /// For how long at first, and at most.
+    pub const BREAKER_PAUSE: (Duration, Duration) =
+        (Duration::from_secs(5), Duration::from_secs(60));
+    /// What cannot be sent now, because no route takes it or its wallet is frozen, is looked at
+    /// again after this long.
+    pub const SEND_LATER: Duration = Duration::from_secs(30);
+    /// Answers of "never received" in a row that permit sending again, whatever a rail declares.
+    pub const NEVER_RECEIVED_ANSWERS_MIN: i64 = 3;
+    /// And how long after the last byte left: a bank's books may lag behind its answers.
+    pub const NEVER_RECEIVED_AFTER_MIN: Duration = Duration::from_secs(5 * 60);
+    /// A payment whose outcome is unknown for longer needs a person.
+    pub const UNANSWERED_MAX: Duration = Duration::from_secs(24 * 3600);
+    /// Tries after which what cannot be sent for a reason of its rail needs a person.
+    pub const SEND_TRIES_MAX: i64 = 5;
+    /// A bank that has ended a payment itself is not asked again about it for this long.
+    pub const ANSWER_FRESH: Duration = Duration::from_secs(10 * 60);
+    /// A returned payment that somebody is at is waited for this long.
+    pub const NOTICE_WAIT: Duration = Duration::from_secs(5);
+    /// Intents are kept this long: longer than any backup is old that somebody would restore.
+    pub const INTENTS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+    /// How often a host leaves its mark in the database and in its side file. A backup that is
+    /// older than the last mark is recognised when it is restored.
+    pub const EPOCH_EVERY: Duration = Duration::from_secs(10);
     /// How long the dispatcher sleeps when there is nothing to do and nobody wakes it.
     pub const DISPATCH_POLL: Duration = Duration::from_millis(250);
     /// A payout in the sandbox whose creator died is answered to a repeat after this long.
@@ -204,6 +238,8 @@ pub struct Config {
     pub egress: Egress,
     /// Rule packs.
     pub rules: Rules,
+    /// Cases.
+    pub cases: Cases,
     /// Webhooks to merchants.
     pub webhooks: Webhooks,
     /// Configuration of rails with a live route, by route name, then setting or secret.
@@ -283,7 +319,7 @@ pub struct Writer {
 pub struct Worker {
     /// Whether this host dispatches queued payouts.
     pub dispatch: bool,
-    /// Payouts that this host dispatches at once.
+    /// Payouts that this host sends at once over each route.
     pub dispatch_concurrency: usize,
 }
 
@@ -339,6 +375,14 @@ pub enum OnFailure {
     Open,
 }
 
+/// Cases: what needs a person.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cases {
+    /// Whether it takes two people to resolve a case in which money moves.
+    pub two_people: bool,
+}
+
 /// Webhooks to merchants.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -379,6 +423,7 @@ impl Default for Config {
             modules: Modules::default(),
             egress: Egress::default(),
             rules: Rules::default(),
+            cases: Cases::default(),
             webhooks: Webhooks::default(),
             routes: BTreeMap::new(),
             log: Log::default(),

@@ -45,6 +45,12 @@ macro_rules! ids {
                 &self.0
             }
 
+            /// An id before every other of this instant.
+            #[must_use]
+            pub fn first_at(at: Moment) -> Self {
+                Self(format!("{}{}", $prefix, encode(u128::from(at.millis()) << 74)))
+            }
+
             /// The id in a request, if it has the shape of one.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
@@ -73,7 +79,7 @@ ids! {
     BeneficiaryId = "c";
     /// One attempt to send a payout over a rail.
     AttemptId = "c";
-    /// A journal of the ledger; its entries' ids differ in the last character.
+    /// A journal of the ledger; its entries' ids differ in the last two characters.
     JournalId = "c";
     /// A route.
     RouteId = "c";
@@ -89,6 +95,8 @@ ids! {
     EndpointId = "ckwhe_";
     /// A webhook delivery.
     DeliveryId = "ckwhd_";
+    /// What needs a person.
+    CaseId = "case_";
     /// A request.
     RequestId = "req_";
 }
@@ -118,12 +126,6 @@ impl PayoutId {
 }
 
 impl EventId {
-    /// An id before every other of this instant.
-    #[must_use]
-    pub fn first_at(at: Moment) -> Self {
-        Self(format!("{}{}", Self::PREFIX, encode(u128::from(at.millis()) << 74)))
-    }
-
     /// When it was made, to the millisecond.
     #[must_use]
     pub fn made_at(&self) -> Moment {
@@ -133,20 +135,23 @@ impl EventId {
 }
 
 impl JournalId {
-    /// The id of the entry at `line` (0 to 35) of this journal.
+    /// Lines that a journal may have: two digits name one.
+    pub const LINES_MAX: usize = 36 * 36;
+
+    /// The id of the entry at `line`, from 0, of this journal.
     #[must_use]
     pub fn entry(&self, line: usize) -> String {
-        let digit = DIGITS.get(line).copied().unwrap_or(b'z');
-        format!("{}{}", &self.0[..BODY_LENGTH], char::from(digit))
+        let digit = |place: usize| char::from(DIGITS[place % 36]);
+        format!("{}{}{}", &self.0[..=BODY_LENGTH - 2], digit(line / 36), digit(line))
     }
 
     /// The journal and line that an entry's id names.
     #[must_use]
     pub fn of_entry(entry: &str) -> Option<(Self, i64)> {
-        let last = Self::parse(entry)?.0.bytes().last()?;
-        let line = DIGITS.iter().position(|&digit| digit == last)?;
-        let journal = Self(format!("{}0", &entry[..BODY_LENGTH]));
-        Some((journal, i64::try_from(line).ok()?))
+        let id = Self::parse(entry)?;
+        let (head, tail) = id.0.split_at(BODY_LENGTH - 1);
+        let line = i64::from_str_radix(tail, 36).ok()?;
+        Some((Self(format!("{head}00")), line))
     }
 }
 
@@ -186,10 +191,10 @@ impl IdGenerator {
         T::from_text(format!("{}{}", T::PREFIX, encode(self.number_v7())))
     }
 
-    /// A fresh journal id, whose last digit is left free for the line.
+    /// A fresh journal id, whose last two digits are left free for the line.
     pub fn journal(&self) -> JournalId {
         let body = encode(self.number_v7());
-        JournalId(format!("c{}0", &body[..BODY_LENGTH - 1]))
+        JournalId(format!("c{}00", &body[..BODY_LENGTH - 2]))
     }
 
     /// A number below `limit`.
@@ -275,7 +280,7 @@ mod tests {
     fn an_entry_names_its_journal() {
         let (generator, _) = generator();
         let journal = generator.journal();
-        for line in [0, 1, 9, 10, 35] {
+        for line in [0, 1, 9, 10, 35, 36, 37, 1000, JournalId::LINES_MAX - 1] {
             let entry = journal.entry(line);
             let expected = Some((journal.clone(), i64::try_from(line).expect("small")));
             assert_eq!(JournalId::of_entry(&entry), expected);

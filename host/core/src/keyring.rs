@@ -22,6 +22,7 @@ struct Master {
     api_keys: [u8; 32],
     sealing: [u8; 32],
     compiled_code: [u8; 32],
+    settings: [u8; 32],
 }
 
 /// All master keys, the current one first.
@@ -146,6 +147,12 @@ impl Keyring {
         hmac(secret, message)
     }
 
+    /// Tells whether settings that may be secret are what they were, and no more about them.
+    #[must_use]
+    pub fn settings_tag(&self, settings: &str) -> String {
+        hex::encode(&hmac(&self.0[0].settings, settings.as_bytes())[..16])
+    }
+
     /// Authenticates compiled code, so that only files this host wrote are ever loaded.
     #[must_use]
     pub fn compiled_code_tag(&self, code: &[u8]) -> [u8; 32] {
@@ -167,6 +174,7 @@ impl Master {
             api_keys: derive(b"railhead/api-keys"),
             sealing: derive(b"railhead/sealing"),
             compiled_code: derive(b"railhead/compiled-code"),
+            settings: derive(b"railhead/settings"),
         }
     }
 }

@@ -5,8 +5,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::{RowChange, Table};
+use crate::db::bulk::{RowChange, Table, int, text};
 use crate::id::{AuditId, IdGenerator};
 
 /// One change, with what it was before and after. Secrets are never part of it.
@@ -28,41 +27,40 @@ pub struct Change {
     pub after: Option<Value>,
 }
 
-const ROWS: Table = Table {
+/// New lines.
+pub static AUDIT: Table<Line> = Table {
     name: "audit",
-    columns: &[
-        ("id", Text),
-        ("actor", Text),
-        ("action", Text),
-        ("subject_type", Text),
-        ("subject_id", Text),
-        ("before", Text),
-        ("after", Text),
-        ("address", Text),
-        ("created_at", Int),
+    fixed: &[
+        text("id", |line| (&line.id).into()),
+        text("actor", |line| (&line.actor).into()),
+        text("action", |line| (&line.action).into()),
+        text("subject_type", |line| (&line.subject_type).into()),
+        text("subject_id", |line| (&line.subject_id).into()),
+        text("before", |line| line.before.as_ref().map(Value::to_string).into()),
+        text("after", |line| line.after.as_ref().map(Value::to_string).into()),
+        text("address", |line| (&line.address).into()),
+        int("created_at", |line| line.created_at.into()),
     ],
+    changing: &[],
     on_conflict: None,
+    is_sealed: true,
 };
 
 impl Change {
     /// The change as a row for the writer.
     #[must_use]
     pub fn row(&self, ids: &IdGenerator, now: Moment) -> RowChange {
-        let json = |value: &Option<Value>| value.as_ref().map(Value::to_string);
-        RowChange::Insert(
-            &ROWS,
-            vec![
-                ids.id::<AuditId>().as_str().into(),
-                self.actor.as_str().into(),
-                self.action.into(),
-                self.subject_type.into(),
-                self.subject_id.as_str().into(),
-                json(&self.before).into(),
-                json(&self.after).into(),
-                self.address.as_str().into(),
-                now.micros().into(),
-            ],
-        )
+        AUDIT.insert(&Line {
+            id: ids.id::<AuditId>().to_string(),
+            actor: self.actor.clone(),
+            action: self.action.to_owned(),
+            subject_type: self.subject_type.to_owned(),
+            subject_id: self.subject_id.clone(),
+            before: self.before.clone(),
+            after: self.after.clone(),
+            address: self.address.clone(),
+            created_at: now,
+        })
     }
 }
 

@@ -4,8 +4,8 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::{Lookup, Row, Table, Update};
+use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::cell::Kind::{Int, Text};
 use crate::env::Env;
 use crate::id::{Id as _, KeyId, MerchantId};
 
@@ -13,114 +13,99 @@ use super::key::{ApiKey, parse_network};
 use super::merchant::{Merchant, MerchantStatus};
 
 /// New merchants.
-pub const MERCHANTS: Table = Table {
+pub static MERCHANTS: Table<Merchant> = Table {
     name: "merchants",
-    columns: &[
-        ("id", Text),
-        ("name", Text),
-        ("country", Text),
-        ("timezone", Text),
-        ("status", Text),
-        ("settings", Text),
-        ("created_at", Int),
-        ("updated_at", Int),
+    fixed: &[
+        text("id", |merchant| merchant.id.as_str().into()),
+        text("name", |merchant| (&merchant.name).into()),
+        text("country", |merchant| (&merchant.country).into()),
+        int("created_at", |merchant| merchant.created_at.into()),
     ],
+    changing: MERCHANT_CHANGES.columns,
     on_conflict: None,
+    is_sealed: false,
 };
 
 /// Changes of merchants.
-pub const MERCHANT_CHANGES: Update = Update {
+pub static MERCHANT_CHANGES: Update<Merchant> = Update {
     name: "merchants",
-    key: "id",
-    columns: &[("timezone", Text), ("status", Text), ("settings", Text), ("updated_at", Int)],
+    key: text("id", |merchant| merchant.id.as_str().into()),
+    columns: &[
+        text("timezone", |merchant| merchant.timezone.iana_name().unwrap_or("UTC").into()),
+        text("status", |merchant| merchant.status.as_str().into()),
+        text("settings", |merchant| json(&merchant.settings).into()),
+        int("updated_at", |merchant| merchant.updated_at.into()),
+    ],
     only_where: None,
 };
 
 /// When a merchant last changed, which serves as its version.
-pub const MERCHANT_VERSIONS: Lookup =
+pub static MERCHANT_VERSIONS: Lookup =
     Lookup { name: "merchants", key: "id", columns: &[("updated_at", Int)], lock: true };
 
+/// Whether a merchant may send money, as the writer's transaction sees it.
+pub static MERCHANT_STATUSES: Lookup =
+    Lookup { name: "merchants", key: "id", columns: &[("status", Text)], lock: false };
+
+/// A key as it is stored.
+pub struct StoredKey {
+    /// The key.
+    pub key: ApiKey,
+    /// The keyed hash of its secret.
+    pub hash: String,
+}
+
 /// New keys.
-pub const KEYS: Table = Table {
+pub static KEYS: Table<StoredKey> = Table {
     name: "api_keys",
-    columns: &[
-        ("id", Text),
-        ("merchant_id", Text),
-        ("env", Text),
-        ("label", Text),
-        ("hash", Text),
-        ("prefix", Text),
-        ("capabilities", Text),
-        ("permissions", Text),
-        ("ip_allowlist", Text),
-        ("expires_at", Int),
-        ("created_at", Int),
+    fixed: &[
+        text("id", |stored| stored.key.id.as_str().into()),
+        text("merchant_id", |stored| stored.key.merchant_id.as_str().into()),
+        text("env", |stored| stored.key.env.as_str().into()),
+        text("label", |stored| (&stored.key.label).into()),
+        text("hash", |stored| (&stored.hash).into()),
+        text("prefix", |stored| (&stored.key.prefix).into()),
+        text("capabilities", |stored| json(&stored.key.capabilities).into()),
+        text("permissions", |stored| json(&stored.key.permissions).into()),
+        text("ip_allowlist", |stored| json(&stored.key.ip_allowlist).into()),
+        int("expires_at", |stored| stored.key.expires_at.into()),
+        int("created_at", |stored| stored.key.created_at.into()),
     ],
+    changing: &[],
     on_conflict: None,
+    is_sealed: false,
 };
 
+/// A key and an instant at which something happened to it.
+pub struct KeyAt {
+    /// The key.
+    pub id: KeyId,
+    /// When.
+    pub at: Moment,
+}
+
 /// Keys that are revoked.
-pub const KEY_REVOCATIONS: Update = Update {
+pub static KEY_REVOCATIONS: Update<KeyAt> = Update {
     name: "api_keys",
-    key: "id",
-    columns: &[("revoked_at", Int)],
+    key: text("id", |key| key.id.as_str().into()),
+    columns: &[int("revoked_at", |key| key.at.into())],
     only_where: Some("t.revoked_at IS NULL"),
 };
 
-/// Keys that were replaced.
-pub const KEY_GRACES: Update =
-    Update { name: "api_keys", key: "id", columns: &[("grace_until", Int)], only_where: None };
+/// Keys that were replaced, and how long they go on working.
+pub static KEY_GRACES: Update<KeyAt> = Update {
+    name: "api_keys",
+    key: text("id", |key| key.id.as_str().into()),
+    columns: &[int("grace_until", |key| key.at.into())],
+    only_where: None,
+};
 
-/// Whether a key was replaced, as a version: 0 until it was.
-pub const KEY_REPLACEMENTS: Lookup =
+/// Whether a key was replaced.
+pub static KEY_REPLACEMENTS: Lookup =
     Lookup { name: "api_keys", key: "id", columns: &[("grace_until", Int)], lock: true };
 
-/// A new merchant as a row of [`MERCHANTS`].
-#[must_use]
-pub fn merchant_row(merchant: &Merchant) -> Row {
-    let mut row = vec![
-        merchant.id.as_str().into(),
-        merchant.name.as_str().into(),
-        merchant.country.as_str().into(),
-    ];
-    row.extend(merchant_state(merchant));
-    row.push(merchant.created_at.micros().into());
-    row.push(merchant.updated_at.micros().into());
-    row
-}
-
-/// A changed merchant as a row of [`MERCHANT_CHANGES`].
-#[must_use]
-pub fn merchant_change(merchant: &Merchant) -> Row {
-    let mut row = vec![merchant.id.as_str().into()];
-    row.extend(merchant_state(merchant));
-    row.push(merchant.updated_at.micros().into());
-    row
-}
-
-fn merchant_state(merchant: &Merchant) -> Row {
-    let timezone = merchant.timezone.iana_name().unwrap_or("UTC");
-    let settings = serde_json::to_string(&merchant.settings).unwrap_or_default();
-    vec![timezone.into(), merchant.status.as_str().into(), settings.into()]
-}
-
-/// A new key as a row of [`KEYS`].
-#[must_use]
-pub fn key_row(key: &ApiKey, hash: String) -> Row {
-    let json = |words: serde_json::Result<String>| words.unwrap_or_default();
-    vec![
-        key.id.as_str().into(),
-        key.merchant_id.as_str().into(),
-        key.env.as_str().into(),
-        key.label.as_str().into(),
-        hash.into(),
-        key.prefix.as_str().into(),
-        json(serde_json::to_string(&key.capabilities)).into(),
-        json(serde_json::to_string(&key.permissions)).into(),
-        json(serde_json::to_string(&key.ip_allowlist)).into(),
-        key.expires_at.map(Moment::micros).into(),
-        key.created_at.micros().into(),
-    ]
+fn json<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// One merchant.

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse as _, Response};
-use http::StatusCode;
-use http::header::CONTENT_TYPE;
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -16,7 +14,7 @@ use crate::audit;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
-use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query};
+use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, replied};
 use crate::id::BeneficiaryId;
 use crate::ledger::{Command, Effects, Reservation};
 use crate::money::Currency;
@@ -88,13 +86,7 @@ pub async fn save(
         resource_id: String::new(),
     });
     let (reply, is_replay) = upsert::upsert(&app, &caller, &body.value, reservation).await?;
-    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
-    let mut response = (status, [(CONTENT_TYPE, "application/json")], reply.body).into_response();
-    if is_replay {
-        let replayed = http::HeaderValue::from_static("true");
-        response.headers_mut().insert("idempotent-replayed", replayed);
-    }
-    Ok(response)
+    Ok(replied(reply.status, reply.body, is_replay))
 }
 
 /// Filters of the list of beneficiaries.
@@ -254,7 +246,7 @@ pub async fn delete(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    OptionalBody(body): OptionalBody<DeleteBeneficiary>,
+    OptionalBody(Body { value: body, .. }): OptionalBody<DeleteBeneficiary>,
 ) -> Result<Json<BeneficiaryDeleted>, Problem> {
     let before = find(&app, &caller, &id).await?;
     let was_already_deleted = before.deleted_at.is_some();
@@ -290,18 +282,13 @@ async fn store(
         after: None,
     };
     let record = record.row(&app.ids, app.now());
-    let command = Command {
-        wallets: Vec::new(),
-        guards: saving.guard().into_iter().collect(),
-        counters: Vec::new(),
-        reservation: None,
-        decide: Box::new(move |locked| {
-            let mut effects = Effects { rows: vec![record.clone()], ..Effects::default() };
-            saving.write(locked, &mut effects);
-            Ok(effects)
-        }),
-    };
-    app.writer.submit(command).await?;
+    let guard = saving.guard();
+    let command = Command::new(move |locked| {
+        let mut effects = Effects { rows: vec![record.clone()], ..Effects::default() };
+        saving.write(locked, &mut effects);
+        Ok(effects.and(()))
+    });
+    app.writer.request(command.guards(guard)).await?;
     app.recipients.forget();
     Ok(())
 }

@@ -50,7 +50,7 @@ pub(super) async fn upsert(
         app.recipients.forget();
         let missing = || Problem::internal("an upsert without a reply");
         return match done {
-            Done::Now(reply) => Ok((reply.ok_or_else(missing)?, false)),
+            Done::Now(reply) => Ok((reply, false)),
             Done::Before { reply, .. } => Ok((reply.ok_or_else(missing)?, true)),
         };
     }
@@ -61,7 +61,7 @@ async fn attempt(
     caller: &Caller,
     body: &BTreeMap<String, Value>,
     reservation: Option<Reservation>,
-) -> Result<Done, Problem> {
+) -> Result<Done<Reply>, Problem> {
     let wanted = understand(app, caller, body).await?;
     let owner = caller.owner();
     app.recipients.forget();
@@ -84,23 +84,17 @@ async fn attempt(
     let view =
         BeneficiaryView { created: Some(created), restored, ..BeneficiaryView::of(&beneficiary) };
     let reply = Reply { status, body: serde_json::to_string(&view).map_err(Problem::internal)? };
-    let command = Command {
-        wallets: Vec::new(),
-        guards: saving.guard().into_iter().collect(),
-        counters: saving.counter().into_iter().collect(),
-        reservation,
-        decide: Box::new(move |locked| {
-            // A new recipient that is no longer new: the caller looks again and changes it.
-            if saving.saved_meanwhile(locked).is_some() {
-                return Err(Problem::new(ErrorCode::StateConflict));
-            }
-            let mut effects = Effects::default();
-            saving.write(locked, &mut effects);
-            effects.reply = Some(reply.clone());
-            Ok(effects)
-        }),
-    };
-    app.writer.submit(command).await
+    let (guard, counter) = (saving.guard(), saving.counter());
+    let command = Command::new(move |locked| {
+        // A new recipient that is no longer new: the caller looks again and changes it.
+        if saving.saved_meanwhile(locked).is_some() {
+            return Err(Problem::new(ErrorCode::StateConflict));
+        }
+        let mut effects = Effects { reply: Some(reply.clone()), ..Effects::default() };
+        saving.write(locked, &mut effects);
+        Ok(effects.and(reply.clone()))
+    });
+    app.writer.request(command.guards(guard).counters(counter).reserve(reservation)).await
 }
 
 /// The beneficiary that the body describes, as if it were new.

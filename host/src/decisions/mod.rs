@@ -10,21 +10,24 @@ use serde_json::{Map, Value};
 
 use crate::clock::Moment;
 use crate::db::bulk::RowChange;
+use crate::env::Env;
+use crate::id::{MerchantId, PayoutId};
+use crate::money::{Currency, Minor};
 use crate::rules::{Ruling, Verdict, facts};
 
 /// A payout that was decided about.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
     /// Its id, also where it was refused and never came to be.
-    pub payout_id: &'a str,
+    pub payout_id: &'a PayoutId,
     /// The merchant who wanted to pay.
-    pub merchant_id: &'a str,
-    /// `test` or `live`.
-    pub env: &'a str,
-    /// The ISO 4217 code of the amount's currency.
-    pub currency: &'a str,
-    /// What the recipient would get, in minor units.
-    pub amount_minor: i64,
+    pub merchant_id: &'a MerchantId,
+    /// Test or live.
+    pub env: Env,
+    /// The amount's currency.
+    pub currency: Currency,
+    /// What the recipient would get.
+    pub amount: Minor,
 }
 
 /// A decision as it was kept.
@@ -68,23 +71,21 @@ pub struct Ruler {
 pub fn row(subject: &Subject<'_>, ruling: &Ruling, now: Moment) -> RowChange {
     let (facts, facts_digest) = facts::stored(&ruling.facts);
     let pack = ruling.assignment.pack.as_deref();
-    RowChange::Insert(
-        &sql::DECISIONS,
-        vec![
-            subject.payout_id.into(),
-            subject.merchant_id.into(),
-            subject.env.into(),
-            subject.currency.into(),
-            subject.amount_minor.into(),
-            pack.map(|pack| pack.about.name.clone()).into(),
-            pack.map(|pack| pack.about.version.clone()).into(),
-            pack.map(|pack| pack.digest.clone()).into(),
-            ruling.verdict.action.as_str().into(),
-            serde_json::to_string(&ruling.verdict.hits).unwrap_or_default().into(),
-            ruling.failure.clone().into(),
-            facts.into(),
-            facts_digest.into(),
-            now.micros().into(),
-        ],
-    )
+    sql::DECISIONS.insert(&sql::DecisionRow {
+        payout_id: subject.payout_id.to_string(),
+        merchant_id: subject.merchant_id.to_string(),
+        env: subject.env,
+        currency: subject.currency,
+        amount: subject.amount,
+        pack: pack.map(|pack| Ruler {
+            name: pack.about.name.clone(),
+            version: pack.about.version.clone(),
+            digest: pack.digest.clone(),
+        }),
+        verdict: ruling.verdict.clone(),
+        failure: ruling.failure.clone(),
+        facts,
+        facts_digest,
+        created_at: now,
+    })
 }

@@ -5,32 +5,62 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::Table;
+use crate::db::bulk::{Table, int, text};
+use crate::env::Env;
+use crate::money::{Currency, Minor};
 use crate::rules::{Action, Verdict};
 
 use super::{Decision, Ruler};
 
+/// A decision as it is written down.
+#[derive(Clone, Debug)]
+pub struct DecisionRow {
+    /// What was decided about.
+    pub payout_id: String,
+    /// The merchant who wanted to pay.
+    pub merchant_id: String,
+    /// Test or live.
+    pub env: Env,
+    /// The amount's currency.
+    pub currency: Currency,
+    /// What the recipient would get.
+    pub amount: Minor,
+    /// Who decided; nobody where no pack was active.
+    pub pack: Option<Ruler>,
+    /// What was decided.
+    pub verdict: Verdict,
+    /// Why the pack did not decide, if it did not.
+    pub failure: Option<String>,
+    /// What was known, as JSON.
+    pub facts: String,
+    /// SHA-256 of that.
+    pub facts_digest: String,
+    /// When.
+    pub created_at: Moment,
+}
+
 /// New decisions.
-pub const DECISIONS: Table = Table {
+pub static DECISIONS: Table<DecisionRow> = Table {
     name: "decisions",
-    columns: &[
-        ("payout_id", Text),
-        ("merchant_id", Text),
-        ("env", Text),
-        ("currency", Text),
-        ("amount_minor", Int),
-        ("pack", Text),
-        ("version", Text),
-        ("digest", Text),
-        ("action", Text),
-        ("hits", Text),
-        ("failure", Text),
-        ("facts", Text),
-        ("facts_digest", Text),
-        ("created_at", Int),
+    fixed: &[
+        text("payout_id", |row| (&row.payout_id).into()),
+        text("merchant_id", |row| (&row.merchant_id).into()),
+        text("env", |row| row.env.as_str().into()),
+        text("currency", |row| row.currency.as_str().into()),
+        int("amount_minor", |row| row.amount.into()),
+        text("pack", |row| row.pack.as_ref().map(|pack| pack.name.as_str()).into()),
+        text("version", |row| row.pack.as_ref().map(|pack| pack.version.as_str()).into()),
+        text("digest", |row| row.pack.as_ref().map(|pack| pack.digest.as_str()).into()),
+        text("action", |row| row.verdict.action.as_str().into()),
+        text("hits", |row| serde_json::to_string(&row.verdict.hits).unwrap_or_default().into()),
+        text("failure", |row| (&row.failure).into()),
+        text("facts", |row| (&row.facts).into()),
+        text("facts_digest", |row| (&row.facts_digest).into()),
+        int("created_at", |row| row.created_at.into()),
     ],
+    changing: &[],
     on_conflict: None,
+    is_sealed: true,
 };
 
 /// The decision about a payout.

@@ -3,8 +3,11 @@
 //! Those of the catalogue carry the object as it was then, in the very bytes that are
 //! delivered; the others only keep the history without gaps.
 
+mod metrics;
 pub mod outbox;
 pub mod sql;
+
+pub use metrics::DeliveryMetrics;
 
 use serde::Serialize;
 
@@ -38,6 +41,7 @@ pub struct Event {
 
 /// Events that merchants are told of.
 pub const CATALOGUE: &[&str] = &[
+    "payout.held",
     "payout.processing",
     "payout.paid",
     "payout.failed",
@@ -75,21 +79,8 @@ pub fn canonical(name: &str) -> Option<&'static str> {
 impl Event {
     /// The event as a row for the writer.
     #[must_use]
-    pub fn row(self) -> RowChange {
-        RowChange::Insert(
-            &sql::EVENTS,
-            vec![
-                self.object_id.into(),
-                self.sequence.into(),
-                self.id.as_str().into(),
-                self.merchant_id.as_str().into(),
-                self.env.as_str().into(),
-                self.name.into(),
-                self.object_type.into(),
-                self.data.into(),
-                self.created_at.micros().into(),
-            ],
-        )
+    pub fn row(&self) -> RowChange {
+        sql::EVENTS.insert(self)
     }
 }
 

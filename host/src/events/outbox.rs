@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::{Lookup, Row, RowChange, Table};
+use crate::db::bulk::{Lookup, RowChange, Table, int, text};
+use crate::db::cell::Kind::{Int, Text};
+use crate::db::cell::Named;
 use crate::env::Env;
 use crate::id::{DeliveryId, EndpointId, Id as _, IdGenerator, MerchantId};
 use crate::ledger::{HookRows, OutboxHook};
@@ -25,7 +26,7 @@ use super::{DISABLED, canonical, sql};
 /// For how long a fresh delivery belongs to the process that wrote it: longer than an exchange.
 const HEAD_START: Duration = Duration::from_secs(15);
 
-const LISTENERS: Lookup = Lookup {
+static LISTENERS: Lookup = Lookup {
     name: "webhook_endpoints",
     key: "owner",
     columns: &[
@@ -39,38 +40,61 @@ const LISTENERS: Lookup = Lookup {
 };
 
 /// New deliveries.
-pub const DELIVERIES: Table = Table {
+pub static DELIVERIES: Table<NewDelivery> = Table {
     name: "webhook_deliveries",
-    columns: &[
-        ("id", Text),
-        ("owner", Text),
-        ("endpoint_id", Text),
-        ("event_id", Text),
-        ("event_type", Text),
-        ("body", Text),
-        ("is_test", Int),
-        ("replayed_from_id", Text),
-        ("status", Text),
-        ("attempts", Int),
-        ("next_attempt_at", Int),
-        ("created_at", Int),
+    fixed: &[
+        text("id", |delivery| delivery.id.as_str().into()),
+        text("owner", |delivery| (&delivery.owner).into()),
+        text("endpoint_id", |delivery| delivery.endpoint_id.as_str().into()),
+        text("event_id", |delivery| (&delivery.event_id).into()),
+        text("event_type", |delivery| (&delivery.event).into()),
+        text("body", |delivery| (&delivery.body).into()),
+        int("is_test", |delivery| delivery.is_test.into()),
+        text("replayed_from_id", |delivery| (&delivery.replayed_from).into()),
+        int("created_at", |delivery| delivery.created_at.into()),
+    ],
+    changing: &[
+        text("status", |_| "pending".into()),
+        int("attempts", |_| 0.into()),
+        int("next_attempt_at", |delivery| {
+            (!delivery.is_test).then_some(delivery.created_at).into()
+        }),
     ],
     on_conflict: None,
+    is_sealed: false,
 };
 
+/// A delivery's place in the queue.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The delivery.
+    pub delivery_id: DeliveryId,
+    /// To whom it goes.
+    pub endpoint_id: EndpointId,
+    /// The object that the event is about.
+    pub object_id: String,
+    /// The event's number in the object; earlier ones go first where order is wanted.
+    pub sequence: i64,
+    /// When it is due.
+    pub due_at: Moment,
+}
+
 /// Deliveries to be made.
-pub const QUEUE: Table = Table {
+pub static QUEUE: Table<Place> = Table {
     name: "webhook_queue",
-    columns: &[
-        ("delivery_id", Text),
-        ("endpoint_id", Text),
-        ("object_id", Text),
-        ("sequence", Int),
-        ("due_at", Int),
-        ("lease_until", Int),
-        ("fence", Int),
+    fixed: &[
+        text("delivery_id", |place| place.delivery_id.as_str().into()),
+        text("endpoint_id", |place| place.endpoint_id.as_str().into()),
+        text("object_id", |place| (&place.object_id).into()),
+        int("sequence", |place| place.sequence.into()),
+    ],
+    changing: &[
+        int("due_at", |place| place.due_at.into()),
+        int("lease_until", |_| 0.into()),
+        int("fence", |_| 0.into()),
     ],
     on_conflict: None,
+    is_sealed: false,
 };
 
 /// A delivery that can be made now.
@@ -118,22 +142,24 @@ pub fn handover() -> (Handover, mpsc::Receiver<Handed>) {
 #[must_use]
 pub fn hook(handover: Handover) -> OutboxHook {
     OutboxHook {
-        of: &sql::EVENTS,
+        of: sql::EVENTS.name,
         lookup: &LISTENERS,
-        keys: |events| events.iter().filter_map(Told::of).map(|event| event.owner()).collect(),
+        keys: |events| Ok(told(events)?.iter().map(Told::owner).collect()),
         run: Box::new(move |events, listeners, ids| {
             let mut out = Out::default();
-            for event in events.iter().filter_map(Told::of) {
+            for event in told(events)? {
                 let owner = event.owner();
-                for listener in listeners.iter().filter(|row| row[0].text() == owner) {
-                    out.tell(&event, listener, ids);
+                for listener in listeners {
+                    if listener.text("owner")? == owner {
+                        out.tell(&event, *listener, ids)?;
+                    }
                 }
             }
             let handover = handover.clone();
-            HookRows {
+            Ok(HookRows {
                 rows: out.rows,
                 committed: Box::new(move || hand_over(&handover, out.handed)),
-            }
+            })
         }),
     }
 }
@@ -182,20 +208,27 @@ struct Told<'a> {
     created_at: Moment,
 }
 
-impl<'a> Told<'a> {
-    fn of(row: &'a Row) -> Option<Self> {
-        Some(Self {
-            object_id: row[0].text(),
-            sequence: row[1].int(),
-            id: row[2].text(),
-            merchant: row[3].text(),
-            env: row[4].text(),
-            name: row[5].text(),
-            data: row[7].text_or_null()?,
-            created_at: Moment::from_micros(row[8].int()),
-        })
+/// Those of the events that merchants are told of.
+fn told<'a>(events: &[Named<'a>]) -> Result<Vec<Told<'a>>, sqlx::Error> {
+    let mut told = Vec::new();
+    for row in events {
+        if let Some(data) = row.maybe_text("body")? {
+            told.push(Told {
+                object_id: row.text("object_id")?,
+                sequence: row.int("sequence")?,
+                id: row.text("id")?,
+                merchant: row.text("merchant_id")?,
+                env: row.text("env")?,
+                name: row.text("type")?,
+                data,
+                created_at: Moment::from_micros(row.int("created_at")?),
+            });
+        }
     }
+    Ok(told)
+}
 
+impl Told<'_> {
     fn owner(&self) -> String {
         format!("{}/{}", self.merchant, self.env)
     }
@@ -215,16 +248,22 @@ struct Out {
 }
 
 impl Out {
-    fn tell(&mut self, event: &Told<'_>, listener: &Row, ids: &IdGenerator) {
-        let [_, id, events, is_active, is_ordered, version] = listener.as_slice() else { return };
-        if is_active.int() == 0 || event.object_id == id.text() {
-            return;
+    fn tell(
+        &mut self,
+        event: &Told<'_>,
+        listener: Named<'_>,
+        ids: &IdGenerator,
+    ) -> Result<(), sqlx::Error> {
+        let id = listener.text("id")?;
+        // An endpoint does not hear that it was switched off itself.
+        if listener.int("is_active")? == 0 || event.object_id == id {
+            return Ok(());
         }
-        let Some(name) = spelling(events.text(), event.name) else { return };
+        let Some(name) = spelling(listener.text("events")?, event.name) else { return Ok(()) };
         let delivery = NewDelivery {
             id: ids.id(),
             owner: event.owner(),
-            endpoint_id: EndpointId::from_text(id.text().to_owned()),
+            endpoint_id: EndpointId::from_text(id.to_owned()),
             event_id: Some(event.id.to_owned()),
             body: event.body(&name),
             event: name,
@@ -234,9 +273,9 @@ impl Out {
         };
         self.rows.push(delivery.row());
         let queued = |due_at| delivery.queue_row((event.object_id, event.sequence), due_at);
-        if is_ordered.int() == 0 {
+        if listener.int("is_ordered")? == 0 {
             self.rows.push(queued(event.created_at.after(HEAD_START)));
-            let ready = delivery.ready(version.int());
+            let ready = delivery.ready(listener.int("updated_at")?);
             match self.handed.last_mut() {
                 Some(Handed::Fresh(fresh)) => fresh.push(ready),
                 _ => self.handed.push(Handed::Fresh(vec![ready])),
@@ -246,6 +285,7 @@ impl Out {
             self.rows.push(queued(event.created_at));
             self.handed.push(Handed::Queued(delivery.endpoint_id));
         }
+        Ok(())
     }
 }
 
@@ -296,41 +336,19 @@ impl NewDelivery {
     /// The delivery as a row for the writer.
     #[must_use]
     pub fn row(&self) -> RowChange {
-        let next_attempt_at = (!self.is_test).then(|| self.created_at.micros());
-        RowChange::Insert(
-            &DELIVERIES,
-            vec![
-                self.id.as_str().into(),
-                self.owner.as_str().into(),
-                self.endpoint_id.as_str().into(),
-                self.event_id.clone().into(),
-                self.event.as_str().into(),
-                self.body.as_str().into(),
-                i64::from(self.is_test).into(),
-                self.replayed_from.clone().into(),
-                "pending".into(),
-                0.into(),
-                next_attempt_at.into(),
-                self.created_at.micros().into(),
-            ],
-        )
+        DELIVERIES.insert(self)
     }
 
     /// Its place in the queue, after earlier changes of the same object.
     #[must_use]
     pub fn queue_row(&self, (object_id, sequence): (&str, i64), due_at: Moment) -> RowChange {
-        RowChange::Insert(
-            &QUEUE,
-            vec![
-                self.id.as_str().into(),
-                self.endpoint_id.as_str().into(),
-                object_id.into(),
-                sequence.into(),
-                due_at.micros().into(),
-                0.into(),
-                0.into(),
-            ],
-        )
+        QUEUE.insert(&Place {
+            delivery_id: self.id.clone(),
+            endpoint_id: self.endpoint_id.clone(),
+            object_id: object_id.to_owned(),
+            sequence,
+            due_at,
+        })
     }
 
     /// What the deliverer needs of it.

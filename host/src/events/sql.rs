@@ -5,28 +5,29 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::Table;
+use crate::db::bulk::{Table, int, text};
 use crate::env::Env;
 use crate::id::MerchantId;
 
-use super::EventView;
+use super::{Event, EventView};
 
 /// New events.
-pub const EVENTS: Table = Table {
+pub static EVENTS: Table<Event> = Table {
     name: "events",
-    columns: &[
-        ("object_id", Text),
-        ("sequence", Int),
-        ("id", Text),
-        ("merchant_id", Text),
-        ("env", Text),
-        ("type", Text),
-        ("object_type", Text),
-        ("body", Text),
-        ("created_at", Int),
+    fixed: &[
+        text("object_id", |event| (&event.object_id).into()),
+        int("sequence", |event| event.sequence.into()),
+        text("id", |event| event.id.as_str().into()),
+        text("merchant_id", |event| event.merchant_id.as_str().into()),
+        text("env", |event| event.env.as_str().into()),
+        text("type", |event| event.name.into()),
+        text("object_type", |event| event.object_type.into()),
+        text("body", |event| (&event.data).into()),
+        int("created_at", |event| event.created_at.into()),
     ],
+    changing: &[],
     on_conflict: None,
+    is_sealed: true,
 };
 
 /// Which events of the feed are wanted. Instants are microseconds.

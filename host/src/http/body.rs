@@ -45,7 +45,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 }
 
 /// A JSON object that may also be left out altogether.
-pub struct OptionalBody<T>(pub T);
+pub struct OptionalBody<T>(pub Body<T>);
 
 impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
     type Rejection = Problem;
@@ -54,8 +54,8 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
         let json = is_json(&request);
         let bytes = read(request).await?;
         match (bytes.is_empty(), json) {
-            (true, _) => Ok(Self(T::default())),
-            (false, true) => parse(&bytes).map(Self),
+            (true, _) => Ok(Self(Body { value: T::default(), bytes })),
+            (false, true) => Ok(Self(Body { value: parse(&bytes)?, bytes })),
             (false, false) => Err(Problem::new(ErrorCode::UnsupportedMediaType)),
         }
     }

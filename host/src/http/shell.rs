@@ -16,6 +16,8 @@ use http::{HeaderName, HeaderValue};
 use crate::error::{Carried, ErrorCode, Kind, Problem};
 use crate::id::{IdGenerator, RequestId};
 
+use super::metrics::RequestMetrics;
+
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// How much longer the gate may take than the handler behind it.
@@ -30,6 +32,8 @@ pub struct Shell {
     pub docs_url: Arc<str>,
     /// After this long a request is answered whether or not it is finished.
     pub timeout: Duration,
+    /// Where requests are counted.
+    pub metrics: RequestMetrics,
 }
 
 /// Runs a request inside the shell.
@@ -43,6 +47,7 @@ pub async fn run(shell: Shell, mut request: Request, next: Next) -> Response {
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
+    shell.metrics.request((&method, &path), response.status(), begun.elapsed());
     tracing::debug!(
         request.id = %id,
         http.method = %method,

@@ -17,9 +17,10 @@ use crate::caller::Operator;
 use crate::config::limits;
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
+use crate::http::Body;
 use crate::http::body::OptionalBody;
 use crate::id::MerchantId;
-use crate::ledger::Guard;
+use crate::ledger::{Command, Guard};
 use crate::rules::sql::{self, AssignmentRow, Version};
 use crate::rules::{Pack, PackKind, Role, Scope};
 
@@ -92,7 +93,7 @@ pub async fn shadow(
     State(app): State<App>,
     operator: Operator,
     Path(name): Path<(String, String)>,
-    OptionalBody(body): OptionalBody<AssignmentRequest>,
+    OptionalBody(Body { value: body, .. }): OptionalBody<AssignmentRequest>,
 ) -> Result<Response, Problem> {
     assign(&app, &operator, (name, Want::Shadow), body).await
 }
@@ -115,7 +116,7 @@ pub async fn activate(
     State(app): State<App>,
     operator: Operator,
     Path(name): Path<(String, String)>,
-    OptionalBody(body): OptionalBody<AssignmentRequest>,
+    OptionalBody(Body { value: body, .. }): OptionalBody<AssignmentRequest>,
 ) -> Result<Response, Problem> {
     assign(&app, &operator, (name, Want::Activate), body).await
 }
@@ -138,7 +139,7 @@ pub async fn rollback(
     State(app): State<App>,
     operator: Operator,
     Path(name): Path<(String, String)>,
-    OptionalBody(body): OptionalBody<AssignmentRequest>,
+    OptionalBody(Body { value: body, .. }): OptionalBody<AssignmentRequest>,
 ) -> Result<Response, Problem> {
     assign(&app, &operator, (name, Want::Rollback), body).await
 }
@@ -165,7 +166,7 @@ pub async fn retire(
     State(app): State<App>,
     operator: Operator,
     Path(name): Path<(String, String)>,
-    OptionalBody(body): OptionalBody<AssignmentRequest>,
+    OptionalBody(Body { value: body, .. }): OptionalBody<AssignmentRequest>,
 ) -> Result<Response, Problem> {
     assign(&app, &operator, (name, Want::Retire), body).await
 }
@@ -199,7 +200,7 @@ async fn assign(
             return Ok((StatusCode::ACCEPTED, Json(view("awaiting_second_person", waiting)))
                 .into_response());
         }
-        rows.push(RowChange::Delete(&sql::REQUEST_KEYS, id));
+        rows.push(sql::REQUESTS_MET.of(id));
     }
     if want != Want::Retire {
         app.pack_store.pack(&version.digest).await.map_err(Problem::internal)?;
@@ -249,19 +250,13 @@ async fn carry_out(
         let (actor, created_at) = (operator.name.clone(), app.now());
         let row =
             AssignmentRow { generation, kind, scope: scope.clone(), role, pack, actor, created_at };
-        rows.push(RowChange::Insert(&sql::ASSIGNMENTS, sql::assignment_row(&row)));
+        rows.push(sql::ASSIGNMENTS.insert(&row));
     }
-    let next = vec![sql::RULES.into(), generation.into()];
-    rows.push(RowChange::Update(&sql::NEXT_GENERATION, next));
-    let guard = Guard {
-        on: &sql::GENERATION,
-        id: sql::RULES.to_owned(),
-        version: before,
-        next: generation,
-    };
+    rows.push(sql::NEXT_GENERATION.change(&generation));
+    let guard = Guard { on: &sql::GENERATION, id: sql::RULES.to_owned(), version: before };
     let subject = ("rule_assignment", kind.as_str());
     let done = Done { action, subject, before: Some(was), after: Some(is) };
-    write(app, operator, done, (vec![guard], rows)).await?;
+    write(app, operator, done, Command::rows(rows).guards([guard])).await?;
     // The change is durable; this host takes it over at the next look if it cannot now.
     if let Err(why) = app.pack_store.refresh(&app.packs).await {
         tracing::error!(%why, "the assignments are not refreshed");
@@ -349,14 +344,15 @@ async fn is_second(app: &App, operator: &Operator, id: &str) -> Result<bool, Pro
 }
 
 async fn request(app: &App, operator: &Operator, id: String) -> Result<i64, Problem> {
-    let row = vec![id.as_str().into(), operator.name.as_str().into(), app.now().micros().into()];
+    let (actor, created_at) = (operator.name.clone(), app.now());
+    let row = sql::REQUESTS.insert(&sql::Request { id: id.clone(), actor, created_at });
     let done = Done {
         action: "rule_pack.request",
         subject: ("rule_assignment", &id),
         before: None,
         after: None,
     };
-    write(app, operator, done, (Vec::new(), vec![RowChange::Insert(&sql::REQUESTS, row)])).await?;
+    write(app, operator, done, Command::rows(vec![row])).await?;
     Ok(app.packs.now().generation)
 }
 

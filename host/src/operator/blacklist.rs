@@ -12,9 +12,10 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::caller::Operator;
 use crate::clock::Moment;
-use crate::db::bulk::RowChange;
+
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page, PageQuery, Query};
+use crate::ledger::Command;
 use crate::money::Currency;
 use crate::recipients::sql::{self, Block};
 
@@ -140,8 +141,8 @@ pub async fn create(
         before: None,
         after: Some(json!({ "identity": block.identity, "reason": block.reason })),
     };
-    let rows = vec![RowChange::Insert(&sql::BLOCKS, sql::block_row(&block))];
-    write(&app, &operator, done, (Vec::new(), rows)).await?;
+    let rows = vec![sql::BLOCKS.insert(&block)];
+    write(&app, &operator, done, Command::rows(rows)).await?;
     Ok((StatusCode::CREATED, Json(view(block))))
 }
 
@@ -164,8 +165,8 @@ pub async fn remove(
         before: Some(json!({ "identity": block.identity, "reason": block.reason })),
         after: None,
     };
-    let rows = vec![RowChange::Delete(&sql::BLOCK_REMOVALS, block.id.to_string())];
-    write(&app, &operator, done, (Vec::new(), rows)).await?;
+    let rows = vec![sql::BLOCK_REMOVALS.of(block.id.as_str())];
+    write(&app, &operator, done, Command::rows(rows)).await?;
     Ok(Json(view(block)))
 }
 

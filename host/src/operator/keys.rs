@@ -12,7 +12,8 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::auth::key::{SHOWN_LENGTH, new_secret, parse_network};
-use crate::auth::{ApiKey, Capability, Permission, sql};
+use crate::auth::sql::{self, KeyAt, StoredKey};
+use crate::auth::{ApiKey, Capability, Permission};
 use crate::caller::Operator;
 use crate::clock::Moment;
 use crate::db::bulk::RowChange;
@@ -21,7 +22,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::Body;
 use crate::http::body::OptionalBody;
 use crate::id::KeyId;
-use crate::ledger::Guard;
+use crate::ledger::{Command, Effects};
 
 use super::{Done, invalid, required, write};
 
@@ -131,7 +132,7 @@ pub async fn create(
         before: None,
         after: Some(json!({ "prefix": new.prefix, "label": new.label, "env": new.env })),
     };
-    write(&app, &operator, done, (Vec::new(), vec![row])).await?;
+    write(&app, &operator, done, Command::rows(vec![row])).await?;
     Ok((StatusCode::CREATED, Json(new)))
 }
 
@@ -154,7 +155,7 @@ pub async fn rotate(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
-    OptionalBody(body): OptionalBody<RotateKey>,
+    OptionalBody(Body { value: body, .. }): OptionalBody<RotateKey>,
 ) -> Result<(StatusCode, Json<NewKey>), Problem> {
     let old = find(&app, &id).await?;
     if old.revoked_at.is_some() || old.grace_until.is_some() {
@@ -173,18 +174,23 @@ pub async fn rotate(
     let (new, row) = issue(&app, key);
     let until = now.after(grace);
     let old_id = old.id.to_string();
-    let graced = vec![old_id.as_str().into(), until.micros().into()];
-    let rows = vec![row, RowChange::Update(&sql::KEY_GRACES, graced)];
+    let graced = KeyAt { id: old.id.clone(), at: until };
+    let rows = vec![row, sql::KEY_GRACES.change(&graced)];
     let done = Done {
         action: "key.rotate",
         subject: ("api_key", &old_id),
         before: Some(json!({ "prefix": old.prefix })),
         after: Some(json!({ "prefix": new.prefix, "id": new.id, "grace_until": until })),
     };
-    // Of two that replace it at once, one finds it replaced.
-    let (on, id) = (&sql::KEY_REPLACEMENTS, old_id.clone());
-    let guard = Guard { on, id, version: 0, next: until.micros() };
-    write(&app, &operator, done, (vec![guard], rows)).await?;
+    let command = Command::new(move |locked| {
+        // Of two that replace it at once, one finds it replaced.
+        let known = locked.row(&sql::KEY_REPLACEMENTS, old.id.as_str());
+        match known.map(|row| row.maybe_int("grace_until")).transpose()? {
+            Some(None) => Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(())),
+            _ => Err(Problem::new(ErrorCode::StateConflict)),
+        }
+    });
+    write(&app, &operator, done, command.row(&sql::KEY_REPLACEMENTS, old_id.clone())).await?;
     Ok((StatusCode::CREATED, Json(new)))
 }
 
@@ -213,15 +219,15 @@ pub async fn revoke(
 ) -> Result<Json<RevokedKey>, Problem> {
     let key = find(&app, &id).await?;
     let id = key.id.to_string();
-    let row = vec![id.as_str().into(), app.now().micros().into()];
+    let revoked = KeyAt { id: key.id.clone(), at: app.now() };
     let done = Done {
         action: "key.revoke",
         subject: ("api_key", &id),
         before: Some(json!({ "prefix": key.prefix })),
         after: None,
     };
-    let rows = vec![RowChange::Update(&sql::KEY_REVOCATIONS, row)];
-    write(&app, &operator, done, (Vec::new(), rows)).await?;
+    let rows = vec![sql::KEY_REVOCATIONS.change(&revoked)];
+    write(&app, &operator, done, Command::rows(rows)).await?;
     Ok(Json(RevokedKey { object: "api_key", id, revoked: true }))
 }
 
@@ -229,7 +235,9 @@ pub async fn revoke(
 fn issue(app: &App, key: ApiKey) -> (NewKey, RowChange) {
     let secret = new_secret(&app.ids, key.env);
     let key = ApiKey { prefix: secret[..SHOWN_LENGTH].to_owned(), ..key };
-    let row = sql::key_row(&key, app.keyring.hash_api_key(&secret));
+    let stored = StoredKey { hash: app.keyring.hash_api_key(&secret), key };
+    let row = sql::KEYS.insert(&stored);
+    let key = stored.key;
     let new = NewKey {
         object: "api_key",
         id: key.id.to_string(),
@@ -242,7 +250,7 @@ fn issue(app: &App, key: ApiKey) -> (NewKey, RowChange) {
         ip_allowlist: key.ip_allowlist.iter().map(ToString::to_string).collect(),
         expires_at: key.expires_at,
     };
-    (new, RowChange::Insert(&sql::KEYS, row))
+    (new, row)
 }
 
 async fn find(app: &App, id: &str) -> Result<ApiKey, Problem> {

@@ -19,8 +19,9 @@ use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page, PageQuery, Query};
-use crate::id::{MerchantId, WalletId};
-use crate::ledger::{Guard, wallets};
+use crate::id::MerchantId;
+use crate::ledger::wallets::{self, NewWallet};
+use crate::ledger::{Command, Guard};
 use crate::money::Currency;
 
 use super::{Done, invalid, required, write};
@@ -124,7 +125,7 @@ pub async fn create(
         created_at: now,
         updated_at: now,
     };
-    let mut rows = vec![RowChange::Insert(&sql::MERCHANTS, sql::merchant_row(&merchant))];
+    let mut rows = vec![sql::MERCHANTS.insert(&merchant)];
     rows.extend(new_wallets(&app, &merchant.id, &currencies));
     let done = Done {
         action: "merchant.create",
@@ -132,7 +133,7 @@ pub async fn create(
         before: None,
         after: Some(json!({ "name": merchant.name, "country": merchant.country })),
     };
-    write(&app, &operator, done, (Vec::new(), rows)).await?;
+    write(&app, &operator, done, Command::rows(rows)).await?;
     Ok((StatusCode::CREATED, Json(view(&app, &merchant).await?)))
 }
 
@@ -203,7 +204,7 @@ pub async fn update(
     }
     after.settings = merged(&before.settings, sent)?;
     after.updated_at = app.now();
-    let mut rows = vec![RowChange::Update(&sql::MERCHANT_CHANGES, sql::merchant_change(&after))];
+    let mut rows = vec![sql::MERCHANT_CHANGES.change(&after)];
     if let Some(currencies) = &after.settings.currencies {
         let open = wallet_currencies(&app, &after.id).await?;
         let missing: BTreeSet<Currency> =
@@ -214,17 +215,18 @@ pub async fn update(
         on: &sql::MERCHANT_VERSIONS,
         id: after.id.to_string(),
         version: before.updated_at.micros(),
-        next: after.updated_at.micros(),
     };
-    let state =
-        |merchant: &Merchant| json!({ "status": merchant.status, "settings": merchant.settings });
+    let state = |merchant: &Merchant| {
+        let Merchant { status, settings, timezone, .. } = merchant;
+        json!({ "status": status, "timezone": timezone.iana_name(), "settings": settings })
+    };
     let done = Done {
         action: "merchant.update",
         subject: ("merchant", after.id.as_str()),
         before: Some(state(&before)),
         after: Some(state(&after)),
     };
-    write(&app, &operator, done, (vec![guard], rows)).await?;
+    write(&app, &operator, done, Command::rows(rows).guards([guard])).await?;
     Ok(Json(view(&app, &after).await?))
 }
 
@@ -301,9 +303,13 @@ fn new_wallets(
     let now = app.now();
     let each = currencies.iter().flat_map(|&currency| {
         [Env::Test, Env::Live].map(|env| {
-            let id: WalletId = app.ids.id();
-            let row = wallets::new_wallet(&id, merchant, (env, currency), now);
-            RowChange::Insert(&wallets::NEW_WALLETS, row)
+            wallets::NEW_WALLETS.insert(&NewWallet {
+                id: app.ids.id(),
+                merchant_id: merchant.clone(),
+                env,
+                currency,
+                created_at: now,
+            })
         })
     });
     each.collect()

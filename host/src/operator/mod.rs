@@ -4,23 +4,26 @@
 pub mod assignments;
 pub mod audit_log;
 pub mod blacklist;
+pub mod cases;
 pub mod decisions;
 pub mod keys;
 pub mod merchants;
 pub mod modules;
 pub mod payouts;
+pub mod quarantine;
 pub mod routes;
 pub mod rule_packs;
 pub mod wallets;
 
+use axum::response::Response;
 use serde_json::Value;
 
 use crate::app::App;
 use crate::audit::Change;
 use crate::caller::Operator;
-use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
-use crate::ledger::{Command, Effects, Guard};
+use crate::http::{Body, IdempotencyKey, replied};
+use crate::ledger::{Command, Reply, Reservation};
 
 /// What each call may refuse, besides what every call may.
 #[must_use]
@@ -30,6 +33,8 @@ pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
         keys::ERRORS,
         wallets::ERRORS,
         payouts::ERRORS,
+        cases::ERRORS,
+        quarantine::ERRORS,
         routes::ERRORS,
         blacklist::ERRORS,
         audit_log::ERRORS,
@@ -49,22 +54,15 @@ struct Done<'a> {
     after: Option<Value>,
 }
 
-/// Writes rows and their line in the audit log, if what they rely on is unchanged.
+/// Carries out what an operator does, with its line in the audit log.
 async fn write(
     app: &App,
     operator: &Operator,
     done: Done<'_>,
-    (guards, mut rows): (Vec<Guard>, Vec<RowChange>),
+    command: Command<()>,
 ) -> Result<(), Problem> {
-    rows.push(change(operator, done).row(&app.ids, app.now()));
-    let command = Command {
-        wallets: Vec::new(),
-        guards,
-        counters: Vec::new(),
-        reservation: None,
-        decide: Box::new(move |_| Ok(Effects { rows: rows.clone(), ..Effects::default() })),
-    };
-    app.writer.submit(command).await?;
+    let line = change(operator, done).row(&app.ids, app.now());
+    app.writer.work(command.and_rows(vec![line])).await?;
     app.directory.forget();
     app.routes.forget();
     app.recipients.forget();
@@ -82,6 +80,33 @@ fn change(operator: &Operator, done: Done<'_>) -> Change {
         before: done.before,
         after: done.after,
     }
+}
+
+/// The idempotency key of a call that moves money, if it has one: it counts for this path only.
+fn once<T>(key: Option<IdempotencyKey>, path: &str, body: &Body<T>) -> Option<Reservation> {
+    key.map(|key| Reservation {
+        key: format!("admin{path}/{}", key.as_str()),
+        fingerprint: body.fingerprint(path),
+        subject: String::new(),
+        resource_id: String::new(),
+    })
+}
+
+/// What a call that may be repeated is answered.
+///
+/// # Errors
+/// The first request with this key is still under way, and has no reply yet.
+fn answer<T>(
+    done: crate::ledger::Done<T>,
+    reply: impl Fn(&T) -> Reply,
+) -> Result<Response, Problem> {
+    use crate::ledger::Done;
+    let (reply, is_replay) = match done {
+        Done::Now(result) => (reply(&result), false),
+        Done::Before { reply: Some(reply), .. } => (reply, true),
+        Done::Before { reply: None, .. } => return Err(Problem::new(ErrorCode::StateConflict)),
+    };
+    Ok(replied(reply.status, reply.body, is_replay))
 }
 
 /// A required text of a body.

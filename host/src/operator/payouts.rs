@@ -1,8 +1,7 @@
 //! Payouts: approved, released, ended on evidence.
 
-use axum::Json;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -10,9 +9,13 @@ use crate::app::App;
 use crate::caller::Operator;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
+use crate::http::{Body, IdempotencyKey};
+use crate::ledger::{Reply, replay};
 use crate::payouts::PayoutView;
-use crate::payouts::model::Change;
+use crate::payouts::model::{Change, Payout};
 use crate::payouts::review::{ReviewRequest, review};
+
+use super::{answer, once};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -25,7 +28,8 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("reverse_payout", PLAIN_ERRORS),
 ];
 
-const PLAIN_ERRORS: &[ErrorCode] = &[ErrorCode::PayoutNotFound, ErrorCode::StateConflict];
+const PLAIN_ERRORS: &[ErrorCode] =
+    &[ErrorCode::PayoutNotFound, ErrorCode::StateConflict, ErrorCode::IdempotencyKeyConflict];
 const DEBIT_ERRORS: &[ErrorCode] = &[
     ErrorCode::PayoutNotFound,
     ErrorCode::StateConflict,
@@ -33,6 +37,7 @@ const DEBIT_ERRORS: &[ErrorCode] = &[
     ErrorCode::InsufficientFunds,
     ErrorCode::WalletFrozen,
     ErrorCode::LimitViolation,
+    ErrorCode::IdempotencyKeyConflict,
 ];
 
 /// Why, and on what evidence.
@@ -48,7 +53,10 @@ pub struct PayoutChangeRequest {
 /// Approve a draft
 #[utoipa::path(
     post, path = "/admin/v1/payouts/{id}/approve", operation_id = "approve_payout",
-    tag = "Operator", params(("id" = String, Path, description = "A draft")),
+    tag = "Operator", params(
+        ("id" = String, Path, description = "A draft"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
     request_body(content = Option<PayoutChangeRequest>),
     responses((status = 200, description = "Debited and queued", body = PayoutView)),
 )]
@@ -56,15 +64,19 @@ pub async fn approve(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, &operator, &id, (Change::Approve, body)).await
+    run(&app, operator, (&id, key), (Change::Approve, body)).await
 }
 
 /// Decline a draft
 #[utoipa::path(
     post, path = "/admin/v1/payouts/{id}/decline", operation_id = "decline_payout",
-    tag = "Operator", params(("id" = String, Path, description = "A draft")),
+    tag = "Operator", params(
+        ("id" = String, Path, description = "A draft"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
     request_body(content = Option<PayoutChangeRequest>),
     responses((status = 200, description = "Cancelled", body = PayoutView)),
 )]
@@ -72,15 +84,19 @@ pub async fn decline(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, &operator, &id, (Change::Decline, body)).await
+    run(&app, operator, (&id, key), (Change::Decline, body)).await
 }
 
 /// Release a held payout
 #[utoipa::path(
     post, path = "/admin/v1/payouts/{id}/release", operation_id = "release_payout",
-    tag = "Operator", params(("id" = String, Path, description = "A held payout")),
+    tag = "Operator", params(
+        ("id" = String, Path, description = "A held payout"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
     request_body(content = Option<PayoutChangeRequest>),
     responses((status = 200, description = "Debited and queued", body = PayoutView)),
 )]
@@ -88,15 +104,19 @@ pub async fn release(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, &operator, &id, (Change::Release, body)).await
+    run(&app, operator, (&id, key), (Change::Release, body)).await
 }
 
 /// Reject a held payout
 #[utoipa::path(
     post, path = "/admin/v1/payouts/{id}/reject", operation_id = "reject_payout",
-    tag = "Operator", params(("id" = String, Path, description = "A held payout")),
+    tag = "Operator", params(
+        ("id" = String, Path, description = "A held payout"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
     request_body(content = Option<PayoutChangeRequest>),
     responses((status = 200, description = "Failed, no wallet movement", body = PayoutView)),
 )]
@@ -104,15 +124,19 @@ pub async fn reject(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, &operator, &id, (Change::Reject, body)).await
+    run(&app, operator, (&id, key), (Change::Reject, body)).await
 }
 
 /// Mark a payout as paid
 #[utoipa::path(
     post, path = "/admin/v1/payouts/{id}/mark_paid", operation_id = "mark_payout_paid",
-    tag = "Operator", params(("id" = String, Path, description = "The payout")),
+    tag = "Operator", params(
+        ("id" = String, Path, description = "The payout"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
     request_body = PayoutChangeRequest,
     responses((status = 200, description = "Paid on evidence", body = PayoutView)),
 )]
@@ -120,15 +144,19 @@ pub async fn mark_paid(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, &operator, &id, (Change::MarkPaid, body)).await
+    run(&app, operator, (&id, key), (Change::MarkPaid, body)).await
 }
 
 /// Mark a payout as failed
 #[utoipa::path(
     post, path = "/admin/v1/payouts/{id}/mark_failed", operation_id = "mark_payout_failed",
-    tag = "Operator", params(("id" = String, Path, description = "The payout")),
+    tag = "Operator", params(
+        ("id" = String, Path, description = "The payout"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
     request_body = PayoutChangeRequest,
     responses((status = 200, description = "Failed on evidence, given back", body = PayoutView)),
 )]
@@ -136,15 +164,19 @@ pub async fn mark_failed(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, &operator, &id, (Change::MarkFailed, body)).await
+    run(&app, operator, (&id, key), (Change::MarkFailed, body)).await
 }
 
 /// Reverse a paid payout
 #[utoipa::path(
     post, path = "/admin/v1/payouts/{id}/reverse", operation_id = "reverse_payout",
-    tag = "Operator", params(("id" = String, Path, description = "A paid payout")),
+    tag = "Operator", params(
+        ("id" = String, Path, description = "A paid payout"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
     request_body(content = Option<PayoutChangeRequest>),
     responses((status = 200, description = "Given back", body = PayoutView)),
 )]
@@ -152,23 +184,29 @@ pub async fn reverse(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, &operator, &id, (Change::Reverse, body)).await
+    run(&app, operator, (&id, key), (Change::Reverse, body)).await
 }
 
 async fn run(
     app: &App,
-    operator: &Operator,
-    id: &str,
-    (what, body): (Change, PayoutChangeRequest),
+    operator: Operator,
+    (id, key): (&str, Option<IdempotencyKey>),
+    (what, body): (Change, Body<PayoutChangeRequest>),
 ) -> Result<Response, Problem> {
-    let request = ReviewRequest {
-        actor: "operator".to_owned(),
-        address: operator.address.to_string(),
-        reason: body.reason,
-        evidence: body.evidence,
-    };
-    let payout = review(app, id, what, &request).await?;
-    Ok(Json(PayoutView::of(&payout)).into_response())
+    let reservation = once(key, &format!("/admin/v1/payouts/{id}/{what:?}"), &body);
+    if let Some(reservation) = &reservation
+        && let Some(done) = replay::<Payout>(&app.db, reservation).await?
+    {
+        return answer(done, shown);
+    }
+    let PayoutChangeRequest { reason, evidence } = body.value;
+    let request = ReviewRequest { operator, reason, evidence, reservation };
+    answer(review(app, id, what, &request).await?, shown)
+}
+
+fn shown(payout: &Payout) -> Reply {
+    Reply { status: 200, body: PayoutView::json(payout) }
 }

@@ -1,6 +1,7 @@
 //! Routes: which rail serves what, in which order.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -12,14 +13,15 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::caller::Operator;
 use crate::clock::Moment;
-use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page};
 use crate::id::MerchantId;
-use crate::ledger::Guard;
+use crate::ledger::{Command, Guard};
 use crate::money::Currency;
 use crate::rails::{Rail, Route, sql};
+use crate::transfers::attempt;
+use crate::transfers::lanes::Health;
 
 use super::{Done, invalid, required, write};
 
@@ -57,12 +59,26 @@ pub struct RouteView {
     pub merchants: Vec<String>,
     /// Settings, and addresses as `endpoint.<name>`.
     pub settings: BTreeMap<String, String>,
+    /// How it fares on the host that answers.
+    pub breaker: BreakerView,
     /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
     /// When it last changed.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Moment,
+}
+
+/// Whether a route is left alone for a while because its network does not answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BreakerView {
+    /// `closed` (it is sent to), `open` (it is left alone) or `half_open` (one payment tries it).
+    #[schema(example = "closed")]
+    pub state: &'static str,
+    /// Calls in a row that the network did not answer.
+    pub failures: u32,
+    /// Seconds until it is tried again, while it is open.
+    pub retry_after_s: Option<u64>,
 }
 
 /// List routes
@@ -72,7 +88,7 @@ pub struct RouteView {
 )]
 pub async fn list(State(app): State<App>, _operator: Operator) -> Result<Page<RouteView>, Problem> {
     let routes = sql::list_routes(app.db.pool()).await?;
-    Ok(Page::whole(routes.into_iter().map(view).collect()))
+    Ok(Page::whole(routes.into_iter().map(|route| view(&app, route)).collect()))
 }
 
 /// A new route.
@@ -147,15 +163,15 @@ pub async fn create(
         let message = "A route of this name exists in this environment.";
         return Err(Problem::because(ErrorCode::StateConflict, message).field("name"));
     }
-    let rows = vec![RowChange::Insert(&sql::ROUTES, sql::route_row(&route))];
+    let rows = vec![sql::ROUTES.insert(&route)];
     let done = Done {
         action: "route.create",
         subject: ("route", route.id.as_str()),
         before: None,
         after: Some(json!({ "name": route.name, "env": route.env, "rail": route.rail })),
     };
-    write(&app, &operator, done, (Vec::new(), rows)).await?;
-    Ok((StatusCode::CREATED, Json(view(route))))
+    write(&app, &operator, done, Command::rows(rows)).await?;
+    Ok((StatusCode::CREATED, Json(view(&app, route))))
 }
 
 /// What may be changed about a route.
@@ -201,12 +217,15 @@ pub async fn update(
         }
         after.settings = settings;
     }
-    after.updated_at = app.now();
+    if after.settings != before.settings {
+        refuse_while_open(&app, &before).await?;
+    }
+    // Never twice the same: it is the version.
+    after.updated_at = app.now().max(before.updated_at.after(Duration::from_micros(1)));
     let guard = Guard {
         on: &sql::ROUTE_VERSIONS,
         id: after.id.to_string(),
         version: before.updated_at.micros(),
-        next: after.updated_at.micros(),
     };
     let state = |route: &Route| {
         let Route { position, is_paused, merchants, settings, .. } = route;
@@ -223,9 +242,22 @@ pub async fn update(
         before: Some(state(&before)),
         after: Some(state(&after)),
     };
-    let rows = vec![RowChange::Update(&sql::ROUTE_CHANGES, sql::route_change(&after))];
-    write(&app, &operator, done, (vec![guard], rows)).await?;
-    Ok(Json(view(after)))
+    let rows = vec![sql::ROUTE_CHANGES.change(&after)];
+    write(&app, &operator, done, Command::rows(rows).guards([guard])).await?;
+    Ok(Json(view(&app, after)))
+}
+
+/// A payment is asked about where it was sent to: another gateway's answer proves nothing.
+async fn refuse_while_open(app: &App, route: &Route) -> Result<(), Problem> {
+    let open = attempt::count_open(app.db.pool(), &route.id).await?;
+    if open == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "{open} payments over this route have no outcome yet, and must be asked about with the \
+         settings that they were sent with. Pause it, and create another route with the new ones."
+    );
+    Err(Problem::because(ErrorCode::StateConflict, message).field("settings"))
 }
 
 /// Settings must be declared, and of the declared shape. Secrets do not belong in the database.
@@ -261,8 +293,15 @@ fn merchants(ids: &[String]) -> Result<Vec<MerchantId>, Problem> {
     parsed.ok_or_else(|| invalid("merchants", "must be merchants' ids"))
 }
 
-fn view(route: Route) -> RouteView {
+fn view(app: &App, route: Route) -> RouteView {
+    let (health, failures) = app.transfers.lanes.health(&route.id);
+    let (breaker, retry_after_s) = match health {
+        Health::Closed => ("closed", None),
+        Health::Open(pause) => ("open", Some(pause.as_secs().max(1))),
+        Health::HalfOpen => ("half_open", None),
+    };
     RouteView {
+        breaker: BreakerView { state: breaker, failures, retry_after_s },
         object: "route",
         id: route.id.to_string(),
         name: route.name,

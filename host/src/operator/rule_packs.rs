@@ -15,12 +15,12 @@ use crate::app::App;
 use crate::caller::Operator;
 use crate::clock::Moment;
 use crate::conformance::packs::{PackReport, check};
-use crate::db::bulk::RowChange;
 use crate::decisions::shadow::{Difference, Tally, has_difference, list_differences, list_tallies};
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::Upload;
 use crate::http::{Page, PageQuery, Query};
-use crate::rules::sql::{self, AssignmentRow, Version};
+use crate::ledger::Command;
+use crate::rules::sql::{self, AssignmentRow, NewVersion, Version};
 use crate::rules::store::PackStoreError;
 use crate::rules::{OpenError, Pack, PackKind, Role, Scope};
 use crate::wasm::pack::PackRefused;
@@ -155,7 +155,8 @@ pub async fn push(
     let is_checked = report.failures.is_empty();
     let told = serde_json::to_string(&report).map_err(Problem::internal)?;
     let by = (operator.name.as_str(), app.now());
-    let row = sql::version_row(&pack, Some(encoded), (told, is_checked), by);
+    let version = Version::of(&pack, (told, is_checked), by);
+    let row = sql::PACKS.insert(&NewVersion { version, component: Some(encoded) });
     let id = sql::version_id(&name.0, &name.1);
     let done = Done {
         action: "rule_pack.push",
@@ -163,8 +164,7 @@ pub async fn push(
         before: None,
         after: Some(json!({ "digest": pack.digest, "is_checked": is_checked })),
     };
-    let rows = vec![RowChange::Insert(&sql::PACKS, row)];
-    if let Err(problem) = write(&app, &operator, done, (Vec::new(), rows)).await {
+    if let Err(problem) = write(&app, &operator, done, Command::rows(vec![row])).await {
         // Somebody else may have pushed it meanwhile; the first one counts.
         let known = known(&app, &pack).await?.ok_or(problem)?;
         return Ok((StatusCode::OK, Json(known)));

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -10,15 +11,15 @@ use crate::app::App;
 use crate::caller::Operator;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::funding::{self, Movement};
-use crate::http::Body;
+use crate::funding::{self, Moved, Movement};
 use crate::http::body::OptionalBody;
+use crate::http::{Body, IdempotencyKey};
 use crate::id::WalletId;
 use crate::ledger::wallets::{WalletRow, get_wallet};
-use crate::ledger::{Command, Effects, Source};
+use crate::ledger::{Command, Effects, Reply, Reservation, Source};
 use crate::money::Minor;
 
-use super::{Done, change, invalid, required};
+use super::{Done, answer, change, invalid, once, required, write};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -35,6 +36,7 @@ const MOVE_ERRORS: &[ErrorCode] = &[
     ErrorCode::InvalidAmount,
     ErrorCode::InsufficientFunds,
     ErrorCode::WalletFrozen,
+    ErrorCode::IdempotencyKeyConflict,
 ];
 
 /// A correction of a wallet.
@@ -74,7 +76,10 @@ pub struct ChangedWallet {
 /// Credit a wallet
 #[utoipa::path(
     post, path = "/admin/v1/wallets/{id}/credit", operation_id = "credit_wallet", tag = "Operator",
-    params(("id" = String, Path, description = "The wallet")),
+    params(
+        ("id" = String, Path, description = "The wallet"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
     request_body = MoveRequest,
     responses((status = 200, description = "Credited", body = ChangedWallet)),
 )]
@@ -82,8 +87,10 @@ pub async fn credit(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
     body: Body<MoveRequest>,
-) -> Result<Json<ChangedWallet>, Problem> {
+) -> Result<Response, Problem> {
+    let once = once(key, &format!("/admin/v1/wallets/{id}/credit"), &body);
     let wallet = find(&app, &id).await?;
     let source = match body.value.source.as_deref() {
         None | Some("admin_credit") => Source::AdminCredit,
@@ -93,13 +100,17 @@ pub async fn credit(
         Some(_) => return Err(invalid("source", "is not a source of credits")),
     };
     let amount = amount(&body.value)?;
-    move_money(&app, &operator, (wallet, "wallet.credit"), (amount, source), body.value).await
+    let done = (wallet, "wallet.credit", once);
+    move_money(&app, &operator, done, (amount, source), body.value).await
 }
 
 /// Debit a wallet
 #[utoipa::path(
     post, path = "/admin/v1/wallets/{id}/debit", operation_id = "debit_wallet", tag = "Operator",
-    params(("id" = String, Path, description = "The wallet")),
+    params(
+        ("id" = String, Path, description = "The wallet"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
     request_body = MoveRequest,
     responses((status = 200, description = "Debited", body = ChangedWallet)),
 )]
@@ -107,8 +118,10 @@ pub async fn debit(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
     body: Body<MoveRequest>,
-) -> Result<Json<ChangedWallet>, Problem> {
+) -> Result<Response, Problem> {
+    let once = once(key, &format!("/admin/v1/wallets/{id}/debit"), &body);
     let wallet = find(&app, &id).await?;
     let source = match body.value.source.as_deref() {
         None | Some("admin_debit") => Source::AdminDebit,
@@ -116,7 +129,8 @@ pub async fn debit(
         Some(_) => return Err(invalid("source", "is not a source of debits")),
     };
     let amount = amount(&body.value)?.negated()?;
-    move_money(&app, &operator, (wallet, "wallet.debit"), (amount, source), body.value).await
+    let done = (wallet, "wallet.debit", once);
+    move_money(&app, &operator, done, (amount, source), body.value).await
 }
 
 fn amount(request: &MoveRequest) -> Result<Minor, Problem> {
@@ -128,10 +142,10 @@ fn amount(request: &MoveRequest) -> Result<Minor, Problem> {
 async fn move_money(
     app: &App,
     operator: &Operator,
-    (wallet, action): (WalletRow, &'static str),
+    (wallet, action, once): (WalletRow, &'static str, Option<Reservation>),
     (amount, source): (Minor, Source),
     request: MoveRequest,
-) -> Result<Json<ChangedWallet>, Problem> {
+) -> Result<Response, Problem> {
     let reason = required("reason", request.reason)?;
     let done = Done {
         action,
@@ -144,8 +158,12 @@ async fn move_money(
         rows.push(funding::mark_demo(&wallet.id));
     }
     let movement = Movement { amount, source, description: reason, sender: None, rows };
-    let moved = funding::book(app, &wallet, movement).await?;
-    Ok(Json(ChangedWallet { available_balance_minor: moved.available, ..view(&wallet) }))
+    let command = funding::movement(app, &wallet, movement);
+    let reply = move |moved: &Moved| {
+        let shown = ChangedWallet { available_balance_minor: moved.available, ..view(&wallet) };
+        Reply { status: 200, body: serde_json::to_string(&shown).unwrap_or_default() }
+    };
+    answer(app.writer.work(command.reserve(once).replying(reply.clone())).await?, reply)
 }
 
 /// Why a wallet is frozen or thawed.
@@ -167,7 +185,7 @@ pub async fn freeze(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
-    OptionalBody(body): OptionalBody<FreezeRequest>,
+    OptionalBody(Body { value: body, .. }): OptionalBody<FreezeRequest>,
 ) -> Result<Json<ChangedWallet>, Problem> {
     set_frozen(&app, &operator, &id, (Frozen::Yes, body.reason)).await
 }
@@ -183,7 +201,7 @@ pub async fn unfreeze(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
-    OptionalBody(body): OptionalBody<FreezeRequest>,
+    OptionalBody(Body { value: body, .. }): OptionalBody<FreezeRequest>,
 ) -> Result<Json<ChangedWallet>, Problem> {
     set_frozen(&app, &operator, &id, (Frozen::No, body.reason)).await
 }
@@ -208,21 +226,11 @@ async fn set_frozen(
         before: Some(json!({ "is_frozen": wallet.is_frozen })),
         after: Some(json!({ "is_frozen": is_frozen, "reason": reason })),
     };
-    let record = change(operator, done).row(&app.ids, app.now());
-    let command = Command {
-        wallets: vec![wallet.id.clone()],
-        guards: Vec::new(),
-        counters: Vec::new(),
-        reservation: None,
-        decide: {
-            let id = wallet.id.clone();
-            Box::new(move |_| {
-                let (rows, frozen) = (vec![record.clone()], vec![(id.clone(), is_frozen)]);
-                Ok(Effects { rows, frozen, ..Effects::default() })
-            })
-        },
-    };
-    app.writer.submit(command).await?;
+    let (needs, held) = ([wallet.id.clone()], wallet.id.clone());
+    let command = Command::new(move |_| {
+        Ok(Effects { frozen: vec![(held.clone(), is_frozen)], ..Effects::default() }.and(()))
+    });
+    write(app, operator, done, command.wallets(needs)).await?;
     Ok(Json(ChangedWallet { is_frozen, ..view(&find(app, id).await?) }))
 }
 

@@ -3,8 +3,6 @@
 //! References, cool-down, fraud rules, limits and funds, in this order. A payout that is held
 //! takes no money and uses no limit; one that is blocked is refused, but the decision stays.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use serde_json::json;
 
 use crate::app::App;
@@ -14,15 +12,17 @@ use crate::db::bulk::RowChange;
 use crate::decisions::{self, Subject};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::ledger::{Effects, LockedState, Reply};
+use crate::ledger::{Decided, Effects, LockedState, Reply};
 use crate::rules::{
     Action, Assessment, Assignments, Compared, PackKind, PayoutFacts, PayoutKind, Ruling,
 };
 
-use super::attempt::{self, dispatch_row};
-use super::booking::book;
-use super::change::{event, refuse_frozen};
-use super::model::{LedgerEffect, Payout, Status};
+use crate::transfers::Claim;
+use crate::transfers::work::{WORK, Work};
+
+use super::booking::{Suspended, book};
+use super::change::{event, refuse_frozen, work};
+use super::model::{Change, LedgerEffect, NextStep, Payout, Status};
 use super::recipient::Payee;
 use super::request::NewPayout;
 use super::sql;
@@ -75,42 +75,50 @@ pub(super) async fn assessment(
 }
 
 /// Has a decision that is durable compared with what a pack in shadow says.
-pub(super) fn compare(app: &App, payout: &Payout, ruled: &Mutex<Option<Ruling>>) {
-    let ruling = ruled.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(ruling) = ruling {
-        ruling.observe();
-        app.comparing.hand_over(Compared {
-            payout_id: payout.id.to_string(),
-            merchant_id: payout.merchant_id.to_string(),
-            env: payout.env.as_str(),
-            ruling,
-            at: payout.created_at,
-        });
-    }
+pub(super) fn compare(app: &App, payout: &Payout, ruling: Ruling) {
+    ruling.observe();
+    app.comparing.hand_over(Compared {
+        payout_id: payout.id.to_string(),
+        merchant_id: payout.merchant_id.to_string(),
+        env: payout.env.as_str(),
+        ruling,
+        at: payout.created_at,
+    });
 }
 
 /// A payout as it is accepted, with its event and its work.
 pub(super) struct Acceptance {
     payout: Payout,
+    ledger: LedgerEffect,
     rows: Vec<RowChange>,
+    /// Its work, if it has any.
+    work: Option<Work>,
 }
 
 impl Acceptance {
-    /// As it is accepted where no fraud rule objects.
-    pub(super) fn planned(app: &App, payout: Payout, lease_until: Moment) -> Self {
-        let mut rows = vec![event(app, &payout, created_event(payout.status)).row()];
-        if payout.status == Status::Queued {
-            let work = dispatch_row(&payout.id, payout.created_at, lease_until);
-            rows.push(RowChange::Insert(&attempt::DISPATCHES, work));
-        }
-        Self { payout, rows }
+    /// As it is accepted where it begins like this; its work is leased at once where
+    /// `lease_until` is set.
+    ///
+    /// # Errors
+    /// The database failed, or no route serves it.
+    pub(super) async fn of(
+        app: &App,
+        payout: &Payout,
+        (change, lease_until): (Change, Moment),
+    ) -> Result<Self, Problem> {
+        let (payout, transition) = payout.clone().made(change)?;
+        let mut rows = vec![event(app, &payout, transition.event).row()];
+        let work = match transition.next {
+            NextStep::Send => Some(work(app, &payout, lease_until).await?),
+            _ => None,
+        };
+        rows.extend(work.as_ref().map(|work| WORK.insert(work)));
+        Ok(Self { payout, ledger: transition.ledger, rows, work })
     }
 
-    /// As it is accepted where a fraud rule holds it.
-    pub(super) fn held(app: &App, payout: &Payout) -> Self {
-        let payout =
-            Payout { status: Status::AwaitingAdminReview, queued_at: None, ..payout.clone() };
-        Self::planned(app, payout, Moment::default())
+    /// The claim of its work, where whoever makes it has leased it.
+    pub(super) fn claim(&self) -> Option<Claim> {
+        self.work.as_ref().and_then(Work::claim)
     }
 }
 
@@ -129,92 +137,90 @@ pub(super) struct Candidate {
     pub allowance: Allowance,
     /// The question to the fraud rules.
     pub assessment: Option<Assessment>,
-    /// What they decided.
-    pub ruled: Ruled,
 }
 
-/// Where a decision is left for whoever waits for the writer.
-pub(super) type Ruled = Arc<Mutex<Option<Ruling>>>;
+/// What was decided about a candidate.
+pub(super) enum Verdict {
+    /// It is made.
+    Accepted {
+        /// As it is.
+        payout: Box<Payout>,
+        /// What the fraud rules said, if they were asked.
+        ruling: Option<Ruling>,
+        /// The reply, where it is known already.
+        reply: Option<Reply>,
+    },
+    /// The fraud rules refuse it. The decision is kept, the payout is not.
+    Blocked(Ruling),
+}
 
 impl Candidate {
     /// What to write about the payout, or why not.
     ///
     /// # Errors
     /// The codes of the contract's table for a refusal under lock.
-    pub(super) fn decide(&self, locked: &LockedState<'_>) -> Result<Effects, Problem> {
+    pub(super) fn decide(&self, locked: &LockedState<'_>) -> Result<Decided<Verdict>, Problem> {
         self.usage.refuse_repeats(locked, &self.allowance)?;
         refuse_frozen(locked, &self.planned.payout)?;
-        let mut effects = Effects::default();
-        let acceptance = self.rule(locked, &mut effects);
-        if effects.refused.is_some() {
-            return Ok(effects);
+        let ruling = self.assessment.as_ref().map(|assessment| assessment.decide(locked));
+        let decision = ruling.as_ref().map(|ruling| self.decision(ruling));
+        let action = ruling.as_ref().map_or(Action::Allow, |ruling| ruling.verdict.action);
+        if let (Action::Block, Some(ruling)) = (action, &ruling) {
+            let rows = decision.into_iter().collect();
+            return Ok(Decided::Record { rows, result: Verdict::Blocked(ruling.clone()) });
         }
-        let Acceptance { payout, rows } = acceptance;
+        let Acceptance { payout, ledger, rows, .. } = match (action, &self.held) {
+            (Action::Hold, Some(held)) => held,
+            _ => &self.planned,
+        };
         let mut payout = payout.clone();
-        payout.hold = payout.hold.or_else(|| self.reason());
-        effects.rows.extend(rows.iter().cloned());
+        payout.hold = payout.hold.or_else(|| reason(ruling.as_ref()?));
+        let mut effects = Effects { rows: rows.clone(), ..Effects::default() };
+        effects.rows.extend(decision);
+        if let Some(assessment) = &self.assessment {
+            assessment.count(locked, &mut effects.counters);
+        }
         self.usage.take(locked, &payout, &mut effects.counters);
-        if payout.status == Status::Queued {
+        if *ledger == LedgerEffect::Debit {
             let amount = payout.costs.amount;
             self.usage.refuse_excess(locked, &self.allowance, amount)?;
             self.usage.add(locked, amount, &mut effects.counters)?;
-            let available = locked.wallet(&payout.wallet_id)?.available;
-            if available < payout.costs.total()? {
-                return Err(Problem::new(ErrorCode::InsufficientFunds));
-            }
-            book(&mut effects, &payout, LedgerEffect::Debit)?;
         }
+        book(&mut effects, &payout, *ledger, &Suspended::default())?;
         payout.beneficiary_id = self.payee.saving.write(locked, &mut effects);
-        effects.rows.push(RowChange::Insert(&sql::PAYOUTS, sql::payout_row(&payout)));
+        effects.rows.push(sql::PAYOUTS.insert(&payout));
         // In the sandbox the reply is known only when the payout has been sent.
         if payout.env == Env::Live || payout.status != Status::Queued {
             effects.reply = Some(Reply { status: 201, body: PayoutView::json(&payout) });
         }
-        Ok(effects)
+        let reply = effects.reply.clone();
+        Ok(effects.and(Verdict::Accepted { payout: Box::new(payout), ruling, reply }))
     }
 
-    /// Asks the fraud rules, on what the locked counters say, and keeps what they decide; how
-    /// the payout is accepted then. One that is blocked is refused, but the decision is kept.
-    fn rule(&self, locked: &LockedState<'_>, effects: &mut Effects) -> &Acceptance {
-        let Some(assessment) = &self.assessment else { return &self.planned };
-        let ruling = assessment.decide(locked);
+    /// What the fraud rules decided, as it is kept.
+    fn decision(&self, ruling: &Ruling) -> RowChange {
         let payout = &self.planned.payout;
         let subject = Subject {
-            payout_id: payout.id.as_str(),
-            merchant_id: payout.merchant_id.as_str(),
-            env: payout.env.as_str(),
-            currency: payout.currency.as_str(),
-            amount_minor: payout.costs.amount.units(),
+            payout_id: &payout.id,
+            merchant_id: &payout.merchant_id,
+            env: payout.env,
+            currency: payout.currency,
+            amount: payout.costs.amount,
         };
-        effects.rows.push(decisions::row(&subject, &ruling, payout.created_at));
-        let action = ruling.verdict.action;
-        if action == Action::Block {
-            let detail = json!({ "decision_id": payout.id, "hits": ruling.verdict.hits });
-            effects.refused = Some(Problem::new(ErrorCode::FraudRuleBlocked).detail(detail));
-        } else {
-            assessment.count(locked, &mut effects.counters);
-        }
-        *self.ruled.lock().unwrap_or_else(PoisonError::into_inner) = Some(ruling);
-        match (action, &self.held) {
-            (Action::Hold, Some(held)) => held,
-            _ => &self.planned,
-        }
-    }
-
-    /// Why the payout is held, for the operator.
-    fn reason(&self) -> Option<String> {
-        let ruled = self.ruled.lock().unwrap_or_else(PoisonError::into_inner);
-        let verdict = &ruled.as_ref()?.verdict;
-        let hits = verdict.hits.iter().filter(|hit| hit.action == verdict.action);
-        let reasons: Vec<_> = hits.map(|hit| format!("{}: {}", hit.label, hit.reason)).collect();
-        (verdict.action == Action::Hold).then(|| reasons.join("; "))
+        decisions::row(&subject, ruling, payout.created_at)
     }
 }
 
-fn created_event(status: Status) -> &'static str {
-    match status {
-        Status::Draft => "payout.draft",
-        Status::AwaitingAdminReview => "payout.held",
-        _ => "payout.queued",
-    }
+/// Why a payout is held, in the rules' public words.
+fn reason(ruling: &Ruling) -> Option<String> {
+    let verdict = &ruling.verdict;
+    let hits = verdict.hits.iter().filter(|hit| hit.action == verdict.action);
+    let reasons: Vec<&str> = hits.map(|hit| hit.reason.as_str()).collect();
+    (verdict.action == Action::Hold).then(|| reasons.join("; "))
+}
+
+/// The refusal of a payout that the fraud rules block.
+pub(super) fn blocked(payout: &Payout, ruling: &Ruling) -> Problem {
+    let detail = json!({ "decision_id": payout.id, "hits": ruling.verdict.hits });
+    Problem::new(ErrorCode::FraudRuleBlocked).detail(detail)
 }

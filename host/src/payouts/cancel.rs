@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::audit;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
+use crate::ledger::Done;
 
 use super::change::{Accompanying, change};
 use super::model::{Change, Payout};
@@ -41,9 +42,11 @@ pub(super) async fn cancel(
         let rows = vec![record.row(&app.ids, app.now())];
         let with = Accompanying { rows, ..Accompanying::default() };
         match change(app, &payout, Change::Cancel, with).await {
+            Ok(Done::Now(cancelled)) => return Ok(cancelled),
+            Ok(Done::Before { .. }) => return Err(Problem::internal("no key was reserved")),
             // A dispatcher was faster by a moment: look again at what it is now.
             Err(problem) if problem.code() == ErrorCode::StateConflict => {}
-            other => return other,
+            Err(problem) => return Err(problem),
         }
     }
 }

@@ -1,16 +1,25 @@
-//! Handing a payout's change to the writer: the new state, the money, the event, the work, and
-//! the limits that it uses up or sets free, all in one transaction.
+//! Handing a payout's change to the writer: the new state, the money, the event, the work, the
+//! case where a person has to look at it, and the limits that it uses up or sets free, all in one
+//! transaction.
+
+use std::sync::Arc;
 
 use crate::app::App;
+use crate::auth;
+use crate::cases::{self, Case};
 use crate::clock::Moment;
 use crate::db::bulk::RowChange;
-use crate::error::Problem;
+use crate::error::{ErrorCode, Problem};
 use crate::events::{CATALOGUE, Event};
-use crate::ledger::{Command, CounterChange, Effects, Guard, LockedState};
+use crate::ledger::{
+    Command, CounterChange, Decided, Done, Effects, Guard, LockedState, Reply, Reservation,
+};
+use crate::money::Minor;
+use crate::transfers::work::{WORK, WORK_DONE, Work};
+use crate::transfers::{Failure, Fixed};
 
-use super::attempt::{self, Attempt, AttemptState};
-use super::booking::book;
-use super::model::{Change, Failure, LedgerEffect, NextStep, Payout, Transition};
+use super::booking::{Suspended, book};
+use super::model::{Change, LedgerEffect, NextStep, Payout, Transition};
 use super::sql;
 use super::usage::{Allowance, Usage};
 use super::view::PayoutView;
@@ -20,133 +29,177 @@ use super::view::PayoutView;
 pub(super) struct Accompanying {
     /// Why it did not get through, if it did not.
     pub failure: Option<Failure>,
-    /// The attempt as it is now; new, or changed.
-    pub attempt: Option<(Attempt, IsNew)>,
+    /// The attempt that it is about.
+    pub attempt: Option<Fixed>,
+    /// What came back, where that is not the whole.
+    pub part: Option<Minor>,
     /// The claim of work under which this is written.
-    pub claim: Option<attempt::Claim>,
-    /// When a dispatcher shall look at it again.
-    pub due_at: Option<Moment>,
-    /// Further rows of the same transaction: evidence, audit.
+    pub fence: Option<Guard>,
+    /// The case that it resolves: it must be as it was, and its money is in suspense.
+    pub case: Option<Guard>,
+    /// Whether limits may stand in the way.
+    pub limits: Limits,
+    /// Further rows of the same transaction: attempts, evidence, audit.
     pub rows: Vec<RowChange>,
+    /// The idempotency key of the request that asks for it.
+    pub reservation: Option<Reservation>,
 }
 
-/// Whether an attempt is written for the first time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IsNew {
-    /// It is inserted.
-    Yes,
-    /// It is updated.
-    No,
+/// Whether a debit is refused where it exceeds the day's limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Limits {
+    /// It is.
+    #[default]
+    Refuse,
+    /// The money has left already: it is counted, and nothing refuses it.
+    Count,
 }
 
 /// Makes a change to a payout durable; answers the payout as it is afterwards.
 ///
 /// # Errors
 /// See [`super::model::apply`]; `state_conflict` also where somebody else changed it first;
-/// `insufficient_funds`, `wallet_frozen` and `limit_violation` for a debit.
+/// `insufficient_funds`, `wallet_frozen` and `limit_violation` for a debit; the refusal of a
+/// suspended merchant, or of a frozen wallet, before anything is sent.
 pub(super) async fn change(
     app: &App,
     payout: &Payout,
     change: Change,
     with: Accompanying,
-) -> Result<Payout, Problem> {
+) -> Result<Done<Payout>, Problem> {
     let now = app.now();
     let (mut after, transition) = payout.after(change, with.failure.clone(), now)?;
-    if let Some((attempt, _)) = &with.attempt {
-        after.rail_reference = Some(attempt.rail_reference.clone());
+    if let Some(Fixed { route, reference }) = &with.attempt
+        && matches!(change, Change::Dispatch | Change::Reroute | Change::Resend)
+    {
+        (after.route, after.rail_reference) = (Some(route.clone()), Some(reference.clone()));
     }
     let usage = usage(app, payout, &transition, now).await?;
-    let mut rows = rows(app, &after, &transition, with.due_at);
+    let case = transition.case.map(|kind| {
+        let case = super::contradiction::case(app, payout, kind, &with);
+        (case.fingerprint.clone(), case)
+    });
+    let mut rows = rows(app, &after, &transition).await?;
     rows.extend(with.rows);
-    if let Some((attempt, is_new)) = &with.attempt {
-        rows.push(attempt_row(attempt, *is_new));
-    }
-    let command = Command {
-        wallets: vec![payout.wallet_id.clone()],
-        guards: guards(payout, after.version, with.claim.as_ref()),
-        counters: usage.as_ref().map(|(usage, _)| usage.keys()).unwrap_or_default(),
-        reservation: None,
-        decide: {
-            let after = after.clone();
-            Box::new(move |locked| decide(locked, &after, transition.ledger, usage.as_ref(), &rows))
+    let decision = Decision {
+        suspended: Suspended {
+            case: case.as_ref().map(|(_, case)| case.id.clone()),
+            route: with.attempt.map(|attempt| attempt.route),
+            part: with.part,
         },
+        after: after.clone(),
+        transition,
+        is_sending: matches!(change, Change::Dispatch | Change::Reroute | Change::Resend),
+        usage,
+        limits: with.limits,
+        case: case.as_ref().map(|(_, case)| case.clone()),
+        rows,
+        ids: Arc::clone(&app.ids),
     };
-    app.writer.submit(command).await?;
+    let counters = decision.usage.as_ref().map(|(usage, _)| usage.keys()).unwrap_or_default();
+    let is_sending = decision.is_sending;
+    let mut command = Command::new(move |locked| decision.decide(locked))
+        .wallets([payout.wallet_id.clone()])
+        .guards([version(payout)])
+        .guards(with.fence)
+        .guards(with.case)
+        .counters(counters)
+        .reserve(with.reservation)
+        .replying(|payout: &Payout| Reply { status: 200, body: PayoutView::json(payout) });
+    if is_sending {
+        command = command.row(&auth::sql::MERCHANT_STATUSES, payout.merchant_id.as_str());
+    }
+    if let Some((fingerprint, _)) = case {
+        command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
+    }
+    let done = app.writer.work(command).await?;
     if transition.next == NextStep::Send {
-        app.dispatch.notify_one();
+        app.transfers.wake();
     }
-    Ok(after)
+    Ok(done)
 }
 
-/// Writes rows about a payout that stays as it is, under its claim.
-///
-/// # Errors
-/// `state_conflict` where somebody else changed the payout or took it over first.
-pub(super) async fn write(
-    app: &App,
-    payout: &Payout,
-    claim: &attempt::Claim,
+/// What the writer decides about a change.
+struct Decision {
+    after: Payout,
+    transition: Transition,
+    suspended: Suspended,
+    /// Whether something is about to leave.
+    is_sending: bool,
+    usage: Option<(Usage, Allowance)>,
+    limits: Limits,
+    case: Option<Case>,
     rows: Vec<RowChange>,
-) -> Result<(), Problem> {
-    let command = Command {
-        wallets: Vec::new(),
-        guards: guards(payout, payout.version, Some(claim)),
-        counters: Vec::new(),
-        reservation: None,
-        decide: Box::new(move |_| Ok(Effects { rows: rows.clone(), ..Effects::default() })),
-    };
-    app.writer.submit(command).await.map(drop)
+    ids: Arc<crate::id::IdGenerator>,
 }
 
-fn decide(
-    locked: &LockedState<'_>,
-    after: &Payout,
-    effect: LedgerEffect,
-    usage: Option<&(Usage, Allowance)>,
-    rows: &[RowChange],
-) -> Result<Effects, Problem> {
-    let mut effects = Effects { rows: rows.to_vec(), ..Effects::default() };
-    if let Some((usage, allowance)) = usage {
-        count(locked, after, effect, (usage, allowance), &mut effects.counters)?;
-    }
-    book(&mut effects, after, effect)?;
-    Ok(effects)
-}
-
-/// A debit uses up the day's limits; a payout that is given back before it was paid does not,
-/// and neither that nor one that ends without a debit stands in the way of another.
-fn count(
-    locked: &LockedState<'_>,
-    payout: &Payout,
-    effect: LedgerEffect,
-    (usage, allowance): (&Usage, &Allowance),
-    counters: &mut Vec<CounterChange>,
-) -> Result<(), Problem> {
-    let amount = payout.costs.amount;
-    match effect {
-        LedgerEffect::Debit | LedgerEffect::DebitSettled => {
-            refuse_frozen(locked, payout)?;
-            usage.refuse_excess(locked, allowance, amount)?;
-            usage.add(locked, amount, counters)?;
+impl Decision {
+    fn decide(&self, locked: &LockedState<'_>) -> Result<Decided<Payout>, Problem> {
+        if self.is_sending {
+            refuse_suspended(locked, &self.after)?;
+            refuse_frozen(locked, &self.after)?;
         }
-        LedgerEffect::GiveBack => {
-            usage.add(locked, amount.negated()?, counters)?;
-            usage.forget_recipient(locked, payout, counters);
+        let mut effects = Effects { rows: self.rows.clone(), ..Effects::default() };
+        if let Some(usage) = &self.usage {
+            self.count(locked, usage, &mut effects.counters)?;
         }
-        LedgerEffect::None => usage.forget_recipient(locked, payout, counters),
-        LedgerEffect::Settle | LedgerEffect::GiveBackSettled => {}
+        if let Some(case) = &self.case {
+            let rows = case.open_once(locked, &self.ids);
+            if rows.is_empty() {
+                // The same was told before: nothing happens twice.
+                return Err(Problem::new(ErrorCode::StateConflict));
+            }
+            effects.rows.extend(rows);
+        }
+        book(&mut effects, &self.after, self.transition.ledger, &self.suspended)?;
+        Ok(effects.and(self.after.clone()))
     }
-    Ok(())
+
+    /// A debit uses up the day's limits; a payout that is given back before it was paid does not,
+    /// and neither that nor one that ends without a debit stands in the way of another.
+    fn count(
+        &self,
+        locked: &LockedState<'_>,
+        (usage, allowance): &(Usage, Allowance),
+        counters: &mut Vec<CounterChange>,
+    ) -> Result<(), Problem> {
+        let amount = self.after.costs.amount;
+        match self.transition.ledger {
+            LedgerEffect::Debit | LedgerEffect::DebitSettled | LedgerEffect::DebitSuspended => {
+                refuse_frozen(locked, &self.after)?;
+                if self.limits == Limits::Refuse {
+                    usage.refuse_excess(locked, allowance, amount)?;
+                }
+                usage.add(locked, amount, counters)?;
+            }
+            LedgerEffect::GiveBack => {
+                usage.add(locked, amount.negated()?, counters)?;
+                usage.forget_recipient(locked, &self.after, counters);
+            }
+            _ => usage.forget_recipient(locked, &self.after, counters),
+        }
+        Ok(())
+    }
 }
 
-/// Refuses a debit of a frozen wallet.
+/// Refuses to debit, or to send from, a frozen wallet.
 ///
 /// # Errors
 /// `wallet_frozen`.
 pub(super) fn refuse_frozen(locked: &LockedState<'_>, payout: &Payout) -> Result<(), Problem> {
     match locked.wallet(&payout.wallet_id)?.is_frozen {
-        true => Err(Problem::new(crate::error::ErrorCode::WalletFrozen)),
+        true => Err(Problem::new(ErrorCode::WalletFrozen)),
         false => Ok(()),
+    }
+}
+
+/// Refuses to send for a merchant who is suspended or closed.
+fn refuse_suspended(locked: &LockedState<'_>, payout: &Payout) -> Result<(), Problem> {
+    let merchant = locked.row(&auth::sql::MERCHANT_STATUSES, payout.merchant_id.as_str());
+    match merchant.map(|row| row.text("status")).transpose()? {
+        Some("active") => Ok(()),
+        Some("closed") => Err(Problem::new(ErrorCode::MerchantClosed)),
+        _ => Err(Problem::new(ErrorCode::MerchantSuspended)),
     }
 }
 
@@ -159,12 +212,10 @@ async fn usage(
     now: Moment,
 ) -> Result<Option<(Usage, Allowance)>, Problem> {
     let on = match transition.ledger {
-        LedgerEffect::Debit | LedgerEffect::DebitSettled => now,
+        LedgerEffect::Debit | LedgerEffect::DebitSettled | LedgerEffect::DebitSuspended => now,
         LedgerEffect::GiveBack => payout.queued_at.unwrap_or(payout.created_at),
         LedgerEffect::None if transition.next == NextStep::Rest => payout.created_at,
-        LedgerEffect::None | LedgerEffect::Settle | LedgerEffect::GiveBackSettled => {
-            return Ok(None);
-        }
+        _ => return Ok(None),
     };
     let merchant = app.directory.merchant(&payout.merchant_id).await?;
     let merchant = merchant.ok_or_else(|| Problem::internal("a payout without a merchant"))?;
@@ -173,28 +224,35 @@ async fn usage(
     Ok(Some((Usage::of(payout, &merchant.timezone, on), allowance)))
 }
 
-/// The payout's new state, its event, and its place in the dispatcher's work.
-fn rows(
+/// The payout's new state, its event, and its place in the engine's work.
+async fn rows(
     app: &App,
     after: &Payout,
     transition: &Transition,
-    due_at: Option<Moment>,
-) -> Vec<RowChange> {
-    let now = app.now();
-    let mut rows = vec![
-        RowChange::Update(&sql::PAYOUT_STATES, sql::payout_change(after)),
-        event(app, after, transition.event).row(),
-    ];
-    rows.push(match transition.next {
-        NextStep::Send => RowChange::Insert(
-            &attempt::DISPATCHES,
-            attempt::dispatch_row(&after.id, now, Moment::default()),
-        ),
-        // The lease is kept while the rail is called; should this host die, it runs out.
-        NextStep::Ask => keep_lease(after, due_at.unwrap_or(now)),
-        NextStep::Rest => RowChange::Delete(&attempt::DISPATCH_DELAYS, after.id.to_string()),
-    });
-    rows
+) -> Result<Vec<RowChange>, Problem> {
+    let mut rows =
+        vec![sql::PAYOUT_STATES.change(after), event(app, after, transition.event).row()];
+    match transition.next {
+        NextStep::Send => rows.push(WORK.insert(&work(app, after, Moment::default()).await?)),
+        NextStep::Rest => rows.push(WORK_DONE.of(after.id.as_str())),
+        NextStep::Ask | NextStep::Wait => {}
+    }
+    Ok(rows)
+}
+
+/// The engine's work for a queued payout, in the lane of the route that would take it now;
+/// leased at once where `lease_until` is set.
+pub(super) async fn work(app: &App, payout: &Payout, lease_until: Moment) -> Result<Work, Problem> {
+    let wanted = (payout.currency, payout.method.as_str(), payout.env);
+    Ok(Work {
+        id: payout.id.to_string(),
+        env: payout.env,
+        merchant_id: payout.merchant_id.to_string(),
+        route_id: app.routes.lane(wanted, &payout.merchant_id).await?,
+        serial: app.transfers.serial().await?,
+        queued_at: payout.queued_at.unwrap_or(payout.created_at),
+        lease_until,
+    })
 }
 
 /// The event that tells merchants, or only the history, of a change.
@@ -214,42 +272,7 @@ pub(super) fn event(app: &App, payout: &Payout, name: &'static str) -> Event {
     }
 }
 
-fn guards(payout: &Payout, next: i64, claim: Option<&attempt::Claim>) -> Vec<Guard> {
-    let id = payout.id.to_string();
-    let mut guards =
-        vec![Guard { on: &sql::PAYOUT_VERSIONS, id: id.clone(), version: payout.version, next }];
-    if let Some(claim) = claim {
-        let fence = claim.fence;
-        guards.push(Guard { on: &attempt::DISPATCH_FENCES, id, version: fence, next: fence });
-    }
-    guards
-}
-
-/// An attempt as it is now.
-#[must_use]
-pub(super) fn attempt_row(attempt: &Attempt, is_new: IsNew) -> RowChange {
-    match is_new {
-        IsNew::Yes => RowChange::Insert(&attempt::ATTEMPTS, attempt::attempt_row(attempt)),
-        IsNew::No => RowChange::Update(&attempt::ATTEMPT_STATES, attempt::attempt_change(attempt)),
-    }
-}
-
-/// Work that is put off until `due_at`; its lease ends.
-#[must_use]
-pub(super) fn put_off(payout: &Payout, due_at: Moment, tries: i64) -> RowChange {
-    let row = vec![payout.id.as_str().into(), due_at.micros().into(), 0.into(), tries.into()];
-    RowChange::Update(&attempt::DISPATCH_DELAYS, row)
-}
-
-/// Work that goes on under its lease, and is due at `due_at` should its holder die.
-#[must_use]
-pub(super) fn keep_lease(payout: &Payout, due_at: Moment) -> RowChange {
-    let row = vec![payout.id.as_str().into(), due_at.micros().into()];
-    RowChange::Update(&attempt::DISPATCH_DUES, row)
-}
-
-/// The attempt, ended by the operator on evidence.
-#[must_use]
-pub(super) fn closed(attempt: &Attempt, now: Moment) -> Attempt {
-    Attempt { state: AttemptState::Closed, answered_at: Some(now), ..attempt.clone() }
+/// The payout as it was read: a change of another one is refused.
+pub(super) fn version(payout: &Payout) -> Guard {
+    Guard { on: &sql::PAYOUT_VERSIONS, id: payout.id.to_string(), version: payout.version }
 }

@@ -7,8 +7,6 @@
 //! A request whose key was used before is answered from the key, whatever else would be wrong
 //! with it now: the look-up is made when something is refused, and by the writer otherwise.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use crate::app::App;
@@ -23,13 +21,12 @@ use crate::id::{PayoutId, WalletId};
 use crate::ledger::{Command, Done, Effects, Reply, Reservation, replay, stored_reply};
 use crate::rules::{Assessment, FeeFacts, PayoutKind};
 
-use super::accept::{Acceptance, Candidate, Ruled, assessment, compare};
-use super::attempt;
-use super::dispatch;
-use super::model::{Costs, Payout, Status};
+use super::accept::{Acceptance, Candidate, Verdict, assessment, blocked, compare};
+use super::model::{Change, Costs, Payout, Status};
 use super::recipient::{Payee, payee};
 use super::request::{CreatePayout, NewPayout};
 use super::sql;
+use super::transfer::PayoutTransfers;
 use super::usage::{Allowance, Usage, refuse_large};
 use super::view::PayoutView;
 
@@ -73,10 +70,7 @@ pub(super) async fn create(
         },
     };
     match done {
-        Done::Now(Some(reply)) => Ok(Answer { reply, is_replay: false }),
-        Done::Now(None) => {
-            Ok(Answer { reply: store_reply(app, &reservation).await?, is_replay: false })
-        }
+        Done::Now(reply) => Ok(Answer { reply, is_replay: false }),
         Done::Before { reply: Some(reply), .. } => Ok(Answer { reply, is_replay: true }),
         Done::Before { reply: None, resource_id } => {
             let reply = wait(app, &Reservation { resource_id, ..reservation }).await?;
@@ -91,7 +85,7 @@ async fn make(
     id: PayoutId,
     body: CreatePayout,
     (reservation, scenario): (&Reservation, Option<String>),
-) -> Result<Done, Problem> {
+) -> Result<Done<Reply>, Problem> {
     let request = body.read(|| fx_refusal(caller))?;
     // A saved recipient may change between looking and writing; then it is looked at again.
     let mut again = 0;
@@ -110,6 +104,8 @@ async fn make(
 /// A payout that is ready to be decided, with its recipient and the question to the rules.
 struct Draft {
     payout: Payout,
+    /// How it begins, where no fraud rule objects.
+    change: Change,
     payee: Payee,
     assessment: Option<Assessment>,
 }
@@ -149,13 +145,15 @@ async fn prepare(
         return Err(out_of_bounds(terms.amount_minor_min, terms.amount_minor_max, request));
     }
     let now = app.now();
-    let payout = Payout {
+    let mut payout = Payout {
         id: id.clone(),
         merchant_id: merchant.clone(),
         env,
         wallet_id,
         status: Status::Queued,
         version: 1,
+        round: 1,
+        route: None,
         currency: request.currency,
         method,
         costs: Costs::of(request.amount, &pricing)?,
@@ -183,7 +181,8 @@ async fn prepare(
     let assessment =
         assessment(app, caller, (&assignments, wallet_since), (&payout, &payee), request);
     let assessment = assessment.await?;
-    Ok(Draft { payout: starting(caller, payout)?, payee, assessment })
+    let change = beginning(caller, &mut payout)?;
+    Ok(Draft { payout, change, payee, assessment })
 }
 
 fn inactive() -> Problem {
@@ -206,7 +205,7 @@ async fn wallet(
 }
 
 /// Decides where the payout starts: with a teammate, with the operator, or in the queue.
-fn starting(caller: &Caller, mut payout: Payout) -> Result<Payout, Problem> {
+fn beginning(caller: &Caller, payout: &mut Payout) -> Result<Change, Problem> {
     match payout.scenario.as_deref() {
         Some("fraud_block") => {
             let hits = json!([{ "label": "sandbox", "action": "block", "reason": "fraud_block" }]);
@@ -214,18 +213,13 @@ fn starting(caller: &Caller, mut payout: Payout) -> Result<Payout, Problem> {
         }
         Some("fraud_hold") => {
             payout.hold = Some("sandbox scenario fraud_hold".into());
-            payout.status = Status::AwaitingAdminReview;
-            return Ok(payout);
+            return Ok(Change::Hold);
         }
         _ => {}
     }
     let threshold = caller.merchant.settings.dual_control_threshold_minor.get(&payout.currency);
-    if threshold.is_some_and(|threshold| payout.costs.amount > threshold.0) {
-        payout.status = Status::Draft;
-    } else {
-        payout.queued_at = Some(payout.created_at);
-    }
-    Ok(payout)
+    let needs_approval = threshold.is_some_and(|threshold| payout.costs.amount > threshold.0);
+    Ok(if needs_approval { Change::Draft } else { Change::Accept })
 }
 
 async fn submit(
@@ -234,67 +228,79 @@ async fn submit(
     draft: Draft,
     request: &NewPayout,
     reservation: &Reservation,
-) -> Result<Done, Problem> {
-    let Draft { payout, payee, assessment } = draft;
+) -> Result<Done<Reply>, Problem> {
+    let Draft { payout, change, payee, assessment } = draft;
     let usage = Usage::of(&payout, &caller.merchant.timezone, payout.created_at);
     let allowance = Allowance {
         limits: caller.merchant.settings.limits(payout.currency),
         allow_duplicate: request.allow_duplicate,
     };
-    let is_sandbox = payout.env == Env::Test;
-    let lease_until = match is_sandbox && payout.status == Status::Queued {
+    // In the sandbox it is sent before the answer, by whoever made it.
+    let is_sent_here = payout.env == Env::Test && change == Change::Accept;
+    let lease_until = match is_sent_here {
         true => app.db.now().await?.after(limits::LEASE),
         false => Moment::default(),
     };
     let mut counters = usage.keys();
     counters.extend(payee.saving.counter());
     counters.extend(assessment.as_ref().map(Assessment::counters).unwrap_or_default());
-    let guards: Vec<_> = payee.saving.guard().into_iter().collect();
-    let changes_recipient = !guards.is_empty();
-    let is_queued = payout.status == Status::Queued;
-    let reference = payout.clone();
-    let held = assessment.is_some().then(|| Acceptance::held(app, &payout));
-    let planned = Acceptance::planned(app, payout, lease_until);
-    let ruled = Ruled::default();
-    let candidate =
-        Candidate { planned, held, payee, usage, allowance, assessment, ruled: Arc::clone(&ruled) };
-    let command = Command {
-        wallets: vec![reference.wallet_id.clone()],
-        guards,
-        counters,
-        reservation: Some(reservation.clone()),
-        decide: Box::new(move |locked| candidate.decide(locked)),
+    let guard = payee.saving.guard();
+    let changes_recipient = guard.is_some();
+    let held = match &assessment {
+        Some(_) => Some(Acceptance::of(app, &payout, (Change::Hold, Moment::default())).await?),
+        None => None,
     };
-    let done = app.writer.submit(command).await;
-    let is_kept = match &done {
-        Ok(done) => matches!(done, Done::Now(_)),
-        Err(problem) => problem.code() == ErrorCode::FraudRuleBlocked,
+    let planned = Acceptance::of(app, &payout, (change, lease_until)).await?;
+    let claim = planned.claim();
+    let candidate = Candidate { planned, held, payee, usage, allowance, assessment };
+    let command = Command::new(move |locked| candidate.decide(locked))
+        .wallets([payout.wallet_id.clone()])
+        .guards(guard)
+        .counters(counters)
+        .reserve(reservation.clone());
+    let verdict = match app.writer.request(command).await? {
+        Done::Now(verdict) => verdict,
+        Done::Before { resource_id, reply } => return Ok(Done::Before { resource_id, reply }),
     };
-    if is_kept {
-        compare(app, &reference, &ruled);
-    }
-    let done = done?;
     if changes_recipient {
         app.recipients.forget();
     }
-    if let (Done::Now(None), true) = (&done, is_sandbox) {
-        let claim = attempt::Claim { payout_id: reference.id.clone(), fence: 1, tries: 0 };
-        // Its own task: a caller that hangs up must not leave the payout half-way.
-        let task = {
-            let app = app.clone();
-            app.clone().tasks.spawn(async move { dispatch::work(&app, claim).await })
-        };
-        if let Ok(Err(problem)) = task.await {
-            tracing::error!(payout.id = %reference.id, %problem, "sandbox dispatch");
+    let (made, reply) = match verdict {
+        Verdict::Blocked(ruling) => {
+            let refusal = blocked(&payout, &ruling);
+            compare(app, &payout, ruling);
+            return Err(refusal);
         }
-    } else if is_queued {
-        app.dispatch.notify_one();
+        Verdict::Accepted { payout, ruling, reply } => {
+            if let Some(ruling) = ruling {
+                compare(app, &payout, ruling);
+            }
+            (payout, reply)
+        }
+    };
+    match (reply, claim) {
+        (None, Some(claim)) => {
+            // Its own task: a caller that hangs up must not leave the payout half-way.
+            let task = {
+                let app = app.clone();
+                let feature = PayoutTransfers(app.clone());
+                app.clone().tasks.spawn(async move { app.transfers.work(&feature, claim).await })
+            };
+            if let Ok(Err(problem)) = task.await {
+                tracing::error!(payout.id = %made.id, %problem, "sending in the sandbox");
+            }
+            store_reply(app, reservation).await.map(Done::Now)
+        }
+        (Some(reply), _) => {
+            app.transfers.wake();
+            Ok(Done::Now(reply))
+        }
+        (None, None) => Err(Problem::internal("a payout without a reply")),
     }
-    Ok(done)
 }
 
-/// Stores the reply to a sandbox payout that has been dispatched, and answers what is stored:
-/// whoever stored first wins.
+/// Stores the reply to a sandbox payout that has been sent, and answers what is stored: whoever
+/// stored first wins.
 async fn store_reply(app: &App, reservation: &Reservation) -> Result<Reply, Problem> {
     let id =
         PayoutId::parse(&reservation.resource_id).ok_or_else(|| Problem::internal("an odd id"))?;
@@ -302,14 +308,10 @@ async fn store_reply(app: &App, reservation: &Reservation) -> Result<Reply, Prob
     let payout = payout.ok_or_else(|| Problem::internal("a key without its payout"))?;
     let reply = Reply { status: 201, body: PayoutView::json(&payout) };
     let late = vec![(reservation.key.clone(), reply)];
-    let command = Command {
-        wallets: Vec::new(),
-        guards: Vec::new(),
-        counters: Vec::new(),
-        reservation: None,
-        decide: Box::new(move |_| Ok(Effects { late_replies: late.clone(), ..Effects::default() })),
-    };
-    app.writer.submit(command).await?;
+    let command = Command::new(move |_| {
+        Ok(Effects { late_replies: late.clone(), ..Effects::default() }.and(()))
+    });
+    app.writer.work(command).await?;
     let stored = stored_reply(&app.db, &reservation.key).await?;
     stored.ok_or_else(|| Problem::internal("the reply was not stored"))
 }

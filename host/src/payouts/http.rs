@@ -2,8 +2,7 @@
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -12,18 +11,19 @@ use crate::caller::Caller;
 use crate::clock::Moment;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
-use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query};
+use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, replied};
 use crate::id::PayoutId;
 use crate::money::Currency;
 
-use super::create::{self, scenario};
+use super::create::{self, Answer, scenario};
 use super::model::{Payout, Status};
 use super::quote::{PayoutQuote, QuoteRequest, quote};
 use super::request::CreatePayout;
 use super::retrieve::find;
 use super::timeline::{Step, timeline};
+use super::transfer::PayoutTransfers;
 use super::view::PayoutView;
-use super::{cancel, dispatch, sql};
+use super::{cancel, sql};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -116,15 +116,8 @@ pub async fn create(
     body: Body<CreatePayout>,
 ) -> Result<Response, Problem> {
     let scenario = scenario(&caller, &headers);
-    let answer = create::create(&app, &caller, &key, body, scenario).await?;
-    let status = StatusCode::from_u16(answer.reply.status).unwrap_or(StatusCode::CREATED);
-    let head = [(CONTENT_TYPE, "application/json")];
-    let mut response = (status, head, answer.reply.body).into_response();
-    if answer.is_replay {
-        let replayed = http::HeaderValue::from_static("true");
-        response.headers_mut().insert("idempotent-replayed", replayed);
-    }
-    Ok(response)
+    let Answer { reply, is_replay } = create::create(&app, &caller, &key, body, scenario).await?;
+    Ok(replied(reply.status, reply.body, is_replay))
 }
 
 /// Filters of the list of payouts.
@@ -235,9 +228,16 @@ pub async fn requery(
     if payout.status == Status::Processing {
         let task = app.tasks.spawn({
             let (app, id) = (app.clone(), payout.id.clone());
-            async move { dispatch::work_now(&app, &id).await }
+            async move {
+                let feature = PayoutTransfers(app.clone());
+                app.transfers.work_now(&feature, id.as_str(), false).await
+            }
         });
-        task.await.map_err(Problem::internal)??;
+        match task.await.map_err(Problem::internal)? {
+            // Somebody else was faster: what became of it is read below.
+            Err(problem) if problem.code() != ErrorCode::StateConflict => return Err(problem),
+            _ => {}
+        }
     }
     let payout = find(&app, &caller, payout.id.as_str()).await?;
     Ok(shown(&payout))
@@ -264,7 +264,7 @@ pub async fn cancel(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    OptionalBody(request): OptionalBody<CancelRequest>,
+    OptionalBody(Body { value: request, .. }): OptionalBody<CancelRequest>,
 ) -> Result<Response, Problem> {
     let payout = cancel::cancel(&app, &caller, &id, request.reason.as_deref()).await?;
     Ok(shown(&payout))

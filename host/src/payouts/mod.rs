@@ -5,35 +5,35 @@
 //! | `model` | statuses, changes, the one table of what can happen; pure |
 //! | `request`, `view` | the body, and the object that merchants see |
 //! | `create`, `cancel`, `quote`, `retrieve`, `timeline` | the merchant's calls |
-//! | `review` | the operator's calls |
+//! | `review`, `resolve` | the operator's calls, and decisions about cases |
 //! | `accept` | what the writer decides about a new one |
 //! | `recipient`, `usage`, `booking` | whom it goes to, what it uses up, what it posts |
 //! | `change` | handing a change to the writer |
-//! | `dispatch`, `notice` | sending, asking, and hearing from networks |
-//! | `attempt`, `evidence`, `sql` | the tables |
+//! | `contradiction` | the case where a bank contradicts the books |
+//! | `transfer` | payouts as the engine that moves money out sees them |
 
 mod accept;
-pub mod attempt;
 mod booking;
 mod cancel;
 mod change;
+mod contradiction;
 mod create;
-pub mod dispatch;
-mod evidence;
 pub mod http;
 pub mod model;
-mod notice;
 mod quote;
 mod recipient;
 mod request;
+mod resolve;
 mod retrieve;
 pub mod review;
 pub mod sql;
 mod timeline;
+mod transfer;
 mod usage;
 pub mod verify;
 mod view;
 
-pub use notice::{Arrived, receive};
+pub use resolve::resolve;
 pub use retrieve::get;
+pub use transfer::PayoutTransfers;
 pub use view::PayoutView;

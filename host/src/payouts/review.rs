@@ -1,40 +1,49 @@
 //! What the operator, and a teammate, may do to a payout.
+//!
+//! A mark ends a payout against or ahead of the bank, so it takes the payout's lease first:
+//! while a call to the rail is under way, its answer counts, and the mark is refused.
 
 use serde_json::json;
 
 use crate::app::App;
 use crate::audit;
+use crate::caller::Operator;
+use crate::cases;
+use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
+use crate::ledger::{Done, Guard, Reservation};
+use crate::transfers::attempt::{ATTEMPT_STATES, AttemptState, list_attempts};
+use crate::transfers::work::WORK_FENCES;
+use crate::transfers::{Claim, Claimed, Failure};
 
-use super::attempt::{self, Attempt, AttemptState};
-use super::change::{Accompanying, IsNew, change, closed};
-use super::model::{Change, Failure, Payout};
+use super::change::{Accompanying, change};
+use super::model::{Change, Payout};
 use super::retrieve::get;
 
 /// A change that the operator or a teammate asks for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ReviewRequest {
-    /// Who asks, as the audit log names it.
-    pub actor: String,
-    /// The client's IP address, for the audit log.
-    pub address: String,
+    /// Who asks.
+    pub operator: Operator,
     /// Why; where the payout ends unpaid, also the message that the merchant reads.
     pub reason: Option<String>,
     /// What shows how the payout ended; required for marking it paid or failed.
     pub evidence: Option<String>,
+    /// The idempotency key, if the request has one.
+    pub reservation: Option<Reservation>,
 }
 
 /// Makes that change to a payout.
 ///
 /// # Errors
 /// `missing_field` without evidence for marking, `payout_not_found`, `state_conflict` where it
-/// is not possible, and the refusals of a debit.
+/// is not possible or a call to the rail is under way, and the refusals of a debit.
 pub async fn review(
     app: &App,
     id: &str,
     what: Change,
     request: &ReviewRequest,
-) -> Result<Payout, Problem> {
+) -> Result<Done<Payout>, Problem> {
     let is_marking = matches!(what, Change::MarkPaid | Change::MarkFailed);
     if is_marking && request.evidence.as_deref().is_none_or(|text| text.trim().is_empty()) {
         let message = "evidence is required: say what shows how this payout ended.";
@@ -42,7 +51,15 @@ pub async fn review(
     }
     loop {
         let payout = get(app, id).await?;
-        match attempt_change(app, &payout, what, request).await {
+        let claim = match is_marking {
+            true => take_lease(app, &payout).await?,
+            false => None,
+        };
+        let changed = attempt_change(app, &payout, (what, claim.as_ref()), request).await;
+        if let (Err(_), Some(claim)) = (&changed, &claim) {
+            app.transfers.give_back(claim).await;
+        }
+        match changed {
             // Somebody else changed it meanwhile: decide on what it is now, which may refuse.
             Err(problem) if is_stale(&problem, app, &payout).await? => {}
             other => return other,
@@ -50,31 +67,48 @@ pub async fn review(
     }
 }
 
+/// Takes the payout from whoever might send it or ask about it.
+async fn take_lease(app: &App, payout: &Payout) -> Result<Option<Claim>, Problem> {
+    match app.transfers.claim(payout.id.as_str()).await? {
+        Claimed::Yes(claim) => Ok(Some(claim)),
+        Claimed::NoWork => Ok(None),
+        Claimed::Busy => {
+            let message = "A call to the rail about this payout is under way, and its answer \
+                           counts. Look again in a moment.";
+            Err(Problem::because(ErrorCode::StateConflict, message).retry_after(1))
+        }
+    }
+}
+
 async fn attempt_change(
     app: &App,
     payout: &Payout,
-    what: Change,
+    (what, claim): (Change, Option<&Claim>),
     request: &ReviewRequest,
-) -> Result<Payout, Problem> {
+) -> Result<Done<Payout>, Problem> {
+    let pool = app.db.pool();
+    if matches!(what, Change::MarkPaid | Change::MarkFailed | Change::Reverse)
+        && cases::sql::holds_money(pool, payout.id.as_str()).await?
+    {
+        let message = "Money of this payout is in question: resolve its case first.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
     let now = app.now();
-    let attempts = attempt::list_attempts(app.db.pool(), &payout.id).await?;
-    let open = attempts.iter().find(|attempt| attempt.state == AttemptState::Open);
-    let ends = matches!(what, Change::MarkPaid | Change::MarkFailed);
-    let ended: Option<(Attempt, IsNew)> =
-        open.filter(|_| ends).map(|attempt| (closed(attempt, now), IsNew::No));
-    let record = audit::Change {
-        actor: request.actor.clone(),
-        address: request.address.clone(),
-        action: action(what),
-        subject_type: "payout",
-        subject_id: payout.id.to_string(),
-        before: Some(json!({ "status": payout.status.as_str() })),
-        after: Some(json!({ "reason": request.reason, "evidence": request.evidence })),
-    };
+    let mut rows = vec![record(app, payout, what, request)];
+    if let Some(claim) = claim {
+        let attempts = list_attempts(pool, &claim.id).await?;
+        let open = attempts.iter().find(|attempt| attempt.state == AttemptState::Open);
+        rows.extend(open.map(|attempt| ATTEMPT_STATES.change(&attempt.closed(now))));
+    }
     let with = Accompanying {
         failure: failure(what, request),
-        attempt: ended,
-        rows: vec![record.row(&app.ids, now)],
+        fence: claim.map(|claim| Guard {
+            on: &WORK_FENCES,
+            id: claim.id.clone(),
+            version: claim.fence,
+        }),
+        rows,
+        reservation: request.reservation.clone(),
         ..Accompanying::default()
     };
     change(app, payout, what, with).await
@@ -88,6 +122,25 @@ async fn is_stale(problem: &Problem, app: &App, seen: &Payout) -> Result<bool, P
     Ok(get(app, seen.id.as_str()).await?.version != seen.version)
 }
 
+/// The line in the audit log.
+pub(super) fn record(
+    app: &App,
+    payout: &Payout,
+    what: Change,
+    request: &ReviewRequest,
+) -> RowChange {
+    let record = audit::Change {
+        actor: request.operator.name.clone(),
+        address: request.operator.address.to_string(),
+        action: action(what),
+        subject_type: "payout",
+        subject_id: payout.id.to_string(),
+        before: Some(json!({ "status": payout.status.as_str() })),
+        after: Some(json!({ "reason": request.reason, "evidence": request.evidence })),
+    };
+    record.row(&app.ids, app.now())
+}
+
 fn action(what: Change) -> &'static str {
     match what {
         Change::Approve => "payout.approve",
@@ -97,9 +150,7 @@ fn action(what: Change) -> &'static str {
         Change::MarkPaid => "payout.mark_paid",
         Change::MarkFailed => "payout.mark_failed",
         Change::Reverse => "payout.reverse",
-        Change::Cancel | Change::Dispatch | Change::Confirm | Change::Refuse | Change::Return => {
-            "payout.change"
-        }
+        _ => "payout.change",
     }
 }
 

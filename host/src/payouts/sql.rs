@@ -4,8 +4,8 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::{Lookup, Row, Table, Update};
+use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::cell::Kind::Int;
 use crate::env::Env;
 use crate::id::{BeneficiaryId, Id as _, MerchantId, PayoutId, WalletId};
 use crate::money::{Currency, Minor};
@@ -14,118 +14,60 @@ use crate::rails::RecipientFields;
 use super::model::{Costs, Payout, Status};
 
 /// New payouts.
-pub const PAYOUTS: Table = Table {
+pub static PAYOUTS: Table<Payout> = Table {
     name: "payouts",
-    columns: &[
-        ("id", Text),
-        ("merchant_id", Text),
-        ("env", Text),
-        ("wallet_id", Text),
-        ("currency", Text),
-        ("method", Text),
-        ("amount_minor", Int),
-        ("fee_minor", Int),
-        ("tax_minor", Int),
-        ("levy_minor", Int),
-        ("beneficiary_id", Text),
-        ("recipient_identity", Text),
-        ("recipient_name", Text),
-        ("recipient", Text),
-        ("sender", Text),
-        ("narration", Text),
-        ("merchant_reference", Text),
-        ("customer_reference", Text),
-        ("pricing", Text),
-        ("hold", Text),
-        ("scenario", Text),
-        ("maker", Text),
-        ("created_at", Int),
-        ("status", Text),
-        ("version", Int),
-        ("rail_reference", Text),
-        ("failure_code", Text),
-        ("failure_message", Text),
-        ("queued_at", Int),
-        ("processing_at", Int),
-        ("completed_at", Int),
+    fixed: &[
+        text("id", |payout| payout.id.as_str().into()),
+        text("merchant_id", |payout| payout.merchant_id.as_str().into()),
+        text("env", |payout| payout.env.as_str().into()),
+        text("wallet_id", |payout| payout.wallet_id.as_str().into()),
+        text("currency", |payout| payout.currency.as_str().into()),
+        text("method", |payout| (&payout.method).into()),
+        int("amount_minor", |payout| payout.costs.amount.into()),
+        int("fee_minor", |payout| payout.costs.fee.into()),
+        int("tax_minor", |payout| payout.costs.tax.into()),
+        int("levy_minor", |payout| payout.costs.levy.into()),
+        text("beneficiary_id", |payout| payout.beneficiary_id.as_str().into()),
+        text("recipient_identity", |payout| (&payout.recipient_identity).into()),
+        text("recipient_name", |payout| (&payout.recipient_name).into()),
+        text("recipient", |payout| payout.recipient.to_json().into()),
+        text("sender", |payout| (&payout.sender).into()),
+        text("narration", |payout| (&payout.narration).into()),
+        text("merchant_reference", |payout| (&payout.merchant_reference).into()),
+        text("customer_reference", |payout| (&payout.customer_reference).into()),
+        text("pricing", |payout| serde_json::to_string(&payout.pricing).unwrap_or_default().into()),
+        text("hold", |payout| (&payout.hold).into()),
+        text("scenario", |payout| (&payout.scenario).into()),
+        text("maker", |payout| (&payout.maker).into()),
+        int("created_at", |payout| payout.created_at.into()),
     ],
+    changing: PAYOUT_STATES.columns,
     on_conflict: None,
+    is_sealed: true,
 };
 
 /// What changes about a payout as it goes along.
-pub const PAYOUT_STATES: Update = Update {
+pub static PAYOUT_STATES: Update<Payout> = Update {
     name: "payouts",
-    key: "id",
+    key: text("id", |payout| payout.id.as_str().into()),
     columns: &[
-        ("status", Text),
-        ("version", Int),
-        ("rail_reference", Text),
-        ("failure_code", Text),
-        ("failure_message", Text),
-        ("queued_at", Int),
-        ("processing_at", Int),
-        ("completed_at", Int),
+        text("status", |payout| payout.status.as_str().into()),
+        int("version", |payout| payout.version.into()),
+        int("round", |payout| payout.round.into()),
+        text("route", |payout| (&payout.route).into()),
+        text("rail_reference", |payout| (&payout.rail_reference).into()),
+        text("failure_code", |payout| (&payout.failure_code).into()),
+        text("failure_message", |payout| (&payout.failure_message).into()),
+        int("queued_at", |payout| payout.queued_at.into()),
+        int("processing_at", |payout| payout.processing_at.into()),
+        int("completed_at", |payout| payout.completed_at.into()),
     ],
     only_where: None,
 };
 
 /// How many changes a payout has seen.
-pub const PAYOUT_VERSIONS: Lookup =
+pub static PAYOUT_VERSIONS: Lookup =
     Lookup { name: "payouts", key: "id", columns: &[("version", Int)], lock: true };
-
-/// A new payout as a row of [`PAYOUTS`].
-#[must_use]
-pub fn payout_row(payout: &Payout) -> Row {
-    let pricing = serde_json::to_string(&payout.pricing).unwrap_or_default();
-    let mut row: Row = vec![
-        payout.id.as_str().into(),
-        payout.merchant_id.as_str().into(),
-        payout.env.as_str().into(),
-        payout.wallet_id.as_str().into(),
-        payout.currency.as_str().into(),
-        payout.method.as_str().into(),
-        payout.costs.amount.units().into(),
-        payout.costs.fee.units().into(),
-        payout.costs.tax.units().into(),
-        payout.costs.levy.units().into(),
-        payout.beneficiary_id.as_str().into(),
-        payout.recipient_identity.as_str().into(),
-        payout.recipient_name.as_str().into(),
-        payout.recipient.to_json().into(),
-        payout.sender.clone().into(),
-        payout.narration.clone().into(),
-        payout.merchant_reference.clone().into(),
-        payout.customer_reference.clone().into(),
-        pricing.into(),
-        payout.hold.clone().into(),
-        payout.scenario.clone().into(),
-        payout.maker.as_str().into(),
-        payout.created_at.micros().into(),
-    ];
-    row.extend(payout_state(payout));
-    row
-}
-
-/// A changed payout as a row of [`PAYOUT_STATES`].
-#[must_use]
-pub fn payout_change(payout: &Payout) -> Row {
-    let mut row = vec![payout.id.as_str().into()];
-    row.extend(payout_state(payout));
-    row
-}
-
-fn payout_state(payout: &Payout) -> Row {
-    vec![
-        payout.status.as_str().into(),
-        payout.version.into(),
-        payout.rail_reference.clone().into(),
-        payout.failure_code.clone().into(),
-        payout.failure_message.clone().into(),
-        payout.queued_at.map(Moment::micros).into(),
-        payout.processing_at.map(Moment::micros).into(),
-        payout.completed_at.map(Moment::micros).into(),
-    ]
-}
 
 /// A payout, whoever's it is; for jobs and the operator.
 ///
@@ -246,6 +188,8 @@ fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
         hold: maybe("hold")?,
         scenario: maybe("scenario")?,
         maker: text("maker")?,
+        round: row.try_get("round")?,
+        route: maybe("route")?,
         rail_reference: maybe("rail_reference")?,
         failure_code: maybe("failure_code")?,
         failure_message: maybe("failure_message")?,

@@ -12,8 +12,9 @@ use crate::ledger::{entry_id, wallets};
 use crate::money::Minor;
 use crate::rules::{Action, Hit, PriceLine, Verdict};
 
-use super::attempt;
-use super::evidence::{self, Message};
+use crate::transfers::attempt;
+use crate::transfers::evidence::{self, Message};
+
 use super::model::Payout;
 
 /// A step of a payout's life.
@@ -77,7 +78,7 @@ pub enum What {
         rail_digest: String,
         /// The network's reference.
         reference: String,
-        /// How it stands: open, paid, refused, not_sent, closed.
+        /// How it stands: open, paid, refused, returned, not_sent, closed.
         state: String,
         /// How often it was sent.
         sends: i64,
@@ -142,9 +143,9 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
         let Verdict { action, hits } = verdict;
         Step { at: created_at, what: What::Decision { pack: name, version, digest, action, hits } }
     }));
-    let attempts = attempt::list_attempts(pool, &payout.id).await?;
+    let attempts = attempt::list_attempts(pool, payout.id.as_str()).await?;
     steps.extend(attempts.into_iter().map(|attempt| Step {
-        at: attempt.begun_at,
+        at: attempt.created_at,
         what: What::Attempt {
             rail: attempt.rail,
             rail_version: attempt.rail_version,
@@ -155,7 +156,7 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
             queries: attempt.queries,
         },
     }));
-    let calls = evidence::list_calls(pool, &payout.id).await?;
+    let calls = evidence::list_calls(pool, payout.id.as_str()).await?;
     steps.extend(calls.into_iter().map(|call| Step {
         at: call.created_at,
         what: What::Rail {

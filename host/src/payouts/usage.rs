@@ -86,15 +86,16 @@ impl Usage {
             return Ok(());
         }
         let now = locked.now();
-        for key in [&self.recipient, &self.recipient_yesterday] {
-            let Some(paid_at) = paid_at(&locked.counter(key).holder) else { continue };
-            let until = paid_at.after(limits::COOL_DOWN);
-            if until > now {
+        let keys = [&self.recipient, &self.recipient_yesterday];
+        let recent = keys.iter().flat_map(|key| recent(&locked.counter(key).holder));
+        let until = recent.map(|(_, paid_at)| paid_at.after(limits::COOL_DOWN)).max();
+        match until.filter(|until| *until > now) {
+            Some(until) => {
                 let seconds = u64::try_from(until.seconds() - now.seconds()).unwrap_or(0).max(1);
-                return Err(Problem::new(ErrorCode::BeneficiaryCooldown).retry_after(seconds));
+                Err(Problem::new(ErrorCode::BeneficiaryCooldown).retry_after(seconds))
             }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Refuses a debit that would exceed a limit of the day.
@@ -140,9 +141,14 @@ impl Usage {
             });
         }
         let counter = locked.counter(&self.recipient);
+        let mut recent = recent(&counter.holder);
+        recent.retain(|(_, paid_at)| paid_at.after(limits::COOL_DOWN) > locked.now());
+        let skipped = recent.len().saturating_sub(limits::COOL_DOWN_REMEMBERED - 1);
+        recent.drain(..skipped);
+        recent.push((payout.id.to_string(), locked.now()));
         changes.push(CounterChange {
             key: self.recipient.clone(),
-            holder: format!("{} {now}", payout.id),
+            holder: written(&recent),
             count: counter.count + 1,
             sum: counter.sum,
             expires_at: now + 2 * DAY_US,
@@ -177,7 +183,7 @@ impl Usage {
         Ok(())
     }
 
-    /// Lets the recipient be paid again at once, if this payout was the last to it.
+    /// Lets the recipient be paid again at once, as far as this payout stood in the way.
     pub(super) fn forget_recipient(
         &self,
         locked: &LockedState<'_>,
@@ -186,27 +192,41 @@ impl Usage {
     ) {
         for key in [&self.recipient, &self.recipient_yesterday] {
             let Counter { holder, count, sum, expires_at, .. } = locked.counter(key);
-            if !holder.starts_with(payout.id.as_str()) {
+            let mut recent = recent(&holder);
+            let before = recent.len();
+            recent.retain(|(id, _)| id != payout.id.as_str());
+            if recent.len() == before {
                 continue;
             }
+            let holder = written(&recent);
             match changes.iter_mut().find(|change| change.key == *key) {
-                Some(change) => change.holder.clear(),
-                None => changes.push(CounterChange {
-                    key: key.clone(),
-                    holder: String::new(),
-                    count,
-                    sum,
-                    expires_at,
-                }),
+                Some(change) => change.holder = holder,
+                None => {
+                    changes.push(CounterChange {
+                        key: key.clone(),
+                        holder,
+                        count,
+                        sum,
+                        expires_at,
+                    });
+                }
             }
         }
     }
 }
 
-/// When the recipient was last paid: the holder is the payout's id and that instant.
-fn paid_at(holder: &str) -> Option<Moment> {
-    let (_, at) = holder.split_once(' ')?;
-    at.parse().ok().map(Moment::from_micros)
+/// The last payouts to a recipient, oldest first: each its id and its instant.
+fn recent(holder: &str) -> Vec<(String, Moment)> {
+    let entries = holder.split(',').filter_map(|entry| {
+        let (id, at) = entry.split_once(' ')?;
+        Some((id.to_owned(), Moment::from_micros(at.parse().ok()?)))
+    });
+    entries.collect()
+}
+
+fn written(recent: &[(String, Moment)]) -> String {
+    let entries: Vec<_> = recent.iter().map(|(id, at)| format!("{id} {}", at.micros())).collect();
+    entries.join(",")
 }
 
 /// Refuses an amount above the limit of a single payout.

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::clock::Moment;
 use crate::money::Minor;
 
-use super::model::Payout;
+use super::model::{Payout, Status};
 
 /// The payout object.
 #[derive(Debug, Serialize, ToSchema)]
@@ -68,6 +68,9 @@ pub struct PayoutView<'a> {
     pub customer_reference: Option<&'a str>,
     /// The batch that it is a row of.
     pub batch_id: Option<&'a str>,
+    /// Why it is held for review, while it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold_reason: Option<&'a str>,
     /// The network's code for why it failed.
     pub failure_code: Option<&'a str>,
     /// What the code means.
@@ -115,6 +118,10 @@ impl<'a> PayoutView<'a> {
             customer_id: None,
             customer_reference: payout.customer_reference.as_deref(),
             batch_id: None,
+            hold_reason: payout
+                .hold
+                .as_deref()
+                .filter(|_| payout.status == Status::AwaitingAdminReview),
             failure_code: payout.failure_code.as_deref(),
             failure_message: payout.failure_message.as_deref(),
             created_at: payout.created_at,

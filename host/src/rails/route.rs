@@ -9,7 +9,7 @@ use axum::Router;
 use http::Method;
 use ipnet::IpNet;
 use moka::future::Cache;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::clock::Moment;
 use crate::config::{Config, limits};
@@ -17,6 +17,7 @@ use crate::db::Db;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{MerchantId, RouteId};
+use crate::keyring::Keyring;
 use crate::money::Currency;
 use crate::wasm::egress::{Endpoint, Network, Scheme, Target};
 use crate::wasm::rail::Grant;
@@ -61,6 +62,8 @@ pub struct ReadyRoute {
     /// The rail that serves it, as it is loaded now.
     pub rail: Arc<Rail>,
     endpoints: HashMap<String, Arc<Endpoint>>,
+    /// Where each endpoint leads, as text.
+    addresses: BTreeMap<String, String>,
     settings: BTreeMap<String, String>,
     secrets: BTreeMap<String, SecretString>,
     /// What is missing before it can be called.
@@ -102,7 +105,7 @@ impl Routes {
     /// # Errors
     /// The database cannot be read.
     pub async fn all(&self) -> Result<Arc<Vec<Arc<ReadyRoute>>>, Problem> {
-        self.snapshot.try_get_with((), self.read()).await.map_err(Problem::internal)
+        Ok(self.snapshot.try_get_with((), self.read()).await?)
     }
 
     /// Forgets the snapshot, after a change on this host.
@@ -155,6 +158,28 @@ impl Routes {
         Ok(routes)
     }
 
+    /// The route in whose lane a new payment waits: the one that would take it now, or else the
+    /// first that serves it at all.
+    ///
+    /// # Errors
+    /// `routing_failed` where there is none; the database cannot be read.
+    pub async fn lane(
+        &self,
+        (currency, method, env): (Currency, &str, Env),
+        merchant: &MerchantId,
+    ) -> Result<RouteId, Problem> {
+        if let Ok(routes) = self.candidates((currency, method, env), merchant).await {
+            return Ok(routes[0].route.id.clone());
+        }
+        let all = self.all().await?;
+        let found = all.iter().find(|ready| {
+            let route = &ready.route;
+            (route.currency, route.method.as_str(), route.env) == (currency, method, env)
+        });
+        let none = || Problem::new(ErrorCode::RoutingFailed);
+        found.map(|ready| ready.route.id.clone()).ok_or_else(none)
+    }
+
     async fn read(&self) -> Result<Arc<Vec<Arc<ReadyRoute>>>, sqlx::Error> {
         let routes = sql::list_routes(self.db.pool()).await?;
         let mut known = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,10 +202,11 @@ impl Routes {
     fn prepare(&self, route: Route, rail: Arc<Rail>) -> ReadyRoute {
         let configured = self.config.routes.get(&route.name).cloned().unwrap_or_default();
         let mut missing = None;
-        let mut endpoints = HashMap::new();
+        let (mut endpoints, mut addresses) = (HashMap::new(), BTreeMap::new());
         for (name, terms) in &rail.declaration.endpoints {
             match self.target(&route, name) {
                 Ok(target) => {
+                    addresses.insert(name.clone(), target.address());
                     endpoints.insert(name.clone(), Arc::new(endpoint(name, terms, target)));
                 }
                 Err(why) => missing = Some(why),
@@ -209,7 +235,7 @@ impl Routes {
                 None => missing = Some(format!("routes.{}.{name} is not configured", route.name)),
             }
         }
-        ReadyRoute { route, rail, endpoints, settings, secrets, missing }
+        ReadyRoute { route, rail, endpoints, addresses, settings, secrets, missing }
     }
 
     /// Whether a route leads to the simulator, in this process or on its own port.
@@ -277,6 +303,23 @@ impl ReadyRoute {
         })
     }
 
+    /// What the route is configured to: its addresses and settings, then its credentials, each
+    /// as a keyed hash. Two that are alike lead to the same gateway in the same name.
+    #[must_use]
+    pub fn fingerprint(&self, keyring: &Keyring) -> String {
+        let place =
+            format!("{:?}", (&self.rail.declaration.rail.name, &self.addresses, &self.settings));
+        let secrets = self.secrets.iter().map(|(name, secret)| (name, secret.expose_secret()));
+        let credentials = format!("{:?}", secrets.collect::<Vec<_>>());
+        format!("{}.{}", keyring.settings_tag(&place), keyring.settings_tag(&credentials))
+    }
+
+    /// Why it cannot be called, if it cannot.
+    #[must_use]
+    pub fn missing(&self) -> Option<&str> {
+        self.missing.as_deref()
+    }
+
     /// The value of one of its secrets.
     #[must_use]
     pub fn secret(&self, name: &str) -> Option<&SecretString> {
@@ -294,6 +337,12 @@ fn endpoint(name: &str, terms: &EndpointTerms, target: Target) -> Endpoint {
         timeout: Duration::from_millis(terms.timeout_ms).min(limits::RAIL_WALL_MAX),
         answer_bytes_max: terms.response_bytes_max.min(limits::ANSWER_BYTES_MAX),
     }
+}
+
+/// The header that tells the simulator which scenario to play.
+#[must_use]
+pub fn scenario_header(scenario: Option<&str>) -> Vec<(String, String)> {
+    scenario.map(|name| ("x-sandbox-scenario".to_owned(), name.to_owned())).into_iter().collect()
 }
 
 fn loopback() -> Vec<IpNet> {

@@ -4,8 +4,8 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::{Lookup, Row, Table, Update};
+use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::cell::Kind::Int;
 use crate::env::Env;
 use crate::id::{Id as _, MerchantId, RouteId};
 use crate::money::Currency;
@@ -13,78 +13,42 @@ use crate::money::Currency;
 use super::route::Route;
 
 /// New routes.
-pub const ROUTES: Table = Table {
+pub static ROUTES: Table<Route> = Table {
     name: "routes",
-    columns: &[
-        ("id", Text),
-        ("name", Text),
-        ("env", Text),
-        ("currency", Text),
-        ("method", Text),
-        ("rail", Text),
-        ("position", Int),
-        ("is_paused", Int),
-        ("merchants", Text),
-        ("settings", Text),
-        ("created_at", Int),
-        ("updated_at", Int),
+    fixed: &[
+        text("id", |route| route.id.as_str().into()),
+        text("name", |route| (&route.name).into()),
+        text("env", |route| route.env.as_str().into()),
+        text("currency", |route| route.currency.as_str().into()),
+        text("method", |route| (&route.method).into()),
+        text("rail", |route| (&route.rail).into()),
+        int("created_at", |route| route.created_at.into()),
     ],
+    changing: ROUTE_CHANGES.columns,
     // Two hosts that start on a new database both seed its routes.
     on_conflict: Some("(env, name) DO NOTHING"),
+    is_sealed: false,
 };
 
 /// Changes of routes.
-pub const ROUTE_CHANGES: Update = Update {
+pub static ROUTE_CHANGES: Update<Route> = Update {
     name: "routes",
-    key: "id",
+    key: text("id", |route| route.id.as_str().into()),
     columns: &[
-        ("position", Int),
-        ("is_paused", Int),
-        ("merchants", Text),
-        ("settings", Text),
-        ("updated_at", Int),
+        int("position", |route| route.position.into()),
+        int("is_paused", |route| route.is_paused.into()),
+        text("merchants", |route| {
+            serde_json::to_string(&route.merchants).unwrap_or_default().into()
+        }),
+        text("settings", |route| serde_json::to_string(&route.settings).unwrap_or_default().into()),
+        int("updated_at", |route| route.updated_at.into()),
     ],
     only_where: None,
 };
 
 /// When a route last changed, which serves as its version.
-pub const ROUTE_VERSIONS: Lookup =
+pub static ROUTE_VERSIONS: Lookup =
     Lookup { name: "routes", key: "id", columns: &[("updated_at", Int)], lock: true };
-
-/// A new route as a row of [`ROUTES`].
-#[must_use]
-pub fn route_row(route: &Route) -> Row {
-    let mut row = vec![
-        route.id.as_str().into(),
-        route.name.as_str().into(),
-        route.env.as_str().into(),
-        route.currency.as_str().into(),
-        route.method.as_str().into(),
-        route.rail.as_str().into(),
-    ];
-    row.extend(route_state(route));
-    row.push(route.created_at.micros().into());
-    row.push(route.updated_at.micros().into());
-    row
-}
-
-/// A changed route as a row of [`ROUTE_CHANGES`].
-#[must_use]
-pub fn route_change(route: &Route) -> Row {
-    let mut row = vec![route.id.as_str().into()];
-    row.extend(route_state(route));
-    row.push(route.updated_at.micros().into());
-    row
-}
-
-fn route_state(route: &Route) -> Row {
-    vec![
-        route.position.into(),
-        i64::from(route.is_paused).into(),
-        serde_json::to_string(&route.merchants).unwrap_or_default().into(),
-        serde_json::to_string(&route.settings).unwrap_or_default().into(),
-    ]
-}
 
 /// Every route, in the order in which they are tried.
 ///

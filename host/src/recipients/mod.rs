@@ -12,5 +12,5 @@ pub mod sql;
 
 pub use beneficiary::{Beneficiary, BeneficiarySource, Verification};
 pub use directory::{Checked, Known, RecipientDirectory};
-pub use resolve::{Question, Resolved, resolve, scenario_header};
+pub use resolve::{Question, Resolved, resolve};
 pub use saving::Saving;

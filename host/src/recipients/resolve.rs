@@ -5,7 +5,7 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{IdGenerator, MerchantId};
 use crate::money::Currency;
-use crate::rails::route::ReadyRoute;
+use crate::rails::route::{ReadyRoute, scenario_header};
 use crate::rails::{RecipientFields, Routes};
 use crate::wasm::rail::{Enquiry, Resolution, Unresolved};
 
@@ -84,10 +84,4 @@ async fn ask(
         tracing::warn!(rail.name = route.route.rail, %broken, "a name enquiry failed");
         Err(Unresolved::Unavailable(broken.to_string()))
     })
-}
-
-/// The header that tells the simulator which scenario to play.
-#[must_use]
-pub fn scenario_header(scenario: Option<&str>) -> Vec<(String, String)> {
-    scenario.map(|name| ("x-sandbox-scenario".to_owned(), name.to_owned())).into_iter().collect()
 }

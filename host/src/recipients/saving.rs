@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::db::bulk::{Row, RowChange};
+use crate::db::bulk::RowChange;
 use crate::error::Problem;
 use crate::id::{BeneficiaryId, IdGenerator};
 use crate::keyring::Keyring;
@@ -14,7 +14,7 @@ use crate::ledger::{CounterChange, Effects, Guard, LockedState};
 use crate::money::Minor;
 
 use super::beneficiary::Beneficiary;
-use super::sql;
+use super::sql::{self, StoredBeneficiary};
 
 /// How long a new recipient is announced to other requests; far longer than any of them takes.
 const ANNOUNCED: Duration = Duration::from_secs(24 * 3600);
@@ -29,8 +29,8 @@ pub struct Saving {
 #[derive(Clone, Debug)]
 enum What {
     Nothing,
-    New { key: String, row: Row },
-    Changed { guard: Guard, row: Row },
+    New { key: String, row: RowChange },
+    Changed { guard: Guard, row: RowChange },
 }
 
 impl Saving {
@@ -51,7 +51,7 @@ impl Saving {
     ) -> Result<Self, Problem> {
         let Beneficiary { merchant_id, env, currency, identity, .. } = beneficiary;
         let key = format!("saved/{merchant_id}/{env}/{currency}/{identity}");
-        let row = sql::beneficiary_row(beneficiary, keyring, ids)?;
+        let row = sql::BENEFICIARIES.insert(&StoredBeneficiary::seal(beneficiary, keyring, ids)?);
         Ok(Self { id: beneficiary.id.clone(), what: What::New { key, row } })
     }
 
@@ -68,9 +68,9 @@ impl Saving {
             on: &sql::BENEFICIARY_VERSIONS,
             id: beneficiary.id.to_string(),
             version: seen_at.micros(),
-            next: beneficiary.updated_at.micros(),
         };
-        let row = sql::beneficiary_change(beneficiary, keyring, ids)?;
+        let stored = StoredBeneficiary::seal(beneficiary, keyring, ids)?;
+        let row = sql::BENEFICIARY_CHANGES.change(&stored);
         Ok(Self { id: beneficiary.id.clone(), what: What::Changed { guard, row } })
     }
 
@@ -102,15 +102,12 @@ impl Saving {
     pub fn write(&self, locked: &LockedState<'_>, effects: &mut Effects) -> BeneficiaryId {
         match &self.what {
             What::Nothing => {}
-            What::Changed { row, .. } => {
-                let row = row.clone();
-                effects.rows.push(RowChange::Update(&sql::BENEFICIARY_CHANGES, row));
-            }
+            What::Changed { row, .. } => effects.rows.push(row.clone()),
             What::New { key, row } => {
                 if let Some(saved) = self.saved_meanwhile(locked) {
                     return saved;
                 }
-                effects.rows.push(RowChange::Insert(&sql::BENEFICIARIES, row.clone()));
+                effects.rows.push(row.clone());
                 effects.counters.push(CounterChange {
                     key: key.clone(),
                     holder: self.id.to_string(),

@@ -4,8 +4,8 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::{Cell, Lookup, Row, Table, Update};
+use crate::db::bulk::{Lookup, Removal, Table, Update, int, text};
+use crate::db::cell::Kind::Int;
 use crate::env::Env;
 use crate::error::Problem;
 use crate::id::{BeneficiaryId, BlockId, Id as _, IdGenerator, MerchantId};
@@ -15,132 +15,87 @@ use crate::rails::RecipientFields;
 
 use super::beneficiary::{Beneficiary, BeneficiarySource, Stored, Verification};
 
+/// A beneficiary as it is stored: what the bank said about it is sealed.
+#[derive(Clone, Debug)]
+pub struct StoredBeneficiary {
+    beneficiary: Beneficiary,
+    resolution: Option<String>,
+}
+
+impl StoredBeneficiary {
+    /// Seals what the bank said.
+    ///
+    /// # Errors
+    /// It cannot be sealed.
+    pub fn seal(
+        beneficiary: &Beneficiary,
+        keyring: &Keyring,
+        ids: &IdGenerator,
+    ) -> Result<Self, Problem> {
+        let sealed = beneficiary.resolution.as_ref().map(|resolution| {
+            let plain = serde_json::to_vec(&Stored::from(resolution)).map_err(Problem::internal)?;
+            let place = place(&beneficiary.id);
+            keyring.seal(ids, &place, &plain).map_err(Problem::internal)
+        });
+        Ok(Self { beneficiary: beneficiary.clone(), resolution: sealed.transpose()? })
+    }
+
+    /// Deleting frees the identity: another row may take it.
+    fn identity(&self) -> String {
+        match self.beneficiary.deleted_at {
+            Some(_) => format!("deleted:{}", self.beneficiary.id),
+            None => self.beneficiary.identity.clone(),
+        }
+    }
+
+    fn deleted_identity(&self) -> Option<&str> {
+        self.beneficiary.deleted_at.map(|_| self.beneficiary.identity.as_str())
+    }
+}
+
 /// New beneficiaries.
-pub const BENEFICIARIES: Table = Table {
+pub static BENEFICIARIES: Table<StoredBeneficiary> = Table {
     name: "beneficiaries",
-    columns: &[
-        ("id", Text),
-        ("merchant_id", Text),
-        ("env", Text),
-        ("currency", Text),
-        ("source", Text),
-        ("created_at", Int),
-        ("identity", Text),
-        ("deleted_identity", Text),
-        ("method", Text),
-        ("recipient", Text),
-        ("name", Text),
-        ("email", Text),
-        ("phone", Text),
-        ("external_reference", Text),
-        ("account_name", Text),
-        ("resolution", Text),
-        ("resolved_at", Int),
-        ("verification", Text),
-        ("search", Text),
-        ("deleted_at", Int),
-        ("updated_at", Int),
+    fixed: &[
+        text("id", |stored| stored.beneficiary.id.as_str().into()),
+        text("merchant_id", |stored| stored.beneficiary.merchant_id.as_str().into()),
+        text("env", |stored| stored.beneficiary.env.as_str().into()),
+        text("currency", |stored| stored.beneficiary.currency.as_str().into()),
+        text("source", |stored| stored.beneficiary.source.as_str().into()),
+        int("created_at", |stored| stored.beneficiary.created_at.into()),
     ],
+    changing: BENEFICIARY_CHANGES.columns,
     on_conflict: None,
+    is_sealed: false,
 };
 
 /// Changes of beneficiaries.
-pub const BENEFICIARY_CHANGES: Update = Update {
+pub static BENEFICIARY_CHANGES: Update<StoredBeneficiary> = Update {
     name: "beneficiaries",
-    key: "id",
+    key: text("id", |stored| stored.beneficiary.id.as_str().into()),
     columns: &[
-        ("identity", Text),
-        ("deleted_identity", Text),
-        ("method", Text),
-        ("recipient", Text),
-        ("name", Text),
-        ("email", Text),
-        ("phone", Text),
-        ("external_reference", Text),
-        ("account_name", Text),
-        ("resolution", Text),
-        ("resolved_at", Int),
-        ("verification", Text),
-        ("search", Text),
-        ("deleted_at", Int),
-        ("updated_at", Int),
+        text("identity", |stored| stored.identity().into()),
+        text("deleted_identity", |stored| stored.deleted_identity().into()),
+        text("method", |stored| (&stored.beneficiary.method).into()),
+        text("recipient", |stored| stored.beneficiary.recipient.to_json().into()),
+        text("name", |stored| (&stored.beneficiary.name).into()),
+        text("email", |stored| (&stored.beneficiary.email).into()),
+        text("phone", |stored| (&stored.beneficiary.phone).into()),
+        text("external_reference", |stored| (&stored.beneficiary.external_reference).into()),
+        text("account_name", |stored| (&stored.beneficiary.account_name).into()),
+        text("resolution", |stored| (&stored.resolution).into()),
+        int("resolved_at", |stored| stored.beneficiary.resolved_at.into()),
+        text("verification", |stored| stored.beneficiary.verification.as_str().into()),
+        text("search", |stored| search(&stored.beneficiary).into()),
+        int("deleted_at", |stored| stored.beneficiary.deleted_at.into()),
+        int("updated_at", |stored| stored.beneficiary.updated_at.into()),
     ],
     only_where: None,
 };
 
 /// When a beneficiary last changed, which serves as its version.
-pub const BENEFICIARY_VERSIONS: Lookup =
+pub static BENEFICIARY_VERSIONS: Lookup =
     Lookup { name: "beneficiaries", key: "id", columns: &[("updated_at", Int)], lock: true };
-
-/// A new beneficiary as a row of [`BENEFICIARIES`].
-///
-/// # Errors
-/// Its resolution cannot be sealed.
-pub fn beneficiary_row(
-    beneficiary: &Beneficiary,
-    keyring: &Keyring,
-    ids: &IdGenerator,
-) -> Result<Row, Problem> {
-    let mut row = vec![
-        beneficiary.id.as_str().into(),
-        beneficiary.merchant_id.as_str().into(),
-        beneficiary.env.as_str().into(),
-        beneficiary.currency.as_str().into(),
-        beneficiary.source.as_str().into(),
-        beneficiary.created_at.micros().into(),
-    ];
-    row.extend(beneficiary_state(beneficiary, keyring, ids)?);
-    Ok(row)
-}
-
-/// A changed beneficiary as a row of [`BENEFICIARY_CHANGES`].
-///
-/// # Errors
-/// Its resolution cannot be sealed.
-pub fn beneficiary_change(
-    beneficiary: &Beneficiary,
-    keyring: &Keyring,
-    ids: &IdGenerator,
-) -> Result<Row, Problem> {
-    let mut row = vec![beneficiary.id.as_str().into()];
-    row.extend(beneficiary_state(beneficiary, keyring, ids)?);
-    Ok(row)
-}
-
-fn beneficiary_state(
-    beneficiary: &Beneficiary,
-    keyring: &Keyring,
-    ids: &IdGenerator,
-) -> Result<Row, Problem> {
-    let sealed = beneficiary.resolution.as_ref().map(|resolution| {
-        let plain = serde_json::to_vec(&Stored::from(resolution)).map_err(Problem::internal)?;
-        let place = place(&beneficiary.id);
-        keyring.seal(ids, &place, &plain).map_err(Problem::internal)
-    });
-    let is_deleted = beneficiary.deleted_at.is_some();
-    let (identity, deleted_identity) = match is_deleted {
-        // Deleting frees the identity: another row may take it.
-        true => (format!("deleted:{}", beneficiary.id), Some(beneficiary.identity.clone())),
-        false => (beneficiary.identity.clone(), None),
-    };
-    Ok(vec![
-        identity.into(),
-        deleted_identity.into(),
-        beneficiary.method.as_str().into(),
-        beneficiary.recipient.to_json().into(),
-        beneficiary.name.as_str().into(),
-        beneficiary.email.clone().into(),
-        beneficiary.phone.clone().into(),
-        beneficiary.external_reference.clone().into(),
-        beneficiary.account_name.clone().into(),
-        Cell::Text(sealed.transpose()?),
-        beneficiary.resolved_at.map(Moment::micros).into(),
-        beneficiary.verification.as_str().into(),
-        search(beneficiary).into(),
-        beneficiary.deleted_at.map(Moment::micros).into(),
-        beneficiary.updated_at.micros().into(),
-    ])
-}
 
 /// What `q` is looked for in: both names, the account, and the merchant's reference.
 fn search(beneficiary: &Beneficiary) -> String {
@@ -305,24 +260,27 @@ fn beneficiary(row: &AnyRow, keyring: &Keyring) -> Result<Beneficiary, sqlx::Err
 
 /// New blacklist entries. A platform entry has no merchant: an empty one, so that it is unique
 /// on both engines.
-pub const BLOCKS: Table = Table {
+pub static BLOCKS: Table<Block> = Table {
     name: "blacklist",
-    columns: &[
-        ("id", Text),
-        ("scope", Text),
-        ("merchant_id", Text),
-        ("currency", Text),
-        ("identity", Text),
-        ("subject", Text),
-        ("reason", Text),
-        ("created_at", Int),
+    fixed: &[
+        text("id", |block| block.id.as_str().into()),
+        text("scope", |block| block.scope().into()),
+        text("merchant_id", |block| {
+            block.merchant_id.as_ref().map_or("", MerchantId::as_str).into()
+        }),
+        text("currency", |block| (&block.currency).into()),
+        text("identity", |block| (&block.identity).into()),
+        text("subject", |block| (&block.subject).into()),
+        text("reason", |block| (&block.reason).into()),
+        int("created_at", |block| block.created_at.into()),
     ],
+    changing: &[],
     on_conflict: Some("(currency, identity, merchant_id) DO NOTHING"),
+    is_sealed: false,
 };
 
 /// Blacklist entries that are removed.
-pub const BLOCK_REMOVALS: Update =
-    Update { name: "blacklist", key: "id", columns: &[], only_where: None };
+pub static BLOCK_REMOVALS: Removal = Removal { name: "blacklist", key: "id" };
 
 /// An entry of a blacklist.
 #[derive(Clone, Debug)]
@@ -343,20 +301,12 @@ pub struct Block {
     pub created_at: Moment,
 }
 
-/// A new blacklist entry as a row of [`BLOCKS`].
-#[must_use]
-pub fn block_row(block: &Block) -> Row {
-    let scope = if block.merchant_id.is_some() { "merchant" } else { "platform" };
-    vec![
-        block.id.as_str().into(),
-        scope.into(),
-        block.merchant_id.as_ref().map_or("", MerchantId::as_str).into(),
-        block.currency.as_str().into(),
-        block.identity.as_str().into(),
-        block.subject.as_str().into(),
-        block.reason.as_str().into(),
-        block.created_at.micros().into(),
-    ]
+impl Block {
+    /// Whose blacklist it is on.
+    #[must_use]
+    pub fn scope(&self) -> &'static str {
+        if self.merchant_id.is_some() { "merchant" } else { "platform" }
+    }
 }
 
 /// Whether the platform and whether the merchant blocks a recipient.

@@ -4,84 +4,120 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::{Lookup, Row, Table, Update};
+use crate::db::bulk::{Lookup, Removal, Table, Update, int, text};
+use crate::db::cell::Kind::Int;
 
 use super::assignment::{Role, Scope};
 use super::pack::{Pack, PackKind};
 
+/// A version as it is written down.
+#[derive(Clone, Debug)]
+pub struct NewVersion {
+    /// The version.
+    pub version: Version,
+    /// Its component as base64; none for a built-in pack that was never used.
+    pub component: Option<String>,
+}
+
 /// New versions. The first to push a name and version wins.
-pub const PACKS: Table = Table {
+pub static PACKS: Table<NewVersion> = Table {
     name: "rule_packs",
-    columns: &[
-        ("id", Text),
-        ("name", Text),
-        ("version", Text),
-        ("kind", Text),
-        ("digest", Text),
-        ("title", Text),
-        ("contract", Text),
-        ("facts", Text),
-        ("component", Text),
-        ("report", Text),
-        ("is_checked", Int),
-        ("pushed_by", Text),
-        ("created_at", Int),
+    fixed: &[
+        text("id", |new| new.version.id().into()),
+        text("name", |new| (&new.version.name).into()),
+        text("version", |new| (&new.version.version).into()),
+        text("kind", |new| new.version.kind.as_str().into()),
+        text("digest", |new| (&new.version.digest).into()),
+        text("title", |new| (&new.version.title).into()),
+        text("contract", |new| (&new.version.contract).into()),
+        text("facts", |new| serde_json::to_string(&new.version.facts).unwrap_or_default().into()),
+        text("report", |new| (&new.version.report).into()),
+        int("is_checked", |new| new.version.is_checked.into()),
+        text("pushed_by", |new| (&new.version.pushed_by).into()),
+        int("created_at", |new| new.version.created_at.into()),
     ],
+    changing: &[text("component", |new| (&new.component).into())],
     on_conflict: None,
+    is_sealed: false,
 };
 
 /// The component of a built-in pack, once it is used: a later binary may carry another one.
-pub const PACK_COMPONENTS: Update = Update {
+pub static PACK_COMPONENTS: Update<KeptComponent> = Update {
     name: "rule_packs",
-    key: "id",
-    columns: &[("component", Text)],
+    key: text("id", |kept| (&kept.id).into()),
+    columns: &[text("component", |kept| (&kept.component).into())],
     only_where: Some("t.component IS NULL"),
 };
 
+/// A component to be kept with its version.
+#[derive(Clone, Debug)]
+pub struct KeptComponent {
+    /// The version's key.
+    pub id: String,
+    /// The component as base64.
+    pub component: String,
+}
+
 /// The history of assignments: a pack was assigned, or the last one was unassigned.
-pub const ASSIGNMENTS: Table = Table {
+pub static ASSIGNMENTS: Table<AssignmentRow> = Table {
     name: "rule_assignments",
-    columns: &[
-        ("generation", Int),
-        ("kind", Text),
-        ("scope", Text),
-        ("role", Text),
-        ("name", Text),
-        ("version", Text),
-        ("actor", Text),
-        ("created_at", Int),
+    fixed: &[
+        int("generation", |row| row.generation.into()),
+        text("kind", |row| row.kind.as_str().into()),
+        text("scope", |row| row.scope.as_str().into()),
+        text("role", |row| row.role.as_str().into()),
+        text("name", |row| row.pack.as_ref().map(|(name, _)| name.as_str()).into()),
+        text("version", |row| row.pack.as_ref().map(|(_, version)| version.as_str()).into()),
+        text("actor", |row| (&row.actor).into()),
+        int("created_at", |row| row.created_at.into()),
     ],
+    changing: &[],
     on_conflict: None,
+    is_sealed: false,
 };
 
 /// The generation, under lock.
-pub const GENERATION: Lookup =
+pub static GENERATION: Lookup =
     Lookup { name: "rule_generation", key: "id", columns: &[("generation", Int)], lock: true };
 
 /// The next generation.
-pub const NEXT_GENERATION: Update = Update {
+pub static NEXT_GENERATION: Update<i64> = Update {
     name: "rule_generation",
-    key: "id",
-    columns: &[("generation", Int)],
+    key: text("id", |_| RULES.into()),
+    columns: &[int("generation", |generation| (*generation).into())],
     only_where: None,
 };
 
 /// The one row of [`GENERATION`].
 pub const RULES: &str = "rules";
 
+/// Something that waits for a second person.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What is asked for.
+    pub id: String,
+    /// Who asks.
+    pub actor: String,
+    /// Since when.
+    pub created_at: Moment,
+}
+
 /// Activations that wait for a second person.
-pub const REQUESTS: Table = Table {
+pub static REQUESTS: Table<Request> = Table {
     name: "rule_requests",
-    columns: &[("id", Text), ("actor", Text), ("created_at", Int)],
+    fixed: &[text("id", |request| (&request.id).into())],
+    changing: &[
+        text("actor", |request| (&request.actor).into()),
+        int("created_at", |request| request.created_at.into()),
+    ],
     on_conflict: Some(
         "(id) DO UPDATE SET actor = excluded.actor, created_at = excluded.created_at",
     ),
+    is_sealed: false,
 };
 
-/// For taking a request away.
-pub const REQUEST_KEYS: Update =
-    Update { name: "rule_requests", key: "id", columns: &[], only_where: None };
+/// Requests that are met.
+pub static REQUESTS_MET: Removal = Removal { name: "rule_requests", key: "id" };
 
 /// A version of a pack as it is kept.
 #[derive(Clone, Debug)]
@@ -135,46 +171,35 @@ pub fn version_id(name: &str, version: &str) -> String {
     format!("{name}/{version}")
 }
 
-/// A version as a row of [`PACKS`].
-#[must_use]
-pub fn version_row(
-    pack: &Pack,
-    component: Option<String>,
-    (report, is_checked): (String, bool),
-    (pushed_by, now): (&str, Moment),
-) -> Row {
-    let about = &pack.about;
-    vec![
-        version_id(&about.name, &about.version).into(),
-        about.name.as_str().into(),
-        about.version.as_str().into(),
-        about.kind.as_str().into(),
-        pack.digest.as_str().into(),
-        about.title.as_str().into(),
-        about.contract.as_str().into(),
-        serde_json::to_string(&about.facts).unwrap_or_default().into(),
-        component.into(),
-        report.into(),
-        i64::from(is_checked).into(),
-        pushed_by.into(),
-        now.micros().into(),
-    ]
-}
+impl Version {
+    /// Its key.
+    #[must_use]
+    pub fn id(&self) -> String {
+        version_id(&self.name, &self.version)
+    }
 
-/// An assignment as a row of [`ASSIGNMENTS`].
-#[must_use]
-pub fn assignment_row(assignment: &AssignmentRow) -> Row {
-    let (name, version) = assignment.pack.clone().unzip();
-    vec![
-        assignment.generation.into(),
-        assignment.kind.as_str().into(),
-        assignment.scope.as_str().into(),
-        assignment.role.as_str().into(),
-        name.into(),
-        version.into(),
-        assignment.actor.as_str().into(),
-        assignment.created_at.micros().into(),
-    ]
+    /// A version of this pack, pushed now.
+    #[must_use]
+    pub fn of(
+        pack: &Pack,
+        (report, is_checked): (String, bool),
+        (pushed_by, now): (&str, Moment),
+    ) -> Self {
+        let about = &pack.about;
+        Self {
+            name: about.name.clone(),
+            version: about.version.clone(),
+            kind: about.kind,
+            digest: pack.digest.clone(),
+            title: about.title.clone(),
+            contract: about.contract.clone(),
+            facts: about.facts.clone(),
+            report,
+            is_checked,
+            pushed_by: pushed_by.to_owned(),
+            created_at: now,
+        }
+    }
 }
 
 /// How many changes of assignments there have been.

@@ -133,7 +133,7 @@ impl PackStore {
         let supplied = self.supplied.iter().find(|s| s.pack.digest == version.digest)?;
         let id = sql::version_id(&version.name, &version.version);
         let component = BASE64_STANDARD.encode(&supplied.component);
-        Some(RowChange::Update(&sql::PACK_COMPONENTS, vec![id.into(), component.into()]))
+        Some(sql::PACK_COMPONENTS.change(&sql::KeptComponent { id, component }))
     }
 
     /// Puts the packs that came with this host into the list of versions. A version that another

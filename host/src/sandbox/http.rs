@@ -17,10 +17,10 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::funding::{self, Movement};
 use crate::http::Body;
-use crate::ledger::{Source, wallets};
+use crate::ledger::{Done, Source, wallets};
 use crate::money::{Currency, Minor};
 use crate::payouts::model::{Payout, Status};
-use crate::payouts::{self, PayoutView, dispatch};
+use crate::payouts::{self, PayoutTransfers, PayoutView};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -101,7 +101,8 @@ pub async fn send_back(
 async fn decide(app: &App, caller: &Caller, id: &str, step: &str) -> Result<Response, Problem> {
     let payout = find(app, caller, id).await?;
     tell(app, &payout, step).await?;
-    dispatch::work_now(app, &payout.id).await?;
+    let feature = PayoutTransfers(app.clone());
+    app.transfers.work_now(&feature, payout.id.as_str(), true).await?;
     let payout = payouts::get(app, payout.id.as_str()).await?;
     Ok(Json(PayoutView::of(&payout)).into_response())
 }
@@ -202,7 +203,10 @@ pub async fn fund(
         sender: None,
         rows: Vec::new(),
     };
-    let moved = funding::book(&app, &wallet, movement).await?;
+    let command = funding::movement(&app, &wallet, movement);
+    let Done::Now(moved) = app.writer.request(command).await? else {
+        return Err(Problem::internal("no key was reserved"));
+    };
     Ok(Json(Funded {
         object: "sandbox_funding",
         provider_event_id: moved.id,

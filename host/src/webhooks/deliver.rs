@@ -13,7 +13,7 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::error::Problem;
 use crate::events::outbox::{Handed, Ready};
-use crate::id::EndpointId;
+use crate::id::{DeliveryId, EndpointId};
 use crate::outbound::Answer;
 
 use super::lanes::{Ended, Lanes};
@@ -95,22 +95,29 @@ pub async fn deliver(app: App, mut handed: mpsc::Receiver<Handed>) {
 /// Sweeps away what is left of deleted endpoints, and old history.
 pub async fn sweep(app: App) {
     loop {
+        if let Err(cause) = sweep_once(&app).await {
+            tracing::warn!(%cause, "sweeping deliveries");
+        }
         tokio::select! {
             () = app.stopping.cancelled() => return,
             () = tokio::time::sleep(SWEEP_EVERY) => {}
         }
-        let before = app.now().before(limits::WEBHOOK_HISTORY);
-        loop {
-            match sql::delete_leftovers(&app.db, before).await {
-                Ok(0) => break,
-                Ok(_) => tokio::task::yield_now().await,
-                Err(cause) => {
-                    tracing::warn!(%cause, "sweeping deliveries");
-                    break;
-                }
-            }
+    }
+}
+
+async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
+    for endpoint in sql::list_deleted_endpoints(app.db.pool()).await? {
+        while !app.stopping.is_cancelled() && !sql::sweep_endpoint(&app.db, &endpoint).await? {}
+    }
+    let before = DeliveryId::first_at(app.now().before(limits::WEBHOOK_HISTORY));
+    let mut after = String::new();
+    while !app.stopping.is_cancelled() {
+        match sql::sweep_history(&app.db, (&after, &before)).await? {
+            Some(last) => after = last,
+            None => break,
         }
     }
+    Ok(())
 }
 
 /// What every task of the deliverer works with.
@@ -158,6 +165,7 @@ impl Deliverer {
                 sending.await
             }
         };
+        self.app.delivery_metrics.attempt(answer.is_good(), answer.took);
         let ended = match (answer.is_good(), answer.took > limits::WEBHOOK_SLOW_AFTER) {
             (false, _) => Ended::Badly,
             (true, true) => Ended::Slowly,

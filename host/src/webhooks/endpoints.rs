@@ -11,6 +11,7 @@ use crate::events::canonical;
 use crate::events::outbox::{Handed, owner};
 use crate::id::EndpointId;
 use crate::ledger::{Command, CounterChange, Done, Effects, Guard, Reply, Reservation, replay};
+use crate::money::Minor;
 
 use super::model::Endpoint;
 use super::record::health_key;
@@ -82,7 +83,8 @@ pub(super) async fn create(
 ) -> Result<(String, bool), Problem> {
     // What is refused now may have been accepted before.
     if let Some(reservation) = &reservation
-        && let Some(Done::Before { reply: Some(reply), .. }) = replay(&app.db, reservation).await?
+        && let Some(Done::Before { reply: Some(reply), .. }) =
+            replay::<()>(&app.db, reservation).await?
     {
         return Ok((unseal(app, reservation, &reply)?, true));
     }
@@ -126,22 +128,20 @@ pub(super) async fn create(
         Some(reservation) => Some(seal(app, reservation, &body)?),
         None => None,
     };
-    let row = sql::endpoint_row(&endpoint, &owner);
-    let command = Command {
-        wallets: Vec::new(),
-        guards: Vec::new(),
-        counters: Vec::new(),
-        reservation: reservation.clone(),
-        decide: Box::new(move |_| {
-            let rows = vec![RowChange::Insert(&sql::ENDPOINTS, row.clone())];
-            Ok(Effects { rows, reply: reply.clone(), ..Effects::default() })
-        }),
-    };
-    match (app.writer.submit(command).await?, &reservation) {
+    let row = sql::ENDPOINTS.insert(&endpoint);
+    let command = Command::new(move |_| {
+        let rows = vec![row.clone()];
+        Ok(Effects { rows, reply: reply.clone(), ..Effects::default() }.and(()))
+    });
+    match (app.writer.request(command.reserve(reservation.clone())).await?, &reservation) {
         (Done::Before { reply: Some(reply), .. }, Some(reservation)) => {
             Ok((unseal(app, reservation, &reply)?, true))
         }
-        _ => Ok((body, false)),
+        _ => {
+            // Whatever happens after the answer is told to it.
+            sql::wait_for_others(&app.db).await?;
+            Ok((body, false))
+        }
     }
 }
 
@@ -176,19 +176,12 @@ pub(super) async fn update(
         after.disabled_reason = after.disabled_reason.filter(|_| !is_active);
     }
     after.updated_at = newer(app, &before);
-    let row = vec![
-        after.id.as_str().into(),
-        after.url.as_str().into(),
-        sql::names(&after.events).into(),
-        i64::from(after.is_active).into(),
-        after.disabled_reason.clone().into(),
-        after.updated_at.micros().into(),
-    ];
-    let change = RowChange::Update(&sql::ENDPOINT_CHANGES, row);
+    let change = sql::ENDPOINT_CHANGES.change(&after);
     let is_back = after.is_active && !before.is_active;
     let health = if is_back { Health::Forgiven } else { Health::Kept };
-    submit(app, (&before, &after), vec![change], health).await?;
+    submit(app, &before, change, health).await?;
     if is_back {
+        sql::wait_for_others(&app.db).await?;
         // What waited meanwhile may go on.
         let _ = app.handover.try_send(Handed::Queued(after.id.clone()));
     }
@@ -209,15 +202,8 @@ pub(super) async fn rotate(app: &App, before: Endpoint) -> Result<EndpointView, 
         updated_at: newer(app, &before),
         ..before.clone()
     };
-    let row = vec![
-        after.id.as_str().into(),
-        after.secret.as_str().into(),
-        after.old_secret.clone().into(),
-        after.old_until.micros().into(),
-        after.updated_at.micros().into(),
-    ];
-    let change = RowChange::Update(&sql::ENDPOINT_SECRETS, row);
-    submit(app, (&before, &after), vec![change], Health::Kept).await?;
+    let change = sql::ENDPOINT_SECRETS.change(&after);
+    submit(app, &before, change, Health::Kept).await?;
     Ok(EndpointView { secret: Some(secret), ..EndpointView::of(&after) })
 }
 
@@ -225,14 +211,11 @@ pub(super) async fn rotate(app: &App, before: Endpoint) -> Result<EndpointView, 
 ///
 /// # Errors
 /// The endpoint changed meanwhile, or the database failed.
-pub(super) async fn delete(app: &App, endpoint: Endpoint) -> Result<(), Problem> {
-    let id = endpoint.id.to_string();
+pub(super) async fn delete(app: &App, before: Endpoint) -> Result<(), Problem> {
+    let after = Endpoint { updated_at: newer(app, &before), ..before.clone() };
     // Its history is gone for every reader with this; the sweeper takes the rows away.
-    let rows = vec![
-        RowChange::Delete(&sql::ENDPOINT_CHANGES, id.clone()),
-        RowChange::Delete(&sql::QUEUE_OF_ENDPOINT, id),
-    ];
-    submit(app, (&endpoint, &endpoint), rows, Health::Kept).await
+    let change = sql::ENDPOINT_DELETED.change(&after);
+    submit(app, &before, change, Health::Kept).await
 }
 
 /// Versions rise even where the clock does not: caches go by them.
@@ -249,8 +232,8 @@ enum Health {
 
 async fn submit(
     app: &App,
-    (before, after): (&Endpoint, &Endpoint),
-    rows: Vec<RowChange>,
+    before: &Endpoint,
+    change: RowChange,
     health: Health,
 ) -> Result<(), Problem> {
     let forgiven = match health {
@@ -261,29 +244,20 @@ async fn submit(
         on: &sql::ENDPOINT_VERSIONS,
         id: before.id.to_string(),
         version: before.updated_at.micros(),
-        next: after.updated_at.micros(),
     };
-    let command = Command {
-        wallets: Vec::new(),
-        guards: vec![guard],
-        counters: forgiven.iter().cloned().collect(),
-        reservation: None,
-        decide: Box::new(move |locked| {
-            let mut effects = Effects { rows: rows.clone(), ..Effects::default() };
-            if let Some(key) = &forgiven {
-                let known = locked.counter(key);
-                effects.counters.push(CounterChange {
-                    key: key.clone(),
-                    holder: String::new(),
-                    count: 0,
-                    sum: known.sum,
-                    expires_at: locked.now().after(limits::WEBHOOK_HISTORY).micros(),
-                });
-            }
-            Ok(effects)
-        }),
-    };
-    app.writer.submit(command).await.map(drop)
+    let counters = forgiven.clone();
+    let command = Command::new(move |locked| {
+        let forgotten = forgiven.iter().map(|key| CounterChange {
+            key: key.clone(),
+            holder: String::new(),
+            count: 0,
+            sum: Minor::ZERO,
+            expires_at: locked.now().after(limits::WEBHOOK_HISTORY).micros(),
+        });
+        let counters = forgotten.collect();
+        Ok(Effects { rows: vec![change.clone()], counters, ..Effects::default() }.and(()))
+    });
+    app.writer.request(command.guards([guard]).counters(counters)).await.map(drop)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::events::outbox::{Handed, NewDelivery, owner};
-use crate::ledger::{Command, Effects};
+use crate::ledger::Command;
 
 use super::endpoints;
 use super::model::Delivery;
@@ -34,21 +34,9 @@ pub(super) async fn replay(app: &App, caller: &Caller, id: &str) -> Result<Deliv
         replayed_from: Some(earlier.id.to_string()),
         created_at: app.now(),
     };
-    let command = Command {
-        wallets: Vec::new(),
-        guards: Vec::new(),
-        counters: Vec::new(),
-        reservation: None,
-        decide: {
-            let again = again.clone();
-            Box::new(move |locked| {
-                // It waits for nothing: a replay is asked for, whatever happened since.
-                let queued = again.queue_row((again.id.as_str(), 0), locked.now());
-                Ok(Effects { rows: vec![again.row(), queued], ..Effects::default() })
-            })
-        },
-    };
-    app.writer.submit(command).await?;
+    // It waits for nothing: a replay is asked for, whatever happened since.
+    let queued = again.queue_row((again.id.as_str(), 0), app.now());
+    app.writer.request(Command::rows(vec![again.row(), queued])).await?;
     let _ = app.handover.try_send(Handed::Queued(again.endpoint_id));
     let made = sql::find_delivery(app.db.pool(), &owner, again.id.as_str()).await?;
     made.ok_or_else(missing)

@@ -7,140 +7,186 @@ use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::{Lookup, Row, Table, Update};
+use crate::db::bulk::{Lookup, Removal, Table, Update, int, text};
+use crate::db::cell::Kind::Int;
 use crate::db::{Db, Engine};
 use crate::env::Env;
-use crate::events::outbox::Ready;
+use crate::events::outbox::{Ready, owner};
 use crate::id::{DeliveryId, EndpointId, Id as _, MerchantId};
 
 use super::model::{Delivery, Endpoint};
 
 /// New endpoints.
-pub(super) const ENDPOINTS: Table = Table {
+pub(super) static ENDPOINTS: Table<Endpoint> = Table {
     name: "webhook_endpoints",
-    columns: &[
-        ("id", Text),
-        ("owner", Text),
-        ("merchant_id", Text),
-        ("env", Text),
-        ("url", Text),
-        ("events", Text),
-        ("is_ordered", Int),
-        ("is_active", Int),
-        ("secret", Text),
-        ("old_until", Int),
-        ("consecutive_failures", Int),
-        ("created_at", Int),
-        ("updated_at", Int),
+    fixed: &[
+        text("id", |endpoint| endpoint.id.as_str().into()),
+        text("owner", |endpoint| owner(&endpoint.merchant_id, endpoint.env).into()),
+        text("merchant_id", |endpoint| endpoint.merchant_id.as_str().into()),
+        text("env", |endpoint| endpoint.env.as_str().into()),
+        int("is_ordered", |endpoint| endpoint.is_ordered.into()),
+        int("created_at", |endpoint| endpoint.created_at.into()),
+    ],
+    changing: &[
+        text("url", |endpoint| (&endpoint.url).into()),
+        text("events", |endpoint| names(&endpoint.events).into()),
+        int("is_active", |endpoint| endpoint.is_active.into()),
+        text("secret", |endpoint| (&endpoint.secret).into()),
+        int("old_until", |endpoint| endpoint.old_until.into()),
+        int("consecutive_failures", |_| 0.into()),
+        int("times_disabled", |_| 0.into()),
+        int("updated_at", |endpoint| endpoint.updated_at.into()),
     ],
     on_conflict: None,
+    is_sealed: false,
 };
 
 /// What an owner changes.
-pub(super) const ENDPOINT_CHANGES: Update = Update {
+pub(super) static ENDPOINT_CHANGES: Update<Endpoint> = Update {
     name: "webhook_endpoints",
-    key: "id",
+    key: text("id", |endpoint| endpoint.id.as_str().into()),
     columns: &[
-        ("url", Text),
-        ("events", Text),
-        ("is_active", Int),
-        ("disabled_reason", Text),
-        ("updated_at", Int),
+        text("url", |endpoint| (&endpoint.url).into()),
+        text("events", |endpoint| names(&endpoint.events).into()),
+        int("is_active", |endpoint| endpoint.is_active.into()),
+        text("disabled_reason", |endpoint| (&endpoint.disabled_reason).into()),
+        int("updated_at", |endpoint| endpoint.updated_at.into()),
     ],
     only_where: None,
 };
 
 /// A new secret beside the old one.
-pub(super) const ENDPOINT_SECRETS: Update = Update {
+pub(super) static ENDPOINT_SECRETS: Update<Endpoint> = Update {
     name: "webhook_endpoints",
-    key: "id",
-    columns: &[("secret", Text), ("old_secret", Text), ("old_until", Int), ("updated_at", Int)],
-    only_where: None,
-};
-
-/// A delivery arrived.
-pub(super) const ENDPOINT_SUCCESSES: Update = Update {
-    name: "webhook_endpoints",
-    key: "id",
-    columns: &[("last_success_at", Int), ("consecutive_failures", Int)],
-    only_where: None,
-};
-
-/// A delivery did not arrive.
-pub(super) const ENDPOINT_FAILURES: Update = Update {
-    name: "webhook_endpoints",
-    key: "id",
-    columns: &[("last_failure_at", Int), ("consecutive_failures", Int)],
-    only_where: None,
-};
-
-/// Nobody is there.
-pub(super) const ENDPOINT_DISABLED: Update = Update {
-    name: "webhook_endpoints",
-    key: "id",
-    columns: &[("is_active", Int), ("disabled_reason", Text), ("updated_at", Int)],
-    only_where: None,
-};
-
-/// Everything that waits for an endpoint, by endpoint.
-pub(super) const QUEUE_OF_ENDPOINT: Update =
-    Update { name: "webhook_queue", key: "endpoint_id", columns: &[], only_where: None };
-
-/// The version of an endpoint that a change was made from.
-pub(super) const ENDPOINT_VERSIONS: Lookup =
-    Lookup { name: "webhook_endpoints", key: "id", columns: &[("updated_at", Int)], lock: true };
-
-/// What came of an attempt.
-pub(super) const RESULTS: Update = Update {
-    name: "webhook_deliveries",
-    key: "id",
+    key: text("id", |endpoint| endpoint.id.as_str().into()),
     columns: &[
-        ("status", Text),
-        ("attempts", Int),
-        ("response_status", Int),
-        ("response_body", Text),
-        ("error_message", Text),
-        ("next_attempt_at", Int),
-        ("delivered_at", Int),
+        text("secret", |endpoint| (&endpoint.secret).into()),
+        text("old_secret", |endpoint| (&endpoint.old_secret).into()),
+        int("old_until", |endpoint| endpoint.old_until.into()),
+        int("updated_at", |endpoint| endpoint.updated_at.into()),
     ],
     only_where: None,
 };
 
-/// When a delivery is due again.
-pub(super) const QUEUE_DELAYS: Update = Update {
-    name: "webhook_queue",
-    key: "delivery_id",
-    columns: &[("due_at", Int), ("lease_until", Int), ("fence", Int)],
+/// How an endpoint fared.
+pub(super) struct Health {
+    pub id: EndpointId,
+    pub at: Moment,
+    pub failures: i64,
+}
+
+/// A delivery arrived.
+pub(super) static ENDPOINT_SUCCESSES: Update<Health> = Update {
+    name: "webhook_endpoints",
+    key: text("id", |health| health.id.as_str().into()),
+    columns: &[
+        int("last_success_at", |health| health.at.into()),
+        int("consecutive_failures", |health| health.failures.into()),
+    ],
     only_where: None,
 };
 
+/// A delivery did not arrive.
+pub(super) static ENDPOINT_FAILURES: Update<Health> = Update {
+    name: "webhook_endpoints",
+    key: text("id", |health| health.id.as_str().into()),
+    columns: &[
+        int("last_failure_at", |health| health.at.into()),
+        int("consecutive_failures", |health| health.failures.into()),
+    ],
+    only_where: None,
+};
+
+/// Nobody is there: the endpoint, and how often it was switched off by now.
+pub(super) static ENDPOINT_DISABLED: Update<(Endpoint, i64)> = Update {
+    name: "webhook_endpoints",
+    key: text("id", |(endpoint, _)| endpoint.id.as_str().into()),
+    columns: &[
+        int("is_active", |_| false.into()),
+        text("disabled_reason", |(endpoint, _)| (&endpoint.disabled_reason).into()),
+        int("times_disabled", |(_, times)| (*times).into()),
+        int("updated_at", |(endpoint, _)| endpoint.updated_at.into()),
+    ],
+    only_where: None,
+};
+
+/// Its owner takes it away. What was or would be delivered to it is swept away in portions.
+pub(super) static ENDPOINT_DELETED: Update<Endpoint> = Update {
+    name: "webhook_endpoints",
+    key: text("id", |endpoint| endpoint.id.as_str().into()),
+    columns: &[
+        int("is_active", |_| false.into()),
+        int("deleted_at", |endpoint| endpoint.updated_at.into()),
+        int("updated_at", |endpoint| endpoint.updated_at.into()),
+    ],
+    only_where: None,
+};
+
+/// An endpoint under lock: its version first.
+pub(super) static ENDPOINT_VERSIONS: Lookup = Lookup {
+    name: "webhook_endpoints",
+    key: "id",
+    columns: &[("updated_at", Int), ("is_active", Int), ("times_disabled", Int)],
+    lock: true,
+};
+
+/// A delivery after an attempt.
+pub(super) struct Attempted {
+    pub id: DeliveryId,
+    pub status: &'static str,
+    pub attempts: i64,
+    pub response_status: Option<i64>,
+    pub response_body: Option<String>,
+    pub error: Option<String>,
+    pub again_at: Option<Moment>,
+    pub delivered_at: Option<Moment>,
+}
+
+/// What came of an attempt.
+pub(super) static RESULTS: Update<Attempted> = Update {
+    name: "webhook_deliveries",
+    key: text("id", |made| made.id.as_str().into()),
+    columns: &[
+        text("status", |made| made.status.into()),
+        int("attempts", |made| made.attempts.into()),
+        int("response_status", |made| made.response_status.into()),
+        text("response_body", |made| (&made.response_body).into()),
+        text("error_message", |made| (&made.error).into()),
+        int("next_attempt_at", |made| made.again_at.into()),
+        int("delivered_at", |made| made.delivered_at.into()),
+    ],
+    only_where: None,
+};
+
+/// A delivery that is put off.
+pub(super) struct Delay {
+    pub id: DeliveryId,
+    pub due_at: Moment,
+    pub fence: i64,
+}
+
+/// When a delivery is due again.
+pub(super) static QUEUE_DELAYS: Update<Delay> = Update {
+    name: "webhook_queue",
+    key: text("delivery_id", |delay| delay.id.as_str().into()),
+    columns: &[
+        int("due_at", |delay| delay.due_at.into()),
+        int("lease_until", |_| 0.into()),
+        int("fence", |delay| delay.fence.into()),
+    ],
+    only_where: None,
+};
+
+/// Deliveries that are over.
+pub(super) static QUEUE_DONE: Removal = Removal { name: "webhook_queue", key: "delivery_id" };
+
 /// The fence of the present claim.
-pub(super) const QUEUE_FENCES: Lookup =
+pub(super) static QUEUE_FENCES: Lookup =
     Lookup { name: "webhook_queue", key: "delivery_id", columns: &[("fence", Int)], lock: true };
 
 const ENDPOINT_COLUMNS: &str = "id, merchant_id, env, url, events, is_ordered, is_active, \
     disabled_reason, secret, old_secret, old_until, last_success_at, last_failure_at, \
     consecutive_failures, created_at, updated_at";
-
-/// A new endpoint as a row of [`ENDPOINTS`].
-pub(super) fn endpoint_row(endpoint: &Endpoint, owner: &str) -> Row {
-    vec![
-        endpoint.id.as_str().into(),
-        owner.into(),
-        endpoint.merchant_id.as_str().into(),
-        endpoint.env.as_str().into(),
-        endpoint.url.as_str().into(),
-        names(&endpoint.events).into(),
-        i64::from(endpoint.is_ordered).into(),
-        i64::from(endpoint.is_active).into(),
-        endpoint.secret.as_str().into(),
-        endpoint.old_until.micros().into(),
-        0.into(),
-        endpoint.created_at.micros().into(),
-        endpoint.updated_at.micros().into(),
-    ]
-}
 
 /// Names of events as the table holds them.
 pub(super) fn names(events: &[String]) -> String {
@@ -153,8 +199,10 @@ pub(super) async fn find_endpoint(
     owner: &str,
     id: &str,
 ) -> Result<Option<Endpoint>, sqlx::Error> {
-    let sql =
-        format!("SELECT {ENDPOINT_COLUMNS} FROM webhook_endpoints WHERE owner = $1 AND id = $2");
+    let sql = format!(
+        "SELECT {ENDPOINT_COLUMNS} FROM webhook_endpoints WHERE owner = $1 AND id = $2 \
+         AND deleted_at IS NULL"
+    );
     let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(owner).bind(id);
     query.fetch_optional(pool).await?.as_ref().map(endpoint).transpose()
 }
@@ -177,7 +225,7 @@ pub(super) async fn list_endpoints(
 ) -> Result<Vec<Endpoint>, sqlx::Error> {
     let sql = format!(
         "SELECT {ENDPOINT_COLUMNS} FROM webhook_endpoints WHERE owner = $1 AND id < $2 \
-         ORDER BY id DESC LIMIT $3"
+         AND deleted_at IS NULL ORDER BY id DESC LIMIT $3"
     );
     let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(owner).bind(before).bind(limit + 1);
     query.fetch_all(pool).await?.iter().map(endpoint).collect()
@@ -185,7 +233,7 @@ pub(super) async fn list_endpoints(
 
 /// How many endpoints an owner has.
 pub(super) async fn count_endpoints(pool: &AnyPool, owner: &str) -> Result<i64, sqlx::Error> {
-    let sql = "SELECT COUNT(*) FROM webhook_endpoints WHERE owner = $1";
+    let sql = "SELECT COUNT(*) FROM webhook_endpoints WHERE owner = $1 AND deleted_at IS NULL";
     sqlx::query_scalar(sql).bind(owner).fetch_one(pool).await
 }
 
@@ -231,7 +279,8 @@ pub(super) struct Filter {
 const DELIVERY_COLUMNS: &str = "d.id, d.endpoint_id, d.event_id, d.event_type, d.body, d.is_test, \
     d.replayed_from_id, d.status, d.attempts, d.response_status, d.response_body, \
     d.error_message, d.next_attempt_at, d.delivered_at, d.created_at \
-    FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id";
+    FROM webhook_deliveries d JOIN webhook_endpoints e \
+    ON e.id = d.endpoint_id AND e.deleted_at IS NULL";
 
 /// A page of an owner's deliveries, newest first.
 pub(super) async fn list_deliveries(
@@ -397,24 +446,77 @@ pub async fn release_leases(db: &Db) -> Result<(), sqlx::Error> {
     tx.commit().await
 }
 
-/// Deletes some of what is left of endpoints that are gone, and history that is old enough;
-/// answers how many rows it deleted.
-pub(super) async fn delete_leftovers(db: &Db, before: Moment) -> Result<u64, sqlx::Error> {
-    let mut deleted = 0;
+/// Rows that a sweep deletes in one transaction: on SQLite everybody else waits meanwhile.
+const SWEPT_AT_ONCE: i64 = 500;
+
+/// Endpoints that were deleted, and of which something may be left.
+pub(super) async fn list_deleted_endpoints(pool: &AnyPool) -> Result<Vec<String>, sqlx::Error> {
+    let sql = "SELECT id FROM webhook_endpoints WHERE deleted_at IS NOT NULL ORDER BY id LIMIT 20";
+    sqlx::query_scalar(sql).fetch_all(pool).await
+}
+
+/// Deletes some of what is left of a deleted endpoint, and in the end the endpoint itself;
+/// answers whether it is gone.
+pub(super) async fn sweep_endpoint(db: &Db, endpoint: &str) -> Result<bool, sqlx::Error> {
     for sql in [
-        "DELETE FROM webhook_deliveries WHERE id IN (SELECT d.id FROM webhook_deliveries d \
-         LEFT JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.id IS NULL LIMIT 1000)",
-        "DELETE FROM webhook_queue WHERE delivery_id IN (SELECT q.delivery_id FROM webhook_queue q \
-         LEFT JOIN webhook_endpoints e ON e.id = q.endpoint_id WHERE e.id IS NULL LIMIT 1000)",
+        "DELETE FROM webhook_queue WHERE delivery_id IN (SELECT delivery_id FROM webhook_queue \
+         WHERE endpoint_id = $1 LIMIT $2)",
+        "DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries \
+         WHERE endpoint_id = $1 ORDER BY id LIMIT $2)",
     ] {
         let mut tx = db.write().await?;
-        deleted += sqlx::query(sql).execute(tx.conn()).await?.rows_affected();
+        let deleted = sqlx::query(sql).bind(endpoint).bind(SWEPT_AT_ONCE).execute(tx.conn());
+        let deleted = deleted.await?.rows_affected();
         tx.commit().await?;
+        if deleted > 0 {
+            return Ok(false);
+        }
     }
-    let sql = "DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries \
-               WHERE created_at < $1 AND status IN ('delivered', 'giving_up') LIMIT 1000)";
     let mut tx = db.write().await?;
-    deleted += sqlx::query(sql).bind(before.micros()).execute(tx.conn()).await?.rows_affected();
+    let sql = "DELETE FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NOT NULL";
+    sqlx::query(sql).bind(endpoint).execute(tx.conn()).await?;
     tx.commit().await?;
-    Ok(deleted)
+    Ok(true)
+}
+
+/// Deletes some deliveries that ended and are old enough, from one id to another; answers the
+/// last one, if there may be more. The index leads straight to them.
+pub(super) async fn sweep_history(
+    db: &Db,
+    (after, before): (&str, &DeliveryId),
+) -> Result<Option<String>, sqlx::Error> {
+    let sql = "SELECT id, status FROM webhook_deliveries WHERE id > $1 AND id < $2 \
+               ORDER BY id LIMIT $3";
+    let query = sqlx::query_as::<_, (String, String)>(sql).bind(after).bind(before.as_str());
+    let found = query.bind(SWEPT_AT_ONCE).fetch_all(db.pool()).await?;
+    let is_over = |status: &str| matches!(status, "delivered" | "giving_up");
+    let mut tx = db.write().await?;
+    for (id, _) in found.iter().filter(|(_, status)| is_over(status)) {
+        let sql = "DELETE FROM webhook_deliveries WHERE id = $1 \
+                   AND status IN ('delivered', 'giving_up')";
+        sqlx::query(sql).bind(id).execute(tx.conn()).await?;
+    }
+    tx.commit().await?;
+    let is_last = i64::try_from(found.len()).unwrap_or(0) < SWEPT_AT_ONCE;
+    Ok(found.into_iter().next_back().map(|(id, _)| id).filter(|_| !is_last))
+}
+
+/// Waits until every transaction that was under way has ended, where several hosts write: one
+/// of them may have read the endpoints before a new one was there.
+pub(super) async fn wait_for_others(db: &Db) -> Result<(), sqlx::Error> {
+    if db.engine() == Engine::Sqlite {
+        return Ok(());
+    }
+    let next = "SELECT CAST(pg_snapshot_xmax(pg_current_snapshot())::text AS BIGINT)";
+    let oldest = "SELECT CAST(pg_snapshot_xmin(pg_current_snapshot())::text AS BIGINT)";
+    let next: i64 = sqlx::query_scalar(next).fetch_one(db.pool()).await?;
+    let begun = tokio::time::Instant::now();
+    while begun.elapsed() < limits::BATCH_DEADLINE {
+        let oldest: i64 = sqlx::query_scalar(oldest).fetch_one(db.pool()).await?;
+        if oldest >= next {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::error::{ErrorCode, Problem};
 use crate::events::outbox::{NewDelivery, owner};
-use crate::ledger::{Command, Effects};
+use crate::ledger::Command;
 
 use super::deliver::{open, send};
 use super::model::{Endpoint, Next, Status};
@@ -53,18 +53,9 @@ pub(super) async fn try_out(app: &App, endpoint: Endpoint) -> Result<WebhookTest
     let status = if answer.is_good() { Status::Delivered } else { Status::GivingUp };
     let result = {
         let next = Next { status, again_at: None };
-        result_row(ready.id.as_str(), 1, &answer, (next, app.now()))
+        result_row(&ready.id, 1, &answer, (next, app.now()))
     };
-    let command = Command {
-        wallets: Vec::new(),
-        guards: Vec::new(),
-        counters: Vec::new(),
-        reservation: None,
-        decide: Box::new(move |_| {
-            Ok(Effects { rows: vec![delivery.row(), result.clone()], ..Effects::default() })
-        }),
-    };
-    app.writer.submit(command).await?;
+    app.writer.work(Command::rows(vec![delivery.row(), result])).await?;
     if !answer.is_good() {
         let why = answer.error.clone().unwrap_or_else(|| {
             format!("the receiver answered {}", answer.status.unwrap_or_default())

@@ -139,6 +139,7 @@ impl ErrorCode {
             Self::WebhookEndpointNotFound => entry(NotFound, 404, "webhook_endpoint_not_found"),
             Self::WebhookDeliveryNotFound => entry(NotFound, 404, "webhook_delivery_not_found"),
             Self::EventNotFound => entry(NotFound, 404, "event_not_found"),
+            Self::CaseNotFound => entry(NotFound, 404, "case_not_found"),
             Self::VirtualAccountNotFound => entry(NotFound, 404, "virtual_account_not_found"),
             Self::CollectionNotFound => entry(NotFound, 404, "collection_not_found"),
             Self::RefundNotFound => entry(NotFound, 404, "refund_not_found"),
@@ -254,6 +255,7 @@ impl ErrorCode {
             Self::CollectionsDisabled => entry(Provider, 503, "collections_disabled"),
             Self::CollectionsRailDisabled => entry(Provider, 503, "collections_rail_disabled"),
             Self::ServiceOverloaded => entry(Api, 503, "service_overloaded"),
+            Self::ServiceUnavailable => entry(Api, 503, "service_unavailable"),
             Self::RequestTimeout => entry(Api, 503, "request_timeout"),
         }
     }

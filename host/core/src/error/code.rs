@@ -142,5 +142,7 @@ pub enum ErrorCode {
     CollectionsDisabled,
     CollectionsRailDisabled,
     ServiceOverloaded,
+    ServiceUnavailable,
+    CaseNotFound,
     RequestTimeout,
 }

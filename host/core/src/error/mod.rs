@@ -6,6 +6,7 @@
 
 mod catalogue;
 mod code;
+pub mod database;
 mod response;
 
 use std::borrow::Cow;
@@ -190,10 +191,28 @@ impl std::fmt::Display for Problem {
 
 impl StdError for Problem {}
 
-/// A database failure is never the caller's doing and never shown.
+/// A database failure is never the caller's doing and never shown. One that passes may be tried
+/// again.
 impl From<sqlx::Error> for Problem {
     fn from(cause: sqlx::Error) -> Self {
-        Self::internal(cause)
+        match database::failure(&cause) {
+            database::Failure::Passing => {
+                Self::new(ErrorCode::ServiceUnavailable).retry_after(1).caused_by(cause)
+            }
+            _ => Self::internal(cause),
+        }
+    }
+}
+
+/// The same for a failure that several wait for.
+impl From<std::sync::Arc<sqlx::Error>> for Problem {
+    fn from(cause: std::sync::Arc<sqlx::Error>) -> Self {
+        match database::failure(&cause) {
+            database::Failure::Passing => {
+                Self::new(ErrorCode::ServiceUnavailable).retry_after(1).caused_by(cause)
+            }
+            _ => Self::internal(cause),
+        }
     }
 }
 

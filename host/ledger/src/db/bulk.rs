@@ -1,166 +1,293 @@
 //! Many rows in one statement, in both dialects.
 //!
-//! A feature describes its tables once as [`Table`] and [`Update`]; the statement follows from
-//! the description. PostgreSQL takes a column as an array (`unnest`), SQLite takes all rows as
-//! one JSON text (`json_each`): either way one prepared statement serves any number of rows.
+//! A feature describes its tables once: each column's name stands beside how its value is taken
+//! from the struct that a row stands for, so that the two cannot fall apart. Statements follow
+//! from the description. PostgreSQL takes a column as an array (`unnest`), SQLite takes all rows
+//! as one JSON text (`json_each`): either way one prepared statement serves any number of rows.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// TEXT.
-    Text,
-    /// BIGINT.
-    Int,
+use crate::clock::Moment;
+use crate::money::Minor;
+
+use super::cell::{Cell, Kind, Row};
+
+/// A text for a column, or NULL.
+pub struct Text<'a>(Option<Cow<'a, str>>);
+
+/// A number for a column, or NULL.
+pub struct Int(Option<i64>);
+
+/// A column of a table whose rows stand for values of `T`.
+pub struct Column<T: 'static> {
+    /// Its name.
+    pub name: &'static str,
+    take: Take<T>,
 }
 
-/// A column's name and kind.
-pub type Column = (&'static str, Kind);
+enum Take<T: 'static> {
+    Text(fn(&T) -> Text<'_>),
+    Int(fn(&T) -> Int),
+}
+
+/// A TEXT column.
+pub const fn text<T>(name: &'static str, take: fn(&T) -> Text<'_>) -> Column<T> {
+    Column { name, take: Take::Text(take) }
+}
+
+/// A BIGINT column.
+pub const fn int<T>(name: &'static str, take: fn(&T) -> Int) -> Column<T> {
+    Column { name, take: Take::Int(take) }
+}
+
+impl<T> Column<T> {
+    const fn kind(&self) -> Kind {
+        match self.take {
+            Take::Text(_) => Kind::Text,
+            Take::Int(_) => Kind::Int,
+        }
+    }
+
+    fn cell(&self, value: &T) -> Cell {
+        match self.take {
+            Take::Text(take) => Cell::text(take(value).0.map(Cow::into_owned)),
+            Take::Int(take) => Cell::Int(take(value).0),
+        }
+    }
+}
 
 /// A table that rows are inserted into.
-#[derive(Debug)]
-pub struct Table {
-    /// The table's name in the database.
+pub struct Table<T: 'static> {
+    /// Its name.
     pub name: &'static str,
-    /// Its columns, in the order of a row's cells.
-    pub columns: &'static [Column],
+    /// Columns that are written once.
+    pub fixed: &'static [Column<T>],
+    /// Columns that change later.
+    pub changing: &'static [Column<T>],
     /// What follows `ON CONFLICT`, or nothing where a conflict is an error.
     pub on_conflict: Option<&'static str>,
+    /// Whether the fixed columns are covered by the seal of the batch that writes the row. Such
+    /// a table has a column `batch_id`.
+    pub is_sealed: bool,
 }
 
 /// A change of some columns in rows named by key.
-#[derive(Debug)]
-pub struct Update {
-    /// The name of the table that is changed.
+pub struct Update<T: 'static> {
+    /// The table.
     pub name: &'static str,
-    /// Its key, the first cell of every row.
-    pub key: &'static str,
-    /// The columns that change, in the order of the other cells.
-    pub columns: &'static [Column],
+    /// Its key.
+    pub key: Column<T>,
+    /// The columns that change.
+    pub columns: &'static [Column<T>],
     /// A condition on the row as it is (`t`), without which it stays so.
     pub only_where: Option<&'static str>,
+}
+
+/// Rows to be deleted, by key.
+#[derive(Debug)]
+pub struct Removal {
+    /// The table.
+    pub name: &'static str,
+    /// The column that names the rows.
+    pub key: &'static str,
 }
 
 /// A read of rows named by key, in the order of the keys.
 #[derive(Debug)]
 pub struct Lookup {
-    /// The name of the table that is read.
+    /// The table.
     pub name: &'static str,
-    /// Its key, the first cell of every row.
+    /// Its key.
     pub key: &'static str,
-    /// The other columns, in the order of the other cells.
-    pub columns: &'static [Column],
+    /// The other columns, with what they hold.
+    pub columns: &'static [(&'static str, Kind)],
     /// Whether the rows are locked until the transaction ends.
     pub lock: bool,
 }
 
-/// One value of a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cell {
-    /// TEXT or NULL.
-    Text(Option<String>),
-    /// BIGINT or NULL.
-    Int(Option<i64>),
+/// A table or an update without its type: what statements are made from.
+pub trait Shape: Send + Sync {
+    /// The table.
+    fn table(&self) -> &'static str;
+    /// Names and kinds in the order of a row's cells.
+    fn columns(&self) -> Vec<(&'static str, Kind)>;
+    /// How many of the columns are fixed, from the first.
+    fn fixed(&self) -> usize;
+    /// Whether the seal of the batch covers the fixed columns.
+    fn is_sealed(&self) -> bool;
+    /// The statement; PostgreSQL's parameters are numbered from `first`.
+    fn statement(&self, first: usize) -> Dialects;
 }
-
-/// A row's values in the order of its description.
-pub type Row = Vec<Cell>;
 
 /// A change of one row.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum RowChange {
     /// A new row.
-    Insert(&'static Table, Row),
+    Insert(&'static dyn Shape, Row),
     /// New values, the key first.
-    Update(&'static Update, Row),
+    Update(&'static dyn Shape, Row),
     /// Gone, by key.
-    Delete(&'static Update, String),
+    Delete(&'static Removal, String),
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        Self::Text(Some(text.to_owned()))
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
-        Self::Text(Some(text))
-    }
-}
-
-impl From<Option<String>> for Cell {
-    fn from(text: Option<String>) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<i64> for Cell {
-    fn from(number: i64) -> Self {
-        Self::Int(Some(number))
-    }
-}
-
-impl From<Option<i64>> for Cell {
-    fn from(number: Option<i64>) -> Self {
-        Self::Int(number)
-    }
-}
-
-impl Cell {
-    /// The text; empty for NULL and for a number.
-    #[must_use]
-    pub fn text(&self) -> &str {
+impl std::fmt::Debug for RowChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Text(Some(text)) => text,
-            _ => "",
-        }
-    }
-
-    /// The text, if there is one.
-    #[must_use]
-    pub fn text_or_null(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => text.as_deref(),
-            Self::Int(_) => None,
-        }
-    }
-
-    /// The number; zero for NULL and for a text.
-    #[must_use]
-    pub fn int(&self) -> i64 {
-        self.int_or_null().unwrap_or(0)
-    }
-
-    /// The number, if there is one.
-    #[must_use]
-    pub fn int_or_null(&self) -> Option<i64> {
-        match self {
-            Self::Int(number) => *number,
-            Self::Text(_) => None,
+            Self::Insert(shape, row) => write!(f, "insert into {}: {row:?}", shape.table()),
+            Self::Update(shape, row) => write!(f, "update {}: {row:?}", shape.table()),
+            Self::Delete(removal, key) => write!(f, "delete from {}: {key}", removal.name),
         }
     }
 }
 
 /// What is to be written to one table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Write<'a> {
-    /// New rows.
-    Insert(&'a Table, &'a [Row]),
-    /// New values, the keys first.
-    Update(&'a Update, &'a [Row]),
+    /// New rows, or new values with the keys first.
+    Rows(&'a dyn Shape, &'a [Row]),
     /// Rows to be gone, by key.
-    Delete(&'a Update, &'a [String]),
+    Delete(&'a Removal, &'a [String]),
+}
+
+/// A statement in each dialect.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Dialects {
+    /// For PostgreSQL.
+    pub postgres: String,
+    /// For SQLite.
+    pub sqlite: String,
+}
+
+impl<T> Table<T> {
+    /// A new row, as it stands for this value.
+    #[must_use]
+    pub fn row(&self, value: &T) -> Row {
+        self.fixed.iter().chain(self.changing).map(|column| column.cell(value)).collect()
+    }
+
+    /// The change that inserts this value.
+    #[must_use]
+    pub fn insert(&'static self, value: &T) -> RowChange {
+        RowChange::Insert(self, self.row(value))
+    }
+}
+
+impl<T> Update<T> {
+    /// The change that gives a row the values that this one has.
+    #[must_use]
+    pub fn change(&'static self, value: &T) -> RowChange {
+        RowChange::Update(self, self.row(value))
+    }
+
+    /// The key and the new values.
+    #[must_use]
+    pub fn row(&self, value: &T) -> Row {
+        let columns = std::iter::once(&self.key).chain(self.columns);
+        columns.map(|column| column.cell(value)).collect()
+    }
+}
+
+impl Removal {
+    /// The change that deletes what this key names.
+    #[must_use]
+    pub fn of(&'static self, key: impl Into<String>) -> RowChange {
+        RowChange::Delete(self, key.into())
+    }
+
+    fn statement(&self, first: usize) -> Dialects {
+        let head = format!("DELETE FROM {} WHERE {}", self.name, self.key);
+        Dialects {
+            postgres: format!("{head} = ANY(${first}::text[])"),
+            sqlite: format!("{head} IN (SELECT value FROM json_each(?1))"),
+        }
+    }
+}
+
+/// The column that names the batch that wrote a row of a sealed table.
+pub const BATCH_ID: (&str, Kind) = ("batch_id", Kind::Int);
+
+impl<T: 'static> Shape for Table<T> {
+    fn table(&self) -> &'static str {
+        self.name
+    }
+
+    fn columns(&self) -> Vec<(&'static str, Kind)> {
+        let own = self.fixed.iter().chain(self.changing);
+        let own = own.map(|column| (column.name, column.kind()));
+        own.chain(self.is_sealed.then_some(BATCH_ID)).collect()
+    }
+
+    fn fixed(&self) -> usize {
+        self.fixed.len()
+    }
+
+    fn is_sealed(&self) -> bool {
+        self.is_sealed
+    }
+
+    /// `INSERT` of any number of rows.
+    fn statement(&self, first: usize) -> Dialects {
+        let columns = self.columns();
+        let conflict =
+            self.on_conflict.map(|action| format!(" ON CONFLICT {action}")).unwrap_or_default();
+        let head = format!("INSERT INTO {} ({}) SELECT", self.name, names(&columns));
+        Dialects {
+            postgres: format!("{head} * FROM {}{conflict}", unnest(&columns, first)),
+            // Without a WHERE, SQLite would read ON CONFLICT as a join's ON.
+            sqlite: format!(
+                "{head} {} FROM json_each(?1) WHERE true{conflict}",
+                extracts(columns.len())
+            ),
+        }
+    }
+}
+
+impl<T: 'static> Shape for Update<T> {
+    fn table(&self) -> &'static str {
+        self.name
+    }
+
+    fn columns(&self) -> Vec<(&'static str, Kind)> {
+        let all = std::iter::once(&self.key).chain(self.columns);
+        all.map(|column| (column.name, column.kind())).collect()
+    }
+
+    fn fixed(&self) -> usize {
+        0
+    }
+
+    fn is_sealed(&self) -> bool {
+        false
+    }
+
+    /// `UPDATE` of any number of rows, each with its own values.
+    fn statement(&self, first: usize) -> Dialects {
+        let all = self.columns();
+        let sets: Vec<String> =
+            self.columns.iter().map(|column| format!("{0} = u.{0}", column.name)).collect();
+        let head = format!("UPDATE {} AS t SET {} FROM", self.name, sets.join(", "));
+        let condition = self.only_where.map(|is| format!(" AND {is}")).unwrap_or_default();
+        let tail = format!("WHERE t.{0} = u.{0}{condition}", self.key.name);
+        let mut columns = String::new();
+        for (index, (name, _)) in all.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            let _ = write!(columns, "{comma}value ->> {index} AS {name}");
+        }
+        Dialects {
+            postgres: format!("{head} {} AS u({}) {tail}", unnest(&all, first), names(&all)),
+            sqlite: format!("{head} (SELECT {columns} FROM json_each(?1)) AS u {tail}"),
+        }
+    }
 }
 
 impl Write<'_> {
-    /// The name of the table that is written.
+    /// The table.
     #[must_use]
     pub fn table(&self) -> &'static str {
         match self {
-            Self::Insert(table, _) => table.name,
-            Self::Update(update, _) | Self::Delete(update, _) => update.name,
+            Self::Rows(shape, _) => shape.table(),
+            Self::Delete(removal, _) => removal.name,
         }
     }
 
@@ -168,7 +295,7 @@ impl Write<'_> {
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
-            Self::Insert(_, rows) | Self::Update(_, rows) => rows.len(),
+            Self::Rows(_, rows) => rows.len(),
             Self::Delete(_, keys) => keys.len(),
         }
     }
@@ -183,19 +310,16 @@ impl Write<'_> {
     #[must_use]
     pub fn statement(&self, first: usize) -> Dialects {
         match self {
-            Self::Insert(table, _) => table.insert(first),
-            Self::Update(update, _) => update.update(first),
-            Self::Delete(update, _) => update.delete(first),
+            Self::Rows(shape, _) => shape.statement(first),
+            Self::Delete(removal, _) => removal.statement(first),
         }
     }
 
     /// The kinds of PostgreSQL's parameters, a column each.
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
-        let of = |columns: &[Column]| columns.iter().map(|(_, kind)| *kind).collect::<Vec<_>>();
         match self {
-            Self::Insert(table, _) => of(table.columns),
-            Self::Update(update, _) => [vec![Kind::Text], of(update.columns)].concat(),
+            Self::Rows(shape, _) => shape.columns().into_iter().map(|(_, kind)| kind).collect(),
             Self::Delete(..) => vec![Kind::Text],
         }
     }
@@ -214,93 +338,106 @@ pub fn together(writes: &[Write<'_>]) -> String {
     format!("WITH {} SELECT {}", parts.join(", "), counts.join(", "))
 }
 
-/// A statement in each dialect.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Dialects {
-    /// For PostgreSQL.
-    pub postgres: String,
-    /// For SQLite.
-    pub sqlite: String,
-}
-
-impl Table {
-    /// `INSERT` of any number of rows; PostgreSQL's parameters are numbered from `first`.
-    #[must_use]
-    pub fn insert(&self, first: usize) -> Dialects {
-        let names = names(self.columns.iter());
-        let conflict =
-            self.on_conflict.map(|action| format!(" ON CONFLICT {action}")).unwrap_or_default();
-        let head = format!("INSERT INTO {} ({names}) SELECT", self.name);
-        Dialects {
-            postgres: format!("{head} * FROM {}{conflict}", unnest(self.columns.iter(), first)),
-            // Without a WHERE, SQLite would read ON CONFLICT as a join's ON.
-            sqlite: format!(
-                "{head} {} FROM json_each(?1) WHERE true{conflict}",
-                extracts(self.columns.len())
-            ),
-        }
-    }
-}
-
-impl Update {
-    /// `UPDATE` of any number of rows, each with its own values; parameters from `first`.
-    #[must_use]
-    pub fn update(&self, first: usize) -> Dialects {
-        let key = (self.key, Kind::Text);
-        let all = || std::iter::once(&key).chain(self.columns);
-        let mut sets = String::new();
-        for (name, _) in self.columns {
-            let comma = if sets.is_empty() { "" } else { ", " };
-            let _ = write!(sets, "{comma}{name} = u.{name}");
-        }
-        let head = format!("UPDATE {} AS t SET {sets} FROM", self.name);
-        let names = names(all());
-        let condition = self.only_where.map(|is| format!(" AND {is}")).unwrap_or_default();
-        let tail = format!("WHERE t.{0} = u.{0}{condition}", self.key);
-        let mut columns = String::new();
-        for (index, (name, _)) in all().enumerate() {
-            let comma = if index == 0 { "" } else { ", " };
-            let _ = write!(columns, "{comma}value ->> {index} AS {name}");
-        }
-        Dialects {
-            postgres: format!("{head} {} AS u({names}) {tail}", unnest(all(), first)),
-            sqlite: format!("{head} (SELECT {columns} FROM json_each(?1)) AS u {tail}"),
-        }
-    }
-
-    /// `DELETE` of the rows with these keys; parameters from `first`.
-    #[must_use]
-    pub fn delete(&self, first: usize) -> Dialects {
-        let head = format!("DELETE FROM {} WHERE {}", self.name, self.key);
-        Dialects {
-            postgres: format!("{head} = ANY(${first}::text[])"),
-            sqlite: format!("{head} IN (SELECT value FROM json_each(?1))"),
-        }
-    }
-}
-
 impl Lookup {
     /// `SELECT` of the rows with these keys, locked in the order of the keys where asked: every
     /// host locks in that order, so they cannot wait for one another in a circle.
     #[must_use]
     pub fn select(&self) -> Dialects {
-        let key = (self.key, Kind::Text);
-        let names = names(std::iter::once(&key).chain(self.columns));
-        let head = format!("SELECT {names} FROM {} WHERE {}", self.name, self.key);
+        let head = format!("SELECT {} FROM {} WHERE {}", names(&self.all()), self.name, self.key);
         let lock = if self.lock { " FOR NO KEY UPDATE" } else { "" };
         Dialects {
             postgres: format!("{head} = ANY($1) ORDER BY {}{lock}", self.key),
             sqlite: format!("{head} IN (SELECT value FROM json_each(?1)) ORDER BY {}", self.key),
         }
     }
+
+    /// The key and the other columns.
+    #[must_use]
+    pub fn all(&self) -> Vec<(&'static str, Kind)> {
+        std::iter::once((self.key, Kind::Text)).chain(self.columns.iter().copied()).collect()
+    }
 }
 
-fn names<'a>(columns: impl Iterator<Item = &'a Column>) -> String {
-    columns.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self(Some(Cow::Borrowed(text)))
+    }
 }
 
-fn unnest<'a>(columns: impl Iterator<Item = &'a Column>, first: usize) -> String {
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Self(Some(Cow::Owned(text)))
+    }
+}
+
+impl<'a> From<&'a String> for Text<'a> {
+    fn from(text: &'a String) -> Self {
+        Self(Some(Cow::Borrowed(text)))
+    }
+}
+
+impl<'a> From<Option<&'a str>> for Text<'a> {
+    fn from(text: Option<&'a str>) -> Self {
+        Self(text.map(Cow::Borrowed))
+    }
+}
+
+impl<'a> From<&'a Option<String>> for Text<'a> {
+    fn from(text: &'a Option<String>) -> Self {
+        Self(text.as_deref().map(Cow::Borrowed))
+    }
+}
+
+impl From<Option<String>> for Text<'_> {
+    fn from(text: Option<String>) -> Self {
+        Self(text.map(Cow::Owned))
+    }
+}
+
+impl From<i64> for Int {
+    fn from(number: i64) -> Self {
+        Self(Some(number))
+    }
+}
+
+impl From<Option<i64>> for Int {
+    fn from(number: Option<i64>) -> Self {
+        Self(number)
+    }
+}
+
+/// A flag: 0 or 1.
+impl From<bool> for Int {
+    fn from(flag: bool) -> Self {
+        Self(Some(flag.into()))
+    }
+}
+
+impl From<Moment> for Int {
+    fn from(at: Moment) -> Self {
+        Self(Some(at.micros()))
+    }
+}
+
+impl From<Option<Moment>> for Int {
+    fn from(at: Option<Moment>) -> Self {
+        Self(at.map(Moment::micros))
+    }
+}
+
+impl From<Minor> for Int {
+    fn from(amount: Minor) -> Self {
+        Self(Some(amount.units()))
+    }
+}
+
+fn names(columns: &[(&'static str, Kind)]) -> String {
+    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+fn unnest(columns: &[(&'static str, Kind)], first: usize) -> String {
     let arrays: Vec<String> = columns
+        .iter()
         .enumerate()
         .map(|(index, (_, kind))| match kind {
             Kind::Text => format!("${}::text[]", first + index),
@@ -316,30 +453,59 @@ fn extracts(columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cell::Named;
     use super::*;
+
+    struct Thing {
+        id: String,
+        count: Option<i64>,
+    }
+
+    static THINGS: Table<Thing> = Table {
+        name: "things",
+        fixed: &[text("id", |thing| (&thing.id).into())],
+        changing: &[int("n", |thing| thing.count.into())],
+        on_conflict: Some("(id) DO NOTHING"),
+        is_sealed: true,
+    };
+    static COUNTS: Update<Thing> = Update {
+        name: "things",
+        key: text("id", |thing| (&thing.id).into()),
+        columns: &[int("n", |thing| thing.count.into())],
+        only_where: Some("t.n IS NULL"),
+    };
+    static GONE: Removal = Removal { name: "things", key: "id" };
+    static KNOWN: Lookup =
+        Lookup { name: "things", key: "id", columns: &[("n", Kind::Int)], lock: true };
 
     #[test]
     fn statements_follow_from_the_description() {
-        let table = Table {
-            name: "t",
-            columns: &[("id", Kind::Text), ("n", Kind::Int)],
-            on_conflict: Some("(id) DO NOTHING"),
-        };
-        let update = Update {
-            name: "t",
-            key: "id",
-            columns: &[("n", Kind::Int)],
-            only_where: Some("t.n IS NULL"),
-        };
-        let lookup = Lookup { name: "t", key: "id", columns: &[("n", Kind::Int)], lock: true };
         insta::assert_debug_snapshot!([
-            table.insert(1),
-            update.update(1),
-            update.delete(1),
-            lookup.select()
+            THINGS.statement(1),
+            COUNTS.statement(1),
+            GONE.statement(1),
+            KNOWN.select(),
         ]);
         let writes =
-            [Write::Insert(&table, &[]), Write::Update(&update, &[]), Write::Delete(&update, &[])];
+            [Write::Rows(&THINGS, &[]), Write::Rows(&COUNTS, &[]), Write::Delete(&GONE, &[])];
         insta::assert_snapshot!(together(&writes));
+    }
+
+    #[test]
+    fn a_row_stands_for_its_value_and_holds_what_both_engines_take() {
+        let thing = Thing { id: "a\0b".into(), count: Some(1) };
+        let id = Cell::Text(Some("a\u{fffd}b".into()));
+        assert_eq!(THINGS.row(&thing), [id.clone(), Cell::Int(Some(1))]);
+        assert_eq!(COUNTS.row(&Thing { count: None, ..thing }), [id, Cell::Int(None)]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error_and_never_another_value() {
+        let (columns, cells) = (KNOWN.all(), [Cell::Text(Some("a".into())), Cell::Int(None)]);
+        let row = Named::new(&columns, &cells);
+        assert_eq!(row.text("id").expect("a text"), "a");
+        assert_eq!(row.maybe_int("n").expect("a number or NULL"), None);
+        assert!(row.int("n").is_err() && row.int("id").is_err() && row.text("other").is_err());
+        assert!(Named::new(&columns, &cells[..1]).maybe_int("n").is_err(), "a short row");
     }
 }

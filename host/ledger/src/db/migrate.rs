@@ -1,5 +1,8 @@
 //! The schema's history. Portable migrations are one text; what cannot be portable has a text
 //! per engine under the same number.
+//!
+//! On PostgreSQL every text column gets collation C in the last step: the order of keys is the
+//! order of locks. Whoever adds a table says so there.
 
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
@@ -15,36 +18,23 @@ struct Step {
 
 const IDENTITY: &str = include_str!("../../../../migrations/0001_identity.sql");
 const LEDGER: &str = include_str!("../../../../migrations/0002_ledger.sql");
-const PAYOUTS: &str = include_str!("../../../../migrations/0004_payouts.sql");
-const WEBHOOKS: &str = include_str!("../../../../migrations/0006_webhooks.sql");
-const RULES: &str = include_str!("../../../../migrations/0008_rules.sql");
+const PAYOUTS: &str = include_str!("../../../../migrations/0003_payouts.sql");
+const WEBHOOKS: &str = include_str!("../../../../migrations/0004_webhooks.sql");
+const RULES: &str = include_str!("../../../../migrations/0005_rules.sql");
 
 const STEPS: &[Step] = &[
     Step { version: 1, name: "identity", sqlite: IDENTITY, postgres: IDENTITY },
     Step { version: 2, name: "ledger", sqlite: LEDGER, postgres: LEDGER },
+    Step { version: 3, name: "payouts", sqlite: PAYOUTS, postgres: PAYOUTS },
+    Step { version: 4, name: "webhooks", sqlite: WEBHOOKS, postgres: WEBHOOKS },
+    Step { version: 5, name: "rules", sqlite: RULES, postgres: RULES },
     Step {
-        version: 3,
+        version: 6,
         name: "append only",
-        sqlite: include_str!("../../../../migrations/sqlite/0003_append_only.sql"),
-        postgres: include_str!("../../../../migrations/postgres/0003_append_only.sql"),
+        sqlite: include_str!("../../../../migrations/sqlite/0006_append_only.sql"),
+        postgres: include_str!("../../../../migrations/postgres/0006_append_only.sql"),
     },
-    Step { version: 4, name: "payouts", sqlite: PAYOUTS, postgres: PAYOUTS },
-    collation(5),
-    Step { version: 6, name: "webhooks", sqlite: WEBHOOKS, postgres: WEBHOOKS },
-    collation(7),
-    Step { version: 8, name: "rules", sqlite: RULES, postgres: RULES },
-    collation(9),
 ];
-
-/// Whoever adds a table adds this step again after it.
-const fn collation(version: i64) -> Step {
-    Step {
-        version,
-        name: "collation",
-        sqlite: include_str!("../../../../migrations/sqlite/collation.sql"),
-        postgres: include_str!("../../../../migrations/postgres/collation.sql"),
-    }
-}
 
 /// Everything that leads to the present schema on this engine.
 pub(super) fn migrator(engine: Engine) -> Migrator {

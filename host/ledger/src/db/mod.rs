@@ -8,12 +8,16 @@
 //! writing transaction of this process first takes [`Db`]'s gate, in order of arrival.
 
 pub mod bulk;
+pub mod cell;
+mod identity;
 mod migrate;
 pub mod native;
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
@@ -21,6 +25,8 @@ use sqlx::{Any, AnyPool, ConnectOptions as _, Executor as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::clock::Moment;
+use crate::config::limits;
+pub use identity::Identity;
 pub use native::Native;
 
 /// Which database this is.
@@ -38,8 +44,17 @@ pub struct Db {
     pool: AnyPool,
     engine: Engine,
     url: SecretString,
+    path: Option<PathBuf>,
+    watch: Arc<Watch>,
     gate: Arc<Mutex<()>>,
     _file_lock: Option<Arc<std::fs::File>>,
+}
+
+/// Which database a host expects, and whether a new connection led to another one.
+#[derive(Default)]
+struct Watch {
+    expected: std::sync::Mutex<Option<Identity>>,
+    has_moved: AtomicBool,
 }
 
 /// A transaction that writes. Dropped without [`Tx::commit`], it is rolled back.
@@ -78,6 +93,12 @@ pub enum OpenError {
     /// The database refused.
     #[error("the database: {0}")]
     Sqlx(#[from] sqlx::Error),
+    /// Its schema is not one that leads to this host's.
+    #[error(
+        "the database was made by another version of railhead, whose schema this one cannot \
+             bring up to date; give it a database of its own"
+    )]
+    Foreign,
     /// The schema cannot be brought up to date.
     #[error("migrating the database: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
@@ -92,7 +113,7 @@ impl Db {
     pub async fn open(url: &SecretString, connections: u32) -> Result<Self, OpenError> {
         let (engine, url, path) = prepare(url)?;
         let file_lock = path.as_deref().map(lock_file).transpose()?;
-        Self::connect((engine, url), connections, file_lock).await
+        Self::connect((engine, url, path), connections, file_lock).await
     }
 
     /// Connects for reading, beside a host that may be running.
@@ -101,28 +122,25 @@ impl Db {
     /// The database is not there or cannot be reached.
     pub async fn open_for_reading(url: &SecretString) -> Result<Self, OpenError> {
         let (engine, url, path) = prepare(url)?;
-        if let Some(path) = path.filter(|path| !path.exists()) {
+        if let Some(path) = path.clone().filter(|path| !path.exists()) {
             let cause = std::io::ErrorKind::NotFound.into();
             return Err(OpenError::File { path, cause });
         }
-        Self::connect((engine, url), 1, None).await
+        Self::connect((engine, url, path), 1, None).await
     }
 
     async fn connect(
-        (engine, url): (Engine, SecretString),
+        (engine, url, path): (Engine, SecretString, Option<PathBuf>),
         connections: u32,
         file_lock: Option<std::fs::File>,
     ) -> Result<Self, OpenError> {
         sqlx::any::install_default_drivers();
         let options = AnyConnectOptions::from_str(url.expose_secret())?
             .log_statements(tracing::log::LevelFilter::Trace)
-            .log_slow_statements(
-                tracing::log::LevelFilter::Warn,
-                std::time::Duration::from_secs(1),
-            );
+            .log_slow_statements(tracing::log::LevelFilter::Warn, Duration::from_secs(1));
         let pool = AnyPoolOptions::new()
             .max_connections(connections)
-            .acquire_timeout(std::time::Duration::from_secs(10))
+            .acquire_timeout(Duration::from_secs(10))
             .after_connect(move |connection, _| {
                 Box::pin(async move {
                     connection.execute(engine.session()).await?;
@@ -135,6 +153,8 @@ impl Db {
             pool,
             engine,
             url,
+            path,
+            watch: Arc::default(),
             gate: Arc::new(Mutex::new(())),
             _file_lock: file_lock.map(Arc::new),
         };
@@ -147,7 +167,11 @@ impl Db {
     /// # Errors
     /// A migration fails, or one that was applied has changed since.
     pub async fn migrate(&self) -> Result<(), OpenError> {
-        Ok(migrate::migrator(self.engine).run(&self.pool).await?)
+        use sqlx::migrate::MigrateError as E;
+        match migrate::migrator(self.engine).run(&self.pool).await {
+            Err(E::VersionMismatch(_) | E::VersionMissing(_)) => Err(OpenError::Foreign),
+            other => Ok(other?),
+        }
     }
 
     /// Whether the schema is the one this host was built for.
@@ -173,12 +197,34 @@ impl Db {
         self.engine
     }
 
-    /// A connection of the writer's own, in its engine's native protocol.
+    /// A connection of the writer's own, in its engine's native protocol. Where it leads to
+    /// another database than was expected, that is noted before anything is done with it.
     ///
     /// # Errors
     /// The database cannot be reached.
     pub async fn native(&self) -> Result<Native, sqlx::Error> {
-        Native::connect(self.engine, self.url.expose_secret()).await
+        let mut native = Native::connect(self.engine, self.url.expose_secret()).await?;
+        let found = native.identity().await?;
+        let expected = self.watch.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        if expected.is_some() && found.is_some() && *expected != found {
+            self.watch.has_moved.store(true, Ordering::SeqCst);
+        }
+        drop(expected);
+        Ok(native)
+    }
+
+    /// From now on, connections are expected to lead to this database.
+    pub fn expect(&self, identity: Identity) {
+        let mut expected = self.watch.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        *expected = Some(identity);
+        self.watch.has_moved.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether a connection led to another database than was expected: after a failover, or
+    /// where an old primary is back.
+    #[must_use]
+    pub fn has_moved(&self) -> bool {
+        self.watch.has_moved.load(Ordering::SeqCst)
     }
 
     /// Waits for this process's turn to write, where the engine has turns.
@@ -310,10 +356,25 @@ impl Engine {
             }
             Self::Postgres => {
                 "SET synchronous_commit = on; SET lock_timeout = '5s'; \
-                 SET statement_timeout = '30s'; SET idle_in_transaction_session_timeout = '60s'"
+                 SET statement_timeout = '30s'; SET idle_in_transaction_session_timeout = '60s'; \
+                 SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
+                 SET tcp_keepalives_count = 3; SET tcp_user_timeout = 20000"
             }
         }
     }
+}
+
+/// Runs something on the database that nobody else gives a deadline. A connection that falls
+/// silent must not keep a job from its work for ever.
+///
+/// # Errors
+/// What the database says, or that it says nothing.
+pub async fn in_time<T>(
+    step: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let silent = || std::io::Error::new(std::io::ErrorKind::TimedOut, "the database is silent");
+    let answer = tokio::time::timeout(limits::DATABASE_DEADLINE, step).await;
+    answer.unwrap_or_else(|_| Err(silent().into()))
 }
 
 /// Names the engine, and the file where it has one.

@@ -9,7 +9,9 @@ use sqlx::{
 };
 
 use super::Engine;
-use super::bulk::{Cell, Column, Dialects, Kind, Lookup, Row, Table, Write, together};
+use super::bulk::{Dialects, Lookup, Write, together};
+use super::cell::{Cell, Kind, Row};
+use super::identity::{CLUSTER, Identity, from_cluster};
 
 /// A connection that one task has for itself.
 pub enum Native {
@@ -27,8 +29,15 @@ impl Native {
                 let mut connection = options.disable_statement_logging().connect().await?;
                 connection.execute(engine.session()).await?;
                 // Batches differ in size only; planning each anew would cost more than it gains.
+                // A writer that fell silent must not keep its locks: the server gives it up.
                 connection
-                    .execute("SET plan_cache_mode = force_generic_plan; SET jit = off")
+                    .execute(
+                        "SET plan_cache_mode = force_generic_plan; SET jit = off; \
+                         SET idle_in_transaction_session_timeout = '10s'; \
+                         SET statement_timeout = '10s'; \
+                         SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \
+                         SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000",
+                    )
                     .await?;
                 Ok(Self::Postgres(connection))
             }
@@ -37,6 +46,21 @@ impl Native {
                 let mut connection = options.disable_statement_logging().connect().await?;
                 connection.execute(engine.session()).await?;
                 Ok(Self::Sqlite(connection))
+            }
+        }
+    }
+
+    /// Which database this is, where it can be another one than before: a server can be.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub(super) async fn identity(&mut self) -> Result<Option<Identity>, sqlx::Error> {
+        match self {
+            Self::Sqlite(_) => Ok(None),
+            Self::Postgres(connection) => {
+                let row = sqlx::query(CLUSTER).fetch_one(connection).await?;
+                let log: String = sqlx::Row::try_get(&row, "log")?;
+                from_cluster(sqlx::Row::try_get(&row, "system")?, &log).map(Some)
             }
         }
     }
@@ -81,26 +105,19 @@ impl Native {
             return Ok(Vec::new());
         }
         let Dialects { postgres, sqlite } = lookup.select();
+        let columns = lookup.all();
         match self {
             Self::Postgres(connection) => {
                 let query = sqlx::query(AssertSqlSafe(postgres)).bind(keys);
                 let rows = query.fetch_all(connection).await?;
-                rows.iter().map(|row| cells(row, lookup.columns)).collect()
+                rows.iter().map(|row| cells(row, &columns)).collect()
             }
             Self::Sqlite(connection) => {
                 let query = sqlx::query(AssertSqlSafe(sqlite)).bind(json(&keys)?);
                 let rows = query.fetch_all(connection).await?;
-                rows.iter().map(|row| cells(row, lookup.columns)).collect()
+                rows.iter().map(|row| cells(row, &columns)).collect()
             }
         }
-    }
-
-    /// Inserts rows; answers how many were.
-    ///
-    /// # Errors
-    /// As for [`Self::write`].
-    pub async fn insert(&mut self, table: &Table, rows: &[Row]) -> Result<u64, sqlx::Error> {
-        Ok(self.write(&[Write::Insert(table, rows)]).await?.into_iter().sum())
     }
 
     /// Writes to several tables, in this order; answers how many rows each took. PostgreSQL
@@ -127,7 +144,7 @@ impl Native {
                 for (at, write) in writes.iter().enumerate().filter(|(_, write)| !write.is_empty())
                 {
                     let rows = match write {
-                        Write::Insert(_, rows) | Write::Update(_, rows) => json(rows)?,
+                        Write::Rows(_, rows) => json(rows)?,
                         Write::Delete(_, keys) => json(keys)?,
                     };
                     let query = sqlx::query(AssertSqlSafe(write.statement(1).sqlite)).bind(rows);
@@ -176,7 +193,7 @@ fn trips(writes: &[Write<'_>]) -> Vec<Vec<usize>> {
 /// Binds a write's rows, an array for each column.
 fn bind<'q>(mut query: PgQuery<'q>, write: &Write<'q>) -> PgQuery<'q> {
     let rows = match write {
-        Write::Insert(_, rows) | Write::Update(_, rows) => rows,
+        Write::Rows(_, rows) => rows,
         Write::Delete(_, keys) => return query.bind(*keys),
     };
     for (index, kind) in write.kinds().into_iter().enumerate() {
@@ -189,28 +206,27 @@ fn bind<'q>(mut query: PgQuery<'q>, write: &Write<'q>) -> PgQuery<'q> {
 }
 
 fn texts(rows: &[Row], index: usize) -> Vec<Option<&str>> {
-    rows.iter().map(|row| row[index].text_or_null()).collect()
+    rows.iter().map(|row| row[index].as_text()).collect()
 }
 
 fn ints(rows: &[Row], index: usize) -> Vec<Option<i64>> {
-    rows.iter().map(|row| row[index].int_or_null()).collect()
+    rows.iter().map(|row| row[index].as_int()).collect()
 }
 
-fn cells<R>(row: &R, columns: &[Column]) -> Result<Row, sqlx::Error>
+fn cells<R>(row: &R, columns: &[(&'static str, Kind)]) -> Result<Row, sqlx::Error>
 where
     R: sqlx::Row,
     usize: ColumnIndex<R>,
     for<'r> Option<String>: Decode<'r, R::Database> + Type<R::Database>,
     for<'r> Option<i64>: Decode<'r, R::Database> + Type<R::Database>,
 {
-    let mut cells = vec![Cell::Text(row.try_get(0)?)];
-    for (index, (_, kind)) in columns.iter().enumerate() {
-        cells.push(match kind {
-            Kind::Text => Cell::Text(row.try_get(index + 1)?),
-            Kind::Int => Cell::Int(row.try_get(index + 1)?),
-        });
-    }
-    Ok(cells)
+    let cell = |(index, (_, kind)): (usize, &(&str, Kind))| {
+        Ok(match kind {
+            Kind::Text => Cell::Text(row.try_get(index)?),
+            Kind::Int => Cell::Int(row.try_get(index)?),
+        })
+    };
+    columns.iter().enumerate().map(cell).collect()
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Result<String, sqlx::Error> {

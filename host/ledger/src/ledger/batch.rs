@@ -1,23 +1,27 @@
 //! One transaction for many commands.
 
 use std::collections::BTreeSet;
+use tokio::time::{Instant, timeout_at};
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::db::Native;
-use crate::db::bulk::{Cell, Lookup, Row, Write};
+use crate::db::bulk::{Lookup, Shape, Write};
+use crate::db::cell::{Named, Row};
 use crate::env::Env;
-use crate::error::Problem;
+use crate::error::database::{Failure, failure};
 use crate::id::IdGenerator;
 use crate::money::{Currency, Minor};
 
-use super::command::{Command, Done, Reply};
+use super::command::Reply;
 use super::hook::OutboxHook;
 use super::locked::{Counter, Wallet};
-use super::sql;
-use super::state::{Reserved, State};
+use super::seal::{self, BATCHES, Chain, TOMBSTONES};
+use super::sql::{self, CounterRow, WalletSums};
+use super::state::{AnyCommand, Outcome, Reserved, State};
 
 /// What became of each command of a batch, in order.
-pub(super) type Outcomes = Vec<Result<Done, Problem>>;
+pub(super) type Outcomes = Vec<Outcome>;
 
 /// Why a batch did not end.
 pub(super) enum Interrupted {
@@ -25,18 +29,22 @@ pub(super) enum Interrupted {
     Again(sqlx::Error),
     /// Nothing was written: a key or a counter was taken by another host meanwhile.
     Overtaken,
-    /// Nothing was written: some row is not acceptable to the database.
+    /// Nothing was written: some row is not acceptable to the database, or cannot be read.
     Poisoned(sqlx::Error),
     /// The storage fails. Only a restart can tell what it holds.
     Broken(sqlx::Error),
     /// COMMIT was sent and no answer came.
-    Unknown(sqlx::Error, Outcomes),
+    Unknown(sqlx::Error, Try),
 }
 
-/// What an earlier try at the same batch may have committed.
-pub(super) struct Earlier {
-    pub(super) marker: String,
+/// A try at a batch whose COMMIT was not answered.
+pub(super) struct Try {
+    /// The batch's id.
+    pub(super) id: i64,
+    /// What its commands are answered if it was committed.
     pub(super) outcomes: Outcomes,
+    /// The head of the chain then.
+    pub(super) head: String,
 }
 
 /// What a batch is decided with.
@@ -47,257 +55,305 @@ pub(super) struct Surroundings<'a> {
     pub(super) hook: Option<&'a OutboxHook>,
 }
 
-/// Runs a batch to its COMMIT. `marker` names this try in the database; `earlier` are tries
-/// whose COMMIT was never answered.
+/// A batch that ended: the answers, and the new head of the chain.
+pub(super) struct Ended {
+    pub(super) outcomes: Outcomes,
+    pub(super) head: String,
+}
+
+/// Runs a batch to its COMMIT, within a deadline: a connection that falls silent is given up.
+/// `earlier` are tries whose COMMIT was never answered. Answers besides whether the connection
+/// may be used again.
 pub(super) async fn run(
     native: &mut Native,
-    commands: &[&Command],
-    Surroundings { ids, now, hook }: Surroundings<'_>,
-    marker: &str,
-    earlier: &mut Vec<Earlier>,
-) -> Result<Outcomes, Interrupted> {
-    native.begin().await.map_err(Interrupted::Again)?;
-    let mut state = read(native, commands, now).await.map_err(Interrupted::Again)?;
-    // The locks are held: an earlier try is either committed and visible, or gone for good.
-    if let Some(outcomes) = find_committed(native, earlier).await.map_err(Interrupted::Again)? {
-        native.rollback().await.map_err(Interrupted::Again)?;
-        return Ok(outcomes);
+    commands: &[&AnyCommand],
+    surroundings: Surroundings<'_>,
+    chain: &Chain,
+    earlier: &mut Vec<Try>,
+) -> (Result<Ended, Interrupted>, IsClean) {
+    let within = Within { deadline: Instant::now() + limits::BATCH_DEADLINE };
+    let (ended, is_over) =
+        match decide(native, within, commands, surroundings, (chain, earlier)).await {
+            Ok(Decided::Committed(ended)) => (Ok(ended), true),
+            Ok(Decided::NothingToWrite(ended)) => (Ok(ended), false),
+            Err(interrupted @ (Interrupted::Overtaken | Interrupted::Poisoned(_))) => {
+                (Err(interrupted), false)
+            }
+            Err(interrupted) => return (Err(interrupted), IsClean(false)),
+        };
+    let is_clean = is_over || within.run(native.rollback()).await.is_ok();
+    (ended, IsClean(is_clean))
+}
+
+/// Whether a connection has no transaction open and may be used again.
+pub(super) struct IsClean(pub(super) bool);
+
+enum Decided {
+    Committed(Ended),
+    NothingToWrite(Ended),
+}
+
+async fn decide(
+    native: &mut Native,
+    within: Within,
+    commands: &[&AnyCommand],
+    surroundings: Surroundings<'_>,
+    (chain, earlier): (&Chain, &mut Vec<Try>),
+) -> Result<Decided, Interrupted> {
+    let now = surroundings.now;
+    within.run(native.begin()).await?;
+    if let Some(Try { outcomes, head, .. }) = within.run(bury(native, earlier, now)).await? {
+        return Ok(Decided::NothingToWrite(Ended { outcomes, head }));
     }
-    let outcomes: Outcomes = commands.iter().map(|command| state.decide(command, ids)).collect();
+    let mut state = within.run(read(native, commands, now)).await?;
+    let outcomes: Outcomes =
+        commands.iter().map(|command| state.decide(command, surroundings.ids)).collect();
     if state.out.is_empty() {
-        native.rollback().await.map_err(Interrupted::Again)?;
-        return Ok(outcomes);
+        let head = chain.head.clone();
+        return Ok(Decided::NothingToWrite(Ended { outcomes, head }));
     }
-    let hooked = run_hook(native, &mut state, (hook, ids)).await;
-    let committed = hooked.map_err(Interrupted::Again)?;
-    match write(native, &state, marker).await {
-        Ok(true) => {}
-        Ok(false) => {
-            native.rollback().await.map_err(Interrupted::Again)?;
-            return Err(Interrupted::Overtaken);
-        }
-        Err(cause) => {
-            let interrupted = classify(cause);
-            let _ = native.rollback().await;
-            return Err(interrupted);
-        }
+    let committed = within.run(run_hook(native, &mut state, surroundings)).await?;
+    let mut reservations: Vec<Row> =
+        std::mem::take(&mut state.out.reservations).into_values().collect();
+    let reserving: &dyn Shape = &sql::NEW_RESERVATIONS;
+    let inserts = state.out.inserts.values_mut().map(|(shape, rows)| (*shape, rows));
+    let batch = seal::seal(chain, now, inserts.chain([(reserving, &mut reservations)]));
+    let head = if batch.hash.is_empty() { chain.head.clone() } else { batch.hash.clone() };
+    if !within.run(reserve(native, &state, &reservations)).await? {
+        return Err(Interrupted::Overtaken);
     }
-    match native.commit().await {
+    within.run(write(native, &state, BATCHES.row(&batch))).await?;
+    match within.run(native.commit()).await {
         Ok(()) => {
             if let Some(committed) = committed {
                 committed();
             }
-            Ok(outcomes)
+            Ok(Decided::Committed(Ended { outcomes, head }))
         }
-        Err(cause) => match classify(cause) {
-            Interrupted::Broken(cause) => Err(Interrupted::Broken(cause)),
+        Err(cause) => Err(match Interrupted::from(cause) {
             Interrupted::Again(cause) | Interrupted::Poisoned(cause) => {
-                Err(Interrupted::Unknown(cause, outcomes))
+                Interrupted::Unknown(cause, Try { id: batch.id, outcomes, head })
             }
-            other => Err(other),
-        },
+            other => other,
+        }),
     }
 }
 
-/// Adds the rows that the hook makes out of the batch's; answers what to do once all are
-/// committed.
+/// The time that a batch has.
+#[derive(Clone, Copy)]
+struct Within {
+    deadline: Instant,
+}
+
+impl Within {
+    async fn run<T>(
+        self,
+        step: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, sqlx::Error> {
+        let silent = || std::io::Error::new(std::io::ErrorKind::TimedOut, "the database is silent");
+        timeout_at(self.deadline, step).await.unwrap_or_else(|_| Err(silent().into()))
+    }
+}
+
+/// Connections and locks come and go; a broken disk does not; anything else is in the rows.
+impl From<sqlx::Error> for Interrupted {
+    fn from(cause: sqlx::Error) -> Self {
+        match failure(&cause) {
+            Failure::Passing => Self::Again(cause),
+            Failure::Storage => Self::Broken(cause),
+            Failure::Statement => Self::Poisoned(cause),
+        }
+    }
+}
+
+/// Writes a tombstone in the place of each earlier try. Where there is a row already, that try
+/// was committed; where there was none, it is gone: its own row would find the tombstone. A try
+/// that is still under way somewhere is waited for by the database.
+async fn bury(
+    native: &mut Native,
+    earlier: &mut Vec<Try>,
+    now: Moment,
+) -> Result<Option<Try>, sqlx::Error> {
+    for index in 0..earlier.len() {
+        let row = seal::tombstone(earlier[index].id, now);
+        if native.write(&[Write::Rows(&TOMBSTONES, &[row])]).await? == [0] {
+            return Ok(Some(earlier.swap_remove(index)));
+        }
+    }
+    Ok(None)
+}
+
+/// Takes in what the hook makes of the batch's rows; answers what to do once all is committed.
 async fn run_hook(
     native: &mut Native,
     state: &mut State,
-    (hook, ids): (Option<&OutboxHook>, &IdGenerator),
+    Surroundings { ids, hook, .. }: Surroundings<'_>,
 ) -> Result<Option<Box<dyn FnOnce() + Send>>, sqlx::Error> {
     let Some(hook) = hook else { return Ok(None) };
-    let Some((_, rows)) = state.out.inserts.get(hook.of.name) else { return Ok(None) };
-    let wanted = keys((hook.keys)(rows).into_iter());
+    let Some((shape, rows)) = state.out.inserts.get(hook.of) else { return Ok(None) };
+    let columns = shape.columns();
+    let new: Vec<Named<'_>> = rows.iter().map(|row| Named::new(&columns, row)).collect();
+    let wanted = keys((hook.keys)(&new)?.into_iter());
     if wanted.is_empty() {
         return Ok(None);
     }
-    let found = native.select(hook.lookup, &wanted).await?;
-    let added = (hook.run)(rows, &found, ids);
-    for change in added.rows {
-        state.out.take_row(change);
+    let (found, found_columns) = (native.select(hook.lookup, &wanted).await?, hook.lookup.all());
+    let found: Vec<Named<'_>> = found.iter().map(|row| Named::new(&found_columns, row)).collect();
+    let made = (hook.run)(&new, &found, ids)?;
+    for change in made.rows {
+        state.take_row(change);
     }
-    Ok(Some(added.committed))
+    Ok(Some(made.committed))
 }
 
-async fn find_committed(
-    native: &mut Native,
-    earlier: &mut Vec<Earlier>,
-) -> Result<Option<Outcomes>, sqlx::Error> {
-    if earlier.is_empty() {
-        return Ok(None);
-    }
-    let markers: Vec<String> = earlier.iter().map(|try_| try_.marker.clone()).collect();
-    let found = native.select(&sql::FIND_MARKERS, &markers).await?;
-    let committed = found.first().map(|row| row[0].text().to_owned());
-    let position = committed.and_then(|m| earlier.iter().position(|try_| try_.marker == m));
-    Ok(position.map(|index| earlier.swap_remove(index).outcomes))
-}
-
+/// Reads and locks what the commands need, always in the same order: wallets, rows by table,
+/// counters; each by key.
 async fn read(
     native: &mut Native,
-    commands: &[&Command],
+    commands: &[&AnyCommand],
     now: Moment,
 ) -> Result<State, sqlx::Error> {
     let mut state = State { now, ..State::default() };
-    let wallets = keys(commands.iter().flat_map(|c| c.wallets.iter().map(ToString::to_string)));
+    let needs = || commands.iter().map(|command| &command.needs);
+    let wallets = keys(needs().flat_map(|needs| needs.wallets.iter().map(ToString::to_string)));
+    let columns = sql::WALLETS.all();
     for row in native.select(&sql::WALLETS, &wallets).await? {
-        if let Some(wallet) = wallet(&row) {
-            state.wallets.insert(wallet.id.clone(), wallet);
-        }
+        let wallet = wallet(&Named::new(&columns, &row))?;
+        state.wallets.insert(wallet.id.clone(), wallet);
     }
-    let tables: Vec<&'static Lookup> = guarded_tables(commands);
-    for table in tables {
-        let guards = commands.iter().flat_map(|command| &command.guards);
-        let ids = guards.filter(|guard| guard.on.name == table.name).map(|guard| guard.id.clone());
-        for row in native.select(table, &keys(ids)).await? {
-            state.versions.insert((table.name, row[0].text().to_owned()), row[1].int());
-        }
+    for on in lookups(commands) {
+        let guards = needs().flat_map(|needs| &needs.guards).map(|guard| (guard.on, &guard.id));
+        let rows = needs().flat_map(|needs| &needs.rows).map(|(on, id)| (*on, id));
+        let ids = guards.chain(rows).filter(|(other, _)| std::ptr::eq(*other, on));
+        let found = native.select(on, &keys(ids.map(|(_, id)| id.clone()))).await?;
+        state.rows.take(on, found);
     }
-    let reservations = commands.iter().filter_map(|command| command.reservation.as_ref());
-    let reserved_keys = keys(reservations.map(|reservation| reservation.key.clone()));
-    for row in native.select(&sql::RESERVATIONS, &reserved_keys).await? {
-        state.reserved.insert(row[0].text().to_owned(), reserved(&row));
+    let reservations = needs().filter_map(|needs| needs.reservation.as_ref());
+    let wanted = keys(reservations.map(|reservation| reservation.key.clone()));
+    let columns = sql::RESERVATIONS.all();
+    for row in native.select(&sql::RESERVATIONS, &wanted).await? {
+        let row = Named::new(&columns, &row);
+        state.reserved.insert(row.text("key")?.to_owned(), reserved(&row)?);
     }
-    let counters = keys(commands.iter().flat_map(|command| command.counters.iter().cloned()));
+    let counters = keys(needs().flat_map(|needs| needs.counters.iter().cloned()));
+    let columns = sql::COUNTERS.all();
     for row in native.select(&sql::COUNTERS, &counters).await? {
-        state.counters.insert(row[0].text().to_owned(), counter(&row));
+        let row = Named::new(&columns, &row);
+        state.counters.insert(row.text("key")?.to_owned(), counter(&row)?);
     }
     Ok(state)
 }
 
-fn guarded_tables(commands: &[&Command]) -> Vec<&'static Lookup> {
-    let mut tables: Vec<&'static Lookup> = Vec::new();
-    for guard in commands.iter().flat_map(|command| &command.guards) {
-        if !tables.iter().any(|table| table.name == guard.on.name) {
-            tables.push(guard.on);
+/// The look-ups that commands need, by table: the order in which every host locks them.
+fn lookups(commands: &[&AnyCommand]) -> Vec<&'static Lookup> {
+    let mut lookups: Vec<&'static Lookup> = Vec::new();
+    for needs in commands.iter().map(|command| &command.needs) {
+        let all = needs.guards.iter().map(|guard| guard.on);
+        for on in all.chain(needs.rows.iter().map(|(on, _)| *on)) {
+            if !lookups.iter().any(|known| std::ptr::eq(*known, on)) {
+                lookups.push(on);
+            }
         }
     }
-    tables.sort_by_key(|table| table.name);
-    tables
+    lookups.sort_by_key(|on| (on.name, on.key));
+    lookups
 }
 
-/// Writes everything. False: another host took a key or a counter first.
-async fn write(native: &mut Native, state: &State, marker: &str) -> Result<bool, sqlx::Error> {
-    let out = &state.out;
-    let mark = [vec![Cell::from(marker), state.now.micros().into()]];
-    let reservations: Vec<Row> = out.reservations.values().cloned().collect();
-    let counters: Vec<Row> =
-        out.counters.iter().filter_map(|key| counter_row(key, state)).collect();
-    let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
-    // First what another host may have taken: then nothing else may be written, lest a row that
-    // is there twice be taken for a bad one.
+/// Writes what another host may have taken first, alone: then nothing else may be written, lest
+/// a row that is there twice be taken for a bad one. False: another host was first.
+async fn reserve(
+    native: &mut Native,
+    state: &State,
+    reservations: &[Row],
+) -> Result<bool, sqlx::Error> {
+    let counters = state.out.counters.iter().filter_map(|key| counter_row(key, state));
+    let counters: Vec<Row> = counters.collect();
     let contested = [
-        Write::Insert(&sql::NEW_RESERVATIONS, &reservations),
-        Write::Insert(&sql::COUNTER_CHANGES, &counters),
+        Write::Rows(&sql::NEW_RESERVATIONS, reservations),
+        Write::Rows(&sql::COUNTER_CHANGES, &counters),
     ];
     let taken = native.write(&contested).await?;
-    if taken.iter().zip(&contested).any(|(taken, wanted)| *taken != wanted.len() as u64) {
-        return Ok(false);
-    }
-    let mut writes = vec![
-        Write::Insert(&sql::MARKERS, &mark),
-        Write::Insert(&sql::JOURNALS, &out.journals),
-        Write::Insert(&sql::ENTRIES, &out.entries),
-        Write::Update(&sql::LATE_REPLIES, &out.late_replies),
-        Write::Update(&sql::WALLET_SUMS, &wallets),
-    ];
-    writes.extend(out.inserts.values().map(|(table, rows)| Write::Insert(table, rows)));
-    writes.extend(out.updates.iter().map(|(update, rows)| Write::Update(update, rows)));
-    writes.extend(out.deletes.values().map(|(table, keys)| Write::Delete(table, keys)));
-    native.write(&writes).await?;
-    Ok(true)
+    Ok(taken.iter().zip(&contested).all(|(taken, wanted)| *taken == wanted.len() as u64))
 }
 
-/// Connections and locks come and go; a broken disk does not; anything else is in the rows.
-fn classify(cause: sqlx::Error) -> Interrupted {
-    let sqlx::Error::Database(database) = &cause else { return Interrupted::Again(cause) };
-    let code = database.code().unwrap_or_default().into_owned();
-    // PostgreSQL's codes have five characters, SQLite's extended codes are numbers below 2^16.
-    if code.len() == 5 {
-        // Serialization failure, deadlock, lock or statement timeout, shutdown, no space.
-        let passing = ["40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "53100"];
-        return match passing.contains(&code.as_str()) {
-            true => Interrupted::Again(cause),
-            false => Interrupted::Poisoned(cause),
-        };
-    }
-    match code.parse::<u32>().unwrap_or(0) & 0xff {
-        SQLITE_BUSY | SQLITE_LOCKED | SQLITE_FULL => Interrupted::Again(cause),
-        SQLITE_IOERR | SQLITE_CORRUPT | SQLITE_NOTADB => Interrupted::Broken(cause),
-        _ => Interrupted::Poisoned(cause),
-    }
+/// Writes everything else.
+async fn write(native: &mut Native, state: &State, batch: Row) -> Result<(), sqlx::Error> {
+    let out = &state.out;
+    let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
+    let batch = [batch];
+    let mut writes = vec![Write::Rows(&BATCHES, &batch), Write::Rows(&sql::WALLET_SUMS, &wallets)];
+    writes.extend(out.inserts.values().map(|(shape, rows)| Write::Rows(*shape, rows)));
+    writes.extend(out.updates.iter().map(|(shape, rows)| Write::Rows(*shape, rows)));
+    writes.extend(out.deletes.values().map(|(removal, keys)| Write::Delete(removal, keys)));
+    native.write(&writes).await.map(drop)
 }
-
-const SQLITE_BUSY: u32 = 5;
-const SQLITE_LOCKED: u32 = 6;
-const SQLITE_IOERR: u32 = 10;
-const SQLITE_CORRUPT: u32 = 11;
-const SQLITE_FULL: u32 = 13;
-const SQLITE_NOTADB: u32 = 26;
 
 fn keys(keys: impl Iterator<Item = String>) -> Vec<String> {
     keys.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-fn wallet(row: &Row) -> Option<Wallet> {
-    Some(Wallet {
-        id: row[0].text().to_owned(),
-        merchant_id: row[1].text().to_owned(),
-        env: Env::parse(row[2].text())?,
-        currency: Currency::parse(row[3].text())?,
-        available: Minor::new(row[4].int()),
-        pending_out: Minor::new(row[5].int()),
-        seq: row[6].int(),
-        head_hash: row[7].text().to_owned(),
-        is_frozen: row[8].int() != 0,
+fn odd(what: &str) -> sqlx::Error {
+    sqlx::Error::Decode(format!("an unknown {what}").into())
+}
+
+fn wallet(row: &Named<'_>) -> Result<Wallet, sqlx::Error> {
+    Ok(Wallet {
+        id: row.text("id")?.to_owned(),
+        merchant_id: row.text("merchant_id")?.to_owned(),
+        env: Env::parse(row.text("env")?).ok_or_else(|| odd("environment"))?,
+        currency: Currency::parse(row.text("currency")?).ok_or_else(|| odd("currency"))?,
+        available: Minor::new(row.int("available_minor")?),
+        pending_out: Minor::new(row.int("pending_out_minor")?),
+        seq: row.int("seq")?,
+        head_hash: row.text("head_hash")?.to_owned(),
+        is_frozen: row.int("is_frozen")? != 0,
     })
 }
 
 fn wallet_row(id: &str, state: &State) -> Option<Row> {
     let wallet = state.wallets.get(id)?;
-    Some(vec![
-        id.into(),
-        wallet.available.units().into(),
-        wallet.pending_out.units().into(),
-        wallet.seq.into(),
-        wallet.head_hash.as_str().into(),
-        i64::from(wallet.is_frozen).into(),
-        state.now.micros().into(),
-    ])
+    Some(sql::WALLET_SUMS.row(&WalletSums {
+        id: id.to_owned(),
+        available: wallet.available,
+        pending_out: wallet.pending_out,
+        seq: wallet.seq,
+        head_hash: wallet.head_hash.clone(),
+        is_frozen: wallet.is_frozen,
+        updated_at: state.now,
+    }))
 }
 
-fn reserved(row: &Row) -> Reserved {
-    let status = row[4].int_or_null().and_then(|status| u16::try_from(status).ok());
-    let body = row[5].text_or_null().map(str::to_owned);
-    Reserved {
-        fingerprint: row[1].text().to_owned(),
-        subject: row[2].text().to_owned(),
-        resource_id: row[3].text().to_owned(),
+fn reserved(row: &Named<'_>) -> Result<Reserved, sqlx::Error> {
+    let status = row.maybe_int("status")?.and_then(|status| u16::try_from(status).ok());
+    let body = row.maybe_text("response")?.map(str::to_owned);
+    Ok(Reserved {
+        fingerprint: row.text("fingerprint")?.to_owned(),
+        subject: row.text("subject")?.to_owned(),
+        resource_id: row.text("resource_id")?.to_owned(),
         reply: status.zip(body).map(|(status, body)| Reply { status, body }),
-    }
+    })
 }
 
-fn counter(row: &Row) -> Counter {
-    Counter {
-        version: row[1].int(),
-        holder: row[2].text().to_owned(),
-        count: row[3].int(),
-        sum: Minor::new(row[4].int()),
-        updated_at: row[5].int(),
-        expires_at: row[6].int(),
-    }
+fn counter(row: &Named<'_>) -> Result<Counter, sqlx::Error> {
+    Ok(Counter {
+        version: row.int("version")?,
+        holder: row.text("holder")?.to_owned(),
+        count: row.int("count")?,
+        sum: Minor::new(row.int("sum_minor")?),
+        updated_at: row.int("updated_at")?,
+        expires_at: row.int("expires_at")?,
+    })
 }
 
 fn counter_row(key: &str, state: &State) -> Option<Row> {
     let counter = state.counters.get(key)?;
-    Some(vec![
-        key.into(),
-        (counter.version + 1).into(),
-        counter.holder.as_str().into(),
-        counter.count.into(),
-        counter.sum.units().into(),
-        counter.updated_at.into(),
-        counter.expires_at.into(),
-    ])
+    Some(sql::COUNTER_CHANGES.row(&CounterRow {
+        key: key.to_owned(),
+        version: counter.version + 1,
+        holder: counter.holder.clone(),
+        count: counter.count,
+        sum: counter.sum,
+        updated_at: counter.updated_at,
+        expires_at: counter.expires_at,
+    }))
 }

@@ -1,4 +1,4 @@
-//! What the writer is asked to do, and what a decision asks of the writer.
+//! What the writer is asked to do, and what a decision answers.
 
 use crate::db::bulk::{Lookup, RowChange};
 use crate::error::Problem;
@@ -8,35 +8,38 @@ use crate::money::Minor;
 use super::journal::Journal;
 use super::locked::LockedState;
 
-/// A change that the writer decides and makes durable with others in one transaction.
-pub struct Command {
-    /// Wallets that the decision reads or changes.
-    pub wallets: Vec<WalletId>,
-    /// Rows that must still have the version that the caller saw.
-    pub guards: Vec<Guard>,
-    /// Counters that the decision reads.
-    pub counters: Vec<String>,
-    /// The idempotency key to reserve, where the command has one.
-    pub reservation: Option<Reservation>,
-    /// Decides on what the locked rows say. Pure and repeatable: a batch may be begun again.
-    pub decide: Decide,
+/// A change that the writer decides and makes durable with others in one transaction. `T` is
+/// what the caller learns besides: the decision computes it, nobody reads it back afterwards.
+pub struct Command<T> {
+    pub(super) needs: Needs,
+    pub(super) decide: Decide<T>,
 }
 
-/// A decision: what to write, or why not.
-pub(super) type Decide = Box<dyn Fn(&LockedState<'_>) -> Result<Effects, Problem> + Send + Sync>;
+/// A decision over the locked rows. Pure and repeatable: a batch may be begun again. An error
+/// refuses the command, and leaves nothing behind.
+pub(super) type Decide<T> =
+    Box<dyn Fn(&LockedState<'_>) -> Result<Decided<T>, Problem> + Send + Sync>;
+
+/// What has to be read, and locked, before a command can be decided.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    pub(super) wallets: Vec<WalletId>,
+    pub(super) guards: Vec<Guard>,
+    pub(super) rows: Vec<(&'static Lookup, String)>,
+    pub(super) counters: Vec<String>,
+    pub(super) reservation: Option<Reservation>,
+}
 
 /// A row that must not have changed since the caller read it.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    /// Table, key and version column; described once per table.
+    /// The row's table; its first column is the version.
     pub on: &'static Lookup,
     /// The row's key.
     pub id: String,
     /// The version that the caller saw. If it differs now, the command is refused with
     /// `state_conflict` and the caller looks again.
     pub version: i64,
-    /// The version that this command leaves behind, for later commands of the same batch.
-    pub next: i64,
 }
 
 /// An idempotency key to reserve, with what it stands for.
@@ -48,7 +51,7 @@ pub struct Reservation {
     pub fingerprint: String,
     /// SHA-256 over what makes two payments different: amount and recipient.
     pub subject: String,
-    /// What the request creates.
+    /// What the request creates or changes.
     pub resource_id: String,
 }
 
@@ -63,20 +66,39 @@ pub struct Reply {
 
 /// How a command ended.
 #[derive(Clone, Debug)]
-pub enum Done {
-    /// It was carried out; the reply is what the decision gave.
-    Now(Option<Reply>),
+pub enum Done<T> {
+    /// It was carried out; this is what the decision computed.
+    Now(T),
     /// The key had been used for the same request. No reply means that the first request is
     /// still on its way to one.
     Before {
         /// What the first request created.
         resource_id: String,
-        /// The reply to the first request.
+        /// Its reply.
         reply: Option<Reply>,
     },
 }
 
-/// A change of a counter, computed from the locked state.
+/// What a decision comes to, where it is not a plain refusal.
+pub enum Decided<T> {
+    /// To go ahead.
+    Accept {
+        /// What to write.
+        effects: Effects,
+        /// What the caller learns once it is durable.
+        result: T,
+    },
+    /// Not to, and to remember it: nothing but these rows is written, and the idempotency key
+    /// stays free.
+    Record {
+        /// What to write.
+        rows: Vec<RowChange>,
+        /// What the caller learns once it is durable.
+        result: T,
+    },
+}
+
+/// A change of a counter, computed from what the locked state shows.
 #[derive(Clone, Debug)]
 pub struct CounterChange {
     /// The counter's key.
@@ -94,13 +116,13 @@ pub struct CounterChange {
 /// Everything that a decision wants written. Nothing of it is visible before all of it is.
 #[derive(Default)]
 pub struct Effects {
-    /// Movements of money, each a balanced journal.
+    /// Movements of money.
     pub journals: Vec<Journal>,
-    /// Change of what a wallet has on its way out.
+    /// Changes of what a wallet has on its way out.
     pub pending_out: Vec<(WalletId, Minor)>,
     /// Wallets to freeze or thaw.
     pub frozen: Vec<(WalletId, bool)>,
-    /// Counters with their new values.
+    /// Counters to change.
     pub counters: Vec<CounterChange>,
     /// Rows of the features' tables, events among them.
     pub rows: Vec<RowChange>,
@@ -108,7 +130,108 @@ pub struct Effects {
     pub reply: Option<Reply>,
     /// Replies to earlier commands whose keys still wait for theirs.
     pub late_replies: Vec<(String, Reply)>,
-    /// Why nothing but the rows is to be written, and the caller is refused: some refusals
-    /// have to be remembered. The idempotency key stays free.
-    pub refused: Option<Problem>,
+}
+
+impl<T> Command<T> {
+    /// A command that needs nothing locked yet.
+    pub fn new(
+        decide: impl Fn(&LockedState<'_>) -> Result<Decided<T>, Problem> + Send + Sync + 'static,
+    ) -> Self {
+        Self { needs: Needs::default(), decide: Box::new(decide) }
+    }
+
+    /// Locks wallets that the decision reads or changes.
+    #[must_use]
+    pub fn wallets(mut self, wallets: impl IntoIterator<Item = WalletId>) -> Self {
+        self.needs.wallets.extend(wallets);
+        self
+    }
+
+    /// Refuses the command where one of these rows has changed.
+    #[must_use]
+    pub fn guards(mut self, guards: impl IntoIterator<Item = Guard>) -> Self {
+        self.needs.guards.extend(guards);
+        self
+    }
+
+    /// Reads a row for the decision, locked if it is so described; see [`LockedState::row`].
+    #[must_use]
+    pub fn row(mut self, on: &'static Lookup, id: impl Into<String>) -> Self {
+        self.needs.rows.push((on, id.into()));
+        self
+    }
+
+    /// Locks counters that the decision reads or changes.
+    #[must_use]
+    pub fn counters(mut self, keys: impl IntoIterator<Item = String>) -> Self {
+        self.needs.counters.extend(keys);
+        self
+    }
+
+    /// Writes these rows as well where it goes ahead.
+    #[must_use]
+    pub fn and_rows(self, rows: Vec<RowChange>) -> Self
+    where
+        T: 'static,
+    {
+        let Self { needs, decide } = self;
+        let decide = Box::new(move |locked: &LockedState<'_>| {
+            let mut decided = decide(locked)?;
+            if let Decided::Accept { effects, .. } = &mut decided {
+                effects.rows.extend(rows.iter().cloned());
+            }
+            Ok(decided)
+        });
+        Self { needs, decide }
+    }
+
+    /// Stores this reply with the idempotency key where it goes ahead.
+    #[must_use]
+    pub fn replying(self, reply: impl Fn(&T) -> Reply + Send + Sync + 'static) -> Self
+    where
+        T: 'static,
+    {
+        let Self { needs, decide } = self;
+        let decide = Box::new(move |locked: &LockedState<'_>| {
+            let mut decided = decide(locked)?;
+            if let Decided::Accept { effects, result } = &mut decided {
+                effects.reply = Some(reply(result));
+            }
+            Ok(decided)
+        });
+        Self { needs, decide }
+    }
+
+    /// Reserves an idempotency key.
+    #[must_use]
+    pub fn reserve(mut self, reservation: impl Into<Option<Reservation>>) -> Self {
+        self.needs.reservation = reservation.into();
+        self
+    }
+}
+
+impl Command<()> {
+    /// A command that writes these rows, whatever the locked state shows.
+    #[must_use]
+    pub fn rows(rows: Vec<RowChange>) -> Self {
+        Self::new(move |_| Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(())))
+    }
+}
+
+impl Effects {
+    /// To be written, and this to be learnt by the caller.
+    #[must_use]
+    pub fn and<T>(self, result: T) -> Decided<T> {
+        Decided::Accept { effects: self, result }
+    }
+}
+
+impl<T> Decided<T> {
+    /// The same, with what the caller learns made into something else.
+    pub(super) fn map<U>(self, make: impl FnOnce(T) -> U) -> Decided<U> {
+        match self {
+            Self::Accept { effects, result } => Decided::Accept { effects, result: make(result) },
+            Self::Record { rows, result } => Decided::Record { rows, result: make(result) },
+        }
+    }
 }

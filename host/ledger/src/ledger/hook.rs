@@ -1,24 +1,27 @@
 //! A hook on the batch: rows that other rows call for, such as the outbox's deliveries, in the
 //! same transaction.
 
-use crate::db::bulk::{Lookup, Row, RowChange, Table};
+use crate::db::bulk::{Lookup, RowChange};
+use crate::db::cell::Named;
 use crate::id::IdGenerator;
 
 /// Rows of one table that call for more rows. The writer does not know what they mean.
 pub struct OutboxHook {
     /// New rows of this table are looked at.
-    pub of: &'static Table,
+    pub of: &'static str,
     /// What has to be read to know which rows they call for.
     pub lookup: &'static Lookup,
     /// The keys to read. Without any, the hook is not run.
-    pub keys: fn(&[Row]) -> Vec<String>,
+    pub keys: fn(&[Named<'_>]) -> Result<Vec<String>, sqlx::Error>,
     /// Makes the further rows out of the new ones and what was read.
     pub run: RunHook,
 }
 
 /// From new rows and the rows that were read to further rows. Repeatable: a batch may be begun
 /// again.
-pub type RunHook = Box<dyn Fn(&[Row], &[Row], &IdGenerator) -> HookRows + Send + Sync>;
+pub type RunHook = Box<
+    dyn Fn(&[Named<'_>], &[Named<'_>], &IdGenerator) -> Result<HookRows, sqlx::Error> + Send + Sync,
+>;
 
 /// What a hook adds to a batch.
 pub struct HookRows {

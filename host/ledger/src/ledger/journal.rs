@@ -7,96 +7,46 @@ use crate::env::Env;
 use crate::id::{Id as _, JournalId, WalletId};
 use crate::money::{Currency, Minor, Overflow};
 
-/// Why an entry was made: the contract's ledger sources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, strum::EnumIter)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the words are the contract's own")]
-pub enum Source {
-    VirtualAccountCredit,
-    VirtualAccountCreditFee,
-    PayoutDebit,
-    PayoutFee,
-    PayoutReversal,
-    PayoutFeeReversal,
-    AdminCredit,
-    AdminDebit,
-    PromotionalCredit,
-    ReconciliationAdjust,
-    StampDutyCollected,
-    FxConversion,
-    CollectionRefund,
-    DemoSeed,
-    DemoSelfFund,
-}
+pub use super::source::Source;
 
-impl Source {
-    /// The word used on the wire and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::VirtualAccountCredit => "virtual_account_credit",
-            Self::VirtualAccountCreditFee => "virtual_account_credit_fee",
-            Self::PayoutDebit => "payout_debit",
-            Self::PayoutFee => "payout_fee",
-            Self::PayoutReversal => "payout_reversal",
-            Self::PayoutFeeReversal => "payout_fee_reversal",
-            Self::AdminCredit => "admin_credit",
-            Self::AdminDebit => "admin_debit",
-            Self::PromotionalCredit => "promotional_credit",
-            Self::ReconciliationAdjust => "reconciliation_adjust",
-            Self::StampDutyCollected => "stamp_duty_collected",
-            Self::FxConversion => "fx_conversion",
-            Self::CollectionRefund => "collection_refund",
-            Self::DemoSeed => "demo_seed",
-            Self::DemoSelfFund => "demo_self_fund",
-        }
-    }
-
-    /// Reads the word that [`Self::as_str`] writes.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        use strum::IntoEnumIterator as _;
-        Self::iter().find(|source| source.as_str() == text)
-    }
-
-    /// Whether an entry of this source, as a credit, is money that came in.
-    #[must_use]
-    pub const fn is_funding(self) -> bool {
-        matches!(
-            self,
-            Self::VirtualAccountCredit
-                | Self::AdminCredit
-                | Self::PromotionalCredit
-                | Self::ReconciliationAdjust
-                | Self::DemoSeed
-                | Self::DemoSelfFund
-        )
-    }
-}
-
-/// The other side of wallets: where money waits, goes and comes from.
+/// The other side of wallets: where money waits, goes and comes from. One of each per
+/// environment and currency; settlement has one per route, because each is a bank account that
+/// is reconciled by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SystemAccount {
     /// On its way through a currency's rails.
     Clearing,
+    /// What a route's bank account has been told to pay, by the route's name.
+    Settlement(String),
+    /// Money whose owner is in question; each amount belongs to an open case.
+    Suspense,
     /// Fees earned.
     FeeIncome,
     /// Tax on fees, owed to the state.
     Tax,
     /// Statutory levies, owed to the state.
     Levy,
-    /// Beyond our books: what came in from there and what went there for good.
-    Settlement,
+    /// Exposure from exchanging between currencies.
+    FxPosition,
+    /// Where operators' credits and the sandbox's money come from, and debits go.
+    Funding,
+    /// What an operator has given up.
+    WrittenOff,
 }
 
 impl SystemAccount {
-    const fn as_str(&self) -> &'static str {
+    /// The last part of the account's id: `settlement/<route>` for a route's account.
+    fn name(&self) -> String {
         match self {
-            Self::Clearing => "clearing",
-            Self::FeeIncome => "fee_income",
-            Self::Tax => "tax",
-            Self::Levy => "levy",
-            Self::Settlement => "settlement",
+            Self::Clearing => "clearing".into(),
+            Self::Settlement(route) => format!("settlement/{route}"),
+            Self::Suspense => "suspense".into(),
+            Self::FeeIncome => "fee_income".into(),
+            Self::Tax => "tax".into(),
+            Self::Levy => "levy".into(),
+            Self::FxPosition => "fx_position".into(),
+            Self::Funding => "funding".into(),
+            Self::WrittenOff => "written_off".into(),
         }
     }
 }
@@ -106,35 +56,38 @@ impl SystemAccount {
 pub enum Account {
     /// A merchant's wallet: numbered, chained, never below zero.
     Wallet(WalletId),
-    /// A system account of the platform, one per environment and currency.
+    /// One of the platform's own accounts.
     System(SystemAccount),
 }
 
 /// One line of a journal. A credit is positive, a debit negative.
 #[derive(Clone, Debug)]
 pub struct Posting {
-    /// The account that is credited or debited.
+    /// The account.
     pub account: Account,
     /// Signed minor units; never zero.
     pub amount: Minor,
-    /// What kind of movement it is, for statements.
+    /// Why, in the contract's words.
     pub source: Source,
     /// For the merchant to read.
     pub description: String,
-    /// Who sent it, for money that came in.
+    /// Who sent it, for money that came in, as JSON.
     pub sender: Option<String>,
 }
 
 /// Postings that belong together and sum to zero.
 #[derive(Clone, Debug)]
 pub struct Journal {
-    /// What kind; an object has at most one journal of each kind.
+    /// What kind; an object has at most one journal of each kind and round.
     pub kind: &'static str,
     /// What kind of object it is about, as the API names it.
     pub ref_type: &'static str,
     /// The object's id.
     pub ref_id: String,
-    /// Test or live; no journal touches both.
+    /// Which time the same happens to the object, from 1: a payout that failed may be marked as
+    /// paid, and is debited a second time.
+    pub round: i64,
+    /// Test or live.
     pub env: Env,
     /// The currency of every posting.
     pub currency: Currency,
@@ -163,53 +116,15 @@ impl Journal {
     pub(super) fn account_id(&self, account: &Account) -> String {
         match account {
             Account::Wallet(wallet) => wallet.to_string(),
-            Account::System(system) => {
-                format!("system/{}/{}/{}", self.env, self.currency, system.as_str())
-            }
+            Account::System(system) => system_account_id(self.env, self.currency, system),
         }
     }
 }
 
-/// A wallet entry as it is hashed into the wallet's chain.
-pub(super) struct Link<'a> {
-    /// Hash of the entry before; empty for the first.
-    pub previous: &'a str,
-    /// The wallet's id.
-    pub wallet: &'a str,
-    /// Position in the wallet.
-    pub seq: i64,
-    /// The journal's id.
-    pub journal: &'a str,
-    /// Position in the journal.
-    pub line: i64,
-    /// The amount in minor units; a debit is negative.
-    pub amount_minor: i64,
-    /// The wallet's balance after it.
-    pub balance_after_minor: i64,
-    /// What kind of movement it is.
-    pub source: &'a str,
-    /// When it was posted.
-    pub created_at: Moment,
-}
-
-impl Link<'_> {
-    /// The entry's hash: SHA-256 over its fields and the hash before, as hexadecimal.
-    #[must_use]
-    pub(super) fn hash(&self) -> String {
-        let text = format!(
-            "{}|{}|{}|{}|{}|{}|{}|{}|{}",
-            self.previous,
-            self.wallet,
-            self.seq,
-            self.journal,
-            self.line,
-            self.amount_minor,
-            self.balance_after_minor,
-            self.source,
-            self.created_at.micros()
-        );
-        hex::encode(Sha256::digest(text))
-    }
+/// The id of one of the platform's own accounts.
+#[must_use]
+pub fn system_account_id(env: Env, currency: Currency, account: &SystemAccount) -> String {
+    format!("system/{env}/{currency}/{}", account.name())
 }
 
 /// The API's id of the entry at this line of a journal.
@@ -217,4 +132,84 @@ impl Link<'_> {
 pub fn entry_id(journal_id: &str, line: i64) -> String {
     let line = usize::try_from(line).unwrap_or(usize::MAX);
     JournalId::from_text(journal_id.to_owned()).entry(line)
+}
+
+/// A journal as its digest covers it: everything but the running numbers of the wallets.
+pub(super) struct Digested<'a> {
+    pub id: &'a str,
+    pub kind: &'a str,
+    pub ref_type: &'a str,
+    pub ref_id: &'a str,
+    pub round: i64,
+    pub env: &'a str,
+    pub created_at: Moment,
+    pub lines: Vec<Line<'a>>,
+}
+
+/// A line of a journal as its digest covers it.
+pub(super) struct Line<'a> {
+    pub account: &'a str,
+    pub currency: &'a str,
+    pub amount_minor: i64,
+    pub source: &'a str,
+    pub description: &'a str,
+    pub sender: Option<&'a str>,
+}
+
+impl Digested<'_> {
+    /// SHA-256 over every field and line, each with its length before it.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        let mut text = |part: &str| {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        };
+        for part in [self.id, self.kind, self.ref_type, self.ref_id, self.env] {
+            text(part);
+        }
+        text(&self.round.to_string());
+        text(&self.created_at.micros().to_string());
+        for line in &self.lines {
+            for part in [line.account, line.currency, line.source, line.description] {
+                text(part);
+            }
+            text(&line.amount_minor.to_string());
+            text(line.sender.map_or("-", |_| "+"));
+            text(line.sender.unwrap_or_default());
+        }
+        hash.finalize().into()
+    }
+}
+
+/// A wallet entry as it is hashed into the wallet's chain. The journal's digest stands for
+/// everything else about it.
+pub(super) struct Link<'a> {
+    /// Hash of the entry before; empty for the first.
+    pub previous: &'a str,
+    /// The wallet.
+    pub wallet: &'a str,
+    /// Position in the wallet.
+    pub seq: i64,
+    /// Digest of the journal.
+    pub journal: [u8; 32],
+    /// Position in the journal.
+    pub line: i64,
+    /// The wallet's balance after it.
+    pub balance_after_minor: i64,
+}
+
+impl Link<'_> {
+    /// The entry's hash: SHA-256 over its fields and the hash before, as hexadecimal.
+    #[must_use]
+    pub(super) fn hash(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.previous);
+        hash.update("|");
+        hash.update(self.wallet);
+        hash.update(self.seq.to_be_bytes());
+        hash.update(self.journal);
+        hash.update(self.line.to_be_bytes());
+        hash.update(self.balance_after_minor.to_be_bytes());
+        hex::encode(hash.finalize())
+    }
 }

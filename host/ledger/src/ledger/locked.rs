@@ -3,21 +3,25 @@
 use std::collections::HashMap;
 
 use crate::clock::Moment;
+use crate::db::bulk::Lookup;
+use crate::db::cell::Named;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::WalletId;
 use crate::money::{Currency, Minor};
 
+use super::rows::Rows;
+
 /// A wallet under lock.
 #[derive(Clone, Debug)]
 pub struct Wallet {
-    /// The wallet's id.
+    /// Its id.
     pub id: String,
-    /// Whose it is.
+    /// The merchant that owns it.
     pub merchant_id: String,
     /// Test or live.
     pub env: Env,
-    /// The one currency that it holds.
+    /// The currency of every entry.
     pub currency: Currency,
     /// What can be spent.
     pub available: Minor,
@@ -37,9 +41,9 @@ pub struct Counter {
     pub(super) version: i64,
     /// Who holds it; empty if nobody does.
     pub holder: String,
-    /// How many it counted, such as payouts or failures.
+    /// How many.
     pub count: i64,
-    /// The sum of what it counted, in minor units.
+    /// How much.
     pub sum: Minor,
     /// When it stops mattering, in microseconds.
     pub expires_at: i64,
@@ -51,6 +55,7 @@ pub struct Counter {
 pub struct LockedState<'a> {
     pub(super) now: Moment,
     pub(super) wallets: &'a HashMap<String, Wallet>,
+    pub(super) rows: &'a Rows,
     pub(super) counters: &'a HashMap<String, Counter>,
 }
 
@@ -67,6 +72,12 @@ impl LockedState<'_> {
     /// There is no such wallet.
     pub fn wallet(&self, id: &WalletId) -> Result<&Wallet, Problem> {
         self.wallets.get(id.as_str()).ok_or_else(|| Problem::new(ErrorCode::WalletNotFound))
+    }
+
+    /// A row that the command named, if it is there.
+    #[must_use]
+    pub fn row(&self, on: &'static Lookup, id: &str) -> Option<Named<'_>> {
+        self.rows.get(on, id)
     }
 
     /// A counter that the command named.

@@ -6,21 +6,22 @@
 //! | step | locks, in this order |
 //! |---|---|
 //! | lock the wallets concerned | `wallets` rows, by id |
-//! | lock the rows whose version a command relies on | `payouts`, `dispatches`, by id |
+//! | lock the rows that commands rely on | `payouts`, `transfers` and others, by table and key |
 //! | read idempotency keys and counters | `counters` rows, by key |
 //! | decide each command in memory, in order of arrival | none |
-//! | insert and update in bulk, commit | new keys, sorted |
+//! | insert and update in bulk, seal, commit | new keys, sorted |
 //!
 //! Every host takes these locks in the same order, so hosts on one database cannot wait for
 //! each other in a circle. No balance outlives a batch: truth is in the locked rows.
 //!
 //! | failure | what happens |
 //! |---|---|
-//! | a command is refused | its neighbours go on; it leaves nothing behind |
+//! | a command is refused, or its decision panics | its neighbours go on; it leaves nothing behind |
 //! | another host took a key or a counter first | the batch is begun again and sees it |
-//! | one command's rows break a constraint | the batch is halved until that one stands alone |
-//! | the connection is lost before COMMIT | nothing happened; the batch is begun again |
-//! | the answer to COMMIT is lost | a marker row tells, under the same locks, what happened |
+//! | one command's rows break a constraint, or cannot be read | the batch is halved until that one stands alone |
+//! | the connection is lost or falls silent before COMMIT | nothing happened; the batch is begun again |
+//! | the answer to COMMIT is lost | a tombstone in the place of the batch's row tells whether it was committed, and keeps it from being so later |
+//! | the database stays away | callers are told `service_unavailable`, and repeat with their keys |
 //! | the process dies | callers learn nothing and repeat with their keys |
 
 mod batch;
@@ -28,16 +29,21 @@ mod command;
 mod hook;
 mod journal;
 mod locked;
+mod metrics;
 mod replay;
-pub mod sql;
+mod rows;
+pub mod seal;
+mod source;
+mod sql;
 mod state;
 pub mod verify;
 pub mod wallets;
 mod writer;
 
-pub use command::{Command, CounterChange, Done, Effects, Guard, Reply, Reservation};
+pub use command::{Command, CounterChange, Decided, Done, Effects, Guard, Reply, Reservation};
 pub use hook::{HookRows, OutboxHook, RunHook};
-pub use journal::{Account, Journal, Posting, Source, SystemAccount, entry_id};
+pub use journal::{Account, Journal, Posting, Source, SystemAccount, entry_id, system_account_id};
 pub use locked::{Counter, LockedState, Wallet};
+pub use metrics::WriterMetrics;
 pub use replay::{replay, stored_reply};
-pub use writer::Writer;
+pub use writer::{Writer, WriterParts};

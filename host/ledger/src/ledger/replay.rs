@@ -11,7 +11,7 @@ use super::state::Reserved;
 /// # Errors
 /// `idempotency_conflict` or `idempotency_key_conflict` where the key stands for another
 /// request.
-pub async fn replay(db: &Db, reservation: &Reservation) -> Result<Option<Done>, Problem> {
+pub async fn replay<T>(db: &Db, reservation: &Reservation) -> Result<Option<Done<T>>, Problem> {
     match find(db, &reservation.key).await? {
         Some(reserved) => reserved.answer(reservation).map(Some),
         None => Ok(None),

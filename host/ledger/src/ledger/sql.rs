@@ -1,9 +1,13 @@
 //! The writer's tables. Their statements follow from these descriptions.
 
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::{Lookup, Table, Update};
+use crate::clock::Moment;
+use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::cell::Kind::{Int, Text};
+use crate::money::Minor;
 
-pub(super) const WALLETS: Lookup = Lookup {
+use super::command::Reply;
+
+pub(super) static WALLETS: Lookup = Lookup {
     name: "wallets",
     key: "id",
     columns: &[
@@ -19,21 +23,32 @@ pub(super) const WALLETS: Lookup = Lookup {
     lock: true,
 };
 
-pub(super) const WALLET_SUMS: Update = Update {
+/// A wallet as a batch leaves it.
+pub(super) struct WalletSums {
+    pub id: String,
+    pub available: Minor,
+    pub pending_out: Minor,
+    pub seq: i64,
+    pub head_hash: String,
+    pub is_frozen: bool,
+    pub updated_at: Moment,
+}
+
+pub(super) static WALLET_SUMS: Update<WalletSums> = Update {
     name: "wallets",
-    key: "id",
+    key: text("id", |wallet| (&wallet.id).into()),
     columns: &[
-        ("available_minor", Int),
-        ("pending_out_minor", Int),
-        ("seq", Int),
-        ("head_hash", Text),
-        ("is_frozen", Int),
-        ("updated_at", Int),
+        int("available_minor", |wallet| wallet.available.into()),
+        int("pending_out_minor", |wallet| wallet.pending_out.into()),
+        int("seq", |wallet| wallet.seq.into()),
+        text("head_hash", |wallet| (&wallet.head_hash).into()),
+        int("is_frozen", |wallet| wallet.is_frozen.into()),
+        int("updated_at", |wallet| wallet.updated_at.into()),
     ],
     only_where: None,
 };
 
-pub(super) const COUNTERS: Lookup = Lookup {
+pub(super) static COUNTERS: Lookup = Lookup {
     name: "counters",
     key: "key",
     columns: &[
@@ -47,18 +62,29 @@ pub(super) const COUNTERS: Lookup = Lookup {
     lock: true,
 };
 
+/// A counter as a batch leaves it.
+pub(super) struct CounterRow {
+    pub key: String,
+    pub version: i64,
+    pub holder: String,
+    pub count: i64,
+    pub sum: Minor,
+    pub updated_at: i64,
+    pub expires_at: i64,
+}
+
 /// Writes a counter only over the version that was read: whoever comes second writes nothing,
 /// notices, and begins again.
-pub(super) const COUNTER_CHANGES: Table = Table {
+pub(super) static COUNTER_CHANGES: Table<CounterRow> = Table {
     name: "counters",
-    columns: &[
-        ("key", Text),
-        ("version", Int),
-        ("holder", Text),
-        ("count", Int),
-        ("sum_minor", Int),
-        ("updated_at", Int),
-        ("expires_at", Int),
+    fixed: &[text("key", |counter| (&counter.key).into())],
+    changing: &[
+        int("version", |counter| counter.version.into()),
+        text("holder", |counter| (&counter.holder).into()),
+        int("count", |counter| counter.count.into()),
+        int("sum_minor", |counter| counter.sum.into()),
+        int("updated_at", |counter| counter.updated_at.into()),
+        int("expires_at", |counter| counter.expires_at.into()),
     ],
     on_conflict: Some(
         "(key) DO UPDATE SET version = excluded.version, holder = excluded.holder, \
@@ -66,9 +92,10 @@ pub(super) const COUNTER_CHANGES: Table = Table {
          updated_at = excluded.updated_at, expires_at = excluded.expires_at \
          WHERE counters.version = excluded.version - 1",
     ),
+    is_sealed: false,
 };
 
-pub(super) const RESERVATIONS: Lookup = Lookup {
+pub(super) static RESERVATIONS: Lookup = Lookup {
     name: "idempotency_keys",
     key: "key",
     columns: &[
@@ -81,64 +108,121 @@ pub(super) const RESERVATIONS: Lookup = Lookup {
     lock: false,
 };
 
-pub(super) const NEW_RESERVATIONS: Table = Table {
+/// An idempotency key with what it stands for, and the reply if there is one yet.
+pub(super) struct ReservationRow {
+    pub key: String,
+    pub fingerprint: String,
+    pub subject: String,
+    pub resource_id: String,
+    pub reply: Option<Reply>,
+    pub created_at: Moment,
+}
+
+impl ReservationRow {
+    fn status(&self) -> Option<i64> {
+        self.reply.as_ref().map(|reply| reply.status.into())
+    }
+
+    fn response(&self) -> Option<&str> {
+        self.reply.as_ref().map(|reply| reply.body.as_str())
+    }
+}
+
+pub(super) static NEW_RESERVATIONS: Table<ReservationRow> = Table {
     name: "idempotency_keys",
-    columns: &[
-        ("key", Text),
-        ("fingerprint", Text),
-        ("subject", Text),
-        ("resource_id", Text),
-        ("status", Int),
-        ("response", Text),
-        ("created_at", Int),
+    fixed: &[
+        text("key", |row| (&row.key).into()),
+        text("fingerprint", |row| (&row.fingerprint).into()),
+        text("subject", |row| (&row.subject).into()),
+        text("resource_id", |row| (&row.resource_id).into()),
+        int("created_at", |row| row.created_at.into()),
+    ],
+    changing: &[
+        int("status", |row| row.status().into()),
+        text("response", |row| row.response().into()),
     ],
     on_conflict: Some("(key) DO NOTHING"),
+    is_sealed: true,
 };
 
-pub(super) const LATE_REPLIES: Update = Update {
+/// A reply to an earlier command.
+pub(super) struct LateReply {
+    pub key: String,
+    pub reply: Reply,
+}
+
+pub(super) static LATE_REPLIES: Update<LateReply> = Update {
     name: "idempotency_keys",
-    key: "key",
-    columns: &[("status", Int), ("response", Text)],
+    key: text("key", |late| (&late.key).into()),
+    columns: &[
+        int("status", |late| i64::from(late.reply.status).into()),
+        text("response", |late| (&late.reply.body).into()),
+    ],
     only_where: Some("t.status IS NULL"),
 };
 
-pub(super) const JOURNALS: Table = Table {
+/// A journal's head.
+pub(super) struct JournalRow {
+    pub id: String,
+    pub env: &'static str,
+    pub kind: &'static str,
+    pub ref_type: &'static str,
+    pub ref_id: String,
+    pub round: i64,
+    pub created_at: Moment,
+}
+
+/// Journals; see [`super::journal::Journal`].
+pub(super) static JOURNALS: Table<JournalRow> = Table {
     name: "journals",
-    columns: &[
-        ("id", Text),
-        ("env", Text),
-        ("kind", Text),
-        ("ref_type", Text),
-        ("ref_id", Text),
-        ("created_at", Int),
+    fixed: &[
+        text("id", |row| (&row.id).into()),
+        text("env", |row| row.env.into()),
+        text("kind", |row| row.kind.into()),
+        text("ref_type", |row| row.ref_type.into()),
+        text("ref_id", |row| (&row.ref_id).into()),
+        int("round", |row| row.round.into()),
+        int("created_at", |row| row.created_at.into()),
     ],
+    changing: &[],
     on_conflict: None,
+    is_sealed: true,
 };
 
-pub(super) const ENTRIES: Table = Table {
+/// A line of a journal.
+pub(super) struct EntryRow {
+    pub journal_id: String,
+    pub line: i64,
+    pub account_id: String,
+    pub currency: String,
+    pub amount: Minor,
+    pub source: &'static str,
+    pub description: String,
+    pub sender: Option<String>,
+    /// Number, balance and hash in the wallet; none for a system account.
+    pub seq: Option<i64>,
+    pub balance_after: Option<i64>,
+    pub hash: Option<String>,
+    pub created_at: Moment,
+}
+
+pub(super) static ENTRIES: Table<EntryRow> = Table {
     name: "entries",
-    columns: &[
-        ("journal_id", Text),
-        ("line", Int),
-        ("account_id", Text),
-        ("currency", Text),
-        ("amount_minor", Int),
-        ("source", Text),
-        ("description", Text),
-        ("sender", Text),
-        ("seq", Int),
-        ("balance_after_minor", Int),
-        ("hash", Text),
-        ("created_at", Int),
+    fixed: &[
+        text("journal_id", |row| (&row.journal_id).into()),
+        int("line", |row| row.line.into()),
+        text("account_id", |row| (&row.account_id).into()),
+        text("currency", |row| (&row.currency).into()),
+        int("amount_minor", |row| row.amount.into()),
+        text("source", |row| row.source.into()),
+        text("description", |row| (&row.description).into()),
+        text("sender", |row| (&row.sender).into()),
+        int("seq", |row| row.seq.into()),
+        int("balance_after_minor", |row| row.balance_after.into()),
+        text("hash", |row| (&row.hash).into()),
+        int("created_at", |row| row.created_at.into()),
     ],
+    changing: &[],
     on_conflict: None,
+    is_sealed: true,
 };
-
-pub(super) const MARKERS: Table = Table {
-    name: "writer_batches",
-    columns: &[("id", Text), ("created_at", Int)],
-    on_conflict: None,
-};
-
-pub(super) const FIND_MARKERS: Lookup =
-    Lookup { name: "writer_batches", key: "id", columns: &[("created_at", Int)], lock: false };

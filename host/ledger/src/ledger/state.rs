@@ -1,17 +1,33 @@
-//! The rows of one batch in memory: what was read, what decisions changed, what is to be
-//! written.
+//! One batch in memory: what was read, what decisions changed, what is to be written.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Cell, Row, RowChange, Table, Update};
+use crate::db::bulk::{Removal, RowChange, Shape};
+use crate::db::cell::Row;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{IdGenerator, JournalId};
 use crate::money::Minor;
 
-use super::command::{Command, CounterChange, Done, Effects, Reply, Reservation};
-use super::journal::{Account, Journal, Link, Posting};
+use super::command::{CounterChange, Decide, Decided, Done, Effects, Needs, Reply, Reservation};
+use super::journal::{Account, Digested, Journal, Line, Link, Posting};
 use super::locked::{Counter, LockedState, Wallet};
+use super::rows::Rows;
+use super::sql::{self, EntryRow, JournalRow, LateReply, ReservationRow};
+
+/// What a decision computed for its caller, of whatever type.
+pub(super) type Computed = Box<dyn Any + Send>;
+
+/// A command whose result is of any type.
+pub(super) struct AnyCommand {
+    pub(super) needs: Needs,
+    pub(super) decide: Decide<Computed>,
+}
+
+/// How a command ended.
+pub(super) type Outcome = Result<Done<Computed>, Problem>;
 
 /// An idempotency key that is in the table, or was written by this batch.
 pub(super) struct Reserved {
@@ -26,61 +42,79 @@ pub(super) struct Reserved {
 pub(super) struct State {
     pub(super) now: Moment,
     pub(super) wallets: HashMap<String, Wallet>,
-    pub(super) versions: HashMap<(&'static str, String), i64>,
+    pub(super) rows: Rows,
     pub(super) counters: HashMap<String, Counter>,
     pub(super) reserved: HashMap<String, Reserved>,
     pub(super) out: Out,
 }
 
+/// Rows for one statement.
+pub(super) type ForShape = (&'static dyn Shape, Vec<Row>);
+
 /// What a batch writes, by statement. Keys are sorted, so that every host inserts in one order.
 #[derive(Default)]
 pub(super) struct Out {
-    pub(super) journals: Vec<Row>,
-    pub(super) entries: Vec<Row>,
     pub(super) wallets: BTreeSet<String>,
     pub(super) counters: BTreeSet<String>,
     pub(super) reservations: BTreeMap<String, Row>,
-    pub(super) late_replies: Vec<Row>,
-    pub(super) inserts: BTreeMap<&'static str, (&'static Table, Vec<Row>)>,
-    pub(super) updates: Vec<(&'static Update, Vec<Row>)>,
-    pub(super) deletes: BTreeMap<(&'static str, &'static str), (&'static Update, Vec<String>)>,
+    pub(super) inserts: BTreeMap<&'static str, ForShape>,
+    pub(super) updates: Vec<ForShape>,
+    pub(super) deletes: BTreeMap<(&'static str, &'static str), (&'static Removal, Vec<String>)>,
 }
 
 /// What one command's money does, before it is taken in.
 #[derive(Default)]
 struct Staged {
     wallets: HashMap<String, Wallet>,
-    journals: Vec<Row>,
-    entries: Vec<Row>,
+    rows: Vec<RowChange>,
 }
 
 impl State {
-    /// Decides one command and takes its effects in. A refusal changes nothing.
-    pub(super) fn decide(&mut self, command: &Command, ids: &IdGenerator) -> Result<Done, Problem> {
-        if let Some(reservation) = &command.reservation
+    /// Decides one command and takes its effects in. A refusal changes nothing; a decision that
+    /// panics refuses its own command only.
+    pub(super) fn decide(&mut self, command: &AnyCommand, ids: &IdGenerator) -> Outcome {
+        let needs = &command.needs;
+        if let Some(reservation) = &needs.reservation
             && let Some(reserved) = self.reserved.get(&reservation.key)
         {
             return reserved.answer(reservation);
         }
-        for guard in &command.guards {
-            let found = self.versions.get(&(guard.on.name, guard.id.clone()));
-            if found != Some(&guard.version) {
+        for guard in &needs.guards {
+            let column = guard.on.columns[0].0;
+            let found = self.rows.get(guard.on, &guard.id);
+            let found = found.map(|row| row.int(column)).transpose()?;
+            if found != Some(guard.version) {
                 return Err(Problem::new(ErrorCode::StateConflict));
             }
         }
-        let locked =
-            LockedState { now: self.now, wallets: &self.wallets, counters: &self.counters };
-        let mut effects = (command.decide)(&locked)?;
-        if let Some(problem) = effects.refused.take() {
-            for change in effects.rows {
-                self.out.take_row(change);
+        // Both are pure: whatever they were about to answer is thrown away.
+        let decided = catch_unwind(AssertUnwindSafe(|| {
+            let locked = LockedState {
+                now: self.now,
+                wallets: &self.wallets,
+                rows: &self.rows,
+                counters: &self.counters,
+            };
+            let decided = (command.decide)(&locked)?;
+            let staged = match &decided {
+                Decided::Accept { effects, .. } => self.stage(effects, ids)?,
+                Decided::Record { .. } => Staged::default(),
+            };
+            Ok::<_, Problem>((decided, staged))
+        }));
+        let (decided, staged) = decided.unwrap_or_else(|panic| Err(panicked(&*panic)))?;
+        match decided {
+            Decided::Accept { effects, result } => {
+                self.take_in(needs, effects, staged);
+                Ok(Done::Now(result))
             }
-            return Err(problem);
+            Decided::Record { rows, result } => {
+                for change in rows {
+                    self.take_row(change);
+                }
+                Ok(Done::Now(result))
+            }
         }
-        let staged = self.stage(&effects, ids)?;
-        let reply = effects.reply.clone();
-        self.take_in(command, effects, staged);
-        Ok(Done::Now(reply))
     }
 
     fn stage(&self, effects: &Effects, ids: &IdGenerator) -> Result<Staged, Problem> {
@@ -110,45 +144,76 @@ impl State {
         journal: &Journal,
         id: &JournalId,
     ) -> Result<(), Problem> {
-        if journal.sum()? != Minor::ZERO || journal.postings.len() < 2 {
+        let lines = journal.postings.len();
+        if journal.sum()? != Minor::ZERO || !(2..=JournalId::LINES_MAX).contains(&lines) {
             return Err(Problem::internal(format!("journal {} does not balance", journal.kind)));
         }
-        staged.journals.push(vec![
-            id.as_str().into(),
-            journal.env.as_str().into(),
-            journal.kind.into(),
-            journal.ref_type.into(),
-            journal.ref_id.as_str().into(),
-            self.now.micros().into(),
-        ]);
-        for (line, posting) in (0..).zip(&journal.postings) {
-            let account = journal.account_id(&posting.account);
-            let chained = match &posting.account {
+        let accounts: Vec<String> =
+            journal.postings.iter().map(|posting| journal.account_id(&posting.account)).collect();
+        let digest = self.digest(journal, id, &accounts);
+        staged.rows.push(sql::JOURNALS.insert(&JournalRow {
+            id: id.to_string(),
+            env: journal.env.as_str(),
+            kind: journal.kind,
+            ref_type: journal.ref_type,
+            ref_id: journal.ref_id.clone(),
+            round: journal.round,
+            created_at: self.now,
+        }));
+        for ((line, posting), account) in (0..).zip(&journal.postings).zip(&accounts) {
+            let link = match &posting.account {
                 Account::Wallet(_) => {
-                    let wallet = self.wallet(staged, &account)?;
+                    let wallet = self.wallet(staged, account)?;
                     if (wallet.env, wallet.currency) != (journal.env, journal.currency) {
                         let why = format!("journal {} crosses into {account}", journal.kind);
                         return Err(Problem::internal(why));
                     }
-                    chain(wallet, posting, id, (line, self.now))?
+                    Some(chain(wallet, posting, digest, line)?)
                 }
-                Account::System(_) => [Cell::Int(None), Cell::Int(None), Cell::Text(None)],
+                Account::System(_) => None,
             };
-            let mut row: Row = vec![
-                id.as_str().into(),
-                line.into(),
-                account.into(),
-                journal.currency.as_str().into(),
-                posting.amount.units().into(),
-                posting.source.as_str().into(),
-                posting.description.as_str().into(),
-                posting.sender.clone().into(),
-            ];
-            row.extend(chained);
-            row.push(self.now.micros().into());
-            staged.entries.push(row);
+            let (seq, balance_after, hash) = link
+                .map_or((None, None, None), |(seq, after, hash)| {
+                    (Some(seq), Some(after.units()), Some(hash))
+                });
+            staged.rows.push(sql::ENTRIES.insert(&EntryRow {
+                journal_id: id.to_string(),
+                line,
+                account_id: account.clone(),
+                currency: journal.currency.to_string(),
+                amount: posting.amount,
+                source: posting.source.as_str(),
+                description: posting.description.clone(),
+                sender: posting.sender.clone(),
+                seq,
+                balance_after,
+                hash,
+                created_at: self.now,
+            }));
         }
         Ok(())
+    }
+
+    fn digest(&self, journal: &Journal, id: &JournalId, accounts: &[String]) -> [u8; 32] {
+        let lines = journal.postings.iter().zip(accounts).map(|(posting, account)| Line {
+            account,
+            currency: journal.currency.as_str(),
+            amount_minor: posting.amount.units(),
+            source: posting.source.as_str(),
+            description: &posting.description,
+            sender: posting.sender.as_deref(),
+        });
+        let digested = Digested {
+            id: id.as_str(),
+            kind: journal.kind,
+            ref_type: journal.ref_type,
+            ref_id: &journal.ref_id,
+            round: journal.round,
+            env: journal.env.as_str(),
+            created_at: self.now,
+            lines: lines.collect(),
+        };
+        digested.digest()
     }
 
     fn wallet<'a>(&self, staged: &'a mut Staged, id: &str) -> Result<&'a mut Wallet, Problem> {
@@ -157,27 +222,27 @@ impl State {
         Ok(staged.wallets.entry(id.to_owned()).or_insert_with(|| known.clone()))
     }
 
-    fn take_in(&mut self, command: &Command, effects: Effects, staged: Staged) {
-        self.out.journals.extend(staged.journals);
-        self.out.entries.extend(staged.entries);
+    fn take_in(&mut self, needs: &Needs, effects: Effects, staged: Staged) {
         self.out.wallets.extend(staged.wallets.keys().cloned());
         self.wallets.extend(staged.wallets);
         for change in effects.counters {
             self.take_counter(change);
         }
-        for guard in &command.guards {
-            self.versions.insert((guard.on.name, guard.id.clone()), guard.next);
-        }
-        for change in effects.rows {
-            self.out.take_row(change);
+        for change in staged.rows.into_iter().chain(effects.rows) {
+            self.take_row(change);
         }
         for (key, reply) in effects.late_replies {
-            let status = i64::from(reply.status);
-            self.out.late_replies.push(vec![key.into(), status.into(), reply.body.into()]);
+            self.take_row(sql::LATE_REPLIES.change(&LateReply { key, reply }));
         }
-        if let Some(reservation) = &command.reservation {
-            self.reserve(reservation, effects.reply);
+        if let Some(reservation) = &needs.reservation {
+            self.take_reservation(reservation, effects.reply);
         }
+    }
+
+    /// Takes a row in, to be written, and to be seen by later decisions.
+    pub(super) fn take_row(&mut self, change: RowChange) {
+        self.rows.follow(&change);
+        self.out.take_row(change);
     }
 
     fn take_counter(&mut self, change: CounterChange) {
@@ -194,16 +259,16 @@ impl State {
         self.counters.insert(change.key, counter);
     }
 
-    fn reserve(&mut self, reservation: &Reservation, reply: Option<Reply>) {
-        let row = vec![
-            reservation.key.as_str().into(),
-            reservation.fingerprint.as_str().into(),
-            reservation.subject.as_str().into(),
-            reservation.resource_id.as_str().into(),
-            Cell::Int(reply.as_ref().map(|reply| i64::from(reply.status))),
-            Cell::Text(reply.as_ref().map(|reply| reply.body.clone())),
-            self.now.micros().into(),
-        ];
+    fn take_reservation(&mut self, reservation: &Reservation, reply: Option<Reply>) {
+        let row = ReservationRow {
+            key: reservation.key.clone(),
+            fingerprint: reservation.fingerprint.clone(),
+            subject: reservation.subject.clone(),
+            resource_id: reservation.resource_id.clone(),
+            reply: reply.clone(),
+            created_at: self.now,
+        };
+        let row = sql::NEW_RESERVATIONS.row(&row);
         self.out.reservations.insert(reservation.key.clone(), row);
         let reserved = Reserved {
             fingerprint: reservation.fingerprint.clone(),
@@ -215,33 +280,37 @@ impl State {
     }
 }
 
+/// What a command is told whose decision panicked.
+fn panicked(panic: &(dyn Any + Send)) -> Problem {
+    let said = panic.downcast_ref::<String>().cloned();
+    let said = said.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+    Problem::internal(format!("a decision panicked: {}", said.unwrap_or_default()))
+}
+
 /// Adds a posting to the wallet and to its chain: its number, the balance after it, its hash.
 fn chain(
     wallet: &mut Wallet,
     posting: &Posting,
-    journal: &JournalId,
-    (line, now): (i64, Moment),
-) -> Result<[Cell; 3], Problem> {
+    journal: [u8; 32],
+    line: i64,
+) -> Result<(i64, Minor, String), Problem> {
     wallet.available = wallet.available.plus(posting.amount)?;
     wallet.seq += 1;
     let link = Link {
         previous: &wallet.head_hash,
         wallet: &wallet.id,
         seq: wallet.seq,
-        journal: journal.as_str(),
+        journal,
         line,
-        amount_minor: posting.amount.units(),
         balance_after_minor: wallet.available.units(),
-        source: posting.source.as_str(),
-        created_at: now,
     };
     wallet.head_hash = link.hash();
-    Ok([wallet.seq.into(), wallet.available.units().into(), wallet.head_hash.as_str().into()])
+    Ok((wallet.seq, wallet.available, wallet.head_hash.clone()))
 }
 
 impl Reserved {
     /// What a request with a used key is told: the first one's reply, or that it differs.
-    pub(super) fn answer(&self, reservation: &Reservation) -> Result<Done, Problem> {
+    pub(super) fn answer<T>(&self, reservation: &Reservation) -> Result<Done<T>, Problem> {
         if self.fingerprint == reservation.fingerprint {
             let (resource_id, reply) = (self.resource_id.clone(), self.reply.clone());
             return Ok(Done::Before { resource_id, reply });
@@ -255,36 +324,35 @@ impl Reserved {
 }
 
 impl Out {
-    pub(super) fn take_row(&mut self, change: RowChange) {
+    fn take_row(&mut self, change: RowChange) {
         match change {
-            RowChange::Insert(table, row) => {
-                self.inserts.entry(table.name).or_insert_with(|| (table, Vec::new())).1.push(row);
+            RowChange::Insert(shape, row) => {
+                let rows = self.inserts.entry(shape.table()).or_insert_with(|| (shape, Vec::new()));
+                rows.1.push(row);
             }
-            RowChange::Update(update, row) => {
-                let same = self.updates.iter_mut().find(|(known, _)| std::ptr::eq(*known, update));
-                match same {
+            RowChange::Update(shape, row) => {
+                let mut known = self.updates.iter_mut();
+                match known.find(|(known, _)| std::ptr::addr_eq(*known, shape)) {
                     // One statement must not change a row twice: the later values win.
                     Some((_, rows)) => match rows.iter_mut().find(|known| known[0] == row[0]) {
                         Some(known) => *known = row,
                         None => rows.push(row),
                     },
-                    None => self.updates.push((update, vec![row])),
+                    None => self.updates.push((shape, vec![row])),
                 }
             }
-            RowChange::Delete(table, key) => {
-                let place = (table.name, table.key);
-                self.deletes.entry(place).or_insert_with(|| (table, Vec::new())).1.push(key);
+            RowChange::Delete(removal, key) => {
+                let place = (removal.name, removal.key);
+                self.deletes.entry(place).or_insert_with(|| (removal, Vec::new())).1.push(key);
             }
         }
     }
 
     /// Whether nothing at all is to be written.
     pub(super) fn is_empty(&self) -> bool {
-        self.journals.is_empty()
-            && self.wallets.is_empty()
+        self.wallets.is_empty()
             && self.counters.is_empty()
             && self.reservations.is_empty()
-            && self.late_replies.is_empty()
             && self.inserts.is_empty()
             && self.updates.is_empty()
             && self.deletes.is_empty()

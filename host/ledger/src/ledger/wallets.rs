@@ -7,31 +7,48 @@ use sqlx::{AnyPool, Row as _};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::Db;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::{Row, Table};
+use crate::db::bulk::{Table, int, text};
 use crate::env::Env;
 use crate::id::{Id as _, MerchantId, WalletId};
 use crate::money::{Currency, Minor};
 
+/// A new, empty wallet.
+#[derive(Clone, Debug)]
+pub struct NewWallet {
+    /// The wallet's id.
+    pub id: WalletId,
+    /// Whose it is.
+    pub merchant_id: MerchantId,
+    /// Test or live.
+    pub env: Env,
+    /// The one currency that it holds.
+    pub currency: Currency,
+    /// When it is created.
+    pub created_at: Moment,
+}
+
 /// New wallets.
-pub const NEW_WALLETS: Table = Table {
+pub static NEW_WALLETS: Table<NewWallet> = Table {
     name: "wallets",
-    columns: &[
-        ("id", Text),
-        ("merchant_id", Text),
-        ("env", Text),
-        ("currency", Text),
-        ("available_minor", Int),
-        ("pending_out_minor", Int),
-        ("seq", Int),
-        ("head_hash", Text),
-        ("is_active", Int),
-        ("is_frozen", Int),
-        ("is_demo", Int),
-        ("created_at", Int),
-        ("updated_at", Int),
+    fixed: &[
+        text("id", |wallet| wallet.id.as_str().into()),
+        text("merchant_id", |wallet| wallet.merchant_id.as_str().into()),
+        text("env", |wallet| wallet.env.as_str().into()),
+        text("currency", |wallet| wallet.currency.as_str().into()),
+        int("created_at", |wallet| wallet.created_at.into()),
+    ],
+    changing: &[
+        int("available_minor", |_| 0.into()),
+        int("pending_out_minor", |_| 0.into()),
+        int("seq", |_| 0.into()),
+        text("head_hash", |_| "".into()),
+        int("is_active", |_| true.into()),
+        int("is_frozen", |_| false.into()),
+        int("is_demo", |wallet| (wallet.env == Env::Test).into()),
+        int("updated_at", |wallet| wallet.created_at.into()),
     ],
     on_conflict: None,
+    is_sealed: true,
 };
 
 /// A wallet as it is read outside the writer.
@@ -88,31 +105,6 @@ pub struct EntryRow {
     pub ref_id: String,
     /// When it was posted.
     pub created_at: Moment,
-}
-
-/// A new, empty wallet as a row of [`NEW_WALLETS`].
-#[must_use]
-pub fn new_wallet(
-    id: &WalletId,
-    merchant: &MerchantId,
-    (env, currency): (Env, Currency),
-    now: Moment,
-) -> Row {
-    vec![
-        id.as_str().into(),
-        merchant.as_str().into(),
-        env.as_str().into(),
-        currency.as_str().into(),
-        0.into(),
-        0.into(),
-        0.into(),
-        "".into(),
-        1.into(),
-        0.into(),
-        i64::from(env == Env::Test).into(),
-        now.micros().into(),
-        now.micros().into(),
-    ]
 }
 
 /// Which wallet serves a merchant in a currency and environment, and since when. That never

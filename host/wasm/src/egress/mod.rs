@@ -27,6 +27,20 @@ pub enum Target {
     Network(Network),
 }
 
+impl Target {
+    /// Where it leads, as text.
+    #[must_use]
+    pub fn address(&self) -> String {
+        match self {
+            Self::InProcess(_) => "sandbox".to_owned(),
+            Self::Network(network) => {
+                let Network { scheme, host, port, base, .. } = network;
+                format!("{scheme:?}://{host}:{port}{base}")
+            }
+        }
+    }
+}
+
 /// A server, and how to reach it.
 pub struct Network {
     /// TLS or plain.

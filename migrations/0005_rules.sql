@@ -58,7 +58,8 @@ CREATE TABLE decisions (
     failure      TEXT,
     facts        TEXT NOT NULL,
     facts_digest TEXT NOT NULL,
-    created_at   BIGINT NOT NULL
+    created_at   BIGINT NOT NULL,
+    batch_id     BIGINT NOT NULL
 );
 CREATE INDEX decisions_by_time ON decisions (created_at, payout_id);
 

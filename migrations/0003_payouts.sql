@@ -80,66 +80,115 @@ CREATE TABLE payouts (
     hold               TEXT,
     scenario           TEXT,
     maker              TEXT NOT NULL,
+    round              BIGINT NOT NULL,
+    route              TEXT,
     rail_reference     TEXT,
     failure_code       TEXT,
     failure_message    TEXT,
     created_at         BIGINT NOT NULL,
     queued_at          BIGINT,
     processing_at      BIGINT,
-    completed_at       BIGINT
+    completed_at       BIGINT,
+    batch_id           BIGINT NOT NULL
 );
 CREATE INDEX payouts_by_merchant ON payouts (merchant_id, env, id);
 
--- One attempt to send a payout over a rail. Its reference is committed before a byte leaves, is
--- unique in its rail for ever, and at most one attempt of a payout is open.
+-- One attempt to carry a payment out over a route. Its reference is committed before a byte
+-- leaves, is unique in its rail for ever, and at most one attempt of an object is open.
+-- fingerprint says how the route was configured; resolution is sealed.
 CREATE TABLE attempts (
     id             TEXT PRIMARY KEY,
-    payout_id      TEXT NOT NULL,
+    transfer_id    TEXT NOT NULL,
     route_id       TEXT NOT NULL,
+    route          TEXT NOT NULL,
     rail           TEXT NOT NULL,
     rail_version   TEXT NOT NULL,
     rail_digest    TEXT NOT NULL,
+    fingerprint    TEXT NOT NULL,
     rail_reference TEXT NOT NULL,
     number         BIGINT NOT NULL,
-    state          TEXT NOT NULL CHECK (state IN ('open', 'paid', 'refused', 'not_sent', 'closed')),
+    begun_at       BIGINT NOT NULL,
+    resolution     TEXT,
+    created_at     BIGINT NOT NULL,
+    state          TEXT NOT NULL
+        CHECK (state IN ('open', 'paid', 'refused', 'returned', 'not_sent', 'closed')),
     bytes_left     BIGINT NOT NULL,
     sends          BIGINT NOT NULL,
     queries        BIGINT NOT NULL,
     never_received BIGINT NOT NULL,
     code           TEXT,
     message        TEXT,
-    begun_at       BIGINT NOT NULL,
     sent_at        BIGINT NOT NULL,
-    answered_at    BIGINT
+    answered_at    BIGINT,
+    batch_id       BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX attempts_by_reference ON attempts (rail, rail_reference);
-CREATE UNIQUE INDEX attempts_open ON attempts (payout_id) WHERE state = 'open';
-CREATE INDEX attempts_by_payout ON attempts (payout_id, id);
+CREATE UNIQUE INDEX attempts_open ON attempts (transfer_id) WHERE state = 'open';
+CREATE INDEX attempts_open_by_route ON attempts (route_id) WHERE state = 'open';
+CREATE INDEX attempts_by_transfer ON attempts (transfer_id, id);
 
--- Payouts that a dispatcher has something to do for. Leases run by the database's clock; the
--- fence rises with every claim, and a write under an old fence changes nothing.
-CREATE TABLE dispatches (
-    payout_id   TEXT PRIMARY KEY,
+-- Objects that there is something to do for, each in the lane of a route. Leases run by the
+-- database's clock; the fence rises with every claim, and a write under an old fence changes
+-- nothing. nudges count what networks have said since anybody asked.
+CREATE TABLE transfers (
+    id          TEXT PRIMARY KEY,
+    env         TEXT NOT NULL,
+    merchant_id TEXT NOT NULL,
+    route_id    TEXT NOT NULL,
+    stage       TEXT NOT NULL CHECK (stage IN ('queued', 'sent')),
+    serial      BIGINT NOT NULL,
+    queued_at   BIGINT NOT NULL,
     due_at      BIGINT NOT NULL,
     lease_until BIGINT NOT NULL,
     fence       BIGINT NOT NULL,
-    tries       BIGINT NOT NULL
+    tries       BIGINT NOT NULL,
+    nudges      BIGINT NOT NULL
 );
-CREATE INDEX dispatches_due ON dispatches (due_at);
+CREATE INDEX transfers_due ON transfers (route_id, stage, merchant_id, due_at);
 
--- Every call of a rail about a payout, redacted: the evidence in its timeline.
+-- Every call of a rail about a payment, redacted: the evidence in its timeline.
 CREATE TABLE rail_calls (
     id          TEXT PRIMARY KEY,
-    payout_id   TEXT NOT NULL,
+    transfer_id TEXT NOT NULL,
     attempt_id  TEXT,
     operation   TEXT NOT NULL,
     rail        TEXT NOT NULL,
     result      TEXT NOT NULL,
     exchanges   TEXT NOT NULL,
     duration_us BIGINT NOT NULL,
-    created_at  BIGINT NOT NULL
+    created_at  BIGINT NOT NULL,
+    batch_id    BIGINT NOT NULL
 );
-CREATE INDEX rail_calls_by_payout ON rail_calls (payout_id, id);
+CREATE INDEX rail_calls_by_transfer ON rail_calls (transfer_id, id);
+
+-- What needs a person. The money in question stands in the suspense account until it is
+-- resolved; what is told twice has the same fingerprint, and opens one case.
+CREATE TABLE cases (
+    id                  TEXT PRIMARY KEY,
+    kind                TEXT NOT NULL,
+    fingerprint         TEXT NOT NULL,
+    env                 TEXT NOT NULL,
+    merchant_id         TEXT,
+    subject_type        TEXT NOT NULL,
+    subject_id          TEXT NOT NULL,
+    route               TEXT,
+    currency            TEXT,
+    amount_minor        BIGINT,
+    summary             TEXT NOT NULL,
+    evidence            TEXT NOT NULL,
+    opened_at           BIGINT NOT NULL,
+    status              TEXT NOT NULL CHECK (status IN ('open', 'resolved')),
+    version             BIGINT NOT NULL,
+    resolution          TEXT,
+    resolution_evidence TEXT,
+    requested_by        TEXT,
+    resolved_by         TEXT,
+    resolved_at         BIGINT,
+    batch_id            BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX cases_by_fingerprint ON cases (fingerprint);
+CREATE INDEX cases_by_subject ON cases (subject_id, id);
+CREATE INDEX cases_open ON cases (kind, id) WHERE status = 'open';
 
 -- The other side of the sandbox: what the built-in bank simulator was sent.
 CREATE TABLE simulator_transfers (

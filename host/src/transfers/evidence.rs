@@ -1,32 +1,52 @@
-//! Every call of a rail about a payout, masked: what the timeline shows as evidence.
+//! Every call of a rail about a payment, masked: what the timeline shows as evidence.
 
 use serde::{Deserialize, Serialize};
 use sqlx::{AnyPool, Row as _};
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
-use crate::db::bulk::Kind::{Int, Text};
-use crate::db::bulk::{RowChange, Table};
-use crate::id::{AttemptId, AuditId, IdGenerator, PayoutId};
+use crate::db::bulk::{RowChange, Shape, Table, int, text};
+use crate::id::{AuditId, IdGenerator};
 use crate::rails::{Rail, RecipientFields};
 use crate::wasm::egress::{Exchange, Failure};
 use crate::wasm::rail::Called;
 
-const ROWS: Table = Table {
+/// A call as it is written down.
+struct CallRow {
+    id: AuditId,
+    transfer_id: String,
+    attempt_id: Option<String>,
+    operation: &'static str,
+    rail: String,
+    result: String,
+    exchanges: String,
+    duration_us: i64,
+    created_at: Moment,
+}
+
+static CALLS: Table<CallRow> = Table {
     name: "rail_calls",
-    columns: &[
-        ("id", Text),
-        ("payout_id", Text),
-        ("attempt_id", Text),
-        ("operation", Text),
-        ("rail", Text),
-        ("result", Text),
-        ("exchanges", Text),
-        ("duration_us", Int),
-        ("created_at", Int),
+    fixed: &[
+        text("id", |call| call.id.as_str().into()),
+        text("transfer_id", |call| (&call.transfer_id).into()),
+        text("attempt_id", |call| (&call.attempt_id).into()),
+        text("operation", |call| call.operation.into()),
+        text("rail", |call| (&call.rail).into()),
+        text("result", |call| (&call.result).into()),
+        text("exchanges", |call| (&call.exchanges).into()),
+        int("duration_us", |call| call.duration_us.into()),
+        int("created_at", |call| call.created_at.into()),
     ],
+    changing: &[],
     on_conflict: None,
+    is_sealed: true,
 };
+
+/// The table of calls, for proving that nothing of it was changed.
+#[must_use]
+pub fn sealed() -> &'static dyn Shape {
+    &CALLS
+}
 
 /// A message to the network and what came back, masked.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -48,8 +68,8 @@ pub struct Message {
 
 /// A call of a rail.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
-    /// `submit`, `query`, `resolve`, `receive`.
+pub struct Call {
+    /// `submit`, `query` or `receive`.
     pub operation: String,
     /// The rail's name.
     pub rail: String,
@@ -61,12 +81,12 @@ pub(super) struct Call {
     pub created_at: Moment,
 }
 
-/// About whom and what a call was.
+/// What a call was about.
 pub(super) struct About<'a> {
-    /// The payout that the call was for.
-    pub payout: &'a PayoutId,
+    /// The object that is paid out.
+    pub transfer: &'a str,
     /// The attempt, if there was one.
-    pub attempt: Option<&'a AttemptId>,
+    pub attempt: Option<&'a str>,
     /// The recipient, whose sensitive values are masked wherever they stand.
     pub recipient: &'a RecipientFields,
     /// What was called.
@@ -83,20 +103,17 @@ pub(super) fn record<T>(
 ) -> RowChange {
     let messages: Vec<Message> =
         called.exchanges.iter().map(|exchange| message(rail, about.recipient, exchange)).collect();
-    RowChange::Insert(
-        &ROWS,
-        vec![
-            ids.id::<AuditId>().as_str().into(),
-            about.payout.as_str().into(),
-            about.attempt.map(ToString::to_string).into(),
-            about.operation.into(),
-            rail.declaration.rail.name.as_str().into(),
-            rail.redactor.text(result, about.recipient).into(),
-            serde_json::to_string(&messages).unwrap_or_default().into(),
-            i64::try_from(called.took.as_micros()).unwrap_or(i64::MAX).into(),
-            now.micros().into(),
-        ],
-    )
+    CALLS.insert(&CallRow {
+        id: ids.id(),
+        transfer_id: about.transfer.to_owned(),
+        attempt_id: about.attempt.map(str::to_owned),
+        operation: about.operation,
+        rail: rail.declaration.rail.name.clone(),
+        result: rail.redactor.text(result, about.recipient),
+        exchanges: serde_json::to_string(&messages).unwrap_or_default(),
+        duration_us: i64::try_from(called.took.as_micros()).unwrap_or(i64::MAX),
+        created_at: now,
+    })
 }
 
 fn message(rail: &Rail, recipient: &RecipientFields, exchange: &Exchange) -> Message {
@@ -116,17 +133,14 @@ fn message(rail: &Rail, recipient: &RecipientFields, exchange: &Exchange) -> Mes
     }
 }
 
-/// A payout's calls, oldest first.
+/// An object's calls, oldest first.
 ///
 /// # Errors
 /// The database cannot be read.
-pub(super) async fn list_calls(
-    pool: &AnyPool,
-    payout: &PayoutId,
-) -> Result<Vec<Call>, sqlx::Error> {
+pub async fn list_calls(pool: &AnyPool, transfer: &str) -> Result<Vec<Call>, sqlx::Error> {
     let sql = "SELECT operation, rail, result, exchanges, created_at FROM rail_calls \
-               WHERE payout_id = $1 ORDER BY id";
-    let rows = sqlx::query(sql).bind(payout.as_str()).fetch_all(pool).await?;
+               WHERE transfer_id = $1 ORDER BY id";
+    let rows = sqlx::query(sql).bind(transfer).fetch_all(pool).await?;
     rows.iter()
         .map(|row| {
             let messages: String = row.try_get("exchanges")?;

@@ -16,10 +16,14 @@ CREATE TABLE webhook_endpoints (
     last_success_at      BIGINT,
     last_failure_at      BIGINT,
     consecutive_failures BIGINT NOT NULL,
+    times_disabled       BIGINT NOT NULL,
+    deleted_at           BIGINT,
     created_at           BIGINT NOT NULL,
     updated_at           BIGINT NOT NULL
 );
 CREATE INDEX webhook_endpoints_by_owner ON webhook_endpoints (owner, id);
+-- Those whose deliveries are being taken away.
+CREATE INDEX webhook_endpoints_deleted ON webhook_endpoints (id) WHERE deleted_at IS NOT NULL;
 
 -- An event for one endpoint, with the very bytes that are sent.
 CREATE TABLE webhook_deliveries (

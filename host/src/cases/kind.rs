@@ -1,0 +1,184 @@
+//! What can be the matter, and what an operator can decide about it.
+
+/// What is the matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::EnumIter)]
+pub enum CaseKind {
+    /// The wallet has its money back, and the bank says that it paid.
+    PaidAfterFailure,
+    /// The payout counts as paid, and the bank says that it did not pay.
+    RefusedAfterPayment,
+    /// A payout was paid, and the bank says that it paid another attempt of it as well.
+    PaidTwice,
+    /// Part of a payout came back.
+    PartialReturn,
+    /// A network spoke of a payment that this route did not make.
+    UnknownReference,
+    /// A payment left this host, and the database, restored since, has forgotten it.
+    ForgottenTransfer,
+    /// A bank has been asked about a payment for long, and nobody knows how it ended.
+    OutcomeUnknown,
+    /// A payout cannot be sent: the rail fails before anything leaves.
+    CannotSend,
+}
+
+/// What an operator decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::EnumIter)]
+pub enum Resolution {
+    /// The recipient keeps the money: the wallet is debited again.
+    Charge,
+    /// The money came back to the settlement account by other means.
+    Recovered,
+    /// The platform bears it.
+    WriteOff,
+    /// The wallet gets everything back.
+    GiveBack,
+    /// The bank was wrong: the payout was paid.
+    Uphold,
+    /// The wallet gets the part that came back.
+    Credit,
+    /// The part was paid to the recipient again by other means.
+    Forwarded,
+    /// Looked at, and nothing is to be booked.
+    Acknowledge,
+}
+
+impl CaseKind {
+    /// The word used on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PaidAfterFailure => "paid_after_failure",
+            Self::RefusedAfterPayment => "refused_after_payment",
+            Self::PaidTwice => "paid_twice",
+            Self::PartialReturn => "partial_return",
+            Self::UnknownReference => "unknown_reference",
+            Self::ForgottenTransfer => "forgotten_transfer",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::CannotSend => "cannot_send",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        use strum::IntoEnumIterator as _;
+        Self::iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// What an operator may decide, the likeliest first.
+    #[must_use]
+    pub const fn resolutions(self) -> &'static [Resolution] {
+        use Resolution as R;
+        match self {
+            Self::PaidAfterFailure => &[R::Charge, R::Recovered, R::WriteOff],
+            Self::RefusedAfterPayment => &[R::GiveBack, R::Uphold],
+            Self::PaidTwice => &[R::Recovered, R::WriteOff],
+            Self::PartialReturn => &[R::Credit, R::Forwarded],
+            Self::UnknownReference
+            | Self::ForgottenTransfer
+            | Self::OutcomeUnknown
+            | Self::CannotSend => &[R::Acknowledge],
+        }
+    }
+
+    /// Whether money stands in the suspense account until it is resolved.
+    #[must_use]
+    pub const fn holds_money(self) -> bool {
+        matches!(
+            self,
+            Self::PaidAfterFailure
+                | Self::RefusedAfterPayment
+                | Self::PaidTwice
+                | Self::PartialReturn
+        )
+    }
+
+    /// What the host suggests.
+    #[must_use]
+    pub const fn suggestion(self) -> &'static str {
+        match self {
+            Self::PaidAfterFailure => {
+                "Check the bank's statement. If the recipient has the money, charge the wallet, \
+                 or write the amount off; if it came back to the settlement account, it is \
+                 recovered."
+            }
+            Self::RefusedAfterPayment => {
+                "Check the bank's statement. If the recipient has no money, give the payout \
+                 back; if it has, uphold the payment."
+            }
+            Self::PaidTwice => {
+                "Check the statements of both banks. If one of the two came back to the \
+                 settlement account, it is recovered; otherwise claim it from the recipient, \
+                 and write it off if that fails."
+            }
+            Self::PartialReturn => {
+                "Find out why only part came back. Credit the part to the wallet, or, if it was \
+                 sent to the recipient again by other means, say that it was forwarded."
+            }
+            Self::UnknownReference => {
+                "Find out whether the network mixed up its customers, or another system uses \
+                 the same institution code."
+            }
+            Self::ForgottenTransfer => {
+                "The money may have left. Ask the bank, and credit or debit the wallet \
+                 concerned if its payout is not in these books; beware of the merchant paying \
+                 it again."
+            }
+            Self::OutcomeUnknown => {
+                "Ask the bank by other means, and mark the payout as paid or failed with what \
+                 it says. The host goes on asking meanwhile."
+            }
+            Self::CannotSend => {
+                "See the log for what the rail says. Repair its settings or its version, or \
+                 cancel the payout. The host goes on trying meanwhile."
+            }
+        }
+    }
+}
+
+impl Resolution {
+    /// The word used on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Charge => "charge",
+            Self::Recovered => "recovered",
+            Self::WriteOff => "write_off",
+            Self::GiveBack => "give_back",
+            Self::Uphold => "uphold",
+            Self::Credit => "credit",
+            Self::Forwarded => "forwarded",
+            Self::Acknowledge => "acknowledge",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        use strum::IntoEnumIterator as _;
+        Self::iter().find(|resolution| resolution.as_str() == text)
+    }
+
+    /// Whether it moves money.
+    #[must_use]
+    pub const fn moves_money(self) -> bool {
+        !matches!(self, Self::Acknowledge)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::IntoEnumIterator as _;
+
+    use super::*;
+
+    #[test]
+    fn every_resolution_belongs_to_a_kind() {
+        for resolution in Resolution::iter() {
+            let kinds = CaseKind::iter().filter(|kind| kind.resolutions().contains(&resolution));
+            assert!(kinds.count() > 0, "{resolution:?}");
+            assert_eq!(Resolution::parse(resolution.as_str()), Some(resolution));
+        }
+        assert!(CaseKind::iter().all(|kind| CaseKind::parse(kind.as_str()) == Some(kind)));
+    }
+}

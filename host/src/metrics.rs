@@ -1,0 +1,118 @@
+//! `GET /metrics`: what an operator's monitoring reads. No label names a merchant.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::app::App;
+use crate::cases;
+use crate::error::Problem;
+use crate::transfers::lanes::Health;
+use crate::transfers::work;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfKind {
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfRoute {
+    route: String,
+    env: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfStage {
+    stage: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfPack {
+    kind: &'static str,
+    name: String,
+    version: String,
+}
+
+/// Everything that is counted, as text for Prometheus.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn text(app: &App) -> Result<String, Problem> {
+    let mut registry = Registry::with_prefix("railhead");
+    app.request_metrics.register(&mut registry);
+    app.writer.metrics().register(&mut registry);
+    app.transfers.metrics.register(&mut registry);
+    app.delivery_metrics.register(&mut registry);
+    writer(app, &mut registry);
+    pool(app, &mut registry);
+    packs(app, &mut registry);
+    routes(app, &mut registry).await?;
+    waiting(app, &mut registry).await?;
+    let mut text = String::new();
+    encode(&mut text, &registry).map_err(Problem::internal)?;
+    Ok(text)
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: i64) {
+    let gauge: Gauge = Gauge::default();
+    gauge.set(value);
+    registry.register(name, help, gauge);
+}
+
+fn writer(app: &App, registry: &mut Registry) {
+    let oldest = i64::try_from(app.writer.oldest_waiting().as_millis()).unwrap_or(i64::MAX);
+    let help = "Age of the oldest command that waits for the database";
+    gauge(registry, "writer_oldest_waiting_milliseconds", help, oldest);
+    let is_closed = i64::from(app.transfers.quarantine.is_closed());
+    gauge(registry, "quarantine_active", "Whether nothing live is sent", is_closed);
+}
+
+fn pool(app: &App, registry: &mut Registry) {
+    let (size, idle) = (app.db.pool().size(), app.db.pool().num_idle());
+    gauge(registry, "database_connections", "Connections for reads", size.into());
+    let idle = i64::try_from(idle).unwrap_or(i64::MAX);
+    gauge(registry, "database_connections_idle", "Those that nobody uses now", idle);
+}
+
+fn packs(app: &App, registry: &mut Registry) {
+    let failures: Family<OfPack, Gauge> = Family::default();
+    let packs = app.packs.now();
+    for pack in packs.packs() {
+        let (name, version) = (pack.about.name.clone(), pack.about.version.clone());
+        let labels = OfPack { kind: pack.about.kind.as_str(), name, version };
+        failures.get_or_create(&labels).set(pack.failures().into());
+    }
+    registry.register("rule_pack_failures", "Failures in a row of assigned packs", failures);
+    let help = "Number of the last change of assignments";
+    gauge(registry, "rule_generation", help, packs.generation);
+}
+
+async fn routes(app: &App, registry: &mut Registry) -> Result<(), Problem> {
+    let open: Family<OfRoute, Gauge> = Family::default();
+    let failures: Family<OfRoute, Gauge> = Family::default();
+    for ready in app.routes.all().await?.iter() {
+        let labels = OfRoute { route: ready.route.name.clone(), env: ready.route.env.as_str() };
+        let (health, count) = app.transfers.lanes.health(&ready.route.id);
+        open.get_or_create(&labels).set(i64::from(health != Health::Closed));
+        failures.get_or_create(&labels).set(count.into());
+    }
+    registry.register("route_breaker_open", "Whether a route is left alone for a while", open);
+    registry.register("route_failures", "Calls in a row without an answer", failures);
+    Ok(())
+}
+
+async fn waiting(app: &App, registry: &mut Registry) -> Result<(), Problem> {
+    let cases: Family<OfKind, Gauge> = Family::default();
+    for (kind, count) in cases::sql::count_open(app.db.pool()).await? {
+        cases.get_or_create(&OfKind { kind }).set(count);
+    }
+    registry.register("cases_open", "Cases that wait for a person", cases);
+    let transfers: Family<OfStage, Gauge> = Family::default();
+    for (stage, count) in work::count_by_stage(app.db.pool()).await? {
+        transfers.get_or_create(&OfStage { stage }).set(count);
+    }
+    registry.register("transfers_waiting", "Payments on their way out, by stage", transfers);
+    Ok(())
+}

@@ -1,0 +1,309 @@
+//! Cases: what needs a person, and what was decided.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::caller::Operator;
+use crate::cases::sql::{self, Decided, StoredCase};
+use crate::cases::{CaseKind, Resolution};
+use crate::clock::Moment;
+use crate::db::bulk::RowChange;
+use crate::error::{ErrorCode, Problem};
+use crate::http::{Body, Page, PageQuery, Query};
+use crate::id::CaseId;
+use crate::ledger::{Command, Guard};
+use crate::money::Minor;
+use crate::payouts;
+
+use super::{Done, change, invalid, required, write};
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    ("list_cases", &[ErrorCode::InvalidFilter, ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
+    ("get_case", &[ErrorCode::CaseNotFound]),
+    (
+        "resolve_case",
+        &[
+            ErrorCode::CaseNotFound,
+            ErrorCode::MissingField,
+            ErrorCode::InvalidField,
+            ErrorCode::StateConflict,
+            ErrorCode::InsufficientFunds,
+            ErrorCode::WalletFrozen,
+        ],
+    ),
+];
+
+/// What needs a person.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CaseView {
+    /// Always `case`.
+    #[schema(example = "case")]
+    pub object: &'static str,
+    /// The case's id.
+    #[schema(example = "case_0q8zj3vkw1d7c5m2x9s4b6ne")]
+    pub id: String,
+    /// What is the matter.
+    #[schema(example = "paid_after_failure")]
+    pub kind: &'static str,
+    /// `open` or `resolved`.
+    #[schema(example = "open")]
+    pub status: String,
+    /// `test` or `live`.
+    pub env: &'static str,
+    /// The merchant concerned, if there is one.
+    pub merchant_id: Option<String>,
+    /// `payout`, or `route` where no payout is known.
+    #[schema(example = "payout")]
+    pub subject_type: &'static str,
+    /// Its id.
+    pub subject_id: String,
+    /// The route concerned, by name.
+    pub route: Option<String>,
+    /// The currency of the amount.
+    pub currency: Option<String>,
+    /// The money in question, in minor units.
+    #[schema(value_type = Option<String>)]
+    pub amount_minor: Option<Minor>,
+    /// What happened, in a sentence.
+    pub summary: String,
+    /// What shows it.
+    #[schema(value_type = Object)]
+    pub evidence: serde_json::Value,
+    /// What to do about it.
+    pub suggestion: &'static str,
+    /// What may be decided, the likeliest first.
+    pub resolutions: Vec<&'static str>,
+    /// When it was opened.
+    #[schema(value_type = String, format = DateTime)]
+    pub opened_at: Moment,
+    /// What was decided, or is asked for while a second person has to agree.
+    pub resolution: Option<String>,
+    /// What shows that the decision is right.
+    pub resolution_evidence: Option<String>,
+    /// Who asked for it first.
+    pub requested_by: Option<String>,
+    /// Who decided.
+    pub resolved_by: Option<String>,
+    /// When.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub resolved_at: Option<Moment>,
+}
+
+/// Filters of the list of cases.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub struct ListQuery {
+    /// Only cases of this kind.
+    pub kind: Option<String>,
+    /// `open` or `resolved`.
+    pub status: Option<String>,
+    /// Only cases about this payout or route, by id.
+    pub subject_id: Option<String>,
+    /// Items on the page, 1 to 100; 50 if left out.
+    #[param(value_type = Option<i64>)]
+    pub limit: Option<String>,
+    /// The last id of the page before.
+    pub starting_after: Option<String>,
+}
+
+/// List cases
+#[utoipa::path(
+    get, path = "/admin/v1/cases", operation_id = "list_cases", tag = "Operator",
+    params(ListQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<CaseView>))),
+)]
+pub async fn list(
+    State(app): State<App>,
+    _operator: Operator,
+    Query(query): Query<ListQuery>,
+) -> Result<Page<CaseView>, Problem> {
+    let wrong = |field: &str| Problem::new(ErrorCode::InvalidFilter).field(field);
+    let kind = query.kind.unwrap_or_default();
+    if !kind.is_empty() && CaseKind::parse(&kind).is_none() {
+        return Err(wrong("kind"));
+    }
+    let status = query.status.unwrap_or_default();
+    if !matches!(status.as_str(), "" | "open" | "resolved") {
+        return Err(wrong("status"));
+    }
+    let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
+    let limit = page.limit()?;
+    let before = match page.starting_after {
+        None => "~".to_owned(),
+        Some(id) => match find(&app, &id).await {
+            Ok(found) => found.case.id.to_string(),
+            Err(_) => return Err(PageQuery::unknown_cursor()),
+        },
+    };
+    let subject_id = query.subject_id.unwrap_or_default();
+    let filter = sql::Filter { kind, status, subject_id, before, limit };
+    let found = sql::list_cases(app.db.pool(), &filter).await?;
+    Ok(Page::of(found.into_iter().map(view).collect(), limit))
+}
+
+/// Retrieve a case
+#[utoipa::path(
+    get, path = "/admin/v1/cases/{id}", operation_id = "get_case", tag = "Operator",
+    params(("id" = String, Path, description = "The case")),
+    responses((status = 200, description = "The case", body = CaseView)),
+)]
+pub async fn retrieve(
+    State(app): State<App>,
+    _operator: Operator,
+    Path(id): Path<String>,
+) -> Result<Json<CaseView>, Problem> {
+    Ok(Json(view(find(&app, &id).await?)))
+}
+
+/// A decision.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct ResolveRequest {
+    /// One of the case's `resolutions`. Required.
+    #[schema(example = "charge")]
+    pub resolution: Option<String>,
+    /// What shows that it is right. Required.
+    #[schema(example = "statement of 21 November, line 14")]
+    pub evidence: Option<String>,
+}
+
+/// Resolve a case
+///
+/// Where two people are required for money, the first one asks and the second one, who must be
+/// somebody else and ask for the same, decides.
+#[utoipa::path(
+    post, path = "/admin/v1/cases/{id}/resolve", operation_id = "resolve_case", tag = "Operator",
+    params(("id" = String, Path, description = "The case")),
+    request_body = ResolveRequest,
+    responses(
+        (status = 200, description = "Decided, and booked", body = CaseView),
+        (status = 202, description = "A second person has to ask for the same", body = CaseView),
+    ),
+)]
+pub async fn resolve(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    body: Body<ResolveRequest>,
+) -> Result<Response, Problem> {
+    let found = find(&app, &id).await?;
+    let wanted = required("resolution", body.value.resolution)?;
+    let evidence = required("evidence", body.value.evidence)?;
+    let known = found.case.kind.resolutions();
+    let Some(resolution) = Resolution::parse(&wanted).filter(|wanted| known.contains(wanted))
+    else {
+        let words: Vec<&str> = known.iter().map(|known| known.as_str()).collect();
+        return Err(invalid("resolution", &format!("must be one of {}", words.join(", "))));
+    };
+    if found.status != "open" {
+        let message = "This case is resolved already.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
+    let needs_two = app.config.cases.two_people && resolution.moves_money();
+    let is_second = found.resolution.as_deref() == Some(resolution.as_str())
+        && found.requested_by.as_ref().is_some_and(|first| *first != operator.name);
+    if needs_two && !is_second {
+        return ask(&app, &operator, found, (resolution, evidence)).await;
+    }
+    let decided = Decided {
+        id: found.case.id.clone(),
+        status: "resolved",
+        version: found.version + 1,
+        resolution: resolution.as_str(),
+        evidence: evidence.clone(),
+        requested_by: found.requested_by.clone().unwrap_or_else(|| operator.name.clone()),
+        resolved_by: Some(operator.name.clone()),
+        resolved_at: Some(app.now()),
+    };
+    let line = change(&operator, done("case.resolve", &found, (resolution, &evidence)));
+    let rows = vec![sql::CASE_DECISIONS.change(&decided), line.row(&app.ids, app.now())];
+    match resolution.moves_money() {
+        true => payouts::resolve(&app, &found, resolution, (guard(&found), rows)).await?,
+        false => {
+            app.writer.work(Command::rows(rows).guards([guard(&found)])).await?;
+        }
+    }
+    Ok(Json(view(find(&app, &id).await?)).into_response())
+}
+
+/// The first of two people asks.
+async fn ask(
+    app: &App,
+    operator: &Operator,
+    found: StoredCase,
+    (resolution, evidence): (Resolution, String),
+) -> Result<Response, Problem> {
+    let asked = Decided {
+        id: found.case.id.clone(),
+        status: "open",
+        version: found.version + 1,
+        resolution: resolution.as_str(),
+        evidence: evidence.clone(),
+        requested_by: operator.name.clone(),
+        resolved_by: None,
+        resolved_at: None,
+    };
+    let rows: Vec<RowChange> = vec![sql::CASE_DECISIONS.change(&asked)];
+    let done = done("case.request", &found, (resolution, &evidence));
+    write(app, operator, done, Command::rows(rows).guards([guard(&found)])).await?;
+    let asked = view(find(app, found.case.id.as_str()).await?);
+    Ok((StatusCode::ACCEPTED, Json(asked)).into_response())
+}
+
+fn done<'a>(
+    action: &'static str,
+    case: &'a StoredCase,
+    (resolution, evidence): (Resolution, &str),
+) -> Done<'a> {
+    Done {
+        action,
+        subject: ("case", case.case.id.as_str()),
+        before: Some(json!({ "status": case.status, "subject_id": case.case.subject_id })),
+        after: Some(json!({ "resolution": resolution.as_str(), "evidence": evidence })),
+    }
+}
+
+fn guard(case: &StoredCase) -> Guard {
+    Guard { on: &sql::CASE_VERSIONS, id: case.case.id.to_string(), version: case.version }
+}
+
+async fn find(app: &App, id: &str) -> Result<StoredCase, Problem> {
+    let missing = || Problem::new(ErrorCode::CaseNotFound);
+    let id = CaseId::parse(id).ok_or_else(missing)?;
+    sql::get_case(app.db.pool(), &id).await?.ok_or_else(missing)
+}
+
+fn view(stored: StoredCase) -> CaseView {
+    let StoredCase { case, status, resolution, resolution_evidence, .. } = stored;
+    CaseView {
+        object: "case",
+        id: case.id.to_string(),
+        kind: case.kind.as_str(),
+        status,
+        env: case.env.as_str(),
+        merchant_id: case.merchant_id,
+        subject_type: case.subject_type,
+        subject_id: case.subject_id,
+        route: case.route,
+        currency: case.amount.map(|(currency, _)| currency.to_string()),
+        amount_minor: case.amount.map(|(_, amount)| amount),
+        summary: case.summary,
+        evidence: case.evidence,
+        suggestion: case.kind.suggestion(),
+        resolutions: case.kind.resolutions().iter().map(|known| known.as_str()).collect(),
+        opened_at: case.opened_at,
+        resolution,
+        resolution_evidence,
+        requested_by: stored.requested_by,
+        resolved_by: stored.resolved_by,
+        resolved_at: stored.resolved_at,
+    }
+}

@@ -1,0 +1,67 @@
+//! Where a bank contradicts the books: the case that is opened for a person to decide.
+
+use serde_json::json;
+
+use crate::app::App;
+use crate::cases::{Case, CaseKind};
+use crate::money::Minor;
+
+use super::change::Accompanying;
+use super::model::Payout;
+
+/// The case about what a bank says, as far as it is known from the change.
+pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanying) -> Case {
+    let attempt = with.attempt.as_ref();
+    let reference = attempt.map_or("-", |attempt| attempt.reference.as_str());
+    let route = attempt.map(|attempt| attempt.route.clone()).or_else(|| payout.route.clone());
+    let amount = with.part.unwrap_or(payout.costs.amount);
+    let bank = route.as_deref().unwrap_or("the bank");
+    let said = with.failure.as_ref().map(|why| format!("{}: {}", why.code, why.message));
+    let told = said.clone().unwrap_or_default();
+    let (name, status) = (payout.id.reference(), payout.status);
+    let summary = match kind {
+        CaseKind::PaidAfterFailure => {
+            format!("{name} is {status} and given back, and {bank} says that it paid {reference}.")
+        }
+        CaseKind::PaidTwice => {
+            format!("{name} is {status}, and {bank} says that it paid {reference} as well.")
+        }
+        CaseKind::RefusedAfterPayment => {
+            format!("{name} is {status}, and {bank} says that it refused {reference} ({told}).")
+        }
+        _ => format!("{amount} of {} came back of {name} ({told}).", payout.costs.amount),
+    };
+    Case {
+        id: app.ids.id(),
+        kind,
+        fingerprint: fingerprint(payout, kind, (reference, &told, amount)),
+        env: payout.env,
+        merchant_id: Some(payout.merchant_id.to_string()),
+        subject_type: "payout",
+        subject_id: payout.id.to_string(),
+        route,
+        amount: Some((payout.currency, amount)),
+        summary,
+        evidence: json!({
+            "reference": reference,
+            "status": payout.status.as_str(),
+            "said": said,
+            "amount_minor": amount,
+        }),
+        opened_at: app.now(),
+    }
+}
+
+/// A contradiction is the same one as long as the payout's round is; a part that comes back is
+/// the same where it is told in the same words.
+fn fingerprint(
+    payout: &Payout,
+    kind: CaseKind,
+    (reference, told, amount): (&str, &str, Minor),
+) -> String {
+    let (kind, id) = (kind.as_str(), &payout.id);
+    match kind {
+        "partial_return" => format!("{kind}/{id}/{reference}/{amount}/{told}"),
+        _ => format!("{kind}/{id}/{reference}/{}", payout.round),
+    }
+}

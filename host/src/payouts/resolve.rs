@@ -1,0 +1,100 @@
+//! What an operator decides about a payout whose money is in question.
+
+use crate::app::App;
+use crate::cases::Resolution;
+use crate::cases::sql::StoredCase;
+use crate::db::bulk::RowChange;
+use crate::error::{ErrorCode, Problem};
+use crate::ledger::{Account, Command, Decided, Effects, Guard, Journal, Source, SystemAccount};
+use crate::money::Minor;
+use crate::transfers::Failure;
+
+use super::change::{Accompanying, Limits, change};
+use super::model::{Change, Payout};
+use super::retrieve::get;
+
+/// Carries out what was decided about a case of a payout, with the rows that say so.
+///
+/// # Errors
+/// `state_conflict` where the payout or the case has changed so that it does not fit any more;
+/// `insufficient_funds` and `wallet_frozen` where the wallet is to be charged.
+pub async fn resolve(
+    app: &App,
+    case: &StoredCase,
+    resolution: Resolution,
+    (guard, rows): (Guard, Vec<RowChange>),
+) -> Result<(), Problem> {
+    let payout = get(app, &case.case.subject_id).await?;
+    let what = match resolution {
+        Resolution::Charge => Change::Charge,
+        Resolution::GiveBack => Change::GiveBack,
+        _ => {
+            let journal = journal(case, &payout, resolution)?;
+            let needs = [payout.wallet_id.clone()];
+            let command = Command::new(move |_| {
+                let journals = journal.iter().cloned().collect();
+                Ok::<Decided<()>, Problem>(
+                    Effects { journals, rows: rows.clone(), ..Effects::default() }.and(()),
+                )
+            });
+            app.writer.work(command.wallets(needs).guards([guard])).await?;
+            return Ok(());
+        }
+    };
+    let failure = (what == Change::GiveBack).then(|| Failure {
+        code: "not_paid".to_owned(),
+        message: "The bank did not pay it after all.".to_owned(),
+    });
+    let with = Accompanying {
+        failure,
+        case: Some(guard),
+        limits: Limits::Count,
+        rows,
+        ..Accompanying::default()
+    };
+    change(app, &payout, what, with).await.map(drop)
+}
+
+/// What the books do where the payout stays as it is.
+fn journal(
+    case: &StoredCase,
+    payout: &Payout,
+    resolution: Resolution,
+) -> Result<Option<Journal>, Problem> {
+    let odd = || Problem::internal("a case about money without an amount");
+    let (_, amount) = case.case.amount.ok_or_else(odd)?;
+    let route = case.case.route.clone().unwrap_or_default();
+    let settlement = Account::System(SystemAccount::Settlement(route));
+    let suspense = Account::System(SystemAccount::Suspense);
+    let adjust = Source::ReconciliationAdjust;
+    // Out of suspense, and where to: the first is what was posted when the case was opened.
+    let (suspended, to, source, label) = match resolution {
+        Resolution::Recovered => (amount.negated()?, settlement, adjust, String::new()),
+        Resolution::WriteOff => {
+            let written_off = Account::System(SystemAccount::WrittenOff);
+            (amount.negated()?, written_off, adjust, String::new())
+        }
+        Resolution::Uphold | Resolution::Forwarded => (amount, settlement, adjust, String::new()),
+        Resolution::Credit => {
+            let wallet = Account::Wallet(payout.wallet_id.clone());
+            let label = format!("Part of {} came back", payout.id.reference());
+            (amount, wallet, Source::PayoutReversal, label)
+        }
+        Resolution::Acknowledge => return Ok(None),
+        Resolution::Charge | Resolution::GiveBack => {
+            return Err(Problem::new(ErrorCode::StateConflict));
+        }
+    };
+    let mut journal = Journal {
+        kind: "case_resolved",
+        ref_type: "Case",
+        ref_id: case.case.id.to_string(),
+        round: 1,
+        env: payout.env,
+        currency: payout.currency,
+        postings: Vec::with_capacity(2),
+    };
+    journal.post(to, suspended, source, &label);
+    journal.post(suspense, Minor::ZERO.minus(suspended)?, adjust, "");
+    Ok(Some(journal))
+}

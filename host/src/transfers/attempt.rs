@@ -1,0 +1,262 @@
+//! Attempts to carry a payment out: what was fixed before a byte left, and what came of it.
+
+use serde::{Deserialize, Serialize};
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, Row as _};
+
+use crate::clock::Moment;
+use crate::db::bulk::{Table, Update, int, text};
+use crate::id::{AttemptId, Id as _, RouteId};
+use crate::wasm::rail::{Field, Resolution};
+
+use super::order::{Failure, Fixed};
+
+/// How an attempt stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptState {
+    /// Its outcome is not known. A transfer has at most one of these.
+    Open,
+    /// The rail says that it is paid.
+    Paid,
+    /// The rail refused it for good.
+    Refused,
+    /// It was paid and came back.
+    Returned,
+    /// No byte of it ever left, and another route was tried instead.
+    NotSent,
+    /// The operator ended it on evidence.
+    Closed,
+}
+
+impl AttemptState {
+    /// The word used in the database and in timelines.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Paid => "paid",
+            Self::Refused => "refused",
+            Self::Returned => "returned",
+            Self::NotSent => "not_sent",
+            Self::Closed => "closed",
+        }
+    }
+
+    fn parse(text: &str) -> Self {
+        match text {
+            "paid" => Self::Paid,
+            "refused" => Self::Refused,
+            "returned" => Self::Returned,
+            "not_sent" => Self::NotSent,
+            "closed" => Self::Closed,
+            // What cannot be read may be under way: it is asked about, not sent again.
+            _ => Self::Open,
+        }
+    }
+}
+
+/// One attempt to carry a payment out over a route.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Its id.
+    pub id: AttemptId,
+    /// The object that is paid out.
+    pub transfer_id: String,
+    /// The route it goes over.
+    pub route_id: RouteId,
+    /// The route's name, by which its settlement account is known.
+    pub route: String,
+    /// The rail.
+    pub rail: String,
+    /// The rail's version.
+    pub rail_version: String,
+    /// SHA-256 of the rail's file.
+    pub rail_digest: String,
+    /// What the route was configured to when this was fixed: address and settings, then
+    /// credentials, each as a keyed hash. Another gateway's "never received" proves nothing.
+    pub fingerprint: String,
+    /// The network's reference, fixed before a byte leaves.
+    pub rail_reference: String,
+    /// The number that the reference was made with.
+    pub number: i64,
+    /// The instant that the reference was made with.
+    pub begun_at: Moment,
+    /// What was known of the recipient's account, sealed: every call gets the same.
+    pub resolution: Option<String>,
+    /// How it stands.
+    pub state: AttemptState,
+    /// Whether a byte may have left. Set before sending, cleared only by the host itself.
+    pub bytes_left: bool,
+    /// How often it was sent, always with the same reference.
+    pub sends: i64,
+    /// How often the rail was asked about it.
+    pub queries: i64,
+    /// Answers of "never received" in a row.
+    pub never_received: i64,
+    /// The network's last code.
+    pub code: Option<String>,
+    /// Its meaning, or why there was none.
+    pub message: Option<String>,
+    /// When it was last sent; when it was fixed, if it never was.
+    pub sent_at: Moment,
+    /// When the rail gave its final answer.
+    pub answered_at: Option<Moment>,
+    /// When it was written down.
+    pub created_at: Moment,
+}
+
+impl Attempt {
+    /// The attempt as a feature hears of it.
+    #[must_use]
+    pub fn fixed(&self) -> Fixed {
+        Fixed { route: self.route.clone(), reference: self.rail_reference.clone() }
+    }
+
+    /// Why it did not get through, as it was written down.
+    pub(super) fn failure(&self) -> Failure {
+        Failure {
+            code: self.code.clone().unwrap_or_default(),
+            message: self.message.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The attempt, ended by the operator on evidence.
+    #[must_use]
+    pub fn closed(&self, now: Moment) -> Self {
+        Self { state: AttemptState::Closed, answered_at: Some(now), ..self.clone() }
+    }
+}
+
+/// New attempts.
+pub static ATTEMPTS: Table<Attempt> = Table {
+    name: "attempts",
+    fixed: &[
+        text("id", |attempt| attempt.id.as_str().into()),
+        text("transfer_id", |attempt| (&attempt.transfer_id).into()),
+        text("route_id", |attempt| attempt.route_id.as_str().into()),
+        text("route", |attempt| (&attempt.route).into()),
+        text("rail", |attempt| (&attempt.rail).into()),
+        text("rail_version", |attempt| (&attempt.rail_version).into()),
+        text("rail_digest", |attempt| (&attempt.rail_digest).into()),
+        text("fingerprint", |attempt| (&attempt.fingerprint).into()),
+        text("rail_reference", |attempt| (&attempt.rail_reference).into()),
+        int("number", |attempt| attempt.number.into()),
+        int("begun_at", |attempt| attempt.begun_at.into()),
+        text("resolution", |attempt| (&attempt.resolution).into()),
+        int("created_at", |attempt| attempt.created_at.into()),
+    ],
+    changing: ATTEMPT_STATES.columns,
+    on_conflict: None,
+    is_sealed: true,
+};
+
+/// What changes about an attempt.
+pub static ATTEMPT_STATES: Update<Attempt> = Update {
+    name: "attempts",
+    key: text("id", |attempt| attempt.id.as_str().into()),
+    columns: &[
+        text("state", |attempt| attempt.state.as_str().into()),
+        int("bytes_left", |attempt| attempt.bytes_left.into()),
+        int("sends", |attempt| attempt.sends.into()),
+        int("queries", |attempt| attempt.queries.into()),
+        int("never_received", |attempt| attempt.never_received.into()),
+        text("code", |attempt| (&attempt.code).into()),
+        text("message", |attempt| (&attempt.message).into()),
+        int("sent_at", |attempt| attempt.sent_at.into()),
+        int("answered_at", |attempt| attempt.answered_at.into()),
+    ],
+    only_where: None,
+};
+
+/// A resolution as it is sealed.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SealedResolution {
+    name: String,
+    reference: String,
+    attributes: Vec<(String, String)>,
+}
+
+impl From<&Resolution> for SealedResolution {
+    fn from(resolution: &Resolution) -> Self {
+        let attributes = resolution.attributes.iter();
+        Self {
+            name: resolution.name.clone(),
+            reference: resolution.reference.clone(),
+            attributes: attributes.map(|a| (a.name.clone(), a.value.clone())).collect(),
+        }
+    }
+}
+
+impl From<SealedResolution> for Resolution {
+    fn from(sealed: SealedResolution) -> Self {
+        let attributes = sealed.attributes.into_iter();
+        Self {
+            name: sealed.name,
+            reference: sealed.reference,
+            attributes: attributes.map(|(name, value)| Field { name, value }).collect(),
+        }
+    }
+}
+
+/// An object's attempts, oldest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_attempts(pool: &AnyPool, transfer: &str) -> Result<Vec<Attempt>, sqlx::Error> {
+    let sql = "SELECT * FROM attempts WHERE transfer_id = $1 ORDER BY id";
+    let rows = sqlx::query(sql).bind(transfer).fetch_all(pool).await?;
+    rows.iter().map(attempt).collect()
+}
+
+/// The attempt with this reference.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn find_attempt(
+    pool: &AnyPool,
+    rail: &str,
+    reference: &str,
+) -> Result<Option<Attempt>, sqlx::Error> {
+    let sql = "SELECT * FROM attempts WHERE rail = $1 AND rail_reference = $2";
+    let row = sqlx::query(sql).bind(rail).bind(reference).fetch_optional(pool).await?;
+    row.map(|row| attempt(&row)).transpose()
+}
+
+/// How many attempts over a route are open.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn count_open(pool: &AnyPool, route: &RouteId) -> Result<i64, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM attempts WHERE route_id = $1 AND state = 'open'";
+    sqlx::query_scalar(sql).bind(route.as_str()).fetch_one(pool).await
+}
+
+fn attempt(row: &AnyRow) -> Result<Attempt, sqlx::Error> {
+    let text = |column| row.try_get::<String, _>(column);
+    let int = |column| row.try_get::<i64, _>(column);
+    let at = |column| int(column).map(Moment::from_micros);
+    Ok(Attempt {
+        id: AttemptId::from_text(text("id")?),
+        transfer_id: text("transfer_id")?,
+        route_id: RouteId::from_text(text("route_id")?),
+        route: text("route")?,
+        rail: text("rail")?,
+        rail_version: text("rail_version")?,
+        rail_digest: text("rail_digest")?,
+        fingerprint: text("fingerprint")?,
+        rail_reference: text("rail_reference")?,
+        number: int("number")?,
+        begun_at: at("begun_at")?,
+        resolution: row.try_get("resolution")?,
+        state: AttemptState::parse(&text("state")?),
+        bytes_left: int("bytes_left")? != 0,
+        sends: int("sends")?,
+        queries: int("queries")?,
+        never_received: int("never_received")?,
+        code: row.try_get("code")?,
+        message: row.try_get("message")?,
+        sent_at: at("sent_at")?,
+        answered_at: row.try_get::<Option<i64>, _>("answered_at")?.map(Moment::from_micros),
+        created_at: at("created_at")?,
+    })
+}

@@ -1,0 +1,638 @@
+//! One object on its way: sent, asked about, sent over another route, ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cases::{self, Case, CaseKind};
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::db::bulk::RowChange;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::id::RouteId;
+use crate::ledger::Done;
+use crate::ledger::{Command, Effects, Guard};
+use crate::rails::declaration::Query;
+use crate::rails::route::{ReadyRoute, scenario_header};
+use crate::wasm::rail::{Called, Outcome};
+
+use super::Transfers;
+use super::attempt::{self, Attempt, AttemptState};
+use super::calls::{self, Answered, Calls};
+use super::finding::Learnt;
+use super::intents::Intent;
+use super::lanes::{Place, Purpose};
+use super::order::{Feature, Order, OrderStage, Step, Writes};
+use super::serials;
+use super::work::{self, Claim, PutOff, UnderWay};
+
+/// An object that this process has claimed.
+pub(super) struct Carry<'a, F: Feature> {
+    pub(super) engine: &'a Transfers,
+    pub(super) feature: &'a F,
+    pub(super) claim: Claim,
+    pub(super) object: F::Object,
+    pub(super) order: Order,
+}
+
+/// An attempt over its route.
+struct Over {
+    attempt: Attempt,
+    route: Arc<ReadyRoute>,
+}
+
+/// A route that takes the payment now, with a place in its lane.
+struct Chosen {
+    route: Arc<ReadyRoute>,
+    /// Held until the call is over. None in the sandbox, where nobody can be slowed down.
+    _place: Option<Place>,
+}
+
+/// Why nothing is sent now.
+enum Later {
+    /// No route takes it, or each is left alone for a while.
+    After(Duration),
+    /// Another route's lane is the one to wait in.
+    InLane(Arc<ReadyRoute>),
+}
+
+impl Transfers {
+    /// Does what there is to do for claimed work.
+    ///
+    /// # Errors
+    /// The database failed. Nothing is lost: the lease runs out.
+    pub async fn work<F: Feature>(&self, feature: &F, claim: Claim) -> Result<(), Problem> {
+        let Some(object) = feature.load(&claim.id).await? else {
+            return Err(Problem::internal(format!("work for {}, which is not there", claim.id)));
+        };
+        let order = feature.order(&object)?;
+        let carry = Carry { engine: self, feature, claim, object, order };
+        match carry.order.stage {
+            OrderStage::Ended => Ok(work::drop_work(&self.db, &carry.claim).await?),
+            OrderStage::Queued | OrderStage::UnderWay => carry.go_on().await,
+        }
+    }
+}
+
+impl<F: Feature> Carry<'_, F> {
+    /// Goes on from whatever state is found.
+    async fn go_on(self) -> Result<(), Problem> {
+        let attempts = attempt::list_attempts(self.engine.db.pool(), &self.order.id).await?;
+        if let Some(open) = attempts.iter().find(|attempt| attempt.state == AttemptState::Open) {
+            return self.ask(open.clone(), attempts.clone()).await;
+        }
+        let step = match attempts.last() {
+            None => return self.begin(Vec::new(), None).await,
+            Some(last) => match last.state {
+                AttemptState::Open | AttemptState::NotSent => {
+                    return self.begin(attempts, None).await;
+                }
+                AttemptState::Paid => Some(Step::Paid(last.fixed())),
+                AttemptState::Refused => Some(Step::Refused(last.fixed(), last.failure())),
+                AttemptState::Returned => Some(Step::Returned(last.fixed(), last.failure())),
+                AttemptState::Closed => None,
+            },
+        };
+        match step {
+            // The attempt says how it ended, and the object does not know yet.
+            Some(step) => {
+                let with = Writes { rows: Vec::new(), fence: Some(self.fence()) };
+                self.feature.commit(&self.object, step, with).await.map(drop)
+            }
+            None => {
+                let why =
+                    "its last attempt was closed by the operator, and it goes on all the same";
+                self.cannot_send(why).await
+            }
+        }
+    }
+
+    /// Fixes a reference on a route that was not tried yet, commits it, and sends. `before` is
+    /// an attempt of which nothing left, to be ended in the same transaction.
+    async fn begin(
+        mut self,
+        tried: Vec<Attempt>,
+        before: Option<(Over, Answered)>,
+    ) -> Result<(), Problem> {
+        if let Some(pause) = self.held_back() {
+            return self.stay(tried, before, Later::After(pause)).await;
+        }
+        let mut failed: Option<String> = None;
+        let mut passed: Vec<Attempt> = tried.clone();
+        let (chosen, attempt) = loop {
+            let chosen = match self.choose(&passed).await? {
+                Ok(chosen) => chosen,
+                Err(later) => match failed {
+                    Some(why) if before.is_none() => return self.cannot_send(&why).await,
+                    _ => return self.stay(tried, before, later).await,
+                },
+            };
+            match self.fix(&chosen.route, tried.len() + 1).await? {
+                Ok(attempt) => break (chosen, attempt),
+                Err((why, unfixed)) => {
+                    tracing::error!(transfer.id = self.order.id, why, "a rail makes no reference");
+                    failed = Some(why);
+                    passed.push(unfixed);
+                }
+            }
+        };
+        let ask_first = self.engine.quarantine.asks_first(self.order.env, self.order.queued_at);
+        let attempt = if ask_first { Attempt { sends: 0, ..attempt } } else { attempt };
+        let step = match self.order.stage {
+            OrderStage::Queued => Step::Begun(attempt.fixed()),
+            OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(attempt.fixed()),
+        };
+        let mut rows = Vec::new();
+        if let Some((over, answered)) = &before {
+            let ended = Attempt {
+                state: AttemptState::NotSent,
+                message: Some(answered.learnt.words()),
+                answered_at: Some(self.engine.now()),
+                ..over.attempt.clone()
+            };
+            rows.push(attempt::ATTEMPT_STATES.change(&ended));
+            rows.push(answered.evidence.clone());
+        }
+        rows.push(attempt::ATTEMPTS.insert(&attempt));
+        rows.push(self.under_way(&chosen.route));
+        let with = Writes { rows, fence: Some(self.fence()) };
+        match self.feature.commit(&self.object, step, with).await {
+            Ok(object) => self.object = object,
+            Err(problem) if is_not_now(&problem) => {
+                let later = Later::After(2 * limits::SEND_LATER);
+                return self.stay(tried, before, later).await;
+            }
+            Err(problem) => return self.lost(problem, before).await,
+        }
+        self.order.stage = OrderStage::UnderWay;
+        let over = Over { attempt, route: Arc::clone(&chosen.route) };
+        if ask_first {
+            let mut attempts = tried;
+            attempts.push(over.attempt.clone());
+            return Box::pin(self.ask(over.attempt, attempts)).await;
+        }
+        Box::pin(self.send(over, tried, false)).await
+    }
+
+    /// How long to wait where nothing may be sent from here at all.
+    fn held_back(&self) -> Option<Duration> {
+        let is_held = self.order.env == Env::Live && self.engine.quarantine.is_closed();
+        is_held.then_some(limits::SEND_LATER)
+    }
+
+    /// A route that takes it now: the first that was not tried, whose lane has a place and whose
+    /// breaker lets something through.
+    async fn choose(&self, tried: &[Attempt]) -> Result<Result<Chosen, Later>, Problem> {
+        let order = &self.order;
+        let wanted = (order.currency, order.method.as_str(), order.env);
+        let candidates = match self.engine.routes.candidates(wanted, &order.merchant_id).await {
+            Ok(candidates) => candidates,
+            Err(problem) if is_no_route(&problem) => Vec::new(),
+            Err(problem) => return Err(problem),
+        };
+        let mut later = Later::After(limits::SEND_LATER);
+        if tried.len() >= serials::ATTEMPTS_MAX {
+            return Ok(Err(later));
+        }
+        for route in candidates {
+            let id = &route.route.id;
+            if !route.rail.code.makes_payouts() || tried.iter().any(|a| a.route_id == *id) {
+                continue;
+            }
+            if order.env == Env::Test {
+                return Ok(Ok(Chosen { route, _place: None }));
+            }
+            // The dispatcher has taken a place in the lane that the claim was in.
+            let place = match *id == self.claim.route_id {
+                true => None,
+                false => match self.engine.lanes.enter(id, Purpose::Send) {
+                    Some(place) => Some(place),
+                    None => return Ok(Err(Later::InLane(route))),
+                },
+            };
+            match self.engine.lanes.admit(id) {
+                Ok(()) => return Ok(Ok(Chosen { route, _place: place })),
+                Err(pause) => {
+                    if let Later::After(known) = later {
+                        later = Later::After(known.min(pause));
+                    }
+                }
+            }
+        }
+        Ok(Err(later))
+    }
+
+    /// The attempt as it will be committed: everything about it is fixed, its reference too.
+    async fn fix(
+        &self,
+        route: &ReadyRoute,
+        nth: usize,
+    ) -> Result<Result<Attempt, (String, Attempt)>, Problem> {
+        let (engine, order) = (self.engine, &self.order);
+        let resolution = self.feature.resolution(&self.object).await?;
+        let id = engine.ids.id();
+        let sealed =
+            resolution.as_ref().map(|known| calls::seal(engine, &id, known)).transpose()?;
+        let now = engine.now();
+        let about = &route.rail.declaration.rail;
+        let mut attempt = Attempt {
+            id,
+            transfer_id: order.id.clone(),
+            route_id: route.route.id.clone(),
+            route: route.route.name.clone(),
+            rail: about.name.clone(),
+            rail_version: about.version.clone(),
+            rail_digest: route.rail.digest.clone(),
+            fingerprint: route.fingerprint(&engine.keyring),
+            rail_reference: String::new(),
+            number: serials::number(self.claim.serial, nth),
+            begun_at: order.queued_at,
+            resolution: sealed,
+            state: AttemptState::Open,
+            bytes_left: true,
+            sends: 1,
+            queries: 0,
+            never_received: 0,
+            code: None,
+            message: None,
+            sent_at: now,
+            answered_at: None,
+            created_at: now,
+        };
+        let payment = calls::payment(order, &attempt, resolution);
+        let called = route.rail.code.reference(&route.pure_grant(attempt.begun_at), &payment).await;
+        Ok(match called.result {
+            Ok(reference) if !reference.is_empty() => {
+                attempt.rail_reference = reference;
+                Ok(attempt)
+            }
+            Ok(_) => Err(("the rail made no reference".to_owned(), attempt)),
+            Err(broken) => Err((broken.to_string(), attempt)),
+        })
+    }
+
+    /// Calls the rail under a committed attempt and commits what came of it. `left_before` says
+    /// whether a byte of an earlier sending of the same reference left.
+    async fn send(self, over: Over, tried: Vec<Attempt>, left_before: bool) -> Result<(), Problem> {
+        let Over { attempt, route } = over;
+        let payment = self.calls().payment(&attempt)?;
+        let called = match self.intend(&attempt).await {
+            Ok(()) => {
+                let headers = scenario_header(self.order.scenario.as_deref());
+                let grant = route.grant(self.engine.now(), headers);
+                route.rail.code.submit(&grant, &payment).await
+            }
+            // What is not written down does not leave.
+            Err(cause) => unsent(&cause),
+        };
+        let learnt = Learnt::from_submit(&called, left_before);
+        let bytes_left = left_before || called.bytes_left;
+        let attempt = Attempt { bytes_left, never_received: 0, ..attempt };
+        let answered = self.calls().note((&attempt, &route), "submit", &called, learnt);
+        if !bytes_left && matches!(answered.learnt, Learnt::Unknown(_)) {
+            let mut tried = tried;
+            tried.push(attempt.clone());
+            let before = Some((Over { attempt, route }, answered));
+            return Box::pin(self.begin(tried, before)).await;
+        }
+        self.conclude(Over { attempt, route }, answered).await
+    }
+
+    /// Asks the rail about an attempt whose outcome is not known.
+    async fn ask(self, attempt: Attempt, tried: Vec<Attempt>) -> Result<(), Problem> {
+        let route = match self.engine.routes.get(&attempt.route_id).await {
+            Ok(route) => route,
+            Err(problem) if problem.code() == ErrorCode::RailNotConfigured => {
+                let why = format!("the route {} or its rail is not there", attempt.route);
+                return self.cannot_send(&why).await;
+            }
+            Err(problem) => return Err(problem),
+        };
+        let answered = self.calls().query((&attempt, &route)).await?;
+        let never_received = match answered.learnt {
+            Learnt::NeverReceived(_) => attempt.never_received + 1,
+            _ => 0,
+        };
+        let attempt = Attempt { queries: attempt.queries + 1, never_received, ..attempt };
+        let is_open = matches!(answered.learnt, Learnt::Unknown(_) | Learnt::NeverReceived(_));
+        let over = Over { attempt, route };
+        match over.attempt.bytes_left || !is_open {
+            // Nothing of it left: another route may have come free meanwhile.
+            false => Box::pin(self.begin(tried, Some((over, answered)))).await,
+            true if self.may_send_again(&over) => self.resend(over, tried, answered).await,
+            true => self.conclude(over, answered).await,
+        }
+    }
+
+    /// Whether enough answers of "never received" permit sending the same reference again, and
+    /// the route may be sent to at all.
+    fn may_send_again(&self, over: &Over) -> bool {
+        let is_open = !over.route.route.is_paused && self.held_back().is_none();
+        let now = self.engine.now();
+        is_open && was_never_received(&over.route.rail.declaration.query, &over.attempt, now)
+    }
+
+    /// Commits that the same reference is sent once more, and sends it.
+    async fn resend(
+        mut self,
+        over: Over,
+        tried: Vec<Attempt>,
+        answered: Answered,
+    ) -> Result<(), Problem> {
+        let is_let =
+            self.order.env == Env::Test || self.engine.lanes.admit(&over.route.route.id).is_ok();
+        if !is_let {
+            return self.conclude(over, answered).await;
+        }
+        let left_before = over.attempt.bytes_left;
+        let again = Attempt {
+            bytes_left: true,
+            sends: over.attempt.sends + 1,
+            sent_at: self.engine.now(),
+            never_received: 0,
+            ..over.attempt.clone()
+        };
+        let rows = vec![
+            attempt::ATTEMPT_STATES.change(&again),
+            answered.evidence.clone(),
+            self.under_way(&over.route),
+        ];
+        let with = Writes { rows, fence: Some(self.fence()) };
+        match self.feature.commit(&self.object, Step::Resent(again.fixed()), with).await {
+            Ok(object) => self.object = object,
+            Err(problem) if is_not_now(&problem) => return self.conclude(over, answered).await,
+            Err(problem) => return self.lost(problem, Some((over, answered))).await,
+        }
+        let over = Over { attempt: again, route: over.route };
+        // The attempt itself is the one that may be given up for another route.
+        let tried = tried.into_iter().filter(|known| known.id != over.attempt.id).collect();
+        Box::pin(self.send(over, tried, left_before)).await
+    }
+
+    /// Commits what became of an attempt: the end, or when to ask.
+    async fn conclude(self, over: Over, answered: Answered) -> Result<(), Problem> {
+        let now = self.engine.now();
+        let Answered { learnt, evidence } = &answered;
+        let attempt = Attempt {
+            code: learnt.code().or_else(|| over.attempt.code.clone()),
+            message: Some(learnt.words()),
+            ..over.attempt.clone()
+        };
+        let Some((step, state)) = learnt.step(attempt.fixed()) else {
+            let next = self.next_question(&over.route);
+            let case = self.unanswered(&attempt, now);
+            let rows = vec![attempt::ATTEMPT_STATES.change(&attempt), evidence.clone()];
+            return match self.put_off(rows, next, case).await {
+                Err(problem) => self.lost(problem, Some((over, answered))).await,
+                Ok(()) => Ok(()),
+            };
+        };
+        let ended = Attempt { state, answered_at: Some(now), ..attempt };
+        let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended), evidence.clone()];
+        rows.extend(no_longer_unknown(&ended, now));
+        let with = Writes { rows, fence: Some(self.fence()) };
+        match self.feature.commit(&self.object, step, with).await {
+            Ok(_) => Ok(()),
+            Err(problem) => self.lost(problem, Some((over, answered))).await,
+        }
+    }
+
+    /// Nothing is sent now: the work waits, and an attempt of which nothing left stays open.
+    async fn stay(
+        self,
+        tried: Vec<Attempt>,
+        before: Option<(Over, Answered)>,
+        later: Later,
+    ) -> Result<(), Problem> {
+        match (before, later) {
+            (Some((over, answered)), _) => match self.may_send_again(&over) {
+                true => self.resend(over, tried, answered).await,
+                false => self.conclude(over, answered).await,
+            },
+            (None, Later::After(pause)) => {
+                let at = self.engine.now().after(pause);
+                let next = Next { route: self.claim.route_id.clone(), at, tries: self.claim.tries };
+                self.put_off(Vec::new(), next, None).await
+            }
+            (None, Later::InLane(route)) => {
+                let (route, at) = (route.route.id.clone(), self.engine.now());
+                let next = Next { route, at, tries: self.claim.tries };
+                self.put_off(Vec::new(), next, None).await
+            }
+        }
+    }
+
+    /// The rail makes nothing of it: tried again later, and after some tries a person's.
+    async fn cannot_send(self, why: &str) -> Result<(), Problem> {
+        let (now, tries) = (self.engine.now(), self.claim.tries + 1);
+        let doubled = u32::try_from(tries).unwrap_or(u32::MAX).min(7);
+        let at = now.after(limits::SEND_LATER * (1 << doubled));
+        let case = (tries >= limits::SEND_TRIES_MAX).then(|| {
+            self.case(
+                CaseKind::CannotSend,
+                format!("cannot_send/{}", self.order.id),
+                format!("{} can neither be sent nor asked about: {why}.", self.order.reference),
+                now,
+            )
+        });
+        tracing::error!(transfer.id = self.order.id, why, "neither sent nor asked about");
+        let next = Next { route: self.claim.route_id.clone(), at, tries };
+        self.put_off(Vec::new(), next, case).await
+    }
+
+    /// A case about an outcome that is unknown for too long.
+    fn unanswered(&self, attempt: &Attempt, now: Moment) -> Option<Case> {
+        (attempt.sent_at.after(limits::UNANSWERED_MAX) <= now).then(|| {
+            self.case(
+                CaseKind::OutcomeUnknown,
+                outcome_unknown(attempt),
+                format!(
+                    "{} was sent over {} as {}, and nobody says what became of it.",
+                    self.order.reference, attempt.route, attempt.rail_reference
+                ),
+                now,
+            )
+        })
+    }
+
+    fn case(&self, kind: CaseKind, fingerprint: String, summary: String, now: Moment) -> Case {
+        let order = &self.order;
+        Case {
+            id: self.engine.ids.id(),
+            kind,
+            fingerprint,
+            env: order.env,
+            merchant_id: Some(order.merchant_id.to_string()),
+            subject_type: "payout",
+            subject_id: order.id.clone(),
+            route: None,
+            amount: Some((order.currency, order.amount)),
+            summary,
+            evidence: serde_json::Value::Null,
+            opened_at: now,
+        }
+    }
+
+    /// When the rail is asked next. Who asks out of turn changes nothing about the turns.
+    fn next_question(&self, route: &ReadyRoute) -> Next {
+        let (claim, now) = (&self.claim, self.engine.now());
+        let id = route.route.id.clone();
+        if claim.due_at > now {
+            return Next { route: id, at: claim.due_at, tries: claim.tries };
+        }
+        let schedule = &route.rail.declaration.query.schedule_s;
+        let last = schedule.len() - 1;
+        let index = usize::try_from(claim.tries).unwrap_or(last).min(last);
+        let at = now.after(Duration::from_secs(schedule[index]));
+        let tries = if claim.nudges > 0 { claim.tries } else { claim.tries + 1 };
+        Next { route: id, at, tries }
+    }
+
+    /// Ends the lease and says when the work is due again: now, if there has been news since it
+    /// was claimed.
+    async fn put_off(
+        &self,
+        rows: Vec<RowChange>,
+        next: Next,
+        case: Option<Case>,
+    ) -> Result<(), Problem> {
+        let (ids, now) = (Arc::clone(&self.engine.ids), self.engine.now());
+        let (id, known) = (self.claim.id.clone(), self.claim.nudges);
+        let fingerprint = case.as_ref().map(|case| case.fingerprint.clone());
+        let mut command = Command::new(move |locked| {
+            let gone = || Problem::new(ErrorCode::StateConflict);
+            let nudges = locked.row(&work::WORK_FENCES, &id).ok_or_else(gone)?.int("nudges")?;
+            let has_news = nudges > known;
+            let mut rows = rows.clone();
+            rows.push(work::WORK_PUT_OFF.change(&PutOff {
+                id: id.clone(),
+                route_id: next.route.clone(),
+                due_at: if has_news { now } else { next.at },
+                tries: next.tries,
+                nudges: if has_news { nudges - known } else { 0 },
+            }));
+            if let Some(case) = &case {
+                rows.extend(case.open_once(locked, &ids));
+            }
+            Ok(Effects { rows, ..Effects::default() }.and(has_news))
+        });
+        command = command.guards([self.fence()]).row(&work::WORK_FENCES, self.claim.id.clone());
+        if let Some(fingerprint) = fingerprint {
+            command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
+        }
+        if let Done::Now(true) = self.engine.writer.work(command).await? {
+            self.engine.wake();
+        }
+        Ok(())
+    }
+
+    /// The claim as a guard: a write under an older one is refused.
+    fn fence(&self) -> Guard {
+        Guard { on: &work::WORK_FENCES, id: self.claim.id.clone(), version: self.claim.fence }
+    }
+
+    fn calls(&self) -> Calls<'_> {
+        Calls { engine: self.engine, order: &self.order }
+    }
+
+    /// Work that goes on under its lease, due again soon should this host die.
+    fn under_way(&self, route: &ReadyRoute) -> RowChange {
+        let due_at = self.next_question(route).at.min(self.engine.now().after(limits::LEASE));
+        let (id, route_id) = (self.claim.id.clone(), route.route.id.clone());
+        work::WORK_UNDER_WAY.change(&UnderWay { id, route_id, due_at })
+    }
+
+    /// Writes a live payment to the journal outside the database before it leaves.
+    async fn intend(&self, attempt: &Attempt) -> std::io::Result<()> {
+        let order = &self.order;
+        if order.env == Env::Test {
+            return Ok(());
+        }
+        let intent = Intent {
+            at_us: self.engine.now().micros(),
+            transfer_id: order.id.clone(),
+            attempt_id: attempt.id.to_string(),
+            route: attempt.route.clone(),
+            rail: attempt.rail.clone(),
+            reference: attempt.rail_reference.clone(),
+            currency: order.currency.to_string(),
+            amount_minor: order.amount.units(),
+            merchant_id: order.merchant_id.to_string(),
+        };
+        self.engine.intents.record(&intent).await
+    }
+
+    /// What is learnt after all, though somebody else has the object now.
+    async fn lost(self, problem: Problem, came: Option<(Over, Answered)>) -> Result<(), Problem> {
+        if problem.code() != ErrorCode::StateConflict {
+            return Err(problem);
+        }
+        match came {
+            None => Ok(()),
+            Some((over, answered)) => {
+                let Answered { learnt, evidence } = answered;
+                self.engine.late(self.feature, &over.attempt, (learnt, evidence)).await
+            }
+        }
+    }
+}
+
+/// When and where work is looked at again.
+struct Next {
+    route: RouteId,
+    at: Moment,
+    tries: i64,
+}
+
+/// Whether enough answers of "never received" permit sending the same reference again: at once
+/// where no byte of it left, otherwise after as many answers and as long as the rail declares,
+/// and never fewer or sooner than the host itself wants.
+fn was_never_received(query: &Query, attempt: &Attempt, now: Moment) -> bool {
+    if attempt.never_received == 0 {
+        return false;
+    }
+    let after = Duration::from_secs(query.never_received_after_s);
+    let after = after.max(limits::NEVER_RECEIVED_AFTER_MIN);
+    let answers = query.never_received_answers.max(limits::NEVER_RECEIVED_ANSWERS_MIN);
+    !attempt.bytes_left
+        || (attempt.never_received >= answers && attempt.sent_at.after(after) <= now)
+}
+
+/// Ends the case about an outcome that was unknown for too long, if there is one.
+pub(super) fn no_longer_unknown(attempt: &Attempt, now: Moment) -> Option<RowChange> {
+    (attempt.created_at.after(limits::UNANSWERED_MAX) <= now).then(|| {
+        cases::sql::CASES_ENDED.change(&cases::sql::Ended {
+            fingerprint: outcome_unknown(attempt),
+            evidence: attempt.message.clone().unwrap_or_default(),
+            at: now,
+        })
+    })
+}
+
+fn outcome_unknown(attempt: &Attempt) -> String {
+    format!("outcome_unknown/{}", attempt.id)
+}
+
+/// Whether a feature says "not now": what is refused may be let go again.
+fn is_not_now(problem: &Problem) -> bool {
+    use ErrorCode as E;
+    matches!(problem.code(), E::WalletFrozen | E::MerchantSuspended | E::MerchantClosed)
+}
+
+fn is_no_route(problem: &Problem) -> bool {
+    use ErrorCode as E;
+    matches!(
+        problem.code(),
+        E::RoutingFailed | E::ProviderNotEntitled | E::ProviderPaused | E::RailNotConfigured
+    )
+}
+
+/// A sending that did not come about.
+fn unsent(cause: &std::io::Error) -> Called<Outcome> {
+    Called {
+        result: Ok(Outcome::Unknown(format!("the intent journal: {cause}"))),
+        exchanges: Vec::new(),
+        bytes_left: false,
+        took: Duration::ZERO,
+    }
+}

@@ -1,0 +1,197 @@
+//! What is known about a payment after a call, in one vocabulary: whether it was said in an
+//! answer, to a question, or by the network itself.
+
+use std::time::Duration;
+
+use crate::wasm::egress::Exchange;
+use crate::wasm::rail::{Broken, Called, Finding, Outcome, Receipt, Refusal};
+
+use super::attempt::AttemptState;
+use super::lanes::Reached;
+use super::order::{Failure, Fixed, Step};
+
+/// What is known about a payment. Only "paid" and "refused" are definite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Learnt {
+    Paid(Receipt),
+    Accepted(Receipt),
+    Refused(Refusal),
+    Unknown(String),
+    NeverReceived(String),
+}
+
+impl Learnt {
+    /// From sending. What the host saw itself stands above what a guest says: without a byte
+    /// having left, nothing was paid; and a refusal before a byte left says nothing about an
+    /// earlier sending that did leave.
+    pub(super) fn from_submit(called: &Called<Outcome>, left_before: bool) -> Self {
+        match &called.result {
+            Ok(Outcome::Paid(_) | Outcome::Accepted(_)) if !called.bytes_left => {
+                Self::Unknown("the rail claims an answer, but nothing was sent".into())
+            }
+            Ok(Outcome::Refused(refusal)) if left_before && !called.bytes_left => {
+                let why = "refused before it was sent again, but it had been sent before";
+                Self::Unknown(format!("{why}: {}", refusal.message))
+            }
+            Ok(Outcome::Paid(receipt)) => Self::Paid(receipt.clone()),
+            Ok(Outcome::Accepted(receipt)) => Self::Accepted(receipt.clone()),
+            Ok(Outcome::Refused(refusal)) => Self::Refused(refusal.clone()),
+            Ok(Outcome::Unknown(why)) => Self::Unknown(why.clone()),
+            Err(broken) => Self::Unknown(broken.to_string()),
+        }
+    }
+
+    /// From asking. An answer of a gateway other than the one that it was sent to proves that
+    /// it was paid, and nothing else.
+    pub(super) fn from_query(called: &Called<Finding>, same: Same) -> Self {
+        let elsewhere = |what: &str| {
+            Self::Unknown(format!("{what}, asked with other settings than it was sent with"))
+        };
+        match &called.result {
+            Ok(Finding::Unknown(why)) => Self::Unknown(why.clone()),
+            Ok(_) if !called.bytes_left => {
+                Self::Unknown("the rail claims an answer, but nothing was asked".into())
+            }
+            Ok(Finding::Paid(receipt)) => Self::Paid(receipt.clone()),
+            Ok(Finding::Accepted(receipt)) => Self::Accepted(receipt.clone()),
+            Ok(Finding::Refused(refusal)) => match same {
+                Same::Everything | Same::Place => Self::Refused(refusal.clone()),
+                Same::Nothing => elsewhere("refused"),
+            },
+            Ok(Finding::NeverReceived(why)) => match same {
+                Same::Everything => Self::NeverReceived(why.clone()),
+                Same::Place | Same::Nothing => elsewhere("never received"),
+            },
+            Err(broken) => Self::Unknown(broken.to_string()),
+        }
+    }
+
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Paid(receipt) => format!("paid ({})", receipt.code),
+            Self::Accepted(receipt) => format!("accepted ({})", receipt.code),
+            Self::Refused(refusal) => format!("refused ({}): {}", refusal.code, refusal.message),
+            Self::Unknown(why) => format!("unknown: {why}"),
+            Self::NeverReceived(why) => format!("never received: {why}"),
+        }
+    }
+
+    /// One word for figures.
+    pub(super) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Paid(_) => "paid",
+            Self::Accepted(_) => "accepted",
+            Self::Refused(_) => "refused",
+            Self::Unknown(_) => "unknown",
+            Self::NeverReceived(_) => "never_received",
+        }
+    }
+
+    pub(super) fn code(&self) -> Option<String> {
+        match self {
+            Self::Paid(receipt) | Self::Accepted(receipt) => Some(receipt.code.clone()),
+            Self::Refused(refusal) => Some(refusal.code.clone()),
+            Self::Unknown(_) | Self::NeverReceived(_) => None,
+        }
+    }
+
+    /// The step that a definite one is, and how its attempt stands then.
+    pub(super) fn step(&self, fixed: Fixed) -> Option<(Step, AttemptState)> {
+        match self {
+            Self::Paid(_) => Some((Step::Paid(fixed), AttemptState::Paid)),
+            Self::Refused(Refusal { code, message }) => {
+                let failure = Failure { code: code.clone(), message: message.clone() };
+                Some((Step::Refused(fixed, failure), AttemptState::Refused))
+            }
+            Self::Accepted(_) | Self::Unknown(_) | Self::NeverReceived(_) => None,
+        }
+    }
+}
+
+/// Whether a route is configured as it was when an attempt was fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Same {
+    /// In everything.
+    Everything,
+    /// In its address and settings, with other credentials.
+    Place,
+    /// Not even in that.
+    Nothing,
+}
+
+impl Same {
+    /// Of two fingerprints, each of address and settings, and of credentials.
+    pub(super) fn of(then: &str, now: &str) -> Self {
+        let place = |fingerprint: &str| fingerprint.split('.').next().map(str::to_owned);
+        match (then == now, place(then) == place(now)) {
+            (true, _) => Self::Everything,
+            (false, true) => Self::Place,
+            (false, false) => Self::Nothing,
+        }
+    }
+}
+
+/// Whether a network was reached by a call.
+pub(super) fn reached<T>(called: &Called<T>) -> Reached {
+    if matches!(called.result, Err(Broken::TimedOut(_))) {
+        return Reached::No;
+    }
+    let judged = called.exchanges.iter().map(judge);
+    // A call without a request says nothing about the network.
+    judged.last().unwrap_or(Reached::Yes)
+}
+
+/// How long to leave a network alone that says "too many requests" and no more.
+const THROTTLED: Duration = Duration::from_secs(5);
+
+fn judge(exchange: &Exchange) -> Reached {
+    match &exchange.result {
+        Ok(answer) if answer.status == 429 => {
+            let after = answer.headers.iter().find(|(name, _)| name == "retry-after");
+            let seconds = after.and_then(|(_, value)| value.trim().parse().ok());
+            Reached::Throttled(seconds.map_or(THROTTLED, Duration::from_secs))
+        }
+        Ok(answer) if answer.status >= 500 => Reached::No,
+        Ok(_) => Reached::Yes,
+        Err(_) => Reached::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called<T>(result: T, bytes_left: bool) -> Called<T> {
+        Called { result: Ok(result), exchanges: Vec::new(), bytes_left, took: Duration::ZERO }
+    }
+
+    fn refusal() -> Refusal {
+        Refusal { code: "57".into(), message: "no".into() }
+    }
+
+    #[test]
+    fn a_refusal_before_a_byte_left_says_nothing_about_an_earlier_sending() {
+        let refused =
+            |left, before| Learnt::from_submit(&called(Outcome::Refused(refusal()), left), before);
+        assert_eq!(refused(false, false), Learnt::Refused(refusal()));
+        assert_eq!(refused(true, true), Learnt::Refused(refusal()));
+        assert!(matches!(refused(false, true), Learnt::Unknown(_)));
+    }
+
+    #[test]
+    fn only_the_gateway_that_it_was_sent_to_can_say_that_it_never_came() {
+        let never =
+            |same| Learnt::from_query(&called(Finding::NeverReceived("25".into()), true), same);
+        assert_eq!(never(Same::of("a.b", "a.b")), Learnt::NeverReceived("25".into()));
+        for other in ["a.c", "c.b", ""] {
+            assert!(matches!(never(Same::of("a.b", other)), Learnt::Unknown(_)), "{other}");
+        }
+        let refused = |same| Learnt::from_query(&called(Finding::Refused(refusal()), true), same);
+        assert_eq!(refused(Same::of("a.b", "a.c")), Learnt::Refused(refusal()));
+        assert!(matches!(refused(Same::of("a.b", "c.b")), Learnt::Unknown(_)));
+        let paid = Receipt { code: "00".into() };
+        let from_elsewhere =
+            Learnt::from_query(&called(Finding::Paid(paid.clone()), true), Same::of("a.b", "c.d"));
+        assert_eq!(from_elsewhere, Learnt::Paid(paid));
+    }
+}

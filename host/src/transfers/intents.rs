@@ -1,0 +1,225 @@
+//! The intent journal: what is about to leave, on a disk of its own choosing, outside the
+//! database.
+//!
+//! A database that is restored from a backup has forgotten what was sent since. The journal has
+//! not: each line was synced before its payment could leave. A host that finds lines which the
+//! database does not know starts in quarantine and names them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::clock::Moment;
+use crate::config::limits;
+
+/// A payment that is about to leave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// When, in microseconds since 1970.
+    pub at_us: i64,
+    /// The object that is paid out.
+    pub transfer_id: String,
+    /// The attempt.
+    pub attempt_id: String,
+    /// The route's name.
+    pub route: String,
+    /// The rail.
+    pub rail: String,
+    /// The network's reference.
+    pub reference: String,
+    /// The currency.
+    pub currency: String,
+    /// Minor units.
+    pub amount_minor: i64,
+    /// Whose money it is.
+    pub merchant_id: String,
+}
+
+/// Where intents are written; cheap to clone.
+#[derive(Clone)]
+pub struct IntentJournal {
+    lines: mpsc::Sender<(String, oneshot::Sender<std::io::Result<()>>)>,
+}
+
+impl IntentJournal {
+    /// Opens the journal in this folder, which is made if it is not there, and forgets what is
+    /// older than a database would be restored from.
+    ///
+    /// # Errors
+    /// The folder cannot be used.
+    pub fn open(folder: &Path, now: Moment) -> std::io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        for (day, path) in files(folder)? {
+            if day < file_day(now.before(limits::INTENTS_KEPT)) {
+                std::fs::remove_file(path)?;
+            }
+        }
+        let (lines, waiting) = mpsc::channel(limits::QUEUE_MAX);
+        let folder = folder.to_owned();
+        std::thread::Builder::new()
+            .name("intents".to_owned())
+            .spawn(move || write(&folder, waiting))?;
+        Ok(Self { lines })
+    }
+
+    /// Writes an intent and waits until it is on the disk.
+    ///
+    /// # Errors
+    /// It is not, and so the payment must not leave.
+    pub async fn record(&self, intent: &Intent) -> std::io::Result<()> {
+        let gone = || std::io::Error::other("the intent journal has stopped");
+        let line = serde_json::to_string(intent)?;
+        let (answer, written) = oneshot::channel();
+        self.lines.send((line, answer)).await.map_err(|_| gone())?;
+        written.await.map_err(|_| gone())?
+    }
+}
+
+/// The intents in a folder that are younger than `since`, oldest first. A line that was cut off
+/// by a crash was never acted on.
+///
+/// # Errors
+/// The folder is there and cannot be read.
+pub fn read(folder: &Path, since: Moment) -> std::io::Result<Vec<Intent>> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let mut intents = Vec::new();
+    for (day, path) in files(folder)? {
+        // A file of the day before may hold intents of the first instants.
+        if day < file_day(since.before(Duration::from_secs(86_400))) {
+            continue;
+        }
+        for line in BufReader::new(File::open(path)?).lines() {
+            if let Ok(intent) = serde_json::from_str::<Intent>(&line?)
+                && intent.at_us >= since.micros()
+            {
+                intents.push(intent);
+            }
+        }
+    }
+    Ok(intents)
+}
+
+const ENDING: &str = ".jsonl";
+
+/// Journal files by day, oldest first.
+fn files(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if let Some(day) = name.and_then(|name| name.strip_suffix(ENDING)) {
+            files.push((day.to_owned(), path.clone()));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The day that an instant falls on, as files are named.
+fn file_day(at: Moment) -> String {
+    at.day_in(&jiff::tz::TimeZone::UTC)
+}
+
+/// Writes what waits and syncs it once for all.
+fn write(
+    folder: &Path,
+    mut waiting: mpsc::Receiver<(String, oneshot::Sender<std::io::Result<()>>)>,
+) {
+    let mut open: Option<(String, File)> = None;
+    while let Some(first) = waiting.blocking_recv() {
+        let mut batch = vec![first];
+        while let Ok(next) = waiting.try_recv() {
+            batch.push(next);
+        }
+        let text: String = batch.iter().map(|(line, _)| format!("{line}\n")).collect();
+        let written = append(folder, &mut open, &text);
+        if written.is_err() {
+            // Whatever state the file is in, the next batch opens it anew.
+            open = None;
+        }
+        for (_, answer) in batch {
+            let answered = match &written {
+                Ok(()) => Ok(()),
+                Err(cause) => Err(std::io::Error::new(cause.kind(), cause.to_string())),
+            };
+            // Whoever waited may be gone; the line stays, and does no harm.
+            let _ = answer.send(answered);
+        }
+    }
+}
+
+fn append(folder: &Path, open: &mut Option<(String, File)>, text: &str) -> std::io::Result<()> {
+    let day = first_day(text);
+    if open.as_ref().is_none_or(|(known, _)| *known != day) {
+        let path = folder.join(format!("{day}{ENDING}"));
+        let is_new = !path.exists();
+        let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+        if is_new {
+            // The file's name is only as durable as its folder.
+            File::open(folder)?.sync_all()?;
+        } else {
+            // After a crash the last line may be half a one.
+            file.write_all(b"\n")?;
+        }
+        *open = Some((day, file));
+    }
+    let Some((_, file)) = open else { return Ok(()) };
+    file.write_all(text.as_bytes())?;
+    file.sync_data()
+}
+
+/// The day of the first line, by which its file is named.
+fn first_day(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    let intent: Option<Intent> = serde_json::from_str(first).ok();
+    file_day(Moment::from_micros(intent.map_or(0, |intent| intent.at_us)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intent(at: &str, reference: &str) -> Intent {
+        Intent {
+            at_us: Moment::parse(at).expect("an instant").micros(),
+            transfer_id: "c1".into(),
+            attempt_id: "c2".into(),
+            route: "ngn_nip".into(),
+            rail: "nip".into(),
+            reference: reference.into(),
+            currency: "NGN".into(),
+            amount_minor: 100,
+            merchant_id: "c3".into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_written_is_read_back_whatever_a_crash_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let now = Moment::parse("2026-11-21T23:59:00Z").expect("an instant");
+        let (one, two) = (intent("2026-11-21T23:59:30Z", "1"), intent("2026-11-22T00:00:30Z", "2"));
+        let journal = IntentJournal::open(folder.path(), now).expect("a journal");
+        journal.record(&one).await.expect("written");
+        drop(journal);
+        let torn = folder.path().join("2026-11-21.jsonl");
+        let mut file = OpenOptions::new().append(true).open(torn).expect("a file");
+        file.write_all(b"{\"at_us\":179").expect("half a line");
+        let journal = IntentJournal::open(folder.path(), now).expect("a journal");
+        journal.record(&two).await.expect("written");
+        let again = intent("2026-11-21T23:59:31Z", "3");
+        journal.record(&again).await.expect("written");
+        let read = |since: &str| {
+            let since = Moment::parse(since).expect("an instant");
+            read(folder.path(), since).expect("read")
+        };
+        assert_eq!(read("2026-11-21"), [one, again, two.clone()]);
+        assert_eq!(read("2026-11-22"), [two]);
+        assert_eq!(super::read(Path::new("/nowhere"), now).expect("none"), []);
+    }
+}

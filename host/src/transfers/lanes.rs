@@ -1,0 +1,225 @@
+//! A lane for each route: how many calls may be under way on it, and whether it is worth calling.
+//!
+//! A bank that is slow, hangs or refuses delays its own payments only. Each lane has places of
+//! its own, some for sending and some for asking, so that neither starves the other; after several failures in a row its breaker opens, and until a pause is over nothing
+//! is sent there. Then one call tries it. Asking goes on: it moves no money, and its answer is
+//! what closes the breaker. Lanes are this process's own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::config::limits;
+use crate::id::RouteId;
+
+/// The lanes of this process.
+pub struct Lanes {
+    places: usize,
+    lanes: Mutex<HashMap<RouteId, Arc<Lane>>>,
+}
+
+struct Lane {
+    sending: Arc<Semaphore>,
+    asking: Arc<Semaphore>,
+    breaker: Mutex<Breaker>,
+}
+
+/// What a place is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Sending something new.
+    Send,
+    /// Asking about something sent, and sending it again if need be.
+    Ask,
+}
+
+/// A place on a lane, given back when dropped.
+pub struct Place(#[expect(dead_code, reason = "held, and given back")] OwnedSemaphorePermit);
+
+/// How a call went, as far as the lane is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// The network answered, whatever it said.
+    Yes,
+    /// It did not, or not with sense.
+    No,
+    /// It asks to be left alone for so long.
+    Throttled(Duration),
+}
+
+/// How a lane stands, for operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It is sent to.
+    Closed,
+    /// It is left alone for this much longer.
+    Open(Duration),
+    /// One call tries it.
+    HalfOpen,
+}
+
+impl Lanes {
+    /// Lanes with so many places for sending each, and half as many for asking.
+    #[must_use]
+    pub fn new(places: usize) -> Self {
+        Self { places: places.max(1), lanes: Mutex::default() }
+    }
+
+    fn lane(&self, route: &RouteId) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Lane {
+            sending: Arc::new(Semaphore::new(self.places)),
+            asking: Arc::new(Semaphore::new(self.places.div_ceil(2))),
+            breaker: Mutex::default(),
+        };
+        Arc::clone(lanes.entry(route.clone()).or_insert_with(|| Arc::new(new())))
+    }
+
+    /// How many places are free on a lane.
+    #[must_use]
+    pub fn free(&self, route: &RouteId, purpose: Purpose) -> usize {
+        self.lane(route).places(purpose).available_permits()
+    }
+
+    /// Takes a place, if one is free.
+    #[must_use]
+    pub fn enter(&self, route: &RouteId, purpose: Purpose) -> Option<Place> {
+        Arc::clone(self.lane(route).places(purpose)).try_acquire_owned().ok().map(Place)
+    }
+
+    /// Whether something may be sent over a route now; how long to wait if not. Whoever is let
+    /// through a half-open breaker is the one that tries it.
+    ///
+    /// # Errors
+    /// For how long it is left alone.
+    pub fn admit(&self, route: &RouteId) -> Result<(), Duration> {
+        let lane = self.lane(route);
+        let mut breaker = lane.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        breaker.admit(Instant::now())
+    }
+
+    /// Takes note of how a call went.
+    pub fn note(&self, route: &RouteId, reached: Reached) {
+        let lane = self.lane(route);
+        let mut breaker = lane.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        breaker.note(reached, Instant::now());
+    }
+
+    /// How a lane stands, and how many failures in a row there were.
+    #[must_use]
+    pub fn health(&self, route: &RouteId) -> (Health, u32) {
+        let lane = self.lane(route);
+        let breaker = lane.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        (breaker.health(Instant::now()), breaker.failures)
+    }
+}
+
+impl Lane {
+    fn places(&self, purpose: Purpose) -> &Arc<Semaphore> {
+        match purpose {
+            Purpose::Send => &self.sending,
+            Purpose::Ask => &self.asking,
+        }
+    }
+}
+
+/// Counts failures in a row; see [`Lanes`].
+#[derive(Debug, Default)]
+struct Breaker {
+    failures: u32,
+    /// Left alone until then.
+    until: Option<Instant>,
+    /// Since when somebody tries it.
+    trying: Option<Instant>,
+}
+
+impl Breaker {
+    fn health(&self, now: Instant) -> Health {
+        match self.until {
+            None => Health::Closed,
+            Some(until) if until > now => Health::Open(until - now),
+            Some(_) => Health::HalfOpen,
+        }
+    }
+
+    fn admit(&mut self, now: Instant) -> Result<(), Duration> {
+        match self.health(now) {
+            Health::Closed => Ok(()),
+            Health::Open(pause) => Err(pause),
+            Health::HalfOpen => match self.trying {
+                Some(since) if now - since < limits::RAIL_WALL_MAX => Err(limits::BREAKER_PAUSE.0),
+                _ => {
+                    self.trying = Some(now);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    fn note(&mut self, reached: Reached, now: Instant) {
+        self.trying = None;
+        match reached {
+            Reached::Yes => *self = Self::default(),
+            Reached::Throttled(pause) => {
+                let pause = pause.min(limits::BREAKER_PAUSE.1);
+                self.until = self.until.max(Some(now + pause));
+            }
+            Reached::No => {
+                self.failures = self.failures.saturating_add(1);
+                if self.failures >= limits::BREAKER_FAILURES {
+                    let doubled = (self.failures - limits::BREAKER_FAILURES).min(8);
+                    let (least, most) = limits::BREAKER_PAUSE;
+                    self.until = Some(now + (least * (1 << doubled)).min(most));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failing(times: u32, now: Instant) -> Breaker {
+        let mut breaker = Breaker::default();
+        (0..times).for_each(|_| breaker.note(Reached::No, now));
+        breaker
+    }
+
+    #[test]
+    fn a_breaker_opens_after_failures_in_a_row_and_lets_one_call_try() {
+        let now = Instant::now();
+        assert_eq!(failing(limits::BREAKER_FAILURES - 1, now).admit(now), Ok(()));
+        let mut breaker = failing(limits::BREAKER_FAILURES, now);
+        let pause = breaker.admit(now).expect_err("open");
+        let later = now + pause;
+        assert_eq!(breaker.admit(later), Ok(()), "one tries");
+        assert!(breaker.admit(later).is_err(), "the others wait for it");
+        breaker.note(Reached::No, later);
+        assert!(breaker.admit(later).expect_err("open again") > pause, "for longer");
+        breaker.note(Reached::Yes, later);
+        assert_eq!((breaker.admit(later), breaker.failures), (Ok(()), 0));
+    }
+
+    #[test]
+    fn a_network_that_asks_for_patience_is_given_some() {
+        let now = Instant::now();
+        let mut breaker = Breaker::default();
+        breaker.note(Reached::Throttled(Duration::from_secs(7)), now);
+        assert_eq!(breaker.admit(now), Err(Duration::from_secs(7)));
+        assert_eq!(breaker.admit(now + Duration::from_secs(7)), Ok(()));
+        breaker.note(Reached::Throttled(Duration::from_secs(86_400)), now);
+        assert!(breaker.admit(now).expect_err("open") <= limits::BREAKER_PAUSE.1);
+    }
+
+    #[test]
+    fn whoever_tried_and_never_came_back_is_not_waited_for_for_ever() {
+        let now = Instant::now();
+        let mut breaker = failing(limits::BREAKER_FAILURES, now);
+        let later = now + breaker.admit(now).expect_err("open");
+        assert_eq!(breaker.admit(later), Ok(()));
+        assert_eq!(breaker.admit(later + limits::RAIL_WALL_MAX), Ok(()));
+    }
+}

@@ -1,0 +1,96 @@
+//! What is learnt about an object when somebody else has it, or when it has ended: always
+//! written down, never acted upon under a claim that is lost.
+
+use crate::db::bulk::RowChange;
+use crate::error::{ErrorCode, Problem};
+use crate::ledger::Command;
+
+use super::Transfers;
+use super::attempt::{self, Attempt, AttemptState};
+use super::calls::Calls;
+use super::finding::Learnt;
+use super::order::{Feature, OrderStage, Writes};
+use super::work;
+
+/// How often an object is read again that somebody keeps changing.
+const TRIES: u32 = 5;
+
+impl Transfers {
+    /// Takes in what was learnt about an attempt. While its object is on its way, whoever has it
+    /// asks again; where it has ended otherwise, the feature makes of it what it must.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub(super) async fn late<F: Feature>(
+        &self,
+        feature: &F,
+        seen: &Attempt,
+        (learnt, evidence): (Learnt, RowChange),
+    ) -> Result<(), Problem> {
+        self.metrics.came_late();
+        for _ in 0..TRIES {
+            let gone = || Problem::internal("an attempt without its object");
+            let object = feature.load(&seen.transfer_id).await?.ok_or_else(gone)?;
+            let order = feature.order(&object)?;
+            if order.stage != OrderStage::Ended {
+                self.write_evidence(evidence).await?;
+                work::nudge(&self.db, &order.id, self.now()).await?;
+                self.wake();
+                return Ok(());
+            }
+            let attempts = attempt::list_attempts(self.db.pool(), &order.id).await?;
+            let now = attempts.into_iter().find(|known| known.id == seen.id).ok_or_else(gone)?;
+            let Some((step, state)) = learnt.step(now.fixed()).filter(|_| now.is_news(&learnt))
+            else {
+                return self.write_evidence(evidence).await;
+            };
+            let told = Attempt {
+                state,
+                bytes_left: now.bytes_left || state == AttemptState::Paid,
+                code: learnt.code().or_else(|| now.code.clone()),
+                message: Some(learnt.words()),
+                answered_at: Some(self.now()),
+                ..now
+            };
+            let rows = vec![attempt::ATTEMPT_STATES.change(&told), evidence.clone()];
+            match feature.commit(&object, step, Writes { rows, fence: None }).await {
+                Err(problem) if problem.code() == ErrorCode::StateConflict => {}
+                other => return other.map(drop),
+            }
+        }
+        self.write_evidence(evidence).await
+    }
+
+    /// Asks once more about an attempt whose object has ended, and takes in the answer.
+    ///
+    /// # Errors
+    /// The database failed, or the route is not there.
+    pub(super) async fn ask_again<F: Feature>(
+        &self,
+        feature: &F,
+        attempt: &Attempt,
+    ) -> Result<(), Problem> {
+        let gone = || Problem::internal("an attempt without its object");
+        let object = feature.load(&attempt.transfer_id).await?.ok_or_else(gone)?;
+        let order = feature.order(&object)?;
+        let route = self.routes.get(&attempt.route_id).await?;
+        let calls = Calls { engine: self, order: &order };
+        let answered = calls.query((attempt, &route)).await?;
+        self.late(feature, attempt, (answered.learnt, answered.evidence)).await
+    }
+
+    pub(super) async fn write_evidence(&self, evidence: RowChange) -> Result<(), Problem> {
+        self.writer.work(Command::rows(vec![evidence])).await.map(drop)
+    }
+}
+
+impl Attempt {
+    /// Whether what was learnt differs from how it is known to have ended.
+    fn is_news(&self, learnt: &Learnt) -> bool {
+        match (self.state, learnt) {
+            (AttemptState::Paid | AttemptState::Returned, Learnt::Paid(_)) => false,
+            (AttemptState::Refused | AttemptState::Returned, Learnt::Refused(_)) => false,
+            _ => true,
+        }
+    }
+}

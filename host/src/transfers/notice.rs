@@ -1,0 +1,308 @@
+//! Messages that a network sends by itself.
+//!
+//! The host checks the sender's token. What the rail reads out of a message is a hint: the host
+//! asks the rail and believes only the answer. The exception is a payment that came back,
+//! which no question would show. A message speaks for payments that went over a route whose
+//! token it carries, and for no others; what it says of others becomes a case.
+
+use std::time::Duration;
+
+use secrecy::ExposeSecret as _;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::cases::{self, Case, CaseKind};
+use crate::config::limits;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::ledger::{Command, Effects};
+use crate::rails::route::ReadyRoute;
+use crate::wasm::rail::{Called, Message, News, Notice, ReturnOfFunds};
+
+use super::Transfers;
+use super::attempt::{self, Attempt, AttemptState};
+use super::calls::Calls;
+use super::order::{Failure, Feature, OrderStage, Step, Writes};
+use super::work::Claimed;
+
+/// How long an answer to the network waits for the rail to be asked; the asking goes on.
+const ASK_WAIT: Duration = Duration::from_secs(2);
+/// How often a claim is looked for that somebody holds.
+const POLL: Duration = Duration::from_millis(50);
+/// How often an object is read again that somebody changes meanwhile.
+const TRIES: u32 = 5;
+
+/// A message as it arrived.
+pub struct Arrived<'a> {
+    /// Test or live.
+    pub env: Env,
+    /// The rail's name.
+    pub rail: &'a str,
+    /// The path below the rail's notice address.
+    pub path: &'a str,
+    /// The bearer token, if there was one.
+    pub token: Option<&'a str>,
+    /// The body of the message, as it arrived.
+    pub body: Vec<u8>,
+}
+
+/// What a rail makes of a message: the answer for the network, and what it says.
+type Read = Called<Result<(Vec<u8>, Vec<Notice>), String>>;
+
+impl Transfers {
+    /// Takes a message in; answers what the network is to be told.
+    ///
+    /// # Errors
+    /// `not_found` for a rail or path that takes none, `unauthorized` without the right token,
+    /// `invalid_body` for a message that the rail does not take, `service_unavailable` where
+    /// the network should say it again.
+    pub async fn receive<F: Feature>(
+        &self,
+        feature: &F,
+        arrived: Arrived<'_>,
+    ) -> Result<Vec<u8>, Problem> {
+        let routes = self.authenticate(&arrived).await?;
+        let route = &routes[0];
+        let message = Message { path: arrived.path.to_owned(), body: arrived.body };
+        let called = route.rail.code.receive(&route.pure_grant(self.now()), &message).await;
+        let (answer, notices) = match &called.result {
+            Ok(Ok(read)) => read.clone(),
+            Ok(Err(why)) => return Err(Problem::because(ErrorCode::InvalidBody, why.clone())),
+            Err(broken) => return Err(Problem::internal(broken.clone())),
+        };
+        // Its own task: a network that hangs up must not leave half of it undone.
+        let (engine, feature) = (self.clone(), feature.clone());
+        let taking = self.tasks.spawn(async move {
+            for notice in notices {
+                engine.take(&feature, &routes, notice, &called).await?;
+            }
+            Ok::<_, Problem>(())
+        });
+        taking.await.map_err(Problem::internal)??;
+        Ok(answer)
+    }
+
+    /// The routes whose token the message carries, at least one.
+    async fn authenticate(
+        &self,
+        arrived: &Arrived<'_>,
+    ) -> Result<Vec<std::sync::Arc<ReadyRoute>>, Problem> {
+        let presented = arrived.token.unwrap_or_default().as_bytes();
+        let (mut is_known, mut matching) = (false, Vec::new());
+        for route in self.routes.all().await?.iter() {
+            if (route.route.env, route.route.rail.as_str()) != (arrived.env, arrived.rail) {
+                continue;
+            }
+            let Some(notices) = &route.rail.declaration.notices else { continue };
+            if !notices.paths.iter().any(|path| path == arrived.path) {
+                continue;
+            }
+            is_known = true;
+            let is_right = route
+                .secret(&notices.bearer_secret)
+                .is_some_and(|secret| secret.expose_secret().as_bytes().ct_eq(presented).into());
+            if is_right {
+                matching.push(std::sync::Arc::clone(route));
+            }
+        }
+        match (matching.is_empty(), is_known) {
+            (false, _) => Ok(matching),
+            (true, true) => Err(Problem::new(ErrorCode::Unauthorized)),
+            (true, false) => Err(Problem::new(ErrorCode::NotFound)),
+        }
+    }
+
+    async fn take<F: Feature>(
+        &self,
+        feature: &F,
+        routes: &[std::sync::Arc<ReadyRoute>],
+        notice: Notice,
+        called: &Read,
+    ) -> Result<(), Problem> {
+        let rail = &routes[0].route.rail;
+        let found = attempt::find_attempt(self.db.pool(), rail, &notice.reference).await?;
+        let ours = found.filter(|found| routes.iter().any(|r| r.route.id == found.route_id));
+        match (ours, notice.news) {
+            (None, news) => self.unknown(&routes[0], &notice.reference, &news).await,
+            (Some(attempt), News::Ask) => self.ask_about(feature, attempt).await,
+            (Some(attempt), News::Returned(funds)) => {
+                self.returned(feature, &routes[0], attempt, (funds, called)).await
+            }
+        }
+    }
+
+    /// Asks about a payment that there is news of. Somebody who is at it asks again.
+    async fn ask_about<F: Feature>(&self, feature: &F, attempt: Attempt) -> Result<(), Problem> {
+        let gone = || Problem::internal("an attempt without its object");
+        let object = feature.load(&attempt.transfer_id).await?.ok_or_else(gone)?;
+        let is_ended = feature.order(&object)?.stage == OrderStage::Ended;
+        if is_ended && attempt.was_just_answered(self.now()) {
+            return Ok(());
+        }
+        let (engine, feature) = (self.clone(), feature.clone());
+        if !is_ended {
+            // Durable before the network hears that it was understood.
+            super::work::nudge(&self.db, &attempt.transfer_id, self.now()).await?;
+        }
+        let asking = self.tasks.spawn(async move {
+            let asked = match is_ended {
+                true => engine.ask_again(&feature, &attempt).await,
+                false => engine.work_now(&feature, &attempt.transfer_id, false).await,
+            };
+            if let Err(problem) = asked
+                && problem.code() != ErrorCode::StateConflict
+            {
+                tracing::error!(transfer.id = attempt.transfer_id, %problem, "asking after a notice");
+            }
+        });
+        // The network need not wait for its own answer to our question.
+        let _ = tokio::time::timeout(ASK_WAIT, asking).await;
+        Ok(())
+    }
+
+    /// Money came back. It may be told before this host knows that it was paid, or twice.
+    async fn returned<F: Feature>(
+        &self,
+        feature: &F,
+        route: &ReadyRoute,
+        attempt: Attempt,
+        (funds, called): (ReturnOfFunds, &Read),
+    ) -> Result<(), Problem> {
+        if funds.amount_minor <= 0 {
+            let message = "A return of nothing was not understood.";
+            return Err(Problem::because(ErrorCode::InvalidBody, message));
+        }
+        self.settle_first(feature, &attempt).await?;
+        let words = format!("returned ({}): {}", funds.code, funds.message);
+        let failure = Failure { code: funds.code.clone(), message: funds.message.clone() };
+        for _ in 0..TRIES {
+            let gone = || Problem::internal("an attempt without its object");
+            let object = feature.load(&attempt.transfer_id).await?.ok_or_else(gone)?;
+            let order = feature.order(&object)?;
+            let attempts = attempt::list_attempts(self.db.pool(), &order.id).await?;
+            let known = attempts.into_iter().find(|known| known.id == attempt.id);
+            let known = known.ok_or_else(gone)?;
+            let calls = Calls { engine: self, order: &order };
+            let evidence = calls.evidence(Some(&known), (&route.rail, "receive"), called, &words);
+            let is_whole = funds.amount_minor == order.amount.units();
+            if is_whole && known.state == AttemptState::Returned {
+                return self.write_evidence(evidence).await;
+            }
+            let mut rows = vec![evidence];
+            let step = match is_whole {
+                true => {
+                    let now = self.now();
+                    let back = Attempt {
+                        state: AttemptState::Returned,
+                        bytes_left: true,
+                        code: Some(funds.code.clone()),
+                        message: Some(words.clone()),
+                        answered_at: Some(now),
+                        ..known.clone()
+                    };
+                    rows.push(attempt::ATTEMPT_STATES.change(&back));
+                    rows.extend(super::carry::no_longer_unknown(&back, now));
+                    Step::Returned(known.fixed(), failure.clone())
+                }
+                false => {
+                    let part = crate::money::Minor::new(funds.amount_minor);
+                    Step::PartReturned(known.fixed(), failure.clone(), part)
+                }
+            };
+            match feature.commit(&object, step, Writes { rows, fence: None }).await {
+                Err(problem) if problem.code() == ErrorCode::StateConflict => {}
+                other => return other.map(drop),
+            }
+        }
+        Err(Problem::new(ErrorCode::ServiceUnavailable).retry_after(1))
+    }
+
+    /// Lets whoever is at a payment finish, and asks about it where it is still on its way.
+    async fn settle_first<F: Feature>(
+        &self,
+        feature: &F,
+        attempt: &Attempt,
+    ) -> Result<(), Problem> {
+        let begun = tokio::time::Instant::now();
+        loop {
+            match self.claim(&attempt.transfer_id).await? {
+                Claimed::NoWork => return Ok(()),
+                Claimed::Yes(claim) => {
+                    return match self.work(feature, claim).await {
+                        Err(problem) if problem.code() == ErrorCode::StateConflict => Ok(()),
+                        other => other,
+                    };
+                }
+                Claimed::Busy if begun.elapsed() < limits::NOTICE_WAIT => {
+                    tokio::time::sleep(POLL).await;
+                }
+                // The network tries again.
+                Claimed::Busy => {
+                    return Err(Problem::new(ErrorCode::ServiceUnavailable).retry_after(5));
+                }
+            }
+        }
+    }
+
+    /// A message about a payment that did not go over a route of its sender.
+    async fn unknown(
+        &self,
+        route: &ReadyRoute,
+        reference: &str,
+        news: &News,
+    ) -> Result<(), Problem> {
+        let said = match news {
+            News::Ask => "there is news".to_owned(),
+            News::Returned(funds) => {
+                let ReturnOfFunds { code, message, amount_minor } = funds;
+                format!("{amount_minor} came back ({code}): {message}")
+            }
+        };
+        let (env, rail) = (route.route.env, &route.route.rail);
+        if env == Env::Test {
+            tracing::info!(
+                rail.name = rail,
+                reference,
+                said,
+                "a notice about a payment unknown here"
+            );
+            return Ok(());
+        }
+        let digest = hex::encode(Sha256::digest(format!("{reference}\n{said}")));
+        let case = Case {
+            id: self.ids.id(),
+            kind: CaseKind::UnknownReference,
+            fingerprint: format!("unknown_reference/{env}/{rail}/{digest}"),
+            env,
+            merchant_id: None,
+            subject_type: "route",
+            subject_id: route.route.id.to_string(),
+            route: Some(route.route.name.clone()),
+            amount: None,
+            summary: format!(
+                "The network of {} spoke of {reference}, which was not sent there from here.",
+                route.route.name
+            ),
+            evidence: serde_json::json!({ "reference": reference, "said": said }),
+            opened_at: self.now(),
+        };
+        let (fingerprint, ids) = (case.fingerprint.clone(), std::sync::Arc::clone(&self.ids));
+        let command = Command::new(move |locked| {
+            let rows = case.open_once(locked, &ids);
+            Ok(Effects { rows, ..Effects::default() }.and(()))
+        });
+        let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
+        self.writer.work(command).await.map(drop)
+    }
+}
+
+impl Attempt {
+    /// Whether the bank itself has said a moment ago how it ended.
+    fn was_just_answered(&self, now: crate::clock::Moment) -> bool {
+        let is_banks = matches!(
+            self.state,
+            AttemptState::Paid | AttemptState::Refused | AttemptState::Returned
+        );
+        is_banks && self.answered_at.is_some_and(|at| at.after(limits::ANSWER_FRESH) > now)
+    }
+}

@@ -1,0 +1,355 @@
+//! Quarantine: nothing live is sent while the database may have forgotten what was.
+//!
+//! After a failover to a standby that lagged, or after a restore, payments that went out are not
+//! in the database any more. Sent again, they would be paid twice. A host that notices closes
+//! the gate for every host, names what it knows to be forgotten, and goes on asking about what
+//! is under way; the operator opens the gate again. What was queued before that is asked about
+//! first for ever: its reference is the one that it had.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cases::{self, Case, CaseKind};
+use crate::clock::{Clock, Moment};
+use crate::config::limits;
+use crate::db::bulk::{RowChange, Table, text};
+use crate::db::{Db, Identity};
+use crate::env::Env;
+use crate::error::Problem;
+use crate::id::IdGenerator;
+use crate::ledger::{Command, Effects, Writer};
+use crate::money::{Currency, Minor};
+
+use super::epoch::{Epoch, EpochFile, Marks};
+use super::intents::{self, Intent};
+
+/// Serials are moved on by so many: what was forgotten may have used the next ones.
+const SERIALS_SKIPPED: i64 = 10_000_000;
+/// Forgotten payments that get a case each; more are counted.
+const FORGOTTEN_MAX: usize = 1_000;
+/// Intents whose attempts are looked up in one statement.
+const PORTION: usize = 200;
+
+/// The gate before everything live. Cheap to clone.
+#[derive(Clone)]
+pub struct Quarantine(Arc<Inner>);
+
+struct Inner {
+    db: Db,
+    clock: Clock,
+    ids: Arc<IdGenerator>,
+    file: EpochFile,
+    is_active: AtomicBool,
+    /// What was queued up to then is asked about before it is sent, in microseconds.
+    ask_first_until: AtomicI64,
+    here: Mutex<Identity>,
+}
+
+/// A quarantine, as the database holds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuarantineState {
+    /// Since when, in microseconds.
+    pub since_us: i64,
+    /// What was noticed.
+    pub reasons: Vec<String>,
+    /// Payments that left and that the database does not know.
+    pub forgotten: usize,
+}
+
+/// What a host finds when it starts.
+pub struct Suspicion {
+    reasons: Vec<String>,
+    forgotten: Vec<Intent>,
+}
+
+/// Why it cannot be told whether the database is the one that it was.
+#[derive(Debug, thiserror::Error)]
+pub enum QuarantineError {
+    /// The database cannot be read.
+    #[error("the database: {0}")]
+    Database(#[from] sqlx::Error),
+    /// The files beside it cannot.
+    #[error("the files beside the database: {0}")]
+    File(#[from] std::io::Error),
+}
+
+/// An entry of the table of settings that hosts share.
+struct Meta {
+    key: &'static str,
+    value: String,
+}
+
+static META: Table<Meta> = Table {
+    name: "meta",
+    fixed: &[text("key", |meta| meta.key.into())],
+    changing: &[text("value", |meta| (&meta.value).into())],
+    on_conflict: Some("(key) DO UPDATE SET value = excluded.value"),
+    is_sealed: false,
+};
+
+impl Quarantine {
+    /// Compares the database with what this host has seen of it, and with what it sent; answers
+    /// the gate, the folder for the intent journal, and what is suspicious.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    pub async fn look(
+        db: &Db,
+        data: &Path,
+        (clock, ids): (&Clock, &Arc<IdGenerator>),
+    ) -> Result<(Self, PathBuf, Option<Suspicion>), QuarantineError> {
+        let here = db.identity().await?;
+        let marks = Marks::of(db, ids, &here).await?;
+        let file = EpochFile::new(data, &marks.database);
+        let mut reasons = marks.suspicions(&here, file.read()?.as_ref());
+        let folder = data.join("intents").join(&marks.database);
+        let forgotten = forgotten(db, &folder, clock.now()).await?;
+        if !forgotten.is_empty() {
+            let count = forgotten.len();
+            reasons.push(format!("{count} payments that left are not in the database"));
+        }
+        let gate = Self(Arc::new(Inner {
+            db: db.clone(),
+            clock: clock.clone(),
+            ids: Arc::clone(ids),
+            file,
+            is_active: AtomicBool::new(!reasons.is_empty()),
+            ask_first_until: AtomicI64::new(i64::MIN),
+            here: Mutex::new(here.clone()),
+        }));
+        db.expect(here);
+        gate.refresh().await?;
+        let suspicion = (!reasons.is_empty()).then_some(Suspicion { reasons, forgotten });
+        Ok((gate, folder, suspicion))
+    }
+
+    /// Whether nothing live may be sent now.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.is_active.load(Ordering::SeqCst) || self.0.db.has_moved()
+    }
+
+    /// Whether a payment that was queued then has to be asked about before it is sent.
+    #[must_use]
+    pub fn asks_first(&self, env: Env, queued_at: Moment) -> bool {
+        env == Env::Live && queued_at.micros() <= self.0.ask_first_until.load(Ordering::SeqCst)
+    }
+
+    /// Closes the gate for every host, and opens a case for each payment that is forgotten.
+    ///
+    /// # Errors
+    /// The database cannot be written. This host's gate is closed all the same.
+    pub async fn enter(&self, writer: &Writer, suspicion: Suspicion) -> Result<(), Problem> {
+        self.0.is_active.store(true, Ordering::SeqCst);
+        let Suspicion { reasons, forgotten } = suspicion;
+        tracing::error!(?reasons, forgotten = forgotten.len(), "quarantine: nothing live is sent");
+        self.skip_serials().await?;
+        let known = self.state().await?;
+        let now = self.0.clock.now();
+        let mut state = known
+            .unwrap_or(QuarantineState { since_us: now.micros(), ..QuarantineState::default() });
+        state.forgotten += forgotten.len();
+        let new = reasons.into_iter().filter(|why| !state.reasons.contains(why));
+        let new: Vec<String> = new.collect();
+        state.reasons.extend(new);
+        writer.work(Command::rows(vec![state.row()])).await?;
+        for intent in forgotten.iter().take(FORGOTTEN_MAX) {
+            let case = forgotten_case(&self.0.ids, intent, now);
+            let (fingerprint, ids) = (case.fingerprint.clone(), Arc::clone(&self.0.ids));
+            let command = Command::new(move |locked| {
+                let rows = case.open_once(locked, &ids);
+                Ok(Effects { rows, ..Effects::default() }.and(()))
+            });
+            writer.work(command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint)).await?;
+        }
+        Ok(())
+    }
+
+    /// The rows that open the gate again: the quarantine ends, what was queued up to now is asked
+    /// about first from now on, and a new stretch of the database's life begins where it is.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn release(&self, state: &QuarantineState) -> Result<Vec<RowChange>, Problem> {
+        let here = self.0.db.identity().await?;
+        let mut marks = Marks::of(&self.0.db, &self.0.ids, &here).await?;
+        marks.incarnations.push(hex::encode(self.0.ids.bytes::<8>()));
+        let until = state.since_us.max(self.0.ask_first_until.load(Ordering::SeqCst));
+        let incarnations = serde_json::to_string(&marks.incarnations).unwrap_or_default();
+        let rows = [
+            ("quarantine", String::new()),
+            ("ask_first_until", until.to_string()),
+            ("incarnations", incarnations),
+            ("system", here.system),
+            ("timeline", here.timeline.to_string()),
+        ];
+        Ok(rows.map(|(key, value)| META.insert(&Meta { key, value })).into())
+    }
+
+    /// The quarantine that lasts, if one does.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn state(&self) -> Result<Option<QuarantineState>, sqlx::Error> {
+        let text = self.value("quarantine").await?.unwrap_or_default();
+        Ok(serde_json::from_str(&text).ok())
+    }
+
+    /// Looks whether a quarantine has begun or ended.
+    ///
+    /// # Errors
+    /// The database cannot be read; the gate stays as it is.
+    pub async fn refresh(&self) -> Result<(), QuarantineError> {
+        let until = self.value("ask_first_until").await?;
+        if let Some(until) = until.and_then(|text| text.parse().ok()) {
+            self.0.ask_first_until.store(until, Ordering::SeqCst);
+        }
+        let is_active = self.state().await?.is_some();
+        let was_active = self.0.is_active.load(Ordering::SeqCst);
+        if was_active && !is_active && self.has_begun_anew().await? {
+            tracing::warn!("the quarantine is over");
+            self.0.is_active.store(false, Ordering::SeqCst);
+        } else if is_active && !was_active {
+            tracing::error!("quarantine: nothing live is sent");
+            self.0.is_active.store(true, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Leaves a mark in the database and beside it, unless this host does not trust it.
+    ///
+    /// # Errors
+    /// One of the two cannot be written.
+    pub async fn beat(&self, writer: &Writer) -> Result<(), QuarantineError> {
+        if self.0.db.has_moved() && !self.0.is_active.load(Ordering::SeqCst) {
+            let reasons = vec!["connections lead to another database than before".to_owned()];
+            let suspicion = Suspicion { reasons, forgotten: Vec::new() };
+            if let Err(problem) = self.enter(writer, suspicion).await {
+                tracing::error!(%problem, "entering quarantine");
+            }
+            return Ok(());
+        }
+        if self.is_closed() {
+            return Ok(());
+        }
+        let mut tx = self.0.db.write().await?;
+        let sql = "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) \
+                   WHERE key = 'epoch' RETURNING value";
+        let epoch: String = sqlx::query_scalar(sql).fetch_one(tx.conn()).await?;
+        tx.commit().await?;
+        self.remember(epoch.parse().unwrap_or(0)).await
+    }
+
+    /// Writes the side file: this is the database that this host works with.
+    async fn remember(&self, epoch: i64) -> Result<(), QuarantineError> {
+        let incarnations = self.value("incarnations").await?.unwrap_or_default();
+        let incarnations: Vec<String> = serde_json::from_str(&incarnations).unwrap_or_default();
+        let Identity { system, timeline } =
+            self.0.here.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let incarnation = incarnations.last().cloned().unwrap_or_default();
+        let epoch = Epoch { incarnation, epoch, system, timeline };
+        let file = self.0.file.clone();
+        let written = tokio::task::spawn_blocking(move || file.write(&epoch)).await;
+        Ok(written.map_err(std::io::Error::other)??)
+    }
+
+    /// Whether the database is in a stretch of its life that this host has not seen: somebody
+    /// released it. From now on it is trusted where it is.
+    async fn has_begun_anew(&self) -> Result<bool, QuarantineError> {
+        let here = self.0.db.identity().await?;
+        let marks = Marks::of(&self.0.db, &self.0.ids, &here).await?;
+        let seen = self.0.file.read()?;
+        if marks.identity.as_ref() != Some(&here)
+            || seen.is_some_and(|seen| marks.incarnations.last() == Some(&seen.incarnation))
+        {
+            return Ok(false);
+        }
+        *self.0.here.lock().unwrap_or_else(PoisonError::into_inner) = here.clone();
+        self.0.db.expect(here);
+        self.remember(marks.epoch).await?;
+        Ok(true)
+    }
+
+    async fn skip_serials(&self) -> Result<(), sqlx::Error> {
+        let mut tx = self.0.db.write().await?;
+        let sql = "UPDATE serials SET next = next + $1 WHERE id = 'transfers'";
+        sqlx::query(sql).bind(SERIALS_SKIPPED).execute(tx.conn()).await?;
+        tx.commit().await
+    }
+
+    async fn value(&self, key: &str) -> Result<Option<String>, sqlx::Error> {
+        let sql = "SELECT value FROM meta WHERE key = $1";
+        sqlx::query_scalar(sql).bind(key).fetch_optional(self.0.db.pool()).await
+    }
+}
+
+impl QuarantineState {
+    fn row(&self) -> RowChange {
+        let value = serde_json::to_string(self).unwrap_or_default();
+        META.insert(&Meta { key: "quarantine", value })
+    }
+}
+
+/// Intents of this host whose attempts the database does not know, and has no case about. A
+/// database that was restored lacks the newest ones: where it knows those, it knows all.
+async fn forgotten(db: &Db, folder: &Path, now: Moment) -> Result<Vec<Intent>, QuarantineError> {
+    let folder = folder.to_owned();
+    let since = now.before(limits::INTENTS_KEPT);
+    let read = tokio::task::spawn_blocking(move || intents::read(&folder, since)).await;
+    let mut intents = read.map_err(std::io::Error::other)??;
+    let mut forgotten = Vec::new();
+    while !intents.is_empty() {
+        let portion = intents.split_off(intents.len().saturating_sub(PORTION));
+        let before = forgotten.len();
+        for intent in portion {
+            if !is_known(db, &intent).await? {
+                forgotten.push(intent);
+            }
+        }
+        if forgotten.len() == before {
+            break;
+        }
+    }
+    forgotten.reverse();
+    Ok(forgotten)
+}
+
+async fn is_known(db: &Db, intent: &Intent) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT (SELECT COUNT(*) FROM attempts WHERE id = $1) \
+               + (SELECT COUNT(*) FROM cases WHERE fingerprint = $2)";
+    let query = sqlx::query_scalar(sql).bind(&intent.attempt_id).bind(fingerprint(intent));
+    let known: i64 = query.fetch_one(db.pool()).await?;
+    Ok(known > 0)
+}
+
+fn fingerprint(intent: &Intent) -> String {
+    format!("forgotten_transfer/{}", intent.attempt_id)
+}
+
+fn forgotten_case(ids: &IdGenerator, intent: &Intent, now: Moment) -> Case {
+    let Intent { transfer_id, route, rail, reference, currency, amount_minor, .. } = intent;
+    Case {
+        id: ids.id(),
+        kind: CaseKind::ForgottenTransfer,
+        fingerprint: fingerprint(intent),
+        env: Env::Live,
+        merchant_id: Some(intent.merchant_id.clone()),
+        subject_type: "payout",
+        subject_id: transfer_id.clone(),
+        route: Some(route.clone()),
+        amount: Currency::parse(currency).map(|code| (code, Minor::new(*amount_minor))),
+        summary: format!(
+            "{transfer_id} was about to leave over {route} as {reference}, and the database has \
+             forgotten it."
+        ),
+        evidence: serde_json::json!({
+            "rail": rail,
+            "reference": reference,
+            "intended_at": Moment::from_micros(intent.at_us),
+        }),
+        opened_at: now,
+    }
+}

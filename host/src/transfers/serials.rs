@@ -1,0 +1,54 @@
+//! Serials: numbers that references are made from, allocated and never drawn.
+//!
+//! An object's serial is fixed when it is queued, in the same transaction, and the number of its
+//! n-th attempt follows from it: whoever sends it, whenever, after whatever was restored, makes
+//! the same reference for the same attempt, and the bank can tell that it is the same payment.
+//! Hosts take serials in blocks, so that they need not wait for one another.
+
+use tokio::sync::Mutex;
+
+use crate::db::Db;
+
+/// Serials that a host takes at a time. What it does not use is lost, which does not matter.
+const BLOCK: i64 = 10_000;
+
+/// Attempts that an object may have, one a route: the last digit of their numbers.
+pub(super) const ATTEMPTS_MAX: usize = 9;
+
+/// The serials of this process.
+pub(super) struct Serials {
+    db: Db,
+    block: Mutex<std::ops::Range<i64>>,
+}
+
+impl Serials {
+    /// Serials out of this database.
+    #[must_use]
+    pub(super) fn new(db: Db) -> Self {
+        Self { db, block: Mutex::new(0..0) }
+    }
+
+    /// The next serial.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub(super) async fn next(&self) -> Result<i64, sqlx::Error> {
+        let mut block = self.block.lock().await;
+        if let Some(serial) = block.next() {
+            return Ok(serial);
+        }
+        let mut tx = self.db.write().await?;
+        let sql = "UPDATE serials SET next = next + $1 WHERE id = 'transfers' RETURNING next";
+        let end: i64 = sqlx::query_scalar(sql).bind(BLOCK).fetch_one(tx.conn()).await?;
+        tx.commit().await?;
+        *block = end - BLOCK..end;
+        Ok(block.next().unwrap_or(end))
+    }
+}
+
+/// The number of an object's n-th attempt, from 1: below 10^12 for the first hundred thousand
+/// million objects.
+#[must_use]
+pub(super) fn number(serial: i64, nth: usize) -> i64 {
+    serial * 10 + i64::try_from(nth.min(ATTEMPTS_MAX)).unwrap_or(0)
+}

@@ -1,2 +1,0 @@
--- Texts are compared by their bytes already.
-SELECT 1;
