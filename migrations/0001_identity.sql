@@ -21,7 +21,8 @@ CREATE TABLE merchants (
     status     TEXT NOT NULL CHECK (status IN ('active', 'suspended', 'closed')),
     settings   TEXT NOT NULL,
     created_at BIGINT NOT NULL,
-    updated_at BIGINT NOT NULL
+    updated_at BIGINT NOT NULL,
+    batch_id   BIGINT NOT NULL
 );
 
 -- Only a keyed hash of the secret is kept.
@@ -38,7 +39,8 @@ CREATE TABLE api_keys (
     expires_at   BIGINT,
     grace_until  BIGINT,
     revoked_at   BIGINT,
-    created_at   BIGINT NOT NULL
+    created_at   BIGINT NOT NULL,
+    batch_id     BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX api_keys_by_hash ON api_keys (hash);
 CREATE INDEX api_keys_by_merchant ON api_keys (merchant_id, id);

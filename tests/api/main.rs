@@ -53,6 +53,7 @@ mod secrets;
 mod signatures;
 mod ssrf;
 mod stream;
+mod tampering;
 mod test_host;
 mod webhook_calls;
 mod webhook_crash;

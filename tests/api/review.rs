@@ -84,7 +84,8 @@ fn allowed(status: &str, action: &str) -> Option<&'static str> {
         ("draft", "decline") => "cancelled",
         ("awaiting_admin_review", "reject") => "failed",
         ("paid" | "paid_manual", "reverse") => "reversed",
-        ("draft" | "awaiting_admin_review" | "queued" | "processing", "mark_paid") => "paid_manual",
+        ("paid" | "paid_manual", "mark_paid") => return None,
+        (_, "mark_paid") => "paid_manual",
         ("draft" | "awaiting_admin_review" | "queued" | "processing", "mark_failed")
         | ("paid" | "paid_manual", "mark_failed") => "failed_manual",
         _ => return None,
@@ -381,7 +382,7 @@ async fn every_change_has_one_event_and_they_are_numbered(
             ("paid", AMOUNT, &["reverse"], &["processing", "paid", "reversed"]),
             ("failed", AMOUNT, &[], &["processing", "failed"]),
             ("paid", AMOUNT + 1, &["decline"], &["cancelled"]),
-            ("fraud_hold", AMOUNT, &["reject"], &["failed"]),
+            ("fraud_hold", AMOUNT, &["reject"], &["held", "failed"]),
             (
                 "timeout_then_unknown",
                 AMOUNT,

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use http::Method;
 use railhead::clock::{Clock, Moment};
-use railhead::id::{EventId, IdGenerator};
+use railhead::env::Env;
+use railhead::events::Event;
+use railhead::id::{EventId, IdGenerator, MerchantId};
+use railhead::ledger::Command;
 use railhead::start::{Sources, start};
 use reqwest::Response;
 use rstest::rstest;
@@ -93,13 +96,19 @@ async fn fund(host: &TestHost, key: &str) {
 
 /// An event that becomes visible now, whenever its id was made.
 async fn insert(host: &TestHost, id: &EventId) {
-    let mut tx = host.app().db.write().await.expect("a transaction");
-    let sql = "INSERT INTO events (object_id, sequence, id, merchant_id, env, type, object_type, \
-               body, created_at) VALUES ($1, 1, $1, $2, 'test', 'wallet_funded', \
-               'wallet_movement', '{}', $3)";
-    let row = sqlx::query(sql).bind(id.as_str()).bind(host.merchant.id.as_str());
-    row.bind(id.made_at().micros()).execute(tx.conn()).await.expect("inserted");
-    tx.commit().await.expect("committed");
+    let event = Event {
+        id: id.clone(),
+        merchant_id: MerchantId::parse(&host.merchant.id).expect("an id"),
+        env: Env::Test,
+        name: "wallet_funded",
+        object_type: "wallet_movement",
+        object_id: id.to_string(),
+        sequence: 1,
+        data: Some("{}".to_owned()),
+        created_at: id.made_at(),
+    };
+    let command = Command::rows(vec![event.row()]);
+    host.app().writer.work(command).await.expect("committed");
 }
 
 fn id_at(host: &TestHost, ago_s: u64) -> EventId {

@@ -12,6 +12,7 @@ use railhead::clock::{Clock, Moment};
 use railhead::config::Config;
 use railhead::id::IdGenerator;
 use railhead::start::{Host, Sources, start};
+use railhead::verify::{Report, Wanted, verify};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use sqlx::{Connection, Executor};
@@ -170,8 +171,15 @@ impl TestHost {
 
     /// Every sum, chain, state and event is right.
     pub(crate) async fn prove(&self) {
-        let report = railhead::verify::verify(&self.app().db).await.expect("the books are read");
+        let report = self.report(&Wanted::default()).await;
         assert!(report.faults.is_empty(), "{:#?}", report.faults);
+    }
+
+    /// What proving the books comes to.
+    pub(crate) async fn report(&self, wanted: &Wanted) -> Report {
+        let wanted = Wanted { now: self.clock.now(), against: wanted.against.clone(), ..*wanted };
+        let db = &self.app().db;
+        verify(db, &wanted, &mut |_, _| {}).await.expect("the books are read")
     }
 
     pub(crate) fn app(&self) -> &railhead::app::App {
@@ -312,6 +320,45 @@ impl TestHost {
     }
 
     /// A number from the database.
+    /// Waits until a count is what it is to become.
+    pub(crate) async fn until_count(&self, sql: &'static str, wanted: i64) {
+        for _ in 0..1000 {
+            if self.count(sql).await == wanted {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(self.count(sql).await, wanted, "{sql}");
+    }
+
+    /// Takes away the triggers that keep a table from being changed; answers what puts them back.
+    pub(crate) async fn disarm(&self, table: &str) -> Vec<String> {
+        if self.engine == Engine::Postgres {
+            self.run(&[format!("ALTER TABLE {table} DISABLE TRIGGER USER")]).await;
+            return vec![format!("ALTER TABLE {table} ENABLE TRIGGER USER")];
+        }
+        let sql = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = $1";
+        let pool = self.app().db.pool();
+        let triggers: Vec<(String, String)> =
+            sqlx::query_as(sql).bind(table).fetch_all(pool).await.expect("triggers");
+        let drops: Vec<_> =
+            triggers.iter().map(|(name, _)| format!("DROP TRIGGER {name}")).collect();
+        self.run(&drops).await;
+        triggers.into_iter().map(|(_, sql)| sql).collect()
+    }
+
+    /// Runs statements as somebody with access to the database could.
+    pub(crate) async fn run(&self, statements: &[String]) {
+        let mut connection = self.app().db.pool().acquire().await.expect("a connection");
+        // Whatever this connection remembers of the schema may be out of date.
+        let look = "SELECT COUNT(*) FROM meta";
+        sqlx::query(look).execute(&mut *connection).await.expect("a look");
+        for sql in statements {
+            let query = sqlx::query(sqlx::AssertSqlSafe(sql.clone()));
+            query.execute(&mut *connection).await.expect(sql);
+        }
+    }
+
     pub(crate) async fn count(&self, sql: &'static str) -> i64 {
         sqlx::query_scalar(sql).fetch_one(self.app().db.pool()).await.expect("a number")
     }

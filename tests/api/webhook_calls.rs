@@ -212,7 +212,8 @@ async fn an_endpoint_takes_its_history_and_its_future_with_it(
         let replayer = replayer(host).await;
         let refused = replay(host, &replayer, waiting["id"].as_str().expect("an id")).await;
         assert_eq!(refused.refused(), (404, "webhook_delivery_not_found"));
-        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_queue").await, 0);
+        host.until_count("SELECT COUNT(*) FROM webhook_queue", 0).await;
+        host.until_count("SELECT COUNT(*) FROM webhook_endpoints", 1).await;
         // A day later only the other one hears of anything.
         host.advance(86_400);
         host.pay("paid", naira(100_000)).await.ok();

@@ -23,7 +23,7 @@ pub static MERCHANTS: Table<Merchant> = Table {
     ],
     changing: MERCHANT_CHANGES.columns,
     on_conflict: None,
-    is_sealed: false,
+    is_sealed: true,
 };
 
 /// Changes of merchants.
@@ -73,7 +73,7 @@ pub static KEYS: Table<StoredKey> = Table {
     ],
     changing: &[],
     on_conflict: None,
-    is_sealed: false,
+    is_sealed: true,
 };
 
 /// A key and an instant at which something happened to it.

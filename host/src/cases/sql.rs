@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use sqlx::any::AnyRow;
-use sqlx::{AnyPool, Row as _};
+use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::{Lookup, Table, Update, int, text};
@@ -157,6 +157,15 @@ pub async fn list_cases(pool: &AnyPool, filter: &Filter) -> Result<Vec<StoredCas
         .bind(filter.subject_id.as_str())
         .bind(filter.limit + 1);
     query.fetch_all(pool).await?.iter().map(stored).collect()
+}
+
+/// Every case there is.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_all_cases(db: &mut AnyConnection) -> Result<Vec<StoredCase>, sqlx::Error> {
+    let rows = sqlx::query("SELECT * FROM cases ORDER BY id").fetch_all(db).await?;
+    rows.iter().map(stored).collect()
 }
 
 /// A case.

@@ -40,8 +40,8 @@ enum Command {
     Demo,
     /// Bring the database's schema up to date.
     Migrate,
-    /// Prove the books: every sum, chain and payout.
-    Verify,
+    /// Prove the books: every sum, chain and payout, and whatever else follows from another fact.
+    Verify(verify::Verify),
     /// Print the OpenAPI document.
     Openapi,
     /// Print the error catalogue.
@@ -86,7 +86,7 @@ fn execute(arguments: Arguments) -> Result<(), StartError> {
             Command::Serve => serve::serve(config).await,
             Command::Demo => demo::demo(config).await,
             Command::Migrate => serve::migrate(&config).await,
-            Command::Verify => verify::prove(&config).await,
+            Command::Verify(verify) => verify.run(&config).await,
             Command::Openapi => document::openapi(&config),
             Command::Errors => document::errors(),
             Command::Admin(admin) => admin.run(&config).await,

@@ -1,28 +1,115 @@
 //! `railhead verify`.
 
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{Clock, Moment};
 use crate::config::Config;
 use crate::db::Db;
+use crate::ledger::verify::Anchor;
 use crate::start::StartError;
-use crate::verify::{self, Report};
+use crate::verify::{self, Report, Wanted};
 
-/// Proves the books of a running host, a stopped one, or a copy; changes nothing.
-#[expect(clippy::print_stdout, reason = "the answer of a command")]
-pub(super) async fn prove(config: &Config) -> Result<(), StartError> {
-    let begun = Instant::now();
-    let db = Db::open_for_reading(&config.database_url()).await?;
-    let Report { books, payouts, faults } = verify::verify(&db).await?;
-    db.close().await;
-    if let Some(first) = faults.list.first() {
-        return Err(format!("{}: {}", first.check, first.what).into());
+/// What to prove, and what to print.
+#[derive(Args)]
+pub(super) struct Verify {
+    /// List every fault instead of the first one.
+    #[arg(long)]
+    all: bool,
+    /// Print an anchor: keep it elsewhere, and compare with it later.
+    #[arg(long)]
+    anchor: bool,
+    /// An anchor from before, whose batches must still be there, unchanged.
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// An anchor from before: what it covers is believed, and only what came later is proved.
+    #[arg(long, value_name = "FILE", conflicts_with = "against")]
+    since: Option<PathBuf>,
+}
+
+/// An anchor as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// When it was taken.
+    taken_at: String,
+    /// The last sealed batch of each writer, and its hash.
+    heads: BTreeMap<i64, String>,
+}
+
+impl Verify {
+    /// Proves the books of a running host, a stopped one, or a copy; changes nothing.
+    #[expect(clippy::print_stdout, reason = "the answer of a command")]
+    pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
+        let begun = Instant::now();
+        let clock = Clock::System;
+        let wanted = Wanted {
+            now: clock.now(),
+            against: self.against.as_ref().or(self.since.as_ref()).map(|p| read(p)).transpose()?,
+            is_since: self.since.is_some(),
+        };
+        let db = Db::open_for_reading(&config.database_url()).await?;
+        let bar = progress();
+        let mut told = |what: &'static str, count: u64| {
+            let count = if count > 0 { format!(": {count}") } else { String::new() };
+            bar.set_message(format!("looking at {what}{count}"));
+        };
+        let report = verify::verify(&db, &wanted, &mut told).await?;
+        bar.finish_and_clear();
+        db.close().await;
+        let Report { books, payouts, faults } = &report;
+        let Some(first) = faults.list.first() else {
+            if self.anchor {
+                println!("{}", written(&books.anchor, wanted.now)?);
+                return Ok(());
+            }
+            let scope = if self.since.is_some() { " since the anchor" } else { "" };
+            println!(
+                "The books are in order{scope}: {} journals, {} entries, {} wallets, {payouts} \
+                 payouts, {} batches ({:.1?}).",
+                books.journals,
+                books.entries,
+                books.wallets,
+                books.batches,
+                begun.elapsed()
+            );
+            return Ok(());
+        };
+        if self.all {
+            for fault in &faults.list {
+                println!("{}: {}", fault.check, fault.what);
+            }
+        }
+        let counts: Vec<String> =
+            faults.counts.iter().map(|(check, count)| format!("{check} {count}")).collect();
+        Err(format!("{}: {}\nall in all: {}", first.check, first.what, counts.join(", ")).into())
     }
-    println!(
-        "The books are in order: {} journals, {} entries, {} wallets, {payouts} payouts ({:.1?}).",
-        books.journals,
-        books.entries,
-        books.wallets,
-        begun.elapsed()
-    );
-    Ok(())
+}
+
+/// Says on a terminal what is being looked at.
+fn progress() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn read(path: &Path) -> Result<Anchor, StartError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
+    let kept: Kept = serde_json::from_str(&text)
+        .map_err(|cause| format!("{} is not an anchor: {cause}", path.display()))?;
+    Ok(Anchor { heads: kept.heads })
+}
+
+fn written(anchor: &Anchor, now: Moment) -> Result<String, StartError> {
+    let kept = Kept { taken_at: now.to_string(), heads: anchor.heads.clone() };
+    Ok(serde_json::to_string_pretty(&kept)?)
 }

@@ -131,10 +131,22 @@ pub async fn create(
         action: "merchant.create",
         subject: ("merchant", merchant.id.as_str()),
         before: None,
-        after: Some(json!({ "name": merchant.name, "country": merchant.country })),
+        after: Some(state(&merchant)),
     };
     write(&app, &operator, done, Command::rows(rows)).await?;
     Ok((StatusCode::CREATED, Json(view(&app, &merchant).await?)))
+}
+
+/// A merchant as the audit log shows it.
+fn state(merchant: &Merchant) -> Value {
+    let Merchant { name, country, status, settings, timezone, .. } = merchant;
+    json!({
+        "name": name,
+        "country": country,
+        "status": status,
+        "timezone": timezone.iana_name(),
+        "settings": settings,
+    })
 }
 
 /// List merchants
@@ -215,10 +227,6 @@ pub async fn update(
         on: &sql::MERCHANT_VERSIONS,
         id: after.id.to_string(),
         version: before.updated_at.micros(),
-    };
-    let state = |merchant: &Merchant| {
-        let Merchant { status, settings, timezone, .. } = merchant;
-        json!({ "status": status, "timezone": timezone.iana_name(), "settings": settings })
     };
     let done = Done {
         action: "merchant.update",

@@ -13,6 +13,7 @@ pub mod payouts;
 pub mod quarantine;
 pub mod routes;
 pub mod rule_packs;
+pub mod verify;
 pub mod wallets;
 
 use axum::response::Response;

@@ -12,6 +12,7 @@ use crate::db::bulk::RowChange;
 use crate::decisions::{self, Subject};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
+use crate::events::Event;
 use crate::ledger::{Decided, Effects, LockedState, Reply};
 use crate::rules::{
     Action, Assessment, Assignments, Compared, PackKind, PayoutFacts, PayoutKind, Ruling,
@@ -90,7 +91,7 @@ pub(super) fn compare(app: &App, payout: &Payout, ruling: Ruling) {
 pub(super) struct Acceptance {
     payout: Payout,
     ledger: LedgerEffect,
-    rows: Vec<RowChange>,
+    event: Event,
     /// Its work, if it has any.
     work: Option<Work>,
 }
@@ -106,14 +107,13 @@ impl Acceptance {
         payout: &Payout,
         (change, lease_until): (Change, Moment),
     ) -> Result<Self, Problem> {
-        let (payout, transition) = payout.clone().made(change)?;
-        let mut rows = vec![event(app, &payout, transition.event).row()];
+        let (payout, transition) = payout.made(change)?;
+        let event = event(app, &payout, transition.event);
         let work = match transition.next {
             NextStep::Send => Some(work(app, &payout, lease_until).await?),
             _ => None,
         };
-        rows.extend(work.as_ref().map(|work| WORK.insert(work)));
-        Ok(Self { payout, ledger: transition.ledger, rows, work })
+        Ok(Self { payout, ledger: transition.ledger, event, work })
     }
 
     /// The claim of its work, where whoever makes it has leased it.
@@ -169,14 +169,14 @@ impl Candidate {
             let rows = decision.into_iter().collect();
             return Ok(Decided::Record { rows, result: Verdict::Blocked(ruling.clone()) });
         }
-        let Acceptance { payout, ledger, rows, .. } = match (action, &self.held) {
+        let Acceptance { payout, ledger, event, work } = match (action, &self.held) {
             (Action::Hold, Some(held)) => held,
             _ => &self.planned,
         };
         let mut payout = payout.clone();
         payout.hold = payout.hold.or_else(|| reason(ruling.as_ref()?));
-        let mut effects = Effects { rows: rows.clone(), ..Effects::default() };
-        effects.rows.extend(decision);
+        let mut effects = Effects { rows: decision.into_iter().collect(), ..Effects::default() };
+        effects.rows.extend(work.as_ref().map(|work| WORK.insert(work)));
         if let Some(assessment) = &self.assessment {
             assessment.count(locked, &mut effects.counters);
         }
@@ -189,6 +189,9 @@ impl Candidate {
         book(&mut effects, &payout, *ledger, &Suspended::default())?;
         payout.beneficiary_id = self.payee.saving.write(locked, &mut effects);
         effects.rows.push(sql::PAYOUTS.insert(&payout));
+        // Only now it is known to whom it goes, and why it is held.
+        let data = event.data.as_ref().map(|_| PayoutView::json(&payout));
+        effects.rows.push(Event { data, ..event.clone() }.row());
         // In the sandbox the reply is known only when the payout has been sent.
         if payout.env == Env::Live || payout.status != Status::Queued {
             effects.reply = Some(Reply { status: 201, body: PayoutView::json(&payout) });

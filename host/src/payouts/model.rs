@@ -433,17 +433,32 @@ impl Payout {
         Ok((after, transition))
     }
 
+    /// The payout as it was when it was made in this status.
+    #[must_use]
+    pub fn as_made(&self, status: Status) -> Self {
+        let queued_at = (status == Status::Queued).then_some(self.created_at);
+        Self {
+            status,
+            version: 1,
+            round: 1,
+            route: None,
+            rail_reference: None,
+            failure_code: None,
+            failure_message: None,
+            queued_at,
+            processing_at: None,
+            completed_at: None,
+            ..self.clone()
+        }
+    }
+
     /// The payout as it is made. It is not there yet: its status says where it begins.
     ///
     /// # Errors
     /// See [`apply`].
-    pub fn made(mut self, change: Change) -> Result<(Self, Transition), Problem> {
+    pub fn made(&self, change: Change) -> Result<(Self, Transition), Problem> {
         let transition = apply(None, change)?;
-        self.status = transition.to;
-        self.version = 1;
-        self.round = 1;
-        self.queued_at = (transition.to == Status::Queued).then_some(self.created_at);
-        Ok((self, transition))
+        Ok((self.as_made(transition.to), transition))
     }
 }
 

@@ -153,7 +153,8 @@ pub async fn list_payouts(
     rows.iter().map(payout).collect()
 }
 
-fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
+/// Reads a row of the table.
+pub(super) fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
     let maybe = |column| row.try_get::<Option<String>, _>(column);
     let minor = |column| row.try_get(column).map(Minor::new);

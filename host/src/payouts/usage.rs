@@ -20,9 +20,9 @@ const DAY_US: i64 = 24 * 3600 * 1_000_000;
 /// The counters of one payout.
 #[derive(Clone, Debug)]
 pub(super) struct Usage {
-    reference: Option<String>,
-    day: String,
-    recipient: String,
+    pub(super) reference: Option<String>,
+    pub(super) day: String,
+    pub(super) recipient: String,
     recipient_yesterday: String,
 }
 
@@ -216,7 +216,7 @@ impl Usage {
 }
 
 /// The last payouts to a recipient, oldest first: each its id and its instant.
-fn recent(holder: &str) -> Vec<(String, Moment)> {
+pub(super) fn recent(holder: &str) -> Vec<(String, Moment)> {
     let entries = holder.split(',').filter_map(|entry| {
         let (id, at) = entry.split_once(' ')?;
         Some((id.to_owned(), Moment::from_micros(at.parse().ok()?)))

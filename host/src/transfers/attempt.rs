@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
-use sqlx::{AnyPool, Row as _};
+use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::{Table, Update, int, text};
@@ -205,6 +205,20 @@ impl From<SealedResolution> for Resolution {
 pub async fn list_attempts(pool: &AnyPool, transfer: &str) -> Result<Vec<Attempt>, sqlx::Error> {
     let sql = "SELECT * FROM attempts WHERE transfer_id = $1 ORDER BY id";
     let rows = sqlx::query(sql).bind(transfer).fetch_all(pool).await?;
+    rows.iter().map(attempt).collect()
+}
+
+/// The attempts of the objects from one id to another, each object's oldest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_attempts_between(
+    db: &mut AnyConnection,
+    (after, to): (&str, &str),
+) -> Result<Vec<Attempt>, sqlx::Error> {
+    let sql = "SELECT * FROM attempts WHERE transfer_id > $1 AND transfer_id <= $2 \
+               ORDER BY transfer_id, id";
+    let rows = sqlx::query(sql).bind(after).bind(to).fetch_all(db).await?;
     rows.iter().map(attempt).collect()
 }
 

@@ -18,12 +18,11 @@ use crate::wasm::rail::{Called, Outcome};
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
-use super::calls::{self, Answered, Calls};
+use super::begin::Later;
+use super::calls::{Answered, Calls};
 use super::finding::Learnt;
 use super::intents::Intent;
-use super::lanes::{Place, Purpose};
 use super::order::{Feature, Order, OrderStage, Step, Writes};
-use super::serials;
 use super::work::{self, Claim, PutOff, UnderWay};
 
 /// An object that this process has claimed.
@@ -36,24 +35,9 @@ pub(super) struct Carry<'a, F: Feature> {
 }
 
 /// An attempt over its route.
-struct Over {
-    attempt: Attempt,
-    route: Arc<ReadyRoute>,
-}
-
-/// A route that takes the payment now, with a place in its lane.
-struct Chosen {
-    route: Arc<ReadyRoute>,
-    /// Held until the call is over. None in the sandbox, where nobody can be slowed down.
-    _place: Option<Place>,
-}
-
-/// Why nothing is sent now.
-enum Later {
-    /// No route takes it, or each is left alone for a while.
-    After(Duration),
-    /// Another route's lane is the one to wait in.
-    InLane(Arc<ReadyRoute>),
+pub(super) struct Over {
+    pub(super) attempt: Attempt,
+    pub(super) route: Arc<ReadyRoute>,
 }
 
 impl Transfers {
@@ -107,173 +91,14 @@ impl<F: Feature> Carry<'_, F> {
         }
     }
 
-    /// Fixes a reference on a route that was not tried yet, commits it, and sends. `before` is
-    /// an attempt of which nothing left, to be ended in the same transaction.
-    async fn begin(
-        mut self,
-        tried: Vec<Attempt>,
-        before: Option<(Over, Answered)>,
-    ) -> Result<(), Problem> {
-        if let Some(pause) = self.held_back() {
-            return self.stay(tried, before, Later::After(pause)).await;
-        }
-        let mut failed: Option<String> = None;
-        let mut passed: Vec<Attempt> = tried.clone();
-        let (chosen, attempt) = loop {
-            let chosen = match self.choose(&passed).await? {
-                Ok(chosen) => chosen,
-                Err(later) => match failed {
-                    Some(why) if before.is_none() => return self.cannot_send(&why).await,
-                    _ => return self.stay(tried, before, later).await,
-                },
-            };
-            match self.fix(&chosen.route, tried.len() + 1).await? {
-                Ok(attempt) => break (chosen, attempt),
-                Err((why, unfixed)) => {
-                    tracing::error!(transfer.id = self.order.id, why, "a rail makes no reference");
-                    failed = Some(why);
-                    passed.push(unfixed);
-                }
-            }
-        };
-        let ask_first = self.engine.quarantine.asks_first(self.order.env, self.order.queued_at);
-        let attempt = if ask_first { Attempt { sends: 0, ..attempt } } else { attempt };
-        let step = match self.order.stage {
-            OrderStage::Queued => Step::Begun(attempt.fixed()),
-            OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(attempt.fixed()),
-        };
-        let mut rows = Vec::new();
-        if let Some((over, answered)) = &before {
-            let ended = Attempt {
-                state: AttemptState::NotSent,
-                message: Some(answered.learnt.words()),
-                answered_at: Some(self.engine.now()),
-                ..over.attempt.clone()
-            };
-            rows.push(attempt::ATTEMPT_STATES.change(&ended));
-            rows.push(answered.evidence.clone());
-        }
-        rows.push(attempt::ATTEMPTS.insert(&attempt));
-        rows.push(self.under_way(&chosen.route));
-        let with = Writes { rows, fence: Some(self.fence()) };
-        match self.feature.commit(&self.object, step, with).await {
-            Ok(object) => self.object = object,
-            Err(problem) if is_not_now(&problem) => {
-                let later = Later::After(2 * limits::SEND_LATER);
-                return self.stay(tried, before, later).await;
-            }
-            Err(problem) => return self.lost(problem, before).await,
-        }
-        self.order.stage = OrderStage::UnderWay;
-        let over = Over { attempt, route: Arc::clone(&chosen.route) };
-        if ask_first {
-            let mut attempts = tried;
-            attempts.push(over.attempt.clone());
-            return Box::pin(self.ask(over.attempt, attempts)).await;
-        }
-        Box::pin(self.send(over, tried, false)).await
-    }
-
-    /// How long to wait where nothing may be sent from here at all.
-    fn held_back(&self) -> Option<Duration> {
-        let is_held = self.order.env == Env::Live && self.engine.quarantine.is_closed();
-        is_held.then_some(limits::SEND_LATER)
-    }
-
-    /// A route that takes it now: the first that was not tried, whose lane has a place and whose
-    /// breaker lets something through.
-    async fn choose(&self, tried: &[Attempt]) -> Result<Result<Chosen, Later>, Problem> {
-        let order = &self.order;
-        let wanted = (order.currency, order.method.as_str(), order.env);
-        let candidates = match self.engine.routes.candidates(wanted, &order.merchant_id).await {
-            Ok(candidates) => candidates,
-            Err(problem) if is_no_route(&problem) => Vec::new(),
-            Err(problem) => return Err(problem),
-        };
-        let mut later = Later::After(limits::SEND_LATER);
-        if tried.len() >= serials::ATTEMPTS_MAX {
-            return Ok(Err(later));
-        }
-        for route in candidates {
-            let id = &route.route.id;
-            if !route.rail.code.makes_payouts() || tried.iter().any(|a| a.route_id == *id) {
-                continue;
-            }
-            if order.env == Env::Test {
-                return Ok(Ok(Chosen { route, _place: None }));
-            }
-            // The dispatcher has taken a place in the lane that the claim was in.
-            let place = match *id == self.claim.route_id {
-                true => None,
-                false => match self.engine.lanes.enter(id, Purpose::Send) {
-                    Some(place) => Some(place),
-                    None => return Ok(Err(Later::InLane(route))),
-                },
-            };
-            match self.engine.lanes.admit(id) {
-                Ok(()) => return Ok(Ok(Chosen { route, _place: place })),
-                Err(pause) => {
-                    if let Later::After(known) = later {
-                        later = Later::After(known.min(pause));
-                    }
-                }
-            }
-        }
-        Ok(Err(later))
-    }
-
-    /// The attempt as it will be committed: everything about it is fixed, its reference too.
-    async fn fix(
-        &self,
-        route: &ReadyRoute,
-        nth: usize,
-    ) -> Result<Result<Attempt, (String, Attempt)>, Problem> {
-        let (engine, order) = (self.engine, &self.order);
-        let resolution = self.feature.resolution(&self.object).await?;
-        let id = engine.ids.id();
-        let sealed =
-            resolution.as_ref().map(|known| calls::seal(engine, &id, known)).transpose()?;
-        let now = engine.now();
-        let about = &route.rail.declaration.rail;
-        let mut attempt = Attempt {
-            id,
-            transfer_id: order.id.clone(),
-            route_id: route.route.id.clone(),
-            route: route.route.name.clone(),
-            rail: about.name.clone(),
-            rail_version: about.version.clone(),
-            rail_digest: route.rail.digest.clone(),
-            fingerprint: route.fingerprint(&engine.keyring),
-            rail_reference: String::new(),
-            number: serials::number(self.claim.serial, nth),
-            begun_at: order.queued_at,
-            resolution: sealed,
-            state: AttemptState::Open,
-            bytes_left: true,
-            sends: 1,
-            queries: 0,
-            never_received: 0,
-            code: None,
-            message: None,
-            sent_at: now,
-            answered_at: None,
-            created_at: now,
-        };
-        let payment = calls::payment(order, &attempt, resolution);
-        let called = route.rail.code.reference(&route.pure_grant(attempt.begun_at), &payment).await;
-        Ok(match called.result {
-            Ok(reference) if !reference.is_empty() => {
-                attempt.rail_reference = reference;
-                Ok(attempt)
-            }
-            Ok(_) => Err(("the rail made no reference".to_owned(), attempt)),
-            Err(broken) => Err((broken.to_string(), attempt)),
-        })
-    }
-
     /// Calls the rail under a committed attempt and commits what came of it. `left_before` says
     /// whether a byte of an earlier sending of the same reference left.
-    async fn send(self, over: Over, tried: Vec<Attempt>, left_before: bool) -> Result<(), Problem> {
+    pub(super) async fn send(
+        self,
+        over: Over,
+        tried: Vec<Attempt>,
+        left_before: bool,
+    ) -> Result<(), Problem> {
         let Over { attempt, route } = over;
         let payment = self.calls().payment(&attempt)?;
         let called = match self.intend(&attempt).await {
@@ -299,7 +124,7 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     /// Asks the rail about an attempt whose outcome is not known.
-    async fn ask(self, attempt: Attempt, tried: Vec<Attempt>) -> Result<(), Problem> {
+    pub(super) async fn ask(self, attempt: Attempt, tried: Vec<Attempt>) -> Result<(), Problem> {
         let route = match self.engine.routes.get(&attempt.route_id).await {
             Ok(route) => route,
             Err(problem) if problem.code() == ErrorCode::RailNotConfigured => {
@@ -398,7 +223,7 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     /// Nothing is sent now: the work waits, and an attempt of which nothing left stays open.
-    async fn stay(
+    pub(super) async fn stay(
         self,
         tried: Vec<Attempt>,
         before: Option<(Over, Answered)>,
@@ -423,7 +248,7 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     /// The rail makes nothing of it: tried again later, and after some tries a person's.
-    async fn cannot_send(self, why: &str) -> Result<(), Problem> {
+    pub(super) async fn cannot_send(self, why: &str) -> Result<(), Problem> {
         let (now, tries) = (self.engine.now(), self.claim.tries + 1);
         let doubled = u32::try_from(tries).unwrap_or(u32::MAX).min(7);
         let at = now.after(limits::SEND_LATER * (1 << doubled));
@@ -527,7 +352,7 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     /// The claim as a guard: a write under an older one is refused.
-    fn fence(&self) -> Guard {
+    pub(super) fn fence(&self) -> Guard {
         Guard { on: &work::WORK_FENCES, id: self.claim.id.clone(), version: self.claim.fence }
     }
 
@@ -536,7 +361,7 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     /// Work that goes on under its lease, due again soon should this host die.
-    fn under_way(&self, route: &ReadyRoute) -> RowChange {
+    pub(super) fn under_way(&self, route: &ReadyRoute) -> RowChange {
         let due_at = self.next_question(route).at.min(self.engine.now().after(limits::LEASE));
         let (id, route_id) = (self.claim.id.clone(), route.route.id.clone());
         work::WORK_UNDER_WAY.change(&UnderWay { id, route_id, due_at })
@@ -563,7 +388,11 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     /// What is learnt after all, though somebody else has the object now.
-    async fn lost(self, problem: Problem, came: Option<(Over, Answered)>) -> Result<(), Problem> {
+    pub(super) async fn lost(
+        self,
+        problem: Problem,
+        came: Option<(Over, Answered)>,
+    ) -> Result<(), Problem> {
         if problem.code() != ErrorCode::StateConflict {
             return Err(problem);
         }
@@ -614,17 +443,9 @@ fn outcome_unknown(attempt: &Attempt) -> String {
 }
 
 /// Whether a feature says "not now": what is refused may be let go again.
-fn is_not_now(problem: &Problem) -> bool {
+pub(super) fn is_not_now(problem: &Problem) -> bool {
     use ErrorCode as E;
     matches!(problem.code(), E::WalletFrozen | E::MerchantSuspended | E::MerchantClosed)
-}
-
-fn is_no_route(problem: &Problem) -> bool {
-    use ErrorCode as E;
-    matches!(
-        problem.code(),
-        E::RoutingFailed | E::ProviderNotEntitled | E::ProviderPaused | E::RailNotConfigured
-    )
 }
 
 /// A sending that did not come about.

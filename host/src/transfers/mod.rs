@@ -22,13 +22,14 @@
 //! | `serials` | the numbers that references are made from |
 //! | `lanes` | each route's places, and its breaker |
 //! | `calls`, `finding` | calling a rail, and what is known afterwards |
-//! | `carry` | one object on its way |
+//! | `begin`, `carry` | one object on its way: a route and a reference for it, and all that follows |
 //! | `late` | what is learnt when somebody else has the object, or nobody any more |
 //! | `dispatch` | the loop that claims what is due |
 //! | `notice` | messages of networks |
 //! | `intents`, `epoch`, `quarantine` | noticing that the database has forgotten something |
 
 pub mod attempt;
+mod begin;
 mod calls;
 mod carry;
 mod dispatch;
@@ -65,6 +66,7 @@ pub use metrics::TransferMetrics;
 pub use notice::Arrived;
 pub use order::{Failure, Feature, Fixed, Order, OrderStage, Step, Writes};
 pub use quarantine::{Quarantine, QuarantineError, QuarantineState, Suspicion};
+pub use serials::serial_of;
 pub use work::{Claim, Claimed};
 
 use intents::IntentJournal;

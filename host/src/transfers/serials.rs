@@ -46,6 +46,12 @@ impl Serials {
     }
 }
 
+/// The serial that a number was made from.
+#[must_use]
+pub fn serial_of(number: i64) -> i64 {
+    number / 10
+}
+
 /// The number of an object's n-th attempt, from 1: below 10^12 for the first hundred thousand
 /// million objects.
 #[must_use]

@@ -107,7 +107,7 @@ pub async fn sweep(app: App) {
 
 async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
     for endpoint in sql::list_deleted_endpoints(app.db.pool()).await? {
-        while !app.stopping.is_cancelled() && !sql::sweep_endpoint(&app.db, &endpoint).await? {}
+        sweep_endpoint(app, &endpoint).await?;
     }
     let before = DeliveryId::first_at(app.now().before(limits::WEBHOOK_HISTORY));
     let mut after = String::new();
@@ -117,6 +117,12 @@ async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
             None => break,
         }
     }
+    Ok(())
+}
+
+/// Takes away what is left of a deleted endpoint, in portions.
+pub(super) async fn sweep_endpoint(app: &App, endpoint: &str) -> Result<(), sqlx::Error> {
+    while !app.stopping.is_cancelled() && !sql::sweep_endpoint(&app.db, endpoint).await? {}
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use crate::id::EndpointId;
 use crate::ledger::{Command, CounterChange, Done, Effects, Guard, Reply, Reservation, replay};
 use crate::money::Minor;
 
+use super::deliver::sweep_endpoint;
 use super::model::Endpoint;
 use super::record::health_key;
 use super::sign::new_secret;
@@ -213,9 +214,17 @@ pub(super) async fn rotate(app: &App, before: Endpoint) -> Result<EndpointView, 
 /// The endpoint changed meanwhile, or the database failed.
 pub(super) async fn delete(app: &App, before: Endpoint) -> Result<(), Problem> {
     let after = Endpoint { updated_at: newer(app, &before), ..before.clone() };
-    // Its history is gone for every reader with this; the sweeper takes the rows away.
+    // Its history is gone for every reader with this; the rows follow in portions.
     let change = sql::ENDPOINT_DELETED.change(&after);
-    submit(app, &before, change, Health::Kept).await
+    submit(app, &before, change, Health::Kept).await?;
+    let sweeping = app.clone();
+    app.tasks.spawn(async move {
+        // What this does not manage, the sweeper does.
+        if let Err(cause) = sweep_endpoint(&sweeping, before.id.as_str()).await {
+            tracing::warn!(%cause, endpoint.id = %before.id, "sweeping");
+        }
+    });
+    Ok(())
 }
 
 /// Versions rise even where the clock does not: caches go by them.

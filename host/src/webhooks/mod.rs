@@ -28,4 +28,5 @@ mod replay;
 pub mod sign;
 pub mod sql;
 mod try_out;
+pub mod verify;
 mod view;

@@ -38,15 +38,19 @@ const STEPS: &[Step] = &[
 
 /// Everything that leads to the present schema on this engine.
 pub(super) fn migrator(engine: Engine) -> Migrator {
-    let steps = STEPS.iter().map(|step| {
-        let sql = match engine {
-            Engine::Sqlite => step.sqlite,
-            Engine::Postgres => step.postgres,
-        };
+    let steps = STEPS.iter().zip(schema_texts(engine)).map(|(step, sql)| {
         let kind = MigrationType::Simple;
         Migration::new(step.version, step.name.into(), kind, sql.into_sql_str(), false)
     });
     Migrator::with_migrations(steps.collect())
+}
+
+/// The texts of all migrations, in order.
+pub fn schema_texts(engine: Engine) -> impl Iterator<Item = &'static str> {
+    STEPS.iter().map(move |step| match engine {
+        Engine::Sqlite => step.sqlite,
+        Engine::Postgres => step.postgres,
+    })
 }
 
 /// The number of the newest migration.

@@ -27,6 +27,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::clock::Moment;
 use crate::config::limits;
 pub use identity::Identity;
+pub use migrate::schema_texts;
 pub use native::Native;
 
 /// Which database this is.

@@ -113,7 +113,8 @@ impl Journal {
     }
 
     /// The account's id in the entries table.
-    pub(super) fn account_id(&self, account: &Account) -> String {
+    #[must_use]
+    pub fn account_id(&self, account: &Account) -> String {
         match account {
             Account::Wallet(wallet) => wallet.to_string(),
             Account::System(system) => system_account_id(self.env, self.currency, system),

@@ -83,6 +83,12 @@ pub fn writer_of(batch_id: i64) -> i64 {
     batch_id >> NUMBER_BITS
 }
 
+/// The first id that a writer's batches may have.
+#[must_use]
+pub fn first_of(writer: i64) -> i64 {
+    writer << NUMBER_BITS
+}
+
 /// The digest of rows of one table, whatever their order.
 #[must_use]
 pub fn digest_of<'a>(fixed: usize, rows: impl Iterator<Item = &'a Row>) -> String {

@@ -1,153 +1,15 @@
-//! Proving the books: every sum, every chain, every seal, over everything.
-//!
-//! Beside a host that runs, all of this reads one snapshot ([`crate::db::Db::snapshot`]).
+//! Journals, entries and wallets: every sum, every number, every balance, every hash.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use futures::TryStreamExt as _;
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{BATCH_ID, Shape};
-use crate::db::cell::{Cell, Kind, Row};
 
-use super::journal::{Digested, Line, Link};
-use super::seal::{digest_of, seal_hash, writer_of};
-use super::sql;
-
-/// Something that is not as it must be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Which check noticed it.
-    pub check: &'static str,
-    /// What is wrong, in words.
-    pub what: String,
-}
-
-/// Everything that was noticed.
-#[derive(Debug, Default)]
-pub struct Faults {
-    /// In the order in which they were noticed, up to a limit for each check.
-    pub list: Vec<Fault>,
-    /// How many each check noticed.
-    pub counts: BTreeMap<&'static str, u64>,
-}
-
-/// Faults of one check that are listed; all are counted.
-const LISTED_MAX: u64 = 1_000;
-
-impl Faults {
-    /// Takes note of a fault.
-    pub fn add(&mut self, check: &'static str, what: impl Into<String>) {
-        let count = self.counts.entry(check).or_default();
-        *count += 1;
-        if *count <= LISTED_MAX {
-            self.list.push(Fault { check, what: what.into() });
-        }
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
-    }
-}
-
-/// A query that finds what must not be. Its first column names what it found; a second one, if
-/// there is one, says more.
-pub struct Check {
-    /// The check's name.
-    pub name: &'static str,
-    /// What it means that something was found, after the name of what it was.
-    pub means: &'static str,
-    /// The query.
-    pub finds: &'static str,
-}
-
-impl Check {
-    /// Runs the query; each row is a fault.
-    ///
-    /// # Errors
-    /// The database cannot be read.
-    pub async fn run(
-        &self,
-        db: &mut AnyConnection,
-        faults: &mut Faults,
-    ) -> Result<(), sqlx::Error> {
-        let mut rows = sqlx::query(self.finds).fetch(db);
-        while let Some(row) = rows.try_next().await? {
-            let id: Option<String> = row.try_get(0)?;
-            faults.add(self.name, format!("{} {}", id.unwrap_or_default(), self.means));
-        }
-        Ok(())
-    }
-}
-
-/// What was looked at.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Proven {
-    /// Journals that sum to zero.
-    pub journals: u64,
-    /// Entries of all accounts.
-    pub entries: u64,
-    /// Wallets whose chain and balance are right.
-    pub wallets: u64,
-    /// Batches whose seal is right.
-    pub batches: u64,
-}
-
-const CHECKS: &[Check] = &[
-    Check {
-        name: "entries-without-journal",
-        means: "has entries and is no journal",
-        finds: "SELECT DISTINCT e.journal_id FROM entries e LEFT JOIN journals j \
-                ON j.id = e.journal_id WHERE j.id IS NULL",
-    },
-    Check {
-        name: "entry-without-wallet",
-        means: "is no wallet and has entries",
-        finds: "SELECT DISTINCT e.account_id FROM entries e LEFT JOIN wallets w \
-                ON w.id = e.account_id WHERE w.id IS NULL AND e.account_id NOT LIKE 'system/%'",
-    },
-    Check {
-        name: "system-account-numbered",
-        means: "is a system account and has numbered entries",
-        finds: "SELECT DISTINCT account_id FROM entries \
-                WHERE account_id LIKE 'system/%' AND (seq IS NOT NULL OR hash IS NOT NULL \
-                OR balance_after_minor IS NOT NULL)",
-    },
-    Check {
-        name: "wallet-below-zero",
-        means: "is a wallet below zero",
-        finds: "SELECT id FROM wallets WHERE available_minor < 0 OR pending_out_minor < 0",
-    },
-];
-
-/// Recomputes every journal's sum, every wallet's chain and every batch's seal, and compares
-/// with what is stored. `sealed` are all tables that batches seal.
-///
-/// # Errors
-/// The database cannot be read.
-pub async fn verify(
-    db: &mut AnyConnection,
-    sealed: &[&dyn Shape],
-    faults: &mut Faults,
-) -> Result<Proven, sqlx::Error> {
-    let mut proven = Proven::default();
-    for check in CHECKS {
-        check.run(db, faults).await?;
-    }
-    books(db, &mut proven, faults).await?;
-    seals(db, sealed, &mut proven, faults).await?;
-    Ok(proven)
-}
-
-/// The tables that the ledger itself seals.
-#[must_use]
-pub fn sealed() -> Vec<&'static dyn Shape> {
-    vec![&sql::JOURNALS, &sql::ENTRIES, &sql::NEW_RESERVATIONS, &super::wallets::NEW_WALLETS]
-}
+use super::super::journal::{Digested, Line, Link};
+use super::{Faults, Fresh, Proven};
 
 /// A journal with its lines, as they are read.
 struct ReadJournal {
@@ -289,19 +151,22 @@ struct Waiting {
 /// One pass over all journals: each balances, and each wallet's entries are numbered 1 to n,
 /// each balance follows from the one before, each hash from the one before, and the last of each
 /// is what the wallet says.
-async fn books(
+pub(super) async fn prove(
     db: &mut AnyConnection,
     proven: &mut Proven,
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
     let stated = stated(db).await?;
-    let mut walked: HashMap<String, Walked> = HashMap::new();
-    let sql = "SELECT j.id, j.env, j.kind, j.ref_type, j.ref_id, j.round, \
+    let mut walked = begun(db, &proven.fresh).await?;
+    let fresh = proven.fresh.condition("j.batch_id");
+    let sql = format!(
+        "SELECT j.id, j.env, j.kind, j.ref_type, j.ref_id, j.round, \
                j.created_at AS journal_at, e.line, e.account_id, e.currency, e.amount_minor, \
                e.source, e.description, e.sender, e.seq, e.balance_after_minor, e.hash, \
                e.created_at AS entry_at FROM journals j LEFT JOIN entries e \
-               ON e.journal_id = j.id ORDER BY j.id, e.line";
-    let mut rows = sqlx::query(sql).fetch(&mut *db);
+               ON e.journal_id = j.id WHERE {fresh} ORDER BY j.id, e.line"
+    );
+    let mut rows = sqlx::query(AssertSqlSafe(sql)).fetch(&mut *db);
     let mut journal: Option<ReadJournal> = None;
     while let Some(row) = rows.try_next().await? {
         let id: String = row.try_get("id")?;
@@ -327,6 +192,35 @@ async fn books(
         proven.wallets += 1;
     }
     Ok(())
+}
+
+/// Where wallets stood when the first of the batches that are looked at was written.
+async fn begun(
+    db: &mut AnyConnection,
+    fresh: &Fresh,
+) -> Result<HashMap<String, Walked>, sqlx::Error> {
+    if fresh.is_all() {
+        return Ok(HashMap::new());
+    }
+    let fresh = fresh.condition("batch_id");
+    let sql = format!(
+        "SELECT e.account_id, e.seq, e.balance_after_minor, e.hash FROM entries e JOIN \
+         (SELECT account_id, MAX(seq) AS seq FROM entries WHERE seq IS NOT NULL AND NOT {fresh} \
+         GROUP BY account_id) last ON last.account_id = e.account_id AND last.seq = e.seq"
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(db).await?;
+    rows.iter()
+        .map(|row| {
+            let head: Option<String> = row.try_get(3)?;
+            let walked = Walked {
+                seq: row.try_get(1)?,
+                balance: row.try_get(2)?,
+                head: head.unwrap_or_default(),
+                early: BTreeMap::new(),
+            };
+            Ok((row.try_get(0)?, walked))
+        })
+        .collect()
 }
 
 async fn stated(db: &mut AnyConnection) -> Result<HashMap<String, Stated>, sqlx::Error> {
@@ -427,128 +321,4 @@ fn compare(wallet: &str, stated: &Stated, walked: Option<&Walked>, faults: &mut 
         let what = format!("wallet {wallet} has another last hash than its entries");
         faults.add("wallet-chain", what);
     }
-}
-
-/// Every batch's seal follows from the one before and covers what is there: no row was changed,
-/// added, moved or taken away.
-async fn seals(
-    db: &mut AnyConnection,
-    sealed: &[&dyn Shape],
-    proven: &mut Proven,
-    faults: &mut Faults,
-) -> Result<(), sqlx::Error> {
-    let mut digests = chain(db, proven, faults).await?;
-    for shape in sealed {
-        seals_of(db, *shape, &mut digests, faults).await?;
-    }
-    for (id, tables) in digests {
-        for table in tables.keys() {
-            faults.add("seal", format!("batch {id} wrote to {table}, and its rows are gone"));
-        }
-    }
-    Ok(())
-}
-
-/// What batches say that they wrote, by batch and table.
-type Digests = HashMap<i64, BTreeMap<String, String>>;
-
-async fn chain(
-    db: &mut AnyConnection,
-    proven: &mut Proven,
-    faults: &mut Faults,
-) -> Result<Digests, sqlx::Error> {
-    let mut digests = Digests::new();
-    let (mut heads, mut firsts) = (HashMap::new(), Vec::new());
-    let mut hashes = HashSet::new();
-    let sql = "SELECT id, previous, digests, hash, created_at FROM writer_batches \
-               WHERE hash <> '' OR digests <> '' OR previous <> '' ORDER BY id";
-    let mut rows = sqlx::query(sql).fetch(db);
-    while let Some(row) = rows.try_next().await? {
-        let id: i64 = row.try_get(0)?;
-        let (previous, said, hash): (String, String, String) =
-            (row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
-        let at = Moment::from_micros(row.try_get(4)?);
-        if seal_hash(&previous, id, &said, at) != hash {
-            faults.add("seal-chain", format!("batch {id}: its seal does not fit it"));
-        }
-        match heads.insert(writer_of(id), hash.clone()) {
-            Some(head) if head != previous => {
-                faults.add("seal-chain", format!("batch {id} does not follow the one before"));
-            }
-            Some(_) => {}
-            None => firsts.push((id, previous)),
-        }
-        hashes.insert(hash);
-        digests.insert(id, serde_json::from_str(&said).unwrap_or_default());
-        proven.batches += 1;
-    }
-    // A writer's first batch follows the last one that there was when the writer began.
-    for (id, previous) in firsts {
-        if !previous.is_empty() && !hashes.contains(&previous) {
-            let what = format!("batch {id} follows one that is not there");
-            faults.add("seal-chain", what);
-        }
-    }
-    Ok(digests)
-}
-
-async fn seals_of(
-    db: &mut AnyConnection,
-    shape: &dyn Shape,
-    digests: &mut Digests,
-    faults: &mut Faults,
-) -> Result<(), sqlx::Error> {
-    let table = shape.table();
-    let columns = &shape.columns()[..shape.fixed()];
-    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let batch = BATCH_ID.0;
-    let sql = format!("SELECT {batch}, {} FROM {table} ORDER BY {batch}", names.join(", "));
-    let mut rows = sqlx::query(AssertSqlSafe(sql)).fetch(db);
-    let mut group: Option<(i64, Vec<Row>)> = None;
-    let mut end = |id: i64, rows: &[Row], faults: &mut Faults| {
-        let said = digests.get_mut(&id).and_then(|tables| tables.remove(table));
-        match said {
-            Some(said) if said == digest_of(columns.len(), rows.iter()) => {}
-            Some(_) => {
-                faults.add("seal", format!("batch {id}: rows of {table} are not as written"))
-            }
-            None => faults.add("seal", format!("batch {id} did not write to {table}")),
-        }
-    };
-    while let Some(row) = rows.try_next().await? {
-        let id: i64 = row.try_get(0)?;
-        if let Some((known, rows)) = &group
-            && *known != id
-        {
-            end(*known, rows, faults);
-            group = None;
-        }
-        let cells = cells(&row, columns)?;
-        group.get_or_insert_with(|| (id, Vec::new())).1.push(cells);
-    }
-    if let Some((id, rows)) = group {
-        end(id, &rows, faults);
-    }
-    Ok(())
-}
-
-fn cells(row: &AnyRow, columns: &[(&'static str, Kind)]) -> Result<Row, sqlx::Error> {
-    let cell = |(at, (_, kind)): (usize, &(&str, Kind))| {
-        Ok(match kind {
-            Kind::Text => Cell::Text(row.try_get(at + 1)?),
-            Kind::Int => Cell::Int(row.try_get(at + 1)?),
-        })
-    };
-    columns.iter().enumerate().map(cell).collect()
-}
-
-/// Balances of the platform's own accounts, by account id.
-///
-/// # Errors
-/// The database cannot be read.
-pub async fn system_balances(db: &mut AnyConnection) -> Result<HashMap<String, i64>, sqlx::Error> {
-    let sql = "SELECT account_id, CAST(SUM(amount_minor) AS BIGINT) FROM entries \
-               WHERE account_id LIKE 'system/%' GROUP BY account_id";
-    let rows = sqlx::query(sql).fetch_all(&mut *db).await?;
-    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }

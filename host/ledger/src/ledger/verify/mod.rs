@@ -1,0 +1,231 @@
+//! Proving the books: every sum, every chain, every seal, over everything.
+//!
+//! Beside a host that runs, all of this reads one snapshot ([`crate::db::Db::snapshot`]). Whoever
+//! can rewrite every row can make every chain anew, and then only an [`Anchor`] that was kept
+//! elsewhere tells: the hashes that it names are not there any more.
+
+mod books;
+mod seals;
+
+use std::collections::{BTreeMap, HashMap};
+
+use futures::TryStreamExt as _;
+use serde::{Deserialize, Serialize};
+use sqlx::{AnyConnection, Row as _};
+
+use crate::clock::Moment;
+use crate::db::bulk::Shape;
+
+use super::seal::{first_of, writer_of};
+use super::sql;
+
+/// Something that is not as it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Which check noticed it.
+    pub check: &'static str,
+    /// What is wrong, in words.
+    pub what: String,
+}
+
+/// Everything that was noticed.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// In the order in which they were noticed, up to a limit for each check.
+    pub list: Vec<Fault>,
+    /// How many each check noticed.
+    pub counts: BTreeMap<&'static str, u64>,
+}
+
+/// Faults of one check that are listed; all are counted.
+const LISTED_MAX: u64 = 1_000;
+
+impl Faults {
+    /// Takes note of a fault.
+    pub fn add(&mut self, check: &'static str, what: impl Into<String>) {
+        let count = self.counts.entry(check).or_default();
+        *count += 1;
+        if *count <= LISTED_MAX {
+            self.list.push(Fault { check, what: what.into() });
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+}
+
+/// A query that finds what must not be. Its first column names what it found; a second one, if
+/// there is one, says more.
+pub struct Check {
+    /// The check's name.
+    pub name: &'static str,
+    /// What it means that something was found, after the name of what it was.
+    pub means: &'static str,
+    /// The query.
+    pub finds: &'static str,
+}
+
+impl Check {
+    /// Runs the query; each row is a fault.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn run(
+        &self,
+        db: &mut AnyConnection,
+        faults: &mut Faults,
+    ) -> Result<(), sqlx::Error> {
+        let mut rows = sqlx::query(self.finds).fetch(db);
+        while let Some(row) = rows.try_next().await? {
+            let id: Option<String> = row.try_get(0)?;
+            faults.add(self.name, format!("{} {}", id.unwrap_or_default(), self.means));
+        }
+        Ok(())
+    }
+}
+
+/// Where every writer's chain of seals stood: kept elsewhere, it shows later that nothing before
+/// it was changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anchor {
+    /// The last sealed batch of each writer, and its hash.
+    pub heads: BTreeMap<i64, String>,
+}
+
+/// What is to be proved.
+#[derive(Default)]
+pub struct Scope<'a> {
+    /// All tables that batches seal.
+    pub sealed: Vec<&'a dyn Shape>,
+    /// An anchor that must still hold.
+    pub against: Option<&'a Anchor>,
+    /// Whether what was written up to that anchor is taken as proved.
+    pub is_since: bool,
+    /// Tables of which old rows are swept away, each with the instant before which they may be.
+    pub swept: HashMap<String, Moment>,
+}
+
+/// The batches that are to be looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Fresh(Option<Vec<(i64, i64)>>);
+
+impl Fresh {
+    /// Those that came after an anchor, of all that there are.
+    fn after(anchor: &Anchor, last: &BTreeMap<i64, i64>) -> Self {
+        let begun: BTreeMap<i64, i64> =
+            anchor.heads.keys().map(|head| (writer_of(*head), *head)).collect();
+        let ranges = last.iter().filter_map(|(writer, last)| {
+            let from = begun.get(writer).map_or(i64::MIN, |head| *head + 1);
+            let first = from.max(first_of(*writer));
+            (first <= *last).then_some((first, *last))
+        });
+        Self(Some(ranges.collect()))
+    }
+
+    /// Whether a batch is among them.
+    #[must_use]
+    pub fn contains(&self, batch: i64) -> bool {
+        let Some(ranges) = &self.0 else { return true };
+        ranges.iter().any(|(first, last)| (*first..=*last).contains(&batch))
+    }
+
+    /// Whether all are.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The same as a condition on a column.
+    #[must_use]
+    pub fn condition(&self, column: &str) -> String {
+        let Some(ranges) = &self.0 else { return "1 = 1".to_owned() };
+        let ranges =
+            ranges.iter().map(|(first, last)| format!("{column} BETWEEN {first} AND {last}"));
+        let any = ranges.collect::<Vec<_>>().join(" OR ");
+        if any.is_empty() { "1 = 0".to_owned() } else { format!("({any})") }
+    }
+}
+
+/// What was looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Proven {
+    /// Where the chains of seals stand now.
+    pub anchor: Anchor,
+    /// The batches that were looked at.
+    pub fresh: Fresh,
+    /// Journals that sum to zero.
+    pub journals: u64,
+    /// Entries of all accounts.
+    pub entries: u64,
+    /// Wallets whose chain and balance are right.
+    pub wallets: u64,
+    /// Batches whose seal is right.
+    pub batches: u64,
+}
+
+const CHECKS: &[Check] = &[
+    Check {
+        name: "entries-without-journal",
+        means: "has entries and is no journal",
+        finds: "SELECT DISTINCT e.journal_id FROM entries e LEFT JOIN journals j \
+                ON j.id = e.journal_id WHERE j.id IS NULL",
+    },
+    Check {
+        name: "entry-without-wallet",
+        means: "is no wallet and has entries",
+        finds: "SELECT DISTINCT e.account_id FROM entries e LEFT JOIN wallets w \
+                ON w.id = e.account_id WHERE w.id IS NULL AND e.account_id NOT LIKE 'system/%'",
+    },
+    Check {
+        name: "system-account-numbered",
+        means: "is a system account and has numbered entries",
+        finds: "SELECT DISTINCT account_id FROM entries \
+                WHERE account_id LIKE 'system/%' AND (seq IS NOT NULL OR hash IS NOT NULL \
+                OR balance_after_minor IS NOT NULL)",
+    },
+    Check {
+        name: "wallet-below-zero",
+        means: "is a wallet below zero",
+        finds: "SELECT id FROM wallets WHERE available_minor < 0 OR pending_out_minor < 0",
+    },
+];
+
+/// Recomputes every journal's sum, every wallet's chain and every batch's seal, and compares
+/// with what is stored.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn verify(
+    db: &mut AnyConnection,
+    scope: &Scope<'_>,
+    faults: &mut Faults,
+) -> Result<Proven, sqlx::Error> {
+    let mut proven = Proven::default();
+    let seals = seals::chain(db, scope, &mut proven, faults).await?;
+    for check in CHECKS {
+        check.run(db, faults).await?;
+    }
+    books::prove(db, &mut proven, faults).await?;
+    seals::compare(db, scope, (seals, &proven.fresh), faults).await?;
+    Ok(proven)
+}
+
+/// The tables that the ledger itself seals.
+#[must_use]
+pub fn sealed() -> Vec<&'static dyn Shape> {
+    vec![&sql::JOURNALS, &sql::ENTRIES, &sql::NEW_RESERVATIONS, &super::wallets::NEW_WALLETS]
+}
+
+/// Balances of the platform's own accounts, by account id.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn system_balances(db: &mut AnyConnection) -> Result<HashMap<String, i64>, sqlx::Error> {
+    let sql = "SELECT account_id, CAST(SUM(amount_minor) AS BIGINT) FROM entries \
+               WHERE account_id LIKE 'system/%' GROUP BY account_id";
+    let rows = sqlx::query(sql).fetch_all(&mut *db).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+}

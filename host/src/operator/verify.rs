@@ -1,0 +1,174 @@
+//! Proving that whatever an operator can do was done by one: each setting is as the last line of
+//! the audit log about it says.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use sqlx::{AnyConnection, Row as _};
+
+use crate::ledger::verify::{Check, Faults};
+
+/// Each query answers with ids; none is right.
+const CHECKS: &[Check] = &[
+    Check {
+        name: "movement-without-operator",
+        means: "is a movement of a wallet that nobody made",
+        finds: "SELECT j.id FROM journals j JOIN entries e ON e.journal_id = j.id \
+                AND e.seq IS NOT NULL LEFT JOIN audit a ON a.batch_id = j.batch_id \
+                AND a.subject_id = e.account_id AND a.action IN ('wallet.credit', 'wallet.debit') \
+                AND a.after LIKE '%\"amount_minor\":\"' || CAST(e.amount_minor AS TEXT) || '\"%' \
+                WHERE j.ref_type = 'WalletMovement' AND a.id IS NULL \
+                AND NOT (j.env = 'test' AND e.source = 'demo_self_fund')",
+    },
+    Check {
+        name: "movement-untold",
+        means: "is money that came in, and nobody was told",
+        finds: "SELECT j.id FROM journals j JOIN entries e ON e.journal_id = j.id \
+                AND e.seq IS NOT NULL LEFT JOIN events v ON v.object_id = j.ref_id \
+                AND v.type = 'wallet_funded' WHERE j.ref_type = 'WalletMovement' AND v.id IS NULL \
+                AND e.amount_minor > 0",
+    },
+    Check {
+        name: "journal-unknown",
+        means: "is a journal about nothing that is known",
+        finds: "SELECT id FROM journals WHERE ref_type NOT IN ('Payout', 'Case', 'WalletMovement')",
+    },
+    Check {
+        name: "pack-pushed",
+        means: "is a rule pack that was pushed by nobody, or by somebody else",
+        finds: "SELECT r.id FROM rule_packs r LEFT JOIN audit a ON a.subject_id = r.id \
+                AND a.action = 'rule_pack.push' AND a.actor = r.pushed_by \
+                AND a.after LIKE '%' || r.digest || '%' \
+                WHERE r.pushed_by <> 'host' AND a.id IS NULL",
+    },
+    Check {
+        name: "pack-assigned",
+        means: "is a generation in which a rule pack was assigned by nobody",
+        finds: "SELECT CAST(r.generation AS TEXT) FROM rule_assignments r LEFT JOIN audit a \
+                ON a.subject_type = 'rule_assignment' AND a.subject_id = r.kind \
+                AND a.actor = r.actor AND a.created_at BETWEEN r.created_at - 60000000 \
+                AND r.created_at + 60000000 WHERE r.actor <> 'host' AND a.id IS NULL",
+    },
+    Check {
+        name: "pack-generation",
+        means: "is not the number of assignments that there were",
+        finds: "SELECT CAST(g.generation AS TEXT) FROM rule_generation g WHERE g.generation <> \
+                (SELECT COUNT(*) FROM rule_assignments)",
+    },
+    Check {
+        name: "key-made",
+        means: "is an API key that nobody made",
+        finds: "SELECT k.id FROM api_keys k LEFT JOIN audit a ON (a.action = 'key.create' \
+                AND a.subject_id = k.id) OR (a.action = 'key.rotate' \
+                AND a.after LIKE '%\"' || k.id || '\"%') WHERE a.id IS NULL",
+    },
+    Check {
+        name: "key-revoked",
+        means: "is an API key that was revoked, or is not, against the audit log",
+        finds: "SELECT k.id FROM api_keys k LEFT JOIN audit a ON a.subject_id = k.id \
+                AND a.action = 'key.revoke' WHERE (k.revoked_at IS NULL) <> (a.id IS NULL)",
+    },
+    Check {
+        name: "key-hash",
+        means: "is an API key of which more is kept than a hash",
+        finds: "SELECT id FROM api_keys WHERE LENGTH(hash) <> 64 OR LENGTH(prefix) > 12 \
+                OR hash LIKE '%\\_%' ESCAPE '\\'",
+    },
+    Check {
+        name: "key-merchant",
+        means: "is an API key of nobody",
+        finds: "SELECT k.id FROM api_keys k LEFT JOIN merchants m ON m.id = k.merchant_id \
+                WHERE m.id IS NULL",
+    },
+    Check {
+        name: "blacklist-entry",
+        means: "is on the blacklist, or was taken off, by nobody",
+        finds: "SELECT a.subject_id FROM audit a LEFT JOIN blacklist b ON b.id = a.subject_id \
+                LEFT JOIN audit r ON r.subject_id = a.subject_id \
+                AND r.action = 'blacklist.remove' WHERE a.action = 'blacklist.add' \
+                AND (b.id IS NULL) <> (r.id IS NOT NULL)",
+    },
+    Check {
+        name: "blacklist-entry",
+        means: "is on the blacklist, and nobody put it there",
+        finds: "SELECT b.id FROM blacklist b LEFT JOIN audit a ON a.subject_id = b.id \
+                AND a.action = 'blacklist.add' WHERE a.id IS NULL",
+    },
+    Check {
+        name: "recipient-clear",
+        means: "is a recipient of whom a secret is kept in clear",
+        finds: "SELECT id FROM beneficiaries WHERE resolution IS NOT NULL \
+                AND resolution NOT LIKE 's1.%'",
+    },
+    Check {
+        name: "attempt-clear",
+        means: "is an attempt with a secret of its recipient in clear",
+        finds: "SELECT id FROM attempts WHERE resolution IS NOT NULL \
+                AND resolution NOT LIKE 's1.%'",
+    },
+    Check {
+        name: "wallet-merchant",
+        means: "is a wallet of nobody",
+        finds: "SELECT w.id FROM wallets w LEFT JOIN merchants m ON m.id = w.merchant_id \
+                WHERE m.id IS NULL",
+    },
+    Check {
+        name: "audit-payout",
+        means: "was marked by nobody",
+        finds: "SELECT p.id FROM payouts p LEFT JOIN audit a ON (a.subject_id = p.id \
+                AND a.action IN ('payout.mark_paid', 'payout.mark_failed') \
+                AND a.after LIKE '%\"evidence\":\"%') OR (a.action = 'case.resolve' \
+                AND a.before LIKE '%\"' || p.id || '\"%') \
+                WHERE p.status IN ('paid_manual', 'failed_manual') AND a.id IS NULL",
+    },
+];
+
+/// Compares every setting with the audit log.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn verify(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
+    for check in CHECKS {
+        check.run(db, faults).await?;
+    }
+    let said = last_said(db).await?;
+    let sql = "SELECT id, is_frozen FROM wallets";
+    for row in sqlx::query(sql).fetch_all(&mut *db).await? {
+        let (id, is_frozen): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let last = said.get(&id).map_or(json!(false), |after| after["is_frozen"].clone());
+        if last != json!(is_frozen != 0) {
+            let what = format!("wallet {id} was frozen, or set free, by nobody");
+            faults.add("wallet-frozen", what);
+        }
+    }
+    let sql = "SELECT id, status, timezone, settings FROM merchants";
+    for row in sqlx::query(sql).fetch_all(&mut *db).await? {
+        let id: String = row.try_get(0)?;
+        let (status, timezone): (String, String) = (row.try_get(1)?, row.try_get(2)?);
+        let settings: Value =
+            serde_json::from_str(&row.try_get::<String, _>(3)?).unwrap_or_default();
+        let state = json!({ "status": status, "timezone": timezone, "settings": settings });
+        let is_as_said = said.get(&id).is_some_and(|after| {
+            ["status", "timezone", "settings"].iter().all(|name| after[name] == state[name])
+        });
+        if !is_as_said {
+            let what = format!("merchant {id} was changed by nobody");
+            faults.add("merchant-settings", what);
+        }
+    }
+    Ok(())
+}
+
+/// What the last line about each wallet's freezing, and each merchant, says it is since then.
+async fn last_said(db: &mut AnyConnection) -> Result<HashMap<String, Value>, sqlx::Error> {
+    let sql = "SELECT subject_id, after FROM audit WHERE action IN ('wallet.freeze', \
+               'wallet.unfreeze', 'merchant.create', 'merchant.update') ORDER BY id";
+    let rows = sqlx::query(sql).fetch_all(db).await?;
+    rows.iter()
+        .map(|row| {
+            let after: Option<String> = row.try_get(1)?;
+            let after = serde_json::from_str(after.as_deref().unwrap_or("null"));
+            Ok((row.try_get(0)?, after.unwrap_or_default()))
+        })
+        .collect()
+}

@@ -1,0 +1,270 @@
+//! Proving the payouts against everything else that is stored about them.
+//!
+//! A payout's events are played again over the table of what can happen: they say in which
+//! status it is, which journals there must be, and line by line what stands in them. Its stamps,
+//! attempts, calls, work, replies and counters follow from that too, and each is compared.
+
+mod attempts;
+mod cases;
+mod counters;
+mod replay;
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use futures::TryStreamExt as _;
+use sha2::{Digest as _, Sha256};
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
+
+use crate::clock::Moment;
+use crate::ledger::verify::{Check, Faults, Fresh};
+
+use super::model::Payout;
+use super::sql;
+use super::view::PayoutView;
+
+use counters::Counted;
+use replay::{Booked, Told};
+
+/// Payouts that are looked at together.
+const PORTION: usize = 500;
+
+/// What one query finds. Everything else is compared payout by payout.
+const CHECKS: &[Check] = &[
+    Check {
+        name: "journal-without-payout",
+        means: "is in the ledger and nowhere else",
+        finds: "SELECT j.ref_id FROM journals j LEFT JOIN payouts p ON p.id = j.ref_id \
+                WHERE j.ref_type = 'Payout' AND p.id IS NULL",
+    },
+    Check {
+        name: "event-without-payout",
+        means: "has events and is no payout",
+        finds: "SELECT DISTINCT e.object_id FROM events e LEFT JOIN payouts p \
+                ON p.id = e.object_id WHERE e.object_type = 'payout' AND p.id IS NULL",
+    },
+    Check {
+        name: "attempt-without-payout",
+        means: "has attempts and is no payout",
+        finds: "SELECT DISTINCT a.transfer_id FROM attempts a LEFT JOIN payouts p \
+                ON p.id = a.transfer_id WHERE p.id IS NULL",
+    },
+    Check {
+        name: "work-without-payout",
+        means: "is to be carried out and is no payout",
+        finds: "SELECT t.id FROM transfers t LEFT JOIN payouts p ON p.id = t.id \
+                WHERE p.id IS NULL",
+    },
+    Check {
+        name: "payout-wallet",
+        means: "is paid from a wallet of another merchant, environment or currency",
+        finds: "SELECT p.id FROM payouts p LEFT JOIN wallets w ON w.id = p.wallet_id \
+                WHERE w.id IS NULL OR w.merchant_id <> p.merchant_id OR w.env <> p.env \
+                OR w.currency <> p.currency",
+    },
+    Check {
+        name: "payout-maker",
+        means: "was made with a key of another merchant or environment",
+        finds: "SELECT p.id FROM payouts p LEFT JOIN api_keys k ON k.id = p.maker \
+                WHERE k.id IS NULL OR k.merchant_id <> p.merchant_id OR k.env <> p.env",
+    },
+    Check {
+        name: "payout-beneficiary",
+        means: "goes to a recipient of another merchant, environment or currency",
+        finds: "SELECT p.id FROM payouts p LEFT JOIN beneficiaries b ON b.id = p.beneficiary_id \
+                WHERE b.id IS NULL OR b.merchant_id <> p.merchant_id OR b.env <> p.env \
+                OR b.currency <> p.currency OR (b.deleted_at IS NULL \
+                AND b.identity <> p.recipient_identity) OR (b.deleted_at IS NOT NULL \
+                AND b.deleted_identity <> p.recipient_identity)",
+    },
+    Check {
+        name: "payout-route",
+        means: "went over a route of the other environment",
+        finds: "SELECT p.id FROM payouts p JOIN attempts a ON a.transfer_id = p.id \
+                JOIN routes r ON r.id = a.route_id WHERE r.env <> p.env",
+    },
+    Check {
+        name: "payout-approval",
+        means: "was approved by whoever made it",
+        finds: "SELECT p.id FROM payouts p JOIN audit a ON a.subject_id = p.id \
+                WHERE a.action = 'payout.approve' AND a.actor = p.maker",
+    },
+    Check {
+        name: "payout-decision",
+        means: "is held or let go otherwise than was decided",
+        finds: "SELECT d.payout_id FROM decisions d LEFT JOIN events e \
+                ON e.object_id = d.payout_id AND e.sequence = 1 \
+                WHERE (d.action = 'block' AND e.id IS NOT NULL) OR (d.action <> 'block' \
+                AND (e.id IS NULL OR (d.action = 'hold') <> (e.type = 'payout.held')))",
+    },
+    Check {
+        name: "decision-pack",
+        means: "was decided by a pack that is not there",
+        finds: "SELECT d.payout_id FROM decisions d LEFT JOIN rule_packs r \
+                ON r.name = d.pack AND r.version = d.version AND r.digest = d.digest \
+                WHERE d.digest IS NOT NULL AND r.id IS NULL",
+    },
+    Check {
+        name: "bank-amount",
+        means: "was paid another amount, or more than once, by the sandbox's bank",
+        finds: "SELECT p.id FROM payouts p JOIN attempts a ON a.transfer_id = p.id \
+                JOIN simulator_transfers s ON s.reference = a.rail || '/' || a.rail_reference \
+                WHERE p.env = 'test' AND (s.transfer NOT LIKE '%\"amount_minor\":' \
+                || CAST(p.amount_minor AS TEXT) || ',%' OR (s.transfer NOT LIKE \
+                '%\"executed\":0%' AND s.transfer NOT LIKE '%\"executed\":1%'))",
+    },
+    Check {
+        name: "wallet-pending",
+        means: "is a wallet whose payouts under way come to another sum than it says",
+        finds: "SELECT w.id FROM wallets w LEFT JOIN payouts p ON p.wallet_id = w.id \
+                AND p.status IN ('queued', 'processing') GROUP BY w.id, w.pending_out_minor \
+                HAVING w.pending_out_minor <> COALESCE(SUM(p.amount_minor + p.fee_minor \
+                + p.tax_minor + p.levy_minor), 0)",
+    },
+];
+
+/// What is compared, and when.
+#[derive(Clone, Copy)]
+pub struct Looked<'a> {
+    /// By the clock of whoever looks.
+    pub now: Moment,
+    /// The batches that are looked at.
+    pub fresh: &'a Fresh,
+}
+
+/// Checks every payout; answers how many there are. `told` hears of the progress, payout by
+/// payout. Beside a host that runs, `db` must be in one snapshot
+/// ([`crate::db::Db::snapshot`]).
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn verify(
+    db: &mut AnyConnection,
+    looked: Looked<'_>,
+    (faults, told): (&mut Faults, &mut (dyn FnMut(u64) + Send)),
+) -> Result<u64, sqlx::Error> {
+    for check in CHECKS {
+        check.run(db, faults).await?;
+    }
+    let replies = replies(db, faults).await?;
+    let mut counted = Counted::of(db, looked.now).await?;
+    let (mut after, mut count) = (String::new(), 0);
+    while let ControlFlow::Continue(portion) = Portion::read(db, &after, looked.fresh).await? {
+        for payout in &portion.payouts {
+            let id = payout.id.as_str();
+            let told = portion.told.get(id).map_or(&[][..], Vec::as_slice);
+            let booked = portion.booked.get(id).map_or(&[][..], Vec::as_slice);
+            let effects = replay::check(payout, told, booked, faults);
+            attempts::check(payout, &portion.transfers, (told, looked.now), faults);
+            check_reply(payout, told, replies.get(id), faults);
+            check_price(payout, faults);
+            counted.add(payout, &effects);
+            count += 1;
+        }
+        told(count);
+        after = portion.last();
+    }
+    if looked.fresh.is_all() {
+        counted.compare(db, faults).await?;
+    }
+    cases::verify(db, faults).await?;
+    Ok(count)
+}
+
+/// Payouts and all that is stored about them.
+struct Portion {
+    payouts: Vec<Payout>,
+    told: HashMap<String, Vec<Told>>,
+    booked: HashMap<String, Vec<Booked>>,
+    transfers: attempts::Transfers,
+}
+
+impl Portion {
+    /// The next payouts after one; breaks where there are none.
+    async fn read(
+        db: &mut AnyConnection,
+        after: &str,
+        fresh: &Fresh,
+    ) -> Result<ControlFlow<(), Self>, sqlx::Error> {
+        let (made, changed) = (fresh.condition("p.batch_id"), fresh.condition("v.batch_id"));
+        let sql = format!(
+            "SELECT * FROM payouts p WHERE p.id > $1 AND ({made} OR EXISTS (SELECT 1 \
+             FROM events v WHERE v.object_id = p.id AND {changed})) ORDER BY p.id LIMIT {PORTION}"
+        );
+        let rows = sqlx::query(AssertSqlSafe(sql)).bind(after).fetch_all(&mut *db).await?;
+        let payouts: Vec<Payout> = rows.iter().map(sql::payout).collect::<Result<_, _>>()?;
+        let Some(last) = payouts.last() else { return Ok(ControlFlow::Break(())) };
+        let range = (after, last.id.as_str());
+        Ok(ControlFlow::Continue(Self {
+            told: replay::told(db, range).await?,
+            booked: replay::booked(db, range).await?,
+            transfers: attempts::Transfers::read(db, range).await?,
+            payouts,
+        }))
+    }
+
+    fn last(&self) -> String {
+        self.payouts.last().map(|payout| payout.id.to_string()).unwrap_or_default()
+    }
+}
+
+/// What a key was answered.
+struct Answered {
+    owner: String,
+    status: Option<i64>,
+    digest: Option<[u8; 32]>,
+}
+
+/// What was answered to requests that made payouts, by payout.
+async fn replies(
+    db: &mut AnyConnection,
+    faults: &mut Faults,
+) -> Result<HashMap<String, Answered>, sqlx::Error> {
+    let mut replies = HashMap::new();
+    let sql = "SELECT resource_id, key, status, response FROM idempotency_keys \
+               WHERE resource_id <> ''";
+    let mut rows = sqlx::query(sql).fetch(db);
+    while let Some(row) = rows.try_next().await? {
+        let (id, key): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let response: Option<String> = row.try_get(3)?;
+        let answered = Answered {
+            owner: key.splitn(3, '/').take(2).collect::<Vec<_>>().join("/"),
+            status: row.try_get(2)?,
+            digest: response.map(|text| Sha256::digest(text).into()),
+        };
+        if replies.insert(id.clone(), answered).is_some() {
+            faults.add("reply", format!("two idempotency keys made payout {id}"));
+        }
+    }
+    Ok(replies)
+}
+
+/// A repeat of the request is answered with what the payout was at some time.
+fn check_reply(payout: &Payout, told: &[Told], reply: Option<&Answered>, faults: &mut Faults) {
+    let id = &payout.id;
+    let Some(Answered { owner, status, digest }) = reply else {
+        faults.add("reply", format!("payout {id} was made without an idempotency key"));
+        return;
+    };
+    if *owner != format!("{}/{}", payout.merchant_id, payout.env) {
+        faults.add("reply", format!("payout {id} was made with the idempotency key of {owner}"));
+    }
+    let Some(digest) = digest else { return };
+    let is = |text: &str| Sha256::digest(text).as_slice() == digest;
+    let first = told.first().and_then(|first| first.status());
+    let as_made = first.map(|status| PayoutView::json(&payout.as_made(status)));
+    let was_told = told.iter().filter_map(|told| told.body.as_deref()).any(is);
+    if *status != Some(201) || !(was_told || as_made.as_deref().is_some_and(is)) {
+        let what = format!("a repeat of the request is not answered with payout {id} as it was");
+        faults.add("reply", what);
+    }
+}
+
+/// The price, line by line, comes to the fee, the tax and the levy.
+fn check_price(payout: &Payout, faults: &mut Faults) {
+    let costs = super::model::Costs::of(payout.costs.amount, &payout.pricing);
+    if costs.ok() != Some(payout.costs) {
+        let what = format!("payout {} costs something else than its price says", payout.id);
+        faults.add("payout-price", what);
+    }
+}

@@ -1,0 +1,269 @@
+//! A payout's events, played again.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures::TryStreamExt as _;
+use sqlx::{AnyConnection, Row as _};
+use strum::IntoEnumIterator as _;
+
+use crate::clock::Moment;
+use crate::ledger::verify::Faults;
+use crate::ledger::{Account, Effects, Journal};
+
+use super::super::booking::{Suspended, book};
+use super::super::model::{Change, LedgerEffect, Payout, Status, apply};
+use super::super::view::PayoutView;
+
+/// How far apart two instants may be that were read one after the other, on hosts whose clocks
+/// differ a little.
+pub(super) const SAME_TIME: Duration = Duration::from_secs(60);
+
+/// An event as it is stored.
+pub(super) struct Told {
+    pub sequence: i64,
+    pub name: String,
+    pub body: Option<String>,
+    pub at: Moment,
+    pub owner: (String, String),
+}
+
+impl Told {
+    /// The status that an event leads to, where there is only one.
+    pub(super) fn status(&self) -> Option<Status> {
+        match self.name.as_str() {
+            "payout.queued" => Some(Status::Queued),
+            "payout.draft" => Some(Status::Draft),
+            "payout.held" => Some(Status::AwaitingAdminReview),
+            _ => None,
+        }
+    }
+
+    fn told_status(&self) -> Option<String> {
+        let body: serde_json::Value = serde_json::from_str(self.body.as_deref()?).ok()?;
+        Some(body["status"].as_str()?.to_owned())
+    }
+}
+
+/// A journal as it is stored, in the words of its lines.
+pub(super) struct Booked {
+    kind: String,
+    round: i64,
+    env: String,
+    lines: Vec<BookedLine>,
+}
+
+/// Account, currency, amount, source and description.
+type BookedLine = (String, String, i64, String, String);
+
+/// The events of the payouts from one to another.
+pub(super) async fn told(
+    db: &mut AnyConnection,
+    (after, to): (&str, &str),
+) -> Result<HashMap<String, Vec<Told>>, sqlx::Error> {
+    let sql = "SELECT object_id, sequence, type, body, created_at, merchant_id, env FROM events \
+               WHERE object_id > $1 AND object_id <= $2 AND object_type = 'payout' \
+               ORDER BY object_id, sequence";
+    let mut told: HashMap<String, Vec<Told>> = HashMap::new();
+    let mut rows = sqlx::query(sql).bind(after).bind(to).fetch(db);
+    while let Some(row) = rows.try_next().await? {
+        told.entry(row.try_get(0)?).or_default().push(Told {
+            sequence: row.try_get(1)?,
+            name: row.try_get(2)?,
+            body: row.try_get(3)?,
+            at: Moment::from_micros(row.try_get(4)?),
+            owner: (row.try_get(5)?, row.try_get(6)?),
+        });
+    }
+    Ok(told)
+}
+
+/// The journals of the payouts from one to another.
+pub(super) async fn booked(
+    db: &mut AnyConnection,
+    (after, to): (&str, &str),
+) -> Result<HashMap<String, Vec<Booked>>, sqlx::Error> {
+    let sql = "SELECT j.id, j.ref_id, j.kind, j.round, j.env, e.account_id, e.currency, \
+               e.amount_minor, e.source, e.description FROM journals j \
+               JOIN entries e ON e.journal_id = j.id WHERE j.ref_id > $1 AND j.ref_id <= $2 \
+               AND j.ref_type = 'Payout' ORDER BY j.ref_id, j.id, e.line";
+    let mut booked: HashMap<String, Vec<Booked>> = HashMap::new();
+    let mut last = String::new();
+    let mut rows = sqlx::query(sql).bind(after).bind(to).fetch(db);
+    while let Some(row) = rows.try_next().await? {
+        let id: String = row.try_get(0)?;
+        let journals = booked.entry(row.try_get(1)?).or_default();
+        if id != last {
+            journals.push(Booked {
+                kind: row.try_get(2)?,
+                round: row.try_get(3)?,
+                env: row.try_get(4)?,
+                lines: Vec::new(),
+            });
+            last = id;
+        }
+        if let Some(journal) = journals.last_mut() {
+            journal.lines.push(line((
+                row.try_get(5)?,
+                row.try_get(6)?,
+                row.try_get(7)?,
+                row.try_get(8)?,
+                row.try_get(9)?,
+            )));
+        }
+    }
+    Ok(booked)
+}
+
+fn line(line: BookedLine) -> BookedLine {
+    line
+}
+
+/// What the ledger did, and when.
+pub(super) type Dated = (LedgerEffect, Moment);
+
+/// A way from one event to the next over the table.
+#[derive(Clone, PartialEq)]
+struct Path {
+    status: Option<Status>,
+    effects: Vec<Dated>,
+}
+
+/// Plays a payout's events again and compares; answers what the ledger did.
+pub(super) fn check(
+    payout: &Payout,
+    told: &[Told],
+    booked: &[Booked],
+    faults: &mut Faults,
+) -> Vec<Dated> {
+    let id = &payout.id;
+    let is_complete = told.iter().zip(1..).all(|(told, number)| told.sequence == number);
+    if !is_complete || i64::try_from(told.len()).ok() != Some(payout.version) {
+        faults.add("payout-events", format!("payout {id} has lost events, or has too many"));
+        return Vec::new();
+    }
+    let owner = (payout.merchant_id.to_string(), payout.env.to_string());
+    if told.iter().any(|told| told.owner != owner) {
+        let what = format!("payout {id} has events of another merchant or environment");
+        faults.add("payout-events", what);
+    }
+    let mut paths = vec![Path { status: None, effects: Vec::new() }];
+    for event in told {
+        paths = step(&paths, event);
+    }
+    paths.retain(|path| path.status == Some(payout.status));
+    if paths.is_empty() {
+        let what = format!("payout {id} is {}, and its events do not lead there", payout.status);
+        faults.add("payout-status", what);
+        return Vec::new();
+    }
+    stamps(payout, told, faults);
+    let fitting = paths.iter().find(|path| journals_fit(payout, path, booked));
+    let Some(path) = fitting else {
+        let what = format!("payout {id} is not in the ledger as its events say");
+        faults.add("payout-journals", what);
+        return paths.swap_remove(0).effects;
+    };
+    path.effects.clone()
+}
+
+/// Every way over the table that an event may stand for.
+fn step(paths: &[Path], event: &Told) -> Vec<Path> {
+    let told = event.told_status();
+    let mut next: Vec<Path> = Vec::new();
+    for path in paths {
+        for change in Change::iter() {
+            let Ok(transition) = apply(path.status, change) else { continue };
+            let is_told = told.as_deref().is_none_or(|told| told == transition.to.as_str());
+            if transition.event != event.name || !is_told {
+                continue;
+            }
+            let mut effects = path.effects.clone();
+            effects.push((transition.ledger, event.at));
+            let reached = Path { status: Some(transition.to), effects };
+            if !next.contains(&reached) {
+                next.push(reached);
+            }
+        }
+    }
+    next
+}
+
+/// Whether the stored journals are those that a way over the table books.
+fn journals_fit(payout: &Payout, path: &Path, booked: &[Booked]) -> bool {
+    let mut effects = Effects::default();
+    let mut rounds = payout.clone();
+    rounds.round = 1;
+    for (effect, _) in &path.effects {
+        if matches!(effect, LedgerEffect::DebitSettled | LedgerEffect::DebitSuspended) {
+            rounds.round += 1;
+        }
+        // What goes to suspense belongs to a case, and is compared with that.
+        let is_suspended = matches!(
+            effect,
+            LedgerEffect::SuspendPaid | LedgerEffect::SuspendRefused | LedgerEffect::SuspendPart
+        );
+        if !is_suspended && book(&mut effects, &rounds, *effect, &Suspended::default()).is_err() {
+            return false;
+        }
+    }
+    rounds.round == payout.round && same_journals(&effects.journals, booked)
+}
+
+fn same_journals(expected: &[Journal], booked: &[Booked]) -> bool {
+    let is = |journal: &Journal, booked: &Booked| {
+        (journal.kind, journal.round, journal.env.as_str())
+            == (booked.kind.as_str(), booked.round, booked.env.as_str())
+            && lines_of(journal) == booked.lines
+    };
+    expected.len() == booked.len()
+        && expected.iter().all(|journal| booked.iter().any(|booked| is(journal, booked)))
+}
+
+/// A journal's lines as they are stored.
+pub(super) fn lines_of(journal: &Journal) -> Vec<BookedLine> {
+    let lines = journal.postings.iter().map(|posting| {
+        let account: &Account = &posting.account;
+        (
+            journal.account_id(account),
+            journal.currency.to_string(),
+            posting.amount.units(),
+            posting.source.as_str().to_owned(),
+            posting.description.clone(),
+        )
+    });
+    lines.collect()
+}
+
+/// The payout's instants are those of its events, and it is what its last event told.
+fn stamps(payout: &Payout, told: &[Told], faults: &mut Faults) {
+    let id = &payout.id;
+    let at =
+        |name: &'static str| told.iter().filter(move |told| told.name == name).map(|told| told.at);
+    let ends = ["payout.paid", "payout.failed", "payout.reversed", "payout.cancelled"];
+    let ended = told.iter().rev().find(|told| ends.contains(&told.name.as_str()));
+    for (what, stamp, event) in [
+        ("made", Some(payout.created_at), told.first().map(|told| told.at)),
+        ("queued", payout.queued_at, at("payout.queued").last()),
+        ("sent", payout.processing_at, at("payout.processing").next()),
+        ("ended", payout.completed_at, ended.map(|told| told.at)),
+    ] {
+        let is_right = match (stamp, event) {
+            (Some(stamp), Some(event)) => near(stamp, event),
+            (stamp, event) => stamp.is_none() == event.is_none(),
+        };
+        if !is_right {
+            let what = format!("payout {id} says that it was {what} at another time");
+            faults.add("payout-stamps", what);
+        }
+    }
+    let last = told.last().and_then(|told| told.body.as_deref());
+    if last.is_some_and(|last| last != PayoutView::json(payout)) {
+        faults.add("payout-told", format!("payout {id} is not what its last event told"));
+    }
+}
+
+/// Whether two instants are the same, as far as clocks can tell.
+pub(super) fn near(one: Moment, other: Moment) -> bool {
+    one.after(SAME_TIME) >= other && other.after(SAME_TIME) >= one
+}

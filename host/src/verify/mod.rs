@@ -1,0 +1,117 @@
+//! Proving that everything adds up, as of one moment.
+//!
+//! Every stored fact that follows from another one, or is contradicted by it, is compared with
+//! it; what follows from nothing else is covered by the seals of the writer's batches, and those
+//! by an anchor that is kept elsewhere.
+
+mod schema;
+
+use std::collections::HashMap;
+
+use sqlx::{AnyConnection, Row as _};
+
+use crate::clock::Moment;
+use crate::db::bulk::Shape;
+use crate::db::{Db, Engine};
+use crate::ledger::verify::{Anchor, Faults, Proven, Scope};
+use crate::payouts::verify::Looked;
+use crate::{
+    audit, auth, cases, decisions, events, ledger, operator, payouts, transfers, webhooks,
+};
+
+/// What is wanted.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// By the clock of whoever looks.
+    pub now: Moment,
+    /// An anchor that must still hold.
+    pub against: Option<Anchor>,
+    /// Whether what was there when it was taken is believed.
+    pub is_since: bool,
+}
+
+/// How far it has come: what is being looked at, and how many of that.
+pub type Told<'a> = &'a mut (dyn FnMut(&'static str, u64) + Send);
+
+/// What was looked at, and what is wrong with it.
+#[derive(Debug)]
+pub struct Report {
+    /// Journals, entries, wallets and batches.
+    pub books: Proven,
+    /// Payouts.
+    pub payouts: u64,
+    /// Whatever is not as it must be.
+    pub faults: Faults,
+}
+
+/// Proves everything in one snapshot, so that a host may work meanwhile; changes nothing.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn verify(db: &Db, wanted: &Wanted, told: Told<'_>) -> Result<Report, sqlx::Error> {
+    let mut snapshot = db.snapshot().await?;
+    let report = prove(&mut snapshot, (db.engine(), wanted), told).await?;
+    snapshot.rollback().await?;
+    Ok(report)
+}
+
+/// Proves everything that a transaction sees.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn prove(
+    snapshot: &mut AnyConnection,
+    (engine, wanted): (Engine, &Wanted),
+    told: Told<'_>,
+) -> Result<Report, sqlx::Error> {
+    let mut faults = Faults::default();
+    told("the schema", 0);
+    schema::verify(snapshot, engine, &mut faults).await?;
+    told("the books and their seals", 0);
+    let scope = Scope {
+        sealed: sealed(),
+        against: wanted.against.as_ref(),
+        is_since: wanted.is_since,
+        swept: swept(snapshot).await?,
+    };
+    let books = ledger::verify::verify(snapshot, &scope, &mut faults).await?;
+    let looked = Looked { now: wanted.now, fresh: &books.fresh };
+    let mut told_payouts = |count| told("payouts", count);
+    let watched = (&mut faults, &mut told_payouts as &mut (dyn FnMut(u64) + Send));
+    let payouts = payouts::verify::verify(snapshot, looked, watched).await?;
+    told("webhooks", 0);
+    webhooks::verify::verify(snapshot, wanted.now, &mut faults).await?;
+    told("the audit log", 0);
+    operator::verify::verify(snapshot, &mut faults).await?;
+    Ok(Report { books, payouts, faults })
+}
+
+/// Every table that batches seal.
+fn sealed() -> Vec<&'static dyn Shape> {
+    let mut sealed = ledger::verify::sealed();
+    sealed.extend([
+        &audit::AUDIT as &dyn Shape,
+        &auth::sql::MERCHANTS,
+        &auth::sql::KEYS,
+        &cases::sql::CASES,
+        &decisions::sql::DECISIONS,
+        &events::sql::EVENTS,
+        &payouts::sql::PAYOUTS,
+        &transfers::attempt::ATTEMPTS,
+        transfers::evidence::sealed(),
+    ]);
+    sealed
+}
+
+/// What the sweeper leaves about tables whose old rows it takes away.
+async fn swept(db: &mut AnyConnection) -> Result<HashMap<String, Moment>, sqlx::Error> {
+    let sql = "SELECT key, value FROM meta WHERE key LIKE 'swept/%'";
+    let rows = sqlx::query(sql).fetch_all(db).await?;
+    rows.iter()
+        .map(|row| {
+            let (key, value): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+            let before = Moment::from_micros(value.parse().unwrap_or(0));
+            Ok((key.trim_start_matches("swept/").to_owned(), before))
+        })
+        .collect()
+}

@@ -1,0 +1,123 @@
+//! Proving deliveries against events and endpoints: everybody is told what they asked for, and
+//! nobody else is.
+
+use sqlx::{AnyConnection, Row as _};
+
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::events::{DISABLED, canonical};
+use crate::ledger::verify::{Check, Faults};
+
+/// Each query answers with ids; none is right.
+const CHECKS: &[Check] = &[
+    Check {
+        name: "delivery-endpoint",
+        means: "is a delivery to an endpoint of another merchant or environment, or to none",
+        finds: "SELECT d.id FROM webhook_deliveries d LEFT JOIN webhook_endpoints e \
+                ON e.id = d.endpoint_id WHERE e.id IS NULL OR e.owner <> d.owner",
+    },
+    Check {
+        name: "delivery-event",
+        means: "is a delivery of an event of another merchant or environment, or of none",
+        finds: "SELECT d.id FROM webhook_deliveries d LEFT JOIN events v ON v.id = d.event_id \
+                WHERE d.is_test = 0 AND (d.event_id IS NOT NULL \
+                OR d.replayed_from_id IS NULL) AND (v.id IS NULL OR v.body IS NULL \
+                OR v.merchant_id || '/' || v.env <> d.owner)",
+    },
+    Check {
+        name: "delivery-status",
+        means: "is a delivery whose status is not what became of it",
+        finds: "SELECT d.id FROM webhook_deliveries d LEFT JOIN webhook_queue q \
+                ON q.delivery_id = d.id WHERE \
+                (d.status = 'delivered' AND (d.delivered_at IS NULL OR d.attempts = 0 \
+                OR d.response_status IS NULL OR d.response_status NOT BETWEEN 200 AND 299)) \
+                OR (d.status <> 'delivered' AND d.delivered_at IS NOT NULL) \
+                OR (d.status = 'pending' AND (d.attempts > 0 OR d.response_status IS NOT NULL)) \
+                OR (d.status IN ('failed', 'giving_up') AND d.attempts = 0) \
+                OR (d.status IN ('pending', 'failed') AND d.is_test = 0 AND q.delivery_id IS NULL) \
+                OR (d.status IN ('delivered', 'giving_up') AND q.delivery_id IS NOT NULL)",
+    },
+    Check {
+        name: "queue-without-delivery",
+        means: "is to be delivered and is no delivery",
+        finds: "SELECT q.delivery_id FROM webhook_queue q LEFT JOIN webhook_deliveries d \
+                ON d.id = q.delivery_id AND d.endpoint_id = q.endpoint_id WHERE d.id IS NULL",
+    },
+    Check {
+        name: "endpoint-owner",
+        means: "is an endpoint of another merchant than its owner's",
+        finds: "SELECT e.id FROM webhook_endpoints e LEFT JOIN merchants m \
+                ON m.id = e.merchant_id WHERE m.id IS NULL \
+                OR e.owner <> e.merchant_id || '/' || e.env",
+    },
+    Check {
+        name: "endpoint-secret",
+        means: "is an endpoint whose secret is not sealed",
+        finds: "SELECT id FROM webhook_endpoints WHERE secret NOT LIKE 's1.%' \
+                OR (old_secret IS NOT NULL AND old_secret NOT LIKE 's1.%')",
+    },
+    Check {
+        name: "endpoint-disabled",
+        means: "is an endpoint that was switched off, or on again, by nobody",
+        finds: "SELECT e.id FROM webhook_endpoints e LEFT JOIN events v ON v.object_id = e.id \
+                GROUP BY e.id, e.times_disabled, e.is_active, e.disabled_reason \
+                HAVING COUNT(v.id) <> e.times_disabled \
+                OR (e.disabled_reason IS NOT NULL AND e.times_disabled = 0)",
+    },
+];
+
+/// Checks every delivery and endpoint.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn verify(
+    db: &mut AnyConnection,
+    now: Moment,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    for check in CHECKS {
+        check.run(db, faults).await?;
+    }
+    given_up_early(db, faults).await?;
+    untold(db, now.before(limits::WEBHOOK_HISTORY), faults).await
+}
+
+/// Every event reaches every endpoint that listens for it, since it was last changed.
+async fn untold(
+    db: &mut AnyConnection,
+    since: Moment,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    let sql = "SELECT v.id, v.type, e.id, e.events FROM events v JOIN webhook_endpoints e \
+               ON e.owner = v.merchant_id || '/' || v.env AND e.is_active = 1 \
+               AND e.deleted_at IS NULL AND v.created_at > e.updated_at \
+               LEFT JOIN webhook_deliveries d ON d.event_id = v.id AND d.endpoint_id = e.id \
+               WHERE v.body IS NOT NULL AND v.created_at > $1 AND d.id IS NULL";
+    for row in sqlx::query(sql).bind(since.micros()).fetch_all(db).await? {
+        let (event, name): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let (endpoint, wanted): (String, String) = (row.try_get(2)?, row.try_get(3)?);
+        let wanted: Vec<String> = serde_json::from_str(&wanted).unwrap_or_default();
+        let is_wanted = wanted
+            .iter()
+            .any(|wanted| wanted == "*" || canonical(wanted).is_some_and(|known| known == name));
+        if is_wanted && name != DISABLED {
+            let what = format!("endpoint {endpoint} was never told of event {event}");
+            faults.add("delivery-missing", what);
+        }
+    }
+    Ok(())
+}
+
+/// A receiver is tried as often as the schedule says, unless it answers that it is gone.
+async fn given_up_early(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
+    let all = i64::try_from(limits::WEBHOOK_DELAYS.len()).unwrap_or(i64::MAX);
+    let sql = "SELECT id, attempts FROM webhook_deliveries WHERE status = 'giving_up' \
+               AND is_test = 0 AND attempts < $1 \
+               AND (response_status IS NULL OR response_status <> 410)";
+    for row in sqlx::query(sql).bind(all).fetch_all(db).await? {
+        let (id, attempts): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let what = format!("{id} is a delivery that was given up after {attempts} attempts");
+        faults.add("delivery-status", what);
+    }
+    Ok(())
+}

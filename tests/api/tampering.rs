@@ -1,0 +1,435 @@
+//! Whoever changes what is stored behind the host's back is found out: each row of the table is
+//! one thing that somebody with the database's password could do, and the check that notices.
+
+use std::collections::HashMap;
+
+use http::Method;
+use railhead::db;
+use railhead::verify::{Report, Wanted, prove};
+use rstest::rstest;
+use serde_json::json;
+use sqlx::AssertSqlSafe;
+
+use crate::hooks::{listen, with_receiver};
+use crate::packs::{adopt, guard};
+use crate::receiver::Receiver;
+use crate::test_host::{Engine, TestHost, naira, unique, with};
+
+/// What is done, statement by statement, and the check that notices it. Names in braces stand
+/// for what [`ordinary`] made.
+const TAMPERINGS: &[(&str, &str)] = &[
+    // Wallets, journals and entries.
+    ("UPDATE wallets SET available_minor = available_minor + 1 WHERE id = '{w}'", "wallet-balance"),
+    ("UPDATE wallets SET seq = seq + 1 WHERE id = '{w}'", "wallet-balance"),
+    ("UPDATE wallets SET head_hash = 'x' || head_hash WHERE id = '{w}'", "wallet-chain"),
+    (
+        "UPDATE wallets SET pending_out_minor = pending_out_minor + 5 WHERE id = '{w}'",
+        "wallet-pending",
+    ),
+    ("UPDATE wallets SET is_frozen = 1 - is_frozen WHERE id = '{w}'", "wallet-frozen"),
+    ("UPDATE wallets SET merchant_id = '{other}' WHERE id = '{w}'", "payout-wallet"),
+    ("UPDATE wallets SET currency = 'GHS' WHERE id = '{w}'", "seal"),
+    (
+        "UPDATE entries SET amount_minor = amount_minor + 1 WHERE journal_id = '{j}' AND line = 0",
+        "journal-sum",
+    ),
+    (
+        "UPDATE entries SET amount_minor = amount_minor + CASE line WHEN 0 THEN 7 ELSE -7 END \
+         WHERE journal_id = '{j}' AND line IN (0, 1)",
+        "wallet-chain",
+    ),
+    (
+        "UPDATE entries SET balance_after_minor = balance_after_minor + 1 WHERE journal_id = '{j}' AND line = 1",
+        "wallet-chain",
+    ),
+    ("UPDATE entries SET hash = 'x' || hash WHERE journal_id = '{j}' AND line = 0", "wallet-chain"),
+    ("UPDATE entries SET description = 'x' WHERE journal_id = '{j}' AND line = 0", "wallet-chain"),
+    (
+        "UPDATE entries SET description = 'x' WHERE journal_id = '{j}' AND account_id LIKE 'system/%'",
+        "payout-journals",
+    ),
+    (
+        "UPDATE entries SET created_at = created_at + 1 WHERE journal_id = '{j}' AND line = 2",
+        "journal-instant",
+    ),
+    (
+        "UPDATE entries SET created_at = created_at + 1 WHERE journal_id = '{j}' AND account_id LIKE 'system/%'",
+        "journal-instant",
+    ),
+    (
+        "UPDATE entries SET source = 'admin_debit' WHERE journal_id = '{j}' AND line = 1",
+        "wallet-chain",
+    ),
+    ("UPDATE entries SET seq = 99999 WHERE journal_id = '{j}' AND line = 1", "wallet-chain"),
+    ("UPDATE entries SET seq = NULL WHERE journal_id = '{j}' AND line = 1", "wallet-chain"),
+    (
+        "UPDATE entries SET account_id = 'c-nobody' WHERE journal_id = '{j}' AND line < 2",
+        "entry-without-wallet",
+    ),
+    (
+        "UPDATE entries SET account_id = 'system/test/NGN/levy' WHERE account_id = 'system/test/NGN/fee_income'",
+        "seal",
+    ),
+    (
+        "UPDATE entries SET account_id = 'system/live/NGN/clearing' WHERE account_id = 'system/test/NGN/clearing'",
+        "journal-crosses",
+    ),
+    ("UPDATE entries SET sender = '{}' WHERE journal_id = '{j}' AND line = 0", "wallet-chain"),
+    ("UPDATE journals SET created_at = created_at + 1 WHERE id = '{j}'", "journal-instant"),
+    ("UPDATE journals SET env = 'live' WHERE id = '{j}'", "journal-crosses"),
+    (
+        "UPDATE journals SET kind = 'payout_settlement', round = 9 WHERE id = '{j}'",
+        "payout-journals",
+    ),
+    ("UPDATE journals SET ref_id = '{failed}', round = 9 WHERE id = '{j}'", "payout-journals"),
+    ("DELETE FROM journals WHERE id = '{j}'", "entries-without-journal"),
+    ("DELETE FROM entries WHERE journal_id = '{j}'", "journal-lines"),
+    ("DELETE FROM entries WHERE journal_id = '{j}' AND line = 0", "journal-sum"),
+    (
+        "INSERT INTO journals (id, env, kind, ref_type, ref_id, round, created_at, batch_id) \
+         SELECT 'c-forged', env, 'movement', 'WalletMovement', 'c-forged', 1, created_at, batch_id \
+         FROM journals WHERE id = '{j}'; \
+         INSERT INTO entries (journal_id, line, account_id, currency, amount_minor, source, \
+         description, created_at, batch_id) SELECT 'c-forged', e.line, \
+         CASE e.line WHEN 0 THEN 'system/test/NGN/funding' ELSE 'system/test/NGN/levy' END, \
+         'NGN', CASE e.line WHEN 0 THEN 5 ELSE -5 END, 'admin_credit', '', e.created_at, \
+         e.batch_id FROM entries e WHERE e.journal_id = '{j}' AND e.line < 2",
+        "seal",
+    ),
+    (
+        "DELETE FROM writer_batches WHERE hash <> '' AND id = (SELECT batch_id FROM journals WHERE id = '{j}')",
+        "seal-chain",
+    ),
+    ("UPDATE writer_batches SET created_at = created_at + 1 WHERE hash <> ''", "seal-chain"),
+    // Payouts.
+    ("UPDATE payouts SET status = 'failed' WHERE id = '{paid}'", "payout-status"),
+    ("UPDATE payouts SET status = 'draft' WHERE id = '{paid}'", "payout-status"),
+    ("UPDATE payouts SET status = 'queued' WHERE id = '{paid}'", "payout-status"),
+    ("UPDATE payouts SET status = 'cancelled' WHERE id = '{failed}'", "payout-status"),
+    ("UPDATE payouts SET status = 'paid_manual' WHERE id = '{paid}'", "payout-status"),
+    ("UPDATE payouts SET fee_minor = fee_minor + 1 WHERE id = '{paid}'", "payout-price"),
+    (
+        "UPDATE payouts SET pricing = REPLACE(pricing, 'Payout fee', 'Something') WHERE id = '{paid}'",
+        "seal",
+    ),
+    ("UPDATE payouts SET amount_minor = amount_minor + 1 WHERE id = '{paid}'", "payout-journals"),
+    (
+        "UPDATE payouts SET recipient = REPLACE(recipient, '0123456785', '0123456798') WHERE id = '{paid}'",
+        "payout-told",
+    ),
+    ("UPDATE payouts SET recipient_identity = 'x' WHERE id = '{paid}'", "payout-beneficiary"),
+    ("UPDATE payouts SET maker = '{other_key}' WHERE id = '{paid}'", "payout-maker"),
+    ("UPDATE payouts SET completed_at = NULL WHERE id = '{paid}'", "payout-stamps"),
+    (
+        "UPDATE payouts SET completed_at = completed_at - 86400000000 WHERE id = '{paid}'",
+        "payout-stamps",
+    ),
+    ("UPDATE payouts SET queued_at = NULL WHERE id = '{paid}'", "payout-stamps"),
+    ("UPDATE payouts SET processing_at = NULL WHERE id = '{paid}'", "payout-stamps"),
+    (
+        "UPDATE payouts SET created_at = created_at - 86400000000 WHERE id = '{paid}'",
+        "payout-stamps",
+    ),
+    ("UPDATE payouts SET failure_code = NULL WHERE id = '{failed}'", "payout-told"),
+    ("UPDATE payouts SET failure_message = 'x' WHERE id = '{failed}'", "payout-told"),
+    ("UPDATE payouts SET hold = NULL WHERE id = '{held}'", "seal"),
+    ("UPDATE payouts SET version = version + 1 WHERE id = '{paid}'", "payout-events"),
+    ("UPDATE payouts SET round = 2 WHERE id = '{paid}'", "payout-journals"),
+    ("UPDATE payouts SET route = 'elsewhere' WHERE id = '{paid}'", "payout-attempts"),
+    ("UPDATE payouts SET rail_reference = 'x' WHERE id = '{paid}'", "payout-attempts"),
+    ("UPDATE payouts SET env = 'live' WHERE id = '{paid}'", "payout-wallet"),
+    ("UPDATE payouts SET merchant_reference = 'mine' WHERE id = '{paid}'", "payout-told"),
+    ("DELETE FROM payouts WHERE id = '{failed}'", "journal-without-payout"),
+    // The way out.
+    (
+        "UPDATE transfers SET due_at = due_at + 315360000000000 WHERE id = '{processing}'",
+        "payout-work",
+    ),
+    ("DELETE FROM transfers WHERE id = '{processing}'", "payout-work"),
+    ("UPDATE transfers SET serial = serial + 1 WHERE id = '{processing}'", "payout-work"),
+    ("UPDATE transfers SET stage = 'queued' WHERE id = '{processing}'", "payout-work"),
+    ("UPDATE transfers SET id = '{paid}' WHERE id = '{processing}'", "payout-work"),
+    ("UPDATE attempts SET state = 'open' WHERE transfer_id = '{paid}'", "payout-attempts"),
+    ("UPDATE attempts SET state = 'closed' WHERE transfer_id = '{paid}'", "attempt-state"),
+    ("UPDATE attempts SET state = 'paid' WHERE transfer_id = '{failed}'", "payout-attempts"),
+    ("UPDATE attempts SET number = number + 10 WHERE transfer_id = '{paid}'", "seal"),
+    ("UPDATE attempts SET number = number + 1 WHERE transfer_id = '{paid}'", "payout-attempts"),
+    ("UPDATE attempts SET sends = 0 WHERE transfer_id = '{paid}'", "attempt"),
+    ("UPDATE attempts SET queries = 9 WHERE transfer_id = '{paid}'", "attempt"),
+    ("UPDATE attempts SET sent_at = created_at - 1 WHERE transfer_id = '{paid}'", "attempt"),
+    ("UPDATE attempts SET answered_at = NULL WHERE transfer_id = '{paid}'", "attempt"),
+    ("UPDATE attempts SET message = 'paid (99)' WHERE transfer_id = '{paid}'", "attempt"),
+    ("UPDATE attempts SET bytes_left = 0 WHERE transfer_id = '{paid}'", "attempt"),
+    ("UPDATE attempts SET rail_reference = 'x' WHERE transfer_id = '{paid}'", "payout-attempts"),
+    ("UPDATE attempts SET fingerprint = 'x' WHERE transfer_id = '{paid}'", "seal"),
+    (
+        "INSERT INTO attempts SELECT 'c-second', transfer_id, route_id, route, rail, rail_version, \
+         rail_digest, fingerprint, 'x', number + 1, begun_at, resolution, created_at, state, \
+         bytes_left, sends, queries, never_received, code, message, sent_at, answered_at, batch_id \
+         FROM attempts WHERE transfer_id = '{paid}'",
+        "payout-attempts",
+    ),
+    ("DELETE FROM attempts WHERE transfer_id = '{paid}'", "payout-attempts"),
+    (
+        "UPDATE attempts SET resolution = '{\"bvn\":\"22123456789\"}' WHERE transfer_id = '{paid}'",
+        "attempt-clear",
+    ),
+    ("DELETE FROM rail_calls WHERE transfer_id = '{processing}'", "seal"),
+    ("UPDATE rail_calls SET transfer_id = '{failed}' WHERE transfer_id = '{paid}'", "call"),
+    ("UPDATE rail_calls SET result = 'refused (05): no' WHERE transfer_id = '{paid}'", "attempt"),
+    ("UPDATE rail_calls SET exchanges = '[]' WHERE transfer_id = '{paid}'", "seal"),
+    (
+        "UPDATE simulator_transfers SET transfer = REPLACE(transfer, '\"amount_minor\":100000', '\"amount_minor\":900000')",
+        "bank-amount",
+    ),
+    (
+        "UPDATE simulator_transfers SET transfer = REPLACE(transfer, '\"executed\":1', '\"executed\":2')",
+        "bank-amount",
+    ),
+    // Idempotency keys.
+    ("DELETE FROM idempotency_keys WHERE resource_id = '{paid}'", "reply"),
+    ("UPDATE idempotency_keys SET resource_id = '{draft}' WHERE resource_id = '{paid}'", "reply"),
+    (
+        "UPDATE idempotency_keys SET response = REPLACE(response, '\"paid\"', '\"failed\"') WHERE resource_id = '{paid}'",
+        "reply",
+    ),
+    ("UPDATE idempotency_keys SET status = 200 WHERE resource_id = '{paid}'", "reply"),
+    ("UPDATE idempotency_keys SET fingerprint = 'x' WHERE resource_id = '{paid}'", "seal"),
+    ("UPDATE idempotency_keys SET key = 'nobody/test/x' WHERE resource_id = '{paid}'", "reply"),
+    // Events and deliveries.
+    (
+        "UPDATE events SET type = 'payout.failed' WHERE object_id = '{paid}' AND type = 'payout.paid'",
+        "payout-status",
+    ),
+    (
+        "UPDATE events SET body = REPLACE(body, '\"paid\"', '\"failed\"') WHERE object_id = '{paid}'",
+        "payout-status",
+    ),
+    ("UPDATE events SET env = 'live' WHERE object_id = '{paid}'", "payout-events"),
+    ("DELETE FROM events WHERE object_id = '{paid}' AND sequence = 2", "payout-events"),
+    ("DELETE FROM events WHERE type = 'wallet_funded'", "movement-untold"),
+    ("DELETE FROM webhook_deliveries", "delivery-missing"),
+    ("UPDATE webhook_deliveries SET endpoint_id = '{other_endpoint}'", "delivery-endpoint"),
+    (
+        "UPDATE webhook_deliveries SET delivered_at = NULL WHERE status = 'delivered'",
+        "delivery-status",
+    ),
+    (
+        "UPDATE webhook_deliveries SET status = 'giving_up', delivered_at = NULL, attempts = 1, response_status = 500",
+        "delivery-status",
+    ),
+    ("UPDATE webhook_deliveries SET attempts = 0", "delivery-status"),
+    ("UPDATE webhook_endpoints SET secret = 'whsec_clear'", "endpoint-secret"),
+    ("UPDATE webhook_endpoints SET is_active = 0, disabled_reason = 'x'", "endpoint-disabled"),
+    ("UPDATE webhook_endpoints SET owner = '{other}/test'", "endpoint-owner"),
+    // Counters.
+    ("DELETE FROM counters WHERE key LIKE 'day/%'", "counter"),
+    ("UPDATE counters SET sum_minor = 0 WHERE key LIKE 'day/{w}/%'", "counter"),
+    ("UPDATE counters SET holder = '' WHERE key LIKE 'paid/{w}/%'", "counter"),
+    ("UPDATE counters SET count = count - 1 WHERE key LIKE 'paid/{w}/%'", "counter"),
+    ("UPDATE counters SET holder = '{failed}' WHERE key LIKE 'reference/%'", "counter"),
+    ("DELETE FROM counters WHERE key LIKE 'reference/%'", "counter"),
+    ("UPDATE counters SET key = key || 'x' WHERE key LIKE 'reference/%'", "counter"),
+    ("UPDATE counters SET count = count + 1 WHERE key LIKE 'velocity/%'", "counter"),
+    (
+        "UPDATE counters SET holder = REPLACE(holder, ':1:', ':0:') WHERE key LIKE 'velocity/%'",
+        "counter",
+    ),
+    // Rules.
+    ("UPDATE decisions SET facts = '{}' WHERE payout_id = '{held}'", "seal"),
+    (
+        "UPDATE decisions SET action = 'allow', hits = '[]' WHERE payout_id = '{held}'",
+        "payout-decision",
+    ),
+    ("UPDATE decisions SET pack = 'stranger' WHERE payout_id = '{held}'", "decision-pack"),
+    ("DELETE FROM decisions WHERE payout_id = '{held}'", "seal"),
+    ("UPDATE rule_packs SET pushed_by = 'somebody' WHERE name = 'guard'", "pack-pushed"),
+    ("UPDATE rule_packs SET digest = 'x' WHERE name = 'guard'", "decision-pack"),
+    ("UPDATE rule_assignments SET actor = 'somebody' WHERE name = 'guard'", "pack-assigned"),
+    ("DELETE FROM rule_assignments WHERE name = 'guard'", "pack-generation"),
+    // People and what they may do.
+    ("DELETE FROM audit WHERE subject_id = '{marked}'", "audit-payout"),
+    ("UPDATE audit SET actor = 'somebody' WHERE subject_id = '{marked}'", "seal"),
+    ("UPDATE audit SET after = '{}' WHERE subject_id = '{marked}'", "audit-payout"),
+    ("UPDATE audit SET created_at = created_at - 1 WHERE subject_id = '{marked}'", "seal"),
+    (
+        "UPDATE audit SET actor = (SELECT maker FROM payouts WHERE id = '{draft}') WHERE action = 'payout.approve'",
+        "payout-approval",
+    ),
+    ("DELETE FROM audit WHERE action = 'wallet.credit'", "movement-without-operator"),
+    (
+        "UPDATE merchants SET settings = REPLACE(settings, '50000000', '90000000')",
+        "merchant-settings",
+    ),
+    ("UPDATE merchants SET status = 'suspended'", "merchant-settings"),
+    ("UPDATE merchants SET name = 'Others'", "seal"),
+    ("UPDATE api_keys SET capabilities = '[]'", "seal"),
+    ("UPDATE api_keys SET hash = 'sk_test_' || hash", "key-hash"),
+    ("UPDATE api_keys SET revoked_at = created_at", "key-revoked"),
+    ("DELETE FROM blacklist", "blacklist-entry"),
+    (
+        "INSERT INTO blacklist SELECT 'x', scope, merchant_id, currency, 'x', subject, reason, \
+         created_at FROM blacklist",
+        "blacklist-entry",
+    ),
+    ("UPDATE beneficiaries SET env = 'live'", "payout-beneficiary"),
+    ("UPDATE beneficiaries SET resolution = '{\"bvn\":\"22123456789\"}'", "recipient-clear"),
+    // The schema itself.
+    ("DROP INDEX attempts_by_reference", "schema"),
+    ("DROP INDEX journals_by_ref", "schema"),
+];
+
+/// Ordinary traffic: payouts that ended in every way, a receiver, limits, rules, a blacklist.
+/// Answers what is called what.
+async fn ordinary(host: &TestHost, receiver: &Receiver) -> HashMap<&'static str, String> {
+    let merchant = &host.merchant;
+    let path = format!("merchants/{}", merchant.id);
+    let settings = json!({
+        "dual_control_threshold_minor": { "NGN": "300000" },
+        "limits": { "NGN": { "daily_minor": "50000000" } },
+    });
+    host.admin(Method::PATCH, &path, settings).await.ok();
+    let rules = [("large", "hold", "amount_minor > 200000 && amount_minor < 250000")];
+    let facts = "amount_minor count_per_merchant_1h";
+    adopt(host, &guard("1", facts, &rules)).await;
+    listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+    let referenced = with(naira(100_000), json!({ "merchant_reference": "invoice 7" }));
+    let paid = host.pay("paid", referenced).await.ok().id();
+    let failed = host.pay("failed", naira(100_000)).await.ok().id();
+    let processing = host.pay("processing", naira(100_000)).await.ok().id();
+    let marked = host.pay("processing", naira(100_000)).await.ok().id();
+    let evidence = json!({ "evidence": "a letter" });
+    host.admin(Method::POST, &format!("payouts/{marked}/mark_paid"), evidence).await.ok();
+    let held = host.pay("paid", naira(210_000)).await.ok().id();
+    host.admin(Method::POST, &format!("payouts/{held}/release"), json!({})).await.ok();
+    host.until(&merchant.test_key, &held, "paid").await;
+    let draft = host.pay("paid", naira(400_000)).await.ok().id();
+    host.admin(Method::POST, &format!("payouts/{draft}/approve"), json!({})).await.ok();
+    host.until(&merchant.test_key, &draft, "paid").await;
+    let block = json!({ "scope": "platform", "currency": "NGN", "bank_code": "058",
+        "account_number": "0000000017", "reason": "fraud" });
+    host.admin(Method::POST, "blacklist", block).await.ok();
+    let other = host.new_merchant("Other").await;
+    let key = other.test_key.clone();
+    let body = json!({ "url": receiver.url("/b"), "events": ["payout.paid"] });
+    let once = unique();
+    let once = [("Idempotency-Key", once.as_str())];
+    let endpoint = host.send(Method::POST, "/v1/webhook-endpoints", &key, &once, Some(body)).await;
+    let other_endpoint = endpoint.ok().id();
+    host.until_count("SELECT COUNT(*) FROM webhook_queue", 0).await;
+    let pool = host.app().db.pool();
+    let sql = "SELECT id FROM journals WHERE ref_id = $1 AND kind = 'payout_debit'";
+    let journal: String = sqlx::query_scalar(sql).bind(&paid).fetch_one(pool).await.expect("one");
+    let sql = "SELECT id FROM api_keys WHERE merchant_id = $1 AND env = 'live'";
+    let other_key = sqlx::query_scalar(sql).bind(&other.id).fetch_one(pool).await.expect("one");
+    HashMap::from([
+        ("{paid}", paid),
+        ("{failed}", failed),
+        ("{processing}", processing),
+        ("{marked}", marked),
+        ("{held}", held),
+        ("{draft}", draft),
+        ("{w}", merchant.test_wallet.clone()),
+        ("{j}", journal),
+        ("{other}", other.id),
+        ("{other_key}", other_key),
+        ("{other_endpoint}", other_endpoint),
+    ])
+}
+
+/// What somebody sees who has done this, in a transaction that is rolled back.
+async fn after(host: &TestHost, statements: &[String]) -> Report {
+    let engine = host.app().db.engine();
+    let mut tx = host.app().db.pool().begin().await.expect("a transaction");
+    for sql in statements {
+        let done = sqlx::query(AssertSqlSafe(sql.clone())).execute(&mut *tx).await;
+        let done = done.unwrap_or_else(|cause| panic!("{sql}: {cause}"));
+        let is_schema = sql.starts_with("DROP") || sql.starts_with("ALTER");
+        assert!(is_schema || done.rows_affected() > 0, "{sql}");
+    }
+    let wanted = Wanted { now: host.clock.now(), ..Wanted::default() };
+    let report = prove(&mut tx, (engine, &wanted), &mut |_, _| {}).await.expect("read");
+    tx.rollback().await.expect("rolled back");
+    report
+}
+
+/// Statements that take the triggers away.
+async fn disarming(host: &TestHost) -> Vec<String> {
+    match host.app().db.engine() {
+        db::Engine::Postgres => {
+            let tables = [
+                "entries",
+                "journals",
+                "audit",
+                "rail_calls",
+                "events",
+                "decisions",
+                "idempotency_keys",
+            ];
+            tables.map(|table| format!("ALTER TABLE {table} DISABLE TRIGGER USER")).into()
+        }
+        db::Engine::Sqlite => {
+            let sql = "SELECT 'DROP TRIGGER ' || name FROM sqlite_master WHERE type = 'trigger'";
+            sqlx::query_scalar(sql).fetch_all(host.app().db.pool()).await.expect("triggers")
+        }
+    }
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn every_tampering_is_noticed_by_name(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let names = ordinary(host, receiver).await;
+        let clean = after(host, &[]).await;
+        assert!(clean.faults.is_empty(), "{:#?}", clean.faults);
+        let disarming = disarming(host).await;
+        let disarmed = after(host, &disarming).await;
+        assert_eq!(disarmed.faults.counts.keys().copied().collect::<Vec<_>>(), ["schema"]);
+        let mut unnoticed = Vec::new();
+        for (does, noticed) in TAMPERINGS {
+            let named =
+                names.iter().fold((*does).to_owned(), |sql, (name, id)| sql.replace(name, id));
+            let does: Vec<String> = named.split("; ").map(str::to_owned).collect();
+            let report = after(host, &[disarming.clone(), does].concat()).await;
+            let mut counts = report.faults.counts.clone();
+            if *noticed == "schema" {
+                counts.retain(|_, count| *count > disarmed.faults.counts["schema"]);
+            }
+            if !counts.contains_key(noticed) {
+                unnoticed.push(format!("{named}\n  {noticed}: {counts:?}"));
+            }
+        }
+        assert!(unnoticed.is_empty(), "{}", unnoticed.join("\n"));
+    })
+    .await;
+}
+
+/// Somebody who knows how all this works can make every chain anew. Then only what was kept
+/// elsewhere tells.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_anchor_that_was_kept_elsewhere_shows_a_history_that_was_made_anew(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, _| {
+        host.pay("paid", naira(100_000)).await.ok();
+        let anchor = host.report(&Wanted::default()).await.books.anchor;
+        assert!(!anchor.heads.is_empty());
+        host.pay("failed", naira(100_000)).await.ok();
+        let against = Wanted { against: Some(anchor.clone()), ..Wanted::default() };
+        assert!(host.report(&against).await.faults.is_empty());
+        let since = Wanted { is_since: true, ..against };
+        let later = host.report(&since).await;
+        assert!(later.faults.is_empty(), "{:#?}", later.faults);
+        assert_eq!(later.payouts, 1, "only what came after it");
+        // Another head is another history.
+        let forged = anchor.heads.iter().map(|(id, hash)| (*id, hash.replace(['a', 'b'], "c")));
+        let forged = railhead::ledger::verify::Anchor { heads: forged.collect() };
+        let against = Wanted { against: Some(forged), ..Wanted::default() };
+        let report = host.report(&against).await;
+        assert_eq!(report.faults.counts.keys().copied().collect::<Vec<_>>(), ["anchor"]);
+    })
+    .await;
+}
