@@ -22,7 +22,7 @@ const ACCOUNTS: [&str; 5] = ["0123456785", "0000001022", "0000001046", "00000010
 /// What callers asked for, by idempotency key, and what they were answered first.
 type Asked = Arc<Mutex<BTreeMap<String, (Value, Option<(u16, String)>)>>>;
 
-fn payout(index: usize) -> Value {
+pub(crate) fn payout(index: usize) -> Value {
     let account = ACCOUNTS[index % ACCOUNTS.len()];
     let recipient = json!({ "account_number": account, "bank_code": "058" });
     with(naira(100_000), json!({ "recipient": recipient }))
@@ -57,7 +57,7 @@ fn callers(deployment: &Deployment, asked: &Asked) -> Vec<tokio::task::JoinHandl
 
 /// Lets days pass until every payout has come to an end. What is sent for the first time on
 /// the first day may be sent again on the second.
-async fn until_all_ended(deployment: &mut Deployment) {
+pub(crate) async fn until_all_ended(deployment: &mut Deployment) {
     let mut under_way = Vec::new();
     for _ in 0..3 {
         deployment.kill().await;

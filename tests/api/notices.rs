@@ -9,10 +9,14 @@ use crate::bank::Bank;
 use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
 use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira};
 
-const RIGHT: &str = "simulator";
+pub(crate) const RIGHT: &str = "simulator";
 
 /// Delivers a message at a host's door, for an environment and with a token.
-async fn deliver(host: &TestHost, (env, token): (&str, &str), message: &OwnMessage) -> Answer {
+pub(crate) async fn deliver(
+    host: &TestHost,
+    (env, token): (&str, &str),
+    message: &OwnMessage,
+) -> Answer {
     let url = format!("{}/notices/{env}/{}{}", host.base, message.rail, message.path);
     let mut request = host.client.post(url).body(message.body.clone());
     if !token.is_empty() {
@@ -22,7 +26,7 @@ async fn deliver(host: &TestHost, (env, token): (&str, &str), message: &OwnMessa
 }
 
 /// A pushed status, as a network would write it.
-fn status(reference: &str, code: &str) -> OwnMessage {
+pub(crate) fn status(reference: &str, code: &str) -> OwnMessage {
     let body = format!(
         "<TSQuerySingleResponse><SessionID>{reference}</SessionID>\
          <ResponseCode>{code}</ResponseCode></TSQuerySingleResponse>"

@@ -27,6 +27,8 @@ pub(crate) struct Deployment {
     pub log: Arc<Mutex<String>>,
     config: PathBuf,
     program: Option<Child>,
+    /// A second one on the same database, with a folder of its own.
+    beside: Option<Child>,
     pub db: Db,
 }
 
@@ -63,7 +65,7 @@ impl Deployment {
             merchant: Merchant::default(),
         };
         let log = Arc::default();
-        let mut deployment = Self { host, bank, log, config, program: None, db };
+        let mut deployment = Self { host, bank, log, config, program: None, beside: None, db };
         deployment.start(&[]).await;
         deployment.host.merchant = deployment.host.new_merchant("Acme").await;
         deployment
@@ -96,6 +98,10 @@ impl Deployment {
 
     fn spawn(&self, settings: &[(&str, &str)]) -> Child {
         assert!(self.program.is_none(), "it runs");
+        self.spawn_another(settings)
+    }
+
+    fn spawn_another(&self, settings: &[(&str, &str)]) -> Child {
         Command::new(PROGRAM)
             .args(["--config", &self.config.display().to_string(), "serve"])
             .env_remove("DATABASE_URL")
@@ -113,6 +119,35 @@ impl Deployment {
         let mut program = self.spawn(&[]);
         tokio::time::sleep(after).await;
         program.kill().await.expect("killed");
+    }
+
+    /// Starts a second program on the same database, which nobody speaks to.
+    pub(crate) fn start_beside(&mut self, settings: &[(&str, &str)]) {
+        let folder = self.host.database.folder.path().join("beside").display().to_string();
+        let settings = [settings, &[("RAILHEAD_DATA__DIR", folder.as_str())]].concat();
+        let mut program = self.spawn_another(&settings);
+        let mut lines = BufReader::new(program.stderr.take().expect("a log")).lines();
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        self.beside = Some(program);
+    }
+
+    /// SIGKILL for the second program, if it runs.
+    pub(crate) async fn kill_beside(&mut self) {
+        if let Some(mut program) = self.beside.take() {
+            program.kill().await.expect("killed");
+        }
+    }
+
+    /// Stops the program in its tracks for a while: it notices nothing of the time in between.
+    pub(crate) async fn freeze(&self, span: Duration) {
+        let pid = self.program.as_ref().and_then(Child::id).expect("a program").to_string();
+        let signal = |name: &'static str| {
+            let done = std::process::Command::new("kill").args([name, &pid]).status();
+            assert!(done.expect("a signal").success());
+        };
+        signal("-STOP");
+        tokio::time::sleep(span).await;
+        signal("-CONT");
     }
 
     /// SIGKILL: nothing in the program gets to hear of it.
@@ -135,7 +170,7 @@ impl Deployment {
         let mut tx = self.db.write().await.expect("a transaction");
         for sql in [
             "UPDATE transfers SET lease_until = lease_until - $1, due_at = due_at - $1",
-            "UPDATE attempts SET sent_at = sent_at - $1",
+            "UPDATE attempts SET sent_at = sent_at - $1 WHERE state = 'open'",
             "UPDATE webhook_queue SET lease_until = lease_until - $1, due_at = due_at - $1",
         ] {
             sqlx::query(sql).bind(span).execute(tx.conn()).await.expect("changed");
@@ -243,6 +278,11 @@ impl Deployment {
 
     /// The books are right, says `verify`, and the bank paid nobody twice.
     pub(crate) async fn prove(&self) {
+        // Where time was made to pass, sendings were moved before the attempts that they are of.
+        let sql = "UPDATE attempts SET sent_at = created_at WHERE sent_at < created_at";
+        let mut tx = self.db.write().await.expect("a transaction");
+        sqlx::query(sql).execute(tx.conn()).await.expect("changed");
+        tx.commit().await.expect("committed");
         let verified = Command::new(PROGRAM)
             .args(["--config", &self.config.display().to_string(), "verify"])
             .env_remove("DATABASE_URL")

@@ -231,10 +231,7 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("DELETE FROM counters WHERE key LIKE 'reference/%'", "counter"),
     ("UPDATE counters SET key = key || 'x' WHERE key LIKE 'reference/%'", "counter"),
     ("UPDATE counters SET count = count + 1 WHERE key LIKE 'velocity/%'", "counter"),
-    (
-        "UPDATE counters SET holder = REPLACE(holder, ':1:', ':0:') WHERE key LIKE 'velocity/%'",
-        "counter",
-    ),
+    ("UPDATE counters SET holder = '' WHERE key LIKE 'velocity/%'", "counter"),
     // Rules.
     ("UPDATE decisions SET facts = '{}' WHERE payout_id = '{held}'", "seal"),
     (
@@ -293,6 +290,7 @@ async fn ordinary(host: &TestHost, receiver: &Receiver) -> HashMap<&'static str,
     let facts = "amount_minor count_per_merchant_1h";
     adopt(host, &guard("1", facts, &rules)).await;
     listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+    host.advance(1);
     let referenced = with(naira(100_000), json!({ "merchant_reference": "invoice 7" }));
     let paid = host.pay("paid", referenced).await.ok().id();
     let failed = host.pay("failed", naira(100_000)).await.ok().id();
@@ -307,14 +305,14 @@ async fn ordinary(host: &TestHost, receiver: &Receiver) -> HashMap<&'static str,
     host.admin(Method::POST, &format!("payouts/{draft}/approve"), json!({})).await.ok();
     host.until(&merchant.test_key, &draft, "paid").await;
     let block = json!({ "scope": "platform", "currency": "NGN", "bank_code": "058",
-        "account_number": "0000000017", "reason": "fraud" });
+        "account_number": "0000001015", "reason": "fraud" });
     host.admin(Method::POST, "blacklist", block).await.ok();
     let other = host.new_merchant("Other").await;
     let key = other.test_key.clone();
     let body = json!({ "url": receiver.url("/b"), "events": ["payout.paid"] });
     let once = unique();
     let once = [("Idempotency-Key", once.as_str())];
-    let endpoint = host.send(Method::POST, "/v1/webhook-endpoints", &key, &once, Some(body)).await;
+    let endpoint = host.send(Method::POST, "/v1/webhook_endpoints", &key, &once, Some(body)).await;
     let other_endpoint = endpoint.ok().id();
     host.until_count("SELECT COUNT(*) FROM webhook_queue", 0).await;
     let pool = host.app().db.pool();
@@ -337,20 +335,25 @@ async fn ordinary(host: &TestHost, receiver: &Receiver) -> HashMap<&'static str,
     ])
 }
 
-/// What somebody sees who has done this, in a transaction that is rolled back.
-async fn after(host: &TestHost, statements: &[String]) -> Report {
+/// What somebody sees who has done this, in a transaction that is rolled back; nothing where a
+/// constraint of the database does not let it be done.
+async fn after(host: &TestHost, statements: &[String]) -> Option<Report> {
     let engine = host.app().db.engine();
     let mut tx = host.app().db.pool().begin().await.expect("a transaction");
     for sql in statements {
         let done = sqlx::query(AssertSqlSafe(sql.clone())).execute(&mut *tx).await;
-        let done = done.unwrap_or_else(|cause| panic!("{sql}: {cause}"));
+        let done = match done {
+            Ok(done) => done,
+            Err(cause) if cause.to_string().contains("constraint") => return None,
+            Err(cause) => panic!("{sql}: {cause}"),
+        };
         let is_schema = sql.starts_with("DROP") || sql.starts_with("ALTER");
         assert!(is_schema || done.rows_affected() > 0, "{sql}");
     }
     let wanted = Wanted { now: host.clock.now(), ..Wanted::default() };
     let report = prove(&mut tx, (engine, &wanted), &mut |_, _| {}).await.expect("read");
     tx.rollback().await.expect("rolled back");
-    report
+    Some(report)
 }
 
 /// Statements that take the triggers away.
@@ -382,17 +385,19 @@ async fn every_tampering_is_noticed_by_name(
 ) {
     with_receiver(engine, async |host, receiver| {
         let names = ordinary(host, receiver).await;
-        let clean = after(host, &[]).await;
+        let clean = after(host, &[]).await.expect("read");
         assert!(clean.faults.is_empty(), "{:#?}", clean.faults);
         let disarming = disarming(host).await;
-        let disarmed = after(host, &disarming).await;
+        let disarmed = after(host, &disarming).await.expect("read");
         assert_eq!(disarmed.faults.counts.keys().copied().collect::<Vec<_>>(), ["schema"]);
         let mut unnoticed = Vec::new();
         for (does, noticed) in TAMPERINGS {
             let named =
                 names.iter().fold((*does).to_owned(), |sql, (name, id)| sql.replace(name, id));
             let does: Vec<String> = named.split("; ").map(str::to_owned).collect();
-            let report = after(host, &[disarming.clone(), does].concat()).await;
+            let Some(report) = after(host, &[disarming.clone(), does].concat()).await else {
+                continue;
+            };
             let mut counts = report.faults.counts.clone();
             if *noticed == "schema" {
                 counts.retain(|_, count| *count > disarmed.faults.counts["schema"]);

@@ -148,11 +148,16 @@ pub(crate) async fn with_host_configured(
 
 impl TestHost {
     pub(crate) async fn open(engine: Engine, change: impl FnOnce(&mut Config)) -> Self {
-        let client = client();
         let database = Arc::new(Database::new(engine).await);
-        let clock = Clock::fixed(Moment::parse(BEGINNING).expect("an instant"));
         let mut config = config(&database);
         change(&mut config);
+        Self::open_with(engine, database, config).await
+    }
+
+    /// Starts a host with this configuration on this database.
+    pub(crate) async fn open_with(engine: Engine, database: Arc<Database>, config: Config) -> Self {
+        let client = client();
+        let clock = Clock::fixed(Moment::parse(BEGINNING).expect("an instant"));
         let sources = Sources { clock: clock.clone(), ids: IdGenerator::seeded(clock.clone(), 42) };
         let running = start(config, sources).await.expect("a host");
         let base = format!("http://{}", running.address);

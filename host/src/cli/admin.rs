@@ -5,7 +5,9 @@ use reqwest::Method;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
 
+use crate::clock::Clock;
 use crate::config::Config;
+use crate::id::IdGenerator;
 use crate::start::StartError;
 
 /// Arguments of the command.
@@ -14,6 +16,10 @@ pub(super) struct Admin {
     /// The host's address; that of the configuration if left out.
     #[arg(long, global = true, value_name = "URL")]
     url: Option<String>,
+    /// Makes a call that moves money safe to repeat: give the same key again. A new one is made
+    /// and printed on stderr if left out.
+    #[arg(long, global = true, value_name = "KEY")]
+    idempotency_key: Option<String>,
     #[command(subcommand)]
     command: AdminCommand,
 }
@@ -48,6 +54,12 @@ enum AdminCommand {
     /// Blacklists.
     #[command(subcommand)]
     Blacklist(Blacklist),
+    /// What needs a person.
+    #[command(subcommand)]
+    Case(Case),
+    /// Whether live payments are held back because the database may have forgotten something.
+    #[command(subcommand)]
+    Quarantine(Quarantine),
     /// The audit log, newest first.
     Audit,
     /// Loaded rails.
@@ -206,6 +218,49 @@ enum Route {
 }
 
 #[derive(Subcommand)]
+enum Case {
+    /// List cases, newest first.
+    List {
+        /// Only those of this kind, such as `paid_after_failure`.
+        #[arg(long)]
+        kind: Option<String>,
+        /// `open` or `resolved`.
+        #[arg(long, default_value = "open")]
+        status: String,
+        /// Only those about this payout or route.
+        #[arg(long)]
+        subject: Option<String>,
+    },
+    /// Show a case: what happened, what to do about it, what may be decided.
+    Show {
+        /// The case's id.
+        id: String,
+    },
+    /// Decide about a case.
+    Resolve {
+        /// The case's id.
+        id: String,
+        /// One of the resolutions that the case names.
+        resolution: String,
+        /// What shows that it is right.
+        #[arg(long)]
+        evidence: String,
+    },
+}
+
+#[derive(Subcommand)]
+enum Quarantine {
+    /// Show it.
+    Show,
+    /// Let live payments go again.
+    Release {
+        /// Why, for the audit log.
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+#[derive(Subcommand)]
 enum Blacklist {
     /// List entries.
     List,
@@ -227,11 +282,31 @@ impl Admin {
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
         let base = self.url.unwrap_or_else(|| config.public_url());
         let token = token(config)?;
+        let once = match (&self.command, self.idempotency_key) {
+            (_, Some(key)) => Some(key),
+            (command, None) if command.moves_money() => Some(fresh_key()?),
+            _ => None,
+        };
         let (method, path, body) = request(self.command)?;
-        let answer = send((&base, token), (method, &path), body).await?;
+        let answer = send_once((&base, token), (method, &path), (body, once)).await?;
         println!("{}", serde_json::to_string_pretty(&answer)?);
         Ok(())
     }
+}
+
+impl AdminCommand {
+    /// Whether a repeat would move money twice.
+    fn moves_money(&self) -> bool {
+        matches!(self, Self::Wallet(Wallet::Credit(_) | Wallet::Debit(_)) | Self::Payout { .. })
+    }
+}
+
+/// A key of this call's own, said on stderr so that the call can be repeated under it.
+#[expect(clippy::print_stderr, reason = "this is where the program speaks to its user")]
+fn fresh_key() -> Result<String, StartError> {
+    let key = IdGenerator::new(Clock::System)?.secret();
+    eprintln!("railhead: to repeat this call safely, add --idempotency-key {key}");
+    Ok(key)
 }
 
 type Request = (Method, String, Option<Value>);
@@ -249,6 +324,12 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
         }
         AdminCommand::Route(command) => route(command)?,
         AdminCommand::Blacklist(command) => blacklist(command)?,
+        AdminCommand::Case(command) => case(command)?,
+        AdminCommand::Quarantine(Quarantine::Show) => (Method::GET, "quarantine".to_owned(), None),
+        AdminCommand::Quarantine(Quarantine::Release { reason }) => {
+            let body = object([("reason", json!(reason))]);
+            (Method::POST, "quarantine/release".to_owned(), Some(body))
+        }
         AdminCommand::Audit => (Method::GET, "audit".to_owned(), None),
         AdminCommand::Rails => (Method::GET, "rails".to_owned(), None),
         AdminCommand::RulePacks => (Method::GET, "rule-packs".to_owned(), None),
@@ -343,6 +424,22 @@ fn blacklist(command: Blacklist) -> Result<Request, StartError> {
     })
 }
 
+fn case(command: Case) -> Result<Request, StartError> {
+    Ok(match command {
+        Case::List { kind, status, subject } => {
+            let filters = [("kind", kind), ("status", Some(status)), ("subject_id", subject)];
+            let given = filters.into_iter().filter_map(|(name, value)| Some((name, value?)));
+            let url = reqwest::Url::parse_with_params("http://host", given)?;
+            (Method::GET, format!("cases?{}", url.query().unwrap_or_default()), None)
+        }
+        Case::Show { id } => (Method::GET, format!("cases/{id}"), None),
+        Case::Resolve { id, resolution, evidence } => {
+            let body = object([("resolution", json!(resolution)), ("evidence", json!(evidence))]);
+            (Method::POST, format!("cases/{id}/resolve"), Some(body))
+        }
+    })
+}
+
 /// An object of the values that were given.
 fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     let given = fields.into_iter().filter(|(_, value)| !value.is_null());
@@ -358,10 +455,22 @@ pub(super) async fn send(
     (method, path): (Method, &str),
     body: Option<Value>,
 ) -> Result<Value, StartError> {
+    send_once((base, token), (method, path), (body, None)).await
+}
+
+/// The same with an idempotency key, if there is one.
+async fn send_once(
+    (base, token): (&str, &SecretString),
+    (method, path): (Method, &str),
+    (body, once): (Option<Value>, Option<String>),
+) -> Result<Value, StartError> {
     let url = address(base, path);
     let mut request = reqwest::Client::new().request(method, &url);
     if let Some(body) = &body {
         request = request.json(body);
+    }
+    if let Some(key) = once {
+        request = request.header("idempotency-key", key);
     }
     answer(&url, request.bearer_auth(token.expose_secret())).await
 }

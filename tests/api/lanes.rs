@@ -1,0 +1,301 @@
+//! Several routes at once: a bank that hangs, one that is not there, one that is another.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::Method;
+use railhead::config::Config;
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::bank::Bank;
+use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
+use crate::network::{Sends, live};
+use crate::packs::restart;
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host_configured};
+
+/// A gateway that takes connections and never says a word.
+async fn mute_gateway() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("https://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((connection, _)) = listener.accept().await {
+            held.push(connection);
+        }
+    });
+    url
+}
+
+/// Nobody listens there.
+fn absent_gateway() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    format!("https://{}", listener.local_addr().expect("an address"))
+}
+
+/// A host with a bank behind its own route, which may call a gateway on this machine as well.
+fn settings(config: &mut Config, bank: &Bank) {
+    config.simulator.url = Some(bank.url.clone());
+    config.egress.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
+    let secrets = [("gateway_token", "secret"), ("notice_token", "secret")];
+    let secrets = secrets.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    config.routes.insert("ngn_other".to_owned(), BTreeMap::from(secrets));
+}
+
+/// A route before all others, to this gateway, for these merchants or for all.
+async fn route_before(host: &TestHost, url: &str, merchants: &[&str]) -> String {
+    let body = json!({
+        "name": "ngn_other", "env": "live", "currency": "NGN", "rail": "nip", "position": -1,
+        "merchants": merchants, "settings": { "endpoint.gateway": url },
+    });
+    host.admin(Method::POST, "routes", body).await.ok().id()
+}
+
+async fn route(host: &TestHost, name: &str) -> Value {
+    let routes = host.admin(Method::GET, "routes", json!({})).await.ok();
+    let routes = routes.json["data"].as_array().cloned().expect("routes");
+    let found = routes.iter().find(|route| route["env"] == "live" && route["name"] == name);
+    found.expect("a route").clone()
+}
+
+async fn patch(host: &TestHost, name: &str, changes: Value) -> Answer {
+    let id = route(host, name).await["id"].as_str().expect("an id").to_owned();
+    host.admin(Method::PATCH, &format!("routes/{id}"), changes).await
+}
+
+/// What became of each attempt of a payout, oldest first: its route, and how it stands.
+async fn attempts(host: &TestHost, id: &str) -> Vec<(String, String)> {
+    let sql = "SELECT route, state FROM attempts WHERE transfer_id = $1 ORDER BY id";
+    sqlx::query_as(sql).bind(id).fetch_all(host.app().db.pool()).await.expect("attempts")
+}
+
+fn pair(route: &str, state: &str) -> (String, String) {
+    (route.to_owned(), state.to_owned())
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bank_that_hangs_delays_its_own_payments_only(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let bank = Bank::open().await;
+    with_host_configured(
+        engine,
+        |config| settings(config, &bank),
+        async |host| {
+            let other = host.new_merchant("Other").await;
+            // Names are on record: only the transfers themselves go out.
+            for key in [&host.merchant.live_key, &other.live_key] {
+                let id = host.pay_as(key, &unique(), naira(100_000)).await.ok().id();
+                host.until(key, &id, "paid").await;
+            }
+            route_before(host, &mute_gateway().await, &[&host.merchant.id]).await;
+            let (host, key) = (&*host, host.merchant.live_key.as_str());
+            let stuck = (0..60).map(async |_| host.pay_as(key, &unique(), naira(100_000)).await);
+            for answer in futures::future::join_all(stuck).await {
+                answer.ok();
+            }
+            // As many as the route has places are under way; the others wait for one.
+            host.until_count("SELECT COUNT(*) FROM payouts WHERE status = 'processing'", 32).await;
+            let begun = tokio::time::Instant::now();
+            for _ in 0..5 {
+                let id = host.pay_as(&other.live_key, &unique(), naira(100_000)).await.ok().id();
+                host.until(&other.live_key, &id, "paid").await;
+            }
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "not held up by thirty seconds each"
+            );
+            assert_eq!(
+                host.count("SELECT COUNT(*) FROM payouts WHERE status = 'processing'").await,
+                32
+            );
+            bank.prove().await;
+        },
+    )
+    .await;
+}
+
+/// A lane is shared by merchants by turns: whoever has little to send is not behind everybody
+/// who has much.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merchant_with_much_to_send_does_not_keep_another_waiting(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let other = host.new_merchant("Other").await;
+        let url = bank.url.clone();
+        restart(host, |config| live(config, url, Sends::No)).await;
+        let key = host.merchant.live_key.clone();
+        let many = (0..300).map(async |_| host.pay_as(&key, &unique(), naira(100_000)).await);
+        for answer in futures::future::join_all(many).await {
+            answer.ok();
+        }
+        let few = host.pay_as(&other.live_key, &unique(), naira(100_000)).await.ok().id();
+        let url = bank.url.clone();
+        restart(host, |config| live(config, url, Sends::Yes)).await;
+        host.until(&other.live_key, &few, "paid").await;
+        let before = "SELECT COUNT(*) FROM attempts a JOIN attempts o ON a.id < o.id \
+                      JOIN payouts p ON p.id = o.transfer_id JOIN merchants m \
+                      ON m.id = p.merchant_id WHERE m.name = 'Other'";
+        let before = host.count(before).await;
+        assert!(before < 150, "{before} of 300 went before it");
+        bank.prove().await;
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_never_left_goes_over_the_next_route_and_a_bad_one_is_left_alone(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let bank = Bank::open().await;
+    with_host_configured(
+        engine,
+        |config| settings(config, &bank),
+        async |host| {
+            let id = pay(host, "0123456785").await.ok().id();
+            until(host, &id, "paid").await;
+            route_before(host, &absent_gateway(), &[]).await;
+            let mut ids = Vec::new();
+            for _ in 0..20 {
+                ids.push(pay(host, "0123456785").await.ok().id());
+            }
+            for id in &ids {
+                until(host, id, "paid").await;
+            }
+            let over = attempts(host, &ids[0]).await;
+            assert_eq!(over, [pair("ngn_other", "not_sent"), pair("ngn_nip", "paid")]);
+            // After several failures in a row nothing is sent there for a while.
+            let tried = "SELECT COUNT(*) FROM attempts WHERE route = 'ngn_other'";
+            let tried = host.count(tried).await;
+            assert!((8..20).contains(&tried), "{tried} tries");
+            assert_eq!(route(host, "ngn_other").await["breaker"]["state"], "open");
+            assert_eq!(route(host, "ngn_nip").await["breaker"]["state"], "closed");
+            assert_eq!(bank.transfers().await.len(), 21);
+            bank.prove().await;
+        },
+    )
+    .await;
+}
+
+/// Nothing left over the first route, and there is no other one: the payout is not stranded.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_route_takes_it_a_payout_waits_and_goes_on(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let bank = Bank::open().await;
+    with_host_configured(
+        engine,
+        |config| settings(config, &bank),
+        async |host| {
+            let id = pay(host, "0123456785").await.ok().id();
+            until(host, &id, "paid").await;
+            route_before(host, &absent_gateway(), &[]).await;
+            patch(host, "ngn_nip", json!({ "is_paused": true })).await.ok();
+            let id = pay(host, "0123456785").await.ok().id();
+            until(host, &id, "processing").await;
+            until_asked(host, &id, 0).await;
+            assert_eq!(attempts(host, &id).await, [pair("ngn_other", "open")]);
+            host.prove().await;
+            patch(host, "ngn_nip", json!({ "is_paused": false })).await.ok();
+            host.advance(5);
+            until(host, &id, "paid").await;
+            let over = attempts(host, &id).await;
+            assert_eq!(over, [pair("ngn_other", "not_sent"), pair("ngn_nip", "paid")]);
+            bank.prove().await;
+        },
+    )
+    .await;
+}
+
+/// A payout whose attempt ended and that does not know it, as a repair by hand may leave it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_state_is_found_work_goes_on_from_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[values("paid", "refused", "returned", "not_sent")] state: &str,
+) {
+    let bank = Bank::open().await;
+    let url = bank.url.clone();
+    let mut host = TestHost::open(engine, |config| config.simulator.url = Some(url)).await;
+    let id = pay(&host, "0000001015").await.ok().id();
+    until(&host, &id, "processing").await;
+    until_asked(&host, &id, 0).await;
+    host.run(&[format!("UPDATE attempts SET state = '{state}', answered_at = sent_at")]).await;
+    host.advance(5);
+    match state {
+        "paid" => drop(until(&host, &id, "paid").await),
+        "refused" | "returned" => drop(until(&host, &id, "failed").await),
+        // There is no other route: it waits, and is looked at again and again.
+        _ => {
+            for fence in 2..5 {
+                host.advance(60);
+                let sql = format!("SELECT COUNT(*) FROM transfers WHERE fence > {fence}");
+                host.until_count(Box::leak(sql.into_boxed_str()), 1).await;
+            }
+            until(&host, &id, "processing").await;
+        }
+    }
+    // What was done to it by hand is in no evidence: this host ends without a proof.
+    host.running.take().expect("a host").stop().await.expect("stopped in order");
+}
+
+/// The same words from another gateway prove nothing: it was never sent there.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn never_received_from_another_gateway_does_not_permit_sending_again(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let other = Bank::open().await;
+    with_bank(engine, async |host, bank| {
+        let id = pay(host, "0000001015").await.ok().id();
+        let sent = reference(&until(host, &id, "processing").await);
+        until_asked(host, &id, 0).await;
+        restart(host, |config| config.simulator.url = Some(other.url.clone())).await;
+        for queries in 1..=6 {
+            host.advance(2 * 86_400);
+            until_asked(host, &id, queries).await;
+        }
+        until(host, &id, "processing").await;
+        assert_eq!(other.transfers().await.len(), 0, "it was sent to the other bank");
+        assert_eq!(host.count("SELECT SUM(never_received) FROM attempts").await, 0);
+        bank.control(&sent, "settle").await.ok();
+        restart(host, |config| config.simulator.url = Some(bank.url.clone())).await;
+        host.advance(2 * 86_400);
+        until(host, &id, "paid").await;
+        assert_eq!(host.balance(&host.merchant.live_wallet).await, 100_000_000 - TOTAL);
+        assert_eq!(bank.transfer(&sent).await.received, 1);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn where_payments_are_open_a_route_does_not_change_its_gateway(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let id = pay(host, "0000001015").await.ok().id();
+        let sent = reference(&until(host, &id, "processing").await);
+        until_asked(host, &id, 0).await;
+        let changes = || json!({ "settings": { "institution_code": "123456" } });
+        let refused = patch(host, "ngn_nip", changes()).await;
+        assert_eq!(refused.refused(), (409, "state_conflict"));
+        // What does not change where a payment is asked about may change.
+        patch(host, "ngn_nip", json!({ "position": 3 })).await.ok();
+        bank.control(&sent, "settle").await.ok();
+        host.advance(5);
+        until(host, &id, "paid").await;
+        patch(host, "ngn_nip", changes()).await.ok();
+        let to = with(naira(100_000), json!({}));
+        let id = host.pay_as(&host.merchant.live_key, &unique(), to).await.ok().id();
+        let paid = until(host, &id, "paid").await;
+        assert!(reference(&paid).starts_with("123456"));
+    })
+    .await;
+}

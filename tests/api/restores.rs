@@ -1,0 +1,201 @@
+//! A database that has forgotten something: restored from a backup, failed over, or copied.
+
+use http::Method;
+use rstest::rstest;
+use serde_json::{Value, json};
+use sqlx::{Connection as _, Executor as _};
+
+use crate::bank::Bank;
+use crate::live::{TOTAL, pay, reference, until, with_bank};
+use crate::network::{Sends, live};
+use crate::packs::restart;
+use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira};
+
+/// Everything that a database holds, set aside.
+struct Backup {
+    /// The folder of the file, or the name of a copy on the server.
+    place: String,
+}
+
+fn file(host: &TestHost) -> std::path::PathBuf {
+    host.database.folder.path().join("railhead.db")
+}
+
+fn server(host: &TestHost) -> (String, String) {
+    let (server, name) = host.database.url.rsplit_once('/').expect("a database");
+    (format!("{server}/postgres"), name.to_owned())
+}
+
+/// Copies a database within the server, over whatever is there.
+pub(crate) async fn copy(server: &str, from: &str, to: &str) {
+    let mut connection = sqlx::PgConnection::connect(server).await.expect("PostgreSQL");
+    for sql in [
+        format!("DROP DATABASE IF EXISTS {to} WITH (FORCE)"),
+        format!("CREATE DATABASE {to} TEMPLATE {from}"),
+    ] {
+        connection.execute(sqlx::AssertSqlSafe(sql)).await.expect("copied");
+    }
+    connection.close().await.expect("closed");
+}
+
+/// Stops the host and sets a copy of its database aside.
+async fn back_up(host: &mut TestHost) -> Backup {
+    host.running.take().expect("a host").stop().await.expect("stopped in order");
+    match host.engine {
+        Engine::Sqlite => {
+            let place = file(host).with_extension("backup");
+            std::fs::copy(file(host), &place).expect("copied");
+            Backup { place: place.display().to_string() }
+        }
+        Engine::Postgres => {
+            let (server, name) = server(host);
+            let place = format!("{name}_backup");
+            copy(&server, &name, &place).await;
+            Backup { place }
+        }
+    }
+}
+
+/// Stops the host and puts the copy back.
+async fn restore(host: &mut TestHost, backup: &Backup) {
+    host.running.take().expect("a host").stop().await.expect("stopped in order");
+    match host.engine {
+        Engine::Sqlite => {
+            for ending in ["db-wal", "db-shm"] {
+                // Neither needs to be there.
+                let _ = std::fs::remove_file(file(host).with_extension(ending));
+            }
+            std::fs::copy(&backup.place, file(host)).expect("restored");
+        }
+        Engine::Postgres => {
+            let (server, name) = server(host);
+            copy(&server, &backup.place, &name).await;
+        }
+    }
+}
+
+async fn start_again(host: &mut TestHost, bank: &Bank, sends: Sends) {
+    let mut config = crate::test_host::config(&host.database);
+    live(&mut config, bank.url.clone(), sends);
+    for _ in 0..500 {
+        let clock = host.clock.clone();
+        let ids = railhead::id::IdGenerator::seeded(clock.clone(), 45);
+        let sources = railhead::start::Sources { ids, clock };
+        if let Ok(running) = railhead::start::start(config.clone(), sources).await {
+            host.base = format!("http://{}", running.address);
+            host.running = Some(running);
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("no host starts");
+}
+
+async fn quarantine(host: &TestHost) -> Value {
+    let path = "/admin/v1/quarantine";
+    host.send(Method::GET, path, OPERATOR_TOKEN, &[], None).await.ok().json
+}
+
+async fn release(host: &TestHost) {
+    let body = json!({ "reason": "the statement was compared" });
+    let over = host.admin(Method::POST, "quarantine/release", body).await.ok();
+    assert_eq!(over.json["is_active"], false);
+}
+
+/// The payout that was queued goes out, is forgotten, and goes out again under the same
+/// reference only after the bank was asked; the one that is wholly forgotten is a case.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restore_nothing_leaves_until_the_operator_says_so_and_nobody_is_paid_twice(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let first = pay(host, "0123456785").await.ok().id();
+        until(host, &first, "paid").await;
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        start_again(host, bank, Sends::No).await;
+        let queued = pay(host, "0123456785").await.ok().id();
+        let backup = back_up(host).await;
+        start_again(host, bank, Sends::Yes).await;
+        assert_eq!(quarantine(host).await["is_active"], false, "nothing has happened");
+        let sent = reference(&until(host, &queued, "paid").await);
+        let forgotten = pay(host, "0123456785").await.ok().id();
+        let gone = reference(&until(host, &forgotten, "paid").await);
+        assert_eq!(bank.transfers().await.len(), 3);
+
+        restore(host, &backup).await;
+        start_again(host, bank, Sends::Yes).await;
+        let shown = quarantine(host).await;
+        assert_eq!(
+            (&shown["is_active"], &shown["forgotten"]),
+            (&json!(true), &json!(2)),
+            "{shown}"
+        );
+        assert!(shown["reasons"].as_array().is_some_and(|reasons| !reasons.is_empty()));
+        host.pay("paid", naira(100_000)).await.ok();
+        let fresh = pay(host, "0123456785").await.ok().id();
+        for _ in 0..3 {
+            host.advance(60);
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+        assert_eq!(bank.transfers().await.len(), 3, "something left in quarantine");
+        for id in [&queued, &fresh] {
+            until(host, id, "queued").await;
+        }
+        let cases = host.send(Method::GET, "/admin/v1/cases", OPERATOR_TOKEN, &[], None).await.ok();
+        let cases = cases.json["data"].as_array().cloned().expect("cases");
+        let about: Vec<_> = cases
+            .iter()
+            .map(|case| {
+                (
+                    case["kind"].as_str().unwrap_or(""),
+                    case["evidence"]["reference"].as_str().unwrap_or(""),
+                )
+            })
+            .collect();
+        assert!(about.contains(&("forgotten_transfer", gone.as_str())), "{about:?}");
+
+        release(host).await;
+        host.advance(60);
+        let again = until(host, &queued, "paid").await;
+        assert_eq!(reference(&again), sent, "the same payout has the same reference");
+        until(host, &fresh, "paid").await;
+        assert_eq!(bank.transfer(&sent).await.received, 1, "asked about, and not sent again");
+        assert_eq!(bank.transfers().await.len(), 4);
+        assert_eq!(host.balance(&host.merchant.live_wallet).await, 100_000_000 - 3 * TOTAL);
+        // A start like any other does not begin it again.
+        let url = bank.url.clone();
+        restart(host, |config| config.simulator.url = Some(url)).await;
+        assert_eq!(quarantine(host).await["is_active"], false);
+    })
+    .await;
+}
+
+/// A host that comes up on a database that is another one, as after a failover or with a copy of
+/// production, sends nothing.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_another_one_is_not_trusted(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[values("system", "timeline")] what: &str,
+) {
+    with_bank(engine, async |host, bank| {
+        host.run(&[format!("UPDATE meta SET value = '77' WHERE key = '{what}'")]).await;
+        let url = bank.url.clone();
+        restart(host, |config| config.simulator.url = Some(url)).await;
+        assert_eq!(quarantine(host).await["is_active"], true);
+        let id = pay(host, "0123456785").await.ok().id();
+        host.advance(60);
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        until(host, &id, "queued").await;
+        let refused = host.admin(Method::POST, "quarantine/release", json!({})).await;
+        assert_eq!((refused.refused(), refused.field()), ((400, "missing_field"), "reason"));
+        release(host).await;
+        host.advance(60);
+        until(host, &id, "paid").await;
+        let refused =
+            host.admin(Method::POST, "quarantine/release", json!({ "reason": "x" })).await;
+        assert_eq!(refused.refused(), (409, "state_conflict"));
+    })
+    .await;
+}

@@ -1,0 +1,128 @@
+//! A database that does not answer, a writer that is dead, and more requests than can be served.
+
+use std::time::Duration;
+
+use http::Method;
+use railhead::ledger::Command;
+use rstest::rstest;
+use secrecy::ExposeSecret as _;
+
+use crate::bank::Hold;
+use crate::line::QuietLine;
+use crate::live::{pay, until, with_bank};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique};
+
+async fn ready(host: &TestHost) -> Answer {
+    host.send(Method::GET, "/readyz", "", &[], None).await
+}
+
+/// Waits until the host says that it is ready, or not.
+async fn until_ready(host: &TestHost, wanted: u16) {
+    for _ in 0..300 {
+        if ready(host).await.status == wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{} and not {wanted}", ready(host).await.status);
+}
+
+/// Calls wait for a while and are refused in words; the host says that it is not ready; when the
+/// line carries again it goes on by itself, and every key is there once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_goes_silent_holds_nobody_for_ever() {
+    let database = std::sync::Arc::new(crate::test_host::Database::new(Engine::Postgres).await);
+    let mut config = crate::test_host::config(&database);
+    let (line, url) = QuietLine::open(config.database_url().expose_secret()).await;
+    config.database_url = Some(url.into());
+    let mut host = TestHost::open_with(Engine::Postgres, database, config).await;
+    let key = unique();
+    line.silence(true);
+    let begun = tokio::time::Instant::now();
+    let waiting = host.pay("paid", naira(100_000));
+    let (answer, ()) = tokio::join!(waiting, until_ready(&host, 503));
+    assert_eq!(answer.refused(), (503, "service_unavailable"), "{}", answer.text);
+    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+    line.silence(false);
+    until_ready(&host, 200).await;
+    for _ in 0..100 {
+        let answer = host.pay_as(&host.merchant.test_key, &key, naira(100_000)).await;
+        if answer.status == 201 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let answer = host.pay_as(&host.merchant.test_key, &key, naira(100_000)).await.ok();
+    assert_eq!(answer.headers["idempotent-replayed"], "true");
+    host.prove().await;
+    host.running.take().expect("a host").stop().await.expect("stopped in order");
+}
+
+/// Nobody decides any more: the host ends, and says so, instead of calling it overload.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_that_dies_takes_its_host_with_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let mut host = TestHost::open(engine, |_| {}).await;
+    let command: Command<()> = Command::new(|_| panic!("a decision that was never tried"));
+    assert!(host.app().writer.work(command).await.is_err());
+    let running = host.running.take().expect("a host");
+    let ended = tokio::time::timeout(Duration::from_secs(10), running.run(std::future::pending()));
+    let why = ended.await.expect("in time").expect_err("it ends").to_string();
+    assert!(why.contains("storage"), "{why}");
+}
+
+/// The database is held up while requests pile up: new ones are shed before they cost anything,
+/// and what the bank answers meanwhile is written down first.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn overload_sheds_requests_and_never_a_banks_answer(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        bank.door.hold(Hold::Answer);
+        let mut under_way = Vec::new();
+        for _ in 0..10 {
+            under_way.push(pay(host, "0123456785").await.ok().id());
+        }
+        host.until_count("SELECT COUNT(*) FROM attempts WHERE state = 'open'", 10).await;
+        bank.door.until_held().await;
+        let mut tx = host.app().db.write().await.expect("a transaction");
+        if engine == Engine::Postgres {
+            let sql = "LOCK TABLE wallets IN ACCESS EXCLUSIVE MODE";
+            sqlx::query(sql).execute(tx.conn()).await.expect("locked");
+        }
+        bank.door.hold(Hold::Nothing);
+        let (host, key) = (&*host, host.merchant.live_key.as_str());
+        let requests = async {
+            let ask = async |_| host.pay_as(key, &unique(), naira(100_000)).await;
+            let mut shed = 0;
+            // Waves: once those that wait are old, the next ones do not wait at all.
+            for _ in 0..4 {
+                let wave = futures::future::join_all((0..50).map(ask));
+                let answers = tokio::time::timeout(Duration::from_millis(1500), wave).await;
+                let answers = answers.unwrap_or_default();
+                let is_shed = |answer: &&Answer| answer.status == 503;
+                shed += answers.iter().filter(is_shed).count();
+                for answer in answers.iter().filter(is_shed) {
+                    assert!(answer.headers.contains_key("retry-after"), "{}", answer.text);
+                }
+            }
+            shed
+        };
+        let shed = requests.await;
+        tx.commit().await.expect("let go");
+        assert!(shed > 0, "nobody was turned away");
+        for id in &under_way {
+            until(host, id, "paid").await;
+        }
+        let evidence = "SELECT COUNT(*) FROM rail_calls WHERE operation = 'submit'";
+        assert!(host.count(evidence).await >= 10);
+        host.until_count("SELECT COUNT(*) FROM transfers", 0).await;
+        for transfer in bank.transfers().await {
+            assert_eq!(transfer.received, 1, "{transfer:?}");
+        }
+    })
+    .await;
+}
