@@ -92,12 +92,12 @@ async fn a_bank_that_hangs_delays_its_own_payments_only(
             }
             route_before(host, &mute_gateway().await, &[&host.merchant.id]).await;
             let (host, key) = (&*host, host.merchant.live_key.as_str());
-            let stuck = (0..60).map(async |_| host.pay_as(key, &unique(), naira(100_000)).await);
+            let stuck = (0..20).map(async |_| host.pay_as(key, &unique(), naira(100_000)).await);
             for answer in futures::future::join_all(stuck).await {
                 answer.ok();
             }
             // As many as the route has places are under way; the others wait for one.
-            host.until_count("SELECT COUNT(*) FROM payouts WHERE status = 'processing'", 32).await;
+            host.until_count("SELECT COUNT(*) FROM payouts WHERE status = 'processing'", 8).await;
             let begun = tokio::time::Instant::now();
             for _ in 0..5 {
                 let id = host.pay_as(&other.live_key, &unique(), naira(100_000)).await.ok().id();
@@ -263,7 +263,7 @@ async fn never_received_from_another_gateway_does_not_permit_sending_again(
         }
         until(host, &id, "processing").await;
         assert_eq!(other.transfers().await.len(), 0, "it was sent to the other bank");
-        assert_eq!(host.count("SELECT SUM(never_received) FROM attempts").await, 0);
+        assert_eq!(host.count("SELECT CAST(SUM(never_received) AS BIGINT) FROM attempts").await, 0);
         bank.control(&sent, "settle").await.ok();
         restart(host, |config| config.simulator.url = Some(bank.url.clone())).await;
         host.advance(2 * 86_400);

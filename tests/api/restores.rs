@@ -132,6 +132,7 @@ async fn after_a_restore_nothing_leaves_until_the_operator_says_so_and_nobody_is
             "{shown}"
         );
         assert!(shown["reasons"].as_array().is_some_and(|reasons| !reasons.is_empty()));
+        host.advance(1);
         host.pay("paid", naira(100_000)).await.ok();
         let fresh = pay(host, "0123456785").await.ok().id();
         for _ in 0..3 {
@@ -184,6 +185,8 @@ async fn a_database_that_is_another_one_is_not_trusted(
         let url = bank.url.clone();
         restart(host, |config| config.simulator.url = Some(url)).await;
         assert_eq!(quarantine(host).await["is_active"], true);
+        // What comes in from now on cannot have left before.
+        host.advance(1);
         let id = pay(host, "0123456785").await.ok().id();
         host.advance(60);
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;

@@ -10,7 +10,7 @@ use secrecy::ExposeSecret as _;
 use crate::bank::Hold;
 use crate::line::QuietLine;
 use crate::live::{pay, until, with_bank};
-use crate::test_host::{Answer, Engine, TestHost, naira, unique};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with_host};
 
 async fn ready(host: &TestHost) -> Answer {
     host.send(Method::GET, "/readyz", "", &[], None).await
@@ -58,19 +58,25 @@ async fn a_database_that_goes_silent_holds_nobody_for_ever() {
     host.running.take().expect("a host").stop().await.expect("stopped in order");
 }
 
-/// Nobody decides any more: the host ends, and says so, instead of calling it overload.
+/// A decision that panics is one command's misfortune: it is refused, its neighbours are not, and
+/// the next one finds the writer at work.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_writer_that_dies_takes_its_host_with_it(
+async fn a_decision_that_panics_harms_nobody_else(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    let mut host = TestHost::open(engine, |_| {}).await;
-    let command: Command<()> = Command::new(|_| panic!("a decision that was never tried"));
-    assert!(host.app().writer.work(command).await.is_err());
-    let running = host.running.take().expect("a host");
-    let ended = tokio::time::timeout(Duration::from_secs(10), running.run(std::future::pending()));
-    let why = ended.await.expect("in time").expect_err("it ends").to_string();
-    assert!(why.contains("storage"), "{why}");
+    with_host(engine, async |host| {
+        let broken = async || {
+            let command: Command<()> = Command::new(|_| panic!("a decision that was never tried"));
+            host.app().writer.work(command).await.expect_err("refused").code()
+        };
+        let paid = async || host.pay("paid", naira(100_000)).await.ok();
+        let (code, _, _) = tokio::join!(broken(), paid(), paid());
+        assert_eq!(code, railhead::error::ErrorCode::ApiError);
+        paid().await;
+        assert_eq!(ready(host).await.status, 200);
+    })
+    .await;
 }
 
 /// The database is held up while requests pile up: new ones are shed before they cost anything,
@@ -90,7 +96,7 @@ async fn overload_sheds_requests_and_never_a_banks_answer(
         bank.door.until_held().await;
         let mut tx = host.app().db.write().await.expect("a transaction");
         if engine == Engine::Postgres {
-            let sql = "LOCK TABLE wallets IN ACCESS EXCLUSIVE MODE";
+            let sql = "LOCK TABLE wallets IN EXCLUSIVE MODE";
             sqlx::query(sql).execute(tx.conn()).await.expect("locked");
         }
         bank.door.hold(Hold::Nothing);

@@ -282,8 +282,10 @@ async fn write(native: &mut Native, state: &State, batch: Row) -> Result<(), sql
     let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
     let batch = [batch];
     let mut writes = vec![Write::Rows(&BATCHES, &batch), Write::Rows(&sql::WALLET_SUMS, &wallets)];
-    writes.extend(out.inserts.values().map(|(shape, rows)| Write::Rows(*shape, rows)));
+    // Changes first: a new row may take the place that another one leaves, as the next attempt
+    // of a payment does. Nothing changes a row that the same batch makes.
     writes.extend(out.updates.iter().map(|(shape, rows)| Write::Rows(*shape, rows)));
+    writes.extend(out.inserts.values().map(|(shape, rows)| Write::Rows(*shape, rows)));
     writes.extend(out.deletes.values().map(|(removal, keys)| Write::Delete(removal, keys)));
     native.write(&writes).await.map(drop)
 }

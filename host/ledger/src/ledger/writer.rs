@@ -80,7 +80,7 @@ impl Writer {
             oldest_ms: AtomicU64::new(0),
             metrics: WriterMetrics::default(),
         });
-        let chain = seal::begin(&db).await?;
+        let chain = Some(seal::begin(&db).await?);
         let task = Task {
             native: Some(db.native().await?),
             db,
@@ -137,12 +137,14 @@ impl Writer {
     /// # Errors
     /// `service_overloaded`.
     pub fn admit(&self) -> Result<(), Problem> {
-        match self.requests.capacity() {
-            0 => {
+        let is_full = self.requests.capacity() == 0;
+        // Whoever came now would wait for longer than it is worth.
+        match is_full || self.oldest_waiting() > limits::READY_WAIT_MAX {
+            true => {
                 self.status.metrics.shed.inc();
                 Err(overloaded())
             }
-            _ => Ok(()),
+            false => Ok(()),
         }
     }
 
@@ -203,7 +205,8 @@ struct Task {
     ids: Arc<IdGenerator>,
     native: Option<Native>,
     hook: Option<OutboxHook>,
-    chain: Chain,
+    /// Where the chain of batches stands; none where that is not known any more.
+    chain: Option<Chain>,
     batch_max: usize,
     status: Arc<Status>,
     broken: CancellationToken,
@@ -275,6 +278,10 @@ impl Task {
                 }
             }
         }
+        if !earlier.is_empty() {
+            // One of them may have been committed after all: the next batch begins a new chain.
+            self.chain = None;
+        }
         commands.iter().map(|_| Err(unavailable())).collect()
     }
 
@@ -287,18 +294,22 @@ impl Task {
             Some(native) => native,
             None => connect(&self.db).await?,
         };
+        let chain = match &mut self.chain {
+            Some(chain) => chain,
+            None => self.chain.insert(begin_chain(&self.db).await?),
+        };
         let surroundings =
             Surroundings { ids: &self.ids, now: self.clock.now(), hook: self.hook.as_ref() };
-        let run = batch::run(&mut native, commands, surroundings, &self.chain, earlier);
+        let run = batch::run(&mut native, commands, surroundings, chain, earlier);
         let (ended, IsClean(is_clean)) = run.await;
         // Whatever became of this try, its id is used up.
-        self.chain.next += 1;
+        chain.next += 1;
         if is_clean {
             // Otherwise the connection may be in any state; the next try takes a new one.
             self.native = Some(native);
         }
         let ended = ended?;
-        self.chain.head = ended.head;
+        chain.head = ended.head;
         Ok(ended.outcomes)
     }
 
@@ -336,6 +347,11 @@ async fn next(
         Some(queued) = requests.recv() => Some(queued),
         else => None,
     }
+}
+
+/// A chain for whoever does not know where the last one stands.
+async fn begin_chain(db: &Db) -> Result<Chain, Interrupted> {
+    crate::db::in_time(seal::begin(db)).await.map_err(Interrupted::Again)
 }
 
 /// A new connection. One that does not come about in time is no connection.
