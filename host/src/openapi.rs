@@ -24,6 +24,7 @@ const COMMON: &[ErrorCode] = &[
     ErrorCode::RateLimitExceeded,
     ErrorCode::ApiError,
     ErrorCode::RequestTimeout,
+    ErrorCode::ServiceUnavailable,
 ];
 
 /// Refusals that every call of the operator may meet.
@@ -33,6 +34,7 @@ const COMMON_ADMIN: &[ErrorCode] = &[
     ErrorCode::RateLimitExceeded,
     ErrorCode::ApiError,
     ErrorCode::RequestTimeout,
+    ErrorCode::ServiceUnavailable,
 ];
 
 /// Refusals that every call with a body may meet.
@@ -41,7 +43,6 @@ const COMMON_BODY: &[ErrorCode] = &[
     ErrorCode::InvalidBody,
     ErrorCode::BodyTooLarge,
     ErrorCode::UnsupportedMediaType,
-    ErrorCode::ServiceOverloaded,
 ];
 
 /// Refusals that every call with a query string may meet.
@@ -84,13 +85,16 @@ pub fn complete(document: &OpenApi, refusals: &Refusals, rails: &[Arc<Rail>]) ->
     let paths = document["paths"].as_object_mut();
     for (path, item) in paths.into_iter().flatten() {
         let is_admin = path.starts_with("/admin/");
-        for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
             if is_admin {
                 operation["security"] = json!([{ "operator": [] }]);
             }
             let id = operation["operationId"].as_str().unwrap_or_default();
             let own = errors.get(id).copied().unwrap_or_default();
             let mut codes = [own, if is_admin { COMMON_ADMIN } else { COMMON }].concat();
+            if !is_admin && method != "get" {
+                codes.push(ErrorCode::ServiceOverloaded);
+            }
             if operation.get("requestBody").is_some() {
                 codes.extend(COMMON_BODY);
             }

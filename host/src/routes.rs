@@ -19,6 +19,10 @@ use crate::{
 
 /// The calls of merchants and of the operator, each with its documentation.
 fn documented() -> OpenApiRouter<App> {
+    of_merchants().merge(of_operators())
+}
+
+fn of_merchants() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(payouts::http::create, payouts::http::list))
         .routes(routes!(payouts::http::show_quote))
@@ -54,6 +58,10 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(sandbox::http::fail))
         .routes(routes!(sandbox::http::send_back))
         .routes(routes!(sandbox::http::fund))
+}
+
+fn of_operators() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
         .routes(routes!(operator::merchants::create, operator::merchants::list))
         .routes(routes!(operator::merchants::retrieve, operator::merchants::update))
         .routes(routes!(operator::keys::create))

@@ -26,7 +26,7 @@ use crate::http::request_log::RequestLog;
 use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::ledger::wallets::WalletIds;
-use crate::ledger::{Writer, WriterParts};
+use crate::ledger::{OutboxHook, Writer, WriterParts};
 use crate::outbound::OutboundClient;
 use crate::rails::{Rail, Registry, Route, Routes, sql};
 use crate::recipients::RecipientDirectory;
@@ -88,41 +88,22 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let listener = listen(&mut config.server).await?;
     let (address, config) = (config.server.address, Arc::new(config));
     let (clock, ids) = (sources.clock, Arc::new(sources.ids));
-    let db = Db::open(&config.database_url(), config.server.database_connections).await?;
-    db.migrate().await?;
     refuse_odd_operators(&config)?;
-    let keyring = Arc::new(keyring(&config, &ids)?);
-    remember_keyring(&db, &keyring).await?;
-    let (operator_token, new_operator_token) = operator_token(&config, &db, &ids, &keyring).await?;
+    let Storage { db, keyring, operator_token, new_operator_token } = open(&config, &ids).await?;
 
-    let engines = Engines::start()?;
-    let cache = CodeCache::new(Some(config.data.dir.join("cache")), Arc::clone(&keyring));
-    let Components { rails, packs } = load(&engines, &cache, config.modules.dir.as_deref())?;
+    let (Components { rails, packs }, code) = components(&config, &keyring)?;
     let magic = magic(&rails);
     let rails = Arc::new(Registry::of(rails)?);
-    let (pack_store, packs) = open_packs(&db, (engines, cache), &config, packs, &clock).await?;
+    let (pack_store, packs) = open_packs(&db, code, &config, packs, &clock).await?;
     seed_routes(&db, &rails, &ids, &clock).await?;
     release_leases(&db).await?;
-
-    let (gate, folder, suspicion) = Quarantine::look(&db, &config.data.dir, (&clock, &ids)).await?;
-    let intents = IntentJournal::open(&folder, clock.now())
-        .map_err(|cause| format!("the intent journal {}: {cause}", folder.display()))?;
 
     let broken = CancellationToken::new();
     let (handover, handed) = outbox::handover();
     let (comparing, compared) = comparing();
-    let writer = Writer::start(WriterParts {
-        db: db.clone(),
-        clock: clock.clone(),
-        ids: Arc::clone(&ids),
-        hook: Some(outbox::hook(handover.clone())),
-        batch_max: config.writer.batch_max.min(limits::BATCH_MAX),
-        broken: broken.clone(),
-    })
-    .await?;
-    if let Some(suspicion) = suspicion {
-        gate.enter(&writer, suspicion).await?;
-    }
+    let hook = outbox::hook(handover.clone());
+    let writer = start_writer(&config, &db, (&clock, &ids), (hook, &broken)).await?;
+    let (gate, intents) = gate((&db, &writer), &config, (&clock, &ids)).await?;
     let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), magic);
     let tls = tls(config.egress.extra_ca_file.as_deref())?;
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
@@ -153,10 +134,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         limiter: Limiter::default(),
         streams: Places::default(),
         requests: RequestLog::default(),
-        outbound: OutboundClient::new(
-            config.webhooks.allow_private_networks.clone(),
-            config.webhooks.extra_ca_file.as_deref(),
-        )?,
+        outbound: outbound(&config)?,
         handover,
         tasks,
         stopping,
@@ -178,6 +156,73 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
 
     let serving = tokio::spawn(serve(listener, service, app.stopping.clone()));
     Ok(Host { app, address, new_operator_token, broken, serving })
+}
+
+/// The database, and what opens its secrets.
+struct Storage {
+    db: Db,
+    keyring: Arc<Keyring>,
+    operator_token: SecretString,
+    new_operator_token: Option<SecretString>,
+}
+
+async fn open(config: &Config, ids: &IdGenerator) -> Result<Storage, StartError> {
+    let db = Db::open(&config.database_url(), config.server.database_connections).await?;
+    db.migrate().await?;
+    let keyring = Arc::new(keyring(config, ids)?);
+    remember_keyring(&db, &keyring).await?;
+    let (operator_token, new_operator_token) = operator_token(config, &db, ids, &keyring).await?;
+    Ok(Storage { db, keyring, operator_token, new_operator_token })
+}
+
+async fn start_writer(
+    config: &Config,
+    db: &Db,
+    (clock, ids): (&Clock, &Arc<IdGenerator>),
+    (hook, broken): (OutboxHook, &CancellationToken),
+) -> Result<Writer, StartError> {
+    let parts = WriterParts {
+        db: db.clone(),
+        clock: clock.clone(),
+        ids: Arc::clone(ids),
+        hook: Some(hook),
+        batch_max: config.writer.batch_max.min(limits::BATCH_MAX),
+        broken: broken.clone(),
+    };
+    Ok(Writer::start(parts).await?)
+}
+
+fn outbound(config: &Config) -> Result<OutboundClient, StartError> {
+    let webhooks = &config.webhooks;
+    let allowed = webhooks.allow_private_networks.clone();
+    OutboundClient::new(allowed, webhooks.extra_ca_file.as_deref())
+}
+
+/// What was built, or supplied, and the engines that run it.
+fn components(
+    config: &Config,
+    keyring: &Arc<Keyring>,
+) -> Result<(Components, (Engines, CodeCache)), StartError> {
+    let engines = Engines::start()?;
+    let cache = CodeCache::new(Some(config.data.dir.join("cache")), Arc::clone(keyring));
+    let components = load(&engines, &cache, config.modules.dir.as_deref())?;
+    Ok((components, (engines, cache)))
+}
+
+/// The gate before everything live, shut where something is suspicious, and the journal of what
+/// leaves.
+async fn gate(
+    (db, writer): (&Db, &Writer),
+    config: &Config,
+    sources: (&Clock, &Arc<IdGenerator>),
+) -> Result<(Quarantine, IntentJournal), StartError> {
+    let (gate, folder, suspicion) = Quarantine::look(db, &config.data.dir, sources).await?;
+    let intents = IntentJournal::open(&folder, sources.0.now())
+        .map_err(|cause| format!("the intent journal {}: {cause}", folder.display()))?;
+    if let Some(suspicion) = suspicion {
+        gate.enter(writer, suspicion).await?;
+    }
+    Ok((gate, intents))
 }
 
 /// A host that has its file to itself knows that whoever held a lease is gone.

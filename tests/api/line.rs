@@ -34,9 +34,14 @@ impl QuietLine {
         (line, format!("postgres://postgres@{outside}/{name}"))
     }
 
-    /// Goes silent, or carries again.
-    pub(crate) fn silence(&self, is_silent: bool) {
-        self.is_silent.send_replace(is_silent);
+    /// Goes silent.
+    pub(crate) fn fall_silent(&self) {
+        self.is_silent.send_replace(true);
+    }
+
+    /// Carries again.
+    pub(crate) fn speak(&self) {
+        self.is_silent.send_replace(false);
     }
 
     /// Closes every connection.

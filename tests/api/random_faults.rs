@@ -89,9 +89,9 @@ impl Run {
             }
             4 => {
                 if let Some((line, _)) = &self.line {
-                    line.silence(true);
+                    line.fall_silent();
                     self.a_while(300, 2_000).await;
-                    line.silence(false);
+                    line.speak();
                 }
             }
             5 => {
@@ -108,9 +108,9 @@ impl Run {
             }
             6 => self.mark().await,
             7 => {
-                self.pause_route(true).await;
+                self.patch_route(json!({ "is_paused": true })).await;
                 self.a_while(50, 200).await;
-                self.pause_route(false).await;
+                self.patch_route(json!({ "is_paused": false })).await;
             }
             8 => match self.dice.below(2) {
                 0 if self.deployment.host.engine == Engine::Postgres => {
@@ -148,7 +148,7 @@ impl Run {
         }
     }
 
-    async fn pause_route(&self, is_paused: bool) {
+    async fn patch_route(&self, changes: Value) {
         let url = format!("{}/admin/v1/routes", self.deployment.host.base);
         let request = self.deployment.host.client.get(url).bearer_auth(OPERATOR_TOKEN);
         let Ok(answer) = request.timeout(Duration::from_secs(5)).send().await else { return };
@@ -159,7 +159,7 @@ impl Run {
                 let url = format!("{}/admin/v1/routes/{id}", self.deployment.host.base);
                 let request = self.deployment.host.client.patch(url).bearer_auth(OPERATOR_TOKEN);
                 let request = request.timeout(Duration::from_secs(20));
-                let _ = request.json(&json!({ "is_paused": is_paused })).send().await;
+                let _ = request.json(&changes).send().await;
             }
         }
     }
@@ -170,7 +170,9 @@ impl Run {
         self.deployment.kill().await;
         let is_restore = self.has_backup;
         self.has_backup = !is_restore;
-        self.deployment.copy_database(is_restore).await;
+        self.deployment
+            .copy_database(if is_restore { Copying::Back } else { Copying::Aside })
+            .await;
         self.done.push(if is_restore { "restored" } else { "backed up" }.to_owned());
         self.start().await;
         if is_restore {
@@ -265,10 +267,17 @@ impl Run {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copying {
+    Aside,
+    Back,
+}
+
 impl Deployment {
     /// Sets the database aside, or puts it back. Nothing runs meanwhile.
-    async fn copy_database(&mut self, is_restore: bool) {
+    async fn copy_database(&mut self, copying: Copying) {
         let url = self.host.database.url.clone();
+        let is_restore = copying == Copying::Back;
         self.db.close().await;
         match self.host.engine {
             Engine::Sqlite => {

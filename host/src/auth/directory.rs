@@ -41,7 +41,7 @@ impl Directory {
     pub async fn key(&self, secret: &str) -> Result<Option<Arc<ApiKey>>, Problem> {
         for hash in self.keyring.api_key_hashes(secret) {
             let found = self.keys.try_get_with(hash.clone(), self.find_key(hash)).await;
-            if let Some(key) = found.map_err(Problem::internal)? {
+            if let Some(key) = found? {
                 return Ok(Some(key));
             }
         }
@@ -65,7 +65,7 @@ impl Directory {
             let found = sql::get_merchant(self.db.pool(), id).await?;
             Ok::<_, sqlx::Error>(found.map(Arc::new))
         };
-        self.merchants.try_get_with_by_ref(id, find).await.map_err(Problem::internal)
+        Ok(self.merchants.try_get_with_by_ref(id, find).await?)
     }
 
     /// Forgets what is remembered, after a change on this host.

@@ -14,7 +14,7 @@ use crate::audit;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
-use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, replied};
+use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied};
 use crate::id::BeneficiaryId;
 use crate::ledger::{Command, Effects, Reservation};
 use crate::money::Currency;
@@ -86,7 +86,7 @@ pub async fn save(
         resource_id: String::new(),
     });
     let (reply, is_replay) = upsert::upsert(&app, &caller, &body.value, reservation).await?;
-    Ok(replied(reply.status, reply.body, is_replay))
+    Ok(replied(Replied { status: reply.status, body: reply.body, is_replay }))
 }
 
 /// Filters of the list of beneficiaries.

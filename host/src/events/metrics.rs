@@ -28,9 +28,8 @@ impl Default for DeliveryMetrics {
 }
 
 impl DeliveryMetrics {
-    /// An attempt was made, and was taken or was not.
-    pub fn attempt(&self, is_good: bool, took: std::time::Duration) {
-        let outcome = if is_good { "delivered" } else { "failed" };
+    /// An attempt was made, and `delivered` or `failed`.
+    pub fn attempt(&self, outcome: &'static str, took: std::time::Duration) {
         self.attempts.get_or_create(&Labels { outcome }).inc();
         self.seconds.observe(took.as_secs_f64());
     }

@@ -19,10 +19,20 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
-/// The answer to a request with an idempotency key, to the byte; one that had been given before
-/// says so.
+/// An answer to a request with an idempotency key.
+#[derive(Clone, Debug)]
+pub struct Replied {
+    /// Its status.
+    pub status: u16,
+    /// Its body, to the byte.
+    pub body: String,
+    /// Whether it had been given before; it says so.
+    pub is_replay: bool,
+}
+
+/// The answer to a request with an idempotency key.
 #[must_use]
-pub fn replied(status: u16, body: String, is_replay: bool) -> Response {
+pub fn replied(Replied { status, body, is_replay }: Replied) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     let mut response = (status, [(CONTENT_TYPE, "application/json")], body).into_response();
     if is_replay {

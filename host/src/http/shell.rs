@@ -78,7 +78,6 @@ fn envelope(shell: &Shell, id: &RequestId, response: Response) -> Response {
         return response;
     };
     let entry = problem.code().entry();
-    eprintln!("DEBUG {problem}");
     if matches!(entry.kind, Kind::Api | Kind::Provider) {
         tracing::error!(request.id = %id, error.code = entry.code, %problem, "request failed");
     }

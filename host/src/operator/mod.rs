@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::audit::Change;
 use crate::caller::Operator;
 use crate::error::{ErrorCode, Problem};
-use crate::http::{Body, IdempotencyKey, replied};
+use crate::http::{Body, IdempotencyKey, Replied, replied};
 use crate::ledger::{Command, Reply, Reservation};
 
 /// What each call may refuse, besides what every call may.
@@ -107,7 +107,7 @@ fn answer<T>(
         Done::Before { reply: Some(reply), .. } => (reply, true),
         Done::Before { reply: None, .. } => return Err(Problem::new(ErrorCode::StateConflict)),
     };
-    Ok(replied(reply.status, reply.body, is_replay))
+    Ok(replied(Replied { status: reply.status, body: reply.body, is_replay }))
 }
 
 /// A required text of a body.

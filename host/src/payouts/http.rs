@@ -11,7 +11,7 @@ use crate::caller::Caller;
 use crate::clock::Moment;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
-use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, replied};
+use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied};
 use crate::id::PayoutId;
 use crate::money::Currency;
 
@@ -117,7 +117,7 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     let scenario = scenario(&caller, &headers);
     let Answer { reply, is_replay } = create::create(&app, &caller, &key, body, scenario).await?;
-    Ok(replied(reply.status, reply.body, is_replay))
+    Ok(replied(Replied { status: reply.status, body: reply.body, is_replay }))
 }
 
 /// Filters of the list of payouts.
@@ -230,7 +230,7 @@ pub async fn requery(
             let (app, id) = (app.clone(), payout.id.clone());
             async move {
                 let feature = PayoutTransfers(app.clone());
-                app.transfers.work_now(&feature, id.as_str(), false).await
+                app.transfers.work_now(&feature, id.as_str()).await
             }
         });
         match task.await.map_err(Problem::internal)? {

@@ -147,19 +147,41 @@ pub struct Transition {
 /// `payout_not_cancellable` for a cancellation that comes too late, `state_conflict` for
 /// anything else that is not possible.
 pub fn apply(from: Option<Status>, change: Change) -> Result<Transition, Problem> {
+    let Some(status) = from else {
+        return made(change).ok_or_else(|| Problem::new(ErrorCode::PayoutNotFound));
+    };
+    let found = decided_by_people(status, change)
+        .or_else(|| learnt_from_banks(status, change))
+        .or_else(|| contradicted(status, change));
+    found.ok_or_else(|| match change {
+        Change::Cancel => Problem::new(ErrorCode::PayoutNotCancellable),
+        _ => {
+            let message = format!("This is not possible for a payout that is {status}.");
+            Problem::because(ErrorCode::StateConflict, message)
+        }
+    })
+}
+
+/// How it begins.
+fn made(change: Change) -> Option<Transition> {
+    use LedgerEffect as L;
+    use NextStep::{Send, Wait};
+    use Status as S;
+    Some(match change {
+        Change::Accept => plain(S::Queued, L::Debit, "payout.queued", Send),
+        Change::Draft => plain(S::Draft, L::None, "payout.draft", Wait),
+        Change::Hold => plain(S::AwaitingAdminReview, L::None, "payout.held", Wait),
+        _ => return None,
+    })
+}
+
+/// What merchants, teammates and operators decide.
+fn decided_by_people(status: Status, change: Change) -> Option<Transition> {
     use Change as C;
     use LedgerEffect as L;
-    use NextStep::{Ask, Rest, Send, Wait};
+    use NextStep::{Rest, Send};
     use Status as S;
-    let Some(status) = from else {
-        return match change {
-            C::Accept => Ok(plain(S::Queued, L::Debit, "payout.queued", Send)),
-            C::Draft => Ok(plain(S::Draft, L::None, "payout.draft", Wait)),
-            C::Hold => Ok(plain(S::AwaitingAdminReview, L::None, "payout.held", Wait)),
-            _ => Err(Problem::new(ErrorCode::PayoutNotFound)),
-        };
-    };
-    Ok(match (status, change) {
+    Some(match (status, change) {
         (S::Draft, C::Approve) | (S::AwaitingAdminReview, C::Release) => {
             plain(S::Queued, L::Debit, "payout.queued", Send)
         }
@@ -168,40 +190,8 @@ pub fn apply(from: Option<Status>, change: Change) -> Result<Transition, Problem
         }
         (S::AwaitingAdminReview, C::Reject) => plain(S::Failed, L::None, "payout.failed", Rest),
         (S::Queued, C::Cancel) => plain(S::Cancelled, L::GiveBack, "payout.cancelled", Rest),
-        (S::Queued, C::Dispatch) => plain(S::Processing, L::None, "payout.processing", Ask),
-        (S::Processing, C::Reroute) => plain(S::Processing, L::None, "payout.rerouted", Ask),
-        (S::Processing, C::Resend) => plain(S::Processing, L::None, "payout.resent", Ask),
-        (S::Processing, C::Confirm) => plain(S::Paid, L::Settle, "payout.paid", Rest),
-        // What came back was never paid, as far as the wallet is concerned.
-        (S::Processing, C::Refuse | C::Return) => {
-            plain(S::Failed, L::GiveBack, "payout.failed", Rest)
-        }
-        (S::Paid | S::PaidManual, C::Return | C::Reverse) => {
+        (S::Paid | S::PaidManual, C::Reverse) => {
             plain(S::Reversed, L::GiveBackSettled, "payout.reversed", Rest)
-        }
-        // The bank contradicts what stands in the books: the status stays, and a person decides.
-        (S::Failed | S::FailedManual | S::Cancelled, C::Confirm | C::ConfirmOther)
-        | (S::Reversed, C::ConfirmOther) => {
-            suspended(status, L::SuspendPaid, CaseKind::PaidAfterFailure)
-        }
-        (S::Paid | S::PaidManual, C::ConfirmOther) => {
-            suspended(status, L::SuspendPaid, CaseKind::PaidTwice)
-        }
-        (S::Paid | S::PaidManual, C::Refuse) => {
-            suspended(status, L::SuspendRefused, CaseKind::RefusedAfterPayment)
-        }
-        (S::Processing, C::ReturnPart) => {
-            Transition { next: Ask, ..suspended(status, L::SuspendPart, CaseKind::PartialReturn) }
-        }
-        (
-            S::Paid | S::PaidManual | S::Failed | S::FailedManual | S::Reversed | S::Cancelled,
-            C::ReturnPart,
-        ) => suspended(status, L::SuspendPart, CaseKind::PartialReturn),
-        (S::Failed | S::FailedManual | S::Cancelled | S::Reversed, C::Charge) => {
-            plain(S::PaidManual, L::DebitSuspended, "payout.paid", Rest)
-        }
-        (S::Paid | S::PaidManual, C::GiveBack) => {
-            plain(S::FailedManual, L::GiveBackSuspended, "payout.failed", Rest)
         }
         (S::Queued | S::Processing, C::MarkPaid) => {
             plain(S::PaidManual, L::Settle, "payout.paid", Rest)
@@ -224,11 +214,63 @@ pub fn apply(from: Option<Status>, change: Change) -> Result<Transition, Problem
         (S::Paid | S::PaidManual, C::MarkFailed) => {
             plain(S::FailedManual, L::GiveBackSettled, "payout.failed", Rest)
         }
-        (_, C::Cancel) => return Err(Problem::new(ErrorCode::PayoutNotCancellable)),
-        _ => {
-            let message = format!("This is not possible for a payout that is {status}.");
-            return Err(Problem::because(ErrorCode::StateConflict, message));
+        (S::Failed | S::FailedManual | S::Cancelled | S::Reversed, C::Charge) => {
+            plain(S::PaidManual, L::DebitSuspended, "payout.paid", Rest)
         }
+        (S::Paid | S::PaidManual, C::GiveBack) => {
+            plain(S::FailedManual, L::GiveBackSuspended, "payout.failed", Rest)
+        }
+        _ => return None,
+    })
+}
+
+/// What happens on the way out, and how it ends.
+fn learnt_from_banks(status: Status, change: Change) -> Option<Transition> {
+    use Change as C;
+    use LedgerEffect as L;
+    use NextStep::{Ask, Rest};
+    use Status as S;
+    Some(match (status, change) {
+        (S::Queued, C::Dispatch) => plain(S::Processing, L::None, "payout.processing", Ask),
+        (S::Processing, C::Reroute) => plain(S::Processing, L::None, "payout.rerouted", Ask),
+        (S::Processing, C::Resend) => plain(S::Processing, L::None, "payout.resent", Ask),
+        (S::Processing, C::Confirm) => plain(S::Paid, L::Settle, "payout.paid", Rest),
+        // What came back was never paid, as far as the wallet is concerned.
+        (S::Processing, C::Refuse | C::Return) => {
+            plain(S::Failed, L::GiveBack, "payout.failed", Rest)
+        }
+        (S::Paid | S::PaidManual, C::Return) => {
+            plain(S::Reversed, L::GiveBackSettled, "payout.reversed", Rest)
+        }
+        _ => return None,
+    })
+}
+
+/// The bank contradicts what stands in the books: the status stays, and a person decides.
+fn contradicted(status: Status, change: Change) -> Option<Transition> {
+    use Change as C;
+    use LedgerEffect as L;
+    use Status as S;
+    Some(match (status, change) {
+        (S::Failed | S::FailedManual | S::Cancelled, C::Confirm | C::ConfirmOther)
+        | (S::Reversed, C::ConfirmOther) => {
+            suspended(status, L::SuspendPaid, CaseKind::PaidAfterFailure)
+        }
+        (S::Paid | S::PaidManual, C::ConfirmOther) => {
+            suspended(status, L::SuspendPaid, CaseKind::PaidTwice)
+        }
+        (S::Paid | S::PaidManual, C::Refuse) => {
+            suspended(status, L::SuspendRefused, CaseKind::RefusedAfterPayment)
+        }
+        (S::Processing, C::ReturnPart) => Transition {
+            next: NextStep::Ask,
+            ..suspended(status, L::SuspendPart, CaseKind::PartialReturn)
+        },
+        (
+            S::Paid | S::PaidManual | S::Failed | S::FailedManual | S::Reversed | S::Cancelled,
+            C::ReturnPart,
+        ) => suspended(status, L::SuspendPart, CaseKind::PartialReturn),
+        _ => return None,
     })
 }
 

@@ -102,7 +102,8 @@ async fn decide(app: &App, caller: &Caller, id: &str, step: &str) -> Result<Resp
     let payout = find(app, caller, id).await?;
     tell(app, &payout, step).await?;
     let feature = PayoutTransfers(app.clone());
-    app.transfers.work_now(&feature, payout.id.as_str(), true).await?;
+    app.transfers.nudge(payout.id.as_str()).await?;
+    app.transfers.work_now(&feature, payout.id.as_str()).await?;
     let payout = payouts::get(app, payout.id.as_str()).await?;
     Ok(Json(PayoutView::of(&payout)).into_response())
 }

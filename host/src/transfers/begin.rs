@@ -11,6 +11,7 @@ use crate::rails::route::ReadyRoute;
 use super::attempt::{self, Attempt, AttemptState};
 use super::calls::{self, Answered};
 use super::carry::{Carry, Over, is_not_now};
+use super::finding::Earlier;
 use super::lanes::{Place, Purpose};
 use super::order::{Feature, OrderStage, Step, Writes};
 use super::serials;
@@ -95,7 +96,7 @@ impl<F: Feature> Carry<'_, F> {
             attempts.push(over.attempt.clone());
             return Box::pin(self.ask(over.attempt, attempts)).await;
         }
-        Box::pin(self.send(over, tried, false)).await
+        Box::pin(self.send(over, tried, Earlier::Nothing)).await
     }
 
     /// How long to wait where nothing may be sent from here at all.

@@ -20,7 +20,7 @@ use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
 use super::begin::Later;
 use super::calls::{Answered, Calls};
-use super::finding::Learnt;
+use super::finding::{Earlier, Learnt};
 use super::intents::Intent;
 use super::order::{Feature, Order, OrderStage, Step, Writes};
 use super::work::{self, Claim, PutOff, UnderWay};
@@ -91,13 +91,13 @@ impl<F: Feature> Carry<'_, F> {
         }
     }
 
-    /// Calls the rail under a committed attempt and commits what came of it. `left_before` says
+    /// Calls the rail under a committed attempt and commits what came of it. `before` says
     /// whether a byte of an earlier sending of the same reference left.
     pub(super) async fn send(
         self,
         over: Over,
         tried: Vec<Attempt>,
-        left_before: bool,
+        before: Earlier,
     ) -> Result<(), Problem> {
         let Over { attempt, route } = over;
         let payment = self.calls().payment(&attempt)?;
@@ -110,15 +110,15 @@ impl<F: Feature> Carry<'_, F> {
             // What is not written down does not leave.
             Err(cause) => unsent(&cause),
         };
-        let learnt = Learnt::from_submit(&called, left_before);
-        let bytes_left = left_before || called.bytes_left;
+        let learnt = Learnt::from_submit(&called, before);
+        let bytes_left = before == Earlier::Left || called.bytes_left;
         let attempt = Attempt { bytes_left, never_received: 0, ..attempt };
         let answered = self.calls().note((&attempt, &route), "submit", &called, learnt);
         if !bytes_left && matches!(answered.learnt, Learnt::Unknown(_)) {
             let mut tried = tried;
             tried.push(attempt.clone());
-            let before = Some((Over { attempt, route }, answered));
-            return Box::pin(self.begin(tried, before)).await;
+            let unsent = Some((Over { attempt, route }, answered));
+            return Box::pin(self.begin(tried, unsent)).await;
         }
         self.conclude(Over { attempt, route }, answered).await
     }
@@ -169,7 +169,7 @@ impl<F: Feature> Carry<'_, F> {
         if !is_let {
             return self.conclude(over, answered).await;
         }
-        let left_before = over.attempt.bytes_left;
+        let before = if over.attempt.bytes_left { Earlier::Left } else { Earlier::Nothing };
         let again = Attempt {
             bytes_left: true,
             sends: over.attempt.sends + 1,
@@ -191,7 +191,7 @@ impl<F: Feature> Carry<'_, F> {
         let over = Over { attempt: again, route: over.route };
         // The attempt itself is the one that may be given up for another route.
         let tried = tried.into_iter().filter(|known| known.id != over.attempt.id).collect();
-        Box::pin(self.send(over, tried, left_before)).await
+        Box::pin(self.send(over, tried, before)).await
     }
 
     /// Commits what became of an attempt: the end, or when to ask.

@@ -20,16 +20,23 @@ pub(super) enum Learnt {
     NeverReceived(String),
 }
 
+/// Whether a byte of an earlier sending of the same reference may have left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Earlier {
+    Nothing,
+    Left,
+}
+
 impl Learnt {
     /// From sending. What the host saw itself stands above what a guest says: without a byte
     /// having left, nothing was paid; and a refusal before a byte left says nothing about an
     /// earlier sending that did leave.
-    pub(super) fn from_submit(called: &Called<Outcome>, left_before: bool) -> Self {
+    pub(super) fn from_submit(called: &Called<Outcome>, before: Earlier) -> Self {
         match &called.result {
             Ok(Outcome::Paid(_) | Outcome::Accepted(_)) if !called.bytes_left => {
                 Self::Unknown("the rail claims an answer, but nothing was sent".into())
             }
-            Ok(Outcome::Refused(refusal)) if left_before && !called.bytes_left => {
+            Ok(Outcome::Refused(refusal)) if before == Earlier::Left && !called.bytes_left => {
                 let why = "refused before it was sent again, but it had been sent before";
                 Self::Unknown(format!("{why}: {}", refusal.message))
             }
@@ -136,9 +143,9 @@ pub(super) fn reached<T>(called: &Called<T>) -> Reached {
     if matches!(called.result, Err(Broken::TimedOut(_))) {
         return Reached::No;
     }
-    let judged = called.exchanges.iter().map(judge);
+    let mut judged = called.exchanges.iter().map(judge);
     // A call without a request says nothing about the network.
-    judged.last().unwrap_or(Reached::Yes)
+    judged.next_back().unwrap_or(Reached::Yes)
 }
 
 /// How long to leave a network alone that says "too many requests" and no more.
@@ -161,7 +168,7 @@ fn judge(exchange: &Exchange) -> Reached {
 mod tests {
     use super::*;
 
-    fn called<T>(result: T, bytes_left: bool) -> Called<T> {
+    fn called<T>((result, bytes_left): (T, bool)) -> Called<T> {
         Called { result: Ok(result), exchanges: Vec::new(), bytes_left, took: Duration::ZERO }
     }
 
@@ -171,27 +178,30 @@ mod tests {
 
     #[test]
     fn a_refusal_before_a_byte_left_says_nothing_about_an_earlier_sending() {
-        let refused =
-            |left, before| Learnt::from_submit(&called(Outcome::Refused(refusal()), left), before);
-        assert_eq!(refused(false, false), Learnt::Refused(refusal()));
-        assert_eq!(refused(true, true), Learnt::Refused(refusal()));
-        assert!(matches!(refused(false, true), Learnt::Unknown(_)));
+        let refused = |left, before| {
+            Learnt::from_submit(&called((Outcome::Refused(refusal()), left)), before)
+        };
+        assert_eq!(refused(false, Earlier::Nothing), Learnt::Refused(refusal()));
+        assert_eq!(refused(true, Earlier::Left), Learnt::Refused(refusal()));
+        assert!(matches!(refused(false, Earlier::Left), Learnt::Unknown(_)));
     }
 
     #[test]
     fn only_the_gateway_that_it_was_sent_to_can_say_that_it_never_came() {
         let never =
-            |same| Learnt::from_query(&called(Finding::NeverReceived("25".into()), true), same);
+            |same| Learnt::from_query(&called((Finding::NeverReceived("25".into()), true)), same);
         assert_eq!(never(Same::of("a.b", "a.b")), Learnt::NeverReceived("25".into()));
         for other in ["a.c", "c.b", ""] {
             assert!(matches!(never(Same::of("a.b", other)), Learnt::Unknown(_)), "{other}");
         }
-        let refused = |same| Learnt::from_query(&called(Finding::Refused(refusal()), true), same);
+        let refused = |same| Learnt::from_query(&called((Finding::Refused(refusal()), true)), same);
         assert_eq!(refused(Same::of("a.b", "a.c")), Learnt::Refused(refusal()));
         assert!(matches!(refused(Same::of("a.b", "c.b")), Learnt::Unknown(_)));
         let paid = Receipt { code: "00".into() };
-        let from_elsewhere =
-            Learnt::from_query(&called(Finding::Paid(paid.clone()), true), Same::of("a.b", "c.d"));
+        let from_elsewhere = Learnt::from_query(
+            &called((Finding::Paid(paid.clone()), true)),
+            Same::of("a.b", "c.d"),
+        );
         assert_eq!(from_elsewhere, Learnt::Paid(paid));
     }
 }

@@ -87,10 +87,10 @@ impl Transfers {
 impl Attempt {
     /// Whether what was learnt differs from how it is known to have ended.
     fn is_news(&self, learnt: &Learnt) -> bool {
-        match (self.state, learnt) {
-            (AttemptState::Paid | AttemptState::Returned, Learnt::Paid(_)) => false,
-            (AttemptState::Refused | AttemptState::Returned, Learnt::Refused(_)) => false,
-            _ => true,
-        }
+        !matches!(
+            (self.state, learnt),
+            (AttemptState::Paid | AttemptState::Returned, Learnt::Paid(_))
+                | (AttemptState::Refused | AttemptState::Returned, Learnt::Refused(_))
+        )
     }
 }

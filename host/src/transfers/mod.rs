@@ -159,24 +159,23 @@ impl Transfers {
         }
     }
 
-    /// Claims the work for one object and does it now; where somebody is at it, leaves word that
-    /// there is news, if there is.
+    /// Claims the work for one object and does it now, unless somebody is at it.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn work_now<F: Feature>(
-        &self,
-        feature: &F,
-        id: &str,
-        is_news: bool,
-    ) -> Result<(), Problem> {
-        if is_news {
-            work::nudge(&self.db, id, self.now()).await?;
-        }
+    pub async fn work_now<F: Feature>(&self, feature: &F, id: &str) -> Result<(), Problem> {
         match self.claim(id).await? {
             Claimed::Yes(claim) => self.work(feature, claim).await,
             Claimed::Busy | Claimed::NoWork => Ok(()),
         }
+    }
+
+    /// Leaves word that there is news about an object: whoever is at it asks again.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub async fn nudge(&self, id: &str) -> Result<(), Problem> {
+        Ok(work::nudge(&self.db, id, self.now()).await?)
     }
 
     fn now(&self) -> Moment {

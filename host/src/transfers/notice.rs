@@ -142,12 +142,12 @@ impl Transfers {
         let (engine, feature) = (self.clone(), feature.clone());
         if !is_ended {
             // Durable before the network hears that it was understood.
-            super::work::nudge(&self.db, &attempt.transfer_id, self.now()).await?;
+            self.nudge(&attempt.transfer_id).await?;
         }
         let asking = self.tasks.spawn(async move {
             let asked = match is_ended {
                 true => engine.ask_again(&feature, &attempt).await,
-                false => engine.work_now(&feature, &attempt.transfer_id, false).await,
+                false => engine.work_now(&feature, &attempt.transfer_id).await,
             };
             if let Err(problem) = asked
                 && problem.code() != ErrorCode::StateConflict

@@ -171,7 +171,8 @@ impl Deliverer {
                 sending.await
             }
         };
-        self.app.delivery_metrics.attempt(answer.is_good(), answer.took);
+        let outcome = if answer.is_good() { "delivered" } else { "failed" };
+        self.app.delivery_metrics.attempt(outcome, answer.took);
         let ended = match (answer.is_good(), answer.took > limits::WEBHOOK_SLOW_AFTER) {
             (false, _) => Ended::Badly,
             (true, true) => Ended::Slowly,

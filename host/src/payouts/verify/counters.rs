@@ -151,10 +151,8 @@ impl Counted {
                     }
                     _ => {}
                 },
-                "velocity" => {
-                    if buckets(&holder) != Some((count, sum)) {
-                        odd(&key, "holds something else than its buckets do");
-                    }
+                "velocity" if buckets(&holder) != Some((count, sum)) => {
+                    odd(&key, "holds something else than its buckets do");
                 }
                 _ => {}
             }

@@ -251,7 +251,7 @@ fn check_reply(payout: &Payout, told: &[Told], reply: Option<&Answered>, faults:
     }
     let Some(digest) = digest else { return };
     let is = |text: &str| Sha256::digest(text).as_slice() == digest;
-    let first = told.first().and_then(|first| first.status());
+    let first = told.first().and_then(Told::status);
     let as_made = first.map(|status| PayoutView::json(&payout.as_made(status)));
     let was_told = told.iter().filter_map(|told| told.body.as_deref()).any(is);
     if *status != Some(201) || !(was_told || as_made.as_deref().is_some_and(is)) {

@@ -244,7 +244,7 @@ fn stamps(payout: &Payout, told: &[Told], faults: &mut Faults) {
     let ended = told.iter().rev().find(|told| ends.contains(&told.name.as_str()));
     for (what, stamp, event) in [
         ("made", Some(payout.created_at), told.first().map(|told| told.at)),
-        ("queued", payout.queued_at, at("payout.queued").last()),
+        ("queued", payout.queued_at, at("payout.queued").next_back()),
         ("sent", payout.processing_at, at("payout.processing").next()),
         ("ended", payout.completed_at, ended.map(|told| told.at)),
     ] {

@@ -132,7 +132,7 @@ async fn seals_of(
         match said {
             Some(said) if may_be_swept || said == digest_of(columns.len(), rows.iter()) => {}
             Some(_) => {
-                faults.add("seal", format!("batch {id}: rows of {table} are not as written"))
+                faults.add("seal", format!("batch {id}: rows of {table} are not as written"));
             }
             None => faults.add("seal", format!("batch {id} did not write to {table}")),
         }
