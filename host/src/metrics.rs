@@ -1,10 +1,14 @@
 //! `GET /metrics`: what an operator's monitoring reads. No label names a merchant.
 
+use std::time::Duration;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+
+use strum::IntoEnumIterator as _;
 
 use crate::app::App;
 use crate::cases;
@@ -35,10 +39,13 @@ struct OfPack {
     version: String,
 }
 
+/// How long the database has for its share; without it the other figures are told all the same.
+const DATABASE_WAIT: Duration = Duration::from_secs(2);
+
 /// Everything that is counted, as text for Prometheus.
 ///
 /// # Errors
-/// The database cannot be read.
+/// A figure cannot be written as text.
 pub async fn text(app: &App) -> Result<String, Problem> {
     let mut registry = Registry::with_prefix("railhead");
     app.request_metrics.register(&mut registry);
@@ -48,8 +55,12 @@ pub async fn text(app: &App) -> Result<String, Problem> {
     writer(app, &mut registry);
     pool(app, &mut registry);
     packs(app, &mut registry);
-    routes(app, &mut registry).await?;
-    waiting(app, &mut registry).await?;
+    let stored = async {
+        routes(app, &mut registry).await?;
+        waiting(app, &mut registry).await
+    };
+    let is_up = matches!(tokio::time::timeout(DATABASE_WAIT, stored).await, Ok(Ok(())));
+    gauge(&mut registry, "database_up", "Whether the database answered", i64::from(is_up));
     let mut text = String::new();
     encode(&mut text, &registry).map_err(Problem::internal)?;
     Ok(text)
@@ -99,17 +110,23 @@ async fn routes(app: &App, registry: &mut Registry) -> Result<(), Problem> {
         failures.get_or_create(&labels).set(count.into());
     }
     registry.register("route_breaker_open", "Whether a route is left alone for a while", open);
-    registry.register("route_failures", "Calls in a row without an answer", failures);
+    registry.register("route_failures", "Calls in a row that failed", failures);
     Ok(())
 }
 
 async fn waiting(app: &App, registry: &mut Registry) -> Result<(), Problem> {
     let cases: Family<OfKind, Gauge> = Family::default();
+    for kind in cases::CaseKind::iter() {
+        cases.get_or_create(&OfKind { kind: kind.as_str().to_owned() }).set(0);
+    }
     for (kind, count) in cases::sql::count_open(app.db.pool()).await? {
         cases.get_or_create(&OfKind { kind }).set(count);
     }
     registry.register("cases_open", "Cases that wait for a person", cases);
     let transfers: Family<OfStage, Gauge> = Family::default();
+    for stage in ["queued", "sent"] {
+        transfers.get_or_create(&OfStage { stage: stage.to_owned() }).set(0);
+    }
     for (stage, count) in work::count_by_stage(app.db.pool()).await? {
         transfers.get_or_create(&OfStage { stage }).set(count);
     }

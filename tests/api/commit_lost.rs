@@ -2,6 +2,7 @@
 //! before its answer does.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ struct Line {
     plan: Arc<Mutex<Option<(Plan, u32)>>>,
     /// How many COMMITs were met.
     met: watch::Sender<u32>,
+    /// Whether the writer's next ROLLBACK is cut off as well.
+    cuts_rollback: Arc<AtomicBool>,
 }
 
 impl Line {
@@ -62,7 +65,12 @@ impl Line {
         let listener = TcpListener::from_std(listener).expect("a socket");
         let outside = listener.local_addr().expect("an address");
         let address = server.parse().expect("an address");
-        let line = Self { address, plan: Arc::default(), met: watch::Sender::new(0) };
+        let line = Self {
+            address,
+            plan: Arc::default(),
+            met: watch::Sender::new(0),
+            cuts_rollback: Arc::default(),
+        };
         tokio::spawn({
             let line = line.clone();
             async move {
@@ -102,6 +110,10 @@ impl Line {
                     let Some(bytes) = some(read, &up) else { return };
                     // Only the ledger's writer marks its batches.
                     is_writers |= contains(bytes, b"INTO writer_batches");
+                    let is_rollback = is_writers && contains(bytes, b"ROLLBACK\0");
+                    if is_rollback && self.cuts_rollback.swap(false, Ordering::SeqCst) {
+                        return;
+                    }
                     let is_commit = is_writers && contains(bytes, b"COMMIT\0");
                     let plan = is_commit.then(|| self.next()).flatten();
                     if plan.is_none_or(|plan| plan.at == Break::Answer) {
@@ -190,6 +202,23 @@ async fn whichever_commit_of_a_payout_is_lost_it_is_made_and_paid_once(
         assert_eq!((again.status, &again.text), (201, &made.text));
         assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 1);
         assert_eq!(host.count("SELECT MAX(sends) + COUNT(*) FROM attempts").await, 2);
+        assert_eq!(host.balance(&host.merchant.test_wallet).await, 100_000_000 - 101_075);
+    })
+    .await;
+}
+
+/// The COMMIT was obeyed and its answer lost; the batch is found, and then the connection breaks
+/// once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_was_found_is_not_run_again_because_a_rollback_fails() {
+    on_a_line(async |host, line| {
+        let key = unique();
+        line.plan(cut(Break::Answer, 0));
+        line.cuts_rollback.store(true, Ordering::SeqCst);
+        let made = host.pay_as(&host.merchant.test_key, &key, naira(100_000)).await.ok();
+        assert!(!line.cuts_rollback.load(Ordering::SeqCst), "there was a rollback, and it failed");
+        assert_eq!(made.status_word(), "paid");
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 1);
         assert_eq!(host.balance(&host.merchant.test_wallet).await, 100_000_000 - 101_075);
     })
     .await;

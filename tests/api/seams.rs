@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::bank::{Bank, Hold};
 use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
-use crate::network::{Sends, live, with_live_host};
+use crate::network::{Sends, beside, live, with_live_host};
 use crate::notices::{RIGHT, deliver, status};
 use crate::packs::restart;
 use crate::test_host::{
@@ -506,6 +506,82 @@ async fn each_of_many_movements_is_answered_with_its_own_balance(
             .filter_map(|e| e["id"].as_str())
             .collect();
         assert_eq!(ids.len(), 41, "each entry has an id of its own");
+    })
+    .await;
+}
+
+/// A text that PostgreSQL cannot hold is written as one that it can, the same in every proof.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nul_in_a_text_blocks_nothing_and_breaks_no_chain(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_live_host(engine, Sends::No, async |host| {
+        let path = format!("wallets/{}/credit", host.merchant.live_wallet);
+        let body = json!({ "amount_minor": "700", "reason": "a\0b" });
+        host.admin(Method::POST, &path, body).await.ok();
+        let body = with(naira(100_000), json!({ "narration": "a\0b" }));
+        let payout = host.pay_as(&host.merchant.live_key, &unique(), body).await;
+        assert!([201, 400].contains(&payout.status), "{}", payout.text);
+        let id = host.pay_as(&host.merchant.live_key, &unique(), naira(100_000)).await.ok().id();
+        let body = json!({ "evidence": "a\0b", "reason": "a\0b" });
+        host.admin(Method::POST, &format!("payouts/{id}/mark_failed"), body).await.ok();
+    })
+    .await;
+}
+
+/// A counter that ran out and was renewed a moment ago is not swept away with the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_counter_that_was_just_renewed_is_not_swept() {
+    with_live_host(Engine::Postgres, Sends::No, async |host| {
+        host.pay_as(&host.merchant.live_key, &unique(), naira(100_000)).await.ok();
+        let old = "SELECT COUNT(*) FROM counters WHERE key LIKE 'day/%'";
+        assert_eq!(host.count(old).await, 1);
+        host.advance(40 * 86_400);
+        // Somebody renews it and has not committed yet; the sweeper finds it old, and waits.
+        let mut tx = host.app().db.write().await.expect("a transaction");
+        let renewed = host.clock.now().after(std::time::Duration::from_secs(86_400)).micros();
+        let sql = "UPDATE counters SET expires_at = $1 WHERE key LIKE 'day/%'";
+        sqlx::query(sql).bind(renewed).execute(tx.conn()).await.expect("renewed");
+        let sweeping = beside(host, |config| config.worker.dispatch = false).await;
+        let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
+                     AND query LIKE 'DELETE FROM counters%' AND datname = current_database()";
+        host.until_count(waits, 1).await;
+        tx.commit().await.expect("committed");
+        host.until_count(waits, 0).await;
+        assert_eq!(host.count(old).await, 1, "it was swept");
+        let undone = format!("DELETE FROM counters WHERE expires_at = {renewed}");
+        host.run(&[undone]).await;
+        sweeping.close().await;
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_figures_name_what_waits_and_no_merchant(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let (_, reference) = marked_while_unknown(host, "mark_failed").await;
+        bank.control(&reference, "settle").await.ok();
+        deliver(host, ("live", RIGHT), &status(&reference, "00")).await.ok();
+        until_case(host, "paid_after_failure").await;
+        let figures = host.send(Method::GET, "/metrics", "", &[], None).await.ok().text;
+        for line in [
+            "railhead_cases_open{kind=\"paid_after_failure\"} 1",
+            "railhead_quarantine_active 0",
+            "railhead_database_up 1",
+            "railhead_route_breaker_open{route=\"ngn_nip\",env=\"live\"} 0",
+        ] {
+            assert!(figures.contains(line), "{line} in {figures}");
+        }
+        for name in
+            ["http_requests", "writer_batch_commands", "transfers_calls", "deliveries_attempts"]
+        {
+            assert!(figures.contains(&format!("railhead_{name}")), "{name}");
+        }
+        assert!(!figures.contains(&host.merchant.id), "a merchant");
     })
     .await;
 }

@@ -245,9 +245,9 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE rule_assignments SET actor = 'somebody' WHERE name = 'guard'", "pack-assigned"),
     ("DELETE FROM rule_assignments WHERE name = 'guard'", "pack-generation"),
     // People and what they may do.
-    ("DELETE FROM audit WHERE subject_id = '{marked}'", "audit-payout"),
+    ("DELETE FROM audit WHERE subject_id = '{marked}'", "payout-marked"),
     ("UPDATE audit SET actor = 'somebody' WHERE subject_id = '{marked}'", "seal"),
-    ("UPDATE audit SET after = '{}' WHERE subject_id = '{marked}'", "audit-payout"),
+    ("UPDATE audit SET after = '{}' WHERE subject_id = '{marked}'", "payout-marked"),
     ("UPDATE audit SET created_at = created_at - 1 WHERE subject_id = '{marked}'", "seal"),
     (
         "UPDATE audit SET actor = (SELECT maker FROM payouts WHERE id = '{draft}') WHERE action = 'payout.approve'",
@@ -271,7 +271,13 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ),
     ("UPDATE beneficiaries SET env = 'live'", "payout-beneficiary"),
     ("UPDATE beneficiaries SET resolution = '{\"bvn\":\"22123456789\"}'", "recipient-clear"),
+    (
+        "UPDATE routes SET settings = '{\"endpoint.gateway\":\"https://bad.example\"}'",
+        "route-settings",
+    ),
+    ("UPDATE routes SET position = position - 1", "route-settings"),
     // The schema itself.
+    ("INSERT INTO sweeping (id) VALUES (1)", "schema"),
     ("DROP INDEX attempts_by_reference", "schema"),
     ("DROP INDEX journals_by_ref", "schema"),
 ];

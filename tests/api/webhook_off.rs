@@ -160,3 +160,30 @@ async fn five_days_without_a_success_switch_an_endpoint_off(
     })
     .await;
 }
+
+/// The second time, long after whatever was counted about the first time has run out.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_is_switched_off_twice_is_told_of_twice(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let gone = listen(host, &receiver.url("/gone"), json!(["payout.paid"])).await.id();
+        listen(host, &receiver.url("/watch"), json!(["refund_failed"])).await;
+        for times in 1..=2 {
+            receiver.behave("/gone", Manner::status(410));
+            host.pay("paid", naira(100_000)).await.ok();
+            until_off(host, &gone).await;
+            let told = receiver.until("/watch", times).await;
+            assert_eq!(told[times - 1].json()["data"]["id"], gone);
+            change(host, &gone, json!({ "is_active": true })).await.ok();
+            receiver.behave("/gone", Manner::status(200));
+            host.advance(40 * 86_400);
+            sqlx::query("DELETE FROM counters").execute(host.app().db.pool()).await.expect("swept");
+        }
+        let numbers = "SELECT COUNT(*) FROM events WHERE type = 'webhook_endpoint.disabled' \
+                       AND sequence IN (1, 2)";
+        assert_eq!(host.count(numbers).await, 2);
+    })
+    .await;
+}

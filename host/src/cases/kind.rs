@@ -17,7 +17,8 @@ pub enum CaseKind {
     ForgottenTransfer,
     /// A bank has been asked about a payment for long, and nobody knows how it ended.
     OutcomeUnknown,
-    /// A payout cannot be sent: the rail fails before anything leaves.
+    /// A payout can neither be sent nor asked about: its rail makes no reference, or its route is
+    /// not there.
     CannotSend,
 }
 
@@ -129,8 +130,9 @@ impl CaseKind {
                  it says. The host goes on asking meanwhile."
             }
             Self::CannotSend => {
-                "See the log for what the rail says. Repair its settings or its version, or \
-                 cancel the payout. The host goes on trying meanwhile."
+                "See the log for the reason. Restore the route, or repair the rail's settings or \
+                 version. A payout that is still queued can be cancelled. The host goes on trying \
+                 meanwhile."
             }
         }
     }

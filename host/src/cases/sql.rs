@@ -13,7 +13,8 @@ use crate::money::{Currency, Minor};
 
 use super::{Case, CaseKind};
 
-/// New cases. One with a fingerprint that is known is not opened again.
+/// New cases. Whoever inserts one has looked for its fingerprint under lock: see
+/// [`Case::open_once`].
 pub static CASES: Table<Case> = Table {
     name: "cases",
     fixed: &[
@@ -42,7 +43,7 @@ pub static CASES_BY_FINGERPRINT: Lookup =
 
 /// How many changes a case has seen.
 pub static CASE_VERSIONS: Lookup =
-    Lookup { name: "cases", key: "id", columns: &[("version", Int), ("status", Text)], lock: true };
+    Lookup { name: "cases", key: "id", columns: &[("version", Int)], lock: true };
 
 /// A decision about a case: a request for it, or the end.
 #[derive(Clone, Debug)]
@@ -159,6 +160,16 @@ pub async fn list_cases(pool: &AnyPool, filter: &Filter) -> Result<Vec<StoredCas
     query.fetch_all(pool).await?.iter().map(stored).collect()
 }
 
+/// The cases about an object, oldest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_about(pool: &AnyPool, subject: &str) -> Result<Vec<Case>, sqlx::Error> {
+    let sql = "SELECT * FROM cases WHERE subject_id = $1 ORDER BY id";
+    let rows = sqlx::query(sql).bind(subject).fetch_all(pool).await?;
+    rows.iter().map(|row| stored(row).map(|stored| stored.case)).collect()
+}
+
 /// Every case there is.
 ///
 /// # Errors
@@ -185,6 +196,17 @@ pub async fn holds_money(pool: &AnyPool, subject: &str) -> Result<bool, sqlx::Er
     let sql = "SELECT kind FROM cases WHERE subject_id = $1 AND status = 'open'";
     let kinds: Vec<String> = sqlx::query_scalar(sql).bind(subject).fetch_all(pool).await?;
     Ok(kinds.iter().any(|kind| CaseKind::parse(kind).is_some_and(CaseKind::holds_money)))
+}
+
+/// Whether a part of an object that came back was credited to its wallet.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn was_credited(pool: &AnyPool, subject: &str) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM cases WHERE subject_id = $1 AND resolution = 'credit' \
+               AND status = 'resolved'";
+    let count: i64 = sqlx::query_scalar(sql).bind(subject).fetch_one(pool).await?;
+    Ok(count > 0)
 }
 
 /// How many cases of each kind are open.

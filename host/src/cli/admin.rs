@@ -282,21 +282,22 @@ impl Admin {
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
         let base = self.url.unwrap_or_else(|| config.public_url());
         let token = token(config)?;
-        let once = match (&self.command, self.idempotency_key) {
+        let idempotency_key = match (&self.command, self.idempotency_key) {
             (_, Some(key)) => Some(key),
-            (command, None) if command.moves_money() => Some(fresh_key()?),
+            (command, None) if command.takes_key() => Some(fresh_key()?),
             _ => None,
         };
         let (method, path, body) = request(self.command)?;
-        let answer = send_once((&base, token), (method, &path), (body, once)).await?;
+        let answer =
+            send_with_key((&base, token), (method, &path), (body, idempotency_key)).await?;
         println!("{}", serde_json::to_string_pretty(&answer)?);
         Ok(())
     }
 }
 
 impl AdminCommand {
-    /// Whether a repeat would move money twice.
-    fn moves_money(&self) -> bool {
+    /// Whether the call takes an idempotency key.
+    fn takes_key(&self) -> bool {
         matches!(self, Self::Wallet(Wallet::Credit(_) | Wallet::Debit(_)) | Self::Payout { .. })
     }
 }
@@ -455,21 +456,21 @@ pub(super) async fn send(
     (method, path): (Method, &str),
     body: Option<Value>,
 ) -> Result<Value, StartError> {
-    send_once((base, token), (method, path), (body, None)).await
+    send_with_key((base, token), (method, path), (body, None)).await
 }
 
 /// The same with an idempotency key, if there is one.
-async fn send_once(
+async fn send_with_key(
     (base, token): (&str, &SecretString),
     (method, path): (Method, &str),
-    (body, once): (Option<Value>, Option<String>),
+    (body, key): (Option<Value>, Option<String>),
 ) -> Result<Value, StartError> {
     let url = address(base, path);
     let mut request = reqwest::Client::new().request(method, &url);
     if let Some(body) = &body {
         request = request.json(body);
     }
-    if let Some(key) = once {
+    if let Some(key) = key {
         request = request.header("idempotency-key", key);
     }
     answer(&url, request.bearer_auth(token.expose_secret())).await

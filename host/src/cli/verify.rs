@@ -87,7 +87,7 @@ impl Verify {
         }
         let counts: Vec<String> =
             faults.counts.iter().map(|(check, count)| format!("{check} {count}")).collect();
-        Err(format!("{}: {}\nall in all: {}", first.check, first.what, counts.join(", ")).into())
+        Err(format!("{}: {}\nin total: {}", first.check, first.what, counts.join(", ")).into())
     }
 }
 

@@ -16,7 +16,7 @@ use crate::clock::Moment;
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page, PageQuery, Query};
-use crate::id::CaseId;
+use crate::id::{CaseId, PayoutId};
 use crate::ledger::{Command, Guard};
 use crate::money::Minor;
 use crate::payouts;
@@ -144,6 +144,10 @@ pub async fn list(
         },
     };
     let subject_id = query.subject_id.unwrap_or_default();
+    let subject_id = match PayoutId::parse(&subject_id) {
+        Some(payout) => payout.to_string(),
+        None => subject_id,
+    };
     let filter = sql::Filter { kind, status, subject_id, before, limit };
     let found = sql::list_cases(app.db.pool(), &filter).await?;
     Ok(Page::of(found.into_iter().map(view).collect(), limit))

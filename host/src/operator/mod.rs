@@ -83,10 +83,16 @@ fn change(operator: &Operator, done: Done<'_>) -> Change {
     }
 }
 
-/// The idempotency key of a call that moves money, if it has one: it counts for this path only.
-fn once<T>(key: Option<IdempotencyKey>, path: &str, body: &Body<T>) -> Option<Reservation> {
+/// The idempotency key of a call that moves money, if it has one: it counts for this operator and
+/// this path only.
+fn once<T>(
+    operator: &Operator,
+    key: Option<IdempotencyKey>,
+    path: &str,
+    body: &Body<T>,
+) -> Option<Reservation> {
     key.map(|key| Reservation {
-        key: format!("admin{path}/{}", key.as_str()),
+        key: format!("admin/{}{path}/{}", operator.name, key.as_str()),
         fingerprint: body.fingerprint(path),
         subject: String::new(),
         resource_id: String::new(),
@@ -110,12 +116,24 @@ fn answer<T>(
     Ok(replied(Replied { status: reply.status, body: reply.body, is_replay }))
 }
 
+/// Characters of a text that an operator writes; merchants read some of them.
+const TEXT_MAX: usize = 2_000;
+
 /// A required text of a body.
 fn required(name: &'static str, value: Option<String>) -> Result<String, Problem> {
-    let value = value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+    let value = optional(name, value)?;
     value.ok_or_else(|| {
         Problem::because(ErrorCode::MissingField, format!("{name} is required.")).field(name)
     })
+}
+
+/// A text of a body that may be left out.
+fn optional(name: &'static str, value: Option<String>) -> Result<Option<String>, Problem> {
+    let value = value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+    match value.as_ref().is_some_and(|value| value.chars().count() > TEXT_MAX) {
+        true => Err(invalid(name, &format!("must have {TEXT_MAX} characters at most"))),
+        false => Ok(value),
+    }
 }
 
 /// A field whose value cannot be used.

@@ -15,7 +15,7 @@ use crate::payouts::PayoutView;
 use crate::payouts::model::{Change, Payout};
 use crate::payouts::review::{ReviewRequest, review};
 
-use super::{answer, once};
+use super::{answer, once, optional};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -196,13 +196,14 @@ async fn run(
     (id, key): (&str, Option<IdempotencyKey>),
     (what, body): (Change, Body<PayoutChangeRequest>),
 ) -> Result<Response, Problem> {
-    let reservation = once(key, &format!("/admin/v1/payouts/{id}/{what:?}"), &body);
+    let reservation = once(&operator, key, &format!("/admin/v1/payouts/{id}/{what:?}"), &body);
     if let Some(reservation) = &reservation
         && let Some(done) = replay::<Payout>(&app.db, reservation).await?
     {
         return answer(done, shown);
     }
     let PayoutChangeRequest { reason, evidence } = body.value;
+    let (reason, evidence) = (optional("reason", reason)?, optional("evidence", evidence)?);
     let request = ReviewRequest { operator, reason, evidence, reservation };
     answer(review(app, id, what, &request).await?, shown)
 }

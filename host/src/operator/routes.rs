@@ -168,15 +168,28 @@ pub async fn create(
         action: "route.create",
         subject: ("route", route.id.as_str()),
         before: None,
-        after: Some(json!({ "name": route.name, "env": route.env, "rail": route.rail })),
+        after: Some(state(&route)),
     };
     write(&app, &operator, done, Command::rows(rows)).await?;
     Ok((StatusCode::CREATED, Json(view(&app, route))))
 }
 
+/// A route as the audit log shows it.
+fn state(route: &Route) -> serde_json::Value {
+    json!({
+        "name": route.name,
+        "env": route.env,
+        "rail": route.rail,
+        "position": route.position,
+        "is_paused": route.is_paused,
+        "merchants": route.merchants,
+        "settings": route.settings,
+    })
+}
+
 /// What may be changed about a route.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct UpdateRoute {
     /// Its place among routes of the same currency and method.
     pub position: Option<i64>,
@@ -226,15 +239,6 @@ pub async fn update(
         on: &sql::ROUTE_VERSIONS,
         id: after.id.to_string(),
         version: before.updated_at.micros(),
-    };
-    let state = |route: &Route| {
-        let Route { position, is_paused, merchants, settings, .. } = route;
-        json!({
-            "position": position,
-            "is_paused": is_paused,
-            "merchants": merchants,
-            "settings": settings,
-        })
     };
     let done = Done {
         action: "route.update",

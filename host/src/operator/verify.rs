@@ -113,7 +113,7 @@ const CHECKS: &[Check] = &[
                 WHERE m.id IS NULL",
     },
     Check {
-        name: "audit-payout",
+        name: "payout-marked",
         means: "was marked by nobody",
         finds: "SELECT p.id FROM payouts p LEFT JOIN audit a ON (a.subject_id = p.id \
                 AND a.action IN ('payout.mark_paid', 'payout.mark_failed') \
@@ -156,13 +156,41 @@ pub async fn verify(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), s
             faults.add("merchant-settings", what);
         }
     }
+    routes(db, &said, faults).await
+}
+
+/// Routes are as they came with the host, or as somebody made them.
+async fn routes(
+    db: &mut AnyConnection,
+    said: &HashMap<String, Value>,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    let untouched = json!({ "position": 0, "is_paused": false, "merchants": [], "settings": {} });
+    let sql = "SELECT id, position, is_paused, merchants, settings FROM routes";
+    for row in sqlx::query(sql).fetch_all(db).await? {
+        let id: String = row.try_get(0)?;
+        let (position, is_paused): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
+        let parsed = |text: String| serde_json::from_str::<Value>(&text).unwrap_or_default();
+        let state = json!({
+            "position": position,
+            "is_paused": is_paused != 0,
+            "merchants": parsed(row.try_get(3)?),
+            "settings": parsed(row.try_get(4)?),
+        });
+        let last = said.get(&id).unwrap_or(&untouched);
+        let names = ["position", "is_paused", "merchants", "settings"];
+        if names.iter().any(|name| last[name] != state[name]) {
+            faults.add("route-settings", format!("route {id} was changed by nobody"));
+        }
+    }
     Ok(())
 }
 
-/// What the last line about each wallet's freezing, and each merchant, says it is since then.
+/// What the last line about each wallet's freezing, each merchant and each route says.
 async fn last_said(db: &mut AnyConnection) -> Result<HashMap<String, Value>, sqlx::Error> {
     let sql = "SELECT subject_id, after FROM audit WHERE action IN ('wallet.freeze', \
-               'wallet.unfreeze', 'merchant.create', 'merchant.update') ORDER BY id";
+               'wallet.unfreeze', 'merchant.create', 'merchant.update', 'route.create', \
+               'route.update') ORDER BY id";
     let rows = sqlx::query(sql).fetch_all(db).await?;
     rows.iter()
         .map(|row| {

@@ -19,7 +19,7 @@ use crate::ledger::wallets::{WalletRow, get_wallet};
 use crate::ledger::{Command, Effects, Reply, Reservation, Source};
 use crate::money::Minor;
 
-use super::{Done, answer, change, invalid, once, required, write};
+use super::{Done, answer, change, invalid, once, optional, required, write};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -90,7 +90,7 @@ pub async fn credit(
     key: Option<IdempotencyKey>,
     body: Body<MoveRequest>,
 ) -> Result<Response, Problem> {
-    let once = once(key, &format!("/admin/v1/wallets/{id}/credit"), &body);
+    let once = once(&operator, key, &format!("/admin/v1/wallets/{id}/credit"), &body);
     let wallet = find(&app, &id).await?;
     let source = match body.value.source.as_deref() {
         None | Some("admin_credit") => Source::AdminCredit,
@@ -121,7 +121,7 @@ pub async fn debit(
     key: Option<IdempotencyKey>,
     body: Body<MoveRequest>,
 ) -> Result<Response, Problem> {
-    let once = once(key, &format!("/admin/v1/wallets/{id}/debit"), &body);
+    let once = once(&operator, key, &format!("/admin/v1/wallets/{id}/debit"), &body);
     let wallet = find(&app, &id).await?;
     let source = match body.value.source.as_deref() {
         None | Some("admin_debit") => Source::AdminDebit,
@@ -218,6 +218,7 @@ async fn set_frozen(
     id: &str,
     (frozen, reason): (Frozen, Option<String>),
 ) -> Result<Json<ChangedWallet>, Problem> {
+    let reason = optional("reason", reason)?;
     let wallet = find(app, id).await?;
     let is_frozen = frozen == Frozen::Yes;
     let done = Done {

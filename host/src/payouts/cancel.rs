@@ -3,11 +3,12 @@
 use crate::app::App;
 use crate::audit;
 use crate::caller::Caller;
+use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::Done;
 
 use super::change::{Accompanying, change};
-use super::model::{Change, Payout};
+use super::model::{Change, Payout, Status};
 use super::retrieve::find;
 
 const REASON_MIN: usize = 3;
@@ -30,6 +31,14 @@ pub(super) async fn cancel(
     }
     loop {
         let payout = find(app, caller, id).await?;
+        let quarantine = &app.transfers.quarantine;
+        if payout.env == Env::Live
+            && payout.status == Status::Queued
+            && (quarantine.is_closed() || quarantine.asks_first(payout.env, payout.created_at))
+        {
+            // It may have left before the database was restored: the bank is asked first.
+            return Err(Problem::new(ErrorCode::PayoutNotCancellable));
+        }
         let record = audit::Change {
             actor: caller.key.id.to_string(),
             address: caller.address.to_string(),

@@ -16,7 +16,14 @@ pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanyi
     let route = attempt.map(|attempt| attempt.route.clone()).or_else(|| payout.route.clone());
     let amount = with.part.unwrap_or(payout.costs.amount);
     let bank = route.as_deref().unwrap_or("the bank");
-    let said = with.failure.as_ref().map(|why| format!("{}: {}", why.code, why.message));
+    // The bank's words as they are kept: without what the recipient's account would give away.
+    let said = with.failure.as_ref().map(|why| {
+        let message = match app.rails.serving(payout.currency, Some(&payout.method)) {
+            Ok((rail, _)) => rail.redactor.text(&why.message, &payout.recipient),
+            Err(_) => why.message.clone(),
+        };
+        format!("{}: {message}", why.code)
+    });
     let told = said.clone().unwrap_or_default();
     let (name, status) = (payout.id.reference(), payout.status);
     let summary = match kind {

@@ -79,9 +79,9 @@ pub enum Change {
     MarkFailed,
     /// The operator gives a paid one back.
     Reverse,
-    /// The operator settles a case: the recipient keeps the money that the wallet has as well.
+    /// The operator resolves a case: the recipient keeps the money that the wallet has as well.
     Charge,
-    /// The operator settles a case: the wallet gets back what the recipient never got.
+    /// The operator resolves a case: the wallet gets back what the recipient never got.
     GiveBack,
 }
 

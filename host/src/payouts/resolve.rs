@@ -29,10 +29,15 @@ pub async fn resolve(
         Resolution::Charge => Change::Charge,
         Resolution::GiveBack => Change::GiveBack,
         _ => {
+            if resolution == Resolution::Credit && !payout.status.is_paid() {
+                let message = "The wallet is, or will be, given back everything: there is no part \
+                               to credit.";
+                return Err(Problem::because(ErrorCode::StateConflict, message));
+            }
             let journal = journal(case, &payout, resolution)?;
             let needs = [payout.wallet_id.clone()];
             let command = Command::new(move |_| {
-                let journals = journal.iter().cloned().collect();
+                let journals = vec![journal.clone()];
                 Ok::<Decided<()>, Problem>(
                     Effects { journals, rows: rows.clone(), ..Effects::default() }.and(()),
                 )
@@ -56,18 +61,14 @@ pub async fn resolve(
 }
 
 /// What the books do where the payout stays as it is.
-fn journal(
-    case: &StoredCase,
-    payout: &Payout,
-    resolution: Resolution,
-) -> Result<Option<Journal>, Problem> {
+fn journal(case: &StoredCase, payout: &Payout, resolution: Resolution) -> Result<Journal, Problem> {
     let odd = || Problem::internal("a case about money without an amount");
     let (_, amount) = case.case.amount.ok_or_else(odd)?;
     let route = case.case.route.clone().unwrap_or_default();
     let settlement = Account::System(SystemAccount::Settlement(route));
     let suspense = Account::System(SystemAccount::Suspense);
     let adjust = Source::ReconciliationAdjust;
-    // Out of suspense, and where to: the first is what was posted when the case was opened.
+    // What stands in suspense, with the sign that it was posted with, and where it goes.
     let (suspended, to, source, label) = match resolution {
         Resolution::Recovered => (amount.negated()?, settlement, adjust, String::new()),
         Resolution::WriteOff => {
@@ -80,8 +81,7 @@ fn journal(
             let label = format!("Part of {} came back", payout.id.reference());
             (amount, wallet, Source::PayoutReversal, label)
         }
-        Resolution::Acknowledge => return Ok(None),
-        Resolution::Charge | Resolution::GiveBack => {
+        Resolution::Acknowledge | Resolution::Charge | Resolution::GiveBack => {
             return Err(Problem::new(ErrorCode::StateConflict));
         }
     };
@@ -96,5 +96,5 @@ fn journal(
     };
     journal.post(to, suspended, source, &label);
     journal.post(suspense, Minor::ZERO.minus(suspended)?, adjust, "");
-    Ok(Some(journal))
+    Ok(journal)
 }

@@ -93,6 +93,12 @@ async fn attempt_change(
         let message = "Money of this payout is in question: resolve its case first.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
+    if matches!(what, Change::MarkFailed | Change::Reverse)
+        && cases::sql::was_credited(pool, payout.id.as_str()).await?
+    {
+        let message = "Part of this payout was credited already: credit the rest by hand.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
     let now = app.now();
     let mut rows = vec![record(app, payout, what, request)];
     if let Some(claim) = claim {

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::error::{ErrorCode, Problem};
 use crate::id::PayoutId;
 use crate::ledger::{Command, Done};
-use crate::transfers::{Feature, Order, OrderStage, Step, Writes};
+use crate::transfers::{Feature, Fixed, Order, OrderStage, Step, Writes};
 use crate::wasm::rail::{Field, Resolution};
 
 use super::change::{Accompanying, change, version};
@@ -45,6 +45,7 @@ impl Feature for PayoutTransfers {
             sender: sender(payout.sender.as_deref()),
             narration: payout.narration.clone().unwrap_or_default(),
             scenario: payout.scenario.clone(),
+            made_at: payout.created_at,
             queued_at: payout.queued_at.unwrap_or(payout.created_at),
             stage,
         })
@@ -59,7 +60,10 @@ impl Feature for PayoutTransfers {
 
     async fn commit(&self, payout: &Payout, step: Step, with: Writes) -> Result<Payout, Problem> {
         let Writes { rows, fence } = with;
-        let (what, mut with) = understand(payout, step);
+        let Some((what, mut with)) = understand(payout, step) else {
+            self.0.writer.work(Command::rows(rows).guards([version(payout)])).await?;
+            return Ok(payout.clone());
+        };
         with.rows.clone_from(&rows);
         with.fence.clone_from(&fence);
         match change(&self.0, payout, what, with).await {
@@ -77,25 +81,35 @@ impl Feature for PayoutTransfers {
     }
 }
 
-/// What happens to the payout, and what goes with it.
-fn understand(payout: &Payout, step: Step) -> (Change, Accompanying) {
+/// What happens to the payout, and what goes with it; nothing where the step says nothing new about
+/// it.
+fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
+    // Another attempt than the one that counts.
+    let is_other = |attempt: &Fixed| {
+        payout.rail_reference.as_ref().is_some_and(|known| *known != attempt.reference)
+    };
     let (what, attempt, failure, part) = match step {
         Step::Begun(attempt) => (Change::Dispatch, attempt, None, None),
         Step::Rerouted(attempt) => (Change::Reroute, attempt, None, None),
         Step::Resent(attempt) => (Change::Resend, attempt, None, None),
         Step::Paid(attempt) => {
-            let is_other = payout.status.is_final()
-                && payout.rail_reference.as_ref().is_some_and(|known| *known != attempt.reference);
-            let what = if is_other { Change::ConfirmOther } else { Change::Confirm };
+            let is_contradiction = payout.status.is_final() && is_other(&attempt);
+            let what = if is_contradiction { Change::ConfirmOther } else { Change::Confirm };
             (what, attempt, None, None)
         }
+        // What was refused, or never left, is no loss where another attempt counts.
+        Step::Refused(attempt, _) if is_other(&attempt) => return None,
         Step::Refused(attempt, failure) => (Change::Refuse, attempt, Some(failure), None),
+        // It is money all the same, and a person has to find out whose.
+        Step::Returned(attempt, failure) if is_other(&attempt) => {
+            (Change::ReturnPart, attempt, Some(failure), Some(payout.costs.amount))
+        }
         Step::Returned(attempt, failure) => (Change::Return, attempt, Some(failure), None),
         Step::PartReturned(attempt, failure, part) => {
             (Change::ReturnPart, attempt, Some(failure), Some(part))
         }
     };
-    (what, Accompanying { attempt: Some(attempt), failure, part, ..Accompanying::default() })
+    Some((what, Accompanying { attempt: Some(attempt), failure, part, ..Accompanying::default() }))
 }
 
 fn sender(json: Option<&str>) -> Vec<Field> {

@@ -238,10 +238,11 @@ impl Routes {
         ReadyRoute { route, rail, endpoints, addresses, settings, secrets, missing }
     }
 
-    /// Whether a route leads to the simulator, in this process or on its own port.
+    /// Whether a route leads to the simulator, in this process or on its own port. Nothing else may
+    /// speak with the secrets that everybody knows.
     fn is_simulated(&self, route: &Route) -> bool {
         let configured = route.settings.keys().any(|key| key.starts_with("endpoint."));
-        route.env == Env::Test || !configured
+        route.env == Env::Test || (!configured && self.config.simulator.url.is_some())
     }
 
     fn target(&self, route: &Route, endpoint: &str) -> Result<Target, String> {

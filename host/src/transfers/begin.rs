@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cases::{self, CaseKind};
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -23,6 +24,12 @@ struct Chosen {
     _place: Option<Place>,
 }
 
+/// A payment that left and that the database has forgotten.
+struct Forgotten {
+    route: String,
+    reference: String,
+}
+
 /// Why nothing is sent now.
 pub(super) enum Later {
     /// No route takes it, or each is left alone for a while.
@@ -40,7 +47,14 @@ impl<F: Feature> Carry<'_, F> {
         before: Option<(Over, Answered)>,
     ) -> Result<(), Problem> {
         if let Some(pause) = self.held_back() {
-            return self.stay(tried, before, Later::After(pause)).await;
+            return self.wait_or_resend(tried, before, Later::After(pause)).await;
+        }
+        let ask_first = self.engine.quarantine.asks_first(self.order.env, self.order.made_at);
+        if ask_first
+            && tried.is_empty()
+            && let Some(left) = self.forgotten().await?
+        {
+            return self.ask_about_forgotten(&left).await;
         }
         let mut failed: Option<String> = None;
         let mut passed: Vec<Attempt> = tried.clone();
@@ -49,10 +63,11 @@ impl<F: Feature> Carry<'_, F> {
                 Ok(chosen) => chosen,
                 Err(later) => match failed {
                     Some(why) if before.is_none() => return self.cannot_send(&why).await,
-                    _ => return self.stay(tried, before, later).await,
+                    _ => return self.wait_or_resend(tried, before, later).await,
                 },
             };
-            match self.fix(&chosen.route, tried.len() + 1).await? {
+            let nth = tried.iter().map(|tried| serials::nth_of(tried.number)).max().unwrap_or(0);
+            match self.fix(&chosen.route, nth + 1).await? {
                 Ok(attempt) => break (chosen, attempt),
                 Err((why, unfixed)) => {
                     tracing::error!(transfer.id = self.order.id, why, "a rail makes no reference");
@@ -61,7 +76,6 @@ impl<F: Feature> Carry<'_, F> {
                 }
             }
         };
-        let ask_first = self.engine.quarantine.asks_first(self.order.env, self.order.queued_at);
         let attempt = if ask_first { Attempt { sends: 0, ..attempt } } else { attempt };
         let step = match self.order.stage {
             OrderStage::Queued => Step::Begun(attempt.fixed()),
@@ -85,7 +99,7 @@ impl<F: Feature> Carry<'_, F> {
             Ok(object) => self.object = object,
             Err(problem) if is_not_now(&problem) => {
                 let later = Later::After(2 * limits::SEND_LATER);
-                return self.stay(tried, before, later).await;
+                return self.wait_or_resend(tried, before, later).await;
             }
             Err(problem) => return self.lost(problem, before).await,
         }
@@ -97,6 +111,62 @@ impl<F: Feature> Carry<'_, F> {
             return Box::pin(self.ask(over.attempt, attempts)).await;
         }
         Box::pin(self.send(over, tried, Earlier::Nothing)).await
+    }
+
+    /// Where and as what it left last, as a case remembers that the database has forgotten.
+    async fn forgotten(&self) -> Result<Option<Forgotten>, Problem> {
+        let pool = self.engine.db.pool();
+        let cases = cases::sql::list_about(pool, &self.order.id).await?;
+        let forgotten = cases.into_iter().filter(|case| case.kind == CaseKind::ForgottenTransfer);
+        let left = forgotten.filter_map(|case| {
+            let reference = case.evidence["reference"].as_str()?.to_owned();
+            let at = case.evidence["intended_at"].as_str()?.to_owned();
+            Some((at, Forgotten { route: case.route?, reference }))
+        });
+        Ok(left.max_by(|one, other| one.0.cmp(&other.0)).map(|(_, left)| left))
+    }
+
+    /// Fixes the very reference that was forgotten, over the route that it went over, and asks
+    /// about it. Where it cannot be made again, nothing is sent, and a person has to look.
+    async fn ask_about_forgotten(mut self, left: &Forgotten) -> Result<(), Problem> {
+        let all = self.engine.routes.all().await?;
+        let is_its = |known: &&Arc<ReadyRoute>| {
+            known.route.env == self.order.env && known.route.name == left.route
+        };
+        let mut again = None;
+        if let Some(route) = all.iter().find(is_its).cloned() {
+            for nth in 1..=serials::ATTEMPTS_MAX {
+                let made = self.fix(&route, nth).await?;
+                if let Ok(attempt) = made
+                    && attempt.rail_reference == left.reference
+                {
+                    again = Some((Attempt { sends: 0, ..attempt }, Arc::clone(&route)));
+                    break;
+                }
+            }
+        }
+        let Some((attempt, route)) = again else {
+            let Forgotten { route, reference } = left;
+            let why = format!(
+                "it may have left over {route} as {reference} before the database was restored, \
+                 and cannot be asked about under that reference any more"
+            );
+            return self.cannot_send(&why).await;
+        };
+        let rows = vec![attempt::ATTEMPTS.insert(&attempt), self.under_way(&route)];
+        let with = Writes { rows, fence: Some(self.fence()) };
+        let step = Step::Begun(attempt.fixed());
+        match self.feature.commit(&self.object, step, with).await {
+            Ok(object) => self.object = object,
+            Err(problem) if is_not_now(&problem) => {
+                let later = Later::After(2 * limits::SEND_LATER);
+                return self.wait_or_resend(Vec::new(), None, later).await;
+            }
+            Err(problem) => return self.lost(problem, None).await,
+        }
+        self.order.stage = OrderStage::UnderWay;
+        let attempts = vec![attempt.clone()];
+        Box::pin(self.ask(attempt, attempts)).await
     }
 
     /// How long to wait where nothing may be sent from here at all.
@@ -116,12 +186,17 @@ impl<F: Feature> Carry<'_, F> {
             Err(problem) => return Err(problem),
         };
         let mut later = Later::After(limits::SEND_LATER);
-        if tried.len() >= serials::ATTEMPTS_MAX {
+        if tried.iter().any(|tried| serials::nth_of(tried.number) >= serials::ATTEMPTS_MAX) {
             return Ok(Err(later));
         }
         for route in candidates {
             let id = &route.route.id;
-            if !route.rail.code.makes_payouts() || tried.iter().any(|a| a.route_id == *id) {
+            // A route that was repaired since nothing left over it is worth another attempt.
+            let tag = || route.fingerprint(&self.engine.keyring);
+            let is_tried = tried.iter().any(|tried| {
+                tried.route_id == *id && (tried.bytes_left || tried.fingerprint == tag())
+            });
+            if !route.rail.code.makes_payouts() || is_tried {
                 continue;
             }
             if order.env == Env::Test {
@@ -151,7 +226,7 @@ impl<F: Feature> Carry<'_, F> {
     async fn fix(
         &self,
         route: &ReadyRoute,
-        nth: usize,
+        nth: i64,
     ) -> Result<Result<Attempt, (String, Attempt)>, Problem> {
         let (engine, order) = (self.engine, &self.order);
         let resolution = self.feature.resolution(&self.object).await?;

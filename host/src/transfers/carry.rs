@@ -84,8 +84,7 @@ impl<F: Feature> Carry<'_, F> {
                 self.feature.commit(&self.object, step, with).await.map(drop)
             }
             None => {
-                let why =
-                    "its last attempt was closed by the operator, and it goes on all the same";
+                let why = "the operator closed its last attempt, but the payout has not ended";
                 self.cannot_send(why).await
             }
         }
@@ -100,6 +99,11 @@ impl<F: Feature> Carry<'_, F> {
         before: Earlier,
     ) -> Result<(), Problem> {
         let Over { attempt, route } = over;
+        if self.held_back().is_some() {
+            // The database moved while this was committed: it is asked about first.
+            let next = self.next_question(&route);
+            return self.put_off(Vec::new(), next, None).await;
+        }
         let payment = self.calls().payment(&attempt)?;
         let called = match self.intend(&attempt).await {
             Ok(()) => {
@@ -133,15 +137,18 @@ impl<F: Feature> Carry<'_, F> {
             }
             Err(problem) => return Err(problem),
         };
+        // What the database says of it may be older than what became of it.
+        let may_have_left = self.engine.quarantine.asks_first(self.order.env, attempt.created_at);
+        let attempt = Attempt { bytes_left: attempt.bytes_left || may_have_left, ..attempt };
         let answered = self.calls().query((&attempt, &route)).await?;
         let never_received = match answered.learnt {
             Learnt::NeverReceived(_) => attempt.never_received + 1,
             _ => 0,
         };
         let attempt = Attempt { queries: attempt.queries + 1, never_received, ..attempt };
-        let is_open = matches!(answered.learnt, Learnt::Unknown(_) | Learnt::NeverReceived(_));
+        let is_unknown = matches!(answered.learnt, Learnt::Unknown(_) | Learnt::NeverReceived(_));
         let over = Over { attempt, route };
-        match over.attempt.bytes_left || !is_open {
+        match over.attempt.bytes_left || !is_unknown {
             // Nothing of it left: another route may have come free meanwhile.
             false => Box::pin(self.begin(tried, Some((over, answered)))).await,
             true if self.may_send_again(&over) => self.resend(over, tried, answered).await,
@@ -152,9 +159,9 @@ impl<F: Feature> Carry<'_, F> {
     /// Whether enough answers of "never received" permit sending the same reference again, and
     /// the route may be sent to at all.
     fn may_send_again(&self, over: &Over) -> bool {
-        let is_open = !over.route.route.is_paused && self.held_back().is_none();
+        let may_use_route = !over.route.route.is_paused && self.held_back().is_none();
         let now = self.engine.now();
-        is_open && was_never_received(&over.route.rail.declaration.query, &over.attempt, now)
+        may_use_route && was_never_received(&over.route.rail.declaration.query, &over.attempt, now)
     }
 
     /// Commits that the same reference is sent once more, and sends it.
@@ -222,8 +229,9 @@ impl<F: Feature> Carry<'_, F> {
         }
     }
 
-    /// Nothing is sent now: the work waits, and an attempt of which nothing left stays open.
-    pub(super) async fn stay(
+    /// No other route takes it now: the same reference is sent again over its own route where that
+    /// is permitted, and otherwise the work waits.
+    pub(super) async fn wait_or_resend(
         self,
         tried: Vec<Attempt>,
         before: Option<(Over, Answered)>,
@@ -399,6 +407,7 @@ impl<F: Feature> Carry<'_, F> {
         match came {
             None => Ok(()),
             Some((over, answered)) => {
+                self.engine.metrics.came_late();
                 let Answered { learnt, evidence } = answered;
                 self.engine.late(self.feature, &over.attempt, (learnt, evidence)).await
             }

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -17,10 +18,6 @@ pub(super) struct Epoch {
     pub(super) incarnation: String,
     /// A number that rises all the time.
     pub(super) epoch: i64,
-    /// Where the database is.
-    pub(super) system: String,
-    /// Which history of it.
-    pub(super) timeline: i64,
 }
 
 /// What the database says about itself.
@@ -38,7 +35,7 @@ pub(super) struct Marks {
 
 impl Marks {
     /// Reads the marks; a new database gets its first ones.
-    pub(super) async fn of(
+    pub(super) async fn read_or_create(
         db: &Db,
         ids: &IdGenerator,
         now: &Identity,
@@ -91,7 +88,7 @@ impl Marks {
         } else if self.incarnations.last() == Some(&seen.incarnation) && seen.epoch > self.epoch {
             let behind = seen.epoch - self.epoch;
             why.push(format!(
-                "the database is younger than this host has seen it ({behind} marks)"
+                "the database is younger than this host has seen it ({behind} heartbeats behind)"
             ));
         }
         why
@@ -120,9 +117,10 @@ impl EpochFile {
     /// Writes it so that a crash leaves the old or the new one, and not half of it.
     pub(super) fn write(&self, epoch: &Epoch) -> std::io::Result<()> {
         let folder = self.0.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)?;
+        super::intents::private_folder(folder)?;
         let fresh = self.0.with_extension("new");
-        let mut file = File::create(&fresh)?;
+        let mut file =
+            File::options().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
         file.write_all(serde_json::to_string(epoch)?.as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&fresh, &self.0)?;
@@ -148,7 +146,7 @@ mod tests {
     }
 
     fn seen(incarnation: &str, epoch: i64) -> Epoch {
-        Epoch { incarnation: incarnation.into(), epoch, system: "s".into(), timeline: 1 }
+        Epoch { incarnation: incarnation.into(), epoch }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +40,11 @@ pub struct Intent {
     pub merchant_id: String,
 }
 
+/// Makes a folder that nobody else on this machine reads.
+pub(super) fn private_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
 /// Where intents are written; cheap to clone.
 #[derive(Clone)]
 pub struct IntentJournal {
@@ -52,7 +58,7 @@ impl IntentJournal {
     /// # Errors
     /// The folder cannot be used.
     pub fn open(folder: &Path, now: Moment) -> std::io::Result<Self> {
-        std::fs::create_dir_all(folder)?;
+        private_folder(folder)?;
         for (day, path) in files(folder)? {
             if day < file_day(now.before(limits::INTENTS_KEPT)) {
                 std::fs::remove_file(path)?;
@@ -94,8 +100,8 @@ pub fn read(folder: &Path, since: Moment) -> std::io::Result<Vec<Intent>> {
         if day < file_day(since.before(Duration::from_secs(86_400))) {
             continue;
         }
-        for line in BufReader::new(File::open(path)?).lines() {
-            if let Ok(intent) = serde_json::from_str::<Intent>(&line?)
+        for line in BufReader::new(File::open(path)?).split(b'\n') {
+            if let Ok(intent) = serde_json::from_slice::<Intent>(&line?)
                 && intent.at_us >= since.micros()
             {
                 intents.push(intent);
@@ -159,7 +165,7 @@ fn append(folder: &Path, open: &mut Option<(String, File)>, text: &str) -> std::
     if open.as_ref().is_none_or(|(known, _)| *known != day) {
         let path = folder.join(format!("{day}{ENDING}"));
         let is_new = !path.exists();
-        let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
         if is_new {
             // The file's name is only as durable as its folder.
             File::open(folder)?.sync_all()?;

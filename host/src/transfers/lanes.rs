@@ -1,8 +1,9 @@
 //! A lane for each route: how many calls may be under way on it, and whether it is worth calling.
 //!
 //! A bank that is slow, hangs or refuses delays its own payments only. Each lane has places of
-//! its own, some for sending and some for asking, so that neither starves the other; after several failures in a row its breaker opens, and until a pause is over nothing
-//! is sent there. Then one call tries it. Asking goes on: it moves no money, and its answer is
+//! its own, some for sending and some for asking, so that neither starves the other. After several
+//! failures in a row its breaker opens, and until a pause is over nothing is sent there. Then one
+//! call tries it. Asking goes on: it moves no money, and its answer is
 //! what closes the breaker. Lanes are this process's own.
 
 use std::collections::HashMap;

@@ -27,7 +27,6 @@ impl Transfers {
         seen: &Attempt,
         (learnt, evidence): (Learnt, RowChange),
     ) -> Result<(), Problem> {
-        self.metrics.came_late();
         for _ in 0..TRIES {
             let gone = || Problem::internal("an attempt without its object");
             let object = feature.load(&seen.transfer_id).await?.ok_or_else(gone)?;

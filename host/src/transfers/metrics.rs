@@ -20,7 +20,7 @@ struct CallLabels {
 pub struct TransferMetrics {
     calls: Family<CallLabels, Counter>,
     seconds: Histogram,
-    fenced: Counter,
+    late_results: Counter,
 }
 
 impl Default for TransferMetrics {
@@ -28,7 +28,7 @@ impl Default for TransferMetrics {
         Self {
             calls: Family::default(),
             seconds: Histogram::new(exponential_buckets(0.005, 2.0, 14)),
-            fenced: Counter::default(),
+            late_results: Counter::default(),
         }
     }
 }
@@ -47,7 +47,7 @@ impl TransferMetrics {
 
     /// A result came when somebody else had taken over.
     pub(super) fn came_late(&self) {
-        self.fenced.inc();
+        self.late_results.inc();
     }
 
     /// Puts the figures under `railhead_transfers_…`.
@@ -57,7 +57,11 @@ impl TransferMetrics {
         transfers.register("calls", "Calls of rails, by what they came to", calls);
         let seconds = self.seconds.clone();
         transfers.register("call_seconds", "Time that calls of rails took", seconds);
-        let fenced = self.fenced.clone();
-        transfers.register("late_results", "Results that came when the claim was lost", fenced);
+        let late_results = self.late_results.clone();
+        transfers.register(
+            "late_results",
+            "Results that came when the claim was lost",
+            late_results,
+        );
     }
 }

@@ -66,7 +66,7 @@ pub use metrics::TransferMetrics;
 pub use notice::Arrived;
 pub use order::{Failure, Feature, Fixed, Order, OrderStage, Step, Writes};
 pub use quarantine::{Quarantine, QuarantineError, QuarantineState, Suspicion};
-pub use serials::serial_of;
+pub use serials::{nth_of, serial_of};
 pub use work::{Claim, Claimed};
 
 use intents::IntentJournal;

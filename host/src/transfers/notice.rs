@@ -32,6 +32,9 @@ const POLL: Duration = Duration::from_millis(50);
 /// How often an object is read again that somebody changes meanwhile.
 const TRIES: u32 = 5;
 
+/// Texts with more digits than that are masked, where nobody knows what they are.
+const DIGITS_SHOWN_MAX: usize = 6;
+
 /// A message as it arrived.
 pub struct Arrived<'a> {
     /// Test or live.
@@ -94,6 +97,9 @@ impl Transfers {
                 continue;
             }
             let Some(notices) = &route.rail.declaration.notices else { continue };
+            if route.missing().is_some() {
+                continue;
+            }
             if !notices.paths.iter().any(|path| path == arrived.path) {
                 continue;
             }
@@ -172,9 +178,7 @@ impl Transfers {
             let message = "A return of nothing was not understood.";
             return Err(Problem::because(ErrorCode::InvalidBody, message));
         }
-        self.settle_first(feature, &attempt).await?;
-        let words = format!("returned ({}): {}", funds.code, funds.message);
-        let failure = Failure { code: funds.code.clone(), message: funds.message.clone() };
+        self.finish_first(feature, &attempt).await?;
         for _ in 0..TRIES {
             let gone = || Problem::internal("an attempt without its object");
             let object = feature.load(&attempt.transfer_id).await?.ok_or_else(gone)?;
@@ -183,7 +187,14 @@ impl Transfers {
             let known = attempts.into_iter().find(|known| known.id == attempt.id);
             let known = known.ok_or_else(gone)?;
             let calls = Calls { engine: self, order: &order };
+            let message = route.rail.redactor.text(&funds.message, &order.recipient);
+            let words = format!("returned ({}): {message}", funds.code);
+            let failure = Failure { code: funds.code.clone(), message };
             let evidence = calls.evidence(Some(&known), (&route.rail, "receive"), called, &words);
+            if order.env == Env::Test && funds.amount_minor > order.amount.units() {
+                let message = "More came back than was sent.";
+                return Err(Problem::because(ErrorCode::InvalidBody, message));
+            }
             let is_whole = funds.amount_minor == order.amount.units();
             if is_whole && known.state == AttemptState::Returned {
                 return self.write_evidence(evidence).await;
@@ -218,7 +229,7 @@ impl Transfers {
     }
 
     /// Lets whoever is at a payment finish, and asks about it where it is still on its way.
-    async fn settle_first<F: Feature>(
+    async fn finish_first<F: Feature>(
         &self,
         feature: &F,
         attempt: &Attempt,
@@ -255,17 +266,12 @@ impl Transfers {
             News::Ask => "there is news".to_owned(),
             News::Returned(funds) => {
                 let ReturnOfFunds { code, message, amount_minor } = funds;
-                format!("{amount_minor} came back ({code}): {message}")
+                format!("{amount_minor} came back ({code}): {}", masked(message))
             }
         };
         let (env, rail) = (route.route.env, &route.route.rail);
         if env == Env::Test {
-            tracing::info!(
-                rail.name = rail,
-                reference,
-                said,
-                "a notice about a payment unknown here"
-            );
+            tracing::info!(rail.name = rail, reference, "a notice about a payment unknown here");
             return Ok(());
         }
         let digest = hex::encode(Sha256::digest(format!("{reference}\n{said}")));
@@ -293,6 +299,15 @@ impl Transfers {
         });
         let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
         self.writer.work(command).await.map(drop)
+    }
+}
+
+/// A text about nobody that is known here: whatever may be an account's number is masked.
+fn masked(text: &str) -> String {
+    let digits = text.chars().filter(char::is_ascii_digit).count();
+    match digits < DIGITS_SHOWN_MAX {
+        true => text.to_owned(),
+        false => text.chars().map(|c| if c.is_ascii_digit() { '*' } else { c }).collect(),
     }
 }
 

@@ -49,6 +49,8 @@ pub struct Order {
     pub narration: String,
     /// The sandbox scenario.
     pub scenario: Option<String>,
+    /// When it was made.
+    pub made_at: Moment,
     /// When it was queued.
     pub queued_at: Moment,
     /// Where the object stands.

@@ -7,8 +7,8 @@
 //! first for ever: its reference is the one that it had.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use crate::cases::{self, Case, CaseKind};
 use crate::clock::{Clock, Moment};
 use crate::config::limits;
 use crate::db::bulk::{RowChange, Table, text};
-use crate::db::{Db, Identity};
+use crate::db::Db;
 use crate::env::Env;
 use crate::error::Problem;
 use crate::id::IdGenerator;
@@ -30,7 +30,7 @@ use super::intents::{self, Intent};
 const SERIALS_SKIPPED: i64 = 10_000_000;
 /// Forgotten payments that get a case each; more are counted.
 const FORGOTTEN_MAX: usize = 1_000;
-/// Intents whose attempts are looked up in one statement.
+/// Intents looked up, newest first, before it is decided whether to go further back.
 const PORTION: usize = 200;
 
 /// The gate before everything live. Cheap to clone.
@@ -42,10 +42,11 @@ struct Inner {
     clock: Clock,
     ids: Arc<IdGenerator>,
     file: EpochFile,
+    /// Where this host's intents are.
+    intents: PathBuf,
     is_active: AtomicBool,
     /// What was queued up to then is asked about before it is sent, in microseconds.
     ask_first_until: AtomicI64,
-    here: Mutex<Identity>,
 }
 
 /// A quarantine, as the database holds it.
@@ -102,7 +103,7 @@ impl Quarantine {
         (clock, ids): (&Clock, &Arc<IdGenerator>),
     ) -> Result<(Self, PathBuf, Option<Suspicion>), QuarantineError> {
         let here = db.identity().await?;
-        let marks = Marks::of(db, ids, &here).await?;
+        let marks = Marks::read_or_create(db, ids, &here).await?;
         let file = EpochFile::new(data, &marks.database);
         let mut reasons = marks.suspicions(&here, file.read()?.as_ref());
         let folder = data.join("intents").join(&marks.database);
@@ -116,12 +117,15 @@ impl Quarantine {
             clock: clock.clone(),
             ids: Arc::clone(ids),
             file,
-            is_active: AtomicBool::new(!reasons.is_empty()),
+            intents: folder.clone(),
+            is_active: AtomicBool::new(false),
             ask_first_until: AtomicI64::new(i64::MIN),
-            here: Mutex::new(here.clone()),
         }));
         db.expect(here);
         gate.refresh().await?;
+        if !reasons.is_empty() {
+            gate.0.is_active.store(true, Ordering::SeqCst);
+        }
         let suspicion = (!reasons.is_empty()).then_some(Suspicion { reasons, forgotten });
         Ok((gate, folder, suspicion))
     }
@@ -175,7 +179,7 @@ impl Quarantine {
     /// The database cannot be read.
     pub async fn release(&self, state: &QuarantineState) -> Result<Vec<RowChange>, Problem> {
         let here = self.0.db.identity().await?;
-        let mut marks = Marks::of(&self.0.db, &self.0.ids, &here).await?;
+        let mut marks = Marks::read_or_create(&self.0.db, &self.0.ids, &here).await?;
         marks.incarnations.push(hex::encode(self.0.ids.bytes::<8>()));
         let until = state.since_us.max(self.0.ask_first_until.load(Ordering::SeqCst));
         let incarnations = serde_json::to_string(&marks.incarnations).unwrap_or_default();
@@ -224,9 +228,12 @@ impl Quarantine {
     /// # Errors
     /// One of the two cannot be written.
     pub async fn beat(&self, writer: &Writer) -> Result<(), QuarantineError> {
-        if self.0.db.has_moved() && !self.0.is_active.load(Ordering::SeqCst) {
+        // Again until it is written down: nobody could end a quarantine that only this host knows.
+        if self.0.db.has_moved() && self.state().await?.is_none() {
+            self.0.is_active.store(true, Ordering::SeqCst);
             let reasons = vec!["connections lead to another database than before".to_owned()];
-            let suspicion = Suspicion { reasons, forgotten: Vec::new() };
+            let forgotten = forgotten(&self.0.db, &self.0.intents, self.0.clock.now()).await?;
+            let suspicion = Suspicion { reasons, forgotten };
             if let Err(problem) = self.enter(writer, suspicion).await {
                 tracing::error!(%problem, "entering quarantine");
             }
@@ -247,10 +254,8 @@ impl Quarantine {
     async fn remember(&self, epoch: i64) -> Result<(), QuarantineError> {
         let incarnations = self.value("incarnations").await?.unwrap_or_default();
         let incarnations: Vec<String> = serde_json::from_str(&incarnations).unwrap_or_default();
-        let Identity { system, timeline } =
-            self.0.here.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let incarnation = incarnations.last().cloned().unwrap_or_default();
-        let epoch = Epoch { incarnation, epoch, system, timeline };
+        let epoch = Epoch { incarnation, epoch };
         let file = self.0.file.clone();
         let written = tokio::task::spawn_blocking(move || file.write(&epoch)).await;
         Ok(written.map_err(std::io::Error::other)??)
@@ -260,14 +265,13 @@ impl Quarantine {
     /// released it. From now on it is trusted where it is.
     async fn has_begun_anew(&self) -> Result<bool, QuarantineError> {
         let here = self.0.db.identity().await?;
-        let marks = Marks::of(&self.0.db, &self.0.ids, &here).await?;
+        let marks = Marks::read_or_create(&self.0.db, &self.0.ids, &here).await?;
         let seen = self.0.file.read()?;
         if marks.identity.as_ref() != Some(&here)
             || seen.is_some_and(|seen| marks.incarnations.last() == Some(&seen.incarnation))
         {
             return Ok(false);
         }
-        *self.0.here.lock().unwrap_or_else(PoisonError::into_inner) = here.clone();
         self.0.db.expect(here);
         self.remember(marks.epoch).await?;
         Ok(true)

@@ -13,7 +13,7 @@ use crate::db::Db;
 const BLOCK: i64 = 10_000;
 
 /// Attempts that an object may have, one a route: the last digit of their numbers.
-pub(super) const ATTEMPTS_MAX: usize = 9;
+pub(super) const ATTEMPTS_MAX: i64 = 9;
 
 /// The serials of this process.
 pub(super) struct Serials {
@@ -41,20 +41,28 @@ impl Serials {
         let sql = "UPDATE serials SET next = next + $1 WHERE id = 'transfers' RETURNING next";
         let end: i64 = sqlx::query_scalar(sql).bind(BLOCK).fetch_one(tx.conn()).await?;
         tx.commit().await?;
-        *block = end - BLOCK..end;
-        Ok(block.next().unwrap_or(end))
+        *block = end - BLOCK + 1..end;
+        Ok(end - BLOCK)
     }
+}
+
+/// Numbers that a serial stands for: one for each attempt, and none for the zeroth.
+const NUMBERS_PER_SERIAL: i64 = 10;
+
+/// Which attempt of its object a number was made for, from 1.
+#[must_use]
+pub fn nth_of(number: i64) -> i64 {
+    number % NUMBERS_PER_SERIAL
 }
 
 /// The serial that a number was made from.
 #[must_use]
 pub fn serial_of(number: i64) -> i64 {
-    number / 10
+    number / NUMBERS_PER_SERIAL
 }
 
-/// The number of an object's n-th attempt, from 1: below 10^12 for the first hundred thousand
-/// million objects.
+/// The number of an object's n-th attempt, from 1: below 10^12 for the first 10^11 objects.
 #[must_use]
-pub(super) fn number(serial: i64, nth: usize) -> i64 {
-    serial * 10 + i64::try_from(nth.min(ATTEMPTS_MAX)).unwrap_or(0)
+pub(super) fn number(serial: i64, nth: i64) -> i64 {
+    serial * NUMBERS_PER_SERIAL + nth.min(ATTEMPTS_MAX)
 }

@@ -31,7 +31,7 @@ pub struct Wanted {
 }
 
 /// How far it has come: what is being looked at, and how many of that.
-pub type Told<'a> = &'a mut (dyn FnMut(&'static str, u64) + Send);
+pub type Progress<'a> = &'a mut (dyn FnMut(&'static str, u64) + Send);
 
 /// What was looked at, and what is wrong with it.
 #[derive(Debug)]
@@ -48,9 +48,13 @@ pub struct Report {
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn verify(db: &Db, wanted: &Wanted, told: Told<'_>) -> Result<Report, sqlx::Error> {
+pub async fn verify(
+    db: &Db,
+    wanted: &Wanted,
+    progress: Progress<'_>,
+) -> Result<Report, sqlx::Error> {
     let mut snapshot = db.snapshot().await?;
-    let report = prove(&mut snapshot, (db.engine(), wanted), told).await?;
+    let report = prove(&mut snapshot, (db.engine(), wanted), progress).await?;
     snapshot.rollback().await?;
     Ok(report)
 }
@@ -62,12 +66,12 @@ pub async fn verify(db: &Db, wanted: &Wanted, told: Told<'_>) -> Result<Report, 
 pub async fn prove(
     snapshot: &mut AnyConnection,
     (engine, wanted): (Engine, &Wanted),
-    told: Told<'_>,
+    progress: Progress<'_>,
 ) -> Result<Report, sqlx::Error> {
     let mut faults = Faults::default();
-    told("the schema", 0);
+    progress("the schema", 0);
     schema::verify(snapshot, engine, &mut faults).await?;
-    told("the books and their seals", 0);
+    progress("the books and their seals", 0);
     let scope = Scope {
         sealed: sealed(),
         against: wanted.against.as_ref(),
@@ -76,12 +80,12 @@ pub async fn prove(
     };
     let books = ledger::verify::verify(snapshot, &scope, &mut faults).await?;
     let looked = Looked { now: wanted.now, fresh: &books.fresh };
-    let mut told_payouts = |count| told("payouts", count);
-    let watched = (&mut faults, &mut told_payouts as &mut (dyn FnMut(u64) + Send));
+    let mut payouts_progress = |count| progress("payouts", count);
+    let watched = (&mut faults, &mut payouts_progress as &mut (dyn FnMut(u64) + Send));
     let payouts = payouts::verify::verify(snapshot, looked, watched).await?;
-    told("webhooks", 0);
+    progress("webhooks", 0);
     webhooks::verify::verify(snapshot, wanted.now, &mut faults).await?;
-    told("the audit log", 0);
+    progress("the audit log", 0);
     operator::verify::verify(snapshot, &mut faults).await?;
     Ok(Report { books, payouts, faults })
 }

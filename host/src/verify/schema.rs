@@ -24,6 +24,11 @@ pub(super) async fn verify(
     engine: Engine,
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
+    let sweeping: i64 =
+        sqlx::query_scalar("SELECT COUNT(*) FROM sweeping").fetch_one(&mut *db).await?;
+    if sweeping > 0 {
+        faults.add("schema", "the guards against deletion are switched off for good");
+    }
     let text: String = schema_texts(engine).collect::<Vec<_>>().join("\n");
     match engine {
         Engine::Sqlite => sqlite(db, &text, faults).await,

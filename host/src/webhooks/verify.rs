@@ -79,11 +79,11 @@ pub async fn verify(
         check.run(db, faults).await?;
     }
     given_up_early(db, faults).await?;
-    untold(db, now.before(limits::WEBHOOK_HISTORY), faults).await
+    missing_deliveries(db, now.before(limits::WEBHOOK_HISTORY), faults).await
 }
 
 /// Every event reaches every endpoint that listens for it, since it was last changed.
-async fn untold(
+async fn missing_deliveries(
     db: &mut AnyConnection,
     since: Moment,
     faults: &mut Faults,

@@ -13,6 +13,7 @@ mod identity;
 mod migrate;
 pub mod native;
 
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -395,8 +396,11 @@ fn prepare(url: &SecretString) -> Result<(Engine, SecretString, Option<PathBuf>)
 fn lock_file(database: &Path) -> Result<std::fs::File, OpenError> {
     let fail = |cause| OpenError::File { path: database.to_owned(), cause };
     if let Some(folder) = database.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(fail)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fail)?;
     }
+    // Nobody else on this machine reads it; what SQLite puts beside it follows its mode.
+    let options = || std::fs::File::options().append(true).create(true).mode(0o600).to_owned();
+    options().open(database).map_err(fail)?;
     let lock = database.with_extension("lock");
     let file = std::fs::File::create(&lock).map_err(fail)?;
     match file.try_lock() {

@@ -9,10 +9,10 @@ use sqlx::{AnyConnection, Row as _};
 use crate::clock::Moment;
 use crate::ledger::verify::Faults;
 use crate::transfers::attempt::{Attempt, AttemptState, list_attempts_between};
-use crate::transfers::serial_of;
+use crate::transfers::{nth_of, serial_of};
 
 use super::super::model::{Payout, Status};
-use super::replay::{SAME_TIME, Told, near};
+use super::replay::{SAME_TIME, StoredEvent, near};
 
 /// No rail's schedule reaches further than that.
 const DUE_WITHIN: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -88,7 +88,7 @@ impl Transfers {
 pub(super) fn check(
     payout: &Payout,
     all: &Transfers,
-    (told, now): (&[Told], Moment),
+    (told, now): (&[StoredEvent], Moment),
     faults: &mut Faults,
 ) {
     let id = payout.id.as_str();
@@ -162,9 +162,12 @@ fn check_order(
     let id = &payout.id;
     let has_case = cases.contains(id.as_str());
     let mut odd = |what: &str| faults.add("payout-attempts", format!("payout {id} {what}"));
-    for (attempt, nth) in attempts.iter().zip(1..) {
-        if attempt.number % 10 != nth || serial_of(attempt.number) != serial_of(attempts[0].number)
-        {
+    let mut last_nth = 0;
+    for attempt in attempts {
+        // After a restore the first one may be a later one than the first.
+        let is_next = nth_of(attempt.number) > last_nth;
+        last_nth = nth_of(attempt.number);
+        if !is_next || serial_of(attempt.number) != serial_of(attempts[0].number) {
             odd("has attempts whose references were not made for it");
         }
     }

@@ -24,7 +24,7 @@ use super::sql;
 use super::view::PayoutView;
 
 use counters::Counted;
-use replay::{Booked, Told};
+use replay::{Booked, StoredEvent};
 
 /// Payouts that are looked at together.
 const PORTION: usize = 500;
@@ -132,8 +132,8 @@ pub struct Looked<'a> {
     pub fresh: &'a Fresh,
 }
 
-/// Checks every payout; answers how many there are. `told` hears of the progress, payout by
-/// payout. Beside a host that runs, `db` must be in one snapshot
+/// Checks every payout; answers how many there are. `progress` hears how many
+/// have been looked at. Beside a host that runs, `db` must be in one snapshot
 /// ([`crate::db::Db::snapshot`]).
 ///
 /// # Errors
@@ -141,7 +141,7 @@ pub struct Looked<'a> {
 pub async fn verify(
     db: &mut AnyConnection,
     looked: Looked<'_>,
-    (faults, told): (&mut Faults, &mut (dyn FnMut(u64) + Send)),
+    (faults, progress): (&mut Faults, &mut (dyn FnMut(u64) + Send)),
 ) -> Result<u64, sqlx::Error> {
     for check in CHECKS {
         check.run(db, faults).await?;
@@ -152,7 +152,7 @@ pub async fn verify(
     while let ControlFlow::Continue(portion) = Portion::read(db, &after, looked.fresh).await? {
         for payout in &portion.payouts {
             let id = payout.id.as_str();
-            let told = portion.told.get(id).map_or(&[][..], Vec::as_slice);
+            let told = portion.events.get(id).map_or(&[][..], Vec::as_slice);
             let booked = portion.booked.get(id).map_or(&[][..], Vec::as_slice);
             let effects = replay::check(payout, told, booked, faults);
             attempts::check(payout, &portion.transfers, (told, looked.now), faults);
@@ -161,7 +161,7 @@ pub async fn verify(
             counted.add(payout, &effects);
             count += 1;
         }
-        told(count);
+        progress(count);
         after = portion.last();
     }
     if looked.fresh.is_all() {
@@ -174,7 +174,7 @@ pub async fn verify(
 /// Payouts and all that is stored about them.
 struct Portion {
     payouts: Vec<Payout>,
-    told: HashMap<String, Vec<Told>>,
+    events: HashMap<String, Vec<StoredEvent>>,
     booked: HashMap<String, Vec<Booked>>,
     transfers: attempts::Transfers,
 }
@@ -196,7 +196,7 @@ impl Portion {
         let Some(last) = payouts.last() else { return Ok(ControlFlow::Break(())) };
         let range = (after, last.id.as_str());
         Ok(ControlFlow::Continue(Self {
-            told: replay::told(db, range).await?,
+            events: replay::events(db, range).await?,
             booked: replay::booked(db, range).await?,
             transfers: attempts::Transfers::read(db, range).await?,
             payouts,
@@ -240,7 +240,12 @@ async fn replies(
 }
 
 /// A repeat of the request is answered with what the payout was at some time.
-fn check_reply(payout: &Payout, told: &[Told], reply: Option<&Answered>, faults: &mut Faults) {
+fn check_reply(
+    payout: &Payout,
+    told: &[StoredEvent],
+    reply: Option<&Answered>,
+    faults: &mut Faults,
+) {
     let id = &payout.id;
     let Some(Answered { owner, status, digest }) = reply else {
         faults.add("reply", format!("payout {id} was made without an idempotency key"));
@@ -251,7 +256,7 @@ fn check_reply(payout: &Payout, told: &[Told], reply: Option<&Answered>, faults:
     }
     let Some(digest) = digest else { return };
     let is = |text: &str| Sha256::digest(text).as_slice() == digest;
-    let first = told.first().and_then(Told::status);
+    let first = told.first().and_then(StoredEvent::status);
     let as_made = first.map(|status| PayoutView::json(&payout.as_made(status)));
     let was_told = told.iter().filter_map(|told| told.body.as_deref()).any(is);
     if *status != Some(201) || !(was_told || as_made.as_deref().is_some_and(is)) {

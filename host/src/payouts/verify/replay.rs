@@ -9,7 +9,7 @@ use strum::IntoEnumIterator as _;
 
 use crate::clock::Moment;
 use crate::ledger::verify::Faults;
-use crate::ledger::{Account, Effects, Journal};
+use crate::ledger::{Effects, Journal};
 
 use super::super::booking::{Suspended, book};
 use super::super::model::{Change, LedgerEffect, Payout, Status, apply};
@@ -20,7 +20,7 @@ use super::super::view::PayoutView;
 pub(super) const SAME_TIME: Duration = Duration::from_secs(60);
 
 /// An event as it is stored.
-pub(super) struct Told {
+pub(super) struct StoredEvent {
     pub sequence: i64,
     pub name: String,
     pub body: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Told {
     pub owner: (String, String),
 }
 
-impl Told {
+impl StoredEvent {
     /// The status that an event leads to, where there is only one.
     pub(super) fn status(&self) -> Option<Status> {
         match self.name.as_str() {
@@ -53,21 +53,28 @@ pub(super) struct Booked {
     lines: Vec<BookedLine>,
 }
 
-/// Account, currency, amount, source and description.
-type BookedLine = (String, String, i64, String, String);
+/// A line of a journal.
+#[derive(PartialEq)]
+struct BookedLine {
+    account: String,
+    currency: String,
+    amount_minor: i64,
+    source: String,
+    description: String,
+}
 
 /// The events of the payouts from one to another.
-pub(super) async fn told(
+pub(super) async fn events(
     db: &mut AnyConnection,
     (after, to): (&str, &str),
-) -> Result<HashMap<String, Vec<Told>>, sqlx::Error> {
+) -> Result<HashMap<String, Vec<StoredEvent>>, sqlx::Error> {
     let sql = "SELECT object_id, sequence, type, body, created_at, merchant_id, env FROM events \
                WHERE object_id > $1 AND object_id <= $2 AND object_type = 'payout' \
                ORDER BY object_id, sequence";
-    let mut told: HashMap<String, Vec<Told>> = HashMap::new();
+    let mut told: HashMap<String, Vec<StoredEvent>> = HashMap::new();
     let mut rows = sqlx::query(sql).bind(after).bind(to).fetch(db);
     while let Some(row) = rows.try_next().await? {
-        told.entry(row.try_get(0)?).or_default().push(Told {
+        told.entry(row.try_get(0)?).or_default().push(StoredEvent {
             sequence: row.try_get(1)?,
             name: row.try_get(2)?,
             body: row.try_get(3)?,
@@ -103,20 +110,16 @@ pub(super) async fn booked(
             last = id;
         }
         if let Some(journal) = journals.last_mut() {
-            journal.lines.push(line((
-                row.try_get(5)?,
-                row.try_get(6)?,
-                row.try_get(7)?,
-                row.try_get(8)?,
-                row.try_get(9)?,
-            )));
+            journal.lines.push(BookedLine {
+                account: row.try_get(5)?,
+                currency: row.try_get(6)?,
+                amount_minor: row.try_get(7)?,
+                source: row.try_get(8)?,
+                description: row.try_get(9)?,
+            });
         }
     }
     Ok(booked)
-}
-
-fn line(line: BookedLine) -> BookedLine {
-    line
 }
 
 /// What the ledger did, and when.
@@ -132,7 +135,7 @@ struct Path {
 /// Plays a payout's events again and compares; answers what the ledger did.
 pub(super) fn check(
     payout: &Payout,
-    told: &[Told],
+    told: &[StoredEvent],
     booked: &[Booked],
     faults: &mut Faults,
 ) -> Vec<Dated> {
@@ -168,7 +171,7 @@ pub(super) fn check(
 }
 
 /// Every way over the table that an event may stand for.
-fn step(paths: &[Path], event: &Told) -> Vec<Path> {
+fn step(paths: &[Path], event: &StoredEvent) -> Vec<Path> {
     let told = event.told_status();
     let mut next: Vec<Path> = Vec::new();
     for path in paths {
@@ -221,22 +224,19 @@ fn same_journals(expected: &[Journal], booked: &[Booked]) -> bool {
 }
 
 /// A journal's lines as they are stored.
-pub(super) fn lines_of(journal: &Journal) -> Vec<BookedLine> {
-    let lines = journal.postings.iter().map(|posting| {
-        let account: &Account = &posting.account;
-        (
-            journal.account_id(account),
-            journal.currency.to_string(),
-            posting.amount.units(),
-            posting.source.as_str().to_owned(),
-            posting.description.clone(),
-        )
+fn lines_of(journal: &Journal) -> Vec<BookedLine> {
+    let lines = journal.postings.iter().map(|posting| BookedLine {
+        account: journal.account_id(&posting.account),
+        currency: journal.currency.to_string(),
+        amount_minor: posting.amount.units(),
+        source: posting.source.as_str().to_owned(),
+        description: posting.description.clone(),
     });
     lines.collect()
 }
 
 /// The payout's instants are those of its events, and it is what its last event told.
-fn stamps(payout: &Payout, told: &[Told], faults: &mut Faults) {
+fn stamps(payout: &Payout, told: &[StoredEvent], faults: &mut Faults) {
     let id = &payout.id;
     let at =
         |name: &'static str| told.iter().filter(move |told| told.name == name).map(|told| told.at);

@@ -57,8 +57,7 @@ impl Faults {
     }
 }
 
-/// A query that finds what must not be. Its first column names what it found; a second one, if
-/// there is one, says more.
+/// A query that finds what must not be; its one column names what it found.
 pub struct Check {
     /// The check's name.
     pub name: &'static str,
