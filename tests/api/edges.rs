@@ -445,7 +445,7 @@ async fn a_host_says_that_it_lives_and_is_ready(
     assert_eq!(open("/healthz").await.ok().text, "ok");
     assert_eq!(open("/readyz").await.status, 503);
     let failed = host.get("/v1/wallets").await;
-    assert_envelope(&failed, 500, "api_error");
+    assert_envelope(&failed, 503, "service_unavailable");
     assert!(!failed.text.to_lowercase().contains("pool"), "{}", failed.text);
     host.running.take().expect("a host").stop().await.expect("stopped in order");
 }

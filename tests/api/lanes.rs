@@ -28,13 +28,13 @@ async fn mute_gateway() -> String {
 }
 
 /// Nobody listens there.
-fn absent_gateway() -> String {
+pub(crate) fn absent_gateway() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     format!("https://{}", listener.local_addr().expect("an address"))
 }
 
 /// A host with a bank behind its own route, which may call a gateway on this machine as well.
-fn settings(config: &mut Config, bank: &Bank) {
+pub(crate) fn settings(config: &mut Config, bank: &Bank) {
     config.simulator.url = Some(bank.url.clone());
     config.egress.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
     let secrets = [("gateway_token", "secret"), ("notice_token", "secret")];
@@ -43,7 +43,7 @@ fn settings(config: &mut Config, bank: &Bank) {
 }
 
 /// A route before all others, to this gateway, for these merchants or for all.
-async fn route_before(host: &TestHost, url: &str, merchants: &[&str]) -> String {
+pub(crate) async fn route_before(host: &TestHost, url: &str, merchants: &[&str]) -> String {
     let body = json!({
         "name": "ngn_other", "env": "live", "currency": "NGN", "rail": "nip", "position": -1,
         "merchants": merchants, "settings": { "endpoint.gateway": url },
@@ -64,12 +64,12 @@ async fn patch(host: &TestHost, name: &str, changes: Value) -> Answer {
 }
 
 /// What became of each attempt of a payout, oldest first: its route, and how it stands.
-async fn attempts(host: &TestHost, id: &str) -> Vec<(String, String)> {
+pub(crate) async fn attempts(host: &TestHost, id: &str) -> Vec<(String, String)> {
     let sql = "SELECT route, state FROM attempts WHERE transfer_id = $1 ORDER BY id";
     sqlx::query_as(sql).bind(id).fetch_all(host.app().db.pool()).await.expect("attempts")
 }
 
-fn pair(route: &str, state: &str) -> (String, String) {
+pub(crate) fn pair(route: &str, state: &str) -> (String, String) {
     (route.to_owned(), state.to_owned())
 }
 
@@ -203,6 +203,36 @@ async fn where_no_route_takes_it_a_payout_waits_and_goes_on(
             until(host, &id, "paid").await;
             let over = attempts(host, &id).await;
             assert_eq!(over, [pair("ngn_other", "not_sent"), pair("ngn_nip", "paid")]);
+            bank.prove().await;
+        },
+    )
+    .await;
+}
+
+/// Nothing of it left, and then its route is repaired: the same route is worth another attempt.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_that_was_repaired_takes_what_waited_for_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let bank = Bank::open().await;
+    with_host_configured(
+        engine,
+        |config| settings(config, &bank),
+        async |host| {
+            let id = pay(host, "0123456785").await.ok().id();
+            until(host, &id, "paid").await;
+            route_before(host, &absent_gateway(), &[]).await;
+            patch(host, "ngn_nip", json!({ "is_paused": true })).await.ok();
+            let id = pay(host, "0123456785").await.ok().id();
+            until(host, &id, "processing").await;
+            until_asked(host, &id, 0).await;
+            // Without an address of its own it leads to the bank of this test.
+            patch(host, "ngn_other", json!({ "settings": {} })).await.ok();
+            host.advance(5);
+            until(host, &id, "paid").await;
+            let over = attempts(host, &id).await;
+            assert_eq!(over, [pair("ngn_other", "not_sent"), pair("ngn_other", "paid")]);
             bank.prove().await;
         },
     )

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _};
 
 use crate::bank::Bank;
+use crate::lanes::{absent_gateway, attempts, pair, route_before, settings};
 use crate::live::{TOTAL, pay, reference, until, with_bank};
 use crate::network::{Sends, live};
 use crate::packs::restart;
@@ -76,6 +77,7 @@ async fn restore(host: &mut TestHost, backup: &Backup) {
 
 async fn start_again(host: &mut TestHost, bank: &Bank, sends: Sends) {
     let mut config = crate::test_host::config(&host.database);
+    settings(&mut config, bank);
     live(&mut config, bank.url.clone(), sends);
     for _ in 0..500 {
         let clock = host.clock.clone();
@@ -156,6 +158,15 @@ async fn after_a_restore_nothing_leaves_until_the_operator_says_so_and_nobody_is
             .collect();
         assert!(about.contains(&("forgotten_transfer", gone.as_str())), "{about:?}");
 
+        // It may have left: whoever takes it back has to wait for the bank's word.
+        let path = format!("/v1/payouts/{queued}/cancel");
+        let key = host.merchant.live_key.clone();
+        let cancel = async |host: &TestHost| {
+            let body = Some(json!({ "reason": "no longer wanted" }));
+            host.send(Method::POST, &path, &key, &[], body).await
+        };
+        assert_eq!(cancel(host).await.refused(), (409, "payout_not_cancellable"));
+
         release(host).await;
         host.advance(60);
         let again = until(host, &queued, "paid").await;
@@ -199,6 +210,76 @@ async fn a_database_that_is_another_one_is_not_trusted(
         let refused =
             host.admin(Method::POST, "quarantine/release", json!({ "reason": "x" })).await;
         assert_eq!(refused.refused(), (409, "state_conflict"));
+    })
+    .await;
+}
+
+/// It went over the second route, because the first one was not there. After the restore it is
+/// asked about where it went, and not sent over the first route, which is back.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restore_a_payout_is_asked_about_where_it_went(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let known = pay(host, "0123456785").await.ok().id();
+        until(host, &known, "paid").await;
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        start_again(host, bank, Sends::No).await;
+        route_before(host, &absent_gateway(), &[]).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        let backup = back_up(host).await;
+        start_again(host, bank, Sends::Yes).await;
+        let sent = reference(&until(host, &id, "paid").await);
+        let over = [pair("ngn_other", "not_sent"), pair("ngn_nip", "paid")];
+        assert_eq!(attempts(host, &id).await, over);
+        restore(host, &backup).await;
+        start_again(host, bank, Sends::Yes).await;
+        release(host).await;
+        host.advance(60);
+        let again = until(host, &id, "paid").await;
+        assert_eq!(reference(&again), sent);
+        assert_eq!(attempts(host, &id).await, [pair("ngn_nip", "paid")]);
+        assert_eq!(bank.transfer(&sent).await.received, 1);
+        assert_eq!(bank.transfers().await.len(), 2);
+    })
+    .await;
+}
+
+/// A draft that was approved and paid is a draft again, and is approved once more. Its reference
+/// cannot be made a second time, so nothing is sent, and a person has to look.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restore_a_draft_that_was_paid_is_not_paid_again(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let threshold = json!({ "dual_control_threshold_minor": { "NGN": "1000" } });
+        let path = format!("merchants/{}", host.merchant.id);
+        host.admin(Method::PATCH, &path, threshold).await.ok();
+        let id = pay(host, "0123456785").await.ok().id();
+        until(host, &id, "draft").await;
+        let backup = back_up(host).await;
+        start_again(host, bank, Sends::Yes).await;
+        let approve = format!("payouts/{id}/approve");
+        host.admin(Method::POST, &approve, json!({})).await.ok();
+        until(host, &id, "paid").await;
+        restore(host, &backup).await;
+        start_again(host, bank, Sends::Yes).await;
+        release(host).await;
+        host.advance(1);
+        host.admin(Method::POST, &approve, json!({})).await.ok();
+        let wanted = "SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send'";
+        for _ in 0..500 {
+            if host.count(wanted).await == 1 {
+                break;
+            }
+            host.advance(3600);
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert_eq!(host.count(wanted).await, 1);
+        until(host, &id, "queued").await;
+        assert_eq!(bank.transfers().await.len(), 1);
     })
     .await;
 }

@@ -153,7 +153,7 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE attempts SET state = 'closed' WHERE transfer_id = '{paid}'", "attempt-state"),
     ("UPDATE attempts SET state = 'paid' WHERE transfer_id = '{failed}'", "payout-attempts"),
     ("UPDATE attempts SET number = number + 10 WHERE transfer_id = '{paid}'", "seal"),
-    ("UPDATE attempts SET number = number + 1 WHERE transfer_id = '{paid}'", "payout-attempts"),
+    ("UPDATE attempts SET number = number + 1 WHERE transfer_id = '{paid}'", "seal"),
     ("UPDATE attempts SET sends = 0 WHERE transfer_id = '{paid}'", "attempt"),
     ("UPDATE attempts SET queries = 9 WHERE transfer_id = '{paid}'", "attempt"),
     ("UPDATE attempts SET sent_at = created_at - 1 WHERE transfer_id = '{paid}'", "attempt"),

@@ -7,7 +7,7 @@
 //! | `create`, `cancel`, `quote`, `retrieve`, `timeline` | the merchant's calls |
 //! | `review`, `resolve` | the operator's calls, and decisions about cases |
 //! | `accept` | what the writer decides about a new one |
-//! | `recipient`, `usage`, `booking` | whom it goes to, what it uses up, what it posts |
+//! | `recipient`, `costs`, `usage`, `booking` | whom it goes to, what it costs and uses up, what it posts |
 //! | `change` | handing a change to the writer |
 //! | `contradiction` | the case where a bank contradicts the books |
 //! | `transfer` | payouts as the engine that moves money out sees them |
@@ -17,6 +17,7 @@ mod booking;
 mod cancel;
 mod change;
 mod contradiction;
+mod costs;
 mod create;
 pub mod http;
 pub mod model;

@@ -8,10 +8,12 @@ use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{BeneficiaryId, MerchantId, PayoutId, WalletId};
-use crate::money::{Currency, Minor, Overflow};
+use crate::money::Currency;
 use crate::rails::RecipientFields;
 use crate::rules::Price;
 use crate::transfers::Failure;
+
+pub use super::costs::Costs;
 
 /// Where a payout stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::EnumIter)]
@@ -333,39 +335,6 @@ impl Status {
 impl std::fmt::Display for Status {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-/// What a payout costs its wallet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Costs {
-    /// What the recipient gets.
-    pub amount: Minor,
-    /// What the platform charges, as the fee pack decided.
-    pub fee: Minor,
-    /// The state's share of the fee.
-    pub tax: Minor,
-    /// The state's charge on the payment.
-    pub levy: Minor,
-}
-
-impl Costs {
-    /// Of an amount at a price.
-    ///
-    /// # Errors
-    /// The sum does not fit.
-    pub fn of(amount: Minor, price: &Price) -> Result<Self, Overflow> {
-        let (fee, tax, levy) = (price.sum("fee")?, price.sum("tax")?, price.sum("levy")?);
-        let costs = Self { amount, fee, tax, levy };
-        costs.total().map(|_| costs)
-    }
-
-    /// Everything that leaves the wallet.
-    ///
-    /// # Errors
-    /// The sum does not fit.
-    pub fn total(&self) -> Result<Minor, Overflow> {
-        Minor::total([self.amount, self.fee, self.tax, self.levy])
     }
 }
 

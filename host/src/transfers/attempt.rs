@@ -236,12 +236,13 @@ pub async fn find_attempt(
     row.map(|row| attempt(&row)).transpose()
 }
 
-/// How many attempts over a route are open.
+/// How many attempts over a route are open of which a byte may have left.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn count_open(pool: &AnyPool, route: &RouteId) -> Result<i64, sqlx::Error> {
-    let sql = "SELECT COUNT(*) FROM attempts WHERE route_id = $1 AND state = 'open'";
+    let sql = "SELECT COUNT(*) FROM attempts WHERE route_id = $1 AND state = 'open' \
+               AND bytes_left = 1";
     sqlx::query_scalar(sql).bind(route.as_str()).fetch_one(pool).await
 }
 

@@ -1,13 +1,15 @@
 //! One transaction for many commands.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
+
 use tokio::time::{Instant, timeout_at};
 
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::Native;
 use crate::db::bulk::{Lookup, Shape, Write};
-use crate::db::cell::{Named, Row};
+use crate::db::cell::{Cell, Named, Row};
 use crate::env::Env;
 use crate::error::database::{Failure, failure};
 use crate::id::IdGenerator;
@@ -276,6 +278,26 @@ async fn reserve(
     Ok(taken.iter().zip(&contested).all(|(taken, wanted)| *taken == wanted.len() as u64))
 }
 
+/// Changes of one kind, by whether the row was there before the batch.
+struct Changes<'a> {
+    shape: &'static dyn Shape,
+    of_known: Cow<'a, [Row]>,
+    of_new: Vec<Row>,
+}
+
+fn changes<'a>(state: &'a State, (shape, rows): &'a (&'static dyn Shape, Vec<Row>)) -> Changes<'a> {
+    let shape = *shape;
+    let all = || Changes { shape, of_known: Cow::Borrowed(rows), of_new: Vec::new() };
+    let Some((made, new)) = state.out.inserts.get(shape.table()) else { return all() };
+    let columns = shape.columns();
+    let key = made.columns().iter().position(|column| columns.first() == Some(column));
+    let Some(key) = key else { return all() };
+    let new: HashSet<&Cell> = new.iter().filter_map(|row| row.get(key)).collect();
+    let (of_new, of_known): (Vec<Row>, Vec<Row>) =
+        rows.iter().cloned().partition(|row| row.first().is_some_and(|key| new.contains(key)));
+    Changes { shape, of_known: Cow::Owned(of_known), of_new }
+}
+
 /// Writes everything else.
 async fn write(native: &mut Native, state: &State, batch: Row) -> Result<(), sqlx::Error> {
     let out = &state.out;
@@ -283,9 +305,11 @@ async fn write(native: &mut Native, state: &State, batch: Row) -> Result<(), sql
     let batch = [batch];
     let mut writes = vec![Write::Rows(&BATCHES, &batch), Write::Rows(&sql::WALLET_SUMS, &wallets)];
     // Changes first: a new row may take the place that another one leaves, as the next attempt
-    // of a payment does. Nothing changes a row that the same batch makes.
-    writes.extend(out.updates.iter().map(|(shape, rows)| Write::Rows(*shape, rows)));
+    // of a payment does. Changes of rows that are new in this batch come after those.
+    let changes: Vec<Changes<'_>> = out.updates.iter().map(|of| changes(state, of)).collect();
+    writes.extend(changes.iter().map(|of| Write::Rows(of.shape, &of.of_known)));
     writes.extend(out.inserts.values().map(|(shape, rows)| Write::Rows(*shape, rows)));
+    writes.extend(changes.iter().map(|of| Write::Rows(of.shape, &of.of_new)));
     writes.extend(out.deletes.values().map(|(removal, keys)| Write::Delete(removal, keys)));
     native.write(&writes).await.map(drop)
 }

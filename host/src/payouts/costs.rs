@@ -1,0 +1,37 @@
+//! What a payout costs its wallet.
+
+use crate::money::{Minor, Overflow};
+use crate::rules::Price;
+
+/// What a payout costs its wallet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// What the recipient gets.
+    pub amount: Minor,
+    /// What the platform charges, as the fee pack decided.
+    pub fee: Minor,
+    /// The state's share of the fee.
+    pub tax: Minor,
+    /// The state's charge on the payment.
+    pub levy: Minor,
+}
+
+impl Costs {
+    /// Of an amount at a price.
+    ///
+    /// # Errors
+    /// The sum does not fit.
+    pub fn of(amount: Minor, price: &Price) -> Result<Self, Overflow> {
+        let (fee, tax, levy) = (price.sum("fee")?, price.sum("tax")?, price.sum("levy")?);
+        let costs = Self { amount, fee, tax, levy };
+        costs.total().map(|_| costs)
+    }
+
+    /// Everything that leaves the wallet.
+    ///
+    /// # Errors
+    /// The sum does not fit.
+    pub fn total(&self) -> Result<Minor, Overflow> {
+        Minor::total([self.amount, self.fee, self.tax, self.levy])
+    }
+}
