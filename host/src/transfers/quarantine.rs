@@ -308,7 +308,8 @@ async fn forgotten(db: &Db, folder: &Path, now: Moment) -> Result<Vec<Intent>, Q
     while !intents.is_empty() {
         let portion = intents.split_off(intents.len().saturating_sub(PORTION));
         let before = forgotten.len();
-        for intent in portion {
+        // Newest first; all of it is turned round in the end.
+        for intent in portion.into_iter().rev() {
             if !is_known(db, &intent).await? {
                 forgotten.push(intent);
             }
