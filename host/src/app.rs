@@ -11,16 +11,15 @@ use crate::auth::Directory;
 use crate::clock::{Clock, Moment};
 use crate::config::Config;
 use crate::db::Db;
-use crate::events::DeliveryMetrics;
 use crate::events::outbox::Handover;
 use crate::http::limiter::Limiter;
-use crate::http::metrics::RequestMetrics;
 use crate::http::places::Places;
 use crate::http::request_log::RequestLog;
 use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::ledger::Writer;
 use crate::ledger::wallets::WalletIds;
+use crate::metrics::Metrics;
 use crate::outbound::OutboundClient;
 use crate::rails::{Registry, Routes};
 use crate::recipients::RecipientDirectory;
@@ -68,10 +67,8 @@ pub struct Parts {
     pub streams: Places,
     /// Recent requests of merchants.
     pub requests: RequestLog,
-    /// Figures about requests.
-    pub request_metrics: RequestMetrics,
-    /// Figures about deliveries of webhooks.
-    pub delivery_metrics: DeliveryMetrics,
+    /// What this process counts.
+    pub metrics: Metrics,
     /// The client for requests to addresses that merchants gave.
     pub outbound: OutboundClient,
     /// The way to this process's deliverer of webhooks.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use moka::future::Cache;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
@@ -12,9 +13,33 @@ use strum::IntoEnumIterator as _;
 
 use crate::app::App;
 use crate::cases;
+use crate::config::limits;
 use crate::error::Problem;
+use crate::events::DeliveryMetrics;
+use crate::http::metrics::RequestMetrics;
 use crate::transfers::lanes::Health;
 use crate::transfers::work;
+
+/// What this process counts by itself.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// Of requests.
+    pub requests: RequestMetrics,
+    /// Of attempts to deliver webhooks.
+    pub deliveries: DeliveryMetrics,
+    /// Everything, as it was told last.
+    told: Cache<(), String>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            requests: RequestMetrics::default(),
+            deliveries: DeliveryMetrics::default(),
+            told: Cache::builder().time_to_live(limits::CACHE_FRESH).build(),
+        }
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfKind {
@@ -42,16 +67,18 @@ struct OfPack {
 /// How long the database has for its share; without it the other figures are told all the same.
 const DATABASE_WAIT: Duration = Duration::from_secs(2);
 
-/// Everything that is counted, as text for Prometheus.
-///
-/// # Errors
-/// A figure cannot be written as text.
-pub async fn text(app: &App) -> Result<String, Problem> {
+/// Everything that is counted, as text for Prometheus; a second old at most, because anybody may
+/// ask.
+pub async fn text(app: &App) -> String {
+    app.metrics.told.get_with((), collect(app)).await
+}
+
+async fn collect(app: &App) -> String {
     let mut registry = Registry::with_prefix("railhead");
-    app.request_metrics.register(&mut registry);
+    app.metrics.requests.register(&mut registry);
     app.writer.metrics().register(&mut registry);
     app.transfers.metrics.register(&mut registry);
-    app.delivery_metrics.register(&mut registry);
+    app.metrics.deliveries.register(&mut registry);
     writer(app, &mut registry);
     pool(app, &mut registry);
     packs(app, &mut registry);
@@ -62,8 +89,10 @@ pub async fn text(app: &App) -> Result<String, Problem> {
     let is_up = matches!(tokio::time::timeout(DATABASE_WAIT, stored).await, Ok(Ok(())));
     gauge(&mut registry, "database_up", "Whether the database answered", i64::from(is_up));
     let mut text = String::new();
-    encode(&mut text, &registry).map_err(Problem::internal)?;
-    Ok(text)
+    if let Err(cause) = encode(&mut text, &registry) {
+        tracing::error!(%cause, "writing figures");
+    }
+    text
 }
 
 fn gauge(registry: &mut Registry, name: &str, help: &str, value: i64) {

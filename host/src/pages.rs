@@ -61,9 +61,9 @@ async fn ready(State(app): State<App>) -> Response {
     }
 }
 
-async fn show_metrics(State(app): State<App>) -> Result<Response, Problem> {
+async fn show_metrics(State(app): State<App>) -> Response {
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, content_type)], metrics::text(&app).await?).into_response())
+    ([(header::CONTENT_TYPE, content_type)], metrics::text(&app).await).into_response()
 }
 
 #[derive(Template)]

@@ -131,7 +131,7 @@ pub fn service(app: &App) -> Router {
         ids: app.ids.clone(),
         docs_url: format!("{}/errors", app.config.public_url()).into(),
         timeout: Duration::from_secs(app.config.server.timeout_s),
-        metrics: app.request_metrics.clone(),
+        metrics: app.metrics.requests.clone(),
     };
     let timeout = shell.timeout;
     calls

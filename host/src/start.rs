@@ -18,15 +18,15 @@ use crate::config::{Config, limits};
 use crate::db::bulk::Write;
 use crate::db::{Db, Engine};
 use crate::env::Env;
-use crate::events::{DeliveryMetrics, outbox};
+use crate::events::outbox;
 use crate::http::limiter::Limiter;
-use crate::http::metrics::RequestMetrics;
 use crate::http::places::Places;
 use crate::http::request_log::RequestLog;
 use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::ledger::wallets::WalletIds;
 use crate::ledger::{OutboxHook, Writer, WriterParts};
+use crate::metrics::Metrics;
 use crate::outbound::OutboundClient;
 use crate::rails::{Rail, Registry, Route, Routes, sql};
 use crate::recipients::RecipientDirectory;
@@ -99,8 +99,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     release_leases(&db).await?;
 
     let broken = CancellationToken::new();
-    let (handover, handed) = outbox::handover();
-    let (comparing, compared) = comparing();
+    let ((handover, handed), (comparing, compared)) = (outbox::handover(), comparing());
     let hook = outbox::hook(handover.clone());
     let writer = start_writer(&config, &db, (&clock, &ids), (hook, &broken)).await?;
     let (gate, intents) = gate((&db, &writer), &config, (&clock, &ids)).await?;
@@ -108,7 +107,8 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let tls = tls(config.egress.extra_ca_file.as_deref())?;
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
     let sandbox = simulator.router();
-    let routes = Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), sandbox, tls);
+    let routes =
+        Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), sandbox.clone(), tls);
     let transfers = Transfers::new(transfers::Parts {
         db: db.clone(),
         writer: writer.clone(),
@@ -125,12 +125,11 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let app = App::new(Parts {
         routes,
         transfers,
-        request_metrics: RequestMetrics::default(),
-        delivery_metrics: DeliveryMetrics::default(),
+        metrics: Metrics::default(),
         recipients: RecipientDirectory::new(db.clone(), Arc::clone(&keyring)),
         directory: Directory::new(db.clone(), Arc::clone(&keyring)),
         wallets: WalletIds::new(db.clone()),
-        sandbox: simulator.router(),
+        sandbox,
         limiter: Limiter::default(),
         streams: Places::default(),
         requests: RequestLog::default(),

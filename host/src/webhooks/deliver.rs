@@ -172,7 +172,7 @@ impl Deliverer {
             }
         };
         let outcome = if answer.is_good() { "delivered" } else { "failed" };
-        self.app.delivery_metrics.attempt(outcome, answer.took);
+        self.app.metrics.deliveries.attempt(outcome, answer.took);
         let ended = match (answer.is_good(), answer.took > limits::WEBHOOK_SLOW_AFTER) {
             (false, _) => Ended::Badly,
             (true, true) => Ended::Slowly,
