@@ -229,3 +229,18 @@ fn a_wrong_setting_is_named() {
         assert!(!output.status.success() && why.contains(named), "{name}={value}: {why}");
     }
 }
+
+/// As before `| head`: whoever reads has seen enough.
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["errors"][..], &["openapi"]] {
+        let mut command = railhead(folder.path());
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("its end");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !words.contains("panicked"), "{arguments:?}: {words}");
+    }
+}

@@ -10,6 +10,8 @@ use crate::config::Config;
 use crate::id::IdGenerator;
 use crate::start::StartError;
 
+use super::say;
+
 /// Arguments of the command.
 #[derive(Args)]
 pub(super) struct Admin {
@@ -278,7 +280,6 @@ enum Blacklist {
 }
 
 impl Admin {
-    #[expect(clippy::print_stdout, reason = "the answer of a command")]
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
         let base = self.url.unwrap_or_else(|| config.public_url());
         let token = token(config)?;
@@ -290,7 +291,7 @@ impl Admin {
         let (method, path, body) = request(self.command)?;
         let answer =
             send_with_key((&base, token), (method, &path), (body, idempotency_key)).await?;
-        println!("{}", serde_json::to_string_pretty(&answer)?);
+        say(serde_json::to_string_pretty(&answer)?);
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use crate::rails::Declaration;
 use crate::rails::declaration::CurrencyTerms;
 use crate::start::{Host, Sources, StartError, shown, start};
 
-use super::{admin, serve};
+use super::{admin, say, serve};
 
 /// What each test wallet starts with, in major units.
 const SEED_MAJOR: i64 = 5_000_000;
@@ -53,7 +53,7 @@ async fn activate_fraud_rules(operator: (&str, &SecretString)) -> Result<(), Sta
     let (name, version) = (text(&fraud["name"]), text(&fraud["version"]));
     let path = format!("rule-packs/{name}/versions/{version}/activate");
     admin::send(operator, (Method::POST, &path), None).await?;
-    say(&format!("Activated the rule pack {name} {version}."));
+    say(format!("Activated the rule pack {name} {version}."));
     Ok(())
 }
 
@@ -74,7 +74,7 @@ impl Tour {
         if let Some(kept) = kept(file) {
             let tour = tour.clone()(kept.test_key);
             if tour.get("/v1/wallets").await.is_ok() {
-                say(&format!(
+                say(format!(
                     "\nWelcome back: merchant {} and its data are still here.",
                     kept.merchant_id
                 ));
@@ -88,7 +88,7 @@ impl Tour {
         let key = json!({ "env": "test", "label": "demo", "capabilities": ["payout_create"] });
         let key = admin::send(operator, (Method::POST, &path), Some(key)).await?;
         let test_key = text(&key["secret"]);
-        say(&format!("\nCreated merchant {merchant_id}."));
+        say(format!("\nCreated merchant {merchant_id}."));
         for wallet in merchant["wallets"].as_array().into_iter().flatten() {
             if wallet["env"] != "test" {
                 continue;
@@ -107,26 +107,26 @@ impl Tour {
     async fn pay(&self, rail: &Declaration, terms: &CurrencyTerms) -> Result<(), StartError> {
         let (currency, exponent) = (terms.code.to_string(), terms.exponent);
         let shown = |value: &Value| format!("{currency} {}", major(&text(value), exponent));
-        say(&format!("\n{currency} by {}", rail.rail.title));
+        say(format!("\n{currency} by {}", rail.rail.title));
 
         let recipient = example(rail);
         let wallets = self.get("/v1/wallets").await?;
         let wallet =
             find(&wallets, "currency", &currency).ok_or("the demo merchant has no wallet")?;
         let wallet_id = text(&wallet["id"]);
-        say(&format!("  wallet      {}", shown(&wallet["available_balance_minor"])));
+        say(format!("  wallet      {}", shown(&wallet["available_balance_minor"])));
 
         if rail.names.is_some() {
             let mut question = recipient.clone();
             question["currency"] = json!(currency);
             let name = self.post("/v1/name-enquiry", &[], question).await?;
-            say(&format!("  name        {}", text(&name["resolved_name"])));
+            say(format!("  name        {}", text(&name["resolved_name"])));
         }
         let amount =
             minor(PAYMENT_MAJOR, exponent).clamp(terms.amount_minor_min, terms.amount_minor_max);
         let question = json!({ "currency": currency, "amount_minor": amount.to_string() });
         let quote = self.post("/v1/payouts/quote", &[], question).await?;
-        say(&format!(
+        say(format!(
             "  quote       {} + fee {} + tax {} + levy {} = {}",
             shown(&quote["amount_minor"]),
             major(&text(&quote["fee_minor"]), exponent),
@@ -147,7 +147,7 @@ impl Tour {
         let headers = [("idempotency-key", key.as_str())];
         let payout = self.post("/v1/payouts", &headers, body.clone()).await?;
         let id = text(&payout["id"]);
-        say(&format!(
+        say(format!(
             "  payout      {} is {}, to {}",
             text(&payout["reference"]),
             text(&payout["status"]),
@@ -156,7 +156,7 @@ impl Tour {
         let again = self.post("/v1/payouts", &headers, body).await?;
         let verdict =
             if again == payout { "the same payout, not a second one" } else { "DIFFERENT" };
-        say(&format!("  repeated    with the same Idempotency-Key: {verdict}"));
+        say(format!("  repeated    with the same Idempotency-Key: {verdict}"));
 
         say("  timeline");
         for step in self.get(&format!("/v1/payouts/{id}/timeline")).await?["data"]
@@ -164,24 +164,24 @@ impl Tour {
             .into_iter()
             .flatten()
         {
-            say(&format!("    {}", line(step, exponent)));
+            say(format!("    {}", line(step, exponent)));
         }
         let wallet = self.get(&format!("/v1/wallets/{wallet_id}/balance")).await?;
-        say(&format!("  wallet      {}", shown(&wallet["available_balance_minor"])));
+        say(format!("  wallet      {}", shown(&wallet["available_balance_minor"])));
         Ok(())
     }
 
     fn end(&self, host: &Host) {
         let (base, key) = (&self.base, self.key.expose_secret());
         say("");
-        say(&format!("  Test key        {key}"));
-        say(&format!("  Operator token  {}", shown(&host.app.operator_token)));
-        say(&format!("  API             {base}/v1"));
-        say(&format!("  API reference   {base}/docs   (machine-readable: {base}/openapi.json)"));
-        say(&format!("  Operator's API  {base}/admin/v1"));
+        say(format!("  Test key        {key}"));
+        say(format!("  Operator token  {}", shown(&host.app.operator_token)));
+        say(format!("  API             {base}/v1"));
+        say(format!("  API reference   {base}/docs   (machine-readable: {base}/openapi.json)"));
+        say(format!("  Operator's API  {base}/admin/v1"));
         say("");
         say("Try it:");
-        say(&format!("  curl -H 'Authorization: Bearer {key}' {base}/v1/payouts"));
+        say(format!("  curl -H 'Authorization: Bearer {key}' {base}/v1/payouts"));
         say("");
         say("Serving until Ctrl-C. The data stays.");
     }
@@ -297,11 +297,6 @@ fn major(minor: &str, exponent: u8) -> String {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
-}
-
-#[expect(clippy::print_stdout, reason = "the demo speaks to whoever runs it")]
-fn say(line: &str) {
-    println!("{line}");
 }
 
 #[cfg(test)]

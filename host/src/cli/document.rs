@@ -17,6 +17,8 @@ use crate::wasm::section::{self, CustomSections};
 use crate::wasm::{CodeCache, Engines};
 use crate::{built_in, routes};
 
+use super::say;
+
 /// The WebAssembly engines. Compiled code is kept nowhere: a document needs no data folder.
 pub(super) fn engines() -> Result<(Engines, CodeCache), StartError> {
     let ids: IdGenerator = Sources::system()?.ids;
@@ -25,24 +27,22 @@ pub(super) fn engines() -> Result<(Engines, CodeCache), StartError> {
 }
 
 /// Prints the OpenAPI document of the built-in rails and those in the modules folder.
-#[expect(clippy::print_stdout, reason = "the answer of a command")]
 pub(super) fn openapi(config: &Config) -> Result<(), StartError> {
     let (engines, cache) = engines()?;
     let components = load(&engines, &cache, config.modules.dir.as_deref())?;
     let rails: Vec<_> = components.rails.into_iter().map(Arc::new).collect();
-    println!("{}", serde_json::to_string_pretty(&routes::document(&rails))?);
+    say(serde_json::to_string_pretty(&routes::document(&rails))?);
     Ok(())
 }
 
 /// Prints every code with its status, type, meaning and remedy.
-#[expect(clippy::print_stdout, reason = "the answer of a command")]
 pub(super) fn errors() -> Result<(), StartError> {
     for code in ErrorCode::iter() {
         let (entry, texts) = (code.entry(), code.texts());
-        println!("{} ({}, {})", entry.code, entry.status, entry.kind.literal());
-        println!("  {}", texts.message);
-        println!("  Means: {}", texts.meaning);
-        println!("  Do:    {}\n", texts.remedy);
+        say(format_args!("{} ({}, {})", entry.code, entry.status, entry.kind.literal()));
+        say(format_args!("  {}", texts.message));
+        say(format_args!("  Means: {}", texts.meaning));
+        say(format_args!("  Do:    {}\n", texts.remedy));
     }
     Ok(())
 }
@@ -87,7 +87,6 @@ impl Rail {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the answer of a command")]
 async fn check(config: &Config, name: &str, cases: PathBuf) -> Result<(), StartError> {
     let (engines, cache) = engines()?;
     let tables = config.modules.dir.as_ref().map(|folder| folder.join("tables"));
@@ -99,18 +98,17 @@ async fn check(config: &Config, name: &str, cases: PathBuf) -> Result<(), StartE
     let rail = LoadedRail::load(&engines, &cache, &bytes, tables.as_deref())?;
     let report = conformance::check(&rail, &cases).await?;
     let about = &rail.declaration.rail;
-    println!("{} {} ({})", about.name, about.version, &rail.digest[..12]);
+    say(format_args!("{} {} ({})", about.name, about.version, &rail.digest[..12]));
     for failure in &report.failures {
-        println!("  FAILED {failure}");
+        say(format_args!("  FAILED {failure}"));
     }
-    println!("  {} of {} cases hold", report.run - report.failures.len(), report.run);
+    say(format_args!("  {} of {} cases hold", report.run - report.failures.len(), report.run));
     match report.failures.len() {
         0 => Ok(()),
         count => Err(format!("{count} cases failed").into()),
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the answer of a command")]
 fn pack(component: &Path, declaration: &Path, output: &Path) -> Result<(), StartError> {
     let code = std::fs::read(component);
     let code = code.map_err(|cause| format!("{}: {cause}", component.display()))?;
@@ -119,6 +117,6 @@ fn pack(component: &Path, declaration: &Path, output: &Path) -> Result<(), Start
     let sections = CustomSections::read(folder, &file.unwrap_or_default())?;
     let packed = section::pack(&code, &sections);
     std::fs::write(output, &packed)?;
-    println!("{}: {} bytes", output.display(), packed.len());
+    say(format_args!("{}: {} bytes", output.display(), packed.len()));
     Ok(())
 }

@@ -78,6 +78,12 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// Prints a line. Whoever reads may have gone, as `head` does, and that is nobody's mistake.
+fn say(line: impl std::fmt::Display) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
 fn execute(arguments: Arguments) -> Result<(), StartError> {
     let config = Config::load(arguments.config.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::rules::PackKind;
 use crate::start::{Sources, StartError};
 
-use super::{admin, rules_authoring};
+use super::{admin, rules_authoring, say};
 
 /// Arguments of the command.
 #[derive(Args)]
@@ -168,14 +168,14 @@ impl Host<'_> {
         let file = ("application/wasm", packed);
         let pack = admin::push((&self.base, self.token), "rule-packs", file).await?;
         let (name, version) = (word(&pack, "name"), word(&pack, "version"));
-        say(&format!("Pushed {name} {version} ({}).", &word(&pack, "digest")[..12]));
-        say(&format!("Try it: railhead rules shadow {name} {version}"));
+        say(format!("Pushed {name} {version} ({}).", &word(&pack, "digest")[..12]));
+        say(format!("Try it: railhead rules shadow {name} {version}"));
         Ok(())
     }
 
     async fn list(&self) -> Result<(), StartError> {
         let packs = self.call((Method::GET, "rule-packs"), None).await?;
-        say(&format!("{:<20} {:<16} {:<6} {:<9} decides for", "name", "version", "kind", "state"));
+        say(format!("{:<20} {:<16} {:<6} {:<9} decides for", "name", "version", "kind", "state"));
         for pack in items(&packs) {
             let scopes: Vec<String> = items_of(&pack["active_for"])
                 .map(|scope| scope.as_str().unwrap_or_default().to_owned())
@@ -190,7 +190,7 @@ impl Host<'_> {
             let [name, version, kind, state] =
                 ["name", "version", "kind", "state"].map(|field| word(pack, field));
             let scopes = scopes.join(", ");
-            say(&format!("{name:<20} {version:<16} {kind:<6} {state:<9} {scopes}{tally}"));
+            say(format!("{name:<20} {version:<16} {kind:<6} {state:<9} {scopes}{tally}"));
         }
         Ok(())
     }
@@ -206,8 +206,8 @@ impl Host<'_> {
             return Ok(());
         }
         match verb {
-            "retire" => say(&format!("{name} {version} is no longer {role} for {scope}.")),
-            _ => say(&format!(
+            "retire" => say(format!("{name} {version} is no longer {role} for {scope}.")),
+            _ => say(format!(
                 "{name} {version} is {role} for {scope} (change {}).",
                 assignment["generation"]
             )),
@@ -234,7 +234,7 @@ impl Host<'_> {
                 let hits: Vec<String> = hits.collect();
                 format!("{} [{}]", word(&difference[side], "action"), hits.join(", "))
             };
-            say(&format!(
+            say(format!(
                 "{}  {}  {}: {} -> {} {}: {}",
                 word(difference, "created_at"),
                 word(difference, "payout_id"),
@@ -295,25 +295,25 @@ impl Host<'_> {
             }
             None => "no pack".to_owned(),
         };
-        say(&format!("{}  {}", word(&decision, "created_at"), word(&decision, "payout_id")));
-        say(&format!("  {pack} decided: {}", word(&decision, "action")));
+        say(format!("{}  {}", word(&decision, "created_at"), word(&decision, "payout_id")));
+        say(format!("  {pack} decided: {}", word(&decision, "action")));
         for hit in items_of(&decision["hits"]) {
             let [label, action, reason] = ["label", "action", "reason"].map(|f| word(hit, f));
-            say(&format!("    {label}: {action}. {reason}"));
+            say(format!("    {label}: {action}. {reason}"));
         }
         if let Some(failure) = decision["failure"].as_str() {
-            say(&format!("  it failed: {failure}"));
+            say(format!("  it failed: {failure}"));
         }
         say("  on these facts");
         for (name, value) in decision["facts"].as_object().into_iter().flatten() {
-            say(&format!("    {name} = {value}"));
+            say(format!("    {name} = {value}"));
         }
         match (&decision["again"]["same"], decision["again"]["failure"].as_str()) {
             (Value::Bool(true), _) => say("  decided again now: the same"),
             (Value::Bool(false), None) => {
-                say(&format!("  decided again now: {}", decision["again"]["verdict"]));
+                say(format!("  decided again now: {}", decision["again"]["verdict"]));
             }
-            (Value::Bool(false), Some(why)) => say(&format!("  cannot be decided again: {why}")),
+            (Value::Bool(false), Some(why)) => say(format!("  cannot be decided again: {why}")),
             _ => {}
         }
         Ok(())
@@ -359,29 +359,29 @@ impl Seen {
     }
 
     fn show(&self, (name, version): (&str, &str), from: &str) {
-        say(&format!("{name} {version} on {} decisions since {from}", self.examined));
+        say(format!("{name} {version} on {} decisions since {from}", self.examined));
         if self.skipped > 0 {
             let missing = self.missing.join(", ");
-            say(&format!("  {} skipped: {missing} was not stored with them", self.skipped));
+            say(format!("  {} skipped: {missing} was not stored with them", self.skipped));
         }
         if self.failed > 0 {
-            say(&format!("  {} on which the pack failed", self.failed));
+            say(format!("  {} on which the pack failed", self.failed));
         }
-        say(&format!("  {:<24} {:>10}", "decision", "payouts"));
+        say(format!("  {:<24} {:>10}", "decision", "payouts"));
         for (step, count) in &self.moves {
             let (before, after) = step.split_once('>').unwrap_or((step, ""));
             let shown = match before == after {
                 true => format!("{before}, as it was"),
                 false => format!("{before} -> {after}"),
             };
-            say(&format!("  {shown:<24} {count:>10}"));
+            say(format!("  {shown:<24} {count:>10}"));
         }
-        say(&format!("  {:<24} {:>10} {:>10}", "rule", "then", "now"));
+        say(format!("  {:<24} {:>10} {:>10}", "rule", "then", "now"));
         for (label, [then, now]) in &self.rules {
-            say(&format!("  {label:<24} {then:>10} {now:>10}"));
+            say(format!("  {label:<24} {then:>10} {now:>10}"));
         }
         for example in self.examples.iter().take(10) {
-            say(&format!("  for example {example}"));
+            say(format!("  for example {example}"));
         }
     }
 }
@@ -418,9 +418,4 @@ fn items_of(list: &Value) -> impl Iterator<Item = &Value> {
 
 fn word(object: &Value, field: &str) -> String {
     object[field].as_str().unwrap_or_default().to_owned()
-}
-
-#[expect(clippy::print_stdout, reason = "the answer of a command")]
-pub(super) fn say(line: &str) {
-    println!("{line}");
 }

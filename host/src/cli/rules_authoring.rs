@@ -12,7 +12,7 @@ use crate::wasm::module;
 use crate::wasm::section::{self, CustomSections};
 
 use super::document;
-use super::rules::say;
+use super::say;
 
 /// What every pack in Rust starts with.
 const TEMPLATE: &[(&str, &str)] = &[
@@ -42,8 +42,8 @@ pub(super) fn new_in_rust(name: &str) -> Result<(), StartError> {
     for (file, text) in TEMPLATE {
         write(&folder.join(file), text.replace("{{name}}", name).as_bytes())?;
     }
-    say(&format!("Wrote {name}/: the rules are in src/lib.rs and rules.toml, cases in cases/."));
-    say(&format!("Check it: railhead rules check {name}"));
+    say(format!("Wrote {name}/: the rules are in src/lib.rs and rules.toml, cases in cases/."));
+    say(format!("Check it: railhead rules check {name}"));
     Ok(())
 }
 
@@ -57,8 +57,8 @@ pub(super) fn new_as_text(name: &str, kind: PackKind) -> Result<(), StartError> 
     for (file, case) in &sections.cases {
         write(&folder.join("cases").join(file), case)?;
     }
-    say(&format!("Wrote {name}/rules.toml and {name}/cases/."));
-    say(&format!("Check it: railhead rules check {name}"));
+    say(format!("Wrote {name}/rules.toml and {name}/cases/."));
+    say(format!("Check it: railhead rules check {name}"));
     Ok(())
 }
 
@@ -67,7 +67,7 @@ pub(super) fn check(path: &Path, output: Option<&Path>) -> Result<(), StartError
     let packed = checked(path)?;
     if let Some(output) = output {
         write(output, &packed)?;
-        say(&format!("  written to {} ({} bytes)", output.display(), packed.len()));
+        say(format!("  written to {} ({} bytes)", output.display(), packed.len()));
     }
     Ok(())
 }
@@ -78,11 +78,11 @@ pub(super) fn checked(path: &Path) -> Result<Vec<u8>, StartError> {
     let (engines, cache) = document::engines()?;
     let pack = Pack::load(&engines, &cache, &packed)?;
     let report = packs::check(&pack);
-    say(&format!("{} {} ({})", pack.about.name, pack.about.version, &pack.digest[..12]));
+    say(format!("{} {} ({})", pack.about.name, pack.about.version, &pack.digest[..12]));
     for failure in &report.failures {
-        say(&format!("  FAILED {failure}"));
+        say(format!("  FAILED {failure}"));
     }
-    say(&format!(
+    say(format!(
         "  {} cases, {} made-up sets of facts; at most {} of {} units of fuel a decision",
         report.cases,
         report.probes,
@@ -122,7 +122,7 @@ fn build(folder: &Path) -> Result<PathBuf, StartError> {
     let run = |command: &mut Command| {
         command.current_dir(folder).output().map_err(|cause| format!("cargo: {cause}"))
     };
-    say(&format!("Building {}", folder.display()));
+    say(format!("Building {}", folder.display()));
     let built = Command::new("cargo")
         .args(["build", "--release", "--target", TARGET])
         .current_dir(folder)

@@ -11,7 +11,7 @@ use crate::rails::Declaration;
 use crate::simulator::{self, OwnMessage, Simulator, TOKEN};
 use crate::start::StartError;
 
-use super::serve;
+use super::{say, serve};
 
 /// Arguments of the command.
 #[derive(Args)]
@@ -25,7 +25,6 @@ pub(super) struct Simulate {
 }
 
 impl Simulate {
-    #[expect(clippy::print_stdout, reason = "the answer of a command")]
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
         serve::log(config);
         let magic = built_in::declarations()
@@ -36,7 +35,7 @@ impl Simulate {
             .collect();
         let (simulator, messages) = Simulator::new(None, Clock::System, magic);
         let listener = TcpListener::bind(self.address.unwrap_or(config.simulator.address)).await?;
-        println!("Simulating banks on http://{}", listener.local_addr()?);
+        say(format_args!("Simulating banks on http://{}", listener.local_addr()?));
         if let Some(url) = self.notify.or_else(|| config.simulator.notify_url.clone()) {
             tokio::spawn(notify(url, messages));
         }

@@ -16,6 +16,8 @@ use crate::ledger::verify::Anchor;
 use crate::start::StartError;
 use crate::verify::{self, Report, Wanted};
 
+use super::say;
+
 /// What to prove, and what to print.
 #[derive(Args)]
 pub(super) struct Verify {
@@ -44,7 +46,6 @@ struct Kept {
 
 impl Verify {
     /// Proves the books of a running host, a stopped one, or a copy; changes nothing.
-    #[expect(clippy::print_stdout, reason = "the answer of a command")]
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
         let begun = Instant::now();
         let clock = Clock::System;
@@ -65,11 +66,11 @@ impl Verify {
         let Report { books, payouts, faults } = &report;
         let Some(first) = faults.list.first() else {
             if self.anchor {
-                println!("{}", written(&books.anchor, wanted.now)?);
+                say(written(&books.anchor, wanted.now)?);
                 return Ok(());
             }
             let scope = if self.since.is_some() { " since the anchor" } else { "" };
-            println!(
+            say(format_args!(
                 "The books are in order{scope}: {} journals, {} entries, {} wallets, {payouts} \
                  payouts, {} batches ({:.1?}).",
                 books.journals,
@@ -77,12 +78,12 @@ impl Verify {
                 books.wallets,
                 books.batches,
                 begun.elapsed()
-            );
+            ));
             return Ok(());
         };
         if self.all {
             for fault in &faults.list {
-                println!("{}: {}", fault.check, fault.what);
+                say(format_args!("{}: {}", fault.check, fault.what));
             }
         }
         let counts: Vec<String> =
