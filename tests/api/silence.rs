@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use http::Method;
-use railhead::ledger::Command;
+use railhead::db::bulk::{Lookup, Table, text};
+use railhead::id::IdGenerator;
+use railhead::ledger::{Command, OutboxHook, Writer, WriterParts};
 use rstest::rstest;
 use secrecy::ExposeSecret as _;
+use tokio_util::sync::CancellationToken;
 
 use crate::bank::Hold;
 use crate::line::QuietLine;
@@ -75,6 +78,48 @@ async fn a_decision_that_panics_harms_nobody_else(
         assert_eq!(code, railhead::error::ErrorCode::ApiError);
         paid().await;
         assert_eq!(ready(host).await.status, 200);
+    })
+    .await;
+}
+
+/// A writer whose task ends by itself takes its host with it, rather than leave it alive without
+/// one; who waits is told so.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_that_dies_stops_its_host(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    static META: Table<&str> = Table {
+        name: "meta",
+        fixed: &[text("key", |key| (*key).into()), text("value", |key| (*key).into())],
+        changing: &[],
+        on_conflict: None,
+        is_sealed: false,
+    };
+    static KEYS: Lookup = Lookup { name: "meta", key: "key", columns: &[], lock: false };
+    with_host(engine, async |host| {
+        let broken = CancellationToken::new();
+        let hook = OutboxHook {
+            of: "meta",
+            lookup: &KEYS,
+            keys: |_| panic!("a hook that was never tried"),
+            run: Box::new(|_, _, _| unreachable!("without keys it is not run")),
+        };
+        let parts = WriterParts {
+            db: host.app().db.clone(),
+            clock: host.clock.clone(),
+            ids: std::sync::Arc::new(IdGenerator::seeded(host.clock.clone(), 46)),
+            hook: Some(hook),
+            batch_max: 10,
+            broken: broken.clone(),
+        };
+        let writer = Writer::start(parts).await.expect("a writer");
+        let command = Command::rows(vec![META.insert(&"never")]);
+        let refused = writer.work(command).await.expect_err("refused");
+        assert_eq!(refused.code(), railhead::error::ErrorCode::ServiceUnavailable);
+        let stopped = tokio::time::timeout(Duration::from_secs(10), broken.cancelled()).await;
+        stopped.expect("the host is told");
+        assert_eq!(host.count("SELECT COUNT(*) FROM meta WHERE key = 'never'").await, 0);
     })
     .await;
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -113,7 +114,10 @@ impl Writer {
         T: Any + Send,
     {
         let (queued, waiting) = enqueue(command);
-        self.requests.try_send(queued).map_err(|_| overloaded())?;
+        self.requests.try_send(queued).map_err(|refused| match refused {
+            TrySendError::Full(_) => overloaded(),
+            TrySendError::Closed(_) => stopped(),
+        })?;
         waiting.outcome().await
     }
 
@@ -128,7 +132,7 @@ impl Writer {
     {
         let (queued, waiting) = enqueue(command);
         let sent = self.work.send(queued).await;
-        sent.map_err(|_| Problem::internal("the writer has stopped"))?;
+        sent.map_err(|_| stopped())?;
         waiting.outcome().await
     }
 
@@ -169,6 +173,12 @@ fn overloaded() -> Problem {
     Problem::new(ErrorCode::ServiceOverloaded).retry_after(1)
 }
 
+/// Whether the command was carried out, nobody knows; this host will not.
+fn stopped() -> Problem {
+    tracing::error!("the writer has stopped");
+    Problem::new(ErrorCode::ServiceUnavailable).retry_after(1)
+}
+
 /// What a caller waits on.
 struct Waiting<T> {
     outcome: oneshot::Receiver<Outcome>,
@@ -188,7 +198,6 @@ fn enqueue<T: Any + Send>(command: Command<T>) -> (Queued, Waiting<T>) {
 
 impl<T: Any> Waiting<T> {
     async fn outcome(self) -> Result<Done<T>, Problem> {
-        let stopped = || Problem::internal("the writer has stopped");
         match self.outcome.await.map_err(|_| stopped())?? {
             Done::Now(computed) => match computed.downcast() {
                 Ok(result) => Ok(Done::Now(*result)),
