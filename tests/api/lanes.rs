@@ -42,6 +42,17 @@ pub(crate) fn settings(config: &mut Config, bank: &Bank) {
     config.routes.insert("ngn_other".to_owned(), BTreeMap::from(secrets));
 }
 
+/// A test host with a bank behind its own route, and a second route that a test may put before it.
+pub(crate) async fn with_two_routes(engine: Engine, test: impl AsyncFnOnce(&mut TestHost, &Bank)) {
+    let bank = Bank::open().await;
+    let change = |config: &mut Config| settings(config, &bank);
+    with_host_configured(engine, change, async |host| {
+        test(host, &bank).await;
+        bank.prove().await;
+    })
+    .await;
+}
+
 /// A route before all others, to this gateway, for these merchants or for all.
 pub(crate) async fn route_before(host: &TestHost, url: &str, merchants: &[&str]) -> String {
     let body = json!({
@@ -58,7 +69,7 @@ async fn route(host: &TestHost, name: &str) -> Value {
     found.expect("a route").clone()
 }
 
-async fn patch(host: &TestHost, name: &str, changes: Value) -> Answer {
+pub(crate) async fn patch(host: &TestHost, name: &str, changes: Value) -> Answer {
     let id = route(host, name).await["id"].as_str().expect("an id").to_owned();
     host.admin(Method::PATCH, &format!("routes/{id}"), changes).await
 }
@@ -148,34 +159,40 @@ async fn a_merchant_with_much_to_send_does_not_keep_another_waiting(
 async fn what_never_left_goes_over_the_next_route_and_a_bad_one_is_left_alone(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    let bank = Bank::open().await;
-    with_host_configured(
-        engine,
-        |config| settings(config, &bank),
-        async |host| {
-            let id = pay(host, "0123456785").await.ok().id();
-            until(host, &id, "paid").await;
-            route_before(host, &absent_gateway(), &[]).await;
-            let mut ids = Vec::new();
-            for _ in 0..20 {
-                ids.push(pay(host, "0123456785").await.ok().id());
-            }
-            for id in &ids {
-                until(host, id, "paid").await;
-            }
-            let over = attempts(host, &ids[0]).await;
-            assert_eq!(over, [pair("ngn_other", "not_sent"), pair("ngn_nip", "paid")]);
-            // After several failures in a row nothing is sent there for a while.
-            let tried = "SELECT COUNT(*) FROM attempts WHERE route = 'ngn_other'";
-            let tried = host.count(tried).await;
-            assert!((8..20).contains(&tried), "{tried} tries");
-            assert_eq!(route(host, "ngn_other").await["breaker"]["state"], "open");
-            assert_eq!(route(host, "ngn_nip").await["breaker"]["state"], "closed");
-            assert_eq!(bank.transfers().await.len(), 21);
-            bank.prove().await;
-        },
-    )
+    with_two_routes(engine, async |host, bank| {
+        let id = pay(host, "0123456785").await.ok().id();
+        until(host, &id, "paid").await;
+        route_before(host, &absent_gateway(), &[]).await;
+        let mut ids = Vec::new();
+        for _ in 0..20 {
+            ids.push(pay(host, "0123456785").await.ok().id());
+        }
+        for id in &ids {
+            until(host, id, "paid").await;
+        }
+        let over = attempts(host, &ids[0]).await;
+        assert_eq!(over, [pair("ngn_other", "not_sent"), pair("ngn_nip", "paid")]);
+        // After several failures in a row nothing is sent there for a while.
+        let tried = "SELECT COUNT(*) FROM attempts WHERE route = 'ngn_other'";
+        let tried = host.count(tried).await;
+        assert!((8..20).contains(&tried), "{tried} tries");
+        assert_eq!(route(host, "ngn_other").await["breaker"]["state"], "open");
+        assert_eq!(route(host, "ngn_nip").await["breaker"]["state"], "closed");
+        assert_eq!(bank.transfers().await.len(), 21);
+    })
     .await;
+}
+
+/// A payout whose first route leads nowhere, while the other one is paused.
+pub(crate) async fn no_route_takes(host: &TestHost) -> String {
+    let known = pay(host, "0123456785").await.ok().id();
+    until(host, &known, "paid").await;
+    route_before(host, &absent_gateway(), &[]).await;
+    patch(host, "ngn_nip", json!({ "is_paused": true })).await.ok();
+    let id = pay(host, "0123456785").await.ok().id();
+    until(host, &id, "processing").await;
+    until_asked(host, &id, 0).await;
+    id
 }
 
 /// Nothing left over the first route, and there is no other one: the payout is not stranded.
@@ -184,28 +201,16 @@ async fn what_never_left_goes_over_the_next_route_and_a_bad_one_is_left_alone(
 async fn where_no_route_takes_it_a_payout_waits_and_goes_on(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    let bank = Bank::open().await;
-    with_host_configured(
-        engine,
-        |config| settings(config, &bank),
-        async |host| {
-            let id = pay(host, "0123456785").await.ok().id();
-            until(host, &id, "paid").await;
-            route_before(host, &absent_gateway(), &[]).await;
-            patch(host, "ngn_nip", json!({ "is_paused": true })).await.ok();
-            let id = pay(host, "0123456785").await.ok().id();
-            until(host, &id, "processing").await;
-            until_asked(host, &id, 0).await;
-            assert_eq!(attempts(host, &id).await, [pair("ngn_other", "open")]);
-            host.prove().await;
-            patch(host, "ngn_nip", json!({ "is_paused": false })).await.ok();
-            host.advance(5);
-            until(host, &id, "paid").await;
-            let over = attempts(host, &id).await;
-            assert_eq!(over, [pair("ngn_other", "not_sent"), pair("ngn_nip", "paid")]);
-            bank.prove().await;
-        },
-    )
+    with_two_routes(engine, async |host, _| {
+        let id = no_route_takes(host).await;
+        assert_eq!(attempts(host, &id).await, [pair("ngn_other", "open")]);
+        host.prove().await;
+        patch(host, "ngn_nip", json!({ "is_paused": false })).await.ok();
+        host.advance(5);
+        until(host, &id, "paid").await;
+        let over = attempts(host, &id).await;
+        assert_eq!(over, [pair("ngn_other", "not_sent"), pair("ngn_nip", "paid")]);
+    })
     .await;
 }
 
@@ -215,27 +220,15 @@ async fn where_no_route_takes_it_a_payout_waits_and_goes_on(
 async fn a_route_that_was_repaired_takes_what_waited_for_it(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    let bank = Bank::open().await;
-    with_host_configured(
-        engine,
-        |config| settings(config, &bank),
-        async |host| {
-            let id = pay(host, "0123456785").await.ok().id();
-            until(host, &id, "paid").await;
-            route_before(host, &absent_gateway(), &[]).await;
-            patch(host, "ngn_nip", json!({ "is_paused": true })).await.ok();
-            let id = pay(host, "0123456785").await.ok().id();
-            until(host, &id, "processing").await;
-            until_asked(host, &id, 0).await;
-            // Without an address of its own it leads to the bank of this test.
-            patch(host, "ngn_other", json!({ "settings": {} })).await.ok();
-            host.advance(5);
-            until(host, &id, "paid").await;
-            let over = attempts(host, &id).await;
-            assert_eq!(over, [pair("ngn_other", "not_sent"), pair("ngn_other", "paid")]);
-            bank.prove().await;
-        },
-    )
+    with_two_routes(engine, async |host, _| {
+        let id = no_route_takes(host).await;
+        // Without an address of its own it leads to the bank of this test.
+        patch(host, "ngn_other", json!({ "settings": {} })).await.ok();
+        host.advance(5);
+        until(host, &id, "paid").await;
+        let over = attempts(host, &id).await;
+        assert_eq!(over, [pair("ngn_other", "not_sent"), pair("ngn_other", "paid")]);
+    })
     .await;
 }
 

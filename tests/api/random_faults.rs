@@ -26,6 +26,10 @@ use crate::test_host::{Engine, OPERATOR_TOKEN, unique};
 
 const STEPS: usize = 24;
 const CALLERS: usize = 3;
+const BACKUP_AT: usize = 6;
+const RESTORE_AT: usize = 16;
+/// What the dice say for a backup or a restore.
+const RESTORE: u64 = 9;
 
 /// A deployment that things happen to.
 struct Run {
@@ -68,9 +72,13 @@ impl Run {
         tokio::time::sleep(Duration::from_millis(least + self.dice.below(most))).await;
     }
 
-    /// One thing happens.
-    async fn step(&mut self) {
-        let what = self.dice.below(10);
+    /// One thing happens. Whatever the dice say, there is a backup early on and a restore later.
+    async fn step(&mut self, number: usize) {
+        let what = match number {
+            BACKUP_AT if !self.has_backup => RESTORE,
+            RESTORE_AT if self.has_backup => RESTORE,
+            _ => self.dice.below(10),
+        };
         self.done.push(what.to_string());
         match what {
             0 | 1 => {
@@ -119,7 +127,7 @@ impl Run {
                 }
                 _ => self.deployment.kill_beside().await,
             },
-            _ => self.restore().await,
+            RESTORE.. => self.restore().await,
         }
     }
 
@@ -322,7 +330,7 @@ async fn whatever_happens_nobody_is_paid_twice_and_nothing_is_stranded(
     run.deployment.kill().await;
     run.start().await;
     let is_over = Arc::new(AtomicBool::new(false));
-    for _ in 0..STEPS {
+    for number in 0..STEPS {
         // Callers give up with the program that they speak to; others take their place.
         let callers: Vec<_> = (0..CALLERS)
             .map(|number| {
@@ -342,7 +350,7 @@ async fn whatever_happens_nobody_is_paid_twice_and_nothing_is_stranded(
             })
             .collect();
         run.a_while(50, 400).await;
-        run.step().await;
+        run.step(number).await;
         for caller in callers {
             caller.abort();
         }

@@ -1,13 +1,16 @@
 //! A database that has forgotten something: restored from a backup, failed over, or copied.
 
 use http::Method;
+use railhead::db::Identity;
 use rstest::rstest;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _};
 
 use crate::bank::Bank;
-use crate::lanes::{absent_gateway, attempts, pair, route_before, settings};
-use crate::live::{TOTAL, pay, reference, until, with_bank};
+use crate::lanes::{
+    absent_gateway, attempts, no_route_takes, pair, patch, route_before, settings, with_two_routes,
+};
+use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
 use crate::network::{Sends, live};
 use crate::packs::restart;
 use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira};
@@ -280,6 +283,88 @@ async fn after_a_restore_a_draft_that_was_paid_is_not_paid_again(
         assert_eq!(host.count(wanted).await, 1);
         until(host, &id, "queued").await;
         assert_eq!(bank.transfers().await.len(), 1);
+    })
+    .await;
+}
+
+/// Its first attempt was open and unsent when the copy was made; then another route took over.
+/// The first route is repaired after the restore, and still nothing goes out over it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restore_an_attempt_that_another_one_followed_is_not_sent_again(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_two_routes(engine, async |host, bank| {
+        let id = no_route_takes(host).await;
+        let backup = back_up(host).await;
+        start_again(host, bank, Sends::Yes).await;
+        patch(host, "ngn_nip", json!({ "is_paused": false })).await.ok();
+        host.advance(5);
+        let sent = reference(&until(host, &id, "paid").await);
+        restore(host, &backup).await;
+        start_again(host, bank, Sends::Yes).await;
+        assert_eq!(quarantine(host).await["forgotten"], json!(1));
+        patch(host, "ngn_other", json!({ "settings": {} })).await.ok();
+        release(host).await;
+        host.advance(60);
+        let again = until(host, &id, "paid").await;
+        assert_eq!(reference(&again), sent);
+        let over = [pair("ngn_other", "not_sent"), pair("ngn_nip", "paid")];
+        assert_eq!(attempts(host, &id).await, over);
+        assert_eq!(bank.transfer(&sent).await.received, 1);
+        assert_eq!(bank.transfers().await.len(), 2);
+    })
+    .await;
+}
+
+/// The writer's connection breaks while an attempt is being committed, and leads to another
+/// server from then on: the attempt is there, and nothing of it leaves.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_about_to_leave_as_connections_led_elsewhere_does_not() {
+    with_bank(Engine::Postgres, async |host, bank| {
+        let known = pay(host, "0123456785").await.ok().id();
+        until(host, &known, "paid").await;
+        let db = host.app().db.clone();
+        let mut held = db.write().await.expect("a transaction");
+        let sql = "LOCK TABLE attempts IN EXCLUSIVE MODE";
+        sqlx::query(sql).execute(held.conn()).await.expect("locked");
+        let id = pay(host, "0123456785").await.ok().id();
+        let waiting = "SELECT COUNT(*) FROM pg_locks \
+                       WHERE NOT granted AND relation = 'attempts'::regclass";
+        host.until_count(waiting, 1).await;
+        host.run(&["UPDATE meta SET value = 'another' WHERE key = 'system'".to_owned()]).await;
+        let here = db.identity().await.expect("an identity");
+        db.expect(Identity { system: "another".to_owned(), ..here });
+        let cut = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_locks \
+                   WHERE NOT granted AND relation = 'attempts'::regclass";
+        assert_eq!(host.count(cut).await, 1);
+        for _ in 0..500 {
+            if db.has_moved() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert!(db.has_moved());
+        held.commit().await.expect("let go");
+        host.until_count("SELECT COUNT(*) FROM attempts", 2).await;
+        for _ in 0..500 {
+            if quarantine(host).await["is_active"] == true {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert_eq!(quarantine(host).await["is_active"], true);
+        host.until_count("SELECT COUNT(*) FROM transfers WHERE lease_until > 0", 0).await;
+        assert_eq!(bank.transfers().await.len(), 1, "it left");
+        release(host).await;
+        // It may have left before, for all that is known: it is sent once that is ruled out.
+        for queries in 1..=3 {
+            host.advance(2 * 86_400);
+            until_asked(host, &id, queries).await;
+        }
+        let sent = reference(&until(host, &id, "paid").await);
+        assert_eq!(bank.transfer(&sent).await.received, 1);
+        assert_eq!(bank.transfers().await.len(), 2);
     })
     .await;
 }

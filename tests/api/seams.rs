@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use crate::bank::{Bank, Hold};
+use crate::lanes::{absent_gateway, route_before, with_two_routes};
 use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
 use crate::network::{Sends, beside, live, with_live_host};
 use crate::notices::{RIGHT, deliver, status};
@@ -271,6 +272,40 @@ async fn part_of_a_payout_that_comes_back_opens_a_case(
             until(host, &id, "paid").await;
             host.prove().await;
         }
+    })
+    .await;
+}
+
+/// It went over the second route, and the first one's bank claims to send it back: the payout
+/// stands, and a person finds out whose money that is.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_of_an_attempt_that_never_left_opens_a_case(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_two_routes(engine, async |host, bank| {
+        let known = pay(host, "0123456785").await.ok().id();
+        until(host, &known, "paid").await;
+        route_before(host, &absent_gateway(), &[]).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        let sent = reference(&until(host, &id, "paid").await);
+        let sql = "SELECT rail_reference FROM attempts WHERE state = 'not_sent'";
+        let pool = host.app().db.pool();
+        let unsent: String = sqlx::query_scalar(sql).fetch_one(pool).await.expect("one");
+        bank.control(&sent, "return").await.ok();
+        let message = bank.message().await;
+        let body = message.body.replace(&sent, &unsent);
+        let others = railhead::simulator::OwnMessage { body, ..message.clone() };
+        deliver(host, ("live", "other"), &others).await.ok();
+        let case = until_case(host, "partial_return").await;
+        assert_eq!((&case["subject_id"], &case["route"]), (&json!(id), &json!("ngn_other")));
+        until(host, &id, "paid").await;
+        let left = START - 2 * TOTAL;
+        assert_eq!((balance(host).await, account(host, "suspense").await), (left, 100_000));
+        // The bank that paid it sends it back as well: that is the payout's own money.
+        deliver(host, ("live", RIGHT), &message).await.ok();
+        until(host, &id, "reversed").await;
+        host.prove().await;
     })
     .await;
 }

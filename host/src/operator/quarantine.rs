@@ -11,7 +11,6 @@ use crate::caller::Operator;
 use crate::clock::Moment;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Body;
-use crate::ledger::Command;
 use crate::transfers::QuarantineState;
 
 use super::{Done, required, write};
@@ -81,14 +80,14 @@ pub async fn release(
         let message = "There is no quarantine.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     };
-    let rows = quarantine.release(&state).await?;
+    let command = quarantine.release(&state).await?;
     let done = Done {
         action: "quarantine.release",
         subject: ("quarantine", "live"),
         before: Some(json!({ "reasons": state.reasons, "forgotten": state.forgotten })),
         after: Some(json!({ "reason": reason })),
     };
-    write(&app, &operator, done, Command::rows(rows)).await?;
+    write(&app, &operator, done, command).await?;
     quarantine.refresh().await.map_err(Problem::internal)?;
     app.transfers.wake();
     Ok(Json(view(quarantine.state().await?)))

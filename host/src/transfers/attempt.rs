@@ -120,6 +120,12 @@ impl Attempt {
         }
     }
 
+    /// The attempt, of which nothing left, ended because another one takes over.
+    pub(super) fn not_sent(&self, why: String, now: Moment) -> Self {
+        let answered_at = Some(now);
+        Self { state: AttemptState::NotSent, message: Some(why), answered_at, ..self.clone() }
+    }
+
     /// The attempt, ended by the operator on evidence.
     #[must_use]
     pub fn closed(&self, now: Moment) -> Self {

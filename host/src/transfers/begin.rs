@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::cases::{self, CaseKind};
 use crate::config::limits;
+use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::rails::route::ReadyRoute;
@@ -25,7 +26,7 @@ struct Chosen {
 }
 
 /// A payment that left and that the database has forgotten.
-struct Forgotten {
+pub(super) struct Forgotten {
     route: String,
     reference: String,
 }
@@ -42,19 +43,12 @@ impl<F: Feature> Carry<'_, F> {
     /// Fixes a reference on a route that was not tried yet, commits it, and sends. `before` is
     /// an attempt of which nothing left, to be ended in the same transaction.
     pub(super) async fn begin(
-        mut self,
+        self,
         tried: Vec<Attempt>,
         before: Option<(Over, Answered)>,
     ) -> Result<(), Problem> {
         if let Some(pause) = self.held_back() {
             return self.wait_or_resend(tried, before, Later::After(pause)).await;
-        }
-        let ask_first = self.engine.quarantine.asks_first(self.order.env, self.order.made_at);
-        if ask_first
-            && tried.is_empty()
-            && let Some(left) = self.forgotten().await?
-        {
-            return self.ask_about_forgotten(&left).await;
         }
         let mut failed: Option<String> = None;
         let mut passed: Vec<Attempt> = tried.clone();
@@ -76,24 +70,33 @@ impl<F: Feature> Carry<'_, F> {
                 }
             }
         };
-        let attempt = if ask_first { Attempt { sends: 0, ..attempt } } else { attempt };
-        let step = match self.order.stage {
-            OrderStage::Queued => Step::Begun(attempt.fixed()),
-            OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(attempt.fixed()),
-        };
-        let mut rows = Vec::new();
+        let mut ended = Vec::new();
         if let Some((over, answered)) = &before {
-            let ended = Attempt {
-                state: AttemptState::NotSent,
-                message: Some(answered.learnt.words()),
-                answered_at: Some(self.engine.now()),
-                ..over.attempt.clone()
-            };
-            rows.push(attempt::ATTEMPT_STATES.change(&ended));
-            rows.push(answered.evidence.clone());
+            let not_sent = over.attempt.not_sent(answered.learnt.words(), self.engine.now());
+            ended.push(attempt::ATTEMPT_STATES.change(&not_sent));
+            ended.push(answered.evidence.clone());
         }
-        rows.push(attempt::ATTEMPTS.insert(&attempt));
-        rows.push(self.under_way(&chosen.route));
+        let ask_first = self.engine.quarantine.asks_first(self.order.env, self.order.made_at);
+        let attempt = if ask_first { Attempt { sends: 0, ..attempt } } else { attempt };
+        let over = Over { attempt, route: Arc::clone(&chosen.route) };
+        self.commit_attempt(over, tried, (before, ended)).await
+    }
+
+    /// Commits a new attempt with the end of the one before it, and sends it, or asks about it
+    /// where it may have left already.
+    async fn commit_attempt(
+        mut self,
+        over: Over,
+        tried: Vec<Attempt>,
+        (before, ended): (Option<(Over, Answered)>, Vec<RowChange>),
+    ) -> Result<(), Problem> {
+        let step = match self.order.stage {
+            OrderStage::Queued => Step::Begun(over.attempt.fixed()),
+            OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(over.attempt.fixed()),
+        };
+        let mut rows = ended;
+        rows.push(attempt::ATTEMPTS.insert(&over.attempt));
+        rows.push(self.under_way(&over.route));
         let with = Writes { rows, fence: Some(self.fence()) };
         match self.feature.commit(&self.object, step, with).await {
             Ok(object) => self.object = object,
@@ -104,8 +107,7 @@ impl<F: Feature> Carry<'_, F> {
             Err(problem) => return self.lost(problem, before).await,
         }
         self.order.stage = OrderStage::UnderWay;
-        let over = Over { attempt, route: Arc::clone(&chosen.route) };
-        if ask_first {
+        if over.attempt.sends == 0 {
             let mut attempts = tried;
             attempts.push(over.attempt.clone());
             return Box::pin(self.ask(over.attempt, attempts)).await;
@@ -113,8 +115,11 @@ impl<F: Feature> Carry<'_, F> {
         Box::pin(self.send(over, tried, Earlier::Nothing)).await
     }
 
-    /// Where and as what it left last, as a case remembers that the database has forgotten.
-    async fn forgotten(&self) -> Result<Option<Forgotten>, Problem> {
+    /// Where and as what it left last, as a case remembers what the database has forgotten.
+    pub(super) async fn forgotten(&self, known: &[Attempt]) -> Result<Option<Forgotten>, Problem> {
+        if !self.engine.quarantine.asks_first(self.order.env, self.order.made_at) {
+            return Ok(None);
+        }
         let pool = self.engine.db.pool();
         let cases = cases::sql::list_about(pool, &self.order.id).await?;
         let forgotten = cases.into_iter().filter(|case| case.kind == CaseKind::ForgottenTransfer);
@@ -123,12 +128,18 @@ impl<F: Feature> Carry<'_, F> {
             let at = case.evidence["intended_at"].as_str()?.to_owned();
             Some((at, Forgotten { route: case.route?, reference }))
         });
-        Ok(left.max_by(|one, other| one.0.cmp(&other.0)).map(|(_, left)| left))
+        let last = left.max_by(|one, other| one.0.cmp(&other.0)).map(|(_, left)| left);
+        Ok(last.filter(|left| known.iter().all(|known| known.rail_reference != left.reference)))
     }
 
     /// Fixes the very reference that was forgotten, over the route that it went over, and asks
-    /// about it. Where it cannot be made again, nothing is sent, and a person has to look.
-    async fn ask_about_forgotten(mut self, left: &Forgotten) -> Result<(), Problem> {
+    /// about it. It took over from whatever is known to be open, so nothing of that had left.
+    /// Where it cannot be made again, nothing is sent, and a person has to look.
+    pub(super) async fn ask_about_forgotten(
+        self,
+        known: Vec<Attempt>,
+        left: Forgotten,
+    ) -> Result<(), Problem> {
         let all = self.engine.routes.all().await?;
         let is_its = |known: &&Arc<ReadyRoute>| {
             known.route.env == self.order.env && known.route.name == left.route
@@ -140,12 +151,13 @@ impl<F: Feature> Carry<'_, F> {
                 if let Ok(attempt) = made
                     && attempt.rail_reference == left.reference
                 {
-                    again = Some((Attempt { sends: 0, ..attempt }, Arc::clone(&route)));
+                    let attempt = Attempt { sends: 0, ..attempt };
+                    again = Some(Over { attempt, route: Arc::clone(&route) });
                     break;
                 }
             }
         }
-        let Some((attempt, route)) = again else {
+        let Some(over) = again else {
             let Forgotten { route, reference } = left;
             let why = format!(
                 "it may have left over {route} as {reference} before the database was restored, \
@@ -153,20 +165,13 @@ impl<F: Feature> Carry<'_, F> {
             );
             return self.cannot_send(&why).await;
         };
-        let rows = vec![attempt::ATTEMPTS.insert(&attempt), self.under_way(&route)];
-        let with = Writes { rows, fence: Some(self.fence()) };
-        let step = Step::Begun(attempt.fixed());
-        match self.feature.commit(&self.object, step, with).await {
-            Ok(object) => self.object = object,
-            Err(problem) if is_not_now(&problem) => {
-                let later = Later::After(2 * limits::SEND_LATER);
-                return self.wait_or_resend(Vec::new(), None, later).await;
-            }
-            Err(problem) => return self.lost(problem, None).await,
-        }
-        self.order.stage = OrderStage::UnderWay;
-        let attempts = vec![attempt.clone()];
-        Box::pin(self.ask(attempt, attempts)).await
+        let now = self.engine.now();
+        let open = known.iter().filter(|known| known.state == AttemptState::Open);
+        let words = format!("not sent: {} took over, says the intent journal", left.reference);
+        let ended =
+            open.map(|open| attempt::ATTEMPT_STATES.change(&open.not_sent(words.clone(), now)));
+        let ended = ended.collect();
+        self.commit_attempt(over, known, (None, ended)).await
     }
 
     /// How long to wait where nothing may be sent from here at all.

@@ -14,7 +14,6 @@ use crate::ledger::Done;
 use crate::ledger::{Command, Effects, Guard};
 use crate::rails::declaration::Query;
 use crate::rails::route::{ReadyRoute, scenario_header};
-use crate::wasm::rail::{Called, Outcome};
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
@@ -62,6 +61,9 @@ impl<F: Feature> Carry<'_, F> {
     /// Goes on from whatever state is found.
     async fn go_on(self) -> Result<(), Problem> {
         let attempts = attempt::list_attempts(self.engine.db.pool(), &self.order.id).await?;
+        if let Some(left) = self.forgotten(&attempts).await? {
+            return self.ask_about_forgotten(attempts, left).await;
+        }
         if let Some(open) = attempts.iter().find(|attempt| attempt.state == AttemptState::Open) {
             return self.ask(open.clone(), attempts.clone()).await;
         }
@@ -105,15 +107,17 @@ impl<F: Feature> Carry<'_, F> {
             return self.put_off(Vec::new(), next, None).await;
         }
         let payment = self.calls().payment(&attempt)?;
-        let called = match self.intend(&attempt).await {
-            Ok(()) => {
-                let headers = scenario_header(self.order.scenario.as_deref());
-                let grant = route.grant(self.engine.now(), headers);
-                route.rail.code.submit(&grant, &payment).await
-            }
-            // What is not written down does not leave.
-            Err(cause) => unsent(&cause),
-        };
+        if let Err(cause) = self.intend(&attempt).await {
+            // What is not written down does not leave, over no route.
+            tracing::error!(%cause, "the intent journal");
+            let bytes_left = before == Earlier::Left;
+            let unsent = Attempt { bytes_left, message: Some(cause.to_string()), ..attempt };
+            let next = self.next_question(&route);
+            return self.put_off(vec![attempt::ATTEMPT_STATES.change(&unsent)], next, None).await;
+        }
+        let headers = scenario_header(self.order.scenario.as_deref());
+        let grant = route.grant(self.engine.now(), headers);
+        let called = route.rail.code.submit(&grant, &payment).await;
         let learnt = Learnt::from_submit(&called, before);
         let bytes_left = before == Earlier::Left || called.bytes_left;
         let attempt = Attempt { bytes_left, never_received: 0, ..attempt };
@@ -455,14 +459,4 @@ fn outcome_unknown(attempt: &Attempt) -> String {
 pub(super) fn is_not_now(problem: &Problem) -> bool {
     use ErrorCode as E;
     matches!(problem.code(), E::WalletFrozen | E::MerchantSuspended | E::MerchantClosed)
-}
-
-/// A sending that did not come about.
-fn unsent(cause: &std::io::Error) -> Called<Outcome> {
-    Called {
-        result: Ok(Outcome::Unknown(format!("the intent journal: {cause}"))),
-        exchanges: Vec::new(),
-        bytes_left: false,
-        took: Duration::ZERO,
-    }
 }

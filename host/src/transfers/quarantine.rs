@@ -16,9 +16,10 @@ use crate::cases::{self, Case, CaseKind};
 use crate::clock::{Clock, Moment};
 use crate::config::limits;
 use crate::db::Db;
-use crate::db::bulk::{RowChange, Table, text};
+use crate::db::bulk::{Lookup, RowChange, Table, text};
+use crate::db::cell::Kind::Text;
 use crate::env::Env;
-use crate::error::Problem;
+use crate::error::{ErrorCode, Problem};
 use crate::id::IdGenerator;
 use crate::ledger::{Command, Effects, Writer};
 use crate::money::{Currency, Minor};
@@ -90,6 +91,9 @@ static META: Table<Meta> = Table {
     on_conflict: Some("(key) DO UPDATE SET value = excluded.value"),
     is_sealed: false,
 };
+
+static META_VALUES: Lookup =
+    Lookup { name: "meta", key: "key", columns: &[("value", Text)], lock: true };
 
 impl Quarantine {
     /// Compares the database with what this host has seen of it, and with what it sent; answers
@@ -172,12 +176,13 @@ impl Quarantine {
         Ok(())
     }
 
-    /// The rows that open the gate again: the quarantine ends, what was queued up to now is asked
-    /// about first from now on, and a new stretch of the database's life begins where it is.
+    /// The command that opens the gate again: the quarantine ends, what was made up to its
+    /// beginning is asked about first from now on, and a new stretch of the database's life begins
+    /// where it is. Refused with `state_conflict` where it is not any more what was looked at.
     ///
     /// # Errors
-    /// The database cannot be read.
-    pub async fn release(&self, state: &QuarantineState) -> Result<Vec<RowChange>, Problem> {
+    /// The database cannot be read or written.
+    pub async fn release(&self, state: &QuarantineState) -> Result<Command<()>, Problem> {
         let here = self.0.db.identity().await?;
         let mut marks = Marks::read_or_create(&self.0.db, &self.0.ids, &here).await?;
         marks.incarnations.push(hex::encode(self.0.ids.bytes::<8>()));
@@ -190,7 +195,19 @@ impl Quarantine {
             ("system", here.system),
             ("timeline", here.timeline.to_string()),
         ];
-        Ok(rows.map(|(key, value)| META.insert(&Meta { key, value })).into())
+        let rows: Vec<RowChange> =
+            rows.map(|(key, value)| META.insert(&Meta { key, value })).into();
+        let seen = serde_json::to_string(state).unwrap_or_default();
+        let command = Command::new(move |locked| {
+            let now = locked.row(&META_VALUES, "quarantine").map(|row| row.text("value"));
+            match now.transpose()? {
+                Some(now) if now == seen => {
+                    Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(()))
+                }
+                _ => Err(Problem::new(ErrorCode::StateConflict)),
+            }
+        });
+        Ok(command.row(&META_VALUES, "quarantine"))
     }
 
     /// The quarantine that lasts, if one does.
@@ -228,16 +245,8 @@ impl Quarantine {
     /// # Errors
     /// One of the two cannot be written.
     pub async fn beat(&self, writer: &Writer) -> Result<(), QuarantineError> {
-        // Again until it is written down: nobody could end a quarantine that only this host knows.
         if self.0.db.has_moved() && self.state().await?.is_none() {
-            self.0.is_active.store(true, Ordering::SeqCst);
-            let reasons = vec!["connections lead to another database than before".to_owned()];
-            let forgotten = forgotten(&self.0.db, &self.0.intents, self.0.clock.now()).await?;
-            let suspicion = Suspicion { reasons, forgotten };
-            if let Err(problem) = self.enter(writer, suspicion).await {
-                tracing::error!(%problem, "entering quarantine");
-            }
-            return Ok(());
+            return self.moved(writer).await;
         }
         if self.is_closed() {
             return Ok(());
@@ -248,6 +257,27 @@ impl Quarantine {
         let epoch: String = sqlx::query_scalar(sql).fetch_one(tx.conn()).await?;
         tx.commit().await?;
         self.remember(epoch.parse().unwrap_or(0)).await
+    }
+
+    /// Connections lead elsewhere, and no quarantine says so. Tried again until one is written
+    /// down: nobody could end one that only this host knows.
+    async fn moved(&self, writer: &Writer) -> Result<(), QuarantineError> {
+        self.0.is_active.store(true, Ordering::SeqCst);
+        let here = self.0.db.identity().await?;
+        let marks = Marks::read_or_create(&self.0.db, &self.0.ids, &here).await?;
+        let forgotten = forgotten(&self.0.db, &self.0.intents, self.0.clock.now()).await?;
+        if marks.identity.as_ref() == Some(&here) && forgotten.is_empty() {
+            // Another host noticed, and the operator has let go, before this one came to look.
+            self.0.db.expect(here);
+            self.remember(marks.epoch).await?;
+            self.0.is_active.store(false, Ordering::SeqCst);
+            return Ok(());
+        }
+        let reasons = vec!["connections lead to another database than before".to_owned()];
+        if let Err(problem) = self.enter(writer, Suspicion { reasons, forgotten }).await {
+            tracing::error!(%problem, "entering quarantine");
+        }
+        Ok(())
     }
 
     /// Writes the side file: this is the database that this host works with.
