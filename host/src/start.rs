@@ -322,6 +322,7 @@ impl Host {
         let ending = async {
             let served = self.serving.await;
             self.app.tasks.wait().await;
+            self.app.writer.stop().await;
             served
         };
         let served = tokio::time::timeout(limits::DRAIN, ending).await;

@@ -41,6 +41,8 @@ pub struct Writer {
     requests: mpsc::Sender<Queued>,
     work: mpsc::Sender<Queued>,
     status: Arc<Status>,
+    stopping: CancellationToken,
+    has_stopped: CancellationToken,
 }
 
 /// What a writer is made of.
@@ -93,14 +95,17 @@ impl Writer {
             status: Arc::clone(&status),
             broken: broken.clone(),
         };
+        let (stopping, has_stopped) = (CancellationToken::new(), CancellationToken::new());
+        let ending = (stopping.clone(), has_stopped.clone());
         tokio::spawn(async move {
-            let run = AssertUnwindSafe(task.run(waiting_work, waiting_requests));
+            let run = AssertUnwindSafe(task.run(waiting_work, waiting_requests, &ending.0));
             if run.catch_unwind().await.is_err() {
                 tracing::error!("the writer's task panicked; this host stops");
                 broken.cancel();
             }
+            ending.1.cancel();
         });
-        Ok(Self { requests, work, status })
+        Ok(Self { requests, work, status, stopping, has_stopped })
     }
 
     /// Hands in what a caller of the API asks for, and waits until it is durable or refused.
@@ -134,6 +139,12 @@ impl Writer {
         let sent = self.work.send(queued).await;
         sent.map_err(|_| stopped())?;
         waiting.outcome().await
+    }
+
+    /// Takes nothing more, brings what waits to its end, and closes the connection.
+    pub async fn stop(&self) {
+        self.stopping.cancel();
+        self.has_stopped.cancelled().await;
     }
 
     /// Refuses a request that would be refused anyhow, before anything is done for it.
@@ -222,9 +233,24 @@ struct Task {
 }
 
 impl Task {
-    async fn run(mut self, mut work: mpsc::Receiver<Queued>, mut requests: mpsc::Receiver<Queued>) {
+    async fn run(
+        mut self,
+        mut work: mpsc::Receiver<Queued>,
+        mut requests: mpsc::Receiver<Queued>,
+        stopping: &CancellationToken,
+    ) {
         // No timer: a batch is what arrived while the one before was committing.
-        while let Some(first) = next(&mut work, &mut requests).await {
+        loop {
+            let first = tokio::select! {
+                biased;
+                first = next(&mut work, &mut requests) => first,
+                () = stopping.cancelled(), if !work.is_closed() => {
+                    work.close();
+                    requests.close();
+                    continue;
+                }
+            };
+            let Some(first) = first else { break };
             let mut batch = vec![first];
             while batch.len() < self.batch_max {
                 match work.try_recv().or_else(|_| requests.try_recv()) {
