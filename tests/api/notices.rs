@@ -5,7 +5,7 @@ use railhead::simulator::{OwnMessage, State};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bank::Bank;
+use crate::bank::{Bank, Hold};
 use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
 use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira};
 
@@ -70,6 +70,27 @@ async fn a_pushed_status_makes_the_host_ask_and_believe_only_the_answer(
         }
         assert_eq!(balance(host).await, 100_000_000 - TOTAL);
         assert_eq!(bank.transfer(&reference(&payout)).await.received, 1);
+    })
+    .await;
+}
+
+/// The bank speaks while its answer to the transfer itself is still on its way: the payout is
+/// asked about as soon as that answer is there, and not when its turn comes.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn news_that_comes_while_the_bank_is_being_called_is_followed_up_at_once(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        bank.door.hold(Hold::Answer);
+        let id = pay(host, "0000001015").await.ok().id();
+        let reference = reference(&until(host, &id, "processing").await);
+        bank.door.until_held().await;
+        bank.control(&reference, "settle").await.ok();
+        deliver(host, ("live", RIGHT), &status(&reference, "00")).await.ok();
+        bank.door.hold(Hold::Nothing);
+        until(host, &id, "paid").await;
+        assert_eq!(bank.transfer(&reference).await.received, 1);
     })
     .await;
 }

@@ -119,6 +119,27 @@ async fn an_answer_that_comes_after_a_mark_is_written_down_and_opens_a_case(
     .await;
 }
 
+/// It says what the mark said: nothing is to be done, and it is kept all the same.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_agrees_with_a_mark_is_written_down(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        bank.door.hold(Hold::Answer);
+        let id = pay(host, "0123456785").await.ok().id();
+        bank.door.until_held().await;
+        host.run(&["UPDATE transfers SET lease_until = 0".to_owned()]).await;
+        mark(host, "mark_paid", &id).await.ok();
+        bank.door.hold(Hold::Nothing);
+        host.until_count("SELECT COUNT(*) FROM rail_calls WHERE operation = 'submit'", 1).await;
+        until(host, &id, "paid_manual").await;
+        assert_eq!(open_cases(host).await, Vec::<Value>::new());
+        assert_eq!((balance(host).await, account(host, "suspense").await), (START - TOTAL, 0));
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bank_that_paid_what_was_marked_as_failed_is_heard_and_each_decision_is_booked(
