@@ -220,7 +220,7 @@ pub struct Notices {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Redact {
-    /// XML elements whose text is masked.
+    /// XML elements, and keys of JSON, whose contents are masked.
     #[serde(default)]
     pub elements: Vec<String>,
     /// Attributes of a resolution that are encrypted at rest.

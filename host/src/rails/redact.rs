@@ -1,13 +1,14 @@
 //! Masking what must not be read in records and logs.
 
-use regex_lite::Regex;
+use std::borrow::Cow;
+use std::ops::Range;
 
 use super::declaration::Declaration;
 use super::fields::RecipientFields;
 
 /// Masks declared elements and the values of declared fields in any text.
 pub struct Redactor {
-    elements: Vec<Regex>,
+    elements: Vec<String>,
     sensitive: Vec<String>,
 }
 
@@ -15,36 +16,94 @@ impl Redactor {
     /// For the messages of this rail.
     #[must_use]
     pub fn new(declaration: &Declaration) -> Self {
-        let element = |name: &String| {
-            // The element with or without a namespace's prefix; names are declared as words.
-            let name: String = name.chars().filter(|c| c.is_alphanumeric() || *c == '_').collect();
-            Regex::new(&format!(r"(<(?:[A-Za-z0-9_]+:)?{name}(?:\s[^>]*)?>)([^<]*)(</)")).ok()
-        };
         let fields = declaration.recipient.fields.iter().filter(|field| field.sensitive);
         Self {
-            elements: declaration.redact.elements.iter().filter_map(element).collect(),
+            elements: declaration.redact.elements.clone(),
             sensitive: fields.map(|field| field.name.clone()).collect(),
         }
     }
 
-    /// The text with every secret part masked. `recipient` tells which values are secret
-    /// wherever they stand.
+    /// The text with every secret part masked: the contents of declared elements, as XML or as
+    /// keys of JSON, and the recipient's sensitive values wherever they stand.
     #[must_use]
     pub fn text(&self, text: &str, recipient: &RecipientFields) -> String {
-        let mut masked = text.to_owned();
-        for element in &self.elements {
-            let replace = |found: &regex_lite::Captures<'_>| {
-                format!("{}{}{}", &found[1], mask(&found[2]), &found[3])
-            };
-            masked = element.replace_all(&masked, replace).into_owned();
-        }
+        let mut masked = self.contents(text);
         for name in &self.sensitive {
             let value = recipient.get(name);
-            if value.len() >= 4 {
-                masked = masked.replace(value, &mask(value));
+            if value.len() >= 4 && masked.contains(value) {
+                masked = masked.replace(value, &mask(value)).into();
             }
         }
-        masked
+        masked.into_owned()
+    }
+
+    /// One pass over the text: every `<` may begin a secret element, and every `"` a secret key.
+    fn contents<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let (mut masked, mut copied, mut at) = (String::new(), 0, 0);
+        while let Some(found) = memchr::memchr2(b'<', b'"', &text.as_bytes()[at..]) {
+            at += found + 1;
+            let rest = &text[at..];
+            let secret = match text.as_bytes()[at - 1] {
+                b'<' => self.element(rest),
+                _ => self.value(rest),
+            };
+            if let Some(secret) = secret {
+                masked.push_str(&text[copied..at + secret.start]);
+                masked.push_str(&mask(&rest[secret.clone()]));
+                at += secret.end;
+                copied = at;
+            }
+        }
+        if copied == 0 {
+            return text.into();
+        }
+        masked.push_str(&text[copied..]);
+        masked.into()
+    }
+
+    /// Where the contents of a secret element are, after its `<`. An element that is cut off
+    /// reaches to the end of the text.
+    fn element(&self, rest: &str) -> Option<Range<usize>> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let end = |from: usize| rest[from..].find(|c| !is_name(c)).map(|length| from + length);
+        let mut name = 0..end(0)?;
+        if rest[name.end..].starts_with(':') {
+            name = name.end + 1..end(name.end + 1)?;
+        }
+        if !self.elements.iter().any(|known| *known == rest[name.clone()]) {
+            return None;
+        }
+        let opened = name.end + rest[name.end..].find('>')? + 1;
+        if rest[..opened].ends_with("/>") {
+            return None;
+        }
+        let (start, close) = match rest[opened..].strip_prefix("<![CDATA[") {
+            Some(text) => (rest.len() - text.len(), "]]>"),
+            None => (opened, "</"),
+        };
+        let length = rest[start..].find(close).unwrap_or(rest.len() - start);
+        Some(start..start + length)
+    }
+
+    /// Where the value of a secret key is, after its `"`.
+    fn value(&self, rest: &str) -> Option<Range<usize>> {
+        let name = self.elements.iter().find(|known| {
+            rest.strip_prefix(known.as_str()).is_some_and(|after| after.starts_with('"'))
+        })?;
+        let after = rest[name.len() + 1..].trim_start().strip_prefix(':')?.trim_start();
+        let start = rest.len() - after.len();
+        let Some(text) = after.strip_prefix('"') else {
+            let length = after.find([',', '}', ']']).unwrap_or(after.len());
+            return Some(start..start + after[..length].trim_end().len());
+        };
+        let mut is_escaped = false;
+        let length = text.find(|c| {
+            let is_end = c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            is_end
+        });
+        let start = start + 1;
+        Some(start..start + length.unwrap_or(text.len()))
     }
 
     /// The recipient with its sensitive fields masked.
@@ -88,5 +147,34 @@ mod tests {
         );
         assert_eq!(redactor.fields(&recipient).get("account_number"), "******6785");
         assert_eq!((mask("123456"), mask("é")), ("******".into(), "*".into()));
+    }
+
+    #[test]
+    fn secrets_are_masked_whatever_surrounds_them() {
+        let redactor = Redactor { elements: vec!["pin".into()], sensitive: Vec::new() };
+        for (text, masked) in [
+            ("<pin>12345678</pin>", "<pin>****5678</pin>"),
+            ("<x:pin a='>'>1</x:pin><pin >2</pin>", "<x:pin a='>***</x:pin><pin >*</pin>"),
+            ("<pin><![CDATA[12]]></pin>", "<pin><![CDATA[**]]></pin>"),
+            ("<pin>1234", "<pin>****"),
+            ("<pin/><pine>1</pine><Pin>2</Pin>", "<pin/><pine>1</pine><Pin>2</Pin>"),
+            (r#"{"pin":"12345678","a":"b"}"#, r#"{"pin":"****5678","a":"b"}"#),
+            (r#"{"pin" : 12345678 , "a":[{"pin":1}]}"#, r#"{"pin" : ****5678 , "a":[{"pin":*}]}"#),
+            (r#"{"pin":"1\"2345678"}"#, r#"{"pin":"******5678"}"#),
+            (r#"{"pin":"12"#, r#"{"pin":"**"#),
+            (r#""pin" "pins":"1" <"#, r#""pin" "pins":"1" <"#),
+        ] {
+            assert_eq!(redactor.text(text, &RecipientFields::default()), masked, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_but_secrets_changes(before in "[^<\"]*", secret in "[0-9]{7,20}", after in "[^<]*") {
+            let redactor = Redactor { elements: vec!["pin".into()], sensitive: Vec::new() };
+            let text = format!("{before}<n:pin>{secret}</n:pin>{after}");
+            let masked = format!("{before}<n:pin>{}</n:pin>{}", mask(&secret), redactor.contents(&after));
+            proptest::prop_assert_eq!(redactor.text(&text, &RecipientFields::default()), masked);
+        }
     }
 }
