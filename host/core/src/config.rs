@@ -112,7 +112,7 @@ pub mod limits {
     /// Decisions that wait to be compared with a pack in shadow; more are not compared.
     pub const SHADOW_QUEUE_MAX: usize = 4096;
     /// Payouts of one route that a dispatcher claims at a time.
-    pub const CLAIM_MAX: usize = 64;
+    pub const CLAIM_MAX: usize = 256;
     /// Failures in a row after which a route is left alone for a while.
     pub const BREAKER_FAILURES: u32 = 8;
     /// For how long at first, and at most.
@@ -140,6 +140,8 @@ pub mod limits {
     pub const EPOCH_EVERY: Duration = Duration::from_secs(10);
     /// How long the dispatcher sleeps when there is nothing to do and nobody wakes it.
     pub const DISPATCH_POLL: Duration = Duration::from_millis(250);
+    /// The least time between two rounds of claiming work.
+    pub const DISPATCH_EVERY: Duration = Duration::from_millis(5);
     /// A payout in the sandbox whose creator died is answered to a repeat after this long.
     pub const SANDBOX_ANSWER_WAIT: Duration = Duration::from_secs(10);
     /// Batches of fresh deliveries on their way to this process's deliverer. More are found in

@@ -4,6 +4,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
+use crate::db::Db;
 use crate::db::bulk::{Lookup, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
 use crate::env::Env;
@@ -77,6 +78,17 @@ pub async fn get_payout(pool: &AnyPool, id: &PayoutId) -> Result<Option<Payout>,
     let sql = "SELECT * FROM payouts WHERE id = $1";
     let row = sqlx::query(sql).bind(id.as_str()).fetch_optional(pool).await?;
     row.map(|row| payout(&row)).transpose()
+}
+
+/// The payouts of these ids, in any order; for jobs.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_payouts_by_id(db: &Db, ids: &[String]) -> Result<Vec<Payout>, sqlx::Error> {
+    let sql = format!("SELECT * FROM payouts WHERE id IN {}", db.engine().texts("$1"));
+    let ids = serde_json::to_string(ids).unwrap_or_default();
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(ids).fetch_all(db.pool()).await?;
+    rows.iter().map(payout).collect()
 }
 
 /// Whether a recipient was ever paid, or is about to be. Payouts that were held, or not paid in

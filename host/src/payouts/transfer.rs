@@ -24,6 +24,10 @@ impl Feature for PayoutTransfers {
         Ok(sql::get_payout(self.0.db.pool(), &id).await?)
     }
 
+    async fn load_all(&self, ids: &[String]) -> Result<Vec<Payout>, Problem> {
+        Ok(sql::list_payouts_by_id(&self.0.db, ids).await?)
+    }
+
     fn order(&self, payout: &Payout) -> Result<Order, Problem> {
         let stage = match payout.status {
             Status::Draft | Status::AwaitingAdminReview => {

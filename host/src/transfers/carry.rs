@@ -45,7 +45,18 @@ impl Transfers {
     /// # Errors
     /// The database failed. Nothing is lost: the lease runs out.
     pub async fn work<F: Feature>(&self, feature: &F, claim: Claim) -> Result<(), Problem> {
-        let Some(object) = feature.load(&claim.id).await? else {
+        let object = feature.load(&claim.id).await?;
+        self.carry(feature, claim, object).await
+    }
+
+    /// The same, the object being at hand.
+    pub(super) async fn carry<F: Feature>(
+        &self,
+        feature: &F,
+        claim: Claim,
+        object: Option<F::Object>,
+    ) -> Result<(), Problem> {
+        let Some(object) = object else {
             return Err(Problem::internal(format!("work for {}, which is not there", claim.id)));
         };
         let order = feature.order(&object)?;
@@ -60,7 +71,11 @@ impl Transfers {
 impl<F: Feature> Carry<'_, F> {
     /// Goes on from whatever state is found.
     async fn go_on(self) -> Result<(), Problem> {
-        let attempts = attempt::list_attempts(self.engine.db.pool(), &self.order.id).await?;
+        // Attempts are made under a claim: before the first one there are none.
+        let attempts = match self.claim.fence {
+            1 => Vec::new(),
+            _ => attempt::list_attempts(self.engine.db.pool(), &self.order.id).await?,
+        };
         if let Some(left) = self.forgotten(&attempts).await? {
             return self.ask_about_forgotten(attempts, left).await;
         }

@@ -1,5 +1,6 @@
 //! The loop that claims what is due, lane by lane, and has it carried.
 
+use std::collections::HashMap;
 use std::sync::PoisonError;
 
 use crate::config::limits;
@@ -17,7 +18,11 @@ impl Transfers {
     /// Carries what is due until the host is told to stop: as much of each route at once as it
     /// has places.
     pub async fn dispatch<F: Feature>(self, feature: F) {
+        let mut next = tokio::time::Instant::now();
         while !self.stopping.is_cancelled() {
+            // A round serves many: what comes free in the meantime is claimed together.
+            tokio::time::sleep_until(next).await;
+            next = tokio::time::Instant::now() + limits::DISPATCH_EVERY;
             let claimed = match db::in_time(work::list_routes_with_work(self.db.pool())).await {
                 Ok(routes) => self.claim_all(&feature, &routes).await,
                 Err(cause) => {
@@ -48,10 +53,10 @@ impl Transfers {
                 match db::in_time(self.claim_due(route, stage, wanted)).await {
                     Ok(claims) => {
                         claimed += claims.len();
-                        for claim in claims {
-                            let place = self.lanes.enter(route, purpose);
-                            self.begin_work(feature.clone(), claim, place);
-                        }
+                        let placed = claims.into_iter();
+                        let placed =
+                            placed.map(|claim| (claim, self.lanes.enter(route, purpose))).collect();
+                        self.begin_all(feature, placed).await;
                     }
                     Err(cause) => tracing::warn!(%cause, route.id = %route, "claiming work"),
                 }
@@ -84,11 +89,43 @@ impl Transfers {
         Ok(claims)
     }
 
-    fn begin_work<F: Feature>(&self, feature: F, claim: Claim, place: Option<Place>) {
+    /// Reads the objects of claimed work together, and has each carried by a task of its own.
+    async fn begin_all<F: Feature>(&self, feature: &F, placed: Vec<(Claim, Option<Place>)>) {
+        let ids: Vec<String> = placed.iter().map(|(claim, _)| claim.id.clone()).collect();
+        if ids.is_empty() {
+            return;
+        }
+        let loaded = match feature.load_all(&ids).await {
+            Ok(objects) => objects,
+            Err(problem) => {
+                tracing::warn!(%problem, "reading what was claimed");
+                for (claim, _) in &placed {
+                    self.give_back(claim).await;
+                }
+                return;
+            }
+        };
+        let named = loaded.into_iter().filter_map(|object| {
+            let id = feature.order(&object).ok()?.id;
+            Some((id, object))
+        });
+        let mut objects: HashMap<String, F::Object> = named.collect();
+        for (claim, place) in placed {
+            let object = objects.remove(&claim.id);
+            self.begin_work(feature.clone(), (claim, object), place);
+        }
+    }
+
+    fn begin_work<F: Feature>(
+        &self,
+        feature: F,
+        (claim, object): (Claim, Option<F::Object>),
+        place: Option<Place>,
+    ) {
         let engine = self.clone();
         self.tasks.spawn(async move {
             let id = claim.id.clone();
-            match engine.work(&feature, claim).await {
+            match engine.carry(&feature, claim, object).await {
                 // Somebody else changed it first: nothing is left to do here.
                 Err(problem) if problem.code() == ErrorCode::StateConflict => {}
                 Err(problem) => tracing::error!(transfer.id = id, %problem, "carrying a payment"),

@@ -112,6 +112,12 @@ pub trait Feature: Clone + Send + Sync + 'static {
     /// The object of this id, as it is now.
     fn load(&self, id: &str) -> impl Future<Output = Result<Option<Self::Object>, Problem>> + Send;
 
+    /// The objects of these ids, as they are now, in any order.
+    fn load_all(
+        &self,
+        ids: &[String],
+    ) -> impl Future<Output = Result<Vec<Self::Object>, Problem>> + Send;
+
     /// What is to be sent for it.
     ///
     /// # Errors

@@ -197,19 +197,12 @@ pub(super) async fn claim_due(
         return Ok((Vec::new(), String::new()));
     }
     let share = limit.div_ceil(merchants.len());
+    let merchants = &merchants[..merchants.len().min(limit / share)];
     let mut tx = db.write().await?;
     let database_now = tx.now(db.engine()).await?;
-    let (mut claims, mut last) = (Vec::new(), String::new());
-    for merchant in &merchants {
-        let wanted = share.min(limit - claims.len());
-        claims.extend(claim_of(&mut tx, db, due, (merchant, wanted), (database_now, lease)).await?);
-        last.clone_from(merchant);
-        if claims.len() >= limit {
-            break;
-        }
-    }
+    let claims = claim_of(&mut tx, db, due, (merchants, share), (database_now, lease)).await?;
     tx.commit().await?;
-    Ok((claims, last))
+    Ok((claims, merchants.last().cloned().unwrap_or_default()))
 }
 
 /// Merchants with work that is due and free. Each is looked up once, however much it has.
@@ -249,31 +242,42 @@ async fn list_merchants_due(
     Ok(found)
 }
 
+/// Claims up to `share` pieces of each merchant's work.
 async fn claim_of(
     tx: &mut Tx,
     db: &Db,
     due: Due<'_>,
-    (merchant, limit): (&str, usize),
+    (merchants, share): (&[String], usize),
     (database_now, lease): (Moment, Duration),
 ) -> Result<Vec<Claim>, sqlx::Error> {
-    let skip = match db.engine() {
-        Engine::Postgres => "FOR UPDATE SKIP LOCKED",
-        Engine::Sqlite => "",
+    let engine = db.engine();
+    let all = engine.texts("$4");
+    let of_one = |merchant: &str| {
+        format!(
+            "SELECT id FROM transfers WHERE route_id = $2 AND stage = $3 \
+             AND merchant_id = {merchant} AND due_at <= $5 AND lease_until < $6 \
+             ORDER BY due_at LIMIT $7"
+        )
+    };
+    let (of_one, found) = (of_one("m.text"), "SELECT found.id FROM");
+    let wanted = match engine {
+        Engine::Postgres => {
+            format!("{found} {all} m CROSS JOIN LATERAL ({of_one} FOR UPDATE SKIP LOCKED) found")
+        }
+        Engine::Sqlite => format!("{found} {all} m JOIN transfers found ON found.id IN ({of_one})"),
     };
     let sql = format!(
-        "UPDATE transfers SET lease_until = $1, fence = fence + 1 WHERE id IN (\
-         SELECT id FROM transfers WHERE route_id = $2 AND stage = $3 AND merchant_id = $4 \
-         AND due_at <= $5 AND lease_until < $6 ORDER BY due_at LIMIT $7 {skip}) \
+        "UPDATE transfers SET lease_until = $1, fence = fence + 1 WHERE id IN ({wanted}) \
          RETURNING {CLAIM}"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(database_now.after(lease).micros())
         .bind(due.route.as_str())
         .bind(due.stage.as_str())
-        .bind(merchant)
+        .bind(serde_json::to_string(merchants).unwrap_or_default())
         .bind(due.now.micros())
         .bind(database_now.micros())
-        .bind(i64::try_from(limit).unwrap_or(1))
+        .bind(i64::try_from(share).unwrap_or(1))
         .fetch_all(tx.conn())
         .await?;
     rows.iter().map(claim).collect()

@@ -347,6 +347,18 @@ impl Engine {
         }
     }
 
+    /// The texts in a parameter that holds an array of them in JSON, as rows of one column.
+    #[must_use]
+    pub fn texts(self, parameter: &str) -> String {
+        match self {
+            Self::Sqlite => format!("(SELECT value AS text FROM json_each({parameter}))"),
+            Self::Postgres => {
+                let array = format!("CAST(CAST({parameter} AS TEXT) AS JSON)");
+                format!("(SELECT t.text FROM json_array_elements_text({array}) AS t(text))")
+            }
+        }
+    }
+
     /// What every session is told first.
     const fn session(self) -> &'static str {
         match self {
