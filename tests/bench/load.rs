@@ -82,17 +82,6 @@ impl Load {
         Run { accepted: latencies.len(), refused, took, latencies, cpu_us }
     }
 
-    /// Payouts for this long, then until all are paid: paid ones a second over both.
-    pub(crate) async fn run_until_paid(&self, server: &Server, length: Duration) -> f64 {
-        let begun = Instant::now();
-        let before = server.count("paid").await;
-        self.run(server, length).await;
-        while server.count("queued").await + server.count("processing").await > 0 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        (server.count("paid").await - before) as f64 / begun.elapsed().as_secs_f64()
-    }
-
     async fn connect(&self) -> SendRequest<Full<Bytes>> {
         connect(&self.base).await
     }

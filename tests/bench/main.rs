@@ -8,17 +8,21 @@
 #![allow(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "statistics, no money")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
 
+mod growth;
 mod load;
 mod micro;
 mod receivers;
 mod rules;
 mod server;
+mod tpcb;
 mod webhooks;
+mod whole_life;
 
 use std::time::Duration;
 
 use load::{Load, Run};
 use server::{Engine, Server, Setup};
+use tpcb::TpcB;
 
 #[tokio::main]
 async fn main() {
@@ -36,6 +40,7 @@ async fn main() {
     };
     let pause = Duration::from_secs(if quick { 1 } else { 20 });
     println!("{}\n", machine());
+    let tpcb = TpcB::measure(length).await;
     let swapping = Duration::from_secs(if quick { 5 } else { 60 });
     if only.is_none() {
         micro::run().await;
@@ -49,18 +54,20 @@ async fn main() {
         if let Some((wanted, run)) = &only {
             if *wanted == format!("{engine:?}").to_lowercase() {
                 match run.as_str() {
+                    "whole life" => whole_life::run(engine, length, tpcb).await,
                     "webhooks" => webhooks::run(engine, size).await,
                     "rules" => {
                         rules::decision();
                         rules::run(engine, length, swapping).await;
                     }
                     "webhooks that wait" => webhooks::after_a_pause(engine, size).await,
-                    name => one(engine, name, length).await,
+                    name => one(engine, name, length, tpcb).await,
                 }
             }
             continue;
         }
-        accepted(engine, length, pause).await;
+        accepted(engine, length, pause, tpcb).await;
+        whole_life::run(engine, length, tpcb).await;
         rules::run(engine, length, swapping).await;
         webhooks::run(engine, size).await;
     }
@@ -75,18 +82,19 @@ const RUNS: &[(&str, usize, usize, usize)] = &[
     ("50 wallets, 1 connection", 50, 256, 1),
 ];
 
-async fn one(engine: Engine, name: &str, length: Duration) {
+async fn one(engine: Engine, name: &str, length: Duration, tpcb: TpcB) {
     let run = RUNS.iter().find(|run| run.0 == name).expect("a run of this name");
     let server = Server::start(engine, Setup { batch_max: run.2, dispatch: false }).await;
     let targets = server.merchants(run.1).await;
     let load = Load { base: server.base.clone(), targets, connections: run.3 };
     load.warm_up().await;
-    println!("{}\n{}", Run::HEAD, load.run(&server, length).await.line(name));
+    let run = load.run(&server, length).await;
+    println!("{}\n{}\n    accepted {}", Run::HEAD, run.line(name), tpcb.against(run.per_second()));
     server.stop().await;
 }
 
 /// Accepted payouts a second: fifty wallets, one wallet, and one payout a transaction.
-async fn accepted(engine: Engine, length: Duration, pause: Duration) {
+async fn accepted(engine: Engine, length: Duration, pause: Duration, tpcb: TpcB) {
     println!("{engine:?}: accepted payouts (live key, fees in WASM, distinct idempotency keys)");
     println!("{}", Run::HEAD);
     let mut rates = Vec::new();
@@ -98,7 +106,7 @@ async fn accepted(engine: Engine, length: Duration, pause: Duration) {
         let load = Load { base: server.base.clone(), targets, connections };
         load.warm_up().await;
         let run = load.run(&server, length).await;
-        println!("{}   disk {before}", run.line(name));
+        println!("{}   {}   disk {before}", run.line(name), tpcb.against(run.per_second()));
         rates.push(run.per_second());
         if name == "50 wallets" {
             println!("    resident memory of the host {} MB", server.resident_mb());
@@ -112,18 +120,6 @@ async fn accepted(engine: Engine, length: Duration, pause: Duration) {
         100.0 * rates[1] / rates[0],
         rates[0] / rates[3]
     );
-    sent(engine, length).await;
-}
-
-/// Payouts sent to the simulated bank and paid, dispatching on.
-async fn sent(engine: Engine, length: Duration) {
-    let server = Server::start(engine, Setup { batch_max: 256, dispatch: true }).await;
-    let targets = server.merchants(50).await;
-    let load = Load { base: server.base.clone(), targets, connections: 64 };
-    load.warm_up().await;
-    let paid = load.run_until_paid(&server, length).await;
-    println!("    accepted, sent over HTTP and paid: {paid:.0} payouts/s\n");
-    server.stop().await;
 }
 
 fn machine() -> String {

@@ -23,7 +23,7 @@ pub(crate) struct Setup {
 }
 
 pub(crate) struct Server {
-    engine: Engine,
+    pub engine: Engine,
     host: Child,
     simulator: Child,
     pub base: String,
@@ -128,6 +128,14 @@ impl Server {
         targets
     }
 
+    /// Has a merchant hear of events of this type at an address.
+    pub(crate) async fn listen(&self, key: &str, url: &str, event: &str) {
+        let body = json!({ "url": url, "events": [event] });
+        let url = format!("{}/v1/webhook_endpoints", self.base);
+        let answer = self.client.post(url).bearer_auth(key).json(&body).send().await.unwrap();
+        assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+    }
+
     /// The test key of a new merchant that hears at this address when its wallet is filled.
     pub(crate) async fn listener(&self, url: &str) -> String {
         let merchant = self.admin("merchants", json!({ "name": "Bench", "country": "NG" })).await;
@@ -135,10 +143,7 @@ impl Server {
         let body = json!({ "env": "test", "label": "bench", "capabilities": ["payout_create"] });
         let key = self.admin(&format!("merchants/{id}/keys"), body).await;
         let key = key["secret"].as_str().unwrap();
-        let body = json!({ "url": url, "events": ["wallet_funded"] });
-        let url = format!("{}/v1/webhook_endpoints", self.base);
-        let answer = self.client.post(url).bearer_auth(key).json(&body).send().await.unwrap();
-        assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+        self.listen(key, url, "wallet_funded").await;
         key.to_owned()
     }
 
@@ -160,8 +165,7 @@ impl Server {
 
     /// Version, hits and number of the decisions that were kept.
     pub(crate) async fn decisions(&self) -> Vec<(String, String, i64)> {
-        sqlx::any::install_default_drivers();
-        let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
+        let mut connection = self.connect().await;
         let sql = "SELECT version, hits, COUNT(*) FROM decisions GROUP BY version, hits";
         let found = sqlx::query_as(sql).fetch_all(&mut connection).await.unwrap();
         connection.close().await.unwrap();
@@ -170,12 +174,35 @@ impl Server {
 
     /// Payouts in a status.
     pub(crate) async fn count(&self, status: &str) -> i64 {
-        sqlx::any::install_default_drivers();
-        let mut connection = sqlx::AnyConnection::connect(&self.url).await.unwrap();
-        let sql = "SELECT COUNT(*) FROM payouts WHERE status = $1";
-        let count = sqlx::query_scalar(sql).bind(status).fetch_one(&mut connection).await.unwrap();
+        self.number(&format!("SELECT COUNT(*) FROM payouts WHERE status = '{status}'")).await
+    }
+
+    /// Waits until nothing is on its way out.
+    pub(crate) async fn until_idle(&self) {
+        while self.number("SELECT COUNT(*) FROM transfers").await > 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// What the database says to a question for a number.
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        let mut connection = self.connect().await;
+        let sql = sqlx::AssertSqlSafe(sql.to_owned());
+        let number = sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap();
         connection.close().await.unwrap();
-        count
+        number
+    }
+
+    /// Has the database do something.
+    pub(crate) async fn execute(&self, sql: &str) {
+        let mut connection = self.connect().await;
+        connection.execute(sqlx::AssertSqlSafe(sql.to_owned())).await.unwrap();
+        connection.close().await.unwrap();
+    }
+
+    async fn connect(&self) -> sqlx::AnyConnection {
+        sqlx::any::install_default_drivers();
+        sqlx::AnyConnection::connect(&self.url).await.unwrap()
     }
 
     /// Processor time so far in microseconds: host, database, this process.
@@ -261,7 +288,7 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-async fn new_database() -> String {
+pub(crate) async fn new_database() -> String {
     let server = std::env::var("TEST_POSTGRES").unwrap();
     let mut connection = sqlx::PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
     let name = format!("bench_{}", free_port());
@@ -270,7 +297,7 @@ async fn new_database() -> String {
     format!("{server}/{name}")
 }
 
-async fn drop_database(url: &str) {
+pub(crate) async fn drop_database(url: &str) {
     let (server, name) = url.rsplit_once('/').unwrap();
     let mut connection = sqlx::PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
     let sql = format!("DROP DATABASE {name} WITH (FORCE)");

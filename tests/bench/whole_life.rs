@@ -1,0 +1,103 @@
+//! The whole life of payouts: accepted, sent over HTTP, paid, and heard of by their merchant.
+
+use std::time::{Duration, Instant};
+
+use super::growth::Growth;
+use super::load::Load;
+use super::receivers::Receivers;
+use super::server::{Engine, Server, Setup};
+use super::tpcb::TpcB;
+
+const SETUP: Setup = Setup { batch_max: 256, dispatch: true };
+const WALLETS: usize = 50;
+const CONNECTIONS: usize = 64;
+
+/// Payouts for this long, and until the last one has ended: all of it counts.
+pub(crate) async fn run(engine: Engine, length: Duration, tpcb: TpcB) {
+    println!("{engine:?}: whole lives ({WALLETS} wallets, {CONNECTIONS} connections)");
+    heard(engine, length, tpcb).await;
+    let server = Server::start(engine, SETUP).await;
+    let load = load(&server, server.merchants(WALLETS).await).await;
+    let growth = Growth::begin(&server).await;
+    let life = Life::measure(&server, &load, length, None).await;
+    println!("{}", life.cpu_line());
+    growth.print(&server, life.count).await;
+    server.verify();
+    println!("    accepted, sent over HTTP, paid {}\n", tpcb.against(life.per_second()));
+    server.stop().await;
+}
+
+/// The same with a webhook each, received.
+async fn heard(engine: Engine, length: Duration, tpcb: TpcB) {
+    let receivers = Receivers::open(WALLETS).await;
+    let server = Server::start_with(engine, SETUP, Some(&receivers.ca_file)).await;
+    let targets = server.merchants(WALLETS).await;
+    for (target, url) in targets.iter().zip(&receivers.urls) {
+        server.listen(&target.key, url, "payout_paid").await;
+    }
+    let load = load(&server, targets).await;
+    let life = Life::measure(&server, &load, length, Some(&receivers)).await;
+    println!("{}", life.cpu_line());
+    println!("    accepted, paid, webhook received {}", tpcb.against(life.per_second()));
+    server.stop().await;
+}
+
+async fn load(server: &Server, targets: Vec<super::server::Target>) -> Load {
+    let load = Load { base: server.base.clone(), targets, connections: CONNECTIONS };
+    load.warm_up().await;
+    server.until_idle().await;
+    load
+}
+
+/// Lives that have ended.
+struct Life {
+    count: i64,
+    accepting: Duration,
+    took: Duration,
+    cpu_us: [u64; 3],
+}
+
+impl Life {
+    async fn measure(
+        server: &Server,
+        load: &Load,
+        length: Duration,
+        receivers: Option<&Receivers>,
+    ) -> Self {
+        let (cpu, before) = (server.cpu_us(), server.count("paid").await);
+        let heard_before = receivers.map_or(0, Receivers::count);
+        let begun = Instant::now();
+        load.run(server, length).await;
+        let accepting = begun.elapsed();
+        server.until_idle().await;
+        let count = server.count("paid").await - before;
+        if let Some(receivers) = receivers {
+            let wanted = usize::try_from(count).unwrap() + heard_before;
+            while receivers.count() < wanted {
+                assert!(begun.elapsed() < length * 100, "{} of {wanted} heard", receivers.count());
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        let took = begun.elapsed();
+        let after = server.cpu_us();
+        let cpu_us = std::array::from_fn(|i| after[i].saturating_sub(cpu[i]));
+        Self { count, accepting, took, cpu_us }
+    }
+
+    fn per_second(&self) -> f64 {
+        self.count as f64 / self.took.as_secs_f64()
+    }
+
+    fn cpu_line(&self) -> String {
+        let cpu = self.cpu_us.map(|us| us as f64 / self.count.max(1) as f64);
+        format!(
+            "    {} payouts, accepted in {:.1} s, ended after {:.1} s; CPU us per payout: host {:.0}, database {:.0}, load {:.0}",
+            self.count,
+            self.accepting.as_secs_f64(),
+            self.took.as_secs_f64(),
+            cpu[0],
+            cpu[1],
+            cpu[2]
+        )
+    }
+}
