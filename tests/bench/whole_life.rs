@@ -10,7 +10,7 @@ use super::tpcb::TpcB;
 
 const SETUP: Setup = Setup { batch_max: 256, dispatch: true };
 const WALLETS: usize = 50;
-const CONNECTIONS: usize = 64;
+const CONNECTIONS: usize = 128;
 
 /// Payouts for this long, and until the last one has ended: all of it counts.
 pub(crate) async fn run(engine: Engine, length: Duration, tpcb: TpcB) {

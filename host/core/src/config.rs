@@ -141,7 +141,7 @@ pub mod limits {
     /// How long the dispatcher sleeps when there is nothing to do and nobody wakes it.
     pub const DISPATCH_POLL: Duration = Duration::from_millis(250);
     /// The least time between two rounds of claiming work.
-    pub const DISPATCH_EVERY: Duration = Duration::from_millis(5);
+    pub const DISPATCH_EVERY: Duration = Duration::from_millis(20);
     /// A payout in the sandbox whose creator died is answered to a repeat after this long.
     pub const SANDBOX_ANSWER_WAIT: Duration = Duration::from_secs(10);
     /// Batches of fresh deliveries on their way to this process's deliverer. More are found in
@@ -420,7 +420,7 @@ impl Default for Config {
             limits: RateLimits::default(),
             admin: Admin { requests_per_minute: 6000, operators: BTreeMap::new() },
             writer: Writer { batch_max: limits::BATCH_MAX },
-            worker: Worker { dispatch: true, dispatch_concurrency: 64 },
+            worker: Worker { dispatch: true, dispatch_concurrency: 128 },
             simulator: Simulator::default(),
             modules: Modules::default(),
             egress: Egress::default(),

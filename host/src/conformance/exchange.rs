@@ -15,7 +15,7 @@ use crate::rails::Rail;
 use crate::rails::route::SIMULATOR_SECRET;
 use crate::wasm::egress::{Endpoint, HangUp, Target};
 use crate::wasm::rail::{
-    Enquiry, Field, Finding, Grant, Message, News, Outcome, Payment, Resolution, Unresolved,
+    Access, Enquiry, Field, Finding, Grant, Message, News, Outcome, Payment, Resolution, Unresolved,
 };
 
 use super::cases::{AnswerCase, ExchangeCase, Expected, PaymentCase, RecipientCase, ViolationCase};
@@ -88,11 +88,11 @@ async fn call(rail: &Rail, grant: &Arc<Grant>, case: &ExchangeCase) -> Result<Ca
     match case.call.as_str() {
         "submit" => {
             let payment = payment(rail, case.payment.as_ref())?;
-            let reference = rail.code.reference(grant, &payment).await.result.map_err(broken)?;
+            let reference = rail.code.reference(grant, &payment).await.0.result.map_err(broken)?;
             if reference != payment.reference {
                 return Err(format!("made the reference {reference}, not {}", payment.reference));
             }
-            let called = rail.code.submit(grant, &payment).await;
+            let called = rail.code.submit(None, grant, &payment).await;
             Ok(outcome(called.result.map_err(broken)?))
         }
         "query" => {
@@ -213,14 +213,14 @@ pub(super) fn grant(rail: &Rail, network: &Router) -> Arc<Grant> {
     let settings =
         defaults.filter_map(|(name, terms)| Some((name.clone(), terms.default.clone()?)));
     let secrets = declaration.secrets.keys().map(|name| (name.clone(), SIMULATOR_SECRET.into()));
-    Arc::new(Grant {
+    let access = Access {
         rail: declaration.rail.name.clone(),
         endpoints,
         settings: settings.collect(),
         secrets: secrets.collect(),
         tables: rail.tables.clone(),
-        ..Grant::default()
-    })
+    };
+    Arc::new(Grant { access: Arc::new(access), ..Grant::default() })
 }
 
 /// The payment of a case, as the rail is told of it.

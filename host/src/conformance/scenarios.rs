@@ -42,7 +42,7 @@ async fn play(
 ) -> Result<(), String> {
     let payment = payment(rail, cases.code_payment.as_ref())?;
     let grant = simulated(rail, scenario);
-    let called = rail.code.submit(&grant, &payment).await;
+    let called = rail.code.submit(None, &grant, &payment).await;
     let came = outcome(called.result.map_err(|broken| broken.to_string())?);
     if came.kind != submitted {
         return Err(format!("submission came to {came:?}, not {submitted}"));
@@ -61,7 +61,7 @@ async fn repeat(rail: &Rail, cases: &Cases) -> Result<(), String> {
     let (simulator, _messages) = Simulator::new(None, Clock::System, Default::default());
     let grant = grant(rail, &simulator.router());
     for _ in 0..2 {
-        let called = rail.code.submit(&grant, &payment).await;
+        let called = rail.code.submit(None, &grant, &payment).await;
         match called.result.map_err(|broken| broken.to_string())? {
             Outcome::Refused(refusal) => return Err(format!("refused: {}", refusal.message)),
             Outcome::Paid(_) | Outcome::Accepted(_) | Outcome::Unknown(_) => {}
@@ -76,13 +76,5 @@ fn simulated(rail: &Rail, scenario: &str) -> Arc<Grant> {
     let (simulator, _messages) = Simulator::new(None, Clock::System, Default::default());
     let plain = grant(rail, &simulator.router());
     let headers = vec![("x-sandbox-scenario".to_owned(), scenario.to_owned())];
-    Arc::new(Grant {
-        rail: plain.rail.clone(),
-        endpoints: plain.endpoints.clone(),
-        settings: plain.settings.clone(),
-        secrets: plain.secrets.clone(),
-        tables: plain.tables.clone(),
-        headers,
-        now_ms: plain.now_ms,
-    })
+    Arc::new(Grant { headers, ..Grant::clone(&plain) })
 }

@@ -85,7 +85,7 @@ pub async fn get_payout(pool: &AnyPool, id: &PayoutId) -> Result<Option<Payout>,
 /// # Errors
 /// The database cannot be read.
 pub async fn list_payouts_by_id(db: &Db, ids: &[String]) -> Result<Vec<Payout>, sqlx::Error> {
-    let sql = format!("SELECT * FROM payouts WHERE id IN {}", db.engine().texts("$1"));
+    let sql = format!("SELECT * FROM payouts WHERE {}", db.engine().among("id", "$1"));
     let ids = serde_json::to_string(ids).unwrap_or_default();
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(ids).fetch_all(db.pool()).await?;
     rows.iter().map(payout).collect()

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use crate::error::{ErrorCode, Problem};
 use crate::money::Currency;
 use crate::wasm::module::{Module, Refused};
-use crate::wasm::rail::{Field, RailCode, Violation};
+use crate::wasm::rail::{Access, Field, Grant, RailCode, Violation};
 use crate::wasm::tables::ReferenceTable;
 use crate::wasm::{CodeCache, Engines};
 
@@ -30,6 +30,8 @@ pub struct Rail {
     /// Masks its messages.
     pub redactor: Redactor,
     shapes: Shapes,
+    /// What its calls reach that send nothing.
+    pure: Arc<Access>,
 }
 
 /// Why a rail is not loaded.
@@ -79,7 +81,13 @@ impl Rail {
                 .map_err(|cause| LoadError::Table { name: name.clone(), why: cause.to_string() })?;
             tables.insert(name.clone(), Arc::new(table));
         }
+        let pure = Access {
+            rail: declaration.rail.name.clone(),
+            tables: tables.clone(),
+            ..Access::default()
+        };
         Ok(Self {
+            pure: Arc::new(pure),
             redactor: Redactor::new(&declaration),
             shapes: Shapes::new(&declaration.recipient),
             digest: module.digest,
@@ -124,13 +132,8 @@ impl Rail {
 
     /// A grant for pure calls: tables, and nothing to send to.
     #[must_use]
-    pub fn pure_grant(&self, now_ms: u64) -> Arc<crate::wasm::rail::Grant> {
-        Arc::new(crate::wasm::rail::Grant {
-            rail: self.declaration.rail.name.clone(),
-            now_ms,
-            tables: self.tables.clone(),
-            ..crate::wasm::rail::Grant::default()
-        })
+    pub fn pure_grant(&self, now_ms: u64) -> Arc<Grant> {
+        Arc::new(Grant { access: Arc::clone(&self.pure), now_ms, ..Grant::default() })
     }
 }
 

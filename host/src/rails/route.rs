@@ -2,7 +2,7 @@
 //! configuration.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -20,7 +20,7 @@ use crate::id::{MerchantId, RouteId};
 use crate::keyring::Keyring;
 use crate::money::Currency;
 use crate::wasm::egress::{Endpoint, Network, Scheme, Target};
-use crate::wasm::rail::Grant;
+use crate::wasm::rail::{Access, Grant};
 
 use super::declaration::EndpointTerms;
 use super::registry::{Rail, Registry};
@@ -61,11 +61,13 @@ pub struct ReadyRoute {
     pub route: Route,
     /// The rail that serves it, as it is loaded now.
     pub rail: Arc<Rail>,
-    endpoints: HashMap<String, Arc<Endpoint>>,
+    /// What calls over it reach.
+    access: Arc<Access>,
+    /// The same without endpoints and secrets.
+    pure: Arc<Access>,
     /// Where each endpoint leads, as text.
     addresses: BTreeMap<String, String>,
-    settings: BTreeMap<String, String>,
-    secrets: BTreeMap<String, SecretString>,
+    fingerprint: OnceLock<String>,
     /// What is missing before it can be called.
     missing: Option<String>,
 }
@@ -235,7 +237,23 @@ impl Routes {
                 None => missing = Some(format!("routes.{}.{name} is not configured", route.name)),
             }
         }
-        ReadyRoute { route, rail, endpoints, addresses, settings, secrets, missing }
+        let (name, tables) = (rail.declaration.rail.name.clone(), rail.tables.clone());
+        let pure = Access {
+            rail: name.clone(),
+            settings: settings.clone(),
+            tables: tables.clone(),
+            ..Access::default()
+        };
+        let access = Access { rail: name, endpoints, settings, secrets, tables };
+        ReadyRoute {
+            route,
+            rail,
+            access: Arc::new(access),
+            pure: Arc::new(pure),
+            addresses,
+            fingerprint: OnceLock::new(),
+            missing,
+        }
     }
 
     /// Whether a route leads to the simulator, in this process or on its own port. Nothing else may
@@ -281,38 +299,28 @@ impl ReadyRoute {
     /// What a call over this route may use, with headers that the host adds.
     #[must_use]
     pub fn grant(&self, now: Moment, headers: Vec<(String, String)>) -> Arc<Grant> {
-        Arc::new(Grant {
-            rail: self.rail.declaration.rail.name.clone(),
-            now_ms: now.millis(),
-            endpoints: self.endpoints.clone(),
-            settings: self.settings.clone(),
-            secrets: self.secrets.clone(),
-            tables: self.rail.tables.clone(),
-            headers,
-        })
+        Arc::new(Grant { access: Arc::clone(&self.access), now_ms: now.millis(), headers })
     }
 
     /// What a call without requests may use.
     #[must_use]
     pub fn pure_grant(&self, now: Moment) -> Arc<Grant> {
-        Arc::new(Grant {
-            rail: self.rail.declaration.rail.name.clone(),
-            now_ms: now.millis(),
-            settings: self.settings.clone(),
-            tables: self.rail.tables.clone(),
-            ..Grant::default()
-        })
+        let access = Arc::clone(&self.pure);
+        Arc::new(Grant { access, now_ms: now.millis(), headers: Vec::new() })
     }
 
     /// What the route is configured to: its addresses and settings, then its credentials, each
     /// as a keyed hash. Two that are alike lead to the same gateway in the same name.
     #[must_use]
     pub fn fingerprint(&self, keyring: &Keyring) -> String {
-        let place =
-            format!("{:?}", (&self.rail.declaration.rail.name, &self.addresses, &self.settings));
-        let secrets = self.secrets.iter().map(|(name, secret)| (name, secret.expose_secret()));
-        let credentials = format!("{:?}", secrets.collect::<Vec<_>>());
-        format!("{}.{}", keyring.settings_tag(&place), keyring.settings_tag(&credentials))
+        let made = self.fingerprint.get_or_init(|| {
+            let Access { rail, settings, secrets, .. } = &*self.access;
+            let place = format!("{:?}", (rail, &self.addresses, settings));
+            let secrets = secrets.iter().map(|(name, secret)| (name, secret.expose_secret()));
+            let credentials = format!("{:?}", secrets.collect::<Vec<_>>());
+            format!("{}.{}", keyring.settings_tag(&place), keyring.settings_tag(&credentials))
+        });
+        made.clone()
     }
 
     /// Why it cannot be called, if it cannot.
@@ -324,7 +332,7 @@ impl ReadyRoute {
     /// The value of one of its secrets.
     #[must_use]
     pub fn secret(&self, name: &str) -> Option<&SecretString> {
-        self.secrets.get(name)
+        self.access.secrets.get(name)
     }
 }
 

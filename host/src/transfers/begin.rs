@@ -52,7 +52,8 @@ impl<F: Feature> Carry<'_, F> {
         }
         let mut failed: Option<String> = None;
         let mut passed: Vec<Attempt> = tried.clone();
-        let (chosen, attempt) = loop {
+        // The place is held until it is sent.
+        let (over, _chosen) = loop {
             let chosen = match self.choose(&passed).await? {
                 Ok(chosen) => chosen,
                 Err(later) => match failed {
@@ -62,7 +63,7 @@ impl<F: Feature> Carry<'_, F> {
             };
             let nth = tried.iter().map(|tried| serials::nth_of(tried.number)).max().unwrap_or(0);
             match self.fix(&chosen.route, nth + 1).await? {
-                Ok(attempt) => break (chosen, attempt),
+                Ok(over) => break (over, chosen),
                 Err((why, unfixed)) => {
                     tracing::error!(transfer.id = self.order.id, why, "a rail makes no reference");
                     failed = Some(why);
@@ -77,8 +78,7 @@ impl<F: Feature> Carry<'_, F> {
             ended.push(answered.evidence.clone());
         }
         let ask_first = self.engine.quarantine.asks_first(self.order.env, self.order.made_at);
-        let attempt = if ask_first { Attempt { sends: 0, ..attempt } } else { attempt };
-        let over = Over { attempt, route: Arc::clone(&chosen.route) };
+        let over = if ask_first { over.unsent() } else { over };
         self.commit_attempt(over, tried, (before, ended)).await
     }
 
@@ -148,11 +148,10 @@ impl<F: Feature> Carry<'_, F> {
         if let Some(route) = all.iter().find(is_its).cloned() {
             for nth in 1..=serials::ATTEMPTS_MAX {
                 let made = self.fix(&route, nth).await?;
-                if let Ok(attempt) = made
-                    && attempt.rail_reference == left.reference
+                if let Ok(over) = made
+                    && over.attempt.rail_reference == left.reference
                 {
-                    let attempt = Attempt { sends: 0, ..attempt };
-                    again = Some(Over { attempt, route: Arc::clone(&route) });
+                    again = Some(over.unsent());
                     break;
                 }
             }
@@ -230,9 +229,9 @@ impl<F: Feature> Carry<'_, F> {
     /// The attempt as it will be committed: everything about it is fixed, its reference too.
     async fn fix(
         &self,
-        route: &ReadyRoute,
+        route: &Arc<ReadyRoute>,
         nth: i64,
-    ) -> Result<Result<Attempt, (String, Attempt)>, Problem> {
+    ) -> Result<Result<Over, (String, Attempt)>, Problem> {
         let (engine, order) = (self.engine, &self.order);
         let resolution = self.feature.resolution(&self.object).await?;
         let id = engine.ids.id();
@@ -265,11 +264,12 @@ impl<F: Feature> Carry<'_, F> {
             created_at: now,
         };
         let payment = calls::payment(order, &attempt, resolution);
-        let called = route.rail.code.reference(&route.pure_grant(attempt.begun_at), &payment).await;
+        let grant = route.pure_grant(attempt.begun_at);
+        let (called, kept) = route.rail.code.reference(&grant, &payment).await;
         Ok(match called.result {
             Ok(reference) if !reference.is_empty() => {
                 attempt.rail_reference = reference;
-                Ok(attempt)
+                Ok(Over { attempt, route: Arc::clone(route), kept })
             }
             Ok(_) => Err(("the rail made no reference".to_owned(), attempt)),
             Err(broken) => Err((broken.to_string(), attempt)),

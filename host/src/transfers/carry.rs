@@ -14,6 +14,7 @@ use crate::ledger::Done;
 use crate::ledger::{Command, Effects, Guard};
 use crate::rails::declaration::Query;
 use crate::rails::route::{ReadyRoute, scenario_header};
+use crate::wasm::rail::Kept;
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
@@ -37,6 +38,19 @@ pub(super) struct Carry<'a, F: Feature> {
 pub(super) struct Over {
     pub(super) attempt: Attempt,
     pub(super) route: Arc<ReadyRoute>,
+    /// The guest that made its reference, until it is sent.
+    pub(super) kept: Option<Kept>,
+}
+
+impl Over {
+    pub(super) fn new(attempt: Attempt, route: Arc<ReadyRoute>) -> Self {
+        Self { attempt, route, kept: None }
+    }
+
+    /// The same, to be asked about before it is sent.
+    pub(super) fn unsent(self) -> Self {
+        Self { attempt: Attempt { sends: 0, ..self.attempt }, ..self }
+    }
 }
 
 impl Transfers {
@@ -115,7 +129,7 @@ impl<F: Feature> Carry<'_, F> {
         tried: Vec<Attempt>,
         before: Earlier,
     ) -> Result<(), Problem> {
-        let Over { attempt, route } = over;
+        let Over { attempt, route, kept } = over;
         if self.held_back().is_some() {
             // The database moved while this was committed: it is asked about first.
             let next = self.next_question(&route);
@@ -132,7 +146,7 @@ impl<F: Feature> Carry<'_, F> {
         }
         let headers = scenario_header(self.order.scenario.as_deref());
         let grant = route.grant(self.engine.now(), headers);
-        let called = route.rail.code.submit(&grant, &payment).await;
+        let called = route.rail.code.submit(kept, &grant, &payment).await;
         let learnt = Learnt::from_submit(&called, before);
         let bytes_left = before == Earlier::Left || called.bytes_left;
         let attempt = Attempt { bytes_left, never_received: 0, ..attempt };
@@ -140,10 +154,10 @@ impl<F: Feature> Carry<'_, F> {
         if !bytes_left && matches!(answered.learnt, Learnt::Unknown(_)) {
             let mut tried = tried;
             tried.push(attempt.clone());
-            let unsent = Some((Over { attempt, route }, answered));
+            let unsent = Some((Over::new(attempt, route), answered));
             return Box::pin(self.begin(tried, unsent)).await;
         }
-        self.conclude(Over { attempt, route }, answered).await
+        self.conclude(Over::new(attempt, route), answered).await
     }
 
     /// Asks the rail about an attempt whose outcome is not known.
@@ -166,7 +180,7 @@ impl<F: Feature> Carry<'_, F> {
         };
         let attempt = Attempt { queries: attempt.queries + 1, never_received, ..attempt };
         let is_unknown = matches!(answered.learnt, Learnt::Unknown(_) | Learnt::NeverReceived(_));
-        let over = Over { attempt, route };
+        let over = Over::new(attempt, route);
         match over.attempt.bytes_left || !is_unknown {
             // Nothing of it left: another route may have come free meanwhile.
             false => Box::pin(self.begin(tried, Some((over, answered)))).await,
@@ -214,7 +228,7 @@ impl<F: Feature> Carry<'_, F> {
             Err(problem) if is_not_now(&problem) => return self.conclude(over, answered).await,
             Err(problem) => return self.lost(problem, Some((over, answered))).await,
         }
-        let over = Over { attempt: again, route: over.route };
+        let over = Over::new(again, over.route);
         // The attempt itself is the one that may be given up for another route.
         let tried = tried.into_iter().filter(|known| known.id != over.attempt.id).collect();
         Box::pin(self.send(over, tried, before)).await

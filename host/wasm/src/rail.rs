@@ -1,15 +1,16 @@
 //! Calling a rail.
 //!
-//! Every call has a fresh instance in a fresh store. What the call is allowed (endpoints,
+//! Every call has a fresh instance in a fresh store, but for a sending: it may have the one that
+//! made its reference, and with that what the guest has worked out already. What the call is allowed (endpoints,
 //! settings, secrets, time) comes in as a [`Grant`]; what it did comes out as a [`Called`],
 //! also when it was cut short: the host itself knows whether a byte left.
 
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use wasmtime::component::{InstancePre, Linker};
+use wasmtime::component::{Instance, InstancePre, Linker};
 use wasmtime::{Engine, Store, UpdateDeadline};
 
 use crate::config::limits;
@@ -38,7 +39,7 @@ pub use bindings::exports::railhead::rail::recipients::Violation;
 pub use bindings::railhead::rail::types::{
     Field, Finding, Outcome, Payment, Receipt, Refusal, Resolution,
 };
-pub use imports::Grant;
+pub use imports::{Access, Grant};
 
 use bindings::exports::railhead::rail as exports;
 
@@ -74,6 +75,15 @@ pub struct Called<T> {
     /// How long it took.
     pub took: Duration,
 }
+
+/// An instance that made a payment's reference, and may send that payment.
+pub struct Kept {
+    store: Store<Guest>,
+    instance: Instance,
+    journal: Journal,
+}
+
+type Journal = Arc<Mutex<Vec<Exchange>>>;
 
 /// How a guest failed to answer.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -177,24 +187,33 @@ impl RailCode {
         .await
     }
 
-    /// `payouts.reference`
-    pub async fn reference(&self, grant: &Arc<Grant>, payment: &Payment) -> Called<String> {
-        let Some(indices) = &self.payouts else { return not_offered("payouts") };
-        self.call(grant, async |store, instance| {
+    /// `payouts.reference`, and the instance that made it.
+    pub async fn reference(
+        &self,
+        grant: &Arc<Grant>,
+        payment: &Payment,
+    ) -> (Called<String>, Option<Kept>) {
+        let Some(indices) = &self.payouts else { return (not_offered("payouts"), None) };
+        self.call_in(None, grant, async |store, instance| {
             let guest = indices.load(&mut *store, instance)?;
             guest.call_reference(store, payment).await
         })
         .await
     }
 
-    /// `payouts.submit`
-    pub async fn submit(&self, grant: &Arc<Grant>, payment: &Payment) -> Called<Outcome> {
+    /// `payouts.submit`, by the instance that made this payment's reference, or by a fresh one.
+    pub async fn submit(
+        &self,
+        kept: Option<Kept>,
+        grant: &Arc<Grant>,
+        payment: &Payment,
+    ) -> Called<Outcome> {
         let Some(indices) = &self.payouts else { return not_offered("payouts") };
-        self.call(grant, async |store, instance| {
+        let sending = self.call_in(kept, grant, async |store, instance| {
             let guest = indices.load(&mut *store, instance)?;
             guest.call_submit(store, payment).await
-        })
-        .await
+        });
+        sending.await.0
     }
 
     /// `payouts.query`
@@ -238,53 +257,83 @@ impl RailCode {
     async fn call<T>(
         &self,
         grant: &Arc<Grant>,
-        run: impl AsyncFnOnce(&mut Store<Guest>, &wasmtime::component::Instance) -> wasmtime::Result<T>,
+        run: impl AsyncFnOnce(&mut Store<Guest>, &Instance) -> wasmtime::Result<T>,
     ) -> Called<T> {
-        let begun = Instant::now();
-        let journal = Arc::new(Mutex::new(Vec::new()));
-        let mut store = self.store(grant, &journal);
+        self.call_in(None, grant, run).await.0
+    }
+
+    /// Makes a call in a kept instance or in a fresh one, and keeps it if all went well.
+    async fn call_in<T>(
+        &self,
+        kept: Option<Kept>,
+        grant: &Arc<Grant>,
+        run: impl AsyncFnOnce(&mut Store<Guest>, &Instance) -> wasmtime::Result<T>,
+    ) -> (Called<T>, Option<Kept>) {
+        let begun = std::time::Instant::now();
+        let (mut store, known, journal) = match kept {
+            Some(kept) => (kept.store, Some(kept.instance), kept.journal),
+            None => {
+                let journal = Journal::default();
+                (self.store(&journal), None, journal)
+            }
+        };
+        allow(&mut store, grant);
         let wall = limits::RAIL_WALL_MAX;
         let running = async {
-            let instance = self.instance.instantiate_async(&mut store).await?;
-            run(&mut store, &instance).await
+            let instance = match known {
+                Some(instance) => instance,
+                None => self.instance.instantiate_async(&mut store).await?,
+            };
+            Ok((run(&mut store, &instance).await?, instance))
         };
-        let result = match tokio::time::timeout(wall, running).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(cause)) => Err(Broken::Trapped(explain(&cause, &store.data().wasi.said()))),
-            Err(_) => Err(Broken::TimedOut(wall)),
+        let (result, known) = match tokio::time::timeout(wall, running).await {
+            Ok(Ok((answer, instance))) => (Ok(answer), Some(instance)),
+            Ok(Err(cause)) => {
+                (Err(Broken::Trapped(explain(&cause, &store.data().wasi.said()))), None)
+            }
+            Err(_) => (Err(Broken::TimedOut(wall)), None),
         };
-        drop(store);
         let exchanges =
             std::mem::take(&mut *journal.lock().unwrap_or_else(PoisonError::into_inner));
         let bytes_left = exchanges.iter().any(|exchange: &Exchange| exchange.bytes_left());
-        Called { result, exchanges, bytes_left, took: begun.elapsed() }
+        let kept = known.map(|instance| Kept { store, instance, journal });
+        (Called { result, exchanges, bytes_left, took: begun.elapsed() }, kept)
     }
 
-    fn store(&self, grant: &Arc<Grant>, journal: &Arc<Mutex<Vec<Exchange>>>) -> Store<Guest> {
+    fn store(&self, journal: &Journal) -> Store<Guest> {
         let guest = Guest {
-            wasi: Inert::at(grant.now_ms),
+            wasi: Inert::at(0),
             limiter: Limiter::default(),
-            grant: Arc::clone(grant),
+            grant: Arc::default(),
             egress: Egress::new(Arc::clone(journal)),
-            requests_left: limits::GUEST_REQUESTS_MAX,
-            log_lines_left: limits::GUEST_LOG_LINES_MAX,
+            requests_left: 0,
+            log_lines_left: 0,
         };
         let mut store = Store::new(self.instance.engine(), guest);
         store.limiter(|guest| &mut guest.limiter);
-        store.set_hostcall_fuel(limits::GUEST_EXCHANGE_BYTES_MAX);
-        // Epochs pass while a guest waits for the network as well. Only ticks that find it
-        // running are counted, and each lets other tasks have the processor.
-        let mut ticks = 0;
-        store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(move |_| {
-            ticks += 1;
-            Ok(match ticks > limits::RAIL_TICKS_MAX {
-                true => UpdateDeadline::Interrupt,
-                false => UpdateDeadline::Yield(1),
-            })
-        });
         store
     }
+}
+
+/// What one call may do, in time and in requests.
+fn allow(store: &mut Store<Guest>, grant: &Arc<Grant>) {
+    let guest = store.data_mut();
+    guest.wasi = Inert::at(grant.now_ms);
+    guest.grant = Arc::clone(grant);
+    guest.requests_left = limits::GUEST_REQUESTS_MAX;
+    guest.log_lines_left = limits::GUEST_LOG_LINES_MAX;
+    store.set_hostcall_fuel(limits::GUEST_EXCHANGE_BYTES_MAX);
+    // Epochs pass while a guest waits for the network as well. Only ticks that find it
+    // running are counted, and each lets other tasks have the processor.
+    let mut ticks = 0;
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(move |_| {
+        ticks += 1;
+        Ok(match ticks > limits::RAIL_TICKS_MAX {
+            true => UpdateDeadline::Interrupt,
+            false => UpdateDeadline::Yield(1),
+        })
+    });
 }
 
 fn not_offered<T>(interface: &'static str) -> Called<T> {

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{Any, AnyPool, ConnectOptions as _, Executor as _};
+use sqlx::{Any, AnyPool, AssertSqlSafe, ConnectOptions as _, Executor as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::clock::Moment;
@@ -115,7 +115,8 @@ impl Db {
     pub async fn open(url: &SecretString, connections: u32) -> Result<Self, OpenError> {
         let (engine, url, path) = prepare(url)?;
         let file_lock = path.as_deref().map(lock_file).transpose()?;
-        Self::connect((engine, url, path), connections, file_lock).await
+        let session = [engine.session(), engine.serving()].concat();
+        Self::connect((engine, url, path), (connections, session), file_lock).await
     }
 
     /// Connects for reading, beside a host that may be running.
@@ -128,12 +129,12 @@ impl Db {
             let cause = std::io::ErrorKind::NotFound.into();
             return Err(OpenError::File { path, cause });
         }
-        Self::connect((engine, url, path), 1, None).await
+        Self::connect((engine, url, path), (1, engine.session().to_owned()), None).await
     }
 
     async fn connect(
         (engine, url, path): (Engine, SecretString, Option<PathBuf>),
-        connections: u32,
+        (connections, session): (u32, String),
         file_lock: Option<std::fs::File>,
     ) -> Result<Self, OpenError> {
         sqlx::any::install_default_drivers();
@@ -144,8 +145,9 @@ impl Db {
             .max_connections(connections)
             .acquire_timeout(Duration::from_secs(10))
             .after_connect(move |connection, _| {
+                let session = session.clone();
                 Box::pin(async move {
-                    connection.execute(engine.session()).await?;
+                    connection.execute(AssertSqlSafe(session)).await?;
                     Ok(())
                 })
             })
@@ -356,6 +358,26 @@ impl Engine {
                 let array = format!("CAST(CAST({parameter} AS TEXT) AS JSON)");
                 format!("(SELECT t.text FROM json_array_elements_text({array}) AS t(text))")
             }
+        }
+    }
+
+    /// The condition that a column holds one of the texts in such a parameter.
+    #[must_use]
+    pub fn among(self, column: &str, parameter: &str) -> String {
+        let texts = self.texts(parameter);
+        match self {
+            Self::Sqlite => format!("{column} IN {texts}"),
+            // An array is looked up by index, whatever the planner thinks of its length.
+            Self::Postgres => format!("{column} = ANY(ARRAY{texts})"),
+        }
+    }
+
+    /// What a host's sessions are told as well. A statement's plan outlives the size that its
+    /// tables had when it was made: rows are found by index from the first, however few there are.
+    const fn serving(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => "; SET enable_seqscan = off",
         }
     }
 

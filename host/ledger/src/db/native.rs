@@ -21,18 +21,27 @@ pub enum Native {
     Sqlite(SqliteConnection),
 }
 
+/// Statements that a connection keeps prepared: one for each mixture of tables that batches write
+/// to, and planning one of those costs more than running it.
+const STATEMENTS_MAX: usize = 512;
+
 impl Native {
     pub(super) async fn connect(engine: Engine, url: &str) -> Result<Self, sqlx::Error> {
         match engine {
             Engine::Postgres => {
                 let options: PgConnectOptions = url.parse()?;
+                let options = options.statement_cache_capacity(STATEMENTS_MAX);
                 let mut connection = options.disable_statement_logging().connect().await?;
                 connection.execute(engine.session()).await?;
-                // Batches differ in size only; planning each anew would cost more than it gains.
+                // Batches differ in size only; planning each anew would cost more than it gains. A
+                // plan outlives the size that its tables had: rows are found by key from the
+                // first, however few there are, and never by reading a table.
                 // A writer that fell silent must not keep its locks: the server gives it up.
                 connection
                     .execute(
                         "SET plan_cache_mode = force_generic_plan; SET jit = off; \
+                         SET enable_seqscan = off; SET enable_hashjoin = off; \
+                         SET enable_mergejoin = off; \
                          SET idle_in_transaction_session_timeout = '10s'; \
                          SET statement_timeout = '10s'; \
                          SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; \

@@ -306,7 +306,10 @@ async fn write(native: &mut Native, state: &State, batch: Row) -> Result<(), sql
     let mut writes = vec![Write::Rows(&BATCHES, &batch), Write::Rows(&sql::WALLET_SUMS, &wallets)];
     // Changes first: a new row may take the place that another one leaves, as the next attempt
     // of a payment does. Changes of rows that are new in this batch come after those.
-    let changes: Vec<Changes<'_>> = out.updates.iter().map(|of| changes(state, of)).collect();
+    let mut changes: Vec<Changes<'_>> = out.updates.iter().map(|of| changes(state, of)).collect();
+    // By table, so that batches of the same kinds of commands are the same statements, whichever
+    // came first: the database has them prepared. Those of one table stay as they came.
+    changes.sort_by_key(|of| of.shape.table());
     writes.extend(changes.iter().map(|of| Write::Rows(of.shape, &of.of_known)));
     writes.extend(out.inserts.values().map(|(shape, rows)| Write::Rows(*shape, rows)));
     writes.extend(changes.iter().map(|of| Write::Rows(of.shape, &of.of_new)));

@@ -23,7 +23,7 @@ use super::{Answer, Endpoint, Failure, Network, Outgoing, Scheme};
 /// about whether a request arrived.
 const IDLE_MAX: Duration = Duration::from_secs(4);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-const IDLE_CONNECTIONS_MAX: usize = 64;
+const IDLE_CONNECTIONS_MAX: usize = 256;
 
 /// Idle connections to one server with one set of credentials.
 #[derive(Default)]

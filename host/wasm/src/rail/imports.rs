@@ -15,15 +15,12 @@ use crate::tables::ReferenceTable;
 use super::Guest;
 use super::bindings::railhead::host::{clock, http, keys, log, settings, tables};
 
-/// What one call may use. It names everything; what is not in here does not exist for the
-/// guest.
+/// What calls may reach. It names everything; what is not in here does not exist for the guest.
 #[derive(Default)]
-pub struct Grant {
+pub struct Access {
     /// The rail's name, for logs.
     pub rail: String,
-    /// The instant of the call.
-    pub now_ms: u64,
-    /// Endpoints by name; none for a call that must be pure.
+    /// Endpoints by name; none for calls that must be pure.
     pub endpoints: HashMap<String, Arc<Endpoint>>,
     /// The operator's settings.
     pub settings: BTreeMap<String, String>,
@@ -31,6 +28,15 @@ pub struct Grant {
     pub secrets: BTreeMap<String, SecretString>,
     /// Reference tables by name.
     pub tables: BTreeMap<String, Arc<ReferenceTable>>,
+}
+
+/// What one call may use.
+#[derive(Clone, Default)]
+pub struct Grant {
+    /// What it may reach.
+    pub access: Arc<Access>,
+    /// The instant of the call.
+    pub now_ms: u64,
     /// Headers that the host adds to every request: idempotency, the sandbox scenario.
     pub headers: Vec<(String, String)>,
 }
@@ -55,7 +61,7 @@ impl http::Host for Guest {
             return refused(format!("more than {} requests", limits::GUEST_REQUESTS_MAX));
         }
         self.requests_left -= 1;
-        let Some(endpoint) = self.grant.endpoints.get(&request.endpoint).cloned() else {
+        let Some(endpoint) = self.grant.access.endpoints.get(&request.endpoint).cloned() else {
             return refused(format!("endpoint {} is not granted to this call", request.endpoint));
         };
         let headers = match self.headers(&request.headers) {
@@ -98,7 +104,7 @@ impl Guest {
         let mut rest = value;
         while let Some((before, after)) = rest.split_once("{secret:") {
             let (name, tail) = after.split_once('}').ok_or("a placeholder is not closed")?;
-            let secret = self.grant.secrets.get(name);
+            let secret = self.grant.access.secrets.get(name);
             let secret = secret.ok_or_else(|| format!("the secret {name} is not configured"))?;
             filled.push_str(before);
             filled.push_str(secret.expose_secret());
@@ -142,7 +148,7 @@ fn response(answer: crate::egress::Answer) -> http::Response {
 
 impl settings::Host for Guest {
     async fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
-        Ok(self.grant.settings.get(&name).cloned())
+        Ok(self.grant.access.settings.get(&name).cloned())
     }
 }
 
@@ -152,7 +158,7 @@ impl keys::Host for Guest {
         key: String,
         message: Vec<u8>,
     ) -> wasmtime::Result<Result<Vec<u8>, keys::Failure>> {
-        let Some(secret) = self.grant.secrets.get(&key) else {
+        let Some(secret) = self.grant.access.secrets.get(&key) else {
             return Ok(Err(keys::Failure::UnknownKey));
         };
         Ok(Ok(Keyring::sign(secret.expose_secret().as_bytes(), &message).to_vec()))
@@ -176,7 +182,7 @@ impl tables::Host for Guest {
         column: String,
         value: String,
     ) -> wasmtime::Result<Vec<Vec<tables::Cell>>> {
-        let Some(table) = self.grant.tables.get(&table) else { return Ok(Vec::new()) };
+        let Some(table) = self.grant.access.tables.get(&table) else { return Ok(Vec::new()) };
         let rows = table.find(&column, &value);
         Ok(rows
             .map(|row| {
@@ -203,7 +209,7 @@ impl log::Host for Guest {
             return Ok(());
         }
         self.log_lines_left -= 1;
-        let rail = self.grant.rail.as_str();
+        let rail = self.grant.access.rail.as_str();
         let line = presentable(&message);
         match level {
             log::Level::Debug => tracing::debug!(rail.name = rail, "{line}"),
