@@ -3,29 +3,52 @@
 use std::sync::Arc;
 
 use axum::Router;
+use moka::future::Cache;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::Directory;
 use crate::clock::{Clock, Moment};
-use crate::config::Config;
+use crate::config::{Config, limits};
 use crate::db::Db;
+use crate::events::DeliveryMetrics;
 use crate::events::outbox::Handover;
 use crate::http::limiter::Limiter;
+use crate::http::metrics::RequestMetrics;
 use crate::http::places::Places;
 use crate::http::request_log::RequestLog;
 use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::ledger::Writer;
 use crate::ledger::wallets::WalletIds;
-use crate::metrics::Metrics;
 use crate::outbound::OutboundClient;
 use crate::rails::{Registry, Routes};
 use crate::recipients::RecipientDirectory;
 use crate::rules::store::PackStore;
 use crate::rules::{Comparing, Packs};
 use crate::transfers::Transfers;
+
+/// What this process counts by itself.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// Of requests.
+    pub requests: RequestMetrics,
+    /// Of attempts to deliver webhooks.
+    pub deliveries: DeliveryMetrics,
+    /// Everything, as it was told last.
+    pub told: Cache<(), String>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            requests: RequestMetrics::default(),
+            deliveries: DeliveryMetrics::default(),
+            told: Cache::builder().time_to_live(limits::CACHE_FRESH).build(),
+        }
+    }
+}
 
 /// The application's parts, shared by all requests and jobs.
 #[derive(Clone)]

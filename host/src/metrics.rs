@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use moka::future::Cache;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
@@ -13,33 +12,9 @@ use strum::IntoEnumIterator as _;
 
 use crate::app::App;
 use crate::cases;
-use crate::config::limits;
 use crate::error::Problem;
-use crate::events::DeliveryMetrics;
-use crate::http::metrics::RequestMetrics;
 use crate::transfers::lanes::Health;
 use crate::transfers::work;
-
-/// What this process counts by itself.
-#[derive(Clone, Debug)]
-pub struct Metrics {
-    /// Of requests.
-    pub requests: RequestMetrics,
-    /// Of attempts to deliver webhooks.
-    pub deliveries: DeliveryMetrics,
-    /// Everything, as it was told last.
-    told: Cache<(), String>,
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        Self {
-            requests: RequestMetrics::default(),
-            deliveries: DeliveryMetrics::default(),
-            told: Cache::builder().time_to_live(limits::CACHE_FRESH).build(),
-        }
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfKind {
@@ -67,8 +42,7 @@ struct OfPack {
 /// How long the database has for its share; without it the other figures are told all the same.
 const DATABASE_WAIT: Duration = Duration::from_secs(2);
 
-/// Everything that is counted, as text for Prometheus; a second old at most, because anybody may
-/// ask.
+/// Everything that is counted, as text for Prometheus; kept for a second, because anybody may ask.
 pub async fn text(app: &App) -> String {
     app.metrics.told.get_with((), collect(app)).await
 }

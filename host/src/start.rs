@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::{App, Parts};
+use crate::app::{App, Metrics, Parts};
 use crate::auth::Directory;
 use crate::clock::Clock;
 use crate::config::{Config, limits};
@@ -26,7 +26,6 @@ use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::ledger::wallets::WalletIds;
 use crate::ledger::{OutboxHook, Writer, WriterParts};
-use crate::metrics::Metrics;
 use crate::outbound::OutboundClient;
 use crate::rails::{Rail, Registry, Route, Routes, sql};
 use crate::recipients::RecipientDirectory;

@@ -154,6 +154,34 @@ async fn a_merchant_with_much_to_send_does_not_keep_another_waiting(
     .await;
 }
 
+/// Payouts are read together, and one of them cannot be read: the others go out.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_that_cannot_be_read_keeps_no_other_one_waiting(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let url = bank.url.clone();
+        restart(host, |config| live(config, url, Sends::No)).await;
+        let bad = pay(host, "0123456785").await.ok().id();
+        let good = pay(host, "0123456785").await.ok().id();
+        let sql = "SELECT pricing FROM payouts WHERE id = $1";
+        let pool = host.app().db.pool();
+        let kept: String = sqlx::query_scalar(sql).bind(&bad).fetch_one(pool).await.expect("one");
+        host.run(&[format!("UPDATE payouts SET pricing = '{{' WHERE id = '{bad}'")]).await;
+        let url = bank.url.clone();
+        restart(host, |config| live(config, url, Sends::Yes)).await;
+        until(host, &good, "paid").await;
+        host.run(&[
+            format!("UPDATE payouts SET pricing = '{kept}' WHERE id = '{bad}'"),
+            "UPDATE transfers SET lease_until = 0".to_owned(),
+        ])
+        .await;
+        until(host, &bad, "paid").await;
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_never_left_goes_over_the_next_route_and_a_bad_one_is_left_alone(

@@ -46,8 +46,9 @@ impl Database {
 
 async fn new_postgres() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let server = std::env::var("TEST_POSTGRES")
-        .expect("PostgreSQL for tests: run `make test`, or tests/with-postgres cargo test");
+    let server = std::env::var("TEST_POSTGRES").expect(
+        "PostgreSQL for tests: run `make test`, or tests/with-postgres cargo test --workspace",
+    );
     let name = format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::SeqCst));
     let mut connection =
         sqlx::PgConnection::connect(&format!("{server}/postgres")).await.expect("PostgreSQL");

@@ -24,11 +24,11 @@ impl Growth {
             return;
         }
         // Before the tables are cleaned up for counting: that writes as well.
-        let wal = server.number("SELECT CAST(pg_current_wal_lsn() - '0/0' AS BIGINT)").await;
+        let wal = wal(server).await;
         let (now, before) = (Size::of(server).await, self.0);
         let each = |now: i64, before: i64| (now - before) as f64 / payouts.max(1) as f64;
         println!(
-            "    left by each: {:.1} rows, {:.1} index entries, {:.0} bytes of database, {:.0} of WAL",
+            "    left by each, about: {:.1} rows, {:.1} index entries, {:.0} bytes of database, {:.0} of WAL",
             each(now.rows, before.rows),
             each(now.index_entries, before.index_entries),
             each(now.bytes, before.bytes),
@@ -54,7 +54,11 @@ impl Size {
             bytes: server.number("SELECT pg_database_size(current_database())").await,
             rows: server.number(&entries("r")).await,
             index_entries: server.number(&entries("i")).await,
-            wal: server.number("SELECT CAST(pg_current_wal_lsn() - '0/0' AS BIGINT)").await,
+            wal: wal(server).await,
         }
     }
+}
+
+async fn wal(server: &Server) -> i64 {
+    server.number("SELECT CAST(pg_current_wal_lsn() - '0/0' AS BIGINT)").await
 }

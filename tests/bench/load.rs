@@ -141,6 +141,14 @@ pub(crate) async fn send(
 impl Run {
     pub(crate) const HEAD: &str = "    run                        payouts/s   p50 ms   p99 ms   CPU us per payout: host, database, load   refused";
 
+    pub(crate) fn accepted(&self) -> usize {
+        self.accepted
+    }
+
+    pub(crate) fn refused(&self) -> usize {
+        self.refused
+    }
+
     pub(crate) fn per_second(&self) -> f64 {
         self.accepted as f64 / self.took.as_secs_f64()
     }

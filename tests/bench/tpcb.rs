@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::server::{drop_database, new_database};
 
-/// As many branches as keep eight clients out of each other's way.
+/// Ten branches: eight clients meet on them now and then, as payouts of fifty wallets do.
 const SCALE: &str = "10";
 
 /// TPC-B's transactions a second, as `pgbench` runs them: 8 clients, prepared statements. Nothing
@@ -28,11 +28,11 @@ impl TpcB {
         drop_database(&url).await;
         let line = said.lines().find_map(|line| line.strip_prefix("tps = "));
         let rate = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        let rate = rate.expect("a rate in what pgbench says");
         println!(
-            "PostgreSQL, TPC-B by pgbench (8 clients, prepared): {:.0}/s\n",
-            rate.unwrap_or(0.0)
+            "PostgreSQL, TPC-B by pgbench (8 clients, prepared, scale {SCALE}): {rate:.0}/s\n"
         );
-        Self(rate)
+        Self(Some(rate))
     }
 
     /// A rate, and how many times the one of TPC-B it is.

@@ -36,6 +36,10 @@ async fn heard(engine: Engine, length: Duration, tpcb: TpcB) {
         server.listen(&target.key, url, "payout_paid").await;
     }
     let load = load(&server, targets).await;
+    let warm = usize::try_from(server.count("paid").await).unwrap();
+    while receivers.count() < warm {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let life = Life::measure(&server, &load, length, Some(&receivers)).await;
     println!("{}", life.cpu_line());
     println!("    accepted, paid, webhook received {}", tpcb.against(life.per_second()));
@@ -67,10 +71,12 @@ impl Life {
         let (cpu, before) = (server.cpu_us(), server.count("paid").await);
         let heard_before = receivers.map_or(0, Receivers::count);
         let begun = Instant::now();
-        load.run(server, length).await;
+        let run = load.run(server, length).await;
         let accepting = begun.elapsed();
         server.until_idle().await;
         let count = server.count("paid").await - before;
+        assert_eq!(usize::try_from(count), Ok(run.accepted()), "paid, and accepted");
+        assert_eq!(run.refused(), 0, "refused");
         if let Some(receivers) = receivers {
             let wanted = usize::try_from(count).unwrap() + heard_before;
             while receivers.count() < wanted {

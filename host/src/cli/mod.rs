@@ -78,10 +78,16 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Prints a line. Whoever reads may have gone, as `head` does, and that is nobody's mistake.
+/// Prints a line. Whoever reads may have gone, as `head` does, and that is nobody's mistake; where
+/// it cannot be written for another reason, the command fails.
 fn say(line: impl std::fmt::Display) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stdout(), "{line}");
+    if let Err(cause) = writeln!(std::io::stdout(), "{line}")
+        && cause.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        let _ = writeln!(std::io::stderr(), "railhead: writing the output: {cause}");
+        std::process::exit(1);
+    }
 }
 
 fn execute(arguments: Arguments) -> Result<(), StartError> {

@@ -9,15 +9,16 @@ use crate::db::Db;
 use crate::rules::PackKind;
 use crate::start::{Host, Sources, StartError, shown, start};
 
+use super::say;
+
 /// Runs the service until it is told to stop.
-#[expect(clippy::print_stdout, reason = "a token that is shown once belongs on the terminal")]
 pub(super) async fn serve(config: Config) -> Result<(), StartError> {
     log(&config);
     let told_to_stop = told_to_stop()?;
     let host = start(config, Sources::system()?).await?;
     tracing::info!(address = %host.address, "serving");
     if let Some(token) = &host.new_operator_token {
-        println!("Operator token (shown once): {}", shown(token));
+        say(format_args!("Operator token (shown once): {}", shown(token)));
     }
     warn_of_missing_packs(&host);
     host.run(told_to_stop).await
@@ -34,13 +35,12 @@ fn warn_of_missing_packs(host: &Host) {
 }
 
 /// Brings the schema up to date.
-#[expect(clippy::print_stdout, reason = "the answer of a command")]
 pub(super) async fn migrate(config: &Config) -> Result<(), StartError> {
     log(config);
     let db = Db::open(&config.database_url(), 1).await?;
     db.migrate().await?;
     db.close().await;
-    println!("The database is up to date.");
+    say("The database is up to date.");
     Ok(())
 }
 

@@ -60,12 +60,31 @@ pub(super) async fn recipient(rail: &Rail, case: &RecipientCase) -> Result<(), S
     }
 }
 
-/// Runs a call, and checks what it sent and what it came to.
+/// Runs a call, and checks what it sent and what it came to. A sending is run twice: on the
+/// instance that made the reference, as it goes out first, and on a fresh one, as it is repeated.
 pub(super) async fn run(rail: &Rail, case: &ExchangeCase) -> Result<(), String> {
+    run_on(rail, case, On::ItsOwn).await?;
+    match case.call.as_str() {
+        "submit" => {
+            let why = |why| format!("on a fresh instance: {why}");
+            run_on(rail, case, On::Fresh).await.map_err(why)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Which instance sends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum On {
+    ItsOwn,
+    Fresh,
+}
+
+async fn run_on(rail: &Rail, case: &ExchangeCase, on: On) -> Result<(), String> {
     let sent = Sent::default();
     let answer = case.answer.clone().unwrap_or_default();
     let grant = grant(rail, &scripted(answer, Arc::clone(&sent)));
-    let came = call(rail, &grant, case).await?;
+    let came = call(rail, &grant, case, on).await?;
     if let Some(expected) = &case.expects {
         check_sent(&sent, expected)?;
     }
@@ -83,16 +102,22 @@ pub(super) async fn run(rail: &Rail, case: &ExchangeCase) -> Result<(), String> 
     }
 }
 
-async fn call(rail: &Rail, grant: &Arc<Grant>, case: &ExchangeCase) -> Result<Came, String> {
+async fn call(
+    rail: &Rail,
+    grant: &Arc<Grant>,
+    case: &ExchangeCase,
+    on: On,
+) -> Result<Came, String> {
     let broken = |broken: crate::wasm::rail::Broken| broken.to_string();
     match case.call.as_str() {
         "submit" => {
             let payment = payment(rail, case.payment.as_ref())?;
-            let reference = rail.code.reference(grant, &payment).await.0.result.map_err(broken)?;
+            let (made, kept) = rail.code.reference(grant, &payment).await;
+            let reference = made.result.map_err(broken)?;
             if reference != payment.reference {
                 return Err(format!("made the reference {reference}, not {}", payment.reference));
             }
-            let called = rail.code.submit(None, grant, &payment).await;
+            let called = rail.code.submit(kept.filter(|_| on == On::ItsOwn), grant, &payment).await;
             Ok(outcome(called.result.map_err(broken)?))
         }
         "query" => {

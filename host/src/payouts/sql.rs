@@ -80,7 +80,8 @@ pub async fn get_payout(pool: &AnyPool, id: &PayoutId) -> Result<Option<Payout>,
     row.map(|row| payout(&row)).transpose()
 }
 
-/// The payouts of these ids, in any order; for jobs.
+/// The payouts of these ids, in any order; for jobs. One that cannot be read is left out, and
+/// named in the log.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -88,7 +89,13 @@ pub async fn list_payouts_by_id(db: &Db, ids: &[String]) -> Result<Vec<Payout>, 
     let sql = format!("SELECT * FROM payouts WHERE {}", db.engine().among("id", "$1"));
     let ids = serde_json::to_string(ids).unwrap_or_default();
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(ids).fetch_all(db.pool()).await?;
-    rows.iter().map(payout).collect()
+    let readable = rows.iter().filter_map(|row| {
+        let id = row.try_get::<String, _>("id").unwrap_or_default();
+        let unreadable =
+            |cause: &sqlx::Error| tracing::error!(payout.id = id, %cause, "unreadable");
+        payout(row).inspect_err(unreadable).ok()
+    });
+    Ok(readable.collect())
 }
 
 /// Whether a recipient was ever paid, or is about to be. Payouts that were held, or not paid in

@@ -1,5 +1,7 @@
 //! Payouts as the engine that moves money out sees them.
 
+use std::collections::HashMap;
+
 use crate::app::App;
 use crate::error::{ErrorCode, Problem};
 use crate::id::PayoutId;
@@ -24,8 +26,9 @@ impl Feature for PayoutTransfers {
         Ok(sql::get_payout(self.0.db.pool(), &id).await?)
     }
 
-    async fn load_all(&self, ids: &[String]) -> Result<Vec<Payout>, Problem> {
-        Ok(sql::list_payouts_by_id(&self.0.db, ids).await?)
+    async fn load_all(&self, ids: &[String]) -> Result<HashMap<String, Payout>, sqlx::Error> {
+        let payouts = sql::list_payouts_by_id(&self.0.db, ids).await?.into_iter();
+        Ok(payouts.map(|payout| (payout.id.to_string(), payout)).collect())
     }
 
     fn order(&self, payout: &Payout) -> Result<Order, Problem> {

@@ -49,7 +49,7 @@ impl Redactor {
             };
             if let Some(secret) = secret {
                 masked.push_str(&text[copied..at + secret.start]);
-                masked.push_str(&mask(&rest[secret.clone()]));
+                masked.push_str(&covered(&rest[secret.clone()]));
                 at += secret.end;
                 copied = at;
             }
@@ -61,49 +61,41 @@ impl Redactor {
         masked.into()
     }
 
-    /// Where the contents of a secret element are, after its `<`. An element that is cut off
-    /// reaches to the end of the text.
+    /// Where the contents of a secret element are, after its `<`: all that is between its tags,
+    /// whatever that is. An element that is cut off reaches to the end of the text.
     fn element(&self, rest: &str) -> Option<Range<usize>> {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        let end = |from: usize| rest[from..].find(|c| !is_name(c)).map(|length| from + length);
-        let mut name = 0..end(0)?;
-        if rest[name.end..].starts_with(':') {
-            name = name.end + 1..end(name.end + 1)?;
-        }
-        if !self.elements.iter().any(|known| *known == rest[name.clone()]) {
+        let (name, after) = tag_name(rest)?;
+        if !self.elements.iter().any(|known| known == name) {
             return None;
         }
-        let opened = name.end + rest[name.end..].find('>')? + 1;
-        if rest[..opened].ends_with("/>") {
+        let from = rest.len() - after.len();
+        let start = from + end_of_tag(after)?;
+        if rest[..start].ends_with("/>") {
             return None;
         }
-        let (start, close) = match rest[opened..].strip_prefix("<![CDATA[") {
-            Some(text) => (rest.len() - text.len(), "]]>"),
-            None => (opened, "</"),
-        };
-        let length = rest[start..].find(close).unwrap_or(rest.len() - start);
-        Some(start..start + length)
+        let mut end = rest.len();
+        for (at, _) in rest[start..].match_indices("</") {
+            if tag_name(&rest[start + at + 2..]).is_some_and(|(other, _)| other == name) {
+                end = start + at;
+                break;
+            }
+        }
+        Some(start..end)
     }
 
-    /// Where the value of a secret key is, after its `"`.
+    /// Where the value of a secret key is, after its `"`: a text without its quotes, or whatever
+    /// else it is, as a whole.
     fn value(&self, rest: &str) -> Option<Range<usize>> {
         let name = self.elements.iter().find(|known| {
             rest.strip_prefix(known.as_str()).is_some_and(|after| after.starts_with('"'))
         })?;
         let after = rest[name.len() + 1..].trim_start().strip_prefix(':')?.trim_start();
         let start = rest.len() - after.len();
-        let Some(text) = after.strip_prefix('"') else {
-            let length = after.find([',', '}', ']']).unwrap_or(after.len());
-            return Some(start..start + after[..length].trim_end().len());
-        };
-        let mut is_escaped = false;
-        let length = text.find(|c| {
-            let is_end = c == '"' && !is_escaped;
-            is_escaped = c == '\\' && !is_escaped;
-            is_end
-        });
-        let start = start + 1;
-        Some(start..start + length.unwrap_or(text.len()))
+        let end = start + end_of_value(after);
+        match after.starts_with('"') {
+            true => Some(start + 1..end.max(start + 1)),
+            false => Some(start..end),
+        }
     }
 
     /// The recipient with its sensitive fields masked.
@@ -117,6 +109,60 @@ impl Redactor {
         }
         masked
     }
+}
+
+/// A plain value masked; anything with a structure of its own without its end.
+fn covered(contents: &str) -> String {
+    match contents.contains(['<', '"', '[', '{']) {
+        true => "*".repeat(contents.chars().count()),
+        false => mask(contents),
+    }
+}
+
+/// The name that a tag begins with, without its prefix, and what follows it.
+fn tag_name(text: &str) -> Option<(&str, &str)> {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let end = |text: &str| text.find(|c| !is_name(c));
+    let (mut name, mut after) = text.split_at(end(text)?);
+    if let Some(local) = after.strip_prefix(':') {
+        (name, after) = local.split_at(end(local)?);
+    }
+    (!name.is_empty()).then_some((name, after))
+}
+
+/// How long the rest of an opening tag is, up to its `>`; one within an attribute is not that.
+fn end_of_tag(text: &str) -> Option<usize> {
+    let mut quote = None;
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '>') => return Some(at + 1),
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// How long a value of JSON is, without the closing quote of a text: to its end, or to the end of
+/// what there is.
+fn end_of_value(text: &str) -> usize {
+    let (mut depth, mut is_text, mut is_escaped) = (0_u32, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_text => is_escaped = true,
+            '"' if is_text && depth == 0 => return at,
+            '"' => is_text = !is_text,
+            _ if is_text => {}
+            '[' | '{' => depth += 1,
+            ']' | '}' if depth == 1 => return at + 1,
+            ']' | '}' if depth > 1 => depth -= 1,
+            ',' | ']' | '}' | ' ' | '\n' | '\r' | '\t' if depth == 0 => return at,
+            _ => {}
+        }
+    }
+    text.len()
 }
 
 /// Stars for all but the last four characters; for all of a short value.
@@ -154,14 +200,18 @@ mod tests {
         let redactor = Redactor { elements: vec!["pin".into()], sensitive: Vec::new() };
         for (text, masked) in [
             ("<pin>12345678</pin>", "<pin>****5678</pin>"),
-            ("<x:pin a='>'>1</x:pin><pin >2</pin>", "<x:pin a='>***</x:pin><pin >*</pin>"),
-            ("<pin><![CDATA[12]]></pin>", "<pin><![CDATA[**]]></pin>"),
+            ("<x:pin a='>'>1</x:pin><pin >2</pin>", "<x:pin a='>'>*</x:pin><pin >*</pin>"),
+            (r#"<pin a="x/>">12345678</pin>"#, r#"<pin a="x/>">****5678</pin>"#),
+            ("<pin><a>1</a><b>12345</b></pin><c>1</c>", "<pin>********************</pin><c>1</c>"),
+            ("<pin><![CDATA[12]]>1</pin>", "<pin>***************</pin>"),
             ("<pin>1234", "<pin>****"),
             ("<pin/><pine>1</pine><Pin>2</Pin>", "<pin/><pine>1</pine><Pin>2</Pin>"),
             (r#"{"pin":"12345678","a":"b"}"#, r#"{"pin":"****5678","a":"b"}"#),
             (r#"{"pin" : 12345678 , "a":[{"pin":1}]}"#, r#"{"pin" : ****5678 , "a":[{"pin":*}]}"#),
-            (r#"{"pin":"1\"2345678"}"#, r#"{"pin":"******5678"}"#),
+            (r#"{"pin":"1\"2345678"}"#, r#"{"pin":"**********"}"#),
             (r#"{"pin":"12"#, r#"{"pin":"**"#),
+            (r#"{"pin":["1]","22"],"a":1}"#, r#"{"pin":***********,"a":1}"#),
+            (r#"{"pin":{"a":{"b":"2"}},"c":1}"#, r#"{"pin":***************,"c":1}"#),
             (r#""pin" "pins":"1" <"#, r#""pin" "pins":"1" <"#),
         ] {
             assert_eq!(redactor.text(text, &RecipientFields::default()), masked, "{text}");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cases::{self, CaseKind};
+use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::bulk::RowChange;
 use crate::env::Env;
@@ -29,6 +30,18 @@ struct Chosen {
 pub(super) struct Forgotten {
     route: String,
     reference: String,
+    intended_at: Moment,
+}
+
+impl Forgotten {
+    /// Whether nothing that is known can have been sent after it: then it took over from
+    /// whatever is open.
+    fn is_last(&self, known: &[Attempt]) -> bool {
+        known.iter().all(|known| {
+            let is_over = known.state != AttemptState::Open || known.sends == 0;
+            known.rail_reference != self.reference && (is_over || known.sent_at < self.intended_at)
+        })
+    }
 }
 
 /// Why nothing is sent now.
@@ -125,11 +138,11 @@ impl<F: Feature> Carry<'_, F> {
         let forgotten = cases.into_iter().filter(|case| case.kind == CaseKind::ForgottenTransfer);
         let left = forgotten.filter_map(|case| {
             let reference = case.evidence["reference"].as_str()?.to_owned();
-            let at = case.evidence["intended_at"].as_str()?.to_owned();
-            Some((at, Forgotten { route: case.route?, reference }))
+            let intended_at = Moment::parse(case.evidence["intended_at"].as_str()?)?;
+            Some(Forgotten { route: case.route?, reference, intended_at })
         });
-        let last = left.max_by(|one, other| one.0.cmp(&other.0)).map(|(_, left)| left);
-        Ok(last.filter(|left| known.iter().all(|known| known.rail_reference != left.reference)))
+        let last = left.max_by_key(|left| left.intended_at);
+        Ok(last.filter(|left| left.is_last(known)))
     }
 
     /// Fixes the very reference that was forgotten, over the route that it went over, and asks
@@ -157,7 +170,7 @@ impl<F: Feature> Carry<'_, F> {
             }
         }
         let Some(over) = again else {
-            let Forgotten { route, reference } = left;
+            let Forgotten { route, reference, .. } = left;
             let why = format!(
                 "it may have left over {route} as {reference} before the database was restored, \
                  and cannot be asked about under that reference any more"

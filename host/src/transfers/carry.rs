@@ -49,7 +49,7 @@ impl Over {
 
     /// The same, to be asked about before it is sent.
     pub(super) fn unsent(self) -> Self {
-        Self { attempt: Attempt { sends: 0, ..self.attempt }, ..self }
+        Self::new(Attempt { sends: 0, ..self.attempt }, self.route)
     }
 }
 
@@ -71,7 +71,10 @@ impl Transfers {
         object: Option<F::Object>,
     ) -> Result<(), Problem> {
         let Some(object) = object else {
-            return Err(Problem::internal(format!("work for {}, which is not there", claim.id)));
+            return Err(Problem::internal(format!(
+                "work for {}, which is not there or cannot be read",
+                claim.id
+            )));
         };
         let order = feature.order(&object)?;
         let carry = Carry { engine: self, feature, claim, object, order };

@@ -1,6 +1,5 @@
 //! The loop that claims what is due, lane by lane, and has it carried.
 
-use std::collections::HashMap;
 use std::sync::PoisonError;
 
 use crate::config::limits;
@@ -95,21 +94,14 @@ impl Transfers {
         if ids.is_empty() {
             return;
         }
-        let loaded = match feature.load_all(&ids).await {
+        let mut objects = match db::in_time(feature.load_all(&ids)).await {
             Ok(objects) => objects,
-            Err(problem) => {
-                tracing::warn!(%problem, "reading what was claimed");
-                for (claim, _) in &placed {
-                    self.give_back(claim).await;
-                }
+            Err(cause) => {
+                // Their leases run out by themselves.
+                tracing::warn!(%cause, claims = ids.len(), "reading what was claimed");
                 return;
             }
         };
-        let named = loaded.into_iter().filter_map(|object| {
-            let id = feature.order(&object).ok()?.id;
-            Some((id, object))
-        });
-        let mut objects: HashMap<String, F::Object> = named.collect();
         for (claim, place) in placed {
             let object = objects.remove(&claim.id);
             self.begin_work(feature.clone(), (claim, object), place);

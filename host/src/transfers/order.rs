@@ -3,6 +3,8 @@
 //! The engine carries payments out and knows nothing of payouts or refunds. A feature hands it
 //! an [`Order`], and gets back what was learnt, with the rows to commit in the same transaction.
 
+use std::collections::HashMap;
+
 use crate::clock::Moment;
 use crate::db::bulk::RowChange;
 use crate::env::Env;
@@ -112,11 +114,11 @@ pub trait Feature: Clone + Send + Sync + 'static {
     /// The object of this id, as it is now.
     fn load(&self, id: &str) -> impl Future<Output = Result<Option<Self::Object>, Problem>> + Send;
 
-    /// The objects of these ids, as they are now, in any order.
+    /// The objects of these ids, by id. One that cannot be read is left out.
     fn load_all(
         &self,
         ids: &[String],
-    ) -> impl Future<Output = Result<Vec<Self::Object>, Problem>> + Send;
+    ) -> impl Future<Output = Result<HashMap<String, Self::Object>, sqlx::Error>> + Send;
 
     /// What is to be sent for it.
     ///

@@ -263,13 +263,10 @@ impl Quarantine {
     /// down: nobody could end one that only this host knows.
     async fn moved(&self, writer: &Writer) -> Result<(), QuarantineError> {
         self.0.is_active.store(true, Ordering::SeqCst);
-        let here = self.0.db.identity().await?;
-        let marks = Marks::read_or_create(&self.0.db, &self.0.ids, &here).await?;
         let forgotten = forgotten(&self.0.db, &self.0.intents, self.0.clock.now()).await?;
-        if marks.identity.as_ref() == Some(&here) && forgotten.is_empty() {
-            // Another host noticed, and the operator has let go, before this one came to look.
-            self.0.db.expect(here);
-            self.remember(marks.epoch).await?;
+        // Another host noticed, and the operator has let go, before this one came to look. Reads
+        // and writes may lead to two different servers: only a release that is new is believed.
+        if forgotten.is_empty() && self.has_begun_anew().await? && self.state().await?.is_none() {
             self.0.is_active.store(false, Ordering::SeqCst);
             return Ok(());
         }

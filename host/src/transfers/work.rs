@@ -197,12 +197,20 @@ pub(super) async fn claim_due(
         return Ok((Vec::new(), String::new()));
     }
     let share = limit.div_ceil(merchants.len());
-    let merchants = &merchants[..merchants.len().min(limit / share)];
     let mut tx = db.write().await?;
     let database_now = tx.now(db.engine()).await?;
-    let claims = claim_of(&mut tx, db, due, (merchants, share), (database_now, lease)).await?;
+    // As many at a time as cannot come to more than is wanted.
+    let (mut claims, mut served) = (Vec::new(), 0);
+    while served < merchants.len() && claims.len() < limit {
+        let left = limit - claims.len();
+        let share = share.min(left);
+        let group = &merchants[served..merchants.len().min(served + left / share)];
+        claims.extend(claim_of(&mut tx, db, due, (group, share), (database_now, lease)).await?);
+        served += group.len();
+    }
+    let last = merchants[..served].last();
     tx.commit().await?;
-    Ok((claims, merchants.last().cloned().unwrap_or_default()))
+    Ok((claims, last.cloned().unwrap_or_default()))
 }
 
 /// Merchants with work that is due and free. Each is looked up once, however much it has.
@@ -267,8 +275,9 @@ async fn claim_of(
         Engine::Sqlite => format!("{found} {all} m JOIN transfers found ON found.id IN ({of_one})"),
     };
     let sql = format!(
-        "UPDATE transfers SET lease_until = $1, fence = fence + 1 WHERE id IN ({wanted}) \
-         RETURNING {CLAIM}"
+        "WITH wanted(id) AS MATERIALIZED ({wanted}) \
+         UPDATE transfers SET lease_until = $1, fence = fence + 1 \
+         WHERE id IN (SELECT id FROM wanted) RETURNING {CLAIM}"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(database_now.after(lease).micros())

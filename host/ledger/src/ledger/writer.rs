@@ -31,7 +31,8 @@ struct Queued {
     since: Instant,
 }
 
-/// Where commands are handed in. Cheap to clone; the task ends when the last one is dropped.
+/// Where commands are handed in. Cheap to clone; the task ends when it is told to, or when the last
+/// one is dropped.
 ///
 /// There are two lanes. Work (what a bank answered, what was delivered, what an operator does)
 /// waits for its place and is served first: what is under way comes to an end whatever else
@@ -184,9 +185,9 @@ fn overloaded() -> Problem {
     Problem::new(ErrorCode::ServiceOverloaded).retry_after(1)
 }
 
-/// Whether the command was carried out, nobody knows; this host will not.
+/// This host does not carry the command out any more; whether it did, nobody can tell.
 fn stopped() -> Problem {
-    tracing::error!("the writer has stopped");
+    tracing::warn!("the writer has stopped");
     Problem::new(ErrorCode::ServiceUnavailable).retry_after(1)
 }
 
