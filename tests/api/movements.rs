@@ -1,9 +1,12 @@
 //! Wallets in the operator's hands: credited, debited, frozen.
 
+use std::collections::BTreeSet;
+
 use http::Method;
 use rstest::rstest;
 use serde_json::json;
 
+use crate::network::{Sends, with_live_host};
 use crate::test_host::{Engine, naira, with, with_host};
 
 const NOBODY: &str = "c000000000000000000000000";
@@ -112,6 +115,37 @@ async fn a_frozen_wallet_takes_money_and_gives_none(
             let refused = host.admin(Method::POST, &path, json!({})).await;
             assert_eq!(refused.refused(), (404, "wallet_not_found"));
         }
+    })
+    .await;
+}
+
+/// What a credit is answered is the balance right after it, whatever came next.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn each_of_many_movements_is_answered_with_its_own_balance(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_live_host(engine, Sends::No, async |host| {
+        let (host, wallet) = (&*host, host.merchant.live_wallet.clone());
+        let path = format!("wallets/{wallet}/credit");
+        let credit = async |_| {
+            let body = json!({ "amount_minor": "1", "reason": "a test" });
+            let answer = host.admin(Method::POST, &path, body).await.ok();
+            answer.json["available_balance_minor"].as_str().expect("money").to_owned()
+        };
+        let balances: BTreeSet<String> =
+            futures::future::join_all((0..40).map(credit)).await.into_iter().collect();
+        let expected: BTreeSet<String> = (1..=40).map(|n| (100_000_000 + n).to_string()).collect();
+        assert_eq!(balances, expected);
+        let page = format!("/v1/wallets/{wallet}/transactions?limit=100");
+        let page = host.get_as(&host.merchant.live_key, &page).await.ok();
+        let ids: BTreeSet<&str> = page.json["data"]
+            .as_array()
+            .expect("entries")
+            .iter()
+            .filter_map(|e| e["id"].as_str())
+            .collect();
+        assert_eq!(ids.len(), 41, "each entry has an id of its own");
     })
     .await;
 }

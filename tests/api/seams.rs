@@ -540,37 +540,6 @@ async fn asking_out_of_turn_does_not_slow_the_turns(
     .await;
 }
 
-/// What a credit is answered is the balance right after it, whatever came next.
-#[rstest]
-#[tokio::test(flavor = "multi_thread")]
-async fn each_of_many_movements_is_answered_with_its_own_balance(
-    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
-) {
-    with_live_host(engine, Sends::No, async |host| {
-        let (host, wallet) = (&*host, host.merchant.live_wallet.clone());
-        let path = format!("wallets/{wallet}/credit");
-        let credit = async |_| {
-            let body = json!({ "amount_minor": "1", "reason": "a test" });
-            let answer = host.admin(Method::POST, &path, body).await.ok();
-            answer.json["available_balance_minor"].as_str().expect("money").to_owned()
-        };
-        let balances: BTreeSet<String> =
-            futures::future::join_all((0..40).map(credit)).await.into_iter().collect();
-        let expected: BTreeSet<String> = (1..=40).map(|n| (START + n).to_string()).collect();
-        assert_eq!(balances, expected);
-        let page = format!("/v1/wallets/{wallet}/transactions?limit=100");
-        let page = host.get_as(&host.merchant.live_key, &page).await.ok();
-        let ids: BTreeSet<&str> = page.json["data"]
-            .as_array()
-            .expect("entries")
-            .iter()
-            .filter_map(|e| e["id"].as_str())
-            .collect();
-        assert_eq!(ids.len(), 41, "each entry has an id of its own");
-    })
-    .await;
-}
-
 /// A counter that ran out and was renewed a moment ago is not swept away with the others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_counter_that_was_just_renewed_is_not_swept() {
