@@ -148,6 +148,10 @@ impl OutboundClient {
         }
         match url.host_str() {
             None | Some("") => Err("the url has no host".into()),
+            // No name, though some resolvers would read the rest of it as an address.
+            Some(host) if host.starts_with('.') || host.contains("..") => {
+                Err("the url's host has two dots in a row, or begins with one".into())
+            }
             Some(host) => self.permit(host).map(|()| url),
         }
     }
@@ -304,6 +308,9 @@ mod tests {
             "https://a.localhost:8443/",
             "https://metadata.google.internal/",
             "https://printer.local/",
+            "https://169.254.169.254../",
+            "https://.example.com/",
+            "https://a..b/",
         ] {
             assert!(client.read(url).is_err(), "{url}");
         }
