@@ -140,8 +140,14 @@ pub mod limits {
     pub const EPOCH_EVERY: Duration = Duration::from_secs(10);
     /// How long the dispatcher sleeps when there is nothing to do and nobody wakes it.
     pub const DISPATCH_POLL: Duration = Duration::from_millis(250);
+    /// A connection that was not used for this long is asked whether it is still there.
+    pub const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(1);
     /// The least time between two rounds of claiming work.
     pub const DISPATCH_EVERY: Duration = Duration::from_millis(20);
+    /// A lane that is quick has as much claimed work at hand as it carries in this time.
+    pub const CLAIM_AHEAD: Duration = Duration::from_millis(200);
+    /// Claimed work that has waited this long for a place is given back.
+    pub const AT_HAND_MAX: Duration = Duration::from_secs(5);
     /// A payout in the sandbox whose creator died is answered to a repeat after this long.
     pub const SANDBOX_ANSWER_WAIT: Duration = Duration::from_secs(10);
     /// Batches of fresh deliveries on their way to this process's deliverer. More are found in

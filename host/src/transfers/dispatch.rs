@@ -1,6 +1,12 @@
 //! The loop that claims what is due, lane by lane, and has it carried.
+//!
+//! A lane that is quick is claimed for ahead: as much as it carries within a moment lies at hand,
+//! and whoever has carried one takes the next with the same place. A lane that is slow has nothing
+//! at hand, and its work stays where another host can take it.
 
-use std::sync::PoisonError;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use crate::config::limits;
 use crate::db;
@@ -17,13 +23,65 @@ impl Transfers {
     /// Carries what is due until the host is told to stop: as much of each route at once as it
     /// has places.
     pub async fn dispatch<F: Feature>(self, feature: F) {
+        let dispatcher = Dispatcher { engine: self, feature, at_hand: Mutex::default() };
+        Arc::new(dispatcher).run().await;
+    }
+}
+
+struct Dispatcher<F: Feature> {
+    engine: Transfers,
+    feature: F,
+    /// What waits for a place to send from.
+    at_hand: Mutex<HashMap<RouteId, AtHand<F::Object>>>,
+}
+
+/// Claimed work with its object; none where that is not there or cannot be read.
+struct Claimed<O> {
+    claim: Claim,
+    object: Option<O>,
+    since: Instant,
+}
+
+/// Work of one lane that this host has claimed ahead.
+struct AtHand<O> {
+    waiting: VecDeque<Claimed<O>>,
+    /// How much was carried since more was claimed.
+    carried: usize,
+    claimed_at: Instant,
+}
+
+impl<O> AtHand<O> {
+    fn new() -> Self {
+        Self { waiting: VecDeque::new(), carried: 0, claimed_at: Instant::now() }
+    }
+
+    fn pop(&mut self) -> Option<Claimed<O>> {
+        self.waiting.pop_front()
+    }
+
+    /// How much is worth having at hand, at the pace since more was claimed.
+    fn worth_having(&self) -> usize {
+        let elapsed = self.claimed_at.elapsed().max(limits::DISPATCH_EVERY);
+        let ahead = limits::CLAIM_AHEAD.as_micros() * self.carried as u128 / elapsed.as_micros();
+        usize::try_from(ahead).unwrap_or(usize::MAX).min(limits::CLAIM_MAX)
+    }
+}
+
+impl<F: Feature> Dispatcher<F> {
+    async fn run(self: Arc<Self>) {
         let mut next = tokio::time::Instant::now();
-        while !self.stopping.is_cancelled() {
+        while !self.engine.stopping.is_cancelled() {
             // A round serves many: what comes free in the meantime is claimed together.
             tokio::time::sleep_until(next).await;
-            next = tokio::time::Instant::now() + limits::DISPATCH_EVERY;
-            let claimed = match db::in_time(work::list_routes_with_work(self.db.pool())).await {
-                Ok(routes) => self.claim_all(&feature, &routes).await,
+            let pause = match self.has_some_at_hand() {
+                true => limits::CLAIM_AHEAD / 2,
+                false => limits::DISPATCH_EVERY,
+            };
+            next = tokio::time::Instant::now() + pause;
+            self.give_back_older_than(limits::AT_HAND_MAX).await;
+            let routes = work::list_routes_with_work(self.engine.db.pool());
+            let claimed = match db::in_time(routes).await {
+                Ok(routes) => self.claim_all(&routes).await,
                 Err(cause) => {
                     tracing::warn!(%cause, "looking for work");
                     0
@@ -33,29 +91,28 @@ impl Transfers {
                 continue;
             }
             tokio::select! {
-                () = self.stopping.cancelled() => return,
-                () = self.wake.notified() => {}
+                () = self.engine.stopping.cancelled() => break,
+                () = self.engine.wake.notified() => {}
                 () = tokio::time::sleep(limits::DISPATCH_POLL) => {}
             }
         }
+        self.give_back_older_than(std::time::Duration::ZERO).await;
     }
 
     /// Claims and begins what is due on these routes; answers how much that was.
-    async fn claim_all<F: Feature>(&self, feature: &F, routes: &[RouteId]) -> usize {
+    async fn claim_all(self: &Arc<Self>, routes: &[RouteId]) -> usize {
         let mut claimed = 0;
         for route in routes {
+            self.fill(route);
             for (stage, purpose) in [(Stage::Sent, Purpose::Ask), (Stage::Queued, Purpose::Send)] {
-                let wanted = self.lanes.free(route, purpose).min(limits::CLAIM_MAX);
+                let wanted = self.wanted(route, purpose);
                 if wanted == 0 || (stage == Stage::Queued && self.is_shut(route).await) {
                     continue;
                 }
                 match db::in_time(self.claim_due(route, stage, wanted)).await {
                     Ok(claims) => {
                         claimed += claims.len();
-                        let placed = claims.into_iter();
-                        let placed =
-                            placed.map(|claim| (claim, self.lanes.enter(route, purpose))).collect();
-                        self.begin_all(feature, placed).await;
+                        self.take(route, purpose, claims).await;
                     }
                     Err(cause) => tracing::warn!(%cause, route.id = %route, "claiming work"),
                 }
@@ -64,10 +121,30 @@ impl Transfers {
         claimed
     }
 
+    /// How much to claim: for the places that are free, and ahead where the lane is quick.
+    fn wanted(&self, route: &RouteId, purpose: Purpose) -> usize {
+        let free = self.engine.lanes.free(route, purpose);
+        let ahead = match purpose {
+            Purpose::Ask => 0,
+            Purpose::Send => {
+                let at_hand = self.at_hand();
+                let (worth, waiting) = at_hand
+                    .get(route)
+                    .map_or((0, 0), |lane| (lane.worth_having(), lane.waiting.len()));
+                // Not for a few.
+                if waiting > 0 && waiting >= worth / 2 {
+                    return 0;
+                }
+                worth - waiting.min(worth)
+            }
+        };
+        (free + ahead).min(limits::CLAIM_MAX)
+    }
+
     /// Whether nothing new is sent over a route from here.
     async fn is_shut(&self, route: &RouteId) -> bool {
-        let Ok(ready) = self.routes.get(route).await else { return false };
-        ready.route.env == Env::Live && self.quarantine.is_closed()
+        let Ok(ready) = self.engine.routes.get(route).await else { return false };
+        ready.route.env == Env::Live && self.engine.quarantine.is_closed()
     }
 
     async fn claim_due(
@@ -76,25 +153,27 @@ impl Transfers {
         stage: Stage,
         wanted: usize,
     ) -> Result<Vec<Claim>, sqlx::Error> {
+        let engine = &self.engine;
         let key = format!("{route}/{}", stage.as_str());
         let after = {
-            let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            let turns = engine.turns.lock().unwrap_or_else(PoisonError::into_inner);
             turns.get(&key).cloned().unwrap_or_default()
         };
-        let due = Due { route, stage, now: self.now(), after: &after };
-        let (claims, last) = work::claim_due(&self.db, due, (limits::LEASE, wanted)).await?;
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = Due { route, stage, now: engine.now(), after: &after };
+        let (claims, last) = work::claim_due(&engine.db, due, (limits::LEASE, wanted)).await?;
+        let mut turns = engine.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.insert(key, last);
         Ok(claims)
     }
 
-    /// Reads the objects of claimed work together, and has each carried by a task of its own.
-    async fn begin_all<F: Feature>(&self, feature: &F, placed: Vec<(Claim, Option<Place>)>) {
-        let ids: Vec<String> = placed.iter().map(|(claim, _)| claim.id.clone()).collect();
+    /// Reads the objects of claimed work together, and has as many carried as there are places;
+    /// the others wait at hand.
+    async fn take(self: &Arc<Self>, route: &RouteId, purpose: Purpose, claims: Vec<Claim>) {
+        let ids: Vec<String> = claims.iter().map(|claim| claim.id.clone()).collect();
         if ids.is_empty() {
             return;
         }
-        let mut objects = match db::in_time(feature.load_all(&ids)).await {
+        let mut objects = match db::in_time(self.feature.load_all(&ids)).await {
             Ok(objects) => objects,
             Err(cause) => {
                 // Their leases run out by themselves.
@@ -102,29 +181,102 @@ impl Transfers {
                 return;
             }
         };
-        for (claim, place) in placed {
+        let since = Instant::now();
+        let claimed = claims.into_iter().map(|claim| {
             let object = objects.remove(&claim.id);
-            self.begin_work(feature.clone(), (claim, object), place);
+            Claimed { claim, object, since }
+        });
+        match purpose {
+            Purpose::Ask => {
+                for claimed in claimed {
+                    // Places are taken here only, and there were as many.
+                    let place = self.engine.lanes.enter(route, purpose);
+                    self.begin(route, claimed, place, purpose);
+                }
+            }
+            Purpose::Send => {
+                let claimed: Vec<_> = claimed.collect();
+                let mut at_hand = self.at_hand();
+                let lane = at_hand.entry(route.clone()).or_insert_with(AtHand::new);
+                (lane.carried, lane.claimed_at) = (0, since);
+                lane.waiting.extend(claimed);
+                drop(at_hand);
+                self.fill(route);
+            }
         }
     }
 
-    fn begin_work<F: Feature>(
-        &self,
-        feature: F,
-        (claim, object): (Claim, Option<F::Object>),
+    /// Begins what is at hand, as far as places are free.
+    fn fill(self: &Arc<Self>, route: &RouteId) {
+        while let Some(place) = self.engine.lanes.enter(route, Purpose::Send) {
+            let Some(claimed) = self.at_hand().get_mut(route).and_then(AtHand::pop) else { break };
+            self.begin(route, claimed, Some(place), Purpose::Send);
+        }
+    }
+
+    /// Has a task of its own carry it, and then what is at hand for the same place.
+    fn begin(
+        self: &Arc<Self>,
+        route: &RouteId,
+        claimed: Claimed<F::Object>,
         place: Option<Place>,
+        purpose: Purpose,
     ) {
-        let engine = self.clone();
-        self.tasks.spawn(async move {
-            let id = claim.id.clone();
-            match engine.carry(&feature, claim, object).await {
-                // Somebody else changed it first: nothing is left to do here.
-                Err(problem) if problem.code() == ErrorCode::StateConflict => {}
-                Err(problem) => tracing::error!(transfer.id = id, %problem, "carrying a payment"),
-                Ok(()) => {}
+        let (this, route) = (Arc::clone(self), route.clone());
+        self.engine.tasks.spawn(async move {
+            let mut next = Some(claimed);
+            while let Some(Claimed { claim, object, .. }) = next {
+                this.carry(claim, object).await;
+                next = match purpose {
+                    Purpose::Send => this.next_at_hand(&route),
+                    Purpose::Ask => None,
+                };
             }
             drop(place);
-            engine.wake();
+            this.engine.wake();
         });
+    }
+
+    async fn carry(&self, claim: Claim, object: Option<F::Object>) {
+        let id = claim.id.clone();
+        match self.engine.carry(&self.feature, claim, object).await {
+            // Somebody else changed it first: nothing is left to do here.
+            Err(problem) if problem.code() == ErrorCode::StateConflict => {}
+            Err(problem) => tracing::error!(transfer.id = id, %problem, "carrying a payment"),
+            Ok(()) => {}
+        }
+    }
+
+    /// Counts what was carried, and takes what is next.
+    fn next_at_hand(&self, route: &RouteId) -> Option<Claimed<F::Object>> {
+        let mut at_hand = self.at_hand();
+        let lane = at_hand.get_mut(route)?;
+        lane.carried += 1;
+        match self.engine.stopping.is_cancelled() {
+            true => None,
+            false => lane.pop(),
+        }
+    }
+
+    fn has_some_at_hand(&self) -> bool {
+        self.at_hand().values().any(|lane| !lane.waiting.is_empty())
+    }
+
+    /// Gives back what has waited for so long: the lane is slower than it was, and others may
+    /// have places.
+    async fn give_back_older_than(&self, age: std::time::Duration) {
+        let mut stale = Vec::new();
+        for lane in self.at_hand().values_mut() {
+            while let Some(oldest) = lane.waiting.pop_front_if(|held| held.since.elapsed() >= age) {
+                stale.push(oldest.claim);
+            }
+        }
+        for claim in stale {
+            self.engine.give_back(&claim).await;
+        }
+    }
+
+    fn at_hand(&self) -> MutexGuard<'_, HashMap<RouteId, AtHand<F::Object>>> {
+        self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

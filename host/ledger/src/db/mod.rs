@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{Any, AnyPool, AssertSqlSafe, ConnectOptions as _, Executor as _};
+use sqlx::{Any, AnyPool, AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::clock::Moment;
@@ -144,6 +144,16 @@ impl Db {
         let pool = AnyPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(Duration::from_secs(10))
+            // A trip to the server before each statement: only for one that nobody used lately.
+            .test_before_acquire(false)
+            .before_acquire(|connection, about| {
+                Box::pin(async move {
+                    match about.idle_for < limits::CONNECTION_IDLE_MAX {
+                        true => Ok(true),
+                        false => connection.ping().await.map(|()| true),
+                    }
+                })
+            })
             .after_connect(move |connection, _| {
                 let session = session.clone();
                 Box::pin(async move {
