@@ -1,6 +1,6 @@
--- The ledger. A journal's entries sum to zero per currency; a wallet's entries are numbered
--- without gaps and chained by hash. Nothing here is ever changed or deleted but the wallet row,
--- which holds the sums. batch_id names the batch of the writer whose seal covers a row.
+-- The ledger. A journal's lines sum to zero; a wallet's entries are numbered without gaps and
+-- chained by hash. Nothing here is ever changed or deleted but the wallet row, which holds the
+-- sums. batch_id names the batch of the writer whose seal covers a row.
 
 CREATE TABLE wallets (
     id                TEXT PRIMARY KEY,
@@ -20,6 +20,9 @@ CREATE TABLE wallets (
 );
 CREATE UNIQUE INDEX wallets_by_currency ON wallets (merchant_id, env, currency);
 
+-- own_lines are the lines to the platform's own accounts, which have no running balance that
+-- would have to be locked: [[line, account, amount_minor, source], ...]. The view own_entries
+-- shows them as rows.
 CREATE TABLE journals (
     id         TEXT PRIMARY KEY,
     env        TEXT NOT NULL,
@@ -27,6 +30,8 @@ CREATE TABLE journals (
     ref_type   TEXT NOT NULL,
     ref_id     TEXT NOT NULL,
     round      BIGINT NOT NULL,
+    currency   TEXT NOT NULL,
+    own_lines  TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     batch_id   BIGINT NOT NULL
 );
@@ -34,24 +39,22 @@ CREATE TABLE journals (
 -- operator who marks a failed one as paid begins another round.
 CREATE UNIQUE INDEX journals_by_ref ON journals (ref_id, kind, round);
 
+-- The lines to wallets.
 CREATE TABLE entries (
+    wallet_id           TEXT NOT NULL,
+    seq                 BIGINT NOT NULL,
     journal_id          TEXT NOT NULL,
     line                BIGINT NOT NULL,
-    account_id          TEXT NOT NULL,
-    currency            TEXT NOT NULL,
     amount_minor        BIGINT NOT NULL CHECK (amount_minor <> 0),
     source              TEXT NOT NULL,
     description         TEXT NOT NULL,
     sender              TEXT,
-    seq                 BIGINT,
-    balance_after_minor BIGINT,
-    hash                TEXT,
-    created_at          BIGINT NOT NULL,
+    balance_after_minor BIGINT NOT NULL,
+    hash                TEXT NOT NULL,
     batch_id            BIGINT NOT NULL,
-    PRIMARY KEY (journal_id, line)
+    PRIMARY KEY (wallet_id, seq)
 );
--- Wallet entries only: system accounts have no running balance that would have to be locked.
-CREATE UNIQUE INDEX entries_by_wallet ON entries (account_id, seq) WHERE seq IS NOT NULL;
+CREATE UNIQUE INDEX entries_by_journal ON entries (journal_id, line);
 
 -- One row a transaction of the writer, to learn after a lost connection whether it committed.
 -- Those that wrote to sealed tables say what they wrote, and follow the one before: a chain for

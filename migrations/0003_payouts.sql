@@ -148,8 +148,8 @@ CREATE INDEX transfers_due ON transfers (route_id, stage, merchant_id, due_at);
 
 -- Every call of a rail about a payment, redacted: the evidence in its timeline.
 CREATE TABLE rail_calls (
-    id          TEXT PRIMARY KEY,
     transfer_id TEXT NOT NULL,
+    id          TEXT NOT NULL,
     attempt_id  TEXT,
     operation   TEXT NOT NULL,
     rail        TEXT NOT NULL,
@@ -157,9 +157,9 @@ CREATE TABLE rail_calls (
     exchanges   TEXT NOT NULL,
     duration_us BIGINT NOT NULL,
     created_at  BIGINT NOT NULL,
-    batch_id    BIGINT NOT NULL
+    batch_id    BIGINT NOT NULL,
+    PRIMARY KEY (transfer_id, id)
 );
-CREATE INDEX rail_calls_by_transfer ON rail_calls (transfer_id, id);
 
 -- What needs a person. The money in question stands in the suspense account until it is
 -- resolved; what is told twice has the same fingerprint, and opens one case.

@@ -58,25 +58,23 @@ fn decide(
     if movement.amount.is_negative() && held.is_frozen {
         return Err(Problem::new(ErrorCode::WalletFrozen));
     }
-    let posting = |account, amount| Posting {
-        account,
-        amount,
-        source: movement.source,
-        description: movement.description.clone(),
-        sender: movement.sender.clone(),
-    };
-    let journal = Journal {
+    let mut journal = Journal {
         kind: "movement",
         ref_type: "WalletMovement",
         ref_id: id.to_string(),
         round: 1,
         env: wallet.env,
         currency: wallet.currency,
-        postings: vec![
-            posting(Account::Wallet(WalletId::clone(&wallet.id)), movement.amount),
-            posting(Account::System(SystemAccount::Funding), movement.amount.negated()?),
-        ],
+        postings: vec![Posting {
+            account: Account::Wallet(WalletId::clone(&wallet.id)),
+            amount: movement.amount,
+            source: movement.source,
+            description: movement.description.clone(),
+            sender: movement.sender.clone(),
+        }],
     };
+    let funding = Account::System(SystemAccount::Funding);
+    journal.post(funding, movement.amount.negated()?, movement.source, "");
     let mut rows = movement.rows.clone();
     if movement.source.is_funding() && !movement.amount.is_negative() {
         rows.push(funded(locked, wallet, movement, (id, event_id)).row());

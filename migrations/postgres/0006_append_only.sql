@@ -14,6 +14,14 @@ BEGIN
     END LOOP;
 END $$;
 
+-- What stands in the platform's own accounts, line by line.
+CREATE VIEW own_entries AS
+SELECT j.id AS journal_id, CAST(l.line->>0 AS BIGINT) AS line,
+       ('system/' || j.env || '/' || j.currency || '/' || (l.line->>1)) COLLATE "C" AS account_id,
+       j.currency, CAST(l.line->>2 AS BIGINT) AS amount_minor, (l.line->>3) COLLATE "C" AS source,
+       j.kind, j.ref_type, j.ref_id, j.created_at
+FROM journals j CROSS JOIN LATERAL json_array_elements(CAST(j.own_lines AS JSON)) AS l(line);
+
 -- What is written once. Nobody changes it, this program included. Idempotency keys get their
 -- reply later, once; decisions, and idempotency keys that are old enough, are swept away by a
 -- transaction that says so.

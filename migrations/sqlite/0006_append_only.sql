@@ -1,3 +1,11 @@
+-- What stands in the platform's own accounts, line by line.
+CREATE VIEW own_entries AS
+SELECT j.id AS journal_id, json_extract(l.value, '$[0]') AS line,
+       'system/' || j.env || '/' || j.currency || '/' || json_extract(l.value, '$[1]') AS account_id,
+       j.currency, json_extract(l.value, '$[2]') AS amount_minor, json_extract(l.value, '$[3]') AS source,
+       j.kind, j.ref_type, j.ref_id, j.created_at
+FROM journals j CROSS JOIN json_each(j.own_lines) l;
+
 -- What is written once. Nobody changes it, this program included. Idempotency keys get their
 -- reply later, once; decisions, and idempotency keys that are old enough, are swept away by a
 -- transaction that says so.

@@ -56,7 +56,7 @@ async fn balance(host: &TestHost) -> i64 {
 
 /// What stands in one of the platform's own accounts.
 async fn account(host: &TestHost, name: &str) -> i64 {
-    let sql = "SELECT COALESCE(CAST(SUM(amount_minor) AS BIGINT), 0) FROM entries \
+    let sql = "SELECT COALESCE(CAST(SUM(amount_minor) AS BIGINT), 0) FROM own_entries \
                WHERE account_id = $1";
     let id = format!("system/live/NGN/{name}");
     let pool = host.app().db.pool();

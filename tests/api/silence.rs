@@ -44,7 +44,10 @@ async fn a_database_that_goes_silent_holds_nobody_for_ever() {
     let begun = tokio::time::Instant::now();
     let waiting = host.pay("paid", naira(100_000));
     let (answer, ()) = tokio::join!(waiting, until_ready(&host, 503));
-    assert_eq!(answer.refused(), (503, "service_unavailable"), "{}", answer.text);
+    // Which of the two depends on how lately the connection was used.
+    let (status, code) = answer.refused();
+    let is_told = matches!(code, "service_unavailable" | "request_timeout");
+    assert!(status == 503 && is_told, "{}", answer.text);
     assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
     line.speak();
     until_ready(&host, 200).await;

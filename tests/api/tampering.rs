@@ -45,37 +45,36 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE entries SET hash = 'x' || hash WHERE journal_id = '{j}' AND line = 0", "wallet-chain"),
     ("UPDATE entries SET description = 'x' WHERE journal_id = '{j}' AND line = 0", "wallet-chain"),
     (
-        "UPDATE entries SET description = 'x' WHERE journal_id = '{j}' AND account_id LIKE 'system/%'",
+        "UPDATE journals SET own_lines = REPLACE(own_lines, 'payout_debit', 'payout_fee') WHERE id = '{j}'",
         "payout-journals",
     ),
     (
-        "UPDATE entries SET created_at = created_at + 1 WHERE journal_id = '{j}' AND line = 2",
-        "journal-instant",
+        "UPDATE journals SET own_lines = REPLACE(own_lines, ',\"clearing\",', ',\"clearing\",1') WHERE id = '{j}'",
+        "journal-sum",
     ),
+    ("UPDATE journals SET own_lines = '[]' WHERE id = '{j}'", "journal-sum"),
+    ("UPDATE journals SET own_lines = 'x' WHERE id = '{j}'", "journal-sum"),
     (
-        "UPDATE entries SET created_at = created_at + 1 WHERE journal_id = '{j}' AND account_id LIKE 'system/%'",
-        "journal-instant",
+        "UPDATE journals SET own_lines = REPLACE(own_lines, '[[', '[[1') WHERE id = '{j}'",
+        "journal-lines",
     ),
+    ("UPDATE journals SET currency = 'GHS' WHERE id = '{j}'", "journal-crosses"),
+    ("UPDATE entries SET line = 5 WHERE journal_id = '{j}' AND line = 1", "journal-lines"),
     (
         "UPDATE entries SET source = 'admin_debit' WHERE journal_id = '{j}' AND line = 1",
         "wallet-chain",
     ),
     ("UPDATE entries SET seq = 99999 WHERE journal_id = '{j}' AND line = 1", "wallet-chain"),
-    ("UPDATE entries SET seq = NULL WHERE journal_id = '{j}' AND line = 1", "wallet-chain"),
     (
-        "UPDATE entries SET account_id = 'c-nobody' WHERE journal_id = '{j}' AND line < 2",
+        "UPDATE entries SET wallet_id = 'c-nobody' WHERE journal_id = '{j}' AND line < 2",
         "entry-without-wallet",
     ),
     (
-        "UPDATE entries SET account_id = 'system/test/NGN/levy' WHERE account_id = 'system/test/NGN/fee_income'",
+        "UPDATE journals SET own_lines = REPLACE(own_lines, 'fee_income', 'levy') WHERE own_lines LIKE '%fee_income%'",
         "seal",
     ),
-    (
-        "UPDATE entries SET account_id = 'system/live/NGN/clearing' WHERE account_id = 'system/test/NGN/clearing'",
-        "journal-crosses",
-    ),
     ("UPDATE entries SET sender = '{}' WHERE journal_id = '{j}' AND line = 0", "wallet-chain"),
-    ("UPDATE journals SET created_at = created_at + 1 WHERE id = '{j}'", "journal-instant"),
+    ("UPDATE journals SET created_at = created_at + 1 WHERE id = '{j}'", "wallet-chain"),
     ("UPDATE journals SET env = 'live' WHERE id = '{j}'", "journal-crosses"),
     (
         "UPDATE journals SET kind = 'payout_settlement', round = 9 WHERE id = '{j}'",
@@ -86,14 +85,10 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("DELETE FROM entries WHERE journal_id = '{j}'", "journal-lines"),
     ("DELETE FROM entries WHERE journal_id = '{j}' AND line = 0", "journal-sum"),
     (
-        "INSERT INTO journals (id, env, kind, ref_type, ref_id, round, created_at, batch_id) \
-         SELECT 'c-forged', env, 'movement', 'WalletMovement', 'c-forged', 1, created_at, batch_id \
-         FROM journals WHERE id = '{j}'; \
-         INSERT INTO entries (journal_id, line, account_id, currency, amount_minor, source, \
-         description, created_at, batch_id) SELECT 'c-forged', e.line, \
-         CASE e.line WHEN 0 THEN 'system/test/NGN/funding' ELSE 'system/test/NGN/levy' END, \
-         'NGN', CASE e.line WHEN 0 THEN 5 ELSE -5 END, 'admin_credit', '', e.created_at, \
-         e.batch_id FROM entries e WHERE e.journal_id = '{j}' AND e.line < 2",
+        "INSERT INTO journals (id, env, kind, ref_type, ref_id, round, currency, own_lines, \
+         created_at, batch_id) SELECT 'c-forged', env, 'movement', 'WalletMovement', 'c-forged', 1, \
+         currency, '[[0,\"funding\",5,\"admin_credit\"],[1,\"levy\",-5,\"admin_credit\"]]', \
+         created_at, batch_id FROM journals WHERE id = '{j}'",
         "seal",
     ),
     (

@@ -14,8 +14,8 @@ const CHECKS: &[Check] = &[
         name: "movement-without-operator",
         means: "is a movement of a wallet that nobody made",
         finds: "SELECT j.id FROM journals j JOIN entries e ON e.journal_id = j.id \
-                AND e.seq IS NOT NULL LEFT JOIN audit a ON a.batch_id = j.batch_id \
-                AND a.subject_id = e.account_id AND a.action IN ('wallet.credit', 'wallet.debit') \
+                LEFT JOIN audit a ON a.batch_id = j.batch_id \
+                AND a.subject_id = e.wallet_id AND a.action IN ('wallet.credit', 'wallet.debit') \
                 AND a.after LIKE '%\"amount_minor\":\"' || CAST(e.amount_minor AS TEXT) || '\"%' \
                 WHERE j.ref_type = 'WalletMovement' AND a.id IS NULL \
                 AND NOT (j.env = 'test' AND e.source = 'demo_self_fund')",
@@ -24,7 +24,7 @@ const CHECKS: &[Check] = &[
         name: "movement-untold",
         means: "is money that came in, and nobody was told",
         finds: "SELECT j.id FROM journals j JOIN entries e ON e.journal_id = j.id \
-                AND e.seq IS NOT NULL LEFT JOIN events v ON v.object_id = j.ref_id \
+                LEFT JOIN events v ON v.object_id = j.ref_id \
                 AND v.type = 'wallet_funded' WHERE j.ref_type = 'WalletMovement' AND v.id IS NULL \
                 AND e.amount_minor > 0",
     },

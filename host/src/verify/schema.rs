@@ -52,7 +52,13 @@ async fn sqlite(
         }
         found.insert(name);
     }
-    let kinds = ["CREATE TABLE ", "CREATE UNIQUE INDEX ", "CREATE INDEX ", "CREATE TRIGGER "];
+    let kinds = [
+        "CREATE TABLE ",
+        "CREATE UNIQUE INDEX ",
+        "CREATE INDEX ",
+        "CREATE TRIGGER ",
+        "CREATE VIEW ",
+    ];
     for name in kinds.iter().flat_map(|kind| defined(text, kind)) {
         if !found.contains(name) {
             faults.add("schema", format!("{name} is not there"));

@@ -401,7 +401,8 @@ impl Engine {
                  PRAGMA mmap_size = 0"
             }
             Self::Postgres => {
-                "SET synchronous_commit = on; SET lock_timeout = '5s'; \
+                // Every statement is over in the time that compiling one would take.
+                "SET synchronous_commit = on; SET jit = off; SET lock_timeout = '5s'; \
                  SET statement_timeout = '30s'; SET idle_in_transaction_session_timeout = '60s'; \
                  SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
                  SET tcp_keepalives_count = 3; SET tcp_user_timeout = 20000"

@@ -39,7 +39,7 @@ impl Native {
                 // A writer that fell silent must not keep its locks: the server gives it up.
                 connection
                     .execute(
-                        "SET plan_cache_mode = force_generic_plan; SET jit = off; \
+                        "SET plan_cache_mode = force_generic_plan; \
                          SET enable_seqscan = off; SET enable_hashjoin = off; \
                          SET enable_mergejoin = off; \
                          SET idle_in_transaction_session_timeout = '10s'; \

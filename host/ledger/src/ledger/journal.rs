@@ -1,9 +1,13 @@
 //! Journals, their postings, and the accounts they touch.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Moment;
 use crate::env::Env;
+use crate::error::Problem;
 use crate::id::{Id as _, JournalId, WalletId};
 use crate::money::{Currency, Minor, Overflow};
 
@@ -36,10 +40,10 @@ pub enum SystemAccount {
 
 impl SystemAccount {
     /// The last part of the account's id: `settlement/<route>` for a route's account.
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> Cow<'static, str> {
         match self {
             Self::Clearing => "clearing".into(),
-            Self::Settlement(route) => format!("settlement/{route}"),
+            Self::Settlement(route) => format!("settlement/{route}").into(),
             Self::Suspense => "suspense".into(),
             Self::FeeIncome => "fee_income".into(),
             Self::Tax => "tax".into(),
@@ -69,9 +73,9 @@ pub struct Posting {
     pub amount: Minor,
     /// Why, in the contract's words.
     pub source: Source,
-    /// For the merchant to read.
+    /// For the merchant to read; empty where the account is none of a merchant's.
     pub description: String,
-    /// Who sent it, for money that came in, as JSON.
+    /// Who sent it, for money that came in, as JSON; likewise.
     pub sender: Option<String>,
 }
 
@@ -112,21 +116,34 @@ impl Journal {
         Minor::total(self.postings.iter().map(|posting| posting.amount))
     }
 
-    /// The account's id in the entries table.
-    #[must_use]
-    pub fn account_id(&self, account: &Account) -> String {
-        match account {
-            Account::Wallet(wallet) => wallet.to_string(),
-            Account::System(system) => system_account_id(self.env, self.currency, system),
+    /// The lines to the platform's own accounts, as the journal's row has them.
+    ///
+    /// # Errors
+    /// One of them says something for a merchant to read, which nobody would.
+    pub(super) fn own_lines(&self) -> Result<String, Problem> {
+        let mut own = Vec::with_capacity(self.postings.len());
+        for (line, posting) in (0..).zip(&self.postings) {
+            let Account::System(account) = &posting.account else { continue };
+            if !posting.description.is_empty() || posting.sender.is_some() {
+                let why = format!("journal {} tells a merchant of {}", self.kind, account.name());
+                return Err(Problem::internal(why));
+            }
+            let (amount, source) = (posting.amount.units(), posting.source.as_str().into());
+            own.push(OwnLine(line, account.name(), amount, source));
         }
+        serde_json::to_string(&own).map_err(Problem::internal)
     }
 }
 
-/// The id of one of the platform's own accounts.
-#[must_use]
-pub fn system_account_id(env: Env, currency: Currency, account: &SystemAccount) -> String {
-    format!("system/{env}/{currency}/{}", account.name())
-}
+/// A journal's line to one of the platform's own accounts, as it stands in the journal's row: its
+/// place, the last part of the account's id, signed minor units, why.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct OwnLine<'a>(
+    pub(super) i64,
+    pub(super) Cow<'a, str>,
+    pub(super) i64,
+    pub(super) Cow<'a, str>,
+);
 
 /// The API's id of the entry at this line of a journal.
 #[must_use]
@@ -143,14 +160,15 @@ pub(super) struct Digested<'a> {
     pub ref_id: &'a str,
     pub round: i64,
     pub env: &'a str,
+    pub currency: &'a str,
     pub created_at: Moment,
     pub lines: Vec<Line<'a>>,
 }
 
 /// A line of a journal as its digest covers it.
 pub(super) struct Line<'a> {
-    pub account: &'a str,
-    pub currency: &'a str,
+    /// The wallet's id, or the last part of the id of one of the platform's own accounts.
+    pub account: Cow<'a, str>,
     pub amount_minor: i64,
     pub source: &'a str,
     pub description: &'a str,
@@ -165,13 +183,13 @@ impl Digested<'_> {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         };
-        for part in [self.id, self.kind, self.ref_type, self.ref_id, self.env] {
+        for part in [self.id, self.kind, self.ref_type, self.ref_id, self.env, self.currency] {
             text(part);
         }
         text(&self.round.to_string());
         text(&self.created_at.micros().to_string());
         for line in &self.lines {
-            for part in [line.account, line.currency, line.source, line.description] {
+            for part in [&line.account, line.source, line.description] {
                 text(part);
             }
             text(&line.amount_minor.to_string());

@@ -42,7 +42,7 @@ mod writer;
 
 pub use command::{Command, CounterChange, Decided, Done, Effects, Guard, Reply, Reservation};
 pub use hook::{HookRows, OutboxHook, RunHook};
-pub use journal::{Account, Journal, Posting, Source, SystemAccount, entry_id, system_account_id};
+pub use journal::{Account, Journal, Posting, Source, SystemAccount, entry_id};
 pub use locked::{Counter, LockedState, Wallet};
 pub use metrics::WriterMetrics;
 pub use replay::{replay, stored_reply};

@@ -3,7 +3,7 @@
 use crate::clock::Moment;
 use crate::db::bulk::{Lookup, Table, Update, int, text};
 use crate::db::cell::Kind::{Int, Text};
-use crate::money::Minor;
+use crate::money::{Currency, Minor};
 
 use super::command::Reply;
 
@@ -169,6 +169,9 @@ pub(super) struct JournalRow {
     pub ref_type: &'static str,
     pub ref_id: String,
     pub round: i64,
+    pub currency: Currency,
+    /// See [`super::journal::OwnLine`].
+    pub own_lines: String,
     pub created_at: Moment,
 }
 
@@ -182,6 +185,8 @@ pub(super) static JOURNALS: Table<JournalRow> = Table {
         text("ref_type", |row| row.ref_type.into()),
         text("ref_id", |row| (&row.ref_id).into()),
         int("round", |row| row.round.into()),
+        text("currency", |row| row.currency.as_str().into()),
+        text("own_lines", |row| (&row.own_lines).into()),
         int("created_at", |row| row.created_at.into()),
     ],
     changing: &[],
@@ -189,38 +194,34 @@ pub(super) static JOURNALS: Table<JournalRow> = Table {
     is_sealed: true,
 };
 
-/// A line of a journal.
+/// A line of a journal to a wallet.
 pub(super) struct EntryRow {
+    pub wallet_id: String,
+    /// Its place in the wallet.
+    pub seq: i64,
     pub journal_id: String,
     pub line: i64,
-    pub account_id: String,
-    pub currency: String,
     pub amount: Minor,
     pub source: &'static str,
     pub description: String,
     pub sender: Option<String>,
-    /// Number, balance and hash in the wallet; none for a system account.
-    pub seq: Option<i64>,
-    pub balance_after: Option<i64>,
-    pub hash: Option<String>,
-    pub created_at: Moment,
+    pub balance_after: Minor,
+    pub hash: String,
 }
 
 pub(super) static ENTRIES: Table<EntryRow> = Table {
     name: "entries",
     fixed: &[
+        text("wallet_id", |row| (&row.wallet_id).into()),
+        int("seq", |row| row.seq.into()),
         text("journal_id", |row| (&row.journal_id).into()),
         int("line", |row| row.line.into()),
-        text("account_id", |row| (&row.account_id).into()),
-        text("currency", |row| (&row.currency).into()),
         int("amount_minor", |row| row.amount.into()),
         text("source", |row| row.source.into()),
         text("description", |row| (&row.description).into()),
         text("sender", |row| (&row.sender).into()),
-        int("seq", |row| row.seq.into()),
         int("balance_after_minor", |row| row.balance_after.into()),
         text("hash", |row| (&row.hash).into()),
-        int("created_at", |row| row.created_at.into()),
     ],
     changing: &[],
     on_conflict: None,

@@ -148,9 +148,6 @@ impl State {
         if journal.sum()? != Minor::ZERO || !(2..=JournalId::LINES_MAX).contains(&lines) {
             return Err(Problem::internal(format!("journal {} does not balance", journal.kind)));
         }
-        let accounts: Vec<String> =
-            journal.postings.iter().map(|posting| journal.account_id(&posting.account)).collect();
-        let digest = self.digest(journal, id, &accounts);
         staged.rows.push(sql::JOURNALS.insert(&JournalRow {
             id: id.to_string(),
             env: journal.env.as_str(),
@@ -158,46 +155,41 @@ impl State {
             ref_type: journal.ref_type,
             ref_id: journal.ref_id.clone(),
             round: journal.round,
+            currency: journal.currency,
+            own_lines: journal.own_lines()?,
             created_at: self.now,
         }));
-        for ((line, posting), account) in (0..).zip(&journal.postings).zip(&accounts) {
-            let link = match &posting.account {
-                Account::Wallet(_) => {
-                    let wallet = self.wallet(staged, account)?;
-                    if (wallet.env, wallet.currency) != (journal.env, journal.currency) {
-                        let why = format!("journal {} crosses into {account}", journal.kind);
-                        return Err(Problem::internal(why));
-                    }
-                    Some(chain(wallet, posting, digest, line)?)
-                }
-                Account::System(_) => None,
-            };
-            let (seq, balance_after, hash) = link
-                .map_or((None, None, None), |(seq, after, hash)| {
-                    (Some(seq), Some(after.units()), Some(hash))
-                });
+        let digest = self.digest(journal, id);
+        for (line, posting) in (0..).zip(&journal.postings) {
+            let Account::Wallet(wallet_id) = &posting.account else { continue };
+            let wallet = self.wallet(staged, wallet_id.as_str())?;
+            if (wallet.env, wallet.currency) != (journal.env, journal.currency) {
+                let why = format!("journal {} crosses into {wallet_id}", journal.kind);
+                return Err(Problem::internal(why));
+            }
+            let (seq, balance_after, hash) = chain(wallet, posting, digest, line)?;
             staged.rows.push(sql::ENTRIES.insert(&EntryRow {
+                wallet_id: wallet_id.to_string(),
+                seq,
                 journal_id: id.to_string(),
                 line,
-                account_id: account.clone(),
-                currency: journal.currency.to_string(),
                 amount: posting.amount,
                 source: posting.source.as_str(),
                 description: posting.description.clone(),
                 sender: posting.sender.clone(),
-                seq,
                 balance_after,
                 hash,
-                created_at: self.now,
             }));
         }
         Ok(())
     }
 
-    fn digest(&self, journal: &Journal, id: &JournalId, accounts: &[String]) -> [u8; 32] {
-        let lines = journal.postings.iter().zip(accounts).map(|(posting, account)| Line {
-            account,
-            currency: journal.currency.as_str(),
+    fn digest(&self, journal: &Journal, id: &JournalId) -> [u8; 32] {
+        let lines = journal.postings.iter().map(|posting| Line {
+            account: match &posting.account {
+                Account::Wallet(wallet) => wallet.as_str().into(),
+                Account::System(own) => own.name(),
+            },
             amount_minor: posting.amount.units(),
             source: posting.source.as_str(),
             description: &posting.description,
@@ -210,6 +202,7 @@ impl State {
             ref_id: &journal.ref_id,
             round: journal.round,
             env: journal.env.as_str(),
+            currency: journal.currency.as_str(),
             created_at: self.now,
             lines: lines.collect(),
         };

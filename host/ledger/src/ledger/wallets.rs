@@ -213,10 +213,10 @@ pub async fn list_entries(
     filter: &Filter,
     limit: i64,
 ) -> Result<Vec<EntryRow>, sqlx::Error> {
-    let sql = "SELECT e.journal_id, e.line, e.seq, e.amount_minor, e.currency, e.source, \
-               e.description, e.sender, e.balance_after_minor, j.ref_type, j.ref_id, e.created_at \
+    let sql = "SELECT e.journal_id, e.line, e.seq, e.amount_minor, j.currency, e.source, \
+               e.description, e.sender, e.balance_after_minor, j.ref_type, j.ref_id, j.created_at \
                FROM entries e JOIN journals j ON j.id = e.journal_id \
-               WHERE e.account_id = $1 AND e.seq IS NOT NULL AND e.seq < $2 \
+               WHERE e.wallet_id = $1 AND e.seq < $2 \
                AND ($3 = '' OR e.source = $3) AND ($4 = 0 OR e.amount_minor * $4 > 0) \
                AND ($5 = 0 OR (e.amount_minor > 0 AND e.source IN ('virtual_account_credit', \
                'admin_credit', 'promotional_credit', 'reconciliation_adjust', 'demo_seed', \
@@ -243,7 +243,7 @@ pub async fn find_seq(
     (journal, line): (&str, i64),
 ) -> Result<Option<i64>, sqlx::Error> {
     let sql = "SELECT seq FROM entries \
-               WHERE journal_id = $1 AND line = $2 AND account_id = $3 AND seq IS NOT NULL";
+               WHERE journal_id = $1 AND line = $2 AND wallet_id = $3";
     sqlx::query_scalar(sql)
         .bind(journal)
         .bind(line)
@@ -260,10 +260,10 @@ pub async fn list_entries_about(
     pool: &AnyPool,
     ref_id: &str,
 ) -> Result<Vec<EntryRow>, sqlx::Error> {
-    let sql = "SELECT e.journal_id, e.line, e.seq, e.amount_minor, e.currency, e.source, \
-               e.description, e.sender, e.balance_after_minor, j.ref_type, j.ref_id, e.created_at \
+    let sql = "SELECT e.journal_id, e.line, e.seq, e.amount_minor, j.currency, e.source, \
+               e.description, e.sender, e.balance_after_minor, j.ref_type, j.ref_id, j.created_at \
                FROM journals j JOIN entries e ON e.journal_id = j.id \
-               WHERE j.ref_id = $1 AND e.seq IS NOT NULL ORDER BY e.seq";
+               WHERE j.ref_id = $1 ORDER BY e.seq";
     let rows = sqlx::query(sql).bind(ref_id).fetch_all(pool).await?;
     rows.iter().map(entry).collect()
 }

@@ -37,9 +37,9 @@ pub(super) async fn verify(db: &mut AnyConnection, faults: &mut Faults) -> Resul
     for check in CHECKS {
         check.run(db, faults).await?;
     }
-    let sql = "SELECT j.ref_id, j.kind, CAST(SUM(e.amount_minor) AS BIGINT) FROM journals j \
-               JOIN entries e ON e.journal_id = j.id WHERE j.ref_type = 'Case' \
-               AND e.account_id LIKE 'system/%/suspense' GROUP BY j.ref_id, j.kind";
+    let sql = "SELECT ref_id, kind, CAST(SUM(amount_minor) AS BIGINT) FROM own_entries \
+               WHERE ref_type = 'Case' AND account_id LIKE 'system/%/suspense' \
+               GROUP BY ref_id, kind";
     let mut booked: HashMap<(String, String), i64> = HashMap::new();
     for row in sqlx::query(sql).fetch_all(&mut *db).await? {
         booked.insert((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?);

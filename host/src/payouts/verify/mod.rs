@@ -17,14 +17,14 @@ use sha2::{Digest as _, Sha256};
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
-use crate::ledger::verify::{Check, Faults, Fresh};
+use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal};
 
 use super::model::Payout;
 use super::sql;
 use super::view::PayoutView;
 
 use counters::Counted;
-use replay::{Booked, StoredEvent};
+use replay::StoredEvent;
 
 /// Payouts that are looked at together.
 const PORTION: usize = 500;
@@ -175,7 +175,7 @@ pub async fn verify(
 struct Portion {
     payouts: Vec<Payout>,
     events: HashMap<String, Vec<StoredEvent>>,
-    booked: HashMap<String, Vec<Booked>>,
+    booked: HashMap<String, Vec<StoredJournal>>,
     transfers: attempts::Transfers,
 }
 

@@ -8,7 +8,7 @@ use sqlx::{AnyConnection, Row as _};
 use strum::IntoEnumIterator as _;
 
 use crate::clock::Moment;
-use crate::ledger::verify::Faults;
+use crate::ledger::verify::{Faults, StoredJournal, read_journals};
 use crate::ledger::{Effects, Journal};
 
 use super::super::booking::{Suspended, book};
@@ -45,24 +45,6 @@ impl StoredEvent {
     }
 }
 
-/// A journal as it is stored, in the words of its lines.
-pub(super) struct Booked {
-    kind: String,
-    round: i64,
-    env: String,
-    lines: Vec<BookedLine>,
-}
-
-/// A line of a journal.
-#[derive(PartialEq)]
-struct BookedLine {
-    account: String,
-    currency: String,
-    amount_minor: i64,
-    source: String,
-    description: String,
-}
-
 /// The events of the payouts from one to another.
 pub(super) async fn events(
     db: &mut AnyConnection,
@@ -89,36 +71,13 @@ pub(super) async fn events(
 pub(super) async fn booked(
     db: &mut AnyConnection,
     (after, to): (&str, &str),
-) -> Result<HashMap<String, Vec<Booked>>, sqlx::Error> {
-    let sql = "SELECT j.id, j.ref_id, j.kind, j.round, j.env, e.account_id, e.currency, \
-               e.amount_minor, e.source, e.description FROM journals j \
-               JOIN entries e ON e.journal_id = j.id WHERE j.ref_id > $1 AND j.ref_id <= $2 \
-               AND j.ref_type = 'Payout' ORDER BY j.ref_id, j.id, e.line";
-    let mut booked: HashMap<String, Vec<Booked>> = HashMap::new();
-    let mut last = String::new();
-    let mut rows = sqlx::query(sql).bind(after).bind(to).fetch(db);
-    while let Some(row) = rows.try_next().await? {
-        let id: String = row.try_get(0)?;
-        let journals = booked.entry(row.try_get(1)?).or_default();
-        if id != last {
-            journals.push(Booked {
-                kind: row.try_get(2)?,
-                round: row.try_get(3)?,
-                env: row.try_get(4)?,
-                lines: Vec::new(),
-            });
-            last = id;
-        }
-        if let Some(journal) = journals.last_mut() {
-            journal.lines.push(BookedLine {
-                account: row.try_get(5)?,
-                currency: row.try_get(6)?,
-                amount_minor: row.try_get(7)?,
-                source: row.try_get(8)?,
-                description: row.try_get(9)?,
-            });
-        }
-    }
+) -> Result<HashMap<String, Vec<StoredJournal>>, sqlx::Error> {
+    let of_these = "j.ref_id > $1 AND j.ref_id <= $2 AND j.ref_type = 'Payout'";
+    let mut booked: HashMap<String, Vec<StoredJournal>> = HashMap::new();
+    let each = |journal: StoredJournal| {
+        booked.entry(journal.ref_id.clone()).or_default().push(journal);
+    };
+    read_journals(db, (of_these, &[after, to]), each).await?;
     Ok(booked)
 }
 
@@ -136,7 +95,7 @@ struct Path {
 pub(super) fn check(
     payout: &Payout,
     told: &[StoredEvent],
-    booked: &[Booked],
+    booked: &[StoredJournal],
     faults: &mut Faults,
 ) -> Vec<Dated> {
     let id = &payout.id;
@@ -193,7 +152,7 @@ fn step(paths: &[Path], event: &StoredEvent) -> Vec<Path> {
 }
 
 /// Whether the stored journals are those that a way over the table books.
-fn journals_fit(payout: &Payout, path: &Path, booked: &[Booked]) -> bool {
+fn journals_fit(payout: &Payout, path: &Path, booked: &[StoredJournal]) -> bool {
     let mut effects = Effects::default();
     let mut rounds = payout.clone();
     rounds.round = 1;
@@ -213,26 +172,9 @@ fn journals_fit(payout: &Payout, path: &Path, booked: &[Booked]) -> bool {
     rounds.round == payout.round && same_journals(&effects.journals, booked)
 }
 
-fn same_journals(expected: &[Journal], booked: &[Booked]) -> bool {
-    let is = |journal: &Journal, booked: &Booked| {
-        (journal.kind, journal.round, journal.env.as_str())
-            == (booked.kind.as_str(), booked.round, booked.env.as_str())
-            && lines_of(journal) == booked.lines
-    };
+fn same_journals(expected: &[Journal], booked: &[StoredJournal]) -> bool {
     expected.len() == booked.len()
-        && expected.iter().all(|journal| booked.iter().any(|booked| is(journal, booked)))
-}
-
-/// A journal's lines as they are stored.
-fn lines_of(journal: &Journal) -> Vec<BookedLine> {
-    let lines = journal.postings.iter().map(|posting| BookedLine {
-        account: journal.account_id(&posting.account),
-        currency: journal.currency.to_string(),
-        amount_minor: posting.amount.units(),
-        source: posting.source.as_str().to_owned(),
-        description: posting.description.clone(),
-    });
-    lines.collect()
+        && expected.iter().all(|journal| booked.iter().any(|booked| booked.is(journal)))
 }
 
 /// The payout's instants are those of its events, and it is what its last event told.

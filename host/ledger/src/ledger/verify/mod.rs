@@ -5,6 +5,7 @@
 //! elsewhere tells: the hashes that it names are not there any more.
 
 mod books;
+mod read;
 mod seals;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,6 +19,8 @@ use crate::db::bulk::Shape;
 
 use super::seal::{first_of, writer_of};
 use super::sql;
+
+pub use read::{StoredJournal, read_journals};
 
 /// Something that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,15 +178,8 @@ const CHECKS: &[Check] = &[
     Check {
         name: "entry-without-wallet",
         means: "is no wallet and has entries",
-        finds: "SELECT DISTINCT e.account_id FROM entries e LEFT JOIN wallets w \
-                ON w.id = e.account_id WHERE w.id IS NULL AND e.account_id NOT LIKE 'system/%'",
-    },
-    Check {
-        name: "system-account-numbered",
-        means: "is a system account and has numbered entries",
-        finds: "SELECT DISTINCT account_id FROM entries \
-                WHERE account_id LIKE 'system/%' AND (seq IS NOT NULL OR hash IS NOT NULL \
-                OR balance_after_minor IS NOT NULL)",
+        finds: "SELECT DISTINCT e.wallet_id FROM entries e LEFT JOIN wallets w \
+                ON w.id = e.wallet_id WHERE w.id IS NULL",
     },
     Check {
         name: "wallet-below-zero",
@@ -216,15 +212,4 @@ pub async fn verify(
 #[must_use]
 pub fn sealed() -> Vec<&'static dyn Shape> {
     vec![&sql::JOURNALS, &sql::ENTRIES, &sql::NEW_RESERVATIONS, &super::wallets::NEW_WALLETS]
-}
-
-/// Balances of the platform's own accounts, by account id.
-///
-/// # Errors
-/// The database cannot be read.
-pub async fn system_balances(db: &mut AnyConnection) -> Result<HashMap<String, i64>, sqlx::Error> {
-    let sql = "SELECT account_id, CAST(SUM(amount_minor) AS BIGINT) FROM entries \
-               WHERE account_id LIKE 'system/%' GROUP BY account_id";
-    let rows = sqlx::query(sql).fetch_all(&mut *db).await?;
-    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
