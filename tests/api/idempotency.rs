@@ -259,3 +259,29 @@ async fn keys_have_up_to_255_printable_characters(
     })
     .await;
 }
+
+/// Under its key stands how a payout began, and a repeat's answer is rendered from the payout:
+/// whoever changes what a payout looks like must keep the old look for those of before.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_answer_is_rendered_as_it_always_was(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_live_host(engine, Sends::No, async |host| {
+        let once = unique();
+        let key = host.merchant.live_key.clone();
+        let first = host.pay_as(&key, &once, naira(100_000)).await.ok();
+        let changing = ["id", "reference", "beneficiary_id", "wallet_id", "created_at", "queued_at"];
+        let looks = changing.iter().fold(first.text.clone(), |text, name| {
+            let value = first.json[*name].as_str().expect("text");
+            text.replace(&format!("\"{name}\":\"{value}\""), &format!("\"{name}\":\"?\""))
+        });
+        assert_eq!(
+            looks,
+            r#"{"object":"payout","id":"?","reference":"?","status":"queued","currency":"NGN","method":"nip","amount_minor":"100000","fee_minor":"1000","tax_minor":"75","levy_minor":"0","total_debit_minor":"101075","recipient_name":"HALIMA MUSA","recipient_account":"0123456785","recipient_bank_code":"058","beneficiary_id":"?","wallet_id":"?","nip_reference":null,"merchant_reference":null,"narration":null,"customer_id":null,"customer_reference":null,"batch_id":null,"failure_code":null,"failure_message":null,"created_at":"?","queued_at":"?","processing_at":null,"completed_at":null}"#
+        );
+        let again = host.pay_as(&key, &once, naira(100_000)).await.ok();
+        assert_eq!((again.status, &again.text), (201, &first.text));
+    })
+    .await;
+}

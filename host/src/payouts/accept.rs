@@ -25,6 +25,7 @@ use super::booking::{Suspended, book};
 use super::change::{event, refuse_frozen, work};
 use super::model::{Change, LedgerEffect, NextStep, Payout, Status};
 use super::recipient::Payee;
+use super::reply;
 use super::request::NewPayout;
 use super::sql;
 use super::usage::{Allowance, Usage};
@@ -193,10 +194,9 @@ impl Candidate {
         let data = event.data.as_ref().map(|_| PayoutView::json(&payout));
         effects.rows.push(Event { data, ..event.clone() }.row());
         // In the sandbox the reply is known only when the payout has been sent.
-        if payout.env == Env::Live || payout.status != Status::Queued {
-            effects.reply = Some(Reply { status: 201, body: PayoutView::json(&payout) });
-        }
-        let reply = effects.reply.clone();
+        let is_known = payout.env == Env::Live || payout.status != Status::Queued;
+        effects.reply = is_known.then(|| reply::kept(&payout));
+        let reply = is_known.then(|| Reply { status: 201, body: PayoutView::json(&payout) });
         Ok(effects.and(Verdict::Accepted { payout: Box::new(payout), ruling, reply }))
     }
 

@@ -24,6 +24,7 @@ use crate::rules::{Assessment, FeeFacts, PayoutKind};
 use super::accept::{Acceptance, Candidate, Verdict, assessment, blocked, compare};
 use super::model::{Change, Costs, Payout, Status};
 use super::recipient::{Payee, payee};
+use super::reply;
 use super::request::{CreatePayout, NewPayout};
 use super::sql;
 use super::transfer::PayoutTransfers;
@@ -71,7 +72,10 @@ pub(super) async fn create(
     };
     match done {
         Done::Now(reply) => Ok(Answer { reply, is_replay: false }),
-        Done::Before { reply: Some(reply), .. } => Ok(Answer { reply, is_replay: true }),
+        Done::Before { reply: Some(reply), resource_id } => {
+            let reply = reply::given(app, reply, &resource_id).await?;
+            Ok(Answer { reply, is_replay: true })
+        }
         Done::Before { reply: None, resource_id } => {
             let reply = wait(app, &Reservation { resource_id, ..reservation }).await?;
             Ok(Answer { reply, is_replay: true })
@@ -322,7 +326,7 @@ async fn wait(app: &App, reservation: &Reservation) -> Result<Reply, Problem> {
     let mut waited = std::time::Duration::ZERO;
     while waited < limits::SANDBOX_ANSWER_WAIT {
         if let Some(reply) = stored_reply(&app.db, &reservation.key).await? {
-            return Ok(reply);
+            return reply::given(app, reply, &reservation.resource_id).await;
         }
         tokio::time::sleep(pause).await;
         waited += pause;

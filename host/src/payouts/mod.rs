@@ -7,6 +7,7 @@
 //! | `create`, `cancel`, `quote`, `retrieve`, `timeline` | the merchant's calls |
 //! | `review`, `resolve` | the operator's calls, and decisions about cases |
 //! | `accept` | what the writer decides about a new one |
+//! | `reply` | what a repeat of the request is answered |
 //! | `recipient`, `costs`, `usage`, `booking` | whom it goes to, what it costs and uses up, what it posts |
 //! | `change` | handing a change to the writer |
 //! | `contradiction` | the case where a bank contradicts the books |
@@ -23,6 +24,7 @@ pub mod http;
 pub mod model;
 mod quote;
 mod recipient;
+mod reply;
 mod request;
 mod resolve;
 mod retrieve;

@@ -152,6 +152,9 @@ pub struct Claim {
     pub serial: i64,
 }
 
+/// After every id of a merchant.
+const LAST: &str = "~";
+
 /// The columns of a [`Claim`].
 const CLAIM: &str = "id, route_id, fence, tries, nudges, due_at, serial";
 
@@ -213,7 +216,8 @@ pub(super) async fn claim_due(
     Ok((claims, last.cloned().unwrap_or_default()))
 }
 
-/// Merchants with work that is due and free. Each is looked up once, however much it has.
+/// Merchants with work that is due and free, beginning after the one whose turn was last. Each is
+/// looked up once, however much it has.
 async fn list_merchants_due(
     db: &Db,
     due: Due<'_>,
@@ -221,31 +225,32 @@ async fn list_merchants_due(
 ) -> Result<Vec<String>, sqlx::Error> {
     let sql = "WITH RECURSIVE merchants(id) AS (\
                SELECT (SELECT MIN(merchant_id) FROM transfers \
-               WHERE route_id = $1 AND stage = $2 AND merchant_id > $5) \
+               WHERE route_id = $1 AND stage = $2 AND merchant_id > $5 AND merchant_id <= $6) \
                UNION ALL SELECT (SELECT MIN(t.merchant_id) FROM transfers t \
-               WHERE t.route_id = $1 AND t.stage = $2 AND t.merchant_id > m.id) \
+               WHERE t.route_id = $1 AND t.stage = $2 AND t.merchant_id > m.id \
+               AND t.merchant_id <= $6) \
                FROM merchants m WHERE m.id IS NOT NULL) \
                SELECT id FROM merchants WHERE id IS NOT NULL AND 1 = (SELECT COUNT(*) FROM \
                (SELECT 1 AS one FROM transfers t WHERE t.route_id = $1 AND t.stage = $2 \
                AND t.merchant_id = merchants.id AND t.due_at <= $3 AND t.lease_until < $4 \
-               LIMIT 1) found) LIMIT $6";
+               LIMIT 1) found) LIMIT $7";
     let database_now = db.now().await?.micros();
     let mut found: Vec<String> = Vec::new();
-    for after in [due.after, ""] {
+    for (after, to) in [(due.after, LAST), ("", due.after)] {
+        if to.is_empty() || found.len() >= limit {
+            break;
+        }
         let rows: Vec<String> = sqlx::query_scalar(sql)
             .bind(due.route.as_str())
             .bind(due.stage.as_str())
             .bind(due.now.micros())
             .bind(database_now)
             .bind(after)
-            .bind(i64::try_from(limit).unwrap_or(1))
+            .bind(to)
+            .bind(i64::try_from(limit - found.len()).unwrap_or(1))
             .fetch_all(db.pool())
             .await?;
-        let new: Vec<String> = rows.into_iter().filter(|id| !found.contains(id)).collect();
-        found.extend(new);
-        if due.after.is_empty() || found.len() >= limit {
-            break;
-        }
+        found.extend(rows);
     }
     Ok(found)
 }

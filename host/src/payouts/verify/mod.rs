@@ -19,7 +19,8 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 use crate::clock::Moment;
 use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal};
 
-use super::model::Payout;
+use super::model::{Payout, Status};
+use super::reply;
 use super::sql;
 use super::view::PayoutView;
 
@@ -213,6 +214,8 @@ struct Answered {
     owner: String,
     status: Option<i64>,
     digest: Option<[u8; 32]>,
+    /// How it began, where the answer is to be rendered from it.
+    began_as: Option<Status>,
 }
 
 /// What was answered to requests that made payouts, by payout.
@@ -230,6 +233,7 @@ async fn replies(
         let answered = Answered {
             owner: key.splitn(3, '/').take(2).collect::<Vec<_>>().join("/"),
             status: row.try_get(2)?,
+            began_as: response.as_deref().and_then(reply::began_as),
             digest: response.map(|text| Sha256::digest(text).into()),
         };
         if replies.insert(id.clone(), answered).is_some() {
@@ -247,7 +251,7 @@ fn check_reply(
     faults: &mut Faults,
 ) {
     let id = &payout.id;
-    let Some(Answered { owner, status, digest }) = reply else {
+    let Some(Answered { owner, status, digest, began_as }) = reply else {
         faults.add("reply", format!("payout {id} was made without an idempotency key"));
         return;
     };
@@ -257,9 +261,15 @@ fn check_reply(
     let Some(digest) = digest else { return };
     let is = |text: &str| Sha256::digest(text).as_slice() == digest;
     let first = told.first().and_then(StoredEvent::status);
-    let as_made = first.map(|status| PayoutView::json(&payout.as_made(status)));
-    let was_told = told.iter().filter_map(|told| told.body.as_deref()).any(is);
-    if *status != Some(201) || !(was_told || as_made.as_deref().is_some_and(is)) {
+    let is_right = match began_as {
+        Some(began_as) => first == Some(*began_as),
+        None => {
+            let as_made = first.map(|status| PayoutView::json(&payout.as_made(status)));
+            let was_told = told.iter().filter_map(|told| told.body.as_deref()).any(is);
+            was_told || as_made.as_deref().is_some_and(is)
+        }
+    };
+    if *status != Some(201) || !is_right {
         let what = format!("a repeat of the request is not answered with payout {id} as it was");
         faults.add("reply", what);
     }
