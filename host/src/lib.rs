@@ -27,6 +27,7 @@ pub mod rules;
 pub mod sandbox;
 pub mod simulator;
 pub mod start;
+mod sweeper;
 pub mod transfers;
 pub mod verify;
 pub mod wallets;

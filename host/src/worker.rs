@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
 use crate::app::App;
-use crate::clock::Moment;
 use crate::config::limits;
 use crate::decisions::shadow;
 use crate::events::outbox::Handed;
@@ -18,14 +17,11 @@ use crate::operator::assignments::take_out;
 use crate::payouts::PayoutTransfers;
 use crate::rules::Compared;
 use crate::simulator::{OwnMessage, TOKEN};
+use crate::sweeper;
 use crate::webhooks;
 
-/// How often what has expired is swept away.
-const SWEEP_EVERY: Duration = Duration::from_secs(600);
 /// How often a host looks whether a quarantine has begun or ended.
 const QUARANTINE_POLL: Duration = Duration::from_secs(1);
-/// A marker of a batch is needed for seconds; a day is generous.
-const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// Starts every job. They end when the app is told to stop.
 pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver<Compared>) {
@@ -40,7 +36,7 @@ pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver
     app.tasks.spawn(quarantine(app.clone()));
     app.tasks.spawn(rules(app.clone()));
     app.tasks.spawn(shadow::compare(app.clone(), compared));
-    app.tasks.spawn(sweeper(app.clone()));
+    app.tasks.spawn(sweeper::sweep(app.clone()));
 }
 
 /// Takes over which packs decide, and takes out those that keep failing.
@@ -98,100 +94,6 @@ async fn quarantine(app: App) {
         tokio::select! {
             () = app.stopping.cancelled() => return,
             () = tokio::time::sleep(QUARANTINE_POLL) => {}
-        }
-    }
-}
-
-/// Rows that are deleted in one transaction.
-const SWEPT_AT_ONCE: i64 = 1_000;
-
-/// What is swept away: a statement that takes an instant and how many rows, and the instant
-/// before which things no longer matter.
-struct Sweep {
-    what: &'static str,
-    sql: &'static str,
-    before: Moment,
-    /// Whether what is swept is kept from being deleted otherwise.
-    is_kept: bool,
-}
-
-/// Deletes what no longer matters, at once and then every so often.
-async fn sweeper(app: App) {
-    loop {
-        for sweep in sweeps(&app) {
-            if let Err(cause) = run_sweep(&app, &sweep).await {
-                tracing::warn!(%cause, what = sweep.what, "sweeping");
-            }
-        }
-        tokio::select! {
-            () = app.stopping.cancelled() => return,
-            () = tokio::time::sleep(SWEEP_EVERY) => {}
-        }
-    }
-}
-
-fn sweeps(app: &App) -> [Sweep; 5] {
-    let now = app.now();
-    let days = |days: u64| now.before(Duration::from_secs(days * 24 * 3600));
-    let decided = days(u64::from(app.config.rules.decisions_kept_days));
-    // Each outer condition is repeated: a row may have been renewed since it was found.
-    let sweep = |what, sql, before| Sweep { what, sql, before, is_kept: false };
-    [
-        sweep(
-            "counters",
-            "DELETE FROM counters WHERE expires_at < $1 AND key IN \
-             (SELECT key FROM counters WHERE expires_at < $1 LIMIT $2)",
-            now,
-        ),
-        sweep(
-            "writer_batches",
-            "DELETE FROM writer_batches WHERE hash = '' AND id IN (SELECT id FROM writer_batches \
-             WHERE hash = '' AND created_at < $1 LIMIT $2)",
-            now.before(MARKERS_KEPT),
-        ),
-        sweep(
-            "rule_differences",
-            "DELETE FROM rule_differences WHERE id IN \
-             (SELECT id FROM rule_differences WHERE created_at < $1 LIMIT $2)",
-            decided,
-        ),
-        sweep(
-            "rule_requests",
-            "DELETE FROM rule_requests WHERE created_at < $1 AND id IN \
-             (SELECT id FROM rule_requests WHERE created_at < $1 LIMIT $2)",
-            now.before(limits::RULES_REQUEST_VALID),
-        ),
-        Sweep {
-            is_kept: true,
-            ..sweep(
-                "decisions",
-                "DELETE FROM decisions WHERE payout_id IN \
-                 (SELECT payout_id FROM decisions WHERE created_at < $1 LIMIT $2)",
-                decided,
-            )
-        },
-    ]
-}
-
-/// In portions, so that nobody waits long for a lock and no statement runs into its limit.
-async fn run_sweep(app: &App, sweep: &Sweep) -> Result<(), sqlx::Error> {
-    loop {
-        let mut tx = app.db.write().await?;
-        if sweep.is_kept {
-            sqlx::query("INSERT INTO sweeping (id) VALUES (1)").execute(tx.conn()).await?;
-            let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) \
-                       ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-            let query = sqlx::query(sql).bind(format!("swept/{}", sweep.what));
-            query.bind(sweep.before.micros().to_string()).execute(tx.conn()).await?;
-        }
-        let query = sqlx::query(sweep.sql).bind(sweep.before.micros()).bind(SWEPT_AT_ONCE);
-        let swept = query.execute(tx.conn()).await?.rows_affected();
-        if sweep.is_kept {
-            sqlx::query("DELETE FROM sweeping").execute(tx.conn()).await?;
-        }
-        tx.commit().await?;
-        if i64::try_from(swept).unwrap_or(0) < SWEPT_AT_ONCE || app.stopping.is_cancelled() {
-            return Ok(());
         }
     }
 }

@@ -23,8 +23,8 @@ SELECT j.id AS journal_id, CAST(l.line->>0 AS BIGINT) AS line,
 FROM journals j CROSS JOIN LATERAL json_array_elements(CAST(j.own_lines AS JSON)) AS l(line);
 
 -- What is written once. Nobody changes it, this program included. Idempotency keys get their
--- reply later, once; decisions, and idempotency keys that are old enough, are swept away by a
--- transaction that says so.
+-- reply later, once; decisions, events, messages and idempotency keys that are old enough are
+-- swept away by a transaction that says so.
 CREATE TABLE sweeping (id BIGINT PRIMARY KEY);
 
 CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -44,13 +44,13 @@ DO $$
 DECLARE
     name TEXT;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['entries', 'journals', 'audit', 'rail_calls', 'events'] LOOP
+    FOREACH name IN ARRAY ARRAY['entries', 'journals', 'audit'] LOOP
         EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON %I
             FOR EACH ROW EXECUTE FUNCTION refuse_change()', name);
         EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON %I
             FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', name);
     END LOOP;
-    FOREACH name IN ARRAY ARRAY['decisions', 'idempotency_keys'] LOOP
+    FOREACH name IN ARRAY ARRAY['decisions', 'events', 'rail_calls', 'idempotency_keys'] LOOP
         EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON %I
             FOR EACH ROW EXECUTE FUNCTION refuse_unless_sweeping()', name);
         EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON %I
@@ -58,6 +58,10 @@ BEGIN
     END LOOP;
 END $$;
 CREATE TRIGGER unchanged BEFORE UPDATE ON decisions
+    FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER unchanged BEFORE UPDATE ON events
+    FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER unchanged BEFORE UPDATE ON rail_calls
     FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER unchanged BEFORE UPDATE ON idempotency_keys
     FOR EACH ROW WHEN (OLD.status IS NOT NULL OR NEW.key <> OLD.key
@@ -69,6 +73,9 @@ CREATE TRIGGER unchanged BEFORE UPDATE ON idempotency_keys
 -- new version stays beside the old one, and clean up often.
 ALTER TABLE wallets SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
 ALTER TABLE counters SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+-- Rows come in order of time, so a few words per page say which are old.
+CREATE INDEX idempotency_keys_by_time ON idempotency_keys USING brin (created_at)
+    WITH (autosummarize = on);
 -- A payout changes twice soon after it was made, and its work is claimed: no index needs to hear
 -- of it as long as the new version fits beside the old one.
 ALTER TABLE payouts SET (fillfactor = 60);

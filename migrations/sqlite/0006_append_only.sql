@@ -6,9 +6,11 @@ SELECT j.id AS journal_id, json_extract(l.value, '$[0]') AS line,
        j.kind, j.ref_type, j.ref_id, j.created_at
 FROM journals j CROSS JOIN json_each(j.own_lines) l;
 
+CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at);
+
 -- What is written once. Nobody changes it, this program included. Idempotency keys get their
--- reply later, once; decisions, and idempotency keys that are old enough, are swept away by a
--- transaction that says so.
+-- reply later, once; decisions, events, messages and idempotency keys that are old enough are
+-- swept away by a transaction that says so.
 CREATE TABLE sweeping (id BIGINT PRIMARY KEY);
 
 CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries
@@ -25,11 +27,13 @@ CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit
 BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END;
 CREATE TRIGGER rail_calls_no_update BEFORE UPDATE ON rail_calls
 BEGIN SELECT RAISE(ABORT, 'rail_calls is append-only'); END;
-CREATE TRIGGER rail_calls_no_delete BEFORE DELETE ON rail_calls
+CREATE TRIGGER rail_calls_kept BEFORE DELETE ON rail_calls
+WHEN NOT EXISTS (SELECT 1 FROM sweeping)
 BEGIN SELECT RAISE(ABORT, 'rail_calls is append-only'); END;
 CREATE TRIGGER events_no_update BEFORE UPDATE ON events
 BEGIN SELECT RAISE(ABORT, 'events is append-only'); END;
-CREATE TRIGGER events_no_delete BEFORE DELETE ON events
+CREATE TRIGGER events_kept BEFORE DELETE ON events
+WHEN NOT EXISTS (SELECT 1 FROM sweeping)
 BEGIN SELECT RAISE(ABORT, 'events is append-only'); END;
 CREATE TRIGGER decisions_no_update BEFORE UPDATE ON decisions
 BEGIN SELECT RAISE(ABORT, 'decisions is append-only'); END;

@@ -43,6 +43,7 @@ mod rate_limits;
 mod receiver;
 mod request_logs;
 mod restores;
+mod retention;
 mod review;
 mod routing;
 mod rule_decisions;

@@ -63,6 +63,21 @@ pub(crate) async fn beside(host: &TestHost, change: impl FnOnce(&mut Config)) ->
     }
 }
 
+/// Starts a host that was stopped, with this configuration: as soon as nobody has the database.
+pub(crate) async fn start_again(host: &mut TestHost, config: Config) {
+    for _ in 0..500 {
+        let clock = host.clock.clone();
+        let sources = Sources { ids: IdGenerator::seeded(clock.clone(), 45), clock };
+        if let Ok(running) = start(config.clone(), sources).await {
+            host.base = format!("http://{}", running.address);
+            host.running = Some(running);
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("no host starts");
+}
+
 pub(crate) fn live(config: &mut Config, url: String, sends: Sends) {
     config.simulator.url = Some(url);
     config.worker.dispatch = sends == Sends::Yes;

@@ -82,18 +82,7 @@ async fn start_again(host: &mut TestHost, bank: &Bank, sends: Sends) {
     let mut config = crate::test_host::config(&host.database);
     settings(&mut config, bank);
     live(&mut config, bank.url.clone(), sends);
-    for _ in 0..500 {
-        let clock = host.clock.clone();
-        let ids = railhead::id::IdGenerator::seeded(clock.clone(), 45);
-        let sources = railhead::start::Sources { ids, clock };
-        if let Ok(running) = railhead::start::start(config.clone(), sources).await {
-            host.base = format!("http://{}", running.address);
-            host.running = Some(running);
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("no host starts");
+    crate::network::start_again(host, config).await;
 }
 
 async fn quarantine(host: &TestHost) -> Value {

@@ -188,6 +188,8 @@ pub mod limits {
     /// For how long at first, and at most.
     pub const WEBHOOK_BREAKER_PAUSE: (Duration, Duration) =
         (Duration::from_secs(5), Duration::from_secs(300));
+    /// Sweeping holds what it deletes from for about so long at a time.
+    pub const SWEEP_HOLD: Duration = Duration::from_millis(10);
     /// Ended deliveries are kept this long.
     pub const WEBHOOK_HISTORY: Duration = Duration::from_secs(90 * 24 * 3600);
     /// How far back a stream of events looks for what became visible late: an event's id is
@@ -250,6 +252,8 @@ pub struct Config {
     pub cases: Cases,
     /// Webhooks to merchants.
     pub webhooks: Webhooks,
+    /// How long things are kept that are not the books.
+    pub retention: Retention,
     /// Configuration of rails with a live route, by route name, then setting or secret.
     pub routes: BTreeMap<String, BTreeMap<String, String>>,
     /// Logs.
@@ -406,6 +410,41 @@ pub struct Webhooks {
     pub extra_ca_file: Option<PathBuf>,
 }
 
+/// How long things are kept that are not the books: payouts, the ledger and the audit log stay for
+/// ever. What is swept away is older than this; `verify` says no more about it.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Days for which a repeat of a request is recognised: 30 at least.
+    pub idempotency_days: u32,
+    /// Days that the events of a payout are kept: as long as webhook deliveries and decisions at
+    /// least.
+    pub events_days: u32,
+    /// Days that the messages to and from networks about a payout are kept: 90 at least.
+    pub evidence_days: u32,
+}
+
+impl Retention {
+    /// What stands against these settings, for the operator.
+    ///
+    /// # Errors
+    /// The setting, and what it must be.
+    pub fn check(&self, rules: &Rules) -> Result<(), String> {
+        let deliveries = u32::try_from(limits::WEBHOOK_HISTORY.as_secs() / 86_400).unwrap_or(0);
+        let events = deliveries.max(rules.decisions_kept_days);
+        for (name, days, least) in [
+            ("idempotency_days", self.idempotency_days, 30),
+            ("events_days", self.events_days, events),
+            ("evidence_days", self.evidence_days, 90),
+        ] {
+            if days < least {
+                return Err(format!("retention.{name} is {days}, and must be {least} at least"));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Logs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -433,6 +472,7 @@ impl Default for Config {
             rules: Rules::default(),
             cases: Cases::default(),
             webhooks: Webhooks::default(),
+            retention: Retention::default(),
             routes: BTreeMap::new(),
             log: Log::default(),
         }
@@ -492,6 +532,13 @@ impl Default for Rules {
     }
 }
 
+impl Default for Retention {
+    /// Messages for as long as payments may be asked about by law in most places.
+    fn default() -> Self {
+        Self { idempotency_days: 90, events_days: 2557, evidence_days: 2557 }
+    }
+}
+
 impl Default for Webhooks {
     fn default() -> Self {
         Self {
@@ -531,7 +578,9 @@ impl Config {
         if let Ok(url) = std::env::var("DATABASE_URL") {
             builder = builder.set_override("database_url", url)?;
         }
-        builder.build()?.try_deserialize()
+        let config: Self = builder.build()?.try_deserialize()?;
+        config.retention.check(&config.rules).map_err(config::ConfigError::Message)?;
+        Ok(config)
     }
 
     /// The database's address: as configured, or SQLite in the data folder.

@@ -79,7 +79,7 @@ pub async fn prove(
         swept: swept(snapshot).await?,
     };
     let books = ledger::verify::verify(snapshot, &scope, &mut faults).await?;
-    let looked = Looked { now: wanted.now, fresh: &books.fresh };
+    let looked = Looked { now: wanted.now, fresh: &books.fresh, swept: &scope.swept };
     let mut payouts_progress = |count| progress("payouts", count);
     let watched = (&mut faults, &mut payouts_progress as &mut (dyn FnMut(u64) + Send));
     let payouts = payouts::verify::verify(snapshot, looked, watched).await?;

@@ -12,8 +12,8 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("entries", &["append_only", "no_truncate"]),
     ("journals", &["append_only", "no_truncate"]),
     ("audit", &["append_only", "no_truncate"]),
-    ("rail_calls", &["append_only", "no_truncate"]),
-    ("events", &["append_only", "no_truncate"]),
+    ("rail_calls", &["kept", "no_truncate", "unchanged"]),
+    ("events", &["kept", "no_truncate", "unchanged"]),
     ("decisions", &["kept", "no_truncate", "unchanged"]),
     ("idempotency_keys", &["kept", "no_truncate", "unchanged"]),
 ];

@@ -1,0 +1,91 @@
+//! What is old enough is swept away, what is still on its way is not, and the books stay in order.
+
+use railhead::config::Retention;
+use rstest::rstest;
+
+use crate::network::start_again;
+use crate::test_host::{Engine, TestHost, config, naira, unique, with_host};
+
+/// As short as may be set where decisions are not kept for longer.
+const SHORT: Retention = Retention { idempotency_days: 30, events_days: 90, evidence_days: 90 };
+
+async fn again(host: &mut TestHost, config: railhead::config::Config) {
+    host.running.take().expect("a host").stop().await.expect("stopped in order");
+    start_again(host, config).await;
+}
+
+/// How many rows of a table are about a payout.
+async fn count(host: &TestHost, table: &str, payout: &str) -> i64 {
+    let column = match table {
+        "rail_calls" => "transfer_id",
+        "events" => "object_id",
+        _ => "resource_id",
+    };
+    let sql = format!("SELECT COUNT(*) FROM {table} WHERE {column} = $1");
+    let count = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(payout);
+    count.fetch_one(host.app().db.pool()).await.expect("a count")
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn old_history_is_swept_and_the_books_stay_in_order(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let once = unique();
+        let key = host.merchant.test_key.clone();
+        let old = host.pay_as(&key, &once, naira(100_000)).await.ok().id();
+        let on_its_way = host.pay("processing", naira(200_000)).await.ok().id();
+        // More than are swept at once.
+        for kobo in 1..60 {
+            host.pay("paid", naira(300_000 + kobo)).await.ok();
+        }
+        host.advance(100 * 86_400);
+        let young = host.pay("paid", naira(100_000)).await.ok().id();
+        let kept = [count(host, "events", &young).await, count(host, "rail_calls", &young).await];
+        let mut short = config(&host.database);
+        short.retention = SHORT;
+        again(host, short).await;
+        let all = "SELECT COUNT(DISTINCT object_id) FROM events WHERE object_type = 'payout'";
+        host.until_count(all, 2).await;
+        for table in ["events", "rail_calls", "idempotency_keys"] {
+            assert_eq!(count(host, table, &old).await, 0, "{table} of what is old");
+        }
+        assert!(
+            count(host, "events", &on_its_way).await >= 2,
+            "what is on its way keeps its history"
+        );
+        assert!(count(host, "rail_calls", &on_its_way).await >= 1, "and what was said about it");
+        let after = [count(host, "events", &young).await, count(host, "rail_calls", &young).await];
+        assert_eq!(after, kept, "what is young");
+        host.prove().await;
+        // The payout stays, and its books; its key is free again.
+        let payout = host.get(&format!("/v1/payouts/{old}")).await.ok();
+        assert_eq!(payout.json["status"], "paid");
+        let timeline = host.get(&format!("/v1/payouts/{old}/timeline")).await.ok();
+        assert!(timeline.text.contains("\"type\":\"entry\""), "{}", timeline.text);
+        let second = host.pay_as(&key, &once, naira(100_000)).await.ok();
+        assert_ne!(second.id(), old);
+        // Keeping things for longer from now on brings nothing back.
+        let longer = config(&host.database);
+        again(host, longer).await;
+        let marks = "SELECT COUNT(*) FROM meta WHERE key LIKE 'swept/%'";
+        host.until_count(marks, 4).await;
+    })
+    .await;
+}
+
+/// Nothing but the sweeper deletes, and it cannot be told to take what others rely on.
+#[test]
+fn what_others_rely_on_cannot_be_swept() {
+    let rules = railhead::config::Rules::default();
+    assert!(Retention::default().check(&rules).is_ok());
+    for (retention, named) in [
+        (Retention { idempotency_days: 29, ..Retention::default() }, "idempotency_days"),
+        (Retention { events_days: 399, ..Retention::default() }, "events_days"),
+        (Retention { evidence_days: 89, ..Retention::default() }, "evidence_days"),
+    ] {
+        let why = retention.check(&rules).expect_err("too short");
+        assert!(why.contains(&format!("retention.{named}")) && why.contains("at least"), "{why}");
+    }
+}
