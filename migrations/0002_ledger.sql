@@ -91,6 +91,7 @@ CREATE TABLE idempotency_keys (
     created_at  BIGINT NOT NULL,
     batch_id    BIGINT NOT NULL
 );
+CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at);
 
 -- Every state change of every object, numbered per object. Those that merchants may see carry
 -- the bytes that are delivered, rendered once.

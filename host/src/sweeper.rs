@@ -15,8 +15,14 @@ use crate::id::PayoutId;
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 /// A marker of a batch is needed for seconds; a day is generous.
 const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
-/// Rows that are deleted in one transaction: at first, at least and at most.
-const PORTION: (i64, i64, i64) = (100, 10, 5_000);
+/// How far clocks may be apart.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(300);
+/// Rows that are deleted in the first transaction of a sweep; the next ones follow its pace.
+const PORTION: i64 = 500;
+/// At least.
+const PORTION_MIN: i64 = 50;
+/// And at most.
+const PORTION_MAX: i64 = 5_000;
 
 /// What is swept away.
 struct Sweep {
@@ -24,18 +30,28 @@ struct Sweep {
     /// Deletes up to `$2` rows from before `$1`, in microseconds.
     sql: &'static str,
     before: Moment,
-    /// Whether the table is sealed, and its rows are kept from being deleted otherwise.
-    is_kept: bool,
-    /// Whether the rows belong to payouts: `$3` is an id before which they were made.
-    is_of_payouts: bool,
+    rows: Rows,
+}
+
+/// What kind of rows they are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    /// Nothing keeps them from being deleted.
+    Free,
+    /// Of a sealed table, whose triggers want it said.
+    Guarded,
+    /// The same, and they belong to payouts: `$3` is an id before which those were made.
+    GuardedOfPayouts,
 }
 
 /// Deletes what no longer matters, at once and then every so often.
 pub(crate) async fn sweep(app: App) {
     loop {
+        // Nothing is swept before what refers to it.
         for sweep in sweeps(&app) {
             if let Err(cause) = run(&app, &sweep).await {
                 tracing::warn!(%cause, table = sweep.table, "sweeping");
+                break;
             }
         }
         tokio::select! {
@@ -45,16 +61,15 @@ pub(crate) async fn sweep(app: App) {
     }
 }
 
-// What refers to something is swept before it.
 fn sweeps(app: &App) -> [Sweep; 8] {
     let now = app.now();
     let days = |days: u32| now.before(Duration::from_secs(u64::from(days) * 24 * 3600));
     let retention = &app.config.retention;
     let decided = days(app.config.rules.decisions_kept_days);
-    let sweep =
-        |table, sql, before| Sweep { table, sql, before, is_kept: false, is_of_payouts: false };
-    let kept = |table, sql, before| Sweep { is_kept: true, ..sweep(table, sql, before) };
-    let of_payouts = |table, sql, before| Sweep { is_of_payouts: true, ..kept(table, sql, before) };
+    let sweep = |table, sql, before| Sweep { table, sql, before, rows: Rows::Free };
+    let guarded = |table, sql, before| Sweep { rows: Rows::Guarded, ..sweep(table, sql, before) };
+    let of_payouts =
+        |table, sql, before| Sweep { rows: Rows::GuardedOfPayouts, ..sweep(table, sql, before) };
     // Each outer condition is repeated where a row may have been renewed since it was found.
     [
         sweep(
@@ -81,70 +96,93 @@ fn sweeps(app: &App) -> [Sweep; 8] {
              (SELECT id FROM rule_requests WHERE created_at < $1 LIMIT $2)",
             now.before(limits::RULES_REQUEST_VALID),
         ),
-        kept(
+        guarded(
             "decisions",
             "DELETE FROM decisions WHERE payout_id IN \
              (SELECT payout_id FROM decisions WHERE created_at < $1 LIMIT $2)",
             decided,
         ),
-        kept(
+        guarded(
             "idempotency_keys",
-            "DELETE FROM idempotency_keys WHERE key IN \
-             (SELECT key FROM idempotency_keys WHERE created_at < $1 LIMIT $2)",
+            "DELETE FROM idempotency_keys WHERE key IN (SELECT k.key FROM idempotency_keys k \
+             LEFT JOIN payouts p ON p.id = k.resource_id WHERE k.created_at < $1 \
+             AND (p.id IS NULL OR p.status NOT IN ('draft', 'awaiting_admin_review', 'queued', \
+             'processing')) ORDER BY k.created_at LIMIT $2)",
             days(retention.idempotency_days),
         ),
-        // What is still on its way keeps its history, however old it is.
+        // What has not ended, or is in question, keeps its history, however old it is.
         of_payouts(
             "rail_calls",
             "DELETE FROM rail_calls WHERE (transfer_id, id) IN (SELECT c.transfer_id, c.id \
-             FROM rail_calls c LEFT JOIN transfers t ON t.id = c.transfer_id \
-             WHERE c.transfer_id < $3 AND c.created_at < $1 AND t.id IS NULL \
+             FROM rail_calls c JOIN payouts p ON p.id = c.transfer_id \
+             WHERE c.transfer_id < $3 AND c.created_at < $1 AND p.status NOT IN ('draft', \
+             'awaiting_admin_review', 'queued', 'processing') AND NOT EXISTS (SELECT 1 \
+             FROM cases o WHERE o.subject_id = p.id AND o.status = 'open') \
              ORDER BY c.transfer_id LIMIT $2)",
             days(retention.evidence_days),
         ),
         of_payouts(
             "events",
             "DELETE FROM events WHERE (object_id, sequence) IN (SELECT v.object_id, v.sequence \
-             FROM events v LEFT JOIN transfers t ON t.id = v.object_id \
-             WHERE v.object_id < $3 AND v.object_type = 'payout' AND v.created_at < $1 \
-             AND t.id IS NULL ORDER BY v.object_id LIMIT $2)",
+             FROM events v JOIN payouts p ON p.id = v.object_id \
+             WHERE v.object_id < $3 AND v.created_at < $1 AND p.status NOT IN ('draft', \
+             'awaiting_admin_review', 'queued', 'processing') AND NOT EXISTS (SELECT 1 \
+             FROM cases o WHERE o.subject_id = p.id AND o.status = 'open') \
+             ORDER BY v.object_id LIMIT $2)",
             days(retention.events_days),
         ),
     ]
 }
 
+/// Whether this host's clock is right, as far as the database's can tell: one that is years ahead
+/// would have everything deleted.
+async fn is_right(app: &App) -> Result<bool, sqlx::Error> {
+    let Some(now) = app.clock.by_the_machine() else { return Ok(true) };
+    let there = app.db.now().await?;
+    Ok(now <= there.after(CLOCKS_DIFFER) && there <= now.after(CLOCKS_DIFFER))
+}
+
 /// In portions, each as large as takes a moment: nobody waits long for the rows' locks, or, on
 /// SQLite, for their turn to write.
 async fn run(app: &App, sweep: &Sweep) -> Result<(), sqlx::Error> {
+    if sweep.rows != Rows::Free && !is_right(app).await? {
+        tracing::error!(
+            table = sweep.table,
+            "nothing is swept: this host's clock and the database's differ by more than minutes"
+        );
+        return Ok(());
+    }
     let before_id = PayoutId::first_at(sweep.before);
-    let (mut portion, least, most) = PORTION;
+    let mut portion = PORTION;
     loop {
         let mut tx = app.db.write().await?;
-        let begun = Instant::now();
-        if sweep.is_kept {
+        if sweep.rows != Rows::Free {
             sqlx::query("INSERT INTO sweeping (id) VALUES (1)").execute(tx.conn()).await?;
             // Keeping things for longer from now on brings nothing back.
             let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) \
-                       DO UPDATE SET value = excluded.value WHERE meta.value < excluded.value";
+                       DO UPDATE SET value = excluded.value \
+                       WHERE CAST(meta.value AS BIGINT) < CAST(excluded.value AS BIGINT)";
             let query = sqlx::query(sql).bind(format!("swept/{}", sweep.table));
             query.bind(sweep.before.micros().to_string()).execute(tx.conn()).await?;
         }
         let query = sqlx::query(sweep.sql).bind(sweep.before.micros()).bind(portion);
-        let query = match sweep.is_of_payouts {
-            true => query.bind(before_id.as_str()),
-            false => query,
+        let query = match sweep.rows {
+            Rows::GuardedOfPayouts => query.bind(before_id.as_str()),
+            Rows::Free | Rows::Guarded => query,
         };
+        let begun = Instant::now();
         let swept = query.execute(tx.conn()).await?.rows_affected();
-        if sweep.is_kept {
+        let took = begun.elapsed();
+        if sweep.rows != Rows::Free {
             sqlx::query("DELETE FROM sweeping").execute(tx.conn()).await?;
         }
         tx.commit().await?;
         if i64::try_from(swept).unwrap_or(0) < portion || app.stopping.is_cancelled() {
             return Ok(());
         }
-        portion = match begun.elapsed() > limits::SWEEP_HOLD {
-            true => (portion / 2).max(least),
-            false => (portion * 2).min(most),
+        portion = match took > limits::SWEEP_HOLD {
+            true => (portion / 2).max(PORTION_MIN),
+            false => (portion * 2).min(PORTION_MAX),
         };
     }
 }

@@ -73,9 +73,6 @@ CREATE TRIGGER unchanged BEFORE UPDATE ON idempotency_keys
 -- new version stays beside the old one, and clean up often.
 ALTER TABLE wallets SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
 ALTER TABLE counters SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
--- Rows come in order of time, so a few words per page say which are old.
-CREATE INDEX idempotency_keys_by_time ON idempotency_keys USING brin (created_at)
-    WITH (autosummarize = on);
 -- A payout changes twice soon after it was made, and its work is claimed: no index needs to hear
 -- of it as long as the new version fits beside the old one.
 ALTER TABLE payouts SET (fillfactor = 60);

@@ -6,8 +6,6 @@ SELECT j.id AS journal_id, json_extract(l.value, '$[0]') AS line,
        j.kind, j.ref_type, j.ref_id, j.created_at
 FROM journals j CROSS JOIN json_each(j.own_lines) l;
 
-CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at);
-
 -- What is written once. Nobody changes it, this program included. Idempotency keys get their
 -- reply later, once; decisions, events, messages and idempotency keys that are old enough are
 -- swept away by a transaction that says so.

@@ -280,8 +280,14 @@ async fn the_first_answer_is_rendered_as_it_always_was(
             looks,
             r#"{"object":"payout","id":"?","reference":"?","status":"queued","currency":"NGN","method":"nip","amount_minor":"100000","fee_minor":"1000","tax_minor":"75","levy_minor":"0","total_debit_minor":"101075","recipient_name":"HALIMA MUSA","recipient_account":"0123456785","recipient_bank_code":"058","beneficiary_id":"?","wallet_id":"?","nip_reference":null,"merchant_reference":null,"narration":null,"customer_id":null,"customer_reference":null,"batch_id":null,"failure_code":null,"failure_message":null,"created_at":"?","queued_at":"?","processing_at":null,"completed_at":null}"#
         );
-        let again = host.pay_as(&key, &once, naira(100_000)).await.ok();
-        assert_eq!((again.status, &again.text), (201, &first.text));
+        for is_cancelled in [false, true] {
+            if is_cancelled {
+                let path = format!("/v1/payouts/{}/cancel", first.id());
+                host.send(Method::POST, &path, &key, &[], Some(json!({ "reason": "by mistake" }))).await.ok();
+            }
+            let again = host.pay_as(&key, &once, naira(100_000)).await.ok();
+            assert_eq!((again.status, &again.text), (201, &first.text), "{is_cancelled}");
+        }
     })
     .await;
 }

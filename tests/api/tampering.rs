@@ -273,6 +273,9 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE routes SET position = position - 1", "route-settings"),
     // The schema itself.
     ("INSERT INTO sweeping (id) VALUES (1)", "schema"),
+    ("INSERT INTO meta (key, value) VALUES ('swept/events', '9999999999999999')", "swept"),
+    ("INSERT INTO meta (key, value) VALUES ('swept/journals', '1')", "swept"),
+    ("INSERT INTO meta (key, value) VALUES ('swept/events', 'x')", "swept"),
     ("DROP INDEX attempts_by_reference", "schema"),
     ("DROP INDEX journals_by_ref", "schema"),
 ];

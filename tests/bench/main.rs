@@ -10,6 +10,7 @@
 
 mod growth;
 mod load;
+mod many;
 mod micro;
 mod receivers;
 mod rules;
@@ -39,6 +40,7 @@ async fn main() {
         false => webhooks::Size { length: Duration::from_secs(15), waiting: 100_000 },
     };
     let pause = Duration::from_secs(if quick { 1 } else { 20 });
+    let many_payouts = if quick { 100_000 } else { 1_000_000 };
     println!("{}\n", machine());
     let tpcb = TpcB::measure(length).await;
     let swapping = Duration::from_secs(if quick { 5 } else { 60 });
@@ -60,6 +62,7 @@ async fn main() {
                         rules::decision();
                         rules::run(engine, length, swapping).await;
                     }
+                    "many payouts" => many::run(engine, many_payouts).await,
                     "webhooks that wait" => webhooks::after_a_pause(engine, size).await,
                     name => one(engine, name, length, tpcb).await,
                 }

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use sqlx::{Connection as _, Executor as _};
+use sqlx::{Column as _, Connection as _, Executor as _, Row as _};
 
 const TOKEN: &str = "op_bench";
 
@@ -195,6 +195,32 @@ impl Server {
         let number = sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap();
         connection.close().await.unwrap();
         number
+    }
+
+    /// What the database says to a question for a text.
+    pub(crate) async fn text(&self, sql: &str) -> String {
+        let mut connection = self.connect().await;
+        let sql = sqlx::AssertSqlSafe(sql.to_owned());
+        let text = sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        text
+    }
+
+    /// The columns of a table that has a row.
+    pub(crate) async fn columns(&self, table: &str) -> Vec<String> {
+        let mut connection = self.connect().await;
+        let sql = sqlx::AssertSqlSafe(format!("SELECT * FROM {table} LIMIT 1"));
+        let row = sqlx::query(sql).fetch_one(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        row.columns().iter().map(|column| column.name().to_owned()).collect()
+    }
+
+    /// Has a merchant look something up.
+    pub(crate) async fn get(&self, key: &str, path: &str) {
+        let url = format!("{}{path}", self.base);
+        let answer = self.client.get(url).bearer_auth(key).send().await.unwrap();
+        assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
+        answer.bytes().await.unwrap();
     }
 
     /// Has the database do something.

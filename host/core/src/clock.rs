@@ -34,6 +34,15 @@ impl Clock {
         }
     }
 
+    /// The present instant, where it is the machine's.
+    #[must_use]
+    pub fn by_the_machine(&self) -> Option<Moment> {
+        match self {
+            Self::System => Some(self.now()),
+            Self::Fixed(_) => None,
+        }
+    }
+
     /// Moves a fixed clock forward; the machine's clock moves by itself.
     pub fn advance(&self, by: Duration) {
         if let Self::Fixed(at) = self {

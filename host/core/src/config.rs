@@ -1,8 +1,10 @@
-//! Configuration, and every limit with its reason.
+//! Configuration.
 //!
 //! Settings come from `railhead.toml`, then from the environment: `RAILHEAD_SECTION__KEY`
 //! overrides `section.key`. `DATABASE_URL` and `RAILHEAD_OPERATOR_TOKEN` have names of their
 //! own because deployments expect them.
+
+pub mod limits;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,210 +13,6 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use secrecy::SecretString;
 use serde::Deserialize;
-
-/// Limits that no deployment needs to change.
-pub mod limits {
-    use std::time::Duration;
-
-    /// Largest request body: far above any single call, far below what hurts.
-    pub const BODY_BYTES_MAX: usize = 1024 * 1024;
-    /// Longest Idempotency-Key, as the contract says.
-    pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
-    /// Items on a page of a list.
-    pub const PAGE_DEFAULT: i64 = 50;
-    /// Items on the largest page.
-    pub const PAGE_MAX: i64 = 100;
-    /// Commands in one transaction of the writer: beyond 256 a batch gains nothing and
-    /// everyone in it waits longer.
-    pub const BATCH_MAX: usize = 256;
-    /// Commands waiting for the writer before callers are turned away: four batches.
-    pub const QUEUE_MAX: usize = 4 * BATCH_MAX;
-    /// How often a batch is begun again after a conflict or a lost connection.
-    pub const BATCH_RETRIES_MAX: u32 = 8;
-    /// A batch that takes longer has met a connection that is silent: it is given up, and begun
-    /// again on a new one. Longer than any wait for a lock.
-    pub const BATCH_DEADLINE: Duration = Duration::from_secs(8);
-    /// The same for a background job's statements.
-    pub const DATABASE_DEADLINE: Duration = Duration::from_secs(15);
-    /// A host whose oldest command waits longer for the database is not ready.
-    pub const READY_WAIT_MAX: Duration = Duration::from_secs(5);
-    /// A merchant_reference is unique this long.
-    pub const MERCHANT_REFERENCE_WINDOW: Duration = Duration::from_secs(30 * 24 * 3600);
-    /// Two payouts to one recipient within this span look like a mistake.
-    pub const COOL_DOWN: Duration = Duration::from_secs(5 * 60);
-    /// Payouts to one recipient that are remembered for that.
-    pub const COOL_DOWN_REMEMBERED: usize = 8;
-    /// How stale a cached key, merchant, route or beneficiary may be on another host. A
-    /// change made on the same host is seen at once.
-    pub const CACHE_FRESH: Duration = Duration::from_secs(1);
-    /// Entries in each of those caches.
-    pub const CACHE_ENTRIES_MAX: u64 = 100_000;
-    /// A dispatcher holds a payout this long before another host may take it over. Longer
-    /// than any rail call, which is cut at [`RAIL_WALL_MAX`].
-    pub const LEASE: Duration = Duration::from_secs(120);
-    /// Longest a rail call may take, answers included.
-    pub const RAIL_WALL_MAX: Duration = Duration::from_secs(60);
-    /// Processor time of one rail call, in epoch ticks of 10 ms.
-    pub const RAIL_TICKS_MAX: u64 = 20;
-    /// Memory of one guest instance, all its memories and tables together.
-    pub const GUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
-    /// Elements in all tables of one guest instance.
-    pub const GUEST_TABLE_ELEMENTS_MAX: usize = 100_000;
-    /// What crosses between host and guest in one call, counted by wasmtime.
-    pub const GUEST_EXCHANGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-    /// Requests that one rail call may make.
-    pub const GUEST_REQUESTS_MAX: u32 = 4;
-    /// Log lines that one guest call may write.
-    pub const GUEST_LOG_LINES_MAX: u32 = 50;
-    /// Characters of one log line.
-    pub const GUEST_LOG_LINE_MAX: usize = 500;
-    /// Guest calls running at once: instances in the pool.
-    pub const GUESTS_MAX: u32 = 512;
-    /// Largest component that is accepted.
-    pub const COMPONENT_BYTES_MAX: usize = 32 * 1024 * 1024;
-    /// Largest answer of a network, unless the rail declares less.
-    pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
-    /// Fuel of one decision of a rule pack; a plain price takes a few thousand units.
-    /// Decisions about fraud are made while wallets are locked: this is a millisecond or two.
-    pub const PACK_FUEL_PER_DECISION: u64 = 2_000_000;
-    /// Fuel for reading a pack's rules once: a list of 20,000 accounts takes 142 million.
-    pub const PACK_FUEL_OPEN: u64 = 200_000_000;
-    /// Ticks of 10 ms that a decision may take, whatever its fuel says.
-    pub const PACK_TICKS_PER_DECISION: u64 = 10;
-    /// Ticks for reading a pack's rules.
-    pub const PACK_TICKS_OPEN: u64 = 100;
-    /// Bytes of a pack's rules, and of all its cases together.
-    pub const PACK_TEXT_BYTES_MAX: usize = 1024 * 1024;
-    /// Lines of a price.
-    pub const PACK_LINES_MAX: usize = 20;
-    /// Packs kept opened besides those that decide, for explanations and backtests.
-    pub const PACKS_OPENED_MAX: u64 = 16;
-    /// Warm instances kept per rule pack.
-    pub const PACK_WARM_MAX: usize = 4;
-    /// Calls after which a warm instance is replaced, in case it grows.
-    pub const PACK_CALLS_MAX: u32 = 100_000;
-    /// Hits of one verdict, and characters of a label and of a reason; more is nonsense.
-    pub const PACK_HITS_MAX: usize = 1_000;
-    /// Longest label of a rule.
-    pub const PACK_LABEL_MAX: usize = 64;
-    /// Longest reason of a hit.
-    pub const PACK_REASON_MAX: usize = 500;
-    /// Facts that a pack may ask for.
-    pub const PACK_FACTS_MAX: usize = 64;
-    /// Failures in a row after which a pack is taken out and the one before put back.
-    pub const PACK_FAILURES_MAX: u32 = 5;
-    /// How often a host looks whether another rule pack was activated.
-    pub const RULES_POLL: Duration = Duration::from_millis(250);
-    /// A second person has this long to agree to an activation.
-    pub const RULES_REQUEST_VALID: Duration = Duration::from_secs(24 * 3600);
-    /// Stored decisions that a backtest looks at in one request.
-    pub const BACKTEST_SLICE: i64 = 1_000;
-    /// Decisions that wait to be compared with a pack in shadow; more are not compared.
-    pub const SHADOW_QUEUE_MAX: usize = 4096;
-    /// Payouts of one route that a dispatcher claims at a time.
-    pub const CLAIM_MAX: usize = 256;
-    /// Failures in a row after which a route is left alone for a while.
-    pub const BREAKER_FAILURES: u32 = 8;
-    /// For how long at first, and at most.
-    pub const BREAKER_PAUSE: (Duration, Duration) =
-        (Duration::from_secs(5), Duration::from_secs(60));
-    /// What cannot be sent now, because no route takes it or its wallet is frozen, is looked at
-    /// again after this long.
-    pub const SEND_LATER: Duration = Duration::from_secs(30);
-    /// Answers of "never received" in a row that permit sending again, whatever a rail declares.
-    pub const NEVER_RECEIVED_ANSWERS_MIN: i64 = 3;
-    /// And how long after the last byte left: a bank's books may lag behind its answers.
-    pub const NEVER_RECEIVED_AFTER_MIN: Duration = Duration::from_secs(5 * 60);
-    /// A payment whose outcome is unknown for longer needs a person.
-    pub const UNANSWERED_MAX: Duration = Duration::from_secs(24 * 3600);
-    /// Tries after which what cannot be sent for a reason of its rail needs a person.
-    pub const SEND_TRIES_MAX: i64 = 5;
-    /// A bank that has ended a payment itself is not asked again about it for this long.
-    pub const ANSWER_FRESH: Duration = Duration::from_secs(10 * 60);
-    /// A returned payment that somebody is at is waited for this long.
-    pub const NOTICE_WAIT: Duration = Duration::from_secs(5);
-    /// Intents are kept this long: longer than any backup is old that somebody would restore.
-    pub const INTENTS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
-    /// How often a host leaves its mark in the database and in its side file. A backup that is
-    /// older than the last mark is recognised when it is restored.
-    pub const EPOCH_EVERY: Duration = Duration::from_secs(10);
-    /// How long the dispatcher sleeps when there is nothing to do and nobody wakes it.
-    pub const DISPATCH_POLL: Duration = Duration::from_millis(250);
-    /// A connection that was not used for this long is asked whether it is still there.
-    pub const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(1);
-    /// The least time between two rounds of claiming work.
-    pub const DISPATCH_EVERY: Duration = Duration::from_millis(20);
-    /// A lane that is quick has as much claimed work at hand as it carries in this time.
-    pub const CLAIM_AHEAD: Duration = Duration::from_millis(200);
-    /// Claimed work that has waited this long for a place is given back.
-    pub const AT_HAND_MAX: Duration = Duration::from_secs(5);
-    /// A payout in the sandbox whose creator died is answered to a repeat after this long.
-    pub const SANDBOX_ANSWER_WAIT: Duration = Duration::from_secs(10);
-    /// Batches of fresh deliveries on their way to this process's deliverer. More are found in
-    /// the queue, a little later.
-    pub const HANDED_OVER_MAX: usize = 4096;
-    /// Deliveries that wait in memory for one endpoint; the others wait in the queue.
-    pub const WAITING_PER_ENDPOINT_MAX: usize = 128;
-    /// Deliveries that wait in memory for all endpoints, before each one's share is cut.
-    pub const WAITING_MAX: usize = 8192;
-    /// Deliveries under way to one endpoint that answers well; one that does not gets one.
-    pub const UNDER_WAY_PER_ENDPOINT_MAX: usize = 16;
-    /// Webhook endpoints of one merchant in one environment.
-    pub const WEBHOOK_ENDPOINTS_MAX: usize = 50;
-    /// A receiver has this long for the whole exchange: name, connection, TLS, head and body.
-    pub const WEBHOOK_EXCHANGE_MAX: Duration = Duration::from_secs(10);
-    /// An exchange that takes longer moves to the slow lane.
-    pub const WEBHOOK_SLOW_AFTER: Duration = Duration::from_millis(1_000);
-    /// What is kept of a receiver's answer.
-    pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 16 * 1024;
-    /// How long after the attempt before each attempt is made. After the last, it is given up.
-    pub const WEBHOOK_DELAYS: [Duration; 7] = [
-        Duration::ZERO,
-        Duration::from_secs(5),
-        Duration::from_secs(60),
-        Duration::from_secs(5 * 60),
-        Duration::from_secs(30 * 60),
-        Duration::from_secs(2 * 3600),
-        Duration::from_secs(8 * 3600),
-    ];
-    /// A receiver may ask for this much patience with Retry-After, and no more.
-    pub const WEBHOOK_RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
-    /// An endpoint that fails without a break for this long is switched off.
-    pub const WEBHOOK_FAILING_MAX: Duration = Duration::from_secs(5 * 24 * 3600);
-    /// After a rotation the old secret signs beside the new one for this long.
-    pub const WEBHOOK_OLD_SECRET: Duration = Duration::from_secs(60 * 60);
-    /// Failures in a row after which an endpoint is left alone for a while.
-    pub const WEBHOOK_BREAKER_FAILURES: i64 = 5;
-    /// For how long at first, and at most.
-    pub const WEBHOOK_BREAKER_PAUSE: (Duration, Duration) =
-        (Duration::from_secs(5), Duration::from_secs(300));
-    /// Sweeping holds what it deletes from for about so long at a time.
-    pub const SWEEP_HOLD: Duration = Duration::from_millis(10);
-    /// Ended deliveries are kept this long.
-    pub const WEBHOOK_HISTORY: Duration = Duration::from_secs(90 * 24 * 3600);
-    /// How far back a stream of events looks for what became visible late: an event's id is
-    /// made before its COMMIT, on whichever host. Far above any transaction and any difference
-    /// between the clocks of hosts.
-    pub const STREAM_LOOK_BACK: Duration = Duration::from_secs(120);
-    /// How often a stream looks for events.
-    pub const STREAM_POLL: Duration = Duration::from_millis(250);
-    /// Of its time, a stream looks for events at most one part in this many.
-    pub const STREAM_SHARE: u32 = 10;
-    /// Events that a stream reads at a time.
-    pub const STREAM_PAGE: i64 = 500;
-    /// A stream that says nothing for this long says that it is there.
-    pub const STREAM_KEEP_ALIVE: Duration = Duration::from_secs(15);
-    /// Streams that one key may have open on one host.
-    pub const STREAMS_PER_KEY_MAX: usize = 8;
-    /// Recent requests remembered per merchant and environment, on the host that answered them.
-    pub const REQUEST_LOG_MAX: usize = 250;
-    /// Merchants and environments whose requests are remembered; the quietest is forgotten.
-    pub const REQUEST_LOG_OWNERS_MAX: usize = 500;
-    /// Characters of a path that are remembered.
-    pub const REQUEST_LOG_PATH_MAX: usize = 256;
-    /// On SIGTERM, running requests and dispatches get this long.
-    pub const DRAIN: Duration = Duration::from_secs(25);
-}
 
 /// Everything that can be configured.
 #[derive(Clone, Debug, Deserialize)]
@@ -425,17 +223,27 @@ pub struct Retention {
 }
 
 impl Retention {
+    /// The tables of which old rows are swept away, and for how many days each keeps them at least:
+    /// whoever proves the books believes no more.
+    pub const SWEPT: &[(&str, u32)] =
+        &[("decisions", 0), ("idempotency_keys", 30), ("events", 90), ("rail_calls", 90)];
+
     /// What stands against these settings, for the operator.
     ///
     /// # Errors
     /// The setting, and what it must be.
     pub fn check(&self, rules: &Rules) -> Result<(), String> {
+        let least = |table: &str| {
+            let known = Self::SWEPT.iter().find(|(swept, _)| *swept == table);
+            known.map_or(0, |(_, days)| *days)
+        };
+        // Deliveries are compared with their events, and so are decisions.
         let deliveries = u32::try_from(limits::WEBHOOK_HISTORY.as_secs() / 86_400).unwrap_or(0);
-        let events = deliveries.max(rules.decisions_kept_days);
+        let events = deliveries.max(rules.decisions_kept_days).max(least("events"));
         for (name, days, least) in [
-            ("idempotency_days", self.idempotency_days, 30),
+            ("idempotency_days", self.idempotency_days, least("idempotency_keys")),
             ("events_days", self.events_days, events),
-            ("evidence_days", self.evidence_days, 90),
+            ("evidence_days", self.evidence_days, least("rail_calls")),
         ] {
             if days < least {
                 return Err(format!("retention.{name} is {days}, and must be {least} at least"));

@@ -14,7 +14,9 @@ use super::model::{Payout, Status};
 use super::sql;
 use super::view::PayoutView;
 
-/// What stands before the status in which a payout began. No JSON begins like this.
+/// What stands before the way in which a payout is rendered. No JSON begins like this.
+const MARK: char = '@';
+/// The present way, before the status in which a payout began.
 const RENDERED: &str = "@1 ";
 
 /// The first answer about a payout, to be kept under the request's key.
@@ -30,9 +32,14 @@ pub(super) fn began_as(kept: &str) -> Option<Status> {
 /// The answer as it was given.
 ///
 /// # Errors
-/// The database cannot be read, or has the key and not its payout.
+/// The database cannot be read, has the key and not its payout, or another build of this program
+/// rendered it.
 pub(super) async fn given(app: &App, reply: Reply, payout: &str) -> Result<Reply, Problem> {
-    let Some(status) = began_as(&reply.body) else { return Ok(reply) };
+    if !reply.body.starts_with(MARK) {
+        return Ok(reply);
+    }
+    let unknown = || Problem::internal(format!("a reply rendered as {}", reply.body));
+    let status = began_as(&reply.body).ok_or_else(unknown)?;
     let id = PayoutId::parse(payout).ok_or_else(|| Problem::internal("an odd id"))?;
     let payout = sql::get_payout(app.db.pool(), &id).await?;
     let payout = payout.ok_or_else(|| Problem::internal("a key without its payout"))?;

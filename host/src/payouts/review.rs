@@ -73,8 +73,8 @@ async fn take_lease(app: &App, payout: &Payout) -> Result<Option<Claim>, Problem
         Claimed::Yes(claim) => Ok(Some(claim)),
         Claimed::NoWork => Ok(None),
         Claimed::Busy => {
-            let message = "A call to the rail about this payout is under way, and its answer \
-                           counts. Look again in a moment.";
+            let message = "A host is sending this payout or asking about it, or is about to, and \
+                           the answer counts. Look again in a moment.";
             Err(Problem::because(ErrorCode::StateConflict, message).retry_after(1))
         }
     }

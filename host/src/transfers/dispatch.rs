@@ -35,8 +35,8 @@ struct Dispatcher<F: Feature> {
     at_hand: Mutex<HashMap<RouteId, AtHand<F::Object>>>,
 }
 
-/// Claimed work with its object; none where that is not there or cannot be read.
-struct Claimed<O> {
+/// Work that this host has claimed, with its object; none where that is not there or cannot be read.
+struct Held<O> {
     claim: Claim,
     object: Option<O>,
     since: Instant,
@@ -44,19 +44,34 @@ struct Claimed<O> {
 
 /// Work of one lane that this host has claimed ahead.
 struct AtHand<O> {
-    waiting: VecDeque<Claimed<O>>,
+    waiting: VecDeque<Held<O>>,
     /// How much was carried since more was claimed.
     carried: usize,
     claimed_at: Instant,
+    /// When the lane was looked at last.
+    looked_at: Option<Instant>,
 }
 
 impl<O> AtHand<O> {
     fn new() -> Self {
-        Self { waiting: VecDeque::new(), carried: 0, claimed_at: Instant::now() }
+        let waiting = VecDeque::new();
+        Self { waiting, carried: 0, claimed_at: Instant::now(), looked_at: None }
     }
 
-    fn pop(&mut self) -> Option<Claimed<O>> {
-        self.waiting.pop_front()
+    /// The oldest that is not to be given back.
+    fn pop(&mut self) -> Option<Held<O>> {
+        self.waiting.pop_front_if(|held| held.since.elapsed() < limits::AT_HAND_MAX)
+    }
+
+    /// Whether it has enough at hand to be left alone for this round.
+    fn is_supplied(&mut self) -> bool {
+        let was_just_looked_at =
+            self.looked_at.is_some_and(|at| at.elapsed() < limits::CLAIM_AHEAD / 2);
+        let is_supplied = was_just_looked_at && !self.waiting.is_empty();
+        if !is_supplied {
+            self.looked_at = Some(Instant::now());
+        }
+        is_supplied
     }
 
     /// How much is worth having at hand, at the pace since more was claimed.
@@ -73,11 +88,7 @@ impl<F: Feature> Dispatcher<F> {
         while !self.engine.stopping.is_cancelled() {
             // A round serves many: what comes free in the meantime is claimed together.
             tokio::time::sleep_until(next).await;
-            let pause = match self.has_some_at_hand() {
-                true => limits::CLAIM_AHEAD / 2,
-                false => limits::DISPATCH_EVERY,
-            };
-            next = tokio::time::Instant::now() + pause;
+            next = tokio::time::Instant::now() + limits::DISPATCH_EVERY;
             self.give_back_older_than(limits::AT_HAND_MAX).await;
             let routes = work::list_routes_with_work(self.engine.db.pool());
             let claimed = match db::in_time(routes).await {
@@ -104,15 +115,19 @@ impl<F: Feature> Dispatcher<F> {
         let mut claimed = 0;
         for route in routes {
             self.fill(route);
+            if self.at_hand().get_mut(route).is_some_and(AtHand::is_supplied) {
+                continue;
+            }
             for (stage, purpose) in [(Stage::Sent, Purpose::Ask), (Stage::Queued, Purpose::Send)] {
                 let wanted = self.wanted(route, purpose);
                 if wanted == 0 || (stage == Stage::Queued && self.is_shut(route).await) {
                     continue;
                 }
+                let since = Instant::now();
                 match db::in_time(self.claim_due(route, stage, wanted)).await {
                     Ok(claims) => {
                         claimed += claims.len();
-                        self.take(route, purpose, claims).await;
+                        self.take((route, purpose), claims, since).await;
                     }
                     Err(cause) => tracing::warn!(%cause, route.id = %route, "claiming work"),
                 }
@@ -168,7 +183,12 @@ impl<F: Feature> Dispatcher<F> {
 
     /// Reads the objects of claimed work together, and has as many carried as there are places;
     /// the others wait at hand.
-    async fn take(self: &Arc<Self>, route: &RouteId, purpose: Purpose, claims: Vec<Claim>) {
+    async fn take(
+        self: &Arc<Self>,
+        (route, purpose): (&RouteId, Purpose),
+        claims: Vec<Claim>,
+        since: Instant,
+    ) {
         let ids: Vec<String> = claims.iter().map(|claim| claim.id.clone()).collect();
         if ids.is_empty() {
             return;
@@ -181,10 +201,9 @@ impl<F: Feature> Dispatcher<F> {
                 return;
             }
         };
-        let since = Instant::now();
         let claimed = claims.into_iter().map(|claim| {
             let object = objects.remove(&claim.id);
-            Claimed { claim, object, since }
+            Held { claim, object, since }
         });
         match purpose {
             Purpose::Ask => {
@@ -198,7 +217,7 @@ impl<F: Feature> Dispatcher<F> {
                 let claimed: Vec<_> = claimed.collect();
                 let mut at_hand = self.at_hand();
                 let lane = at_hand.entry(route.clone()).or_insert_with(AtHand::new);
-                (lane.carried, lane.claimed_at) = (0, since);
+                (lane.carried, lane.claimed_at) = (0, Instant::now());
                 lane.waiting.extend(claimed);
                 drop(at_hand);
                 self.fill(route);
@@ -218,14 +237,14 @@ impl<F: Feature> Dispatcher<F> {
     fn begin(
         self: &Arc<Self>,
         route: &RouteId,
-        claimed: Claimed<F::Object>,
+        claimed: Held<F::Object>,
         place: Option<Place>,
         purpose: Purpose,
     ) {
         let (this, route) = (Arc::clone(self), route.clone());
         self.engine.tasks.spawn(async move {
             let mut next = Some(claimed);
-            while let Some(Claimed { claim, object, .. }) = next {
+            while let Some(Held { claim, object, .. }) = next {
                 this.carry(claim, object).await;
                 next = match purpose {
                     Purpose::Send => this.next_at_hand(&route),
@@ -248,7 +267,7 @@ impl<F: Feature> Dispatcher<F> {
     }
 
     /// Counts what was carried, and takes what is next.
-    fn next_at_hand(&self, route: &RouteId) -> Option<Claimed<F::Object>> {
+    fn next_at_hand(&self, route: &RouteId) -> Option<Held<F::Object>> {
         let mut at_hand = self.at_hand();
         let lane = at_hand.get_mut(route)?;
         lane.carried += 1;
@@ -256,10 +275,6 @@ impl<F: Feature> Dispatcher<F> {
             true => None,
             false => lane.pop(),
         }
-    }
-
-    fn has_some_at_hand(&self) -> bool {
-        self.at_hand().values().any(|lane| !lane.waiting.is_empty())
     }
 
     /// Gives back what has waited for so long: the lane is slower than it was, and others may
@@ -271,8 +286,12 @@ impl<F: Feature> Dispatcher<F> {
                 stale.push(oldest.claim);
             }
         }
-        for claim in stale {
-            self.engine.give_back(&claim).await;
+        if stale.is_empty() {
+            return;
+        }
+        if let Err(cause) = db::in_time(work::give_back_all(&self.engine.db, &stale)).await {
+            // They run out by themselves.
+            tracing::warn!(%cause, claims = stale.len(), "giving work back");
         }
     }
 

@@ -370,6 +370,30 @@ pub(super) async fn give_back(db: &Db, claim: &Claim) -> Result<(), sqlx::Error>
     tx.commit().await
 }
 
+/// Gives claims back of which nothing came.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn give_back_all(db: &Db, claims: &[Claim]) -> Result<(), sqlx::Error> {
+    let ids: Vec<&str> = claims.iter().map(|claim| claim.id.as_str()).collect();
+    let held = db.engine().among("id", "$1");
+    let sql = format!("SELECT id, fence FROM transfers WHERE {held} ORDER BY id");
+    let lock = if db.engine() == Engine::Postgres { " FOR UPDATE" } else { "" };
+    let mut tx = db.write().await?;
+    let found: Vec<(String, i64)> = sqlx::query_as(sqlx::AssertSqlSafe(sql + lock))
+        .bind(serde_json::to_string(&ids).unwrap_or_default())
+        .fetch_all(tx.conn())
+        .await?;
+    let is_own = |(id, fence): &&(String, i64)| {
+        claims.iter().any(|claim| claim.id == *id && claim.fence == *fence)
+    };
+    let own: Vec<&str> = found.iter().filter(is_own).map(|(id, _)| id.as_str()).collect();
+    let sql = format!("UPDATE transfers SET lease_until = 0 WHERE {held}");
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql));
+    query.bind(serde_json::to_string(&own).unwrap_or_default()).execute(tx.conn()).await?;
+    tx.commit().await
+}
+
 /// Gives back every lease, so that work need not wait for them to run out. Only for a host
 /// that nobody shares the database with.
 ///

@@ -7,10 +7,12 @@
 mod schema;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use sqlx::{AnyConnection, Row as _};
 
 use crate::clock::Moment;
+use crate::config::Retention;
 use crate::db::bulk::Shape;
 use crate::db::{Db, Engine};
 use crate::ledger::verify::{Anchor, Faults, Proven, Scope};
@@ -76,7 +78,7 @@ pub async fn prove(
         sealed: sealed(),
         against: wanted.against.as_ref(),
         is_since: wanted.is_since,
-        swept: swept(snapshot).await?,
+        swept: swept(snapshot, wanted.now, &mut faults).await?,
     };
     let books = ledger::verify::verify(snapshot, &scope, &mut faults).await?;
     let looked = Looked { now: wanted.now, fresh: &books.fresh, swept: &scope.swept };
@@ -107,15 +109,32 @@ fn sealed() -> Vec<&'static dyn Shape> {
     sealed
 }
 
-/// What the sweeper leaves about tables whose old rows it takes away.
-async fn swept(db: &mut AnyConnection) -> Result<HashMap<String, Moment>, sqlx::Error> {
+/// How far the clock of whoever looks may be behind that of a host.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
+
+/// What the sweeper leaves about tables whose old rows it takes away. A mark that it cannot have
+/// made would hide what was done to the table: it is not believed.
+async fn swept(
+    db: &mut AnyConnection,
+    now: Moment,
+    faults: &mut Faults,
+) -> Result<HashMap<String, Moment>, sqlx::Error> {
     let sql = "SELECT key, value FROM meta WHERE key LIKE 'swept/%'";
-    let rows = sqlx::query(sql).fetch_all(db).await?;
-    rows.iter()
-        .map(|row| {
-            let (key, value): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-            let before = Moment::from_micros(value.parse().unwrap_or(0));
-            Ok((key.trim_start_matches("swept/").to_owned(), before))
-        })
-        .collect()
+    let mut swept = HashMap::new();
+    for row in sqlx::query(sql).fetch_all(db).await? {
+        let (key, value): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let table = key.trim_start_matches("swept/");
+        let known = Retention::SWEPT.iter().find(|(known, _)| *known == table);
+        let before = value.parse().ok().map(Moment::from_micros);
+        let is_old = |before: Moment, days: u32| {
+            before.after(Duration::from_secs(u64::from(days) * 86_400)) <= now.after(CLOCKS_DIFFER)
+        };
+        match (known, before) {
+            (Some((_, days)), Some(before)) if is_old(before, *days) => {
+                swept.insert(table.to_owned(), before);
+            }
+            _ => faults.add("swept", format!("{key} is no mark of the sweeper's: {value}")),
+        }
+    }
+    Ok(swept)
 }

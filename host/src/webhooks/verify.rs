@@ -21,7 +21,8 @@ const CHECKS: &[Check] = &[
         means: "is a delivery of an event of another merchant or environment, or of none",
         finds: "SELECT d.id FROM webhook_deliveries d LEFT JOIN events v ON v.id = d.event_id \
                 WHERE d.is_test = 0 AND (d.event_id IS NOT NULL \
-                OR d.replayed_from_id IS NULL) AND (v.id IS NULL OR v.body IS NULL \
+                OR d.replayed_from_id IS NULL) AND ((v.id IS NULL AND d.replayed_from_id IS NULL) \
+                OR (v.id IS NOT NULL AND v.body IS NULL) \
                 OR v.merchant_id || '/' || v.env <> d.owner)",
     },
     Check {

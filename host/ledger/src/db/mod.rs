@@ -401,7 +401,8 @@ impl Engine {
                  PRAGMA mmap_size = 0"
             }
             Self::Postgres => {
-                // Every statement is over in the time that compiling one would take.
+                // A plan that is dear only because scans are forbidden would be compiled for a
+                // millisecond's work.
                 "SET synchronous_commit = on; SET jit = off; SET lock_timeout = '5s'; \
                  SET statement_timeout = '30s'; SET idle_in_transaction_session_timeout = '60s'; \
                  SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use sqlx::{AnyConnection, Row as _};
+use sqlx::AnyConnection;
 
 use crate::cases::sql::{StoredCase, list_all_cases};
 use crate::cases::{CaseKind, Resolution};
-use crate::ledger::verify::{Check, Faults};
+use crate::ledger::SystemAccount;
+use crate::ledger::verify::{Check, Faults, StoredJournal, read_journals};
 use crate::money::Minor;
 
 const CHECKS: &[Check] = &[
@@ -37,13 +38,13 @@ pub(super) async fn verify(db: &mut AnyConnection, faults: &mut Faults) -> Resul
     for check in CHECKS {
         check.run(db, faults).await?;
     }
-    let sql = "SELECT ref_id, kind, CAST(SUM(amount_minor) AS BIGINT) FROM own_entries \
-               WHERE ref_type = 'Case' AND account_id LIKE 'system/%/suspense' \
-               GROUP BY ref_id, kind";
     let mut booked: HashMap<(String, String), i64> = HashMap::new();
-    for row in sqlx::query(sql).fetch_all(&mut *db).await? {
-        booked.insert((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?);
-    }
+    let each = |journal: StoredJournal| {
+        if let Some(moved) = journal.moved_into(&SystemAccount::Suspense) {
+            booked.insert((journal.ref_id, journal.kind), moved);
+        }
+    };
+    read_journals(db, ("j.ref_type = 'Case'", &[]), each).await?;
     for case in list_all_cases(db).await? {
         let id = case.case.id.to_string();
         let found = |kind: &str| booked.get(&(id.clone(), kind.to_owned())).copied();

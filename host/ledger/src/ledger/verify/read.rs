@@ -6,7 +6,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 
-use super::super::journal::{Account, Digested, Journal, Line, OwnLine};
+use super::super::journal::{Account, Digested, Journal, Line, OwnLine, SystemAccount};
 
 /// A journal as it is stored.
 pub struct StoredJournal {
@@ -16,7 +16,8 @@ pub struct StoredJournal {
     pub ref_type: String,
     /// The object's id.
     pub ref_id: String,
-    pub(super) kind: String,
+    /// What kind of journal it is.
+    pub kind: String,
     pub(super) round: i64,
     pub(super) env: String,
     pub(super) currency: String,
@@ -81,7 +82,7 @@ impl StoredJournal {
     /// The journal with the lines that stand in its own row.
     fn begin(row: &AnyRow) -> Result<Self, sqlx::Error> {
         let own: String = row.try_get("own_lines")?;
-        // What cannot be read leaves the journal without lines, and off balance.
+        // What cannot be read counts as no lines: the journal is off balance, or has too few.
         let own: Vec<OwnLine<'_>> = serde_json::from_str(&own).unwrap_or_default();
         let lines = own.into_iter().map(|OwnLine(line, account, amount, source)| StoredLine {
             line,
@@ -130,6 +131,16 @@ impl StoredJournal {
             lines: lines.collect(),
         };
         digested.digest()
+    }
+
+    /// What it moved into one of the platform's own accounts, in minor units; none where it did not
+    /// touch it.
+    #[must_use]
+    pub fn moved_into(&self, account: &SystemAccount) -> Option<i64> {
+        let name = account.name();
+        let lines = self.lines.iter().filter(|line| line.place.is_none() && line.account == name);
+        let amounts: Vec<i64> = lines.map(|line| line.amount).collect();
+        (!amounts.is_empty()).then(|| amounts.into_iter().fold(0, i64::saturating_add))
     }
 
     /// Whether it is this one, line by line; whatever object they are about.
