@@ -2,11 +2,11 @@
 //!
 //! A feature describes its tables once: each column's name stands beside how its value is taken
 //! from the struct that a row stands for, so that the two cannot fall apart. Statements follow
-//! from the description. PostgreSQL takes a column as an array (`unnest`), SQLite takes all rows
-//! as one JSON text (`json_each`): either way one prepared statement serves any number of rows.
+//! from the description. PostgreSQL takes a column as an array (`unnest`), so that one prepared
+//! statement serves any number of rows; SQLite takes each cell by itself, in statements for a few
+//! fixed numbers of rows.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use crate::clock::Moment;
 use crate::money::Minor;
@@ -116,8 +116,11 @@ pub trait Shape: Send + Sync {
     fn fixed(&self) -> usize;
     /// Whether the seal of the batch covers the fixed columns.
     fn is_sealed(&self) -> bool;
-    /// The statement; PostgreSQL's parameters are numbered from `first`.
-    fn statement(&self, first: usize) -> Dialects;
+    /// PostgreSQL's statement for any number of rows: an array for each column, numbered from
+    /// `first`.
+    fn postgres(&self, first: usize) -> String;
+    /// SQLite's statement for so many rows: their cells in order.
+    fn sqlite(&self, rows: usize) -> String;
 }
 
 /// A change of one row.
@@ -173,7 +176,29 @@ impl<T> Table<T> {
     }
 }
 
+impl<T: 'static> Table<T> {
+    /// `INSERT` of these rows.
+    fn insert_of(&self, rows: &str) -> String {
+        let conflict =
+            self.on_conflict.map(|action| format!(" ON CONFLICT {action}")).unwrap_or_default();
+        format!("INSERT INTO {} ({}) {rows}{conflict}", self.name, names(&self.columns()))
+    }
+}
+
 impl<T> Update<T> {
+    /// `UPDATE` of rows, each with its own values (`u`).
+    fn update_from(&self, values: &str) -> String {
+        let sets: Vec<String> =
+            self.columns.iter().map(|column| format!("{0} = u.{0}", column.name)).collect();
+        let condition = self.only_where.map(|is| format!(" AND {is}")).unwrap_or_default();
+        format!(
+            "UPDATE {} AS t SET {} FROM {values} WHERE t.{key} = u.{key}{condition}",
+            self.name,
+            sets.join(", "),
+            key = self.key.name
+        )
+    }
+
     /// The change that gives a row the values that this one has.
     #[must_use]
     pub fn change(&'static self, value: &T) -> RowChange {
@@ -195,12 +220,13 @@ impl Removal {
         RowChange::Delete(self, key.into())
     }
 
-    fn statement(&self, first: usize) -> Dialects {
-        let head = format!("DELETE FROM {} WHERE {}", self.name, self.key);
-        Dialects {
-            postgres: format!("{head} = ANY(${first}::text[])"),
-            sqlite: format!("{head} IN (SELECT value FROM json_each(?1))"),
-        }
+    fn postgres(&self, first: usize) -> String {
+        format!("DELETE FROM {} WHERE {} = ANY(${first}::text[])", self.name, self.key)
+    }
+
+    /// SQLite's statement, which takes the keys as an array in JSON.
+    pub(super) fn sqlite(&self) -> String {
+        format!("DELETE FROM {} WHERE {} IN (SELECT value FROM json_each(?1))", self.name, self.key)
     }
 }
 
@@ -226,20 +252,13 @@ impl<T: 'static> Shape for Table<T> {
         self.is_sealed
     }
 
-    /// `INSERT` of any number of rows.
-    fn statement(&self, first: usize) -> Dialects {
-        let columns = self.columns();
-        let conflict =
-            self.on_conflict.map(|action| format!(" ON CONFLICT {action}")).unwrap_or_default();
-        let head = format!("INSERT INTO {} ({}) SELECT", self.name, names(&columns));
-        Dialects {
-            postgres: format!("{head} * FROM {}{conflict}", unnest(&columns, first)),
-            // Without a WHERE, SQLite would read ON CONFLICT as a join's ON.
-            sqlite: format!(
-                "{head} {} FROM json_each(?1) WHERE true{conflict}",
-                extracts(columns.len())
-            ),
-        }
+    fn postgres(&self, first: usize) -> String {
+        let rows = format!("SELECT * FROM {}", unnest(&self.columns(), first));
+        self.insert_of(&rows)
+    }
+
+    fn sqlite(&self, rows: usize) -> String {
+        self.insert_of(&values(self.columns().len(), rows))
     }
 }
 
@@ -261,23 +280,15 @@ impl<T: 'static> Shape for Update<T> {
         false
     }
 
-    /// `UPDATE` of any number of rows, each with its own values.
-    fn statement(&self, first: usize) -> Dialects {
+    fn postgres(&self, first: usize) -> String {
         let all = self.columns();
-        let sets: Vec<String> =
-            self.columns.iter().map(|column| format!("{0} = u.{0}", column.name)).collect();
-        let head = format!("UPDATE {} AS t SET {} FROM", self.name, sets.join(", "));
-        let condition = self.only_where.map(|is| format!(" AND {is}")).unwrap_or_default();
-        let tail = format!("WHERE t.{0} = u.{0}{condition}", self.key.name);
-        let mut columns = String::new();
-        for (index, (name, _)) in all.iter().enumerate() {
-            let comma = if index == 0 { "" } else { ", " };
-            let _ = write!(columns, "{comma}value ->> {index} AS {name}");
-        }
-        Dialects {
-            postgres: format!("{head} {} AS u({}) {tail}", unnest(&all, first), names(&all)),
-            sqlite: format!("{head} (SELECT {columns} FROM json_each(?1)) AS u {tail}"),
-        }
+        self.update_from(&format!("{} AS u({})", unnest(&all, first), names(&all)))
+    }
+
+    fn sqlite(&self, rows: usize) -> String {
+        let all = self.columns();
+        let rows = values(all.len(), rows);
+        format!("WITH u({}) AS ({rows}) {}", names(&all), self.update_from("u"))
     }
 }
 
@@ -306,12 +317,11 @@ impl Write<'_> {
         self.len() == 0
     }
 
-    /// The statement; PostgreSQL's parameters are numbered from `first`.
-    #[must_use]
-    pub fn statement(&self, first: usize) -> Dialects {
+    /// PostgreSQL's statement; its parameters are numbered from `first`.
+    fn postgres(&self, first: usize) -> String {
         match self {
-            Self::Rows(shape, _) => shape.statement(first),
-            Self::Delete(removal, _) => removal.statement(first),
+            Self::Rows(shape, _) => shape.postgres(first),
+            Self::Delete(removal, _) => removal.postgres(first),
         }
     }
 
@@ -331,7 +341,7 @@ impl Write<'_> {
 pub fn together(writes: &[Write<'_>]) -> String {
     let (mut parts, mut counts, mut first) = (Vec::new(), Vec::new(), 1);
     for (index, write) in writes.iter().enumerate() {
-        parts.push(format!("w{index} AS ({} RETURNING 1)", write.statement(first).postgres));
+        parts.push(format!("w{index} AS ({} RETURNING 1)", write.postgres(first)));
         counts.push(format!("(SELECT COUNT(*) FROM w{index})"));
         first += write.kinds().len();
     }
@@ -447,8 +457,10 @@ fn unnest(columns: &[(&'static str, Kind)], first: usize) -> String {
     format!("unnest({})", arrays.join(", "))
 }
 
-fn extracts(columns: usize) -> String {
-    (0..columns).map(|index| format!("value ->> {index}")).collect::<Vec<_>>().join(", ")
+/// A place for each cell of so many rows.
+fn values(columns: usize, rows: usize) -> String {
+    let row = format!("({})", vec!["?"; columns].join(", "));
+    format!("VALUES {}", vec![row.as_str(); rows].join(", "))
 }
 
 #[cfg(test)]
@@ -481,9 +493,9 @@ mod tests {
     #[test]
     fn statements_follow_from_the_description() {
         insta::assert_debug_snapshot!([
-            THINGS.statement(1),
-            COUNTS.statement(1),
-            GONE.statement(1),
+            Dialects { postgres: THINGS.postgres(1), sqlite: THINGS.sqlite(2) },
+            Dialects { postgres: COUNTS.postgres(1), sqlite: COUNTS.sqlite(2) },
+            Dialects { postgres: GONE.postgres(1), sqlite: GONE.sqlite() },
             KNOWN.select(),
         ]);
         let writes =

@@ -1,6 +1,8 @@
 //! The writer's own connection: reading by key and writing in bulk, in each engine's native
 //! protocol.
 
+use std::sync::Arc;
+
 use sqlx::Type;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -9,7 +11,7 @@ use sqlx::{
 };
 
 use super::Engine;
-use super::bulk::{Dialects, Lookup, Write, together};
+use super::bulk::{Dialects, Lookup, Shape, Write, together};
 use super::cell::{Cell, Kind, Row};
 use super::identity::{CLUSTER, Identity, from_cluster};
 
@@ -21,9 +23,13 @@ pub enum Native {
     Sqlite(SqliteConnection),
 }
 
-/// Statements that a connection keeps prepared: one for each mixture of tables that batches write
-/// to, and planning one of those costs more than running it.
+/// Statements that a connection keeps prepared: on PostgreSQL one for each mixture of tables that
+/// batches write to, and planning one of those costs more than running it; on SQLite one for each
+/// table and number of rows.
 const STATEMENTS_MAX: usize = 512;
+
+/// How many rows one of SQLite's statements writes: the most of these that there are.
+const PORTIONS: [usize; 4] = [64, 16, 4, 1];
 
 impl Native {
     pub(super) async fn connect(engine: Engine, url: &str) -> Result<Self, sqlx::Error> {
@@ -52,6 +58,7 @@ impl Native {
             }
             Engine::Sqlite => {
                 let options: SqliteConnectOptions = url.parse()?;
+                let options = options.statement_cache_capacity(STATEMENTS_MAX);
                 let mut connection = options.disable_statement_logging().connect().await?;
                 connection.execute(engine.session()).await?;
                 Ok(Self::Sqlite(connection))
@@ -152,12 +159,14 @@ impl Native {
             Self::Sqlite(connection) => {
                 for (at, write) in writes.iter().enumerate().filter(|(_, write)| !write.is_empty())
                 {
-                    let rows = match write {
-                        Write::Rows(_, rows) => json(rows)?,
-                        Write::Delete(_, keys) => json(keys)?,
+                    written[at] = match write {
+                        Write::Rows(shape, rows) => write_rows(connection, *shape, rows).await?,
+                        Write::Delete(removal, keys) => {
+                            let query = sqlx::query(AssertSqlSafe(removal.sqlite()));
+                            let query = query.bind(json(keys)?);
+                            query.execute(&mut *connection).await?.rows_affected()
+                        }
                     };
-                    let query = sqlx::query(AssertSqlSafe(write.statement(1).sqlite)).bind(rows);
-                    written[at] = query.execute(&mut *connection).await?.rows_affected();
                 }
             }
         }
@@ -181,6 +190,33 @@ impl Native {
             tracing::debug!(%cause, "closing the writer's connection");
         }
     }
+}
+
+/// Writes rows on SQLite, in statements for a few at a time; answers how many it took.
+async fn write_rows(
+    connection: &mut SqliteConnection,
+    shape: &dyn Shape,
+    mut rows: &[Row],
+) -> Result<u64, sqlx::Error> {
+    let mut written = 0;
+    for portion in PORTIONS {
+        if rows.len() < portion {
+            continue;
+        }
+        let sql: Arc<str> = shape.sqlite(portion).into();
+        while let Some((some, rest)) = rows.split_at_checked(portion) {
+            let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&sql)));
+            for cell in some.iter().flatten() {
+                query = match cell {
+                    Cell::Text(text) => query.bind(text.as_deref()),
+                    Cell::Int(number) => query.bind(*number),
+                };
+            }
+            written += query.execute(&mut *connection).await?.rows_affected();
+            rows = rest;
+        }
+    }
+    Ok(written)
 }
 
 type PgQuery<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
@@ -240,13 +276,4 @@ where
 
 fn json<T: serde::Serialize>(value: &T) -> Result<String, sqlx::Error> {
     serde_json::to_string(value).map_err(|cause| sqlx::Error::Encode(Box::new(cause)))
-}
-
-impl serde::Serialize for Cell {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(text) => text.serialize(serializer),
-            Self::Int(number) => number.serialize(serializer),
-        }
-    }
 }
