@@ -264,13 +264,21 @@ impl Server {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    pub(crate) async fn stop(mut self) {
+    pub(crate) async fn stop(self) {
+        let (engine, url) = (self.engine, self.url.clone());
+        drop(self);
+        if engine == Engine::Postgres {
+            drop_database(&url).await;
+        }
+    }
+}
+
+/// Nothing is left running, however a run ends.
+impl Drop for Server {
+    fn drop(&mut self) {
         for child in [&mut self.host, &mut self.simulator] {
             let _ = child.kill();
             let _ = child.wait();
-        }
-        if self.engine == Engine::Postgres {
-            drop_database(&self.url).await;
         }
     }
 }
