@@ -55,6 +55,9 @@ CREATE TABLE entries (
     PRIMARY KEY (wallet_id, seq)
 );
 CREATE UNIQUE INDEX entries_by_journal ON entries (journal_id, line);
+-- What is looked for among very many payouts.
+CREATE INDEX entries_besides_payouts ON entries (wallet_id, seq)
+    WHERE source NOT IN ('payout_debit', 'payout_fee');
 
 -- One row a transaction of the writer, to learn after a lost connection whether it committed.
 -- Those that wrote to sealed tables say what they wrote, and follow the one before: a chain for
