@@ -57,7 +57,7 @@ CREATE TABLE entries (
 CREATE UNIQUE INDEX entries_by_journal ON entries (journal_id, line);
 -- What is looked for among very many payouts.
 CREATE INDEX entries_besides_payouts ON entries (wallet_id, seq)
-    WHERE source NOT IN ('payout_debit', 'payout_fee');
+    WHERE source NOT IN ('payout_debit', 'payout_fee', 'stamp_duty_collected');
 
 -- One row a transaction of the writer, to learn after a lost connection whether it committed.
 -- Those that wrote to sealed tables say what they wrote, and follow the one before: a chain for

@@ -214,10 +214,11 @@ pub async fn list_entries(
     limit: i64,
 ) -> Result<Vec<EntryRow>, sqlx::Error> {
     // Literally as in the index of those, without which the planner does not see that it fits.
-    let is_of_payouts = ["", "payout_debit", "payout_fee"].contains(&filter.source.as_str());
+    let of_payouts = ["", "payout_debit", "payout_fee", "stamp_duty_collected"];
+    let is_of_payouts = of_payouts.contains(&filter.source.as_str());
     let besides_payouts = match is_of_payouts && !filter.funding_only {
         true => "",
-        false => "AND e.source NOT IN ('payout_debit', 'payout_fee')",
+        false => "AND e.source NOT IN ('payout_debit', 'payout_fee', 'stamp_duty_collected')",
     };
     let sql = format!(
         "SELECT e.journal_id, e.line, e.seq, e.amount_minor, j.currency, e.source, \
