@@ -24,11 +24,14 @@ const PORTION_MIN: i64 = 50;
 /// And at most.
 const PORTION_MAX: i64 = 5_000;
 
+/// Statuses of payouts that have not ended.
+const OPEN: &str = "('draft', 'awaiting_admin_review', 'queued', 'processing')";
+
 /// What is swept away.
 struct Sweep {
     table: &'static str,
     /// Deletes up to `$2` rows from before `$1`, in microseconds.
-    sql: &'static str,
+    sql: String,
     before: Moment,
     rows: Rows,
 }
@@ -66,10 +69,11 @@ fn sweeps(app: &App) -> [Sweep; 8] {
     let days = |days: u32| now.before(Duration::from_secs(u64::from(days) * 24 * 3600));
     let retention = &app.config.retention;
     let decided = days(app.config.rules.decisions_kept_days);
-    let sweep = |table, sql, before| Sweep { table, sql, before, rows: Rows::Free };
-    let guarded = |table, sql, before| Sweep { rows: Rows::Guarded, ..sweep(table, sql, before) };
+    let sweep =
+        |table, sql: &str, before| Sweep { table, sql: sql.to_owned(), before, rows: Rows::Free };
+    let guarded = |table, sql: String, before| Sweep { table, sql, before, rows: Rows::Guarded };
     let of_payouts =
-        |table, sql, before| Sweep { rows: Rows::GuardedOfPayouts, ..sweep(table, sql, before) };
+        |table, sql, before| Sweep { table, sql, before, rows: Rows::GuardedOfPayouts };
     // Each outer condition is repeated where a row may have been renewed since it was found.
     [
         sweep(
@@ -99,47 +103,52 @@ fn sweeps(app: &App) -> [Sweep; 8] {
         guarded(
             "decisions",
             "DELETE FROM decisions WHERE payout_id IN \
-             (SELECT payout_id FROM decisions WHERE created_at < $1 LIMIT $2)",
+             (SELECT payout_id FROM decisions WHERE created_at < $1 LIMIT $2)"
+                .to_owned(),
             decided,
         ),
         guarded(
             "idempotency_keys",
-            "DELETE FROM idempotency_keys WHERE key IN (SELECT k.key FROM idempotency_keys k \
-             LEFT JOIN payouts p ON p.id = k.resource_id WHERE k.created_at < $1 \
-             AND (p.id IS NULL OR p.status NOT IN ('draft', 'awaiting_admin_review', 'queued', \
-             'processing')) ORDER BY k.created_at LIMIT $2)",
+            format!(
+                "DELETE FROM idempotency_keys WHERE key IN (SELECT k.key FROM idempotency_keys k \
+                 LEFT JOIN payouts p ON p.id = k.resource_id WHERE k.created_at < $1 \
+                 AND (p.id IS NULL OR p.status NOT IN {OPEN}) ORDER BY k.created_at LIMIT $2)"
+            ),
             days(retention.idempotency_days),
         ),
-        // What has not ended, or is in question, keeps its history, however old it is.
         of_payouts(
             "rail_calls",
-            "DELETE FROM rail_calls WHERE (transfer_id, id) IN (SELECT c.transfer_id, c.id \
-             FROM rail_calls c JOIN payouts p ON p.id = c.transfer_id \
-             WHERE c.transfer_id < $3 AND c.created_at < $1 AND p.status NOT IN ('draft', \
-             'awaiting_admin_review', 'queued', 'processing') AND NOT EXISTS (SELECT 1 \
-             FROM cases o WHERE o.subject_id = p.id AND o.status = 'open') \
-             ORDER BY c.transfer_id LIMIT $2)",
+            history_of_payouts("rail_calls", "transfer_id", "id"),
             days(retention.evidence_days),
         ),
         of_payouts(
             "events",
-            "DELETE FROM events WHERE (object_id, sequence) IN (SELECT v.object_id, v.sequence \
-             FROM events v JOIN payouts p ON p.id = v.object_id \
-             WHERE v.object_id < $3 AND v.created_at < $1 AND p.status NOT IN ('draft', \
-             'awaiting_admin_review', 'queued', 'processing') AND NOT EXISTS (SELECT 1 \
-             FROM cases o WHERE o.subject_id = p.id AND o.status = 'open') \
-             ORDER BY v.object_id LIMIT $2)",
+            history_of_payouts("events", "object_id", "sequence"),
             days(retention.events_days),
         ),
     ]
 }
 
+/// What has not ended, or is in question, keeps its history, however old it is.
+fn history_of_payouts(table: &str, payout: &str, key: &str) -> String {
+    format!(
+        "DELETE FROM {table} WHERE ({payout}, {key}) IN (SELECT h.{payout}, h.{key} \
+         FROM {table} h JOIN payouts p ON p.id = h.{payout} \
+         WHERE h.{payout} < $3 AND h.created_at < $1 AND p.status NOT IN {OPEN} \
+         AND NOT EXISTS (SELECT 1 FROM cases c WHERE c.subject_id = p.id AND c.status = 'open') \
+         ORDER BY h.{payout} LIMIT $2)"
+    )
+}
+
 /// Whether this host's clock is right, as far as the database's can tell: one that is years ahead
 /// would have everything deleted.
 async fn is_right(app: &App) -> Result<bool, sqlx::Error> {
-    let Some(now) = app.clock.by_the_machine() else { return Ok(true) };
-    let there = app.db.now().await?;
-    Ok(now <= there.after(CLOCKS_DIFFER) && there <= now.after(CLOCKS_DIFFER))
+    let Some(here) = app.clock.by_the_machine() else { return Ok(true) };
+    Ok(agree(here, app.db.now().await?))
+}
+
+fn agree(here: Moment, there: Moment) -> bool {
+    here <= there.after(CLOCKS_DIFFER) && there <= here.after(CLOCKS_DIFFER)
 }
 
 /// In portions, each as large as takes a moment: nobody waits long for the rows' locks, or, on
@@ -165,7 +174,9 @@ async fn run(app: &App, sweep: &Sweep) -> Result<(), sqlx::Error> {
             let query = sqlx::query(sql).bind(format!("swept/{}", sweep.table));
             query.bind(sweep.before.micros().to_string()).execute(tx.conn()).await?;
         }
-        let query = sqlx::query(sweep.sql).bind(sweep.before.micros()).bind(portion);
+        let query = sqlx::query(sqlx::AssertSqlSafe(sweep.sql.as_str()))
+            .bind(sweep.before.micros())
+            .bind(portion);
         let query = match sweep.rows {
             Rows::GuardedOfPayouts => query.bind(before_id.as_str()),
             Rows::Free | Rows::Guarded => query,
@@ -184,5 +195,29 @@ async fn run(app: &App, sweep: &Sweep) -> Result<(), sqlx::Error> {
             true => (portion / 2).max(PORTION_MIN),
             false => (portion * 2).min(PORTION_MAX),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::IntoEnumIterator as _;
+
+    use super::*;
+    use crate::payouts::model::Status;
+
+    #[test]
+    fn a_clock_that_is_ahead_or_behind_is_not_believed() {
+        let here = Moment::from_micros(1_800_000_000_000_000);
+        assert!(agree(here, here) && agree(here, here.before(CLOCKS_DIFFER)));
+        let day = Duration::from_secs(86_400);
+        assert!(!agree(here.after(day), here) && !agree(here, here.after(day)));
+    }
+
+    #[test]
+    fn a_payout_that_has_not_ended_is_named() {
+        for status in Status::iter() {
+            let is_named = OPEN.contains(&format!("'{}'", status.as_str()));
+            assert_eq!(is_named, !status.is_final(), "{}", status.as_str());
+        }
     }
 }

@@ -8,7 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::bank::Bank;
+use crate::bank::{Bank, Hold};
 use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
 use crate::network::{Sends, live};
 use crate::packs::restart;
@@ -149,6 +149,55 @@ async fn a_merchant_with_much_to_send_does_not_keep_another_waiting(
                       ON m.id = p.merchant_id WHERE m.name = 'Other'";
         let before = host.count(before).await;
         assert!(before < 150, "{before} of 300 went before it");
+        bank.prove().await;
+    })
+    .await;
+}
+
+/// Claimed ahead of its places, a lane's work is free again when its bank has become slow, and when
+/// the host stops: another one need not wait for leases to run out.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_claimed_ahead_is_given_back(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    const AT_HAND: &str =
+        "SELECT COUNT(*) FROM transfers WHERE stage = 'queued' AND lease_until > 0";
+    with_bank(engine, async |host, bank| {
+        let with = |sends: Sends| {
+            let url = bank.url.clone();
+            move |config: &mut Config| {
+                live(config, url, sends);
+                config.worker.dispatch_concurrency = 2;
+            }
+        };
+        restart(host, with(Sends::No)).await;
+        let key = host.merchant.live_key.clone();
+        let many = (0..400).map(async |_| host.pay_as(&key, &unique(), naira(100_000)).await);
+        for answer in futures::future::join_all(many).await {
+            answer.ok();
+        }
+        restart(host, with(Sends::Yes)).await;
+        let until_ahead = async |host: &TestHost| {
+            for _ in 0..1000 {
+                if host.count(AT_HAND).await > 2 {
+                    return;
+                }
+            }
+            panic!("nothing is claimed ahead");
+        };
+        until_ahead(host).await;
+        bank.door.hold(Hold::Answer);
+        bank.door.until_held().await;
+        host.until_count(AT_HAND, 0).await;
+        bank.door.hold(Hold::Nothing);
+        until_ahead(host).await;
+        restart(host, with(Sends::No)).await;
+        assert_eq!(host.count(AT_HAND).await, 0, "when the host has stopped");
+        restart(host, with(Sends::Yes)).await;
+        // Those whose answers were held are asked about.
+        host.advance(3600);
+        host.until_count("SELECT COUNT(*) FROM transfers", 0).await;
         bank.prove().await;
     })
     .await;

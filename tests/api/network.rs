@@ -63,7 +63,8 @@ pub(crate) async fn beside(host: &TestHost, change: impl FnOnce(&mut Config)) ->
     }
 }
 
-/// Starts a host that was stopped, with this configuration: as soon as nobody has the database.
+/// Starts a host that was stopped, with this configuration: the last task of the host before lets go
+/// of its file a moment later.
 pub(crate) async fn start_again(host: &mut TestHost, config: Config) {
     for _ in 0..500 {
         let clock = host.clock.clone();

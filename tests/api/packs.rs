@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use http::Method;
 use railhead::config::Config;
-use railhead::id::IdGenerator;
-use railhead::start::{Sources, start};
 use serde_json::{Value, json};
 
+use crate::network::start_again;
 use crate::test_host::{Answer, OPERATOR_TOKEN, TestHost, config};
 
 pub(crate) const PACKS: &str = "rule-packs";
@@ -137,18 +136,7 @@ pub(crate) async fn restart(host: &mut TestHost, change: impl FnOnce(&mut Config
     host.running.take().expect("a host").stop().await.expect("stopped in order");
     let mut config = config(&host.database);
     change(&mut config);
-    // The last task of the host before lets go of its file a moment later.
-    for _ in 0..500 {
-        let clock = host.clock.clone();
-        let sources = Sources { ids: IdGenerator::seeded(clock.clone(), 44), clock };
-        if let Ok(running) = start(config.clone(), sources).await {
-            host.base = format!("http://{}", running.address);
-            host.running = Some(running);
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("no host starts");
+    start_again(host, config).await;
 }
 
 /// Actions of the audit log, newest first, with who did them.

@@ -3,16 +3,11 @@
 use railhead::config::Retention;
 use rstest::rstest;
 
-use crate::network::start_again;
-use crate::test_host::{Engine, TestHost, config, naira, unique, with_host};
+use crate::packs::restart;
+use crate::test_host::{Engine, TestHost, naira, unique, with_host};
 
 /// As short as may be set where decisions are not kept for longer.
 const SHORT: Retention = Retention { idempotency_days: 30, events_days: 90, evidence_days: 90 };
-
-async fn again(host: &mut TestHost, config: railhead::config::Config) {
-    host.running.take().expect("a host").stop().await.expect("stopped in order");
-    start_again(host, config).await;
-}
 
 /// Up to when each table was swept.
 async fn marks(host: &TestHost) -> Vec<(String, String)> {
@@ -50,9 +45,7 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
         host.advance(100 * 86_400);
         let young = host.pay("paid", naira(100_000)).await.ok().id();
         let kept = [count(host, "events", &young).await, count(host, "rail_calls", &young).await];
-        let mut short = config(&host.database);
-        short.retention = SHORT;
-        again(host, short).await;
+        restart(host, |config| config.retention = SHORT).await;
         let all = "SELECT COUNT(DISTINCT object_id) FROM events WHERE object_type = 'payout'";
         host.until_count(all, 3).await;
         for table in ["events", "rail_calls", "idempotency_keys"] {
@@ -79,11 +72,10 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
         assert_ne!(second.id(), old);
         // Keeping things for longer from now on brings nothing back.
         let marks = marks(host).await;
-        let mut longer = config(&host.database);
-        longer.retention = Retention { events_days: 15_000, ..Retention::default() };
+        let longer = Retention { events_days: 15_000, ..Retention::default() };
         // A host that stops has swept once.
         for _ in 0..2 {
-            again(host, longer.clone()).await;
+            restart(host, |config| config.retention = longer).await;
         }
         assert_eq!(self::marks(host).await, marks);
     })
