@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use moka::future::Cache;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +22,7 @@ use crate::keyring::Keyring;
 use crate::ledger::Writer;
 use crate::ledger::wallets::WalletIds;
 use crate::outbound::OutboundClient;
-use crate::rails::{Registry, Routes};
+use crate::rails::{Registry, Routes, Sandbox};
 use crate::recipients::RecipientDirectory;
 use crate::rules::store::PackStore;
 use crate::rules::{Comparing, Packs};
@@ -98,8 +97,8 @@ pub struct Parts {
     pub handover: Handover,
     /// The operator's token.
     pub operator_token: SecretString,
-    /// The simulator of the sandbox.
-    pub sandbox: Router,
+    /// The other side of the sandbox's routes.
+    pub sandbox: Sandbox,
     /// The engine that carries money out.
     pub transfers: Transfers,
     /// Work that must not be cut off when its caller goes away.

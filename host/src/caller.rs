@@ -21,11 +21,12 @@ use crate::app::App;
 use crate::auth::{ApiKey, Capability, Merchant, MerchantStatus, Permission};
 use crate::config::limits;
 use crate::env::Env;
-use crate::error::{ErrorCode, Problem};
+use crate::error::{ErrorCode, Kind, Problem};
 use crate::http::limiter::{Standing, Tier};
 use crate::http::peer;
 use crate::http::problem::refusal;
 use crate::http::request_log::{self, Entry};
+use crate::http::server::Crowded;
 use crate::id::{MerchantId, RequestId};
 
 /// A merchant's request: its key and who is behind it.
@@ -111,9 +112,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Operator {
     }
 }
 
-/// The gate before every path: `/v1` wants a key, `/admin/v1` the operator's token.
+/// The gate before every path: `/v1` wants a key, `/admin/v1` the operator's token. Where all places
+/// are taken, only questions after the host's health get through.
 pub async fn gate(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
+    if request.extensions().get::<Crowded>().is_some() && !matches!(path, "/healthz" | "/readyz") {
+        return Problem::new(ErrorCode::ServiceUnavailable).retry_after(1).into_response();
+    }
     if path == "/v1" || path.starts_with("/v1/") {
         merchant_gate(app, request, next).await
     } else if path == "/admin/v1" || path.starts_with("/admin/v1/") {
@@ -125,9 +130,6 @@ pub async fn gate(State(app): State<App>, request: Request, next: Next) -> Respo
 
 async fn merchant_gate(app: App, mut request: Request, next: Next) -> Response {
     let address = address(&app, &request);
-    if is_open(request.uri().path()) {
-        return spend(&app, (address.to_string(), Tier::Anonymous), request, next).await;
-    }
     // What would be turned away in the end is turned away before it costs anything.
     if tier(&request) != Tier::Read
         && let Err(problem) = app.writer.admit()
@@ -146,6 +148,9 @@ async fn merchant_gate(app: App, mut request: Request, next: Next) -> Response {
                 record.end(&response);
             }
             response
+        }
+        Err(_) if is_open(request.uri().path()) => {
+            spend(&app, (peer::household(address), Tier::Anonymous), request, next).await
         }
         Err(problem) => turn_away(&app, address, problem),
     }
@@ -232,7 +237,8 @@ fn limit(app: &App, tier: Tier) -> u32 {
     }
 }
 
-/// Runs a request on a budget. Answers that do not count give their place back.
+/// Runs a request on a budget. What went wrong on this side gives its place back; a bank's or a
+/// receiver's failure does not, because whoever asks for it again and again costs them.
 async fn spend(app: &App, budget: (String, Tier), request: Request, next: Next) -> Response {
     let (holder, tier) = budget;
     let now = app.now();
@@ -241,11 +247,15 @@ async fn spend(app: &App, budget: (String, Tier), request: Request, next: Next) 
         return too_many(tier, standing, standing.retry_after_s(now));
     }
     let mut response = next.run(request).await;
-    if response.status().is_server_error() || response.status().as_u16() == 429 {
+    if is_own_fault(&response) {
         app.limiter.give_back(&holder, tier, &mut standing);
     }
     standing.write(response.headers_mut());
     response
+}
+
+fn is_own_fault(response: &Response) -> bool {
+    refusal(response).is_some_and(|code| code.entry().kind == Kind::Api)
 }
 
 /// A request on its way into the log of recent ones. It is written down however it ends: one
@@ -301,13 +311,13 @@ impl Drop for Record {
 /// Refuses a request that nobody answers for, on the budget of its address.
 fn turn_away(app: &App, address: IpAddr, problem: Problem) -> Response {
     let now = app.now();
-    let holder = address.to_string();
+    let holder = peer::household(address);
     let mut standing = app.limiter.take(&holder, Tier::Anonymous, limit(app, Tier::Anonymous), now);
     if !standing.admitted {
         return too_many(Tier::Anonymous, standing, standing.retry_after_s(now));
     }
     let mut response = problem.into_response();
-    if response.status().is_server_error() {
+    if is_own_fault(&response) {
         app.limiter.give_back(&holder, Tier::Anonymous, &mut standing);
     }
     standing.write(response.headers_mut());

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::app::App;
+use crate::config::limits;
 use crate::db::bulk::{RowChange, Update, int, text};
 use crate::error::{ErrorCode, Problem};
 use crate::events::Event;
@@ -55,6 +56,7 @@ fn decide(
     (id, event_id): (&JournalId, &EventId),
 ) -> Result<Decided<Moved>, Problem> {
     let held = locked.wallet(&wallet.id)?;
+    refuse_absurd(movement.amount, held.available)?;
     if movement.amount.is_negative() && held.is_frozen {
         return Err(Problem::new(ErrorCode::WalletFrozen));
     }
@@ -81,6 +83,22 @@ fn decide(
     }
     let moved = Moved { id: id.to_string(), available: held.available.plus(movement.amount)? };
     Ok(Effects { journals: vec![journal], rows, ..Effects::default() }.and(moved))
+}
+
+/// No wallet of a real merchant comes near these; what does is a mistake, and sums over all wallets
+/// are to stay sums.
+fn refuse_absurd(amount: Minor, available: Minor) -> Result<(), Problem> {
+    let too_large = |what: &str, most: Minor| {
+        let message = format!("{what} may be {} minor units at most.", most.units());
+        Err(Problem::because(ErrorCode::InvalidField, message).field("amount_minor"))
+    };
+    if !(-limits::MOVEMENT_MAX.units()..=limits::MOVEMENT_MAX.units()).contains(&amount.units()) {
+        return too_large("One movement", limits::MOVEMENT_MAX);
+    }
+    match available.plus(amount)? > limits::BALANCE_MAX {
+        true => too_large("The balance of a wallet", limits::BALANCE_MAX),
+        false => Ok(()),
+    }
 }
 
 fn funded(

@@ -13,6 +13,7 @@ pub mod decisions;
 pub mod events;
 pub mod funding;
 pub mod http;
+pub mod listeners;
 pub mod lookup;
 pub mod metrics;
 pub mod openapi;

@@ -5,7 +5,6 @@
 //! proxy is taken from the environment, and one deadline covers everything.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,10 +15,12 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
 use crate::address;
-use crate::config::limits;
+use crate::config::{self, limits};
 
 /// The setting that opens a private network, named in refusals.
 const SETTING: &str = "webhooks.allow_private_networks";
+/// Ports on which receivers of webhooks listen; others are databases, mail, somebody's printer.
+const PORTS: [u16; 2] = [443, 8443];
 /// Longest address that is taken.
 const URL_LENGTH_MAX: usize = 2048;
 
@@ -31,6 +32,7 @@ pub const USER_AGENT: &str = "Service-Webhooks/1.0";
 pub struct OutboundClient {
     client: Client,
     networks: Arc<Networks>,
+    extra_ports: Arc<[u16]>,
 }
 
 /// What came of a request.
@@ -61,7 +63,12 @@ struct Networks(Vec<IpNet>);
 
 impl Networks {
     fn permit(&self, ip: IpAddr) -> bool {
-        address::is_public(ip) || self.0.iter().any(|network| network.contains(&ip))
+        address::is_public(ip) || self.open(ip)
+    }
+
+    /// Whether the operator opened the network of this address.
+    fn open(&self, ip: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&ip))
     }
 
     async fn resolve(&self, host: &str) -> Result<Vec<SocketAddr>, String> {
@@ -75,6 +82,13 @@ impl Networks {
             (true, false) => Err(not_public(host)),
         }
     }
+}
+
+/// Whether a name is one that the public internet does not have.
+fn is_local(host: &str) -> bool {
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    let ends = ["localhost", "local", "internal", "intranet", "lan", "home.arpa"];
+    ends.iter().any(|end| name == *end || name.ends_with(&format!(".{end}")))
 }
 
 fn not_public(host: &str) -> String {
@@ -99,10 +113,9 @@ impl OutboundClient {
     /// # Errors
     /// The file cannot be read.
     pub fn new(
-        allowed: Vec<IpNet>,
-        extra_ca_file: Option<&Path>,
+        webhooks: &config::Webhooks,
     ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
-        let networks = Arc::new(Networks(allowed));
+        let networks = Arc::new(Networks(webhooks.allow_private_networks.clone()));
         let mut builder = Client::builder()
             .dns_resolver(Filtered(Arc::clone(&networks)))
             .redirect(Policy::none())
@@ -114,7 +127,7 @@ impl OutboundClient {
             .user_agent(USER_AGENT)
             .pool_max_idle_per_host(limits::UNDER_WAY_PER_ENDPOINT_MAX)
             .pool_idle_timeout(Duration::from_secs(30));
-        if let Some(path) = extra_ca_file {
+        if let Some(path) = &webhooks.extra_ca_file {
             let named = |cause: &dyn std::fmt::Display| {
                 format!("webhooks.extra_ca_file {}: {cause}", path.display())
             };
@@ -122,7 +135,8 @@ impl OutboundClient {
             let extra = reqwest::Certificate::from_pem_bundle(&pem);
             builder = builder.tls_certs_merge(extra.map_err(|cause| named(&cause))?);
         }
-        Ok(Self { client: builder.build()?, networks })
+        let extra_ports = webhooks.extra_ports.clone().into();
+        Ok(Self { client: builder.build()?, networks, extra_ports })
     }
 
     /// Reads an address that requests may be sent to.
@@ -152,29 +166,35 @@ impl OutboundClient {
             Some(host) if host.starts_with('.') || host.contains("..") => {
                 Err("the url's host has two dots in a row, or begins with one".into())
             }
-            Some(host) => self.permit(host).map(|()| url),
+            Some(host) => self.permit(host, url.port_or_known_default()).map(|()| url),
         }
     }
 
-    /// Refuses literal addresses, in whatever spelling, and names, that are not public. The
-    /// parser has brought every spelling of an address into its one form.
-    fn permit(&self, host: &str) -> Result<(), String> {
+    /// Refuses literal addresses, in whatever spelling, and names, that are not public, and ports
+    /// on which nobody takes webhooks. The parser has brought every spelling of an address into its
+    /// one form. What is in a network that the operator opened may use any port.
+    fn permit(&self, host: &str, port: Option<u16>) -> Result<(), String> {
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        let name = host.trim_end_matches('.').to_ascii_lowercase();
-        let local = ["localhost", "local", "internal", "intranet", "lan", "home.arpa"];
-        let is_local = |end: &&str| name == **end || name.ends_with(&format!(".{end}"));
-        match literal {
-            Ok(ip) if self.networks.permit(ip) => Ok(()),
-            Err(_) if self.networks.0.is_empty() && local.iter().any(is_local) => {
-                Err(not_public(host))
+        let is_open = match literal {
+            Ok(ip) if !self.networks.permit(ip) => return Err(not_public(host)),
+            Ok(ip) => self.networks.open(ip),
+            Err(_) if is_local(host) && self.networks.0.is_empty() => return Err(not_public(host)),
+            // Only what it stands for tells whether its network is one of those.
+            Err(_) => is_local(host),
+        };
+        let known =
+            port.is_some_and(|port| PORTS.contains(&port) || self.extra_ports.contains(&port));
+        match is_open || known {
+            true => Ok(()),
+            false => {
+                let port = port.map_or_else(String::new, |port| format!(" {port}"));
+                Err(format!("port{port} is not delivered to: use 443 or 8443, or ask the operator"))
             }
-            Err(_) => Ok(()),
-            Ok(_) => Err(not_public(host)),
         }
     }
 
     /// Refuses a name that stands for no public address at present. A name that cannot be
-    /// resolved now may be later.
+    /// resolved now may be later, unless it is one that only private networks know.
     ///
     /// # Errors
     /// Why not, for the one who gave it.
@@ -183,6 +203,7 @@ impl OutboundClient {
         let looking = self.networks.resolve(host);
         match tokio::time::timeout(Duration::from_secs(3), looking).await {
             Ok(Err(why)) if why.contains(SETTING) => Err(why),
+            Ok(Err(_)) | Err(_) if is_local(host) => Err(not_public(host)),
             _ => Ok(()),
         }
     }
@@ -259,7 +280,36 @@ mod tests {
     fn client(allowed: &[&str]) -> OutboundClient {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let allowed = allowed.iter().map(|network| network.parse().expect("a network"));
-        OutboundClient::new(allowed.collect(), None).expect("a client")
+        let webhooks = config::Webhooks {
+            allow_private_networks: allowed.collect(),
+            extra_ports: vec![9443],
+            ..config::Webhooks::default()
+        };
+        OutboundClient::new(&webhooks).expect("a client")
+    }
+
+    #[test]
+    fn ports_of_other_services_are_refused_but_in_networks_that_were_opened() {
+        let client = client(&["10.1.0.0/16"]);
+        let taken = ["example.com", "example.com:8443", "example.com:9443", "10.1.2.3:25"];
+        for host in taken {
+            assert!(client.read(&format!("https://{host}/")).is_ok(), "{host}");
+        }
+        let refused = ["example.com:25", "8.8.8.8:5432", "example.com:80", "10.2.0.1", "127.0.0.1"];
+        for host in refused {
+            assert!(client.read(&format!("https://{host}/")).is_err(), "{host}");
+        }
+    }
+
+    /// One private network that is opened opens no other, whatever its names.
+    #[tokio::test]
+    async fn local_names_stay_closed_where_another_network_is_opened() {
+        let client = client(&["10.1.0.0/16"]);
+        for host in ["localhost", "metadata.google.internal", "printer.local"] {
+            let url = client.read(&format!("https://{host}/"));
+            let url = url.expect("what it stands for is looked up");
+            assert!(client.look_up(&url).await.is_err(), "{host}");
+        }
     }
 
     #[test]
@@ -344,7 +394,7 @@ mod tests {
         }
 
         #[test]
-        fn an_address_is_judged_alike_however_it_is_written(bits: u32, port: u16) {
+        fn an_address_is_judged_alike_however_it_is_written(bits: u32) {
             let ip = std::net::Ipv4Addr::from(bits);
             let [a, b, c, d] = ip.octets();
             let is_public = address::is_public(ip.into());
@@ -359,7 +409,7 @@ mod tests {
                 format!("[64:ff9b::{ip}]"),
                 format!("[2002:{:x}:{:x}::1]", bits >> 16, bits & 0xffff),
             ] {
-                let read = strict().read(&format!("https://{host}:{port}/"));
+                let read = strict().read(&format!("https://{host}:8443/"));
                 // Nobody has to be reached by way of a translation; inside must nobody be.
                 let may_be_refused = host.starts_with('[');
                 proptest::prop_assert!(read.is_err() || is_public, "{host}");

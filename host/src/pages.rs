@@ -5,11 +5,10 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Json;
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::response::{Html, IntoResponse as _, Response};
 use axum::routing::{get, post};
-use http::{HeaderMap, StatusCode, header};
+use http::{StatusCode, header};
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -18,19 +17,27 @@ use crate::app::App;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
+use crate::http::body;
 use crate::metrics;
 use crate::payouts::PayoutTransfers;
 use crate::transfers::Arrived;
 
-/// Everything outside `/v1` and `/admin/v1`.
-pub fn router(document: Value) -> Router<App> {
+/// Whether the host is there, and ready.
+pub fn health() -> Router<App> {
+    Router::new().route("/healthz", get(|| async { "ok" })).route("/readyz", get(ready))
+}
+
+/// What this host counts.
+pub fn metrics() -> Router<App> {
+    Router::new().route("/metrics", get(show_metrics))
+}
+
+/// Documentation, and the door of the networks.
+pub fn public(document: Value) -> Router<App> {
     let document = Arc::new(document);
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     Router::new()
         .route("/", get(home))
-        .route("/healthz", get(|| async { "ok" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(show_metrics))
         .route("/openapi.json", get(move || async move { Json(Value::clone(&document)) }))
         .route("/errors/{code}", get(error_page))
         .route("/notices/{env}/{rail}/{*path}", post(notice))
@@ -105,14 +112,15 @@ async fn error_page(Path(code): Path<String>) -> Result<Html<String>, Problem> {
 async fn notice(
     State(app): State<App>,
     Path((env, rail, path)): Path<(String, String, String)>,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request,
 ) -> Result<Response, Problem> {
     let env = Env::parse(&env).ok_or_else(|| Problem::new(ErrorCode::NotFound))?;
     let path = format!("/{path}");
-    let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = token.and_then(|value| value.strip_prefix("Bearer "));
-    let arrived = Arrived { env, rail: &rail, path: &path, token, body: body.to_vec() };
+    let token = request.headers().get(header::AUTHORIZATION);
+    let token = token.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let token = token.map(str::to_owned);
+    let body = body::read(request).await?.to_vec();
+    let arrived = Arrived { env, rail: &rail, path: &path, token: token.as_deref(), body };
     let feature = PayoutTransfers(app.clone());
     let answer = app.transfers.receive(&feature, arrived).await?;
     Ok(([(header::CONTENT_TYPE, "application/xml; charset=utf-8")], answer).into_response())

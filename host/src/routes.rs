@@ -123,10 +123,32 @@ pub fn document(rails: &[Arc<Rail>]) -> Value {
     openapi::complete(&documented().to_openapi(), &errors(), rails)
 }
 
-/// The whole service, behind its gates and inside its shell.
-pub fn service(app: &App) -> Router {
-    let (calls, document) = documented().split_for_parts();
-    let document = openapi::complete(&document, &errors(), &app.rails.all());
+/// Which part of the service a listener offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// Everything.
+    Whole,
+    /// What merchants and networks call.
+    Public,
+    /// What operators call, and metrics.
+    Operators,
+}
+
+/// The service behind one door, behind its gates and inside its shell.
+pub fn service(app: &App, door: Door) -> Router {
+    let calls = match door {
+        Door::Whole => documented(),
+        Door::Public => of_merchants(),
+        Door::Operators => of_operators(),
+    };
+    let (calls, _) = calls.split_for_parts();
+    let mut pages = pages::health();
+    if door != Door::Public {
+        pages = pages.merge(pages::metrics());
+    }
+    if door != Door::Operators {
+        pages = pages.merge(pages::public(document(&app.rails.all())));
+    }
     let shell = Shell {
         ids: app.ids.clone(),
         docs_url: format!("{}/errors", app.config.public_url()).into(),
@@ -135,7 +157,7 @@ pub fn service(app: &App) -> Router {
     };
     let timeout = shell.timeout;
     calls
-        .merge(pages::router(document))
+        .merge(pages)
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(from_fn(problem::refuse_unreadable))

@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::Router;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -26,9 +24,11 @@ use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::ledger::wallets::WalletIds;
 use crate::ledger::{OutboxHook, Writer, WriterParts};
+use crate::listeners::Listeners;
 use crate::outbound::OutboundClient;
-use crate::rails::{Rail, Registry, Route, Routes, sql};
+use crate::rails::{Rail, Registry, Route, Routes, Sandbox, sql};
 use crate::recipients::RecipientDirectory;
+use crate::routes::Door;
 use crate::rules::store::{PackStore, SuppliedPack};
 use crate::rules::{Pack, Packs, comparing};
 use crate::simulator::Simulator;
@@ -68,7 +68,7 @@ pub struct Host {
     /// The operator's token, if it was made just now.
     pub new_operator_token: Option<SecretString>,
     broken: CancellationToken,
-    serving: tokio::task::JoinHandle<std::io::Result<()>>,
+    serving: tokio::task::JoinHandle<()>,
 }
 
 /// Loaded components.
@@ -84,10 +84,11 @@ pub struct Components {
 /// # Errors
 /// Whatever stands in the way, in words for the operator.
 pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartError> {
-    let listener = listen(&mut config.server).await?;
+    let listeners = Listeners::open(&mut config).await?;
     let (address, config) = (config.server.address, Arc::new(config));
     let (clock, ids) = (sources.clock, Arc::new(sources.ids));
     refuse_odd_operators(&config)?;
+    refuse_distant_simulator(&config)?;
     let Storage { db, keyring, operator_token, new_operator_token } = open(&config, &ids).await?;
 
     let (Components { rails, packs }, code) = components(&config, &keyring)?;
@@ -105,7 +106,8 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), magic);
     let tls = tls(config.egress.extra_ca_file.as_deref())?;
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
-    let sandbox = simulator.router();
+    let token = keyring.settings_tag("what the sandbox's networks present").into();
+    let sandbox = Sandbox { networks: simulator.router(), token };
     let routes =
         Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), sandbox.clone(), tls);
     let transfers = Transfers::new(transfers::Parts {
@@ -148,11 +150,11 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         comparing,
         operator_token,
     });
-    let service = crate::routes::service(&app);
+    let service = crate::routes::service(&app, Door::Public);
     app.tasks.spawn(worker::carry_notices(app.clone(), service.clone(), messages));
     worker::start(&app, handed, compared);
 
-    let serving = tokio::spawn(serve(listener, service, app.stopping.clone()));
+    let serving = listeners.serve(&app);
     Ok(Host { app, address, new_operator_token, broken, serving })
 }
 
@@ -191,9 +193,7 @@ async fn start_writer(
 }
 
 fn outbound(config: &Config) -> Result<OutboundClient, StartError> {
-    let webhooks = &config.webhooks;
-    let allowed = webhooks.allow_private_networks.clone();
-    OutboundClient::new(allowed, webhooks.extra_ca_file.as_deref())
+    OutboundClient::new(&config.webhooks)
 }
 
 /// What was built, or supplied, and the engines that run it.
@@ -259,6 +259,18 @@ fn refuse_odd_operators(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
+/// The simulator moves no money, and takes credentials that are no secret, over plain HTTP.
+fn refuse_distant_simulator(config: &Config) -> Result<(), StartError> {
+    let Some(url) = &config.simulator.url else { return Ok(()) };
+    let uri: Option<http::Uri> = url.parse().ok();
+    let host = uri.as_ref().and_then(|uri| uri.host()).unwrap_or_default();
+    let literal = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    match literal.map_or(host == "localhost", |ip| ip.is_loopback()) {
+        true => Ok(()),
+        false => Err(format!("simulator.url {url}: the simulator is on this machine only").into()),
+    }
+}
+
 /// Lists the packs that came with the host, and lets those decide that the database says.
 async fn open_packs(
     db: &Db,
@@ -273,26 +285,6 @@ async fn open_packs(
     pack_store.assign_fees(clock.now()).await?;
     let packs = Packs::new(pack_store.assignments().await?);
     Ok((pack_store, packs))
-}
-
-/// Port 0 stands for any that is free; afterwards the settings name it, for links in answers.
-async fn listen(server: &mut crate::config::Server) -> Result<TcpListener, StartError> {
-    let listener = TcpListener::bind(server.address)
-        .await
-        .map_err(|cause| format!("server.address {}: {cause}", server.address))?;
-    server.address = listener.local_addr()?;
-    Ok(listener)
-}
-
-async fn serve(
-    listener: TcpListener,
-    service: Router,
-    stopping: CancellationToken,
-) -> std::io::Result<()> {
-    let service = service.into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service)
-        .with_graceful_shutdown(async move { stopping.cancelled().await })
-        .await
 }
 
 impl Host {
@@ -318,16 +310,20 @@ impl Host {
     pub async fn stop(self) -> Result<(), StartError> {
         self.app.stopping.cancel();
         self.app.tasks.close();
+        let mut serving = self.serving;
         let ending = async {
-            let served = self.serving.await;
+            // A caller that takes its time does not decide how this ends.
+            if tokio::time::timeout(limits::DRAIN_CALLERS, &mut serving).await.is_err() {
+                tracing::warn!("some callers took too long to send or to read, and are cut off");
+                serving.abort();
+            }
             self.app.tasks.wait().await;
             self.app.writer.stop().await;
-            served
         };
-        let served = tokio::time::timeout(limits::DRAIN, ending).await;
+        let ended = tokio::time::timeout(limits::DRAIN, ending).await;
         self.app.db.close().await;
-        match served {
-            Ok(served) => Ok(served??),
+        match ended {
+            Ok(()) => Ok(()),
             Err(_) => Err("some requests did not end in time; they go on after a restart".into()),
         }
     }

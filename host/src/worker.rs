@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use http::{Method, Request, header};
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
@@ -16,7 +17,7 @@ use crate::events::outbox::Handed;
 use crate::operator::assignments::take_out;
 use crate::payouts::PayoutTransfers;
 use crate::rules::Compared;
-use crate::simulator::{OwnMessage, TOKEN};
+use crate::simulator::OwnMessage;
 use crate::sweeper;
 use crate::webhooks;
 
@@ -115,16 +116,20 @@ pub async fn carry_notices(
             message = messages.recv() => message,
         };
         let Some(message) = message else { return };
-        app.tasks.spawn(deliver(service.clone(), message));
+        app.tasks.spawn(deliver(service.clone(), app.sandbox.token.clone(), message));
     }
 }
 
-async fn deliver(service: Router, OwnMessage { rail, path, body }: OwnMessage) {
+async fn deliver(
+    service: Router,
+    token: SecretString,
+    OwnMessage { rail, path, body }: OwnMessage,
+) {
     for tries in 0..NOTICE_TRIES {
         let request = Request::builder()
             .method(Method::POST)
             .uri(format!("/notices/test/{rail}{path}"))
-            .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+            .header(header::AUTHORIZATION, format!("Bearer {}", token.expose_secret()))
             .body(Body::from(body.clone()));
         let Ok(request) = request else { return };
         let Ok(response) = service.clone().oneshot(request).await;

@@ -15,6 +15,7 @@ mod books;
 mod commands;
 mod commit_lost;
 mod concurrency;
+mod connections;
 mod contract;
 mod crash;
 mod crash_at_random;

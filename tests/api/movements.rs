@@ -149,3 +149,42 @@ async fn each_of_many_movements_is_answered_with_its_own_balance(
     })
     .await;
 }
+
+/// Nobody may put in so much that sums over wallets are no numbers any more.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn absurd_amounts_are_refused_and_the_books_stay_provable(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        const MOST: &str = "1000000000000000";
+        let wallet = host.merchant.test_wallet.clone();
+        let fund = async |amount: &str| {
+            let body = json!({ "currency": "NGN", "amount_minor": amount });
+            host.post("/v1/sandbox/fund", body).await
+        };
+        let credit = async |amount: &str| {
+            let body = json!({ "amount_minor": amount, "reason": "because" });
+            host.admin(Method::POST, &format!("wallets/{wallet}/credit"), body).await
+        };
+        for absurd in ["9223372036854775807", "1000000000000001"] {
+            for refused in [fund(absurd).await, credit(absurd).await] {
+                assert_eq!(refused.refused(), (400, "invalid_field"), "{absurd}");
+                assert_eq!(refused.field(), "amount_minor");
+                assert!(refused.text.contains(MOST), "{}", refused.text);
+            }
+        }
+        for _ in 0..8 {
+            fund(MOST).await.ok();
+        }
+        for refused in [fund(MOST).await, credit(MOST).await] {
+            assert_eq!(
+                refused.refused(),
+                (400, "invalid_field"),
+                "a wallet holds so much and no more"
+            );
+        }
+        host.pay("paid", naira(100_000)).await.ok();
+    })
+    .await;
+}

@@ -3,13 +3,16 @@
 use http::Method;
 use railhead::simulator::{OwnMessage, State};
 use rstest::rstest;
+use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use crate::bank::{Bank, Hold};
 use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
-use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira};
+use crate::routing::{naira_route, patch};
+use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira, with_host_configured};
 
-pub(crate) const RIGHT: &str = "simulator";
+/// What the simulated banks of live routes present.
+pub(crate) const RIGHT: &str = "a bank's own token";
 
 /// Delivers a message at a host's door, for an environment and with a token.
 pub(crate) async fn deliver(
@@ -176,12 +179,15 @@ async fn a_message_that_does_not_prove_itself_changes_nothing(
         let stranger = OwnMessage { rail: "swift", ..message.clone() };
         let not_xml = OwnMessage { body: "{}".into(), ..message.clone() };
         let unknown = changed(&reference[18..], "000000000000");
+        let sandbox = host.app().sandbox.token.clone();
         for (env, token, message, refusal) in [
             ("live", "", &message, 401),
-            ("live", "Simulator", &message, 401),
-            ("live", "simulators", &message, 401),
+            ("live", "simulator", &message, 401),
+            ("live", "a bank's own toke", &message, 401),
             ("live", host.merchant.live_key.as_str(), &message, 401),
-            ("test", RIGHT, &message, 200),
+            ("test", "simulator", &message, 401),
+            ("test", RIGHT, &message, 401),
+            ("test", sandbox.expose_secret(), &message, 200),
             ("moon", RIGHT, &message, 404),
             ("live", RIGHT, &elsewhere, 404),
             ("live", RIGHT, &stranger, 404),
@@ -222,9 +228,55 @@ async fn worlds_do_not_hear_each_others_messages(
         let key = host.merchant.live_key.clone();
         let settled = host.send(Method::POST, &path, &key, &[], Some(json!({}))).await;
         assert_eq!(settled.refused(), (400, "sandbox_only"));
-        assert_eq!(deliver(host, ("test", RIGHT), &message).await.ok().status, 200);
+        let sandbox = host.app().sandbox.token.clone();
+        let token = sandbox.expose_secret();
+        assert_eq!(deliver(host, ("test", token), &message).await.ok().status, 200);
         let still = host.get(&format!("/v1/payouts/{}", test.id())).await;
         assert_eq!(still.status_word(), "processing");
+    })
+    .await;
+}
+
+/// A bank that says something while its route is paused is to say it again; nothing is believed
+/// meanwhile, and nothing is lost.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_route_takes_no_messages(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let (id, message) = returned(host, bank).await;
+        let route = naira_route(host, "live").await;
+        patch(host, &route, json!({ "is_paused": true })).await.ok();
+        let told = deliver(host, ("live", RIGHT), &message).await;
+        assert_eq!(told.refused(), (503, "service_unavailable"));
+        assert!(told.headers.contains_key("retry-after"));
+        until(host, &id, "paid").await;
+        patch(host, &route, json!({ "is_paused": false })).await.ok();
+        deliver(host, ("live", RIGHT), &message).await.ok();
+        until(host, &id, "reversed").await;
+    })
+    .await;
+}
+
+/// Without a token that somebody configured, nobody speaks for a bank of live payments.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn no_credential_for_live_messages_is_built_in(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let bank = Bank::open().await;
+    let change = |config: &mut railhead::config::Config| {
+        config.simulator.url = Some(bank.url.clone());
+        config.simulator.token = None;
+    };
+    with_host_configured(engine, change, async |host| {
+        let (id, message) = returned(host, &bank).await;
+        for token in ["simulator", RIGHT, "", "notice_token", "null"] {
+            assert_eq!(deliver(host, ("live", token), &message).await.status, 401, "{token:?}");
+        }
+        until(host, &id, "paid").await;
+        assert_eq!(balance(host).await, 100_000_000 - TOTAL);
     })
     .await;
 }

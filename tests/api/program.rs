@@ -14,6 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 use crate::bank::Bank;
+use crate::notices::RIGHT;
 use crate::test_host::{Answer, Database, Engine, Merchant, OPERATOR_TOKEN, TestHost, client};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_railhead-under-test");
@@ -329,6 +330,7 @@ anonymous_per_minute = 1000000
 requests_per_minute = 1000000
 [simulator]
 url = "{bank}"
+token = "{RIGHT}"
 [log]
 json = true
 {further}

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::bank::Hold;
 use crate::crash_at_random::{payout, until_all_ended};
 use crate::line::QuietLine;
-use crate::notices::status;
+use crate::notices::{RIGHT, status};
 use crate::program::Deployment;
 use crate::restores::copy;
 use crate::test_host::{Engine, OPERATOR_TOKEN, unique};
@@ -226,7 +226,7 @@ impl Run {
                 let message = status(&reference, "00");
                 let host = &self.deployment.host;
                 let url = format!("{}/notices/live/nip{}", host.base, message.path);
-                let request = host.client.post(url).bearer_auth("simulator").body(message.body);
+                let request = host.client.post(url).bearer_auth(RIGHT).body(message.body);
                 let told = request.send().await.expect("an answer").status().as_u16();
                 assert_eq!(told, 200, "{id}");
             }

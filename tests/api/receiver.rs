@@ -222,12 +222,19 @@ async fn read(stream: &mut BufReader<TlsStream<TcpStream>>) -> Option<Got> {
 /// An authority that nobody knows, and a certificate of its for loopback.
 struct Authority {
     file: PathBuf,
+    /// Its certificate for loopback, and the key of that, as files.
+    pair: (PathBuf, PathBuf),
     server: Arc<rustls::ServerConfig>,
 }
 
 /// The authority's certificate, for `webhooks.extra_ca_file`.
 pub(crate) fn authority_file() -> PathBuf {
     authority().file.clone()
+}
+
+/// A certificate for loopback, and its key.
+pub(crate) fn certificate_files() -> (PathBuf, PathBuf) {
+    authority().pair.clone()
 }
 
 fn authority() -> &'static Authority {
@@ -237,13 +244,22 @@ fn authority() -> &'static Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let root = params.self_signed(&key).expect("a certificate");
-        let file = tempfile::tempdir().expect("a folder").keep().join("authority.pem");
-        std::fs::write(&file, root.pem()).expect("written");
+        let folder = tempfile::tempdir().expect("a folder").keep();
+        let written = |name: &str, text: String| {
+            let file = folder.join(name);
+            std::fs::write(&file, text).expect("written");
+            file
+        };
+        let file = written("authority.pem", root.pem());
         let issuer = Issuer::new(params, key);
         let key = KeyPair::generate().expect("a key");
         let names = ["127.0.0.1", "::1", "localhost"].map(str::to_owned);
         let params = CertificateParams::new(names).expect("parameters");
         let certificate = params.signed_by(&key, &issuer).expect("a certificate");
+        let pair = (
+            written("loopback.pem", certificate.pem()),
+            written("loopback.key", key.serialize_pem()),
+        );
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let server = rustls::ServerConfig::builder_with_provider(provider)
@@ -252,6 +268,6 @@ fn authority() -> &'static Authority {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], key)
             .expect("a server");
-        Authority { file, server: Arc::new(server) }
+        Authority { file, pair, server: Arc::new(server) }
     })
 }

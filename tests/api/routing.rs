@@ -18,13 +18,13 @@ async fn routes(host: &TestHost) -> Vec<Value> {
 }
 
 /// The id of the naira route of an environment.
-async fn naira_route(host: &TestHost, env: &str) -> String {
+pub(crate) async fn naira_route(host: &TestHost, env: &str) -> String {
     let routes = routes(host).await;
     let found = routes.iter().find(|route| route["env"] == env && route["currency"] == "NGN");
     found.expect("a route")["id"].as_str().expect("an id").to_owned()
 }
 
-async fn patch(host: &TestHost, id: &str, changes: Value) -> Answer {
+pub(crate) async fn patch(host: &TestHost, id: &str, changes: Value) -> Answer {
     host.admin(Method::PATCH, &format!("routes/{id}"), changes).await
 }
 

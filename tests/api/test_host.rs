@@ -17,7 +17,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use sqlx::{Connection, Executor};
 
-pub(crate) const OPERATOR_TOKEN: &str = "op_test";
+pub(crate) const OPERATOR_TOKEN: &str = "op_test_of_the_host";
 const BEGINNING: &str = "2026-11-21T09:00:00Z";
 
 /// The two engines.
@@ -121,6 +121,7 @@ pub(crate) fn config(database: &Database) -> Config {
     config.database_url = Some(SecretString::from(database.url.clone()));
     config.operator_token = Some(SecretString::from(OPERATOR_TOKEN));
     config.data.dir = data_folder(database, "data");
+    config.simulator.token = Some(SecretString::from(crate::notices::RIGHT));
     config.encryption.keys = vec!["11".repeat(32)];
     config.server.address = "127.0.0.1:0".parse().expect("an address");
     config.server.public_url = Some("http://railhead.test".into());

@@ -9,10 +9,11 @@ pub mod limits;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use ipnet::IpNet;
-use secrecy::SecretString;
-use serde::Deserialize;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Deserializer};
 
 /// Everything that can be configured.
 #[derive(Clone, Debug, Deserialize)]
@@ -52,7 +53,8 @@ pub struct Config {
     pub webhooks: Webhooks,
     /// How long things are kept that are not the books.
     pub retention: Retention,
-    /// Configuration of rails with a live route, by route name, then setting or secret.
+    /// Configuration of live routes, by route name, then setting or secret. Those of the sandbox
+    /// have none: nothing of a bank's is ever near a test key.
     pub routes: BTreeMap<String, BTreeMap<String, String>>,
     /// Logs.
     pub log: Log,
@@ -67,7 +69,14 @@ pub struct Server {
     /// The address that callers use, for links in answers; derived from `address` if unset.
     pub public_url: Option<String>,
     /// Networks whose `X-Forwarded-For` is believed.
+    #[serde(deserialize_with = "listed")]
     pub trusted_proxies: Vec<IpNet>,
+    /// Connections at once; beyond them one that has no request at hand gives way.
+    pub connections_max: usize,
+    /// Certificate chain as PEM; with `tls_key_file`, connections are encrypted by this host.
+    pub tls_certificate_file: Option<PathBuf>,
+    /// Its private key as PEM.
+    pub tls_key_file: Option<PathBuf>,
     /// Seconds after which a request is answered whether or not it is finished.
     pub timeout_s: u64,
     /// Connections to the database for reads.
@@ -88,6 +97,7 @@ pub struct Data {
 pub struct Encryption {
     /// Master keys of 64 hexadecimal digits, the current one first, separated by commas in
     /// the environment. Unset: a file in the data folder.
+    #[serde(deserialize_with = "listed")]
     pub keys: Vec<String>,
 }
 
@@ -109,6 +119,9 @@ pub struct RateLimits {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Admin {
+    /// An address of its own for `/admin/v1` and `/metrics`, which `server.address` then does not
+    /// serve.
+    pub address: Option<SocketAddr>,
     /// Requests per minute of each operator.
     pub requests_per_minute: u32,
     /// Tokens of further operators, by name; the audit log tells them apart.
@@ -139,6 +152,9 @@ pub struct Worker {
 pub struct Simulator {
     /// Where live routes without an endpoint of their own send to; loopback only.
     pub url: Option<String>,
+    /// What its networks present where they send messages about live payments by themselves; unset
+    /// means that such messages are refused.
+    pub token: Option<SecretString>,
     /// Address on which `railhead simulator` listens.
     pub address: SocketAddr,
     /// Where `railhead simulator` sends the messages that a network sends by itself.
@@ -160,6 +176,7 @@ pub struct Egress {
     /// Certificates to trust besides the system's, as PEM.
     pub extra_ca_file: Option<PathBuf>,
     /// Private networks that rails may reach, such as a bank's VPN.
+    #[serde(deserialize_with = "listed")]
     pub allow_private_networks: Vec<IpNet>,
 }
 
@@ -202,8 +219,12 @@ pub struct Webhooks {
     /// Deliveries that are begun at once; receivers that are slow or fail share a quarter of them.
     /// One that takes longer than a second makes room for another.
     pub concurrency: usize,
-    /// Networks that are not public and may be delivered to all the same.
+    /// Networks that are not public and may be delivered to all the same, on any port.
+    #[serde(deserialize_with = "listed")]
     pub allow_private_networks: Vec<IpNet>,
+    /// Ports that may be delivered to on the public internet, besides 443 and 8443.
+    #[serde(deserialize_with = "listed")]
+    pub extra_ports: Vec<u16>,
     /// Certificates to trust besides the system's, as PEM.
     pub extra_ca_file: Option<PathBuf>,
 }
@@ -271,7 +292,7 @@ impl Default for Config {
             data: Data { dir: PathBuf::from("data") },
             encryption: Encryption::default(),
             limits: RateLimits::default(),
-            admin: Admin { requests_per_minute: 6000, operators: BTreeMap::new() },
+            admin: Admin { address: None, requests_per_minute: 6000, operators: BTreeMap::new() },
             writer: Writer { batch_max: limits::BATCH_MAX },
             worker: Worker { dispatch: true, dispatch_concurrency: 64 },
             simulator: Simulator::default(),
@@ -293,6 +314,9 @@ impl Default for Server {
             address: SocketAddr::from(([127, 0, 0, 1], 8080)),
             public_url: None,
             trusted_proxies: Vec::new(),
+            connections_max: 1024,
+            tls_certificate_file: None,
+            tls_key_file: None,
             timeout_s: 30,
             database_connections: 8,
         }
@@ -353,6 +377,7 @@ impl Default for Webhooks {
             deliver: true,
             concurrency: 128,
             allow_private_networks: Vec::new(),
+            extra_ports: Vec::new(),
             extra_ca_file: None,
         }
     }
@@ -360,7 +385,12 @@ impl Default for Webhooks {
 
 impl Default for Simulator {
     fn default() -> Self {
-        Self { url: None, address: SocketAddr::from(([127, 0, 0, 1], 8090)), notify_url: None }
+        Self {
+            url: None,
+            token: None,
+            address: SocketAddr::from(([127, 0, 0, 1], 8090)),
+            notify_url: None,
+        }
     }
 }
 
@@ -371,24 +401,31 @@ impl Config {
     /// A key is unknown or a value has the wrong type; the message names the key.
     pub fn load(file: Option<&std::path::Path>) -> Result<Self, config::ConfigError> {
         let path = file.map_or_else(|| PathBuf::from("railhead.toml"), PathBuf::from);
-        let environment = config::Environment::with_prefix("RAILHEAD")
-            .prefix_separator("_")
-            .separator("__")
-            .try_parsing(true)
-            .list_separator(",")
-            .with_list_parse_key("encryption.keys")
-            .with_list_parse_key("server.trusted_proxies")
-            .with_list_parse_key("egress.allow_private_networks")
-            .with_list_parse_key("webhooks.allow_private_networks");
-        let mut builder = config::Config::builder()
-            .add_source(config::File::from(path).required(file.is_some()))
-            .add_source(environment);
+        let file = config::File::from(path).required(file.is_some());
+        let mut builder = config::Config::builder().add_source(file).add_source(environment());
         if let Ok(url) = std::env::var("DATABASE_URL") {
             builder = builder.set_override("database_url", url)?;
         }
         let config: Self = builder.build()?.try_deserialize()?;
         config.retention.check(&config.rules).map_err(config::ConfigError::Message)?;
+        config.check_tokens().map_err(config::ConfigError::Message)?;
         Ok(config)
+    }
+
+    /// Whoever can guess one of these is somebody else.
+    fn check_tokens(&self) -> Result<(), String> {
+        let tokens =
+            [("operator_token", &self.operator_token), ("simulator.token", &self.simulator.token)];
+        for (name, token) in tokens {
+            let length = token.as_ref().map(|token| token.expose_secret().len());
+            if length.is_some_and(|length| length < limits::TOKEN_BYTES_MIN) {
+                return Err(format!(
+                    "{name} must have {} characters at least",
+                    limits::TOKEN_BYTES_MIN
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The database's address: as configured, or SQLite in the data folder.
@@ -404,6 +441,33 @@ impl Config {
     pub fn public_url(&self) -> String {
         let url = self.server.public_url.clone();
         url.unwrap_or_else(|| format!("http://{}", self.server.address))
+    }
+}
+
+/// `RAILHEAD_SECTION__KEY`.
+fn environment() -> config::Environment {
+    config::Environment::with_prefix("RAILHEAD").prefix_separator("_").separator("__")
+}
+
+/// A list, or its items in one text, separated by commas, as the environment has them. Nothing else
+/// is read out of the environment's text before it is known what it is for.
+fn listed<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + FromStr<Err: std::fmt::Display>,
+{
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Listed<T> {
+        Items(Vec<T>),
+        Text(String),
+    }
+    match Listed::deserialize(deserializer)? {
+        Listed::Items(items) => Ok(items),
+        Listed::Text(text) => {
+            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+            items.map(|item| item.parse().map_err(serde::de::Error::custom)).collect()
+        }
     }
 }
 
@@ -427,5 +491,46 @@ mod tests {
         assert_eq!(config.server.address.to_string(), "127.0.0.1:8080");
         assert_eq!(config.limits.read_per_minute, 120);
         assert_eq!(config.limits.write_per_minute, 30);
+    }
+    fn read(variables: &[(&str, &str)]) -> Result<Config, config::ConfigError> {
+        let variables = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        let source = environment().source(Some(variables.collect()));
+        config::Config::builder().add_source(source).build()?.try_deserialize()
+    }
+
+    #[test]
+    fn text_of_the_environment_stays_as_it_is() {
+        let read = read(&[
+            ("RAILHEAD_OPERATOR_TOKEN", "0000000000000007"),
+            ("RAILHEAD_ROUTES__NGN_NIP__GATEWAY_TOKEN", "1e5"),
+            ("RAILHEAD_ROUTES__NGN_NIP__INSTITUTION_CODE", "000012"),
+            ("RAILHEAD_ROUTES__NGN_NIP__NOTICE_TOKEN", "TRUE"),
+            ("RAILHEAD_ADMIN__OPERATORS__ADA", "000000000000"),
+            ("RAILHEAD_SERVER__DATABASE_CONNECTIONS", "12"),
+            ("RAILHEAD_WEBHOOKS__DELIVER", "false"),
+            ("RAILHEAD_WEBHOOKS__EXTRA_PORTS", "8444, 9443"),
+            ("RAILHEAD_SERVER__TRUSTED_PROXIES", "10.0.0.0/8,192.168.1.0/24"),
+            ("RAILHEAD_ENCRYPTION__KEYS", "11,22"),
+        ]);
+        let read = read.expect("a configuration");
+        let token = read.operator_token.as_ref().expect("a token").expose_secret();
+        assert_eq!(token, "0000000000000007");
+        assert_eq!(read.admin.operators["ada"].expose_secret(), "000000000000");
+        let route = &read.routes["ngn_nip"];
+        let told = ["gateway_token", "institution_code", "notice_token"].map(|name| &*route[name]);
+        assert_eq!(told, ["1e5", "000012", "TRUE"]);
+        assert_eq!((read.server.database_connections, read.webhooks.deliver), (12, false));
+        assert_eq!(
+            (read.webhooks.extra_ports.as_slice(), read.server.trusted_proxies.len()),
+            (&[8444, 9443][..], 2)
+        );
+        assert_eq!(read.encryption.keys, ["11", "22"]);
+    }
+
+    #[test]
+    fn a_token_that_can_be_guessed_is_refused() {
+        let read = read(&[("RAILHEAD_OPERATOR_TOKEN", "7")]).expect("a configuration");
+        let refusal = read.check_tokens().expect_err("one character");
+        assert!(refusal.contains("operator_token"), "{refusal}");
     }
 }

@@ -1,5 +1,6 @@
 //! Statements about merchants and keys.
 
+use ipnet::IpNet;
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
@@ -182,6 +183,11 @@ pub async fn get_key(pool: &AnyPool, id: &KeyId) -> Result<Option<ApiKey>, sqlx:
     row.map(|row| key(&row)).transpose()
 }
 
+fn network(text: &str) -> Result<IpNet, sqlx::Error> {
+    let unreadable = || sqlx::Error::Decode("a network of a key's allow-list".into());
+    parse_network(text).ok_or_else(unreadable)
+}
+
 fn key(row: &AnyRow) -> Result<ApiKey, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
     let moment =
@@ -197,7 +203,8 @@ fn key(row: &AnyRow) -> Result<ApiKey, sqlx::Error> {
         prefix: text("prefix")?,
         capabilities: serde_json::from_str(&text("capabilities")?).map_err(malformed)?,
         permissions: serde_json::from_str(&text("permissions")?).map_err(malformed)?,
-        ip_allowlist: networks.iter().filter_map(|network| parse_network(network)).collect(),
+        // Of a list that is not understood, nothing may be left out: an empty one admits everybody.
+        ip_allowlist: networks.iter().map(|text| network(text)).collect::<Result<_, _>>()?,
         expires_at: moment("expires_at")?,
         grace_until: moment("grace_until")?,
         revoked_at: moment("revoked_at")?,

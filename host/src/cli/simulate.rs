@@ -1,6 +1,7 @@
 //! `railhead simulator`.
 
 use clap::Args;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -8,7 +9,7 @@ use crate::built_in;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::rails::Declaration;
-use crate::simulator::{self, OwnMessage, Simulator, TOKEN};
+use crate::simulator::{self, OwnMessage, Simulator};
 use crate::start::StartError;
 
 use super::{say, serve};
@@ -37,7 +38,9 @@ impl Simulate {
         let listener = TcpListener::bind(self.address.unwrap_or(config.simulator.address)).await?;
         say(format_args!("Simulating banks on http://{}", listener.local_addr()?));
         if let Some(url) = self.notify.or_else(|| config.simulator.notify_url.clone()) {
-            tokio::spawn(notify(url, messages));
+            let token = config.simulator.token.clone();
+            let token = token.ok_or("set simulator.token, the same here and for the host")?;
+            tokio::spawn(notify((url, token), messages));
         }
         let stopping = CancellationToken::new();
         let told_to_stop = serve::told_to_stop()?;
@@ -53,11 +56,14 @@ impl Simulate {
 }
 
 /// Carries messages to a host, as a gateway would.
-async fn notify(url: String, mut messages: tokio::sync::mpsc::UnboundedReceiver<OwnMessage>) {
+async fn notify(
+    (url, token): (String, SecretString),
+    mut messages: tokio::sync::mpsc::UnboundedReceiver<OwnMessage>,
+) {
     let client = reqwest::Client::new();
     while let Some(OwnMessage { rail, path, body }) = messages.recv().await {
         let to = format!("{}/notices/live/{rail}{path}", url.trim_end_matches('/'));
-        let sent = client.post(&to).bearer_auth(TOKEN).body(body).send().await;
+        let sent = client.post(&to).bearer_auth(token.expose_secret()).body(body).send().await;
         match sent.map(|answer| answer.status()) {
             Ok(status) if status.is_success() => {}
             Ok(status) => tracing::warn!(%status, to, "a notice was refused"),

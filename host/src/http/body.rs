@@ -1,5 +1,7 @@
 //! JSON bodies.
 
+use std::time::Duration;
+
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -75,7 +77,8 @@ impl<S: Send + Sync> FromRequest<S> for Upload {
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         match essence(&request).to_ascii_lowercase().as_str() {
             "application/wasm" => {
-                read_at_most(request, limits::COMPONENT_BYTES_MAX).await.map(Self::Component)
+                let most = (limits::COMPONENT_BYTES_MAX, limits::UPLOAD_MAX);
+                read_at_most(request, most).await.map(Self::Component)
             }
             "application/toml" => {
                 let text = String::from_utf8(read(request).await?.to_vec());
@@ -100,18 +103,29 @@ fn essence(request: &Request) -> &str {
     content_type.and_then(|value| value.split(';').next()).unwrap_or("").trim()
 }
 
-async fn read(request: Request) -> Result<Bytes, Problem> {
-    read_at_most(request, limits::BODY_BYTES_MAX).await
+/// A body as it arrived, within the limits of every body.
+///
+/// # Errors
+/// `body_too_large`, `invalid_json` for one that does not arrive whole and in time.
+pub async fn read(request: Request) -> Result<Bytes, Problem> {
+    read_at_most(request, (limits::BODY_BYTES_MAX, limits::BODY_MAX)).await
 }
 
-async fn read_at_most(request: Request, most: usize) -> Result<Bytes, Problem> {
-    axum::body::to_bytes(request.into_body(), most).await.map_err(|cause| {
-        match std::error::Error::source(&cause) {
-            Some(source) if source.is::<http_body_util::LengthLimitError>() => {
-                Problem::new(ErrorCode::BodyTooLarge)
-            }
-            _ => Problem::because(ErrorCode::InvalidJson, "The body did not arrive whole."),
+async fn read_at_most(
+    request: Request,
+    (bytes_max, longest): (usize, Duration),
+) -> Result<Bytes, Problem> {
+    let reading = axum::body::to_bytes(request.into_body(), bytes_max);
+    let read = tokio::time::timeout(longest, reading).await;
+    let read = read.map_err(|_| {
+        let message = format!("The body did not arrive within {} s.", longest.as_secs());
+        Problem::because(ErrorCode::InvalidJson, message)
+    })?;
+    read.map_err(|cause| match std::error::Error::source(&cause) {
+        Some(source) if source.is::<http_body_util::LengthLimitError>() => {
+            Problem::new(ErrorCode::BodyTooLarge)
         }
+        _ => Problem::because(ErrorCode::InvalidJson, "The body did not arrive whole."),
     })
 }
 

@@ -1,8 +1,8 @@
 //! Rate limits: fixed windows of one minute, a budget per holder and tier.
 //!
-//! A request takes its place in the window before it runs and gives it back if it turns out
-//! not to count (5xx and 429 do not). Windows are kept in this process: with several hosts,
-//! each gives out the whole budget.
+//! A request takes its place in the window before it runs, and gets it back if this host fails, as
+//! often as the budget has places: a way to make it fail is no way around the limit. Windows are
+//! kept in this process: with several hosts, each gives out the whole budget.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -52,6 +52,7 @@ pub struct Limiter(Mutex<HashMap<(String, Tier), Window>>);
 struct Window {
     began_at_s: i64,
     used: u32,
+    given_back: u32,
 }
 
 /// Where a holder stands in the present window.
@@ -76,9 +77,10 @@ impl Limiter {
             windows.retain(|_, window| window.began_at_s == began_at_s);
         }
         let key = (holder.to_owned(), tier);
-        let window = windows.entry(key).or_insert(Window { began_at_s, used: 0 });
+        let fresh = Window { began_at_s, used: 0, given_back: 0 };
+        let window = windows.entry(key).or_insert(fresh);
         if window.began_at_s != began_at_s {
-            *window = Window { began_at_s, used: 0 };
+            *window = fresh;
         }
         let admitted = window.used < limit;
         window.used += u32::from(admitted);
@@ -91,7 +93,9 @@ impl Limiter {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(window) = windows.get_mut(&(holder.to_owned(), tier))
             && window.began_at_s + WINDOW_S == standing.reset_at_s
+            && window.given_back < standing.limit
         {
+            window.given_back += 1;
             window.used = window.used.saturating_sub(1);
             standing.remaining = standing.limit.saturating_sub(window.used);
         }
@@ -137,6 +141,10 @@ mod tests {
         let mut standing = limiter.take("key", Tier::Write, 1, now);
         limiter.give_back("key", Tier::Write, &mut standing);
         assert_eq!(standing.remaining, 1);
-        assert!(limiter.take("key", Tier::Write, 1, now).admitted);
+        let mut again = limiter.take("key", Tier::Write, 1, now);
+        assert!(again.admitted);
+        limiter.give_back("key", Tier::Write, &mut again);
+        assert_eq!(again.remaining, 0, "as often as the budget has places");
+        assert!(!limiter.take("key", Tier::Write, 1, now).admitted);
     }
 }

@@ -9,6 +9,7 @@ pub mod peer;
 pub mod places;
 pub mod problem;
 pub mod request_log;
+pub mod server;
 pub mod shell;
 
 pub use body::Body;

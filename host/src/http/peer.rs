@@ -28,9 +28,30 @@ pub fn address(connected: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpA
     nearest
 }
 
+/// Who shares a budget without a key: an address, or the network of 64 bits that one line to the
+/// internet gets in IPv6.
+#[must_use]
+pub fn household(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neighbours_in_one_network_of_ipv6_share_a_household() {
+        let of = |text: &str| household(text.parse().expect("an address"));
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_eq!(of("::ffff:198.51.100.7"), "198.51.100.7");
+    }
 
     fn from(connected: &str, forwarded: &str) -> String {
         let mut headers = HeaderMap::new();

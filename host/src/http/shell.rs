@@ -10,8 +10,11 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
-use http::header::RETRY_AFTER;
-use http::{HeaderName, HeaderValue};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::{Carried, ErrorCode, Kind, Problem};
 use crate::id::{IdGenerator, RequestId};
@@ -19,6 +22,10 @@ use crate::id::{IdGenerator, RequestId};
 use super::metrics::RequestMetrics;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What pages of this host may load, and where they may be shown.
+const PAGES_MAY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; \
+                         base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// How much longer the gate may take than the handler behind it.
 const GATE_MAX: Duration = Duration::from_secs(5);
@@ -47,6 +54,7 @@ pub async fn run(shell: Shell, mut request: Request, next: Next) -> Response {
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
+    guard(&path, response.headers_mut());
     shell.metrics.request((&method, &path), response.status(), begun.elapsed());
     tracing::debug!(
         request.id = %id,
@@ -57,6 +65,21 @@ pub async fn run(shell: Shell, mut request: Request, next: Next) -> Response {
         "request"
     );
     response
+}
+
+/// What browsers and caches are told: to guess no types, to keep nothing that is meant for one
+/// caller, and to let a page of this host load its own scripts only, in no frame.
+fn guard(path: &str, headers: &mut HeaderMap) {
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if ["/v1/", "/admin/v1/", "/notices/"].iter().any(|area| path.starts_with(area)) {
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    }
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if content_type.is_some_and(|value| value.starts_with("text/html")) {
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGES_MAY));
+        headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+        headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    }
 }
 
 /// What is behind `next`, or an answer in its place when it takes too long or panics. It

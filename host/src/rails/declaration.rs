@@ -214,6 +214,20 @@ pub struct Notices {
     pub paths: Vec<String>,
     /// The secret that the network presents as a bearer token.
     pub bearer_secret: String,
+    /// How far what it says by itself is believed.
+    #[serde(default)]
+    pub trust: Trust,
+}
+
+/// How far a network is believed where it speaks by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trust {
+    /// A message is a reason to ask, and the answer is believed.
+    #[default]
+    Hint,
+    /// A return is believed as it is told: no question would show it.
+    Outcome,
 }
 
 /// `[redact]`

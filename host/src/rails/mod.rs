@@ -11,4 +11,4 @@ pub mod sql;
 pub use declaration::Declaration;
 pub use fields::RecipientFields;
 pub use registry::{Rail, Registry};
-pub use route::{Route, Routes};
+pub use route::{Route, Routes, Sandbox};

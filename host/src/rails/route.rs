@@ -22,7 +22,7 @@ use crate::money::Currency;
 use crate::wasm::egress::{Endpoint, Network, Scheme, Target};
 use crate::wasm::rail::{Access, Grant};
 
-use super::declaration::EndpointTerms;
+use super::declaration::{Declaration, EndpointTerms, Trust};
 use super::registry::{Rail, Registry};
 use super::sql;
 
@@ -78,15 +78,24 @@ pub struct Routes {
     db: Db,
     rails: Arc<Registry>,
     config: Arc<Config>,
-    sandbox: Router,
+    sandbox: Sandbox,
     tls: Arc<rustls::ClientConfig>,
     snapshot: Cache<(), Arc<Vec<Arc<ReadyRoute>>>>,
     /// Kept while a route does not change, so that its connections are.
     ready: Arc<Mutex<HashMap<RouteId, Arc<ReadyRoute>>>>,
 }
 
-/// Secrets that the simulator knows.
+/// What rails present to the simulator, which moves no money.
 pub const SIMULATOR_SECRET: &str = "simulator";
+
+/// The other side of the sandbox's routes.
+#[derive(Clone)]
+pub struct Sandbox {
+    /// Every network, in this process.
+    pub networks: Router,
+    /// What these networks present where they send messages by themselves. Nobody else knows it.
+    pub token: SecretString,
+}
 
 impl Routes {
     /// Routes over this database. Those of the sandbox lead into `sandbox` and nowhere else.
@@ -95,7 +104,7 @@ impl Routes {
         db: Db,
         rails: Arc<Registry>,
         config: Arc<Config>,
-        sandbox: Router,
+        sandbox: Sandbox,
         tls: Arc<rustls::ClientConfig>,
     ) -> Self {
         let snapshot = Cache::builder().time_to_live(limits::CACHE_FRESH).build();
@@ -202,8 +211,12 @@ impl Routes {
     }
 
     fn prepare(&self, route: Route, rail: Arc<Rail>) -> ReadyRoute {
-        let configured = self.config.routes.get(&route.name).cloned().unwrap_or_default();
         let mut missing = None;
+        // What is configured is a bank's, and never within a test key's reach.
+        let configured = match route.env {
+            Env::Live => self.config.routes.get(&route.name).cloned().unwrap_or_default(),
+            Env::Test => BTreeMap::new(),
+        };
         let (mut endpoints, mut addresses) = (HashMap::new(), BTreeMap::new());
         for (name, terms) in &rail.declaration.endpoints {
             match self.target(&route, name) {
@@ -214,15 +227,15 @@ impl Routes {
                 Err(why) => missing = Some(why),
             }
         }
-        let simulated = self.is_simulated(&route);
         let mut secrets = BTreeMap::new();
         for name in rail.declaration.secrets.keys() {
             match configured.get(name) {
                 Some(value) => {
                     secrets.insert(name.clone(), SecretString::from(value.clone()));
                 }
-                None if simulated => {
-                    secrets.insert(name.clone(), SecretString::from(SIMULATOR_SECRET));
+                None if self.is_simulated(&route) => {
+                    let secret = self.simulated_secret(&route, &rail.declaration, name);
+                    secrets.extend(secret.map(|secret| (name.clone(), secret)));
                 }
                 None => missing = Some(format!("routes.{}.{name} is not configured", route.name)),
             }
@@ -256,17 +269,32 @@ impl Routes {
         }
     }
 
-    /// Whether a route leads to the simulator, in this process or on its own port. Nothing else may
-    /// speak with the secrets that everybody knows.
+    /// Whether a route leads to the simulator, in this process or on its own port.
     fn is_simulated(&self, route: &Route) -> bool {
         let configured = route.settings.keys().any(|key| key.starts_with("endpoint."));
         route.env == Env::Test || (!configured && self.config.simulator.url.is_some())
     }
 
+    /// What stands in for a secret of a simulated route. Whatever lets somebody speak to this host
+    /// is known to the simulator only, and for live payments there is none unless it is configured.
+    fn simulated_secret(
+        &self,
+        route: &Route,
+        declaration: &Declaration,
+        name: &str,
+    ) -> Option<SecretString> {
+        let notices = declaration.notices.as_ref();
+        match (notices.is_some_and(|notices| notices.bearer_secret == name), route.env) {
+            (false, _) => Some(SecretString::from(SIMULATOR_SECRET)),
+            (true, Env::Test) => Some(self.sandbox.token.clone()),
+            (true, Env::Live) => self.config.simulator.token.clone(),
+        }
+    }
+
     fn target(&self, route: &Route, endpoint: &str) -> Result<Target, String> {
         // A test key cannot reach the outside by construction: there is no other arm for it.
         if route.env == Env::Test {
-            return Ok(Target::InProcess(self.sandbox.clone()));
+            return Ok(Target::InProcess(self.sandbox.networks.clone()));
         }
         let allowed = &self.config.egress.allow_private_networks;
         match (route.settings.get(&format!("endpoint.{endpoint}")), &self.config.simulator.url) {
@@ -327,6 +355,13 @@ impl ReadyRoute {
     #[must_use]
     pub fn missing(&self) -> Option<&str> {
         self.missing.as_deref()
+    }
+
+    /// Whether its network is believed that a payment came back.
+    #[must_use]
+    pub fn is_believed(&self) -> bool {
+        let notices = self.rail.declaration.notices.as_ref();
+        notices.is_some_and(|notices| notices.trust == Trust::Outcome)
     }
 
     /// The value of one of its secrets.

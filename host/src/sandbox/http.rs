@@ -129,7 +129,7 @@ async fn tell(app: &App, payout: &Payout, step: &str) -> Result<(), Problem> {
         .uri(format!("/control/transfers/{reference}/{step}"))
         .body(HttpBody::empty())
         .map_err(Problem::internal)?;
-    let Ok(response) = app.sandbox.clone().oneshot(request).await;
+    let Ok(response) = app.sandbox.networks.clone().oneshot(request).await;
     match response.status() {
         StatusCode::OK => Ok(()),
         StatusCode::CONFLICT | StatusCode::NOT_FOUND => Err(conflict()),

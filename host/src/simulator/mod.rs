@@ -32,7 +32,7 @@ pub use transfers::{State, Transfer};
 
 use transfers::Transfers;
 
-/// The token that callers present, and that the simulator presents to hosts.
+/// The token that callers present: there is no money behind it.
 pub const TOKEN: &str = "simulator";
 
 /// A set of simulated networks.

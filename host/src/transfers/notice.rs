@@ -1,9 +1,10 @@
 //! Messages that a network sends by itself.
 //!
 //! The host checks the sender's token. What the rail reads out of a message is a hint: the host
-//! asks the rail and believes only the answer. The exception is a payment that came back,
-//! which no question would show. A message speaks for payments that went over a route whose
-//! token it carries, and for no others; what it says of others becomes a case.
+//! asks the rail and believes only the answer. The exception is a payment that came back, where
+//! the rail declares that no question would show it. A message speaks for payments that went over
+//! a route whose token it carries, and for no others; what it says of others becomes a case. A
+//! paused route takes none: the network says it again when the route is resumed.
 
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ impl Transfers {
     /// # Errors
     /// `not_found` for a rail or path that takes none, `unauthorized` without the right token,
     /// `invalid_body` for a message that the rail does not take, `service_unavailable` where
-    /// the network should say it again.
+    /// the network should say it again, as it should to a route that is paused.
     pub async fn receive<F: Feature>(
         &self,
         feature: &F,
@@ -111,7 +112,9 @@ impl Transfers {
                 matching.push(std::sync::Arc::clone(route));
             }
         }
+        let is_paused = matching.iter().all(|route| route.route.is_paused);
         match (matching.is_empty(), is_known) {
+            (false, _) if is_paused => Err(later(&matching[0])),
             (false, _) => Ok(matching),
             (true, true) => Err(Problem::new(ErrorCode::Unauthorized)),
             (true, false) => Err(Problem::new(ErrorCode::NotFound)),
@@ -127,12 +130,19 @@ impl Transfers {
     ) -> Result<(), Problem> {
         let rail = &routes[0].route.rail;
         let found = attempt::find_attempt(self.db.pool(), rail, &notice.reference).await?;
-        let ours = found.filter(|found| routes.iter().any(|r| r.route.id == found.route_id));
+        let over = |found: &Attempt| routes.iter().find(|route| route.route.id == found.route_id);
+        let route = found.as_ref().and_then(over);
+        if let Some(paused) = route.filter(|route| route.route.is_paused) {
+            return Err(later(paused));
+        }
+        let ours = found.filter(|_| route.is_some());
         match (ours, notice.news) {
             (None, news) => self.unknown(&routes[0], &notice.reference, &news).await,
-            (Some(attempt), News::Ask) => self.ask_about(feature, attempt).await,
-            (Some(attempt), News::Returned(funds)) => {
+            (Some(attempt), News::Returned(funds)) if routes[0].is_believed() => {
                 self.returned(feature, &routes[0], attempt, (funds, called)).await
+            }
+            (Some(attempt), News::Ask | News::Returned(_)) => {
+                self.ask_about(feature, attempt).await
             }
         }
     }
@@ -300,6 +310,12 @@ impl Transfers {
         let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
         self.writer.work(command).await.map(drop)
     }
+}
+
+/// What a network is told that speaks to a paused route.
+fn later(paused: &ReadyRoute) -> Problem {
+    tracing::warn!(route.name = paused.route.name, "a notice for a route that is paused");
+    Problem::new(ErrorCode::ServiceUnavailable).retry_after(60)
 }
 
 /// A text about nobody that is known here: whatever may be an account's number is masked.

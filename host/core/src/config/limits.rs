@@ -2,10 +2,35 @@
 
 use std::time::Duration;
 
+use crate::money::Minor;
+
 /// Largest request body: far above any single call, far below what hurts.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// A caller has this long to send a body.
+pub const BODY_MAX: Duration = Duration::from_secs(10);
+/// The same for a component, which may be thirty times as large.
+pub const UPLOAD_MAX: Duration = Duration::from_secs(60);
+/// A connection has this long to begin a request and to send its head.
+pub const HEAD_MAX: Duration = Duration::from_secs(30);
+/// An answer of which nobody takes a byte for this long is given up.
+pub const ANSWER_STALLED_MAX: Duration = Duration::from_secs(20);
+/// Connections beyond all places, in which a health check is answered and anybody else is told
+/// that the host is full.
+pub const CONNECTIONS_CROWDED_MAX: usize = 32;
+/// What is left of an answer when the host stops gets this long to leave.
+pub const GOODBYE: Duration = Duration::from_secs(1);
+/// File descriptors besides callers' connections: the database, banks, receivers, files.
+pub const DESCRIPTORS_OWN: u64 = 512;
+/// Fewer places for callers are no service.
+pub const CONNECTIONS_MIN: usize = 16;
 /// Longest Idempotency-Key, as the contract says.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+/// One credit or debit of a wallet, in minor units: ten million millions.
+pub const MOVEMENT_MAX: Minor = Minor::new(1_000_000_000_000_000);
+/// What a wallet may hold by them. Of a thousand such wallets the sum still fits 64 bits.
+pub const BALANCE_MAX: Minor = Minor::new(9_000_000_000_000_000);
+/// A shorter token could be guessed.
+pub const TOKEN_BYTES_MIN: usize = 8;
 /// Items on a page of a list.
 pub const PAGE_DEFAULT: i64 = 50;
 /// Items on the largest page.
@@ -199,3 +224,5 @@ pub const REQUEST_LOG_OWNERS_MAX: usize = 500;
 pub const REQUEST_LOG_PATH_MAX: usize = 256;
 /// On SIGTERM, running requests and dispatches get this long.
 pub const DRAIN: Duration = Duration::from_secs(25);
+/// Callers whose requests have not ended by then are cut off; the host's own work goes on.
+pub const DRAIN_CALLERS: Duration = Duration::from_secs(15);

@@ -119,8 +119,10 @@ impl Network {
         })
     }
 
+    /// What is not encrypted leaves no network that the operator named.
     fn may_reach(&self, ip: IpAddr) -> bool {
-        address::is_public(ip) || self.allowed.iter().any(|network| network.contains(&ip))
+        let is_public = self.scheme == Scheme::Https && address::is_public(ip);
+        is_public || self.allowed.iter().any(|network| network.contains(&ip))
     }
 }
 

@@ -1,0 +1,218 @@
+//! Connections from outside: slow ones, many at once, encrypted ones, and doors of their own.
+
+use std::net::SocketAddr;
+
+use http::Method;
+use railhead::clock::Clock;
+use railhead::config::Config;
+use railhead::id::IdGenerator;
+use railhead::start::{Sources, start};
+use rstest::rstest;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::receiver::{authority_file, certificate_files};
+use crate::test_host::{
+    Answer, Database, Engine, OPERATOR_TOKEN, TestHost, client, config, naira, with_host,
+    with_host_configured,
+};
+
+/// As few as a host can be given.
+const PLACES: usize = 16;
+
+fn few(config: &mut Config) {
+    config.server.connections_max = PLACES;
+}
+
+async fn say(host: &TestHost, words: &str) -> TcpStream {
+    let address: SocketAddr = host.base.trim_start_matches("http://").parse().expect("an address");
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    stream.write_all(words.as_bytes()).await.expect("sent");
+    stream
+}
+
+/// Starts a host of one's own making, beside the usual one.
+async fn started(
+    database: &Database,
+    change: impl FnOnce(&mut Config),
+) -> Result<railhead::start::Host, railhead::start::StartError> {
+    let mut config = config(database);
+    change(&mut config);
+    let sources = Sources { ids: IdGenerator::seeded(Clock::System, 7), clock: Clock::System };
+    start(config, sources).await
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn hundreds_of_half_sent_heads_take_nobody_elses_place(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host_configured(engine, few, async |host| {
+        let mut half = Vec::new();
+        for _ in 0..300 {
+            half.push(say(host, "POST /v1/payouts HTTP/1.1\r\nhost: railhead\r\nx-").await);
+        }
+        let health = client().get(format!("{}/healthz", host.base)).send().await;
+        assert_eq!(health.expect("an answer").status(), 200);
+        host.pay("paid", naira(100_000)).await.ok();
+        // The first ones have given way; the last ones are still waited for.
+        let mut heard = Vec::new();
+        half[0].read_to_end(&mut heard).await.expect("closed");
+        assert!(heard.is_empty());
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_host_says_so_and_says_how_it_is(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host_configured(engine, few, async |host| {
+        let keys = [host.merchant.test_key.clone(), host.merchant.live_key.clone()];
+        let mut streams = Vec::new();
+        for number in 0..PLACES {
+            let url = format!("{}/v1/events/stream", host.base);
+            let stream = client().get(url).bearer_auth(&keys[number % 2]).send().await;
+            let stream = stream.expect("an answer");
+            assert_eq!(stream.status(), 200);
+            streams.push(stream);
+        }
+        let get = async |path: &str| {
+            let request = client().get(format!("{}{path}", host.base)).bearer_auth(&keys[0]);
+            Answer::of(request.send().await.expect("an answer")).await
+        };
+        let refused = get("/v1/wallets").await;
+        assert_eq!(refused.refused(), (503, "service_unavailable"));
+        assert_eq!(refused.headers["retry-after"], "1");
+        for path in ["/healthz", "/readyz"] {
+            assert_eq!(get(path).await.status, 200, "{path}");
+        }
+        streams.clear();
+        // The host hears of it when it next has something to say to them.
+        for _ in 0..500 {
+            host.advance(16);
+            if get("/v1/wallets").await.status == 200 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("places that were left are not free again");
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_stops_waits_for_no_half_request(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let mut host = TestHost::open(engine, |_| {}).await;
+    let head = say(&host, "GET /healthz HT").await;
+    let silent = say(&host, "").await;
+    host.prove().await;
+    let stopped = host.running.take().expect("a host").stop().await;
+    stopped.expect("stopped in order");
+    drop((head, silent));
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_tells_browsers_and_caches_what_they_may(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        for (method, path, key) in [
+            (Method::GET, "/healthz", ""),
+            (Method::GET, "/nowhere", ""),
+            (Method::GET, "/v1/wallets", key.as_str()),
+            (Method::GET, "/v1/wallets", ""),
+            (Method::POST, "/v1/payouts", key.as_str()),
+            (Method::GET, "/admin/v1/routes", OPERATOR_TOKEN),
+            (Method::GET, "/docs/", ""),
+            (Method::GET, "/errors/not_found", ""),
+            (Method::GET, "/openapi.json", ""),
+        ] {
+            let answer = host.send(method, path, key, &[], None).await;
+            assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{path}");
+            let is_private = path.starts_with("/v1/") || path.starts_with("/admin/");
+            let cache = answer.headers.get("cache-control");
+            assert_eq!(cache.is_some_and(|said| said == "no-store"), is_private, "{path}");
+            let content_type = &answer.headers["content-type"];
+            let policy = answer.headers.get("content-security-policy");
+            let is_page = content_type.starts_with("text/html");
+            assert_eq!(policy.is_some(), is_page, "{path} {content_type}");
+            assert!(policy.is_none_or(|policy| policy.contains("frame-ancestors 'none'")));
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_may_have_a_door_of_their_own(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let database = Database::new(engine).await;
+    let own = |config: &mut Config| {
+        config.admin.address = Some("127.0.0.1:0".parse().expect("an address"));
+    };
+    let host = started(&database, own).await.expect("a host");
+    let operators = host.app.config.admin.address.expect("an address");
+    let get = async |address: SocketAddr, path: &str| {
+        let request = client().get(format!("http://{address}{path}")).bearer_auth(OPERATOR_TOKEN);
+        request.send().await.expect("an answer").status().as_u16()
+    };
+    for (path, public, own) in [
+        ("/healthz", 200, 200),
+        ("/readyz", 200, 200),
+        ("/openapi.json", 200, 404),
+        ("/v1/wallets", 401, 401),
+        ("/metrics", 404, 200),
+        ("/admin/v1/routes", 404, 200),
+    ] {
+        let answered = (get(host.address, path).await, get(operators, path).await);
+        assert_eq!(answered, (public, own), "{path}");
+    }
+    host.stop().await.expect("stopped in order");
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_with_a_certificate_speaks_tls_and_nothing_else(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let database = Database::new(engine).await;
+    let (certificate, key) = certificate_files();
+    let with = |config: &mut Config| {
+        config.server.tls_certificate_file = Some(certificate.clone());
+        config.server.tls_key_file = Some(key.clone());
+    };
+    let host = started(&database, with).await.expect("a host");
+    let pem = std::fs::read(authority_file()).expect("a file");
+    let trusted = reqwest::Certificate::from_pem(&pem).expect("a certificate");
+    let client = reqwest::Client::builder().tls_certs_only([trusted]).build().expect("a client");
+    let answer = client.get(format!("https://{}/healthz", host.address)).send().await;
+    assert_eq!(answer.expect("an answer").status(), 200);
+    assert!(client.get(format!("http://{}/healthz", host.address)).send().await.is_err());
+    host.stop().await.expect("stopped in order");
+
+    let database = Database::new(engine).await;
+    let half = |config: &mut Config| config.server.tls_key_file = Some(key.clone());
+    let refusal = started(&database, half).await.err().expect("a refusal").to_string();
+    assert!(refusal.contains("go together"), "{refusal}");
+}
+
+#[rstest]
+#[case("http://192.0.2.1:8090")]
+#[case("http://simulator.example:8090")]
+#[case("http://localhost.example")]
+#[case("nonsense")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_simulator_is_on_this_machine_or_nowhere(#[case] url: &str) {
+    let database = Database::new(Engine::Sqlite).await;
+    let far = |config: &mut Config| config.simulator.url = Some(url.to_owned());
+    let refusal = started(&database, far).await.err().expect("a refusal").to_string();
+    assert!(refusal.contains("simulator.url"), "{refusal}");
+}
