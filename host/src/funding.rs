@@ -90,7 +90,7 @@ fn decide(
 fn refuse_absurd(amount: Minor, available: Minor) -> Result<(), Problem> {
     let too_large = |what: &str, most: Minor| {
         let message = format!("{what} may be {} minor units at most.", most.units());
-        Err(Problem::because(ErrorCode::InvalidField, message).field("amount_minor"))
+        Err(Problem::because(ErrorCode::InvalidAmount, message).field("amount_minor"))
     };
     if !(-limits::MOVEMENT_MAX.units()..=limits::MOVEMENT_MAX.units()).contains(&amount.units()) {
         return too_large("One movement", limits::MOVEMENT_MAX);

@@ -169,7 +169,7 @@ async fn absurd_amounts_are_refused_and_the_books_stay_provable(
         };
         for absurd in ["9223372036854775807", "1000000000000001"] {
             for refused in [fund(absurd).await, credit(absurd).await] {
-                assert_eq!(refused.refused(), (400, "invalid_field"), "{absurd}");
+                assert_eq!(refused.refused(), (400, "invalid_amount"), "{absurd}");
                 assert_eq!(refused.field(), "amount_minor");
                 assert!(refused.text.contains(MOST), "{}", refused.text);
             }
