@@ -159,7 +159,19 @@ impl Api {
     }
 
     fn unreachable(&self, cause: &reqwest::Error) -> Trouble {
-        Trouble::Unreachable(format!("{}: {}", self.base, innermost(cause)))
+        Trouble::Unreachable(unanswered(&self.base, cause))
+    }
+}
+
+/// Why there is no answer from an address, in words for somebody who may have to start a host.
+pub(super) fn unanswered(url: &str, cause: &reqwest::Error) -> String {
+    match cause.is_connect() {
+        true => format!(
+            "no host answers at {url} ({}): start one with `railhead serve`, or name another with \
+             --url",
+            innermost(cause)
+        ),
+        false => format!("{url}: {}", innermost(cause)),
     }
 }
 

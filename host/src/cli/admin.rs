@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::id::IdGenerator;
 use crate::start::StartError;
 
+use super::account::unanswered;
 use super::say;
 
 /// Arguments of the command.
@@ -304,10 +305,9 @@ impl AdminCommand {
 }
 
 /// A key of this call's own, said on stderr so that the call can be repeated under it.
-#[expect(clippy::print_stderr, reason = "this is where the program speaks to its user")]
 fn fresh_key() -> Result<String, StartError> {
     let key = IdGenerator::new(Clock::System)?.secret();
-    eprintln!("railhead: to repeat this call safely, add --idempotency-key {key}");
+    super::warn(format_args!("to repeat this call safely, add --idempotency-key {key}"));
     Ok(key)
 }
 
@@ -507,7 +507,7 @@ fn address(base: &str, path: &str) -> String {
 }
 
 async fn answer(url: &str, request: reqwest::RequestBuilder) -> Result<Value, StartError> {
-    let response = request.send().await.map_err(|cause| format!("{url}: {cause}"))?;
+    let response = request.send().await.map_err(|cause| unanswered(url, &cause))?;
     let status = response.status();
     let answer: Value = response.json().await.map_err(|cause| format!("{url}: {cause}"))?;
     if status.is_success() {

@@ -64,7 +64,6 @@ enum Command {
 
 /// Runs a command; says on stderr what stood in the way.
 #[must_use]
-#[expect(clippy::print_stderr, reason = "this is where the program speaks to its user")]
 pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     // One provider for everything that speaks TLS; a second call would find it there.
@@ -72,7 +71,7 @@ pub fn run() -> ExitCode {
     match execute(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("railhead: {why}");
+            warn(why);
             ExitCode::FAILURE
         }
     }
@@ -88,6 +87,12 @@ fn say(line: impl std::fmt::Display) {
         let _ = writeln!(std::io::stderr(), "railhead: writing the output: {cause}");
         std::process::exit(1);
     }
+}
+
+/// Says something beside the output, to whoever still listens.
+fn warn(line: impl std::fmt::Display) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "railhead: {line}");
 }
 
 fn execute(arguments: Arguments) -> Result<(), StartError> {

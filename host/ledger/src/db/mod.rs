@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{Any, AnyPool, AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
+use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::clock::Moment;
@@ -39,6 +39,9 @@ pub enum Engine {
     /// A server, any number of hosts.
     Postgres,
 }
+
+/// A database that takes longer to take a connection is not there.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 /// A handle on the database, cheap to clone.
 #[derive(Clone)]
@@ -92,6 +95,9 @@ pub enum OpenError {
         /// What it must be.
         wanted: &'static str,
     },
+    /// Nobody answers, or not to this host.
+    #[error("PostgreSQL does not accept connections: {0}")]
+    Closed(sqlx::Error),
     /// The database refused.
     #[error("the database: {0}")]
     Sqlx(#[from] sqlx::Error),
@@ -104,6 +110,14 @@ pub enum OpenError {
     /// The schema cannot be brought up to date.
     #[error("migrating the database: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
+}
+
+/// Finds out whether there is somebody. A pool tries until its time is up, and then says only that.
+async fn knock(options: &AnyConnectOptions) -> Result<(), OpenError> {
+    let connecting = AnyConnection::connect_with(options);
+    let connected = tokio::time::timeout(CONNECT_MAX, connecting).await;
+    let connected = connected.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    Ok(connected.map_err(OpenError::Closed)?.close().await?)
 }
 
 impl Db {
@@ -141,9 +155,12 @@ impl Db {
         let options = AnyConnectOptions::from_str(url.expose_secret())?
             .log_statements(tracing::log::LevelFilter::Trace)
             .log_slow_statements(tracing::log::LevelFilter::Warn, Duration::from_secs(1));
+        if engine == Engine::Postgres {
+            knock(&options).await?;
+        }
         let pool = AnyPoolOptions::new()
             .max_connections(connections)
-            .acquire_timeout(Duration::from_secs(10))
+            .acquire_timeout(CONNECT_MAX)
             // A trip to the server before each statement: only for one that nobody used lately.
             .test_before_acquire(false)
             .before_acquire(|connection, about| {
