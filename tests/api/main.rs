@@ -12,6 +12,7 @@ mod bank;
 mod beneficiaries;
 mod blacklist;
 mod books;
+mod callers;
 mod commands;
 mod commit_lost;
 mod concurrency;

@@ -46,11 +46,24 @@ impl Load {
 
     /// Payouts for this long, over all connections.
     pub(crate) async fn run(&self, server: &Server, length: Duration) -> Run {
+        self.run_at(server, length, None).await
+    }
+
+    /// The same at so many a second, whatever the answers: a request is timed from the moment at
+    /// which it was due, so that one that had to wait for a connection counts as slow.
+    pub(crate) async fn run_at(
+        &self,
+        server: &Server,
+        length: Duration,
+        per_second: Option<f64>,
+    ) -> Run {
         let cpu_before = server.cpu_us();
         let begun = Instant::now();
         let targets = Arc::new(self.targets.clone());
+        let due = Arc::new(AtomicU64::new(0));
         let mut tasks = Vec::new();
         for index in 0..self.connections {
+            let due = Arc::clone(&due);
             let mut connection = self.connect().await;
             let (targets, base) = (Arc::clone(&targets), self.base.clone());
             tasks.push(tokio::spawn(async move {
@@ -58,7 +71,15 @@ impl Load {
                 let mut refused = 0;
                 let mut turn = index;
                 while begun.elapsed() < length {
-                    let one = Instant::now();
+                    let one = match per_second {
+                        None => Instant::now(),
+                        Some(rate) => {
+                            let number = due.fetch_add(1, Ordering::Relaxed);
+                            let at = begun + Duration::from_secs_f64(number as f64 / rate);
+                            tokio::time::sleep_until(at.into()).await;
+                            at
+                        }
+                    };
                     match pay(&mut connection, &base, &targets[turn % targets.len()]).await {
                         true => latencies.push(one.elapsed()),
                         false => refused += 1,
@@ -153,18 +174,20 @@ impl Run {
         self.accepted as f64 / self.took.as_secs_f64()
     }
 
+    /// The time within which so many of a hundred were answered, in milliseconds.
+    pub(crate) fn within_ms(&self, percent: usize) -> f64 {
+        let index = self.latencies.len() * percent / 100;
+        let time = self.latencies.get(index.min(self.latencies.len().saturating_sub(1)));
+        time.map_or(0.0, |time| time.as_secs_f64() * 1000.0)
+    }
+
     pub(crate) fn line(&self, name: &str) -> String {
-        let at = |percent: usize| {
-            let index = self.latencies.len() * percent / 100;
-            let time = self.latencies.get(index.min(self.latencies.len().saturating_sub(1)));
-            time.map_or(0.0, |time| time.as_secs_f64() * 1000.0)
-        };
         let cpu = self.cpu_us.map(|us| us as f64 / self.accepted.max(1) as f64);
         format!(
             "    {name:<26} {:>9.0}   {:>6.2}   {:>6.2}   {:>22.0}, {:>8.0}, {:>4.0}   {:>7}",
             self.per_second(),
-            at(50),
-            at(99),
+            self.within_ms(50),
+            self.within_ms(99),
             cpu[0],
             cpu[1],
             cpu[2],

@@ -15,6 +15,7 @@ mod micro;
 mod receivers;
 mod rules;
 mod server;
+mod steady;
 mod tpcb;
 mod webhooks;
 mod whole_life;
@@ -40,6 +41,7 @@ async fn main() {
         false => webhooks::Size { length: Duration::from_secs(15), waiting: 100_000 },
     };
     let pause = Duration::from_secs(if quick { 1 } else { 20 });
+    let calm = Duration::from_secs(if quick { 5 } else { 60 });
     let many_payouts = if quick { 100_000 } else { 1_000_000 };
     println!("{}\n", machine());
     let tpcb = TpcB::measure(length).await;
@@ -62,6 +64,7 @@ async fn main() {
                         rules::decision();
                         rules::run(engine, length, swapping).await;
                     }
+                    "70 %" => steady::run(engine, length, calm).await,
                     "many payouts" => many::run(engine, many_payouts).await,
                     "webhooks that wait" => webhooks::after_a_pause(engine, size).await,
                     name => one(engine, name, length, tpcb).await,
@@ -70,6 +73,7 @@ async fn main() {
             continue;
         }
         accepted(engine, length, pause, tpcb).await;
+        steady::run(engine, length, calm).await;
         whole_life::run(engine, length, tpcb).await;
         rules::run(engine, length, swapping).await;
         webhooks::run(engine, size).await;
