@@ -38,7 +38,7 @@ pub struct CreatePayout {
     pub customer_reference: Option<String>,
     /// The customer that pays (GBP, USD, EUR, CAD).
     pub sender_customer_id: Option<String>,
-    /// Who pays, for compliance.
+    /// Who pays, for compliance; at most 200 characters in each field.
     pub sender: Option<Sender>,
     /// Pay a recipient again within five minutes.
     pub allow_duplicate: Option<bool>,
