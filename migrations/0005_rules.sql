@@ -18,8 +18,8 @@ CREATE TABLE rule_packs (
 CREATE INDEX rule_packs_by_digest ON rule_packs (digest);
 
 -- Which pack was assigned when; the newest row of a kind, scope and role counts. No name means
--- that none is assigned from then on. Generations are handed out under the lock of
--- rule_generation.
+-- that none is assigned from then on; is_held, that payouts are held meanwhile, because the pack
+-- that decided kept failing. Generations are handed out under the lock of rule_generation.
 CREATE TABLE rule_assignments (
     generation BIGINT PRIMARY KEY,
     kind       TEXT NOT NULL,
@@ -27,6 +27,7 @@ CREATE TABLE rule_assignments (
     role       TEXT NOT NULL CHECK (role IN ('active', 'shadow')),
     name       TEXT,
     version    TEXT,
+    is_held    BIGINT NOT NULL DEFAULT 0,
     actor      TEXT NOT NULL,
     created_at BIGINT NOT NULL
 );

@@ -98,7 +98,11 @@ fn packs(app: &App, registry: &mut Registry) {
         let labels = OfPack { kind: pack.about.kind.as_str(), name, version };
         failures.get_or_create(&labels).set(pack.failures().into());
     }
-    registry.register("rule_pack_failures", "Failures in a row of assigned packs", failures);
+    let help = "Failures in a row of assigned packs about live payouts";
+    registry.register("rule_pack_failures", help, failures);
+    let held = i64::try_from(packs.held).unwrap_or(i64::MAX);
+    let help = "For how many, the platform being one, a pack was taken out and payouts are held";
+    gauge(registry, "rule_packs_held", help, held);
     let help = "Number of the last change of assignments";
     gauge(registry, "rule_generation", help, packs.generation);
 }

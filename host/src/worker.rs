@@ -42,7 +42,7 @@ pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver
 
 /// Takes over which packs decide, and takes out those that keep failing.
 async fn rules(app: App) {
-    // Packs that fail and have nobody to put back, until assignments change.
+    // Packs that fail and stay, until assignments change.
     let mut kept: HashMap<String, i64> = HashMap::new();
     loop {
         tokio::select! {
@@ -60,13 +60,13 @@ async fn rules(app: App) {
         let assignments = app.packs.now();
         for pack in assignments.packs() {
             let is_kept = kept.get(&pack.digest) == Some(&assignments.generation);
-            if pack.failures() < limits::PACK_FAILURES_MAX || is_kept {
+            if !pack.keeps_failing() || is_kept {
                 continue;
             }
             match take_out(&app, &pack).await {
-                Ok(true) => tracing::error!(?pack, "a rule pack that fails was taken out"),
+                Ok(true) => {}
                 Ok(false) => {
-                    tracing::error!(?pack, "a rule pack fails, and there is none to put back");
+                    tracing::error!(?pack, "a rule pack keeps failing, and stays");
                     kept.insert(pack.digest.clone(), assignments.generation);
                 }
                 Err(problem) => {

@@ -54,6 +54,7 @@ mod rule_hostile;
 mod rule_life;
 mod rule_shadow;
 mod rule_swap;
+mod rule_taken_out;
 mod rule_upgrade;
 mod rule_velocity;
 mod seams;

@@ -55,7 +55,7 @@ async fn every_scenario_ends_as_it_says(
         assert_eq!(refused.refused(), (502, "provider_error"));
         let refused = host.pay("fraud_block", naira(100_000)).await;
         assert_eq!(refused.refused(), (422, "fraud_rule_blocked"));
-        assert_eq!(refused.json["error"]["detail"]["hits"][0]["action"], "block");
+        assert_eq!(refused.json["error"]["detail"]["hits"][0]["label"], "sandbox");
     })
     .await;
 }

@@ -32,6 +32,17 @@ fn hits(labels: &[(&str, &str)]) -> Value {
     hits.collect()
 }
 
+/// The same hits as merchants see them, with what they read about each.
+fn told(labels: &[(&str, &str)]) -> Value {
+    let hits = labels.iter().map(|(label, message)| json!({ "label": label, "message": message }));
+    hits.collect()
+}
+
+/// What a merchant reads where the rule has no words for it.
+const REVIEWED: &str = "This payout is being reviewed.";
+const REFUSED: &str = "This payout is refused by the platform's rules.";
+const FREE: &str = "This payout may go.";
+
 /// The step of a payout's timeline that shows the decision.
 async fn step(host: &TestHost, id: &str) -> Value {
     let timeline = host.get(&format!("/v1/payouts/{id}/timeline")).await.ok();
@@ -53,8 +64,7 @@ async fn a_payout_that_is_held_waits_for_the_operator(
         assert_eq!(host.balance(&wallet).await, START);
         let id = held.id();
         let timeline = host.get(&format!("/v1/payouts/{id}/timeline")).await.ok();
-        let reason = "The rule large says so.";
-        assert_eq!(timeline.json["data"][1]["hold"], reason, "{}", timeline.text);
+        assert_eq!(timeline.json["data"][1]["hold"], REVIEWED, "{}", timeline.text);
         let why = decision(host, &id).await;
         assert_eq!(
             (&why["action"], &why["hits"]),
@@ -81,8 +91,9 @@ async fn a_payout_that_is_blocked_leaves_its_decision_and_nothing_else(
         let body = with(naira(350_000), json!({ "merchant_reference": "invoice 7" }));
         let refused = host.pay_as(&key, &once, body.clone()).await;
         let id = blocked(&refused);
+        let seen = told(&[("large", REVIEWED), ("huge", REFUSED), ("any", FREE)]);
+        assert_eq!(refused.json["error"]["detail"]["hits"], seen);
         let expected = hits(&[("large", "hold"), ("huge", "block"), ("any", "allow")]);
-        assert_eq!(refused.json["error"]["detail"]["hits"], expected);
         for (table, sql) in [
             ("payouts", "SELECT COUNT(*) FROM payouts"),
             ("events", "SELECT COUNT(*) FROM events WHERE type LIKE 'payout.%'"),
@@ -122,7 +133,7 @@ async fn a_decision_is_made_again_by_the_pack_that_made_it(
         let shown = step(host, &held).await;
         assert_eq!((&shown["pack"], &shown["version"]), (&json!("guard"), &json!("1")));
         assert_eq!((&shown["digest"], &shown["action"]), (&digest, &json!("hold")));
-        assert_eq!(shown["hits"], hits(&[("large", "hold"), ("any", "allow")]));
+        assert_eq!(shown["hits"], told(&[("large", REVIEWED), ("any", FREE)]));
         // Other rules decide now, then none, then those of another process.
         let other = guard("2", "amount_minor", &[("all", "block", "amount_minor > 0")]);
         for change in 0..3 {
@@ -182,6 +193,116 @@ async fn a_repeat_of_a_held_payout_is_answered_with_the_same_bytes(
         let again = host.pay_as(&key, &once, naira(250_000)).await.ok();
         assert_eq!(again.text, first.text);
         assert_eq!(host.count("SELECT COUNT(*) FROM decisions").await, 1);
+    })
+    .await;
+}
+
+/// The reason of a rule is for operators. Merchants read what the rule says to them, wherever they
+/// look.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn merchants_read_what_the_rules_say_to_them_and_operators_everything(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let large = "reason = \"The rule large says so.\"\n";
+        let (size, twice) = ("Payouts of this size are reviewed.", "Nobody is paid so much.");
+        let mut rules = guard("1", FACTS, &RULES);
+        rules = rules.replace(large, &format!("{large}public = {size:?}\n"));
+        let huge = "reason = \"The rule huge says so.\"\n";
+        rules = rules.replace(huge, &format!("{huge}public = {twice:?}\n"));
+        for label in ["one", "another", "third"] {
+            let public = if label == "third" { "" } else { "public = \"We look twice.\"\n" };
+            rules += &format!(
+                "[[rule]]\nlabel = {label:?}\naction = \"hold\"\nwhen = \"amount_minor == 777\"\n\
+                 reason = \"The rule {label} says so.\"\n{public}"
+            );
+        }
+        // What allows ends the look: here it matches nothing.
+        let rules = rules.replace("\"amount_minor > 0\"", "\"amount_minor == 78\"");
+        adopt(host, &rules).await;
+
+        let held = pay(host, 250_000).await.ok();
+        let id = held.id();
+        let payout = host.get(&format!("/v1/payouts/{id}")).await.ok();
+        let events = host.get("/v1/events").await.ok();
+        let mut news = events.json["data"].as_array().expect("events").iter();
+        let event = news.find(|event| event["event"] == "payout.held").expect("an event");
+        let list = host.get("/v1/payouts").await.ok();
+        for object in [&held.json, &payout.json, &list.json["data"][0], &event["data"]] {
+            assert_eq!(object["hold_reason"], size, "{object}");
+        }
+        let timeline = host.get(&format!("/v1/payouts/{id}/timeline")).await.ok();
+        assert_eq!(step(host, &id).await["hits"], told(&[("large", size)]));
+        let refused = pay(host, 350_000).await;
+        let seen = told(&[("large", size), ("huge", twice)]);
+        assert_eq!(refused.json["error"]["detail"]["hits"], seen);
+        for answer in [&held, &payout, &events, &list, &timeline, &refused] {
+            assert!(!answer.text.contains("says so"), "{}", answer.text);
+        }
+        // Several rules: what they say, each thing once, in their order.
+        let several = pay(host, 777).await.ok();
+        assert_eq!(several.json["hold_reason"], format!("We look twice. {REVIEWED}"));
+
+        let why = decision(host, &id).await;
+        let reason = "The rule large says so.";
+        let hit = json!({ "label": "large", "action": "hold", "reason": reason, "public": size });
+        assert_eq!((&why["hits"], &why["again"]["same"]), (&json!([hit]), &json!(true)), "{why}");
+        assert_eq!(decision(host, &blocked(&refused)).await["hits"][1]["public"], twice);
+        let release = json!({ "reason": "known" });
+        host.admin(Method::POST, &format!("payouts/{id}/release"), release).await.ok();
+        let paid = host.until(&host.merchant.test_key, &id, "paid").await;
+        assert_eq!(paid.json.get("hold_reason"), None, "{}", paid.text);
+    })
+    .await;
+}
+
+/// The example of the pages, and the recipient that the API's own documentation gives as one: the
+/// bank's name takes the place of the one in the request.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_built_in_rules_let_the_examples_go(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_live_host(engine, Sends::No, async |host| {
+        assign(host, "fraud/1.0.0", "activate", json!({})).await.ok();
+        let (test, live) = (host.merchant.test_key.clone(), host.merchant.live_key.clone());
+        let example = |amount: u64, name: Value| {
+            with(
+                naira(amount),
+                json!({
+                    "narration": "Invoice 1001",
+                    "recipient": {
+                        "account_number": "0123456785", "bank_code": "058", "name": name,
+                    },
+                }),
+            )
+        };
+        let paid = host.pay_as(&test, &unique(), example(1_500_000, Value::Null)).await.ok();
+        assert_eq!(paid.status_word(), "paid", "{}", paid.text);
+        let record = paid.json["recipient_name"].as_str().expect("a name").to_owned();
+        for name in ["Ada Obi", "Xx Qq", &record] {
+            let paid = host.pay_as(&test, &unique(), example(1_500_000, json!(name))).await.ok();
+            assert_eq!(paid.status_word(), "paid", "{name}: {}", paid.text);
+            assert_eq!(paid.json["recipient_name"], record, "{name}");
+        }
+        // In earnest a slip is none either; somebody else's account is.
+        let first = record.split(' ').next().expect("a word");
+        let married = format!("{first} Uzoamaka");
+        let misspelt = record.replacen('A', "E", 1);
+        for (amount, (name, status)) in (1_500_000..).zip([
+            (record.as_str(), "queued"),
+            (first, "queued"),
+            (&married, "queued"),
+            (&misspelt, "queued"),
+            ("Xx Qq", "awaiting_admin_review"),
+        ]) {
+            let paid = host.pay_as(&live, &unique(), example(amount, json!(name))).await.ok();
+            assert_eq!(paid.status_word(), status, "{name}: {}", paid.text);
+            let public = "The name of the recipient is not the name on the account.";
+            let told = paid.json["hold_reason"].as_str();
+            assert_eq!(told, (status != "queued").then_some(public), "{name}");
+        }
     })
     .await;
 }

@@ -8,20 +8,19 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hostile::{built, packed};
-use crate::packs::{
-    adopt, assign, audited, decision, guard, push_as, read, shown, until, version_of,
-};
+use crate::network::{Sends, with_live_host};
+use crate::packs::{assign, decision, guard, push_as, read, shown, version_of};
 use crate::test_host::{
-    Answer, Engine, OPERATOR_TOKEN, TestHost, naira, with_host, with_host_configured,
+    Answer, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host, with_host_configured,
 };
 
 /// What the hostile pack does harm to, once it decides.
-const AMOUNT: u64 = 6_660_066;
+pub(crate) const AMOUNT: u64 = 6_660_066;
 /// What it holds as a pack should.
 const HELD: u64 = 444_444;
 
 /// What it does about a payout, and a word of what is written down about it.
-const DEEDS: [(&str, &str); 16] = [
+const DEEDS: [(&str, &str); 18] = [
     ("loop", "fuel"),
     ("allocate", ""),
     ("recurse", ""),
@@ -33,6 +32,8 @@ const DEEDS: [(&str, &str); 16] = [
     ("giant", ""),
     ("long", "too long"),
     ("nameless", "empty"),
+    ("talkative", "too long"),
+    ("mute", "empty"),
     ("crowd", "1001 hits"),
     ("mild", "its severest hit is block"),
     ("harsh", "its severest hit is allow"),
@@ -59,7 +60,7 @@ async fn push(host: &TestHost, component: Vec<u8>) -> Answer {
     push_as(host, OPERATOR_TOKEN, "application/wasm", component).await
 }
 
-async fn adopt_hostile(host: &TestHost, version: &str, deed: &str) -> Answer {
+pub(crate) async fn adopt_hostile(host: &TestHost, version: &str, deed: &str) -> Answer {
     let pushed = push(host, hostile(version, &format!("deed = \"{deed}\""))).await.ok();
     assert_eq!(pushed.json["state"], "checked", "{deed}: {}", pushed.text);
     assign(host, &version_of(&pushed), "activate", json!({})).await.ok()
@@ -164,74 +165,6 @@ async fn a_component_that_cannot_be_a_pack_is_refused_in_words() {
     .await;
 }
 
-#[rstest]
-#[tokio::test(flavor = "multi_thread")]
-async fn after_five_failures_in_a_row_the_version_before_decides_again(
-    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
-) {
-    with_host(engine, async |host| {
-        adopt(host, &guard("1", "amount_minor", &[("held", "hold", "amount_minor == 444444")]))
-            .await;
-        adopt_hostile(host, "1", "trap").await;
-        adopt_hostile(host, "2", "loop").await;
-        for _ in 0..4 {
-            pay(host, AMOUNT).await;
-        }
-        // A success ends the row.
-        pay(host, 100_000).await;
-        for _ in 0..4 {
-            pay(host, AMOUNT).await;
-        }
-        assert_eq!(shown(host, "hostile/2").await["state"], "active");
-        // The version before fails as well: the one before that is the first that does not.
-        for version in ["2", "1"] {
-            for _ in 0..5 {
-                pay(host, AMOUNT).await;
-            }
-            let version = format!("hostile/{version}");
-            until("taken out", async || shown(host, &version).await["state"] == "retired").await;
-        }
-        assert_eq!(shown(host, "guard/1").await["state"], "active");
-        until("guard", async || pay(host, AMOUNT).await.status_word() == "paid").await;
-        let taken: Vec<_> = audited(host).await;
-        let by_host = taken.iter().filter(|(action, _)| action == "rule_pack.take_out");
-        assert_eq!(by_host.clone().count(), 2, "{taken:?}");
-        assert!(by_host.clone().all(|(_, actor)| actor == "host"), "{taken:?}");
-        // Somebody who knows better may try again: it fails five times before it is taken out.
-        let change = assign(host, "hostile/2", "activate", json!({})).await.ok();
-        for _ in 0..4 {
-            pay(host, AMOUNT).await;
-        }
-        let assignments = host.app().packs.now();
-        assert_eq!(assignments.packs().iter().map(|pack| pack.failures()).max(), Some(4));
-        assert_eq!(assignments.generation, change.json["generation"]);
-        assert_eq!(shown(host, "hostile/2").await["state"], "active");
-    })
-    .await;
-}
-
-#[rstest]
-#[tokio::test(flavor = "multi_thread")]
-async fn a_pack_that_fails_stays_where_nobody_decided_before(
-    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
-) {
-    with_host(engine, async |host| {
-        adopt_hostile(host, "1", "trap").await;
-        for _ in 0..12 {
-            assert_eq!(pay(host, AMOUNT).await.status_word(), "awaiting_admin_review");
-        }
-        let assignments = host.app().packs.now();
-        let failing = assignments.packs().into_iter().find(|pack| pack.failures() == 12);
-        let is_out = take_out(host.app(), &failing.expect("a pack that fails")).await;
-        assert!(!is_out.expect("a look"), "there is none to put back");
-        assert_eq!(shown(host, "hostile/1").await["state"], "active");
-        assert_eq!(pay(host, AMOUNT).await.status_word(), "awaiting_admin_review");
-        assert_eq!(pay(host, HELD).await.status_word(), "awaiting_admin_review");
-        assert_eq!(pay(host, 100_000).await.status_word(), "paid");
-    })
-    .await;
-}
-
 /// Nothing of this machine shows: its clock stands at the beginning and it has no names.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
@@ -264,13 +197,14 @@ const ODD_PRICES: [(&str, &str); 4] = [
     ("crowd", "200 lines"),
 ];
 
-/// What cannot be priced is not paid; soon the prices are those that came with the host.
+/// What cannot be priced is neither quoted nor paid, and the pack stays: there is no price to fall
+/// back on. Only what fails about live payouts counts.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fee_pack_that_fails_gives_way_to_the_built_in_one(
+async fn a_fee_pack_that_fails_stays_and_prices_what_it_can(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_host(engine, async |host| {
+    with_live_host(engine, Sends::No, async |host| {
         for (number, (deed, word)) in ODD_PRICES.iter().enumerate() {
             let lines = format!("always = \"{deed}\"");
             let kept = push(host, hostile_fees(&format!("{number}.1"), &lines)).await.ok();
@@ -282,15 +216,26 @@ async fn a_fee_pack_that_fails_gives_way_to_the_built_in_one(
             assert_eq!(pushed.json["state"], "checked", "{deed}: {}", pushed.text);
             assign(host, &version_of(&pushed), "activate", json!({})).await.ok();
             assert_eq!(pay(host, 100_000).await.json["fee_minor"], "1", "{deed}");
+            let question = json!({ "currency": "NGN", "amount_minor": AMOUNT.to_string() });
             for _ in 0..5 {
                 let refused = host.pay("paid", naira(AMOUNT)).await;
                 assert_eq!(refused.refused(), (500, "api_error"), "{deed}");
+                let refused = host.post("/v1/payouts/quote", question.clone()).await;
+                assert_eq!(refused.refused(), (500, "api_error"), "{deed}");
             }
-            let taken_out = async || pay(host, 100_000).await.json["fee_minor"] == "1000";
-            until("the built-in fees", taken_out).await;
-            assert_eq!(shown(host, "fees/0.1.0").await["state"], "active", "{deed}");
+            let failing = host.app().packs.now().packs();
+            assert!(failing.iter().all(|pack| pack.failures() == 0), "{deed}");
+            let others = [host.new_merchant("One").await, host.new_merchant("Another").await];
+            for merchant in others.iter().chain([&host.merchant]).cycle().take(6) {
+                let refused = host.pay_as(&merchant.live_key, &unique(), naira(AMOUNT)).await;
+                assert_eq!(refused.refused(), (500, "api_error"), "{deed}");
+            }
+            let failing = failing.into_iter().find(|pack| pack.keeps_failing()).expect("one");
+            assert_eq!(failing.failures(), 6, "{deed}");
+            assert!(!take_out(host.app(), &failing).await.expect("a look"), "{deed}");
+            assert_eq!(shown(host, &version_of(&pushed)).await["state"], "active", "{deed}");
+            assert_eq!(pay(host, 100_000).await.json["fee_minor"], "1", "{deed}");
         }
-        pay(host, AMOUNT).await;
     })
     .await;
 }

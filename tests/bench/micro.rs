@@ -43,6 +43,7 @@ pub(crate) async fn run() {
         method: "nip",
         kind: PayoutKind::Single,
         amount: Minor::new(1_500_000),
+        is_live: true,
     };
     let mut prices = Vec::new();
     for _ in 0..CALLS {

@@ -186,6 +186,8 @@ pub struct Egress {
 pub struct Rules {
     /// What becomes of a payout about which the active fraud pack cannot decide.
     pub on_failure: OnFailure,
+    /// What takes the place of a fraud pack that is taken out because it keeps failing.
+    pub after_failures: AfterFailures,
     /// Whether it takes two people to activate a pack or to go back to one.
     pub two_people: bool,
     /// Days that decisions are kept.
@@ -200,6 +202,16 @@ pub enum OnFailure {
     Closed,
     /// The payout is accepted.
     Open,
+}
+
+/// What takes the place of a fraud pack that is taken out because it keeps failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AfterFailures {
+    /// Nothing: every payout is held until an operator assigns a pack.
+    Hold,
+    /// The version that decided before it.
+    Previous,
 }
 
 /// Cases: what needs a person.
@@ -360,7 +372,12 @@ impl Default for Worker {
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { on_failure: OnFailure::Closed, two_people: false, decisions_kept_days: 400 }
+        Self {
+            on_failure: OnFailure::Closed,
+            after_failures: AfterFailures::Hold,
+            two_people: false,
+            decisions_kept_days: 400,
+        }
     }
 }
 

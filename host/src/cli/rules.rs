@@ -190,6 +190,11 @@ impl Host<'_> {
             let [name, version, kind, state] =
                 ["name", "version", "kind", "state"].map(|field| word(pack, field));
             let scopes = scopes.join(", ");
+            let held: Vec<&str> = items_of(&pack["held_for"]).filter_map(Value::as_str).collect();
+            let tally = match held.is_empty() {
+                true => tally,
+                false => format!("  (kept failing; payouts are held for {})", held.join(", ")),
+            };
             say(format!("{name:<20} {version:<16} {kind:<6} {state:<9} {scopes}{tally}"));
         }
         Ok(())
@@ -299,7 +304,8 @@ impl Host<'_> {
         say(format!("  {pack} decided: {}", word(&decision, "action")));
         for hit in items_of(&decision["hits"]) {
             let [label, action, reason] = ["label", "action", "reason"].map(|f| word(hit, f));
-            say(format!("    {label}: {action}. {reason}"));
+            let public = hit["public"].as_str().map(|text| format!(" (To the merchant: {text})"));
+            say(format!("    {label}: {action}. {reason}{}", public.unwrap_or_default()));
         }
         if let Some(failure) = decision["failure"].as_str() {
             say(format!("  it failed: {failure}"));

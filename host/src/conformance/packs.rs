@@ -197,7 +197,8 @@ fn answers(pack: &Pack, probes: &[Vec<Fact>]) -> Result<Vec<String>, String> {
 /// Facts of the right types, ordinary and extreme, in combinations that do not repeat soon.
 fn probes(names: &[String]) -> Vec<Vec<Fact>> {
     let ints = [0, 1, 23, 100, 999_900, 1_000_000, 50_000_000, i64::MAX, i64::MIN];
-    let strings = ["", "NGN", "single", "live", "000014", "Ada Obi", "\u{1F600}"];
+    let longest = "x".repeat(limits::FACT_TEXT_BYTES_MAX);
+    let strings = ["", "NGN", "single", "live", "000014", "Ada Obi", "\u{1F600}", &longest];
     let value = |name: &str, turn: usize| {
         if turn.is_multiple_of(7) {
             return Value::Absent;

@@ -9,19 +9,19 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::caller::Operator;
-use crate::config::limits;
+use crate::config::{AfterFailures, limits};
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Body;
 use crate::http::body::OptionalBody;
 use crate::id::MerchantId;
 use crate::ledger::{Command, Guard};
-use crate::rules::sql::{self, AssignmentRow, Version};
+use crate::rules::sql::{self, Assigned, AssignmentRow, Version};
 use crate::rules::{Pack, PackKind, Role, Scope};
 
 use super::rule_packs::find;
@@ -148,7 +148,8 @@ pub async fn rollback(
 ///
 /// It neither decides nor is tried any more. Where a fraud pack decided, everything is allowed
 /// from now on; where a fee pack did, the one that came with the host decides again; a merchant
-/// goes back to the platform's pack.
+/// goes back to the platform's pack. Where a pack was taken out because it kept failing, payouts
+/// are no longer held.
 #[utoipa::path(
     post, path = "/admin/v1/rule-packs/{name}/versions/{version}/retire",
     operation_id = "retire_rule_pack", tag = "Operator",
@@ -211,14 +212,14 @@ async fn assign(
     Ok(Json(view("done", generation)).into_response())
 }
 
-/// Which pack is assigned from now on; none if it is unassigned.
+/// What is assigned from now on.
 struct Change {
     role: Role,
-    pack: Option<(String, String)>,
+    assigned: Assigned,
 }
 
 /// What is decided, and for whom.
-type Place<'a> = (PackKind, &'a Scope);
+pub(super) type Place<'a> = (PackKind, &'a Scope);
 
 /// The assignments as they were when it was decided to change those of one kind and scope.
 #[derive(Clone, Copy)]
@@ -240,16 +241,19 @@ async fn carry_out(
     let mut generation = before;
     let (mut was, mut is) =
         (json!({ "scope": scope.as_str() }), json!({ "scope": scope.as_str() }));
-    for Change { role, pack } in changes {
-        let told = |pack: Option<&(String, String)>| {
-            pack.map(|(name, version)| sql::version_id(name, version))
-        };
-        was[role.as_str()] = told(assigned(history, place, role)).into();
-        is[role.as_str()] = told(pack.as_ref()).into();
+    for Change { role, assigned } in changes {
+        was[role.as_str()] = told(newest(history, place, role));
+        is[role.as_str()] = told(Some(&assigned));
         generation += 1;
-        let (actor, created_at) = (operator.name.clone(), app.now());
-        let row =
-            AssignmentRow { generation, kind, scope: scope.clone(), role, pack, actor, created_at };
+        let row = AssignmentRow {
+            generation,
+            kind,
+            scope: scope.clone(),
+            role,
+            assigned,
+            actor: operator.name.clone(),
+            created_at: app.now(),
+        };
         rows.push(sql::ASSIGNMENTS.insert(&row));
     }
     rows.push(sql::NEXT_GENERATION.change(&generation));
@@ -274,13 +278,39 @@ fn history_of<'a>(
     history.iter().filter(is)
 }
 
+/// What is assigned now, if anything ever was.
+fn newest<'a>(history: &'a [AssignmentRow], place: Place<'a>, role: Role) -> Option<&'a Assigned> {
+    Some(&history_of(history, place, role).next_back()?.assigned)
+}
+
 /// The pack that is assigned now.
 fn assigned<'a>(
     history: &'a [AssignmentRow],
     place: Place<'a>,
     role: Role,
 ) -> Option<&'a (String, String)> {
-    history_of(history, place, role).next_back()?.pack.as_ref()
+    newest(history, place, role)?.pack()
+}
+
+/// The pack that was taken out, where payouts are held since.
+pub(super) fn taken_out<'a>(
+    history: &'a [AssignmentRow],
+    place: Place<'a>,
+) -> Option<&'a (String, String)> {
+    let mut rows = history_of(history, place, Role::Active).rev();
+    match rows.next()?.assigned {
+        Assigned::Held => rows.next()?.assigned.pack(),
+        Assigned::Pack(_) | Assigned::Nothing => None,
+    }
+}
+
+/// What is assigned, for the audit log.
+fn told(assigned: Option<&Assigned>) -> Value {
+    match assigned {
+        Some(Assigned::Pack((name, version))) => sql::version_id(name, version).into(),
+        Some(Assigned::Held) => "hold".into(),
+        Some(Assigned::Nothing) | None => Value::Null,
+    }
 }
 
 /// Which assignments change, the one that is meant first, if what is wanted is possible.
@@ -298,8 +328,9 @@ fn changes(
     }
     let (name, place) = ((version.name.clone(), version.version.clone()), (version.kind, scope));
     let holds = |role| assigned(history, place, role) == Some(&name);
-    let unassign = |role| holds(role).then_some(Change { role, pack: None });
-    let assign = |role| Change { role, pack: Some(name.clone()) };
+    let was_taken_out = |role| role == Role::Active && taken_out(history, place) == Some(&name);
+    let unassign = |role| holds(role).then_some(Change { role, assigned: Assigned::Nothing });
+    let assign = |role| Change { role, assigned: Assigned::Pack(name.clone()) };
     match want {
         Want::Shadow if version.kind == PackKind::Fees => {
             conflict("Only fraud packs can be tried in shadow: a price is not compared.")
@@ -308,7 +339,7 @@ fn changes(
         Want::Shadow => Ok(vec![assign(Role::Shadow)]),
         Want::Rollback => {
             let mut earlier = history_of(history, place, Role::Active);
-            if holds(Role::Active) || !earlier.any(|row| row.pack.as_ref() == Some(&name)) {
+            if holds(Role::Active) || !earlier.any(|row| row.assigned.pack() == Some(&name)) {
                 return conflict("This version was not active there before; activate it instead.");
             }
             Ok([assign(Role::Active)].into_iter().chain(unassign(Role::Shadow)).collect())
@@ -318,8 +349,11 @@ fn changes(
             Ok([assign(Role::Active)].into_iter().chain(unassign(Role::Shadow)).collect())
         }
         Want::Retire => {
+            // A pack that was taken out is retired to let go of what is held since.
+            let is_there = |role: &Role| holds(*role) || was_taken_out(*role);
+            let roles = [Role::Active, Role::Shadow].into_iter().filter(is_there);
             let unassigned: Vec<_> =
-                [Role::Active, Role::Shadow].into_iter().filter_map(unassign).collect();
+                roles.map(|role| Change { role, assigned: Assigned::Nothing }).collect();
             match unassigned.is_empty() {
                 true => conflict("This version neither decides nor is tried there."),
                 false => Ok(unassigned),
@@ -356,13 +390,16 @@ async fn request(app: &App, operator: &Operator, id: String) -> Result<i64, Prob
     Ok(app.packs.now().generation)
 }
 
-/// Takes out a pack that keeps failing wherever it decides, and puts back whoever decided
-/// before it; answers whether it was taken out anywhere. Where nobody decided before, a fraud
-/// pack stays: the setting for failures decides.
+/// Takes out a fraud pack that keeps failing wherever it decides; answers whether it was taken
+/// out anywhere. From then on payouts are held there, or, if the operator set it so, the version
+/// before decides. A fee pack stays: there is no price to fall back on.
 ///
 /// # Errors
 /// The database cannot be read or written.
 pub async fn take_out(app: &App, pack: &Pack) -> Result<bool, Problem> {
+    if pack.about.kind != PackKind::Fraud {
+        return Ok(false);
+    }
     let host = Operator::host();
     let mut is_out = false;
     let places: std::collections::HashSet<(PackKind, Scope)> = {
@@ -377,20 +414,29 @@ pub async fn take_out(app: &App, pack: &Pack) -> Result<bool, Problem> {
         if found.is_none_or(|found| found.digest != pack.digest) {
             continue;
         }
-        let before = before(&history, place, &host.name);
-        // Where none is assigned, the platform's pack decides for a merchant, and the fee
-        // pack that came with the host for everybody.
-        let is_covered =
-            kind == PackKind::Fees || (scope != Scope::Platform && app.packs.now().decides(kind));
-        if before.is_none() && !is_covered {
-            continue;
-        }
+        let change = Change { role: Role::Active, assigned: instead(app, &history, place) };
+        let now = told(Some(&change.assigned));
         let seen = Seen { history: &history, place };
-        let change = vec![Change { role: Role::Active, pack: before.cloned() }];
-        carry_out(app, &host, seen, ("rule_pack.take_out", change), Vec::new()).await?;
+        carry_out(app, &host, seen, ("rule_pack.take_out", vec![change]), Vec::new()).await?;
+        let scope = scope.as_str();
+        tracing::error!(name, version, scope, %now, "a rule pack that kept failing is taken out");
         is_out = true;
     }
     Ok(is_out)
+}
+
+/// What takes the place of a pack that is taken out.
+fn instead(app: &App, history: &[AssignmentRow], place: Place<'_>) -> Assigned {
+    let (kind, scope) = place;
+    match app.config.rules.after_failures {
+        AfterFailures::Hold => Assigned::Held,
+        AfterFailures::Previous => match before(history, place, &Operator::host().name) {
+            Some(name) => Assigned::Pack(name.clone()),
+            // The platform's pack decides for a merchant who has none.
+            None if *scope != Scope::Platform && app.packs.now().decides(kind) => Assigned::Nothing,
+            None => Assigned::Held,
+        },
+    }
 }
 
 /// Who decided before the one that does now, and was not taken out since somebody wanted it:
@@ -403,7 +449,7 @@ fn before<'a>(
     let mut trusted: Vec<&(String, String)> = Vec::new();
     let mut now = None;
     for row in history_of(history, place, Role::Active) {
-        let assigned = row.pack.as_ref();
+        let assigned = row.assigned.pack();
         let distrusted = if row.actor == host { now } else { assigned };
         trusted.retain(|pack| Some(*pack) != distrusted);
         if row.actor != host {

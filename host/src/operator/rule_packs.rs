@@ -1,6 +1,6 @@
 //! Rule packs: every version that was pushed, where it stands, and how it fared in shadow.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -25,6 +25,7 @@ use crate::rules::store::PackStoreError;
 use crate::rules::{OpenError, Pack, PackKind, Role, Scope};
 use crate::wasm::pack::PackRefused;
 
+use super::assignments::taken_out;
 use super::{Done, write};
 
 /// What each call may refuse, besides what every call may.
@@ -64,11 +65,14 @@ pub struct PackView {
     pub contract: String,
     /// SHA-256 of its file.
     pub digest: String,
-    /// `uploaded` (it failed its checks), `checked`, `shadow`, `active` or `retired`.
+    /// `uploaded` (it failed its checks), `checked`, `shadow`, `active`, `retired` or `taken_out`
+    /// (it kept failing, and payouts are held).
     #[schema(example = "active")]
     pub state: &'static str,
     /// Where it decides: `platform`, or merchants' ids.
     pub active_for: Vec<String>,
+    /// Where it was taken out because it kept failing, and payouts are held since.
+    pub held_for: Vec<String>,
     /// When it was last made to decide.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub activated_at: Option<Moment>,
@@ -268,27 +272,31 @@ impl Standing {
             newest.insert((row.kind, &row.scope, row.role), row);
         }
         let assigned = |role| {
-            let held = newest.values().filter(|row| row.role == role);
-            let held = held.filter(|row| row.pack.as_ref() == Some(&name));
-            let mut scopes: Vec<String> = held.map(|row| row.scope.as_str().to_owned()).collect();
+            let rows = newest.values().filter(|row| row.role == role);
+            let rows = rows.filter(|row| row.assigned.pack() == Some(&name));
+            let mut scopes: Vec<String> = rows.map(|row| row.scope.as_str().to_owned()).collect();
             scopes.sort();
             scopes
         };
         let (mut active_for, shadow_for) = (assigned(Role::Active), assigned(Role::Shadow));
         let platform = newest.get(&(PackKind::Fees, &Scope::Platform, Role::Active));
         let is_default = self.default_fees.as_ref() == Some(&version.digest);
-        if is_default && platform.is_none_or(|row| row.pack.is_none()) {
+        if is_default && platform.is_none_or(|row| row.assigned.pack().is_none()) {
             active_for.push(Scope::Platform.as_str().to_owned());
         }
         let activated = self
             .history
             .iter()
             .rev()
-            .find(|row| row.role == Role::Active && row.pack.as_ref() == Some(&name));
+            .find(|row| row.role == Role::Active && row.assigned.pack() == Some(&name));
         let activated_at = activated.map(|row| row.created_at);
+        let places: BTreeSet<_> = self.history.iter().map(|row| (row.kind, &row.scope)).collect();
+        let held = places.into_iter().filter(|p| taken_out(&self.history, *p) == Some(&name));
+        let held_for: Vec<String> = held.map(|(_, scope)| scope.as_str().to_owned()).collect();
         let state = match (version.is_checked, active_for.is_empty(), shadow_for.is_empty()) {
             (false, ..) => "uploaded",
             (true, false, _) => "active",
+            _ if !held_for.is_empty() => "taken_out",
             (true, true, false) => "shadow",
             (true, true, true) if activated_at.is_some() => "retired",
             (true, true, true) => "checked",
@@ -301,6 +309,7 @@ impl Standing {
             digest: version.digest,
             state,
             active_for,
+            held_for,
             activated_at,
             shadow_for,
             shadow: self.tallies.get(&sql::version_id(&name.0, &name.1)).copied(),

@@ -47,7 +47,8 @@ const CHECKS: &[Check] = &[
         finds: "SELECT CAST(r.generation AS TEXT) FROM rule_assignments r LEFT JOIN audit a \
                 ON a.subject_type = 'rule_assignment' AND a.subject_id = r.kind \
                 AND a.actor = r.actor AND a.created_at BETWEEN r.created_at - 60000000 \
-                AND r.created_at + 60000000 WHERE r.actor <> 'host' AND a.id IS NULL",
+                AND r.created_at + 60000000 WHERE (r.actor <> 'host' OR r.generation > 1) \
+                AND a.id IS NULL",
     },
     Check {
         name: "pack-generation",

@@ -78,7 +78,7 @@ pub(super) async fn assessment(
 
 /// Has a decision that is durable compared with what a pack in shadow says.
 pub(super) fn compare(app: &App, payout: &Payout, ruling: Ruling) {
-    ruling.observe();
+    ruling.observe(&payout.merchant_id, payout.env);
     app.comparing.hand_over(Compared {
         payout_id: payout.id.to_string(),
         merchant_id: payout.merchant_id.to_string(),
@@ -217,13 +217,12 @@ impl Candidate {
 /// Why a payout is held, in the rules' public words.
 fn reason(ruling: &Ruling) -> Option<String> {
     let verdict = &ruling.verdict;
-    let hits = verdict.hits.iter().filter(|hit| hit.action == verdict.action);
-    let reasons: Vec<&str> = hits.map(|hit| hit.reason.as_str()).collect();
-    (verdict.action == Action::Hold).then(|| reasons.join("; "))
+    (verdict.action == Action::Hold).then(|| verdict.public_reason())
 }
 
-/// The refusal of a payout that the fraud rules block.
+/// The refusal of a payout that the fraud rules block. What they say to operators is in the
+/// decision, which is theirs to read.
 pub(super) fn blocked(payout: &Payout, ruling: &Ruling) -> Problem {
-    let detail = json!({ "decision_id": payout.id, "hits": ruling.verdict.hits });
+    let detail = json!({ "decision_id": payout.id, "hits": ruling.verdict.public() });
     Problem::new(ErrorCode::FraudRuleBlocked).detail(detail)
 }

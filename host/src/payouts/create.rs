@@ -141,6 +141,7 @@ async fn prepare(
         method: &method,
         kind: PayoutKind::Single,
         amount: request.amount,
+        is_live: env == Env::Live,
     })?;
     let bounds = rail.declaration.currency(request.currency);
     if let Some(terms) = bounds
@@ -212,7 +213,7 @@ async fn wallet(
 fn beginning(caller: &Caller, payout: &mut Payout) -> Result<Change, Problem> {
     match payout.scenario.as_deref() {
         Some("fraud_block") => {
-            let hits = json!([{ "label": "sandbox", "action": "block", "reason": "fraud_block" }]);
+            let hits = json!([{ "label": "sandbox", "message": "sandbox scenario fraud_block" }]);
             return Err(Problem::new(ErrorCode::FraudRuleBlocked).detail(json!({ "hits": hits })));
         }
         Some("fraud_hold") => {

@@ -110,6 +110,7 @@ pub(super) fn quote(
         method: &method,
         kind: PayoutKind::Single,
         amount,
+        is_live: false,
     })?;
     let costs = Costs::of(amount, &price)?;
     Ok(PayoutQuote {

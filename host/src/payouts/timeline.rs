@@ -10,7 +10,7 @@ use crate::error::Problem;
 use crate::events;
 use crate::ledger::{entry_id, wallets};
 use crate::money::Minor;
-use crate::rules::{Action, Hit, PriceLine, Verdict};
+use crate::rules::{Action, PriceLine, PublicHit};
 
 use crate::transfers::attempt;
 use crate::transfers::evidence::{self, Message};
@@ -65,8 +65,8 @@ pub enum What {
         digest: Option<String>,
         /// What it decided.
         action: Action,
-        /// The rules that matched.
-        hits: Vec<Hit>,
+        /// The rules that matched, and what they say to merchants.
+        hits: Vec<PublicHit>,
     },
     /// A route was chosen and its reference fixed.
     Attempt {
@@ -140,7 +140,7 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
             Some(ruler) => (Some(ruler.name), Some(ruler.version), Some(ruler.digest)),
             None => (None, None, None),
         };
-        let Verdict { action, hits } = verdict;
+        let (action, hits) = (verdict.action, verdict.public());
         Step { at: created_at, what: What::Decision { pack: name, version, digest, action, hits } }
     }));
     let attempts = attempt::list_attempts(pool, payout.id.as_str()).await?;

@@ -68,7 +68,8 @@ pub struct PayoutView<'a> {
     pub customer_reference: Option<&'a str>,
     /// The batch that it is a row of.
     pub batch_id: Option<&'a str>,
-    /// Why it is held for review, while it is.
+    /// Why it is held for review, while it is: what the platform's rules say about it to you.
+    #[schema(example = "This payout is being reviewed.")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold_reason: Option<&'a str>,
     /// The network's code for why it failed.

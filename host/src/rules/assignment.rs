@@ -41,7 +41,7 @@ pub struct Assignment {
     /// Who decides; nobody means that everything is allowed.
     pub pack: Option<Arc<Pack>>,
     /// Why the pack that should decide is not there.
-    pub missing: Option<String>,
+    pub missing: Option<Missing>,
     /// Who is tried.
     pub shadow: Option<Arc<Pack>>,
     pub(super) wanted: WantedFacts,
@@ -52,8 +52,19 @@ pub struct Assignment {
 pub enum AssignedPack {
     /// A pack that this host has opened.
     Pack(Arc<Pack>),
-    /// A pack that this host cannot open, and why: the setting for failures decides.
-    Missing(String),
+    /// None that could decide, though one should.
+    Missing(Missing),
+}
+
+/// Why the pack that should decide does not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// This host cannot open it, and why: the setting for failures decides.
+    #[error("{0}")]
+    Lost(String),
+    /// It kept failing: every payout is held until somebody assigns a pack.
+    #[error("the rule pack that decided was taken out because it kept failing")]
+    TakenOut,
 }
 
 /// What is assigned, by kind, scope and role.
@@ -64,6 +75,8 @@ pub type AssignedPacks = HashMap<(PackKind, Scope, Role), AssignedPack>;
 pub struct Assignments {
     /// How many changes there have been.
     pub generation: i64,
+    /// For how many, the platform being one, payouts are held because their pack was taken out.
+    pub held: usize,
     on_failure: OnFailure,
     by_scope: HashMap<(PackKind, Scope), Arc<Assignment>>,
 }
@@ -85,17 +98,14 @@ impl Packs {
         self.0.load_full()
     }
 
-    /// Replaces all assignments at once, unless somebody else has put later ones there. A pack
-    /// that is newly assigned has no failures yet, whatever happened when it was before.
+    /// Replaces all assignments at once, unless somebody else has put later ones there. Failures
+    /// are counted anew from then on: a pack may decide for others now.
     pub fn replace(&self, assignments: Assignments) {
         let assignments = Arc::new(assignments);
-        let before = self.now().packs();
-        for pack in assignments.packs() {
-            if !before.iter().any(|known| known.digest == pack.digest) {
-                pack.forget_failures();
-            }
-        }
         let is_later = |now: &Assignments| now.generation < assignments.generation;
+        if is_later(&self.now()) {
+            assignments.packs().iter().for_each(|pack| pack.forget_failures());
+        }
         self.0.rcu(|now| Arc::clone(if is_later(now) { &assignments } else { now }));
     }
 }
@@ -115,7 +125,10 @@ impl Assignments {
             let assignment = Assignment::of(own.or(fallback), tried.or(also));
             by_scope.insert((*kind, scope.clone()), Arc::new(assignment));
         }
-        Self { generation, on_failure, by_scope }
+        let is_held =
+            |pack: &&AssignedPack| matches!(pack, AssignedPack::Missing(Missing::TakenOut));
+        let held = assigned.values().filter(is_held).count();
+        Self { generation, held, on_failure, by_scope }
     }
 
     /// Who decides for this merchant.
@@ -156,8 +169,8 @@ impl Assignments {
     /// where the pack fails or answers nonsense.
     pub fn price(&self, facts: &FeeFacts<'_>) -> Result<Price, Problem> {
         let assignment = self.for_merchant(PackKind::Fees, facts.merchant);
-        if let Some(why) = assignment.and_then(|assignment| assignment.missing.clone()) {
-            return Err(Problem::internal(why));
+        if let Some(missing) = assignment.and_then(|assignment| assignment.missing.clone()) {
+            return Err(Problem::internal(missing));
         }
         let pack = assignment.and_then(|assignment| assignment.pack.as_ref()).ok_or_else(|| {
             Problem::new(ErrorCode::RailNotConfigured).caused_by("no fee pack is active")
@@ -184,7 +197,7 @@ impl Assignment {
     fn of(active: Option<AssignedPack>, tried: Option<AssignedPack>) -> Self {
         let (pack, missing) = match active {
             Some(AssignedPack::Pack(pack)) => (Some(pack), None),
-            Some(AssignedPack::Missing(why)) => (None, Some(why)),
+            Some(AssignedPack::Missing(missing)) => (None, Some(missing)),
             None => (None, None),
         };
         let shadow = match tried {
@@ -194,6 +207,16 @@ impl Assignment {
         let names = [&pack, &shadow].into_iter().flatten().flat_map(|pack| &pack.about.facts);
         let wanted = WantedFacts::of(names);
         Self { pack, missing, shadow, wanted }
+    }
+}
+
+impl Missing {
+    /// What becomes of a payout that it should have decided about.
+    pub(super) const fn decided(&self, on_failure: OnFailure) -> OnFailure {
+        match self {
+            Self::Lost(_) => on_failure,
+            Self::TakenOut => OnFailure::Closed,
+        }
     }
 }
 

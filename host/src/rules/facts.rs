@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::env::Env;
 use crate::id::{MerchantId, WalletId};
 use crate::money::{Currency, Minor};
@@ -134,9 +135,7 @@ impl PayoutFacts<'_> {
     }
 
     fn value(&self, name: &str) -> Value {
-        let text = |text: &str| Value::String(text.to_owned());
-        let text_or_absent =
-            |text: Option<&str>| text.map_or(Value::Absent, |t| Value::String(t.into()));
+        let text_or_absent = |value: Option<&str>| value.map_or(Value::Absent, text);
         let age = |since: Moment| Value::Int((self.now.seconds() - since.seconds()).max(0));
         match name {
             "merchant" => text(self.merchant.as_str()),
@@ -160,6 +159,12 @@ impl PayoutFacts<'_> {
             _ => Value::Absent,
         }
     }
+}
+
+/// A text as a pack is told it: what is longer than any that the host lets in is cut, so that no
+/// decision runs out of fuel over it.
+pub(super) fn text(text: &str) -> Value {
+    Value::String(text[..text.floor_char_boundary(limits::FACT_TEXT_BYTES_MAX)].to_owned())
 }
 
 /// Facts as they are stored: a JSON object by name, absent ones as null, and its SHA-256.
@@ -218,4 +223,23 @@ pub fn fits(name: &str, value: &Value) -> bool {
             | (Type::Int, Value::Int(_))
             | (Type::String, Value::String(_))
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        let most = limits::FACT_TEXT_BYTES_MAX;
+        for (given, told) in [
+            ("Ada Obi".to_owned(), "Ada Obi".to_owned()),
+            ("x".repeat(most), "x".repeat(most)),
+            ("x".repeat(1 << 20), "x".repeat(most)),
+            (format!("{}\u{1F600}", "x".repeat(most - 1)), "x".repeat(most - 1)),
+            ("\u{e1}".repeat(most), "\u{e1}".repeat(most / 2)),
+        ] {
+            assert_eq!(text(&given), Value::String(told));
+        }
+    }
 }

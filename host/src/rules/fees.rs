@@ -8,8 +8,8 @@ use crate::id::MerchantId;
 use crate::money::{Currency, Minor, Overflow};
 use crate::wasm::pack::{Fact, Kind, Line, Value};
 
-use super::facts::PayoutKind;
-use super::pack::Pack;
+use super::facts::{PayoutKind, text};
+use super::pack::{Observed, Pack};
 
 /// What a price depends on.
 #[derive(Clone, Debug)]
@@ -24,6 +24,9 @@ pub struct FeeFacts<'a> {
     pub kind: PayoutKind,
     /// How much the recipient gets.
     pub amount: Minor,
+    /// Whether a live payout is charged it: what fails about quotes and in the sandbox does not
+    /// count against the pack.
+    pub is_live: bool,
 }
 
 /// A line of a price.
@@ -59,7 +62,8 @@ impl Pack {
     pub fn price(&self, facts: &FeeFacts<'_>) -> Result<Price, Problem> {
         let given = facts.wanted(&self.about.facts);
         let prices = self.price_all(&[given]);
-        self.observe(prices.as_ref().err().map(String::as_str));
+        let failure = prices.as_ref().err().map(String::as_str);
+        self.observe(Observed { merchant: facts.merchant, is_live: facts.is_live, failure });
         let prices = prices.map_err(Problem::internal)?;
         let lines = prices.into_iter().next().unwrap_or_else(|| Err("no answer".into()));
         let lines = lines.map_err(|why| {
@@ -129,10 +133,10 @@ impl Price {
 impl FeeFacts<'_> {
     fn wanted(&self, names: &[String]) -> Vec<Fact> {
         let value = |name: &str| match name {
-            "merchant" => Value::String(self.merchant.to_string()),
-            "currency" => Value::String(self.currency.to_string()),
-            "method" => Value::String(self.method.to_owned()),
-            "kind" => Value::String(self.kind.as_str().to_owned()),
+            "merchant" => text(self.merchant.as_str()),
+            "currency" => text(self.currency.as_str()),
+            "method" => text(self.method),
+            "kind" => text(self.kind.as_str()),
             "amount_minor" => Value::Int(self.amount.units()),
             _ => Value::Absent,
         };

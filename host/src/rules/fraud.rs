@@ -10,13 +10,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::config::{OnFailure, limits};
+use crate::env::Env;
+use crate::id::MerchantId;
 use crate::ledger::{CounterChange, LockedState};
 use crate::money::Minor;
 use crate::wasm::pack::{self as wasm, Fact, Value};
 
 use super::assignment::Assignment;
 use super::facts::{Given, PayoutFacts};
-use super::pack::Pack;
+use super::pack::{Observed, Pack};
 
 /// What shall become of a payout, the mildest first.
 #[derive(
@@ -41,6 +43,20 @@ pub struct Hit {
     pub action: Action,
     /// Why, in words for operators.
     pub reason: String,
+    /// What merchants read instead, where the rule says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public: Option<String>,
+}
+
+/// A rule that matched, as merchants see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PublicHit {
+    /// The rule's name.
+    #[schema(example = "amount_cap")]
+    pub label: String,
+    /// What the rule says to merchants.
+    #[schema(example = "This payout is being reviewed.")]
+    pub message: String,
 }
 
 /// What a pack says about one payout.
@@ -91,6 +107,24 @@ impl Action {
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Allow, Self::Hold, Self::Block].into_iter().find(|action| action.as_str() == text)
     }
+
+    /// What merchants read where a rule has no words for them.
+    const fn public(self) -> &'static str {
+        match self {
+            Self::Allow => "This payout may go.",
+            Self::Hold => "This payout is being reviewed.",
+            Self::Block => "This payout is refused by the platform's rules.",
+        }
+    }
+}
+
+impl Hit {
+    /// What merchants see of it.
+    #[must_use]
+    pub fn public(&self) -> PublicHit {
+        let message = self.public.as_deref().unwrap_or_else(|| self.action.public());
+        PublicHit { label: self.label.clone(), message: message.to_owned() }
+    }
 }
 
 impl Assessment {
@@ -121,7 +155,9 @@ impl Assessment {
     pub fn decide(&self, locked: &LockedState<'_>) -> Ruling {
         let facts = self.facts(locked);
         let (verdict, failure) = match (&self.assignment.pack, &self.assignment.missing) {
-            (_, Some(why)) => (Verdict::without(self.on_failure), Some(why.clone())),
+            (_, Some(missing)) => {
+                (Verdict::without(missing.decided(self.on_failure)), Some(missing.to_string()))
+            }
             (None, None) => (Verdict::allow(), None),
             (Some(pack), None) => match pack.assess(&facts[..pack.about.facts.len()]) {
                 Ok(verdict) => (verdict, None),
@@ -159,11 +195,12 @@ impl Assessment {
 }
 
 impl Ruling {
-    /// Tells the pack how it did, once what it decided is written: a decision may be made more
-    /// than once until then.
-    pub fn observe(&self) {
+    /// Tells the pack how it did about a payout of this merchant, once what it decided is written: a
+    /// decision may be made more than once until then.
+    pub fn observe(&self, merchant: &MerchantId, env: Env) {
         if let Some(pack) = &self.assignment.pack {
-            pack.observe(self.failure.as_deref());
+            let (is_live, failure) = (env == Env::Live, self.failure.as_deref());
+            pack.observe(Observed { merchant, is_live, failure });
         }
     }
 }
@@ -182,7 +219,7 @@ impl Verdict {
             OnFailure::Open => Action::Allow,
         };
         let reason = "The rules could not be applied to this payout.".to_owned();
-        let hit = Hit { label: "rules_failed".to_owned(), action, reason };
+        let hit = Hit { label: "rules_failed".to_owned(), action, reason, public: None };
         Self { action, hits: vec![hit] }
     }
 
@@ -190,6 +227,26 @@ impl Verdict {
     #[must_use]
     pub fn labels(&self) -> Vec<&str> {
         self.hits.iter().map(|hit| hit.label.as_str()).collect()
+    }
+
+    /// The rules that matched, as merchants see them.
+    #[must_use]
+    pub fn public(&self) -> Vec<PublicHit> {
+        self.hits.iter().map(Hit::public).collect()
+    }
+
+    /// Why it holds or blocks, in words for merchants: what the rules say that want just that,
+    /// each thing once.
+    #[must_use]
+    pub fn public_reason(&self) -> String {
+        let mut told: Vec<String> = Vec::new();
+        for hit in self.hits.iter().filter(|hit| hit.action == self.action) {
+            let message = hit.public().message;
+            if !told.contains(&message) {
+                told.push(message);
+            }
+        }
+        told.join(" ")
     }
 
     /// What the guest said, if it makes sense.
@@ -202,10 +259,13 @@ impl Verdict {
             hit.label.is_empty()
                 || hit.label.len() > limits::PACK_LABEL_MAX
                 || hit.reason.len() > limits::PACK_REASON_MAX
+                || hit.public.as_ref().is_some_and(|text| {
+                    text.trim().is_empty() || text.len() > limits::PACK_REASON_MAX
+                })
         };
         if let Some(odd) = hits.iter().find(|hit| is_odd(hit)) {
             let label: String = odd.label.chars().take(limits::PACK_LABEL_MAX).collect();
-            return Err(format!("the label or the reason of hit {label:?} is empty or too long"));
+            return Err(format!("a text of hit {label:?} is empty or too long"));
         }
         let action = action(said.action);
         match hits.iter().map(|hit| hit.action).max().unwrap_or(Action::Allow) {
@@ -239,7 +299,8 @@ impl Pack {
 }
 
 fn hit(said: wasm::Hit) -> Hit {
-    Hit { label: said.label, action: action(said.action), reason: said.reason }
+    let wasm::Hit { label, action: wanted, reason, public } = said;
+    Hit { label, action: action(wanted), reason, public }
 }
 
 fn action(said: wasm::Action) -> Action {

@@ -10,9 +10,11 @@ pub mod sql;
 pub mod store;
 mod velocity;
 
-pub use assignment::{AssignedPack, AssignedPacks, Assignment, Assignments, Packs, Role, Scope};
+pub use assignment::{
+    AssignedPack, AssignedPacks, Assignment, Assignments, Missing, Packs, Role, Scope,
+};
 pub use comparing::{Compared, Comparing, comparing};
 pub use facts::{PayoutFacts, PayoutKind};
 pub use fees::{FeeFacts, Price, PriceLine};
-pub use fraud::{Action, Assessment, Hit, Ruling, Verdict};
+pub use fraud::{Action, Assessment, Hit, PublicHit, Ruling, Verdict};
 pub use pack::{About, OpenError, Pack, PackKind};

@@ -1,11 +1,12 @@
 //! A rule pack that is loaded.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::config::limits;
+use crate::id::MerchantId;
 use crate::wasm::module::Module;
 use crate::wasm::pack::{PackCode, PackRefused};
 use crate::wasm::{CodeCache, Engines};
@@ -32,7 +33,26 @@ pub struct Pack {
     pub cases: Vec<(String, Vec<u8>)>,
     /// What it does.
     pub code: PackCode,
-    failures: AtomicU32,
+    failures: Mutex<Failures>,
+}
+
+/// Failures in a row about live payouts.
+#[derive(Debug, Default)]
+struct Failures {
+    in_a_row: u32,
+    /// Whose payouts they were about: each merchant once, and no more of them than matter.
+    merchants: Vec<MerchantId>,
+}
+
+/// How a pack did when it was asked about a payout.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Observed<'a> {
+    /// The merchant who pays.
+    pub merchant: &'a MerchantId,
+    /// Whether a live payout was made or refused; a test key must not have a pack taken out.
+    pub is_live: bool,
+    /// Why it did not decide, if it did not.
+    pub failure: Option<&'a str>,
 }
 
 /// `[pack]` of `rules.toml`.
@@ -98,30 +118,59 @@ impl Pack {
             return Err(OpenError::Head(why));
         }
         let Module { digest, cases, .. } = module;
-        Ok(Self { about, digest, cases, code, failures: AtomicU32::new(0) })
+        Ok(Self { about, digest, cases, code, failures: Mutex::default() })
     }
 
-    /// How often in a row it has failed to decide.
+    /// How often in a row it has failed to decide about live payouts.
     #[must_use]
     pub fn failures(&self) -> u32 {
-        self.failures.load(Ordering::Relaxed)
+        self.seen().in_a_row
+    }
+
+    /// Whether it has failed so often, and for so many merchants, that it is to be taken out.
+    #[must_use]
+    pub fn keeps_failing(&self) -> bool {
+        self.seen().are_too_many()
     }
 
     pub(super) fn forget_failures(&self) {
-        self.failures.store(0, Ordering::Relaxed);
+        *self.seen() = Failures::default();
     }
 
     /// Counts a decision that it failed to make, or forgets those before one that it made. Once
     /// there were so many in a row that the pack is to be taken out, a success comes too late.
-    pub(super) fn observe(&self, failure: Option<&str>) {
+    pub(super) fn observe(&self, Observed { merchant, is_live, failure }: Observed<'_>) {
+        if let Some(why) = failure {
+            let About { name, version, .. } = &self.about;
+            tracing::error!(pack = name, version, %merchant, is_live, why, "a rule pack failed");
+        }
+        if !is_live {
+            return;
+        }
+        let mut seen = self.seen();
         match failure {
-            None if matches!(self.failures(), 0 | limits::PACK_FAILURES_MAX..) => {}
-            None => self.forget_failures(),
-            Some(why) => {
-                self.failures.fetch_add(1, Ordering::Relaxed);
-                let About { name, version, .. } = &self.about;
-                tracing::error!(pack = name, version, why, "a rule pack failed");
-            }
+            Some(_) => seen.add(merchant),
+            None if seen.are_too_many() => {}
+            None => *seen = Failures::default(),
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Failures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Failures {
+    fn are_too_many(&self) -> bool {
+        self.in_a_row >= limits::PACK_FAILURES_MAX
+            && self.merchants.len() >= limits::PACK_FAILURES_MERCHANTS_MIN
+    }
+
+    fn add(&mut self, merchant: &MerchantId) {
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        let is_full = self.merchants.len() >= limits::PACK_FAILURES_MERCHANTS_MIN;
+        if !is_full && !self.merchants.contains(merchant) {
+            self.merchants.push(merchant.clone());
         }
     }
 }

@@ -58,7 +58,7 @@ pub struct KeptComponent {
     pub component: String,
 }
 
-/// The history of assignments: a pack was assigned, or the last one was unassigned.
+/// The history of assignments: a pack was assigned, unassigned, or taken out.
 pub static ASSIGNMENTS: Table<AssignmentRow> = Table {
     name: "rule_assignments",
     fixed: &[
@@ -66,8 +66,9 @@ pub static ASSIGNMENTS: Table<AssignmentRow> = Table {
         text("kind", |row| row.kind.as_str().into()),
         text("scope", |row| row.scope.as_str().into()),
         text("role", |row| row.role.as_str().into()),
-        text("name", |row| row.pack.as_ref().map(|(name, _)| name.as_str()).into()),
-        text("version", |row| row.pack.as_ref().map(|(_, version)| version.as_str()).into()),
+        text("name", |row| row.assigned.pack().map(|(name, _)| name.as_str()).into()),
+        text("version", |row| row.assigned.pack().map(|(_, version)| version.as_str()).into()),
+        int("is_held", |row| (row.assigned == Assigned::Held).into()),
         text("actor", |row| (&row.actor).into()),
         int("created_at", |row| row.created_at.into()),
     ],
@@ -146,7 +147,29 @@ pub struct Version {
     pub created_at: Moment,
 }
 
-/// A pack assigned, or none from then on.
+/// What decides, or is tried, from some change on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Assigned {
+    /// The pack of this name and version.
+    Pack((String, String)),
+    /// None.
+    Nothing,
+    /// None, and payouts are held: the pack that decided kept failing.
+    Held,
+}
+
+impl Assigned {
+    /// Name and version of the pack, if it is one.
+    #[must_use]
+    pub const fn pack(&self) -> Option<&(String, String)> {
+        match self {
+            Self::Pack(pack) => Some(pack),
+            Self::Nothing | Self::Held => None,
+        }
+    }
+}
+
+/// A change of what is assigned to one kind, scope and role.
 #[derive(Clone, Debug)]
 pub struct AssignmentRow {
     /// The number of the change; every change takes the next one.
@@ -157,8 +180,8 @@ pub struct AssignmentRow {
     pub scope: Scope,
     /// Whether the pack decides or is tried.
     pub role: Role,
-    /// Name and version of the pack; none if it was unassigned.
-    pub pack: Option<(String, String)>,
+    /// What counts from then on.
+    pub assigned: Assigned,
     /// Who wanted it so.
     pub actor: String,
     /// When the change was made.
@@ -292,7 +315,11 @@ fn assignment(row: &AnyRow) -> Result<AssignmentRow, sqlx::Error> {
         kind: word(row, "kind", PackKind::parse)?,
         scope: word(row, "scope", Scope::parse)?,
         role: word(row, "role", Role::parse)?,
-        pack: name.zip(version),
+        assigned: match (name.zip(version), row.try_get::<i64, _>("is_held")?) {
+            (Some(pack), _) => Assigned::Pack(pack),
+            (None, 0) => Assigned::Nothing,
+            (None, _) => Assigned::Held,
+        },
         actor: row.try_get("actor")?,
         created_at: Moment::from_micros(row.try_get("created_at")?),
     })

@@ -17,9 +17,9 @@ use crate::wasm::module::repack;
 use crate::wasm::section::CustomSections;
 use crate::wasm::{CodeCache, Engines};
 
-use super::assignment::{AssignedPack, AssignedPacks, Assignments, Packs, Role, Scope};
+use super::assignment::{AssignedPack, AssignedPacks, Assignments, Missing, Packs, Role, Scope};
 use super::pack::{OpenError, Pack, PackKind};
-use super::sql;
+use super::sql::{self, Assigned};
 
 /// A pack that came with the binary or lies in the modules folder.
 pub struct SuppliedPack {
@@ -218,16 +218,24 @@ impl PackStore {
     pub async fn assignments(&self) -> Result<Assignments, PackStoreError> {
         // Read first: what is assigned meanwhile is found at the next look.
         let generation = sql::generation(self.db.pool()).await?;
-        let mut newest: HashMap<(PackKind, Scope, Role), Option<(String, String)>> = HashMap::new();
+        let mut newest: HashMap<(PackKind, Scope, Role), Assigned> = HashMap::new();
         for row in sql::list_assignments(self.db.pool()).await? {
-            newest.insert((row.kind, row.scope, row.role), row.pack);
+            newest.insert((row.kind, row.scope, row.role), row.assigned);
         }
         let place = (PackKind::Fees, Scope::Platform, Role::Active);
         let default = self.default_fees().map(|pack| (place, AssignedPack::Pack(Arc::clone(pack))));
         let mut assigned: AssignedPacks = default.into_iter().collect();
-        for (place, pack) in newest {
-            let Some(name) = pack else { continue };
-            assigned.insert(place, self.assigned(name).await?);
+        for (place, newest) in newest {
+            let pack = match newest {
+                Assigned::Pack(name) => self.assigned(name).await?,
+                Assigned::Nothing => continue,
+                Assigned::Held => {
+                    let (kind, scope) = (place.0.as_str(), place.1.as_str());
+                    tracing::error!(kind, scope, "payouts are held until a rule pack is assigned");
+                    AssignedPack::Missing(Missing::TakenOut)
+                }
+            };
+            assigned.insert(place, pack);
         }
         Ok(Assignments::of(generation, &assigned, self.on_failure))
     }
@@ -246,7 +254,8 @@ impl PackStore {
             Err(why @ (PackStoreError::Database(_) | PackStoreError::CutOff)) => Err(why),
             Err(why) => {
                 tracing::error!(name, version, %why, "a rule pack that is assigned is missing");
-                Ok(AssignedPack::Missing(format!("{name} {version} is missing: {why}")))
+                let why = format!("{name} {version} is missing: {why}");
+                Ok(AssignedPack::Missing(Missing::Lost(why)))
             }
         }
     }

@@ -18,7 +18,8 @@ pub fn assess(rules: &Rules, facts: &Facts<'_>) -> Verdict {
         match rule.when.holds(&known) {
             Ok(false) => {}
             Ok(true) => {
-                hits.push(Hit::new(&rule.label, rule.action, &rule.reason));
+                let hit = Hit::new(&rule.label, rule.action, &rule.reason);
+                hits.push(Hit { public: rule.public.clone(), ..hit });
                 if rule.action == Action::Allow {
                     break;
                 }

@@ -8,7 +8,7 @@ use crate::cel::{self, Condition, List, Names, Param};
 
 /// Every rule is looked at for every payout.
 pub const RULES_MAX: usize = 1_000;
-/// In bytes. Reasons are read by people who have many payouts to look at.
+/// In bytes, also of what merchants read. Reasons are read by people who have many payouts to look at.
 pub const REASON_BYTES_MAX: usize = 500;
 /// Of one list. What is longer belongs into a fact.
 pub const LIST_ITEMS_MAX: usize = 20_000;
@@ -32,6 +32,8 @@ pub struct Rule {
     pub action: Action,
     /// Why, for the one who decides about a held payout.
     pub reason: String,
+    /// What the merchant reads instead, if not the host's neutral words.
+    pub public: Option<String>,
 }
 
 /// The file. What only the host reads is kept as it is.
@@ -61,6 +63,7 @@ struct Written {
     when: String,
     action: String,
     reason: String,
+    public: Option<String>,
 }
 
 impl Rules {
@@ -129,14 +132,18 @@ impl Written {
         if action.is_none() {
             wrong("action", format!("must be allow, hold or block, not `{}`", self.action));
         }
-        if self.reason.trim().is_empty() || self.reason.len() > REASON_BYTES_MAX {
-            wrong("reason", format!("must be a string of at most {REASON_BYTES_MAX} bytes"));
+        let texts = [("reason", Some(&self.reason)), ("public", self.public.as_ref())];
+        for (part, text) in texts {
+            if text.is_some_and(|text| text.trim().is_empty() || text.len() > REASON_BYTES_MAX) {
+                wrong(part, format!("must be a string of at most {REASON_BYTES_MAX} bytes"));
+            }
         }
         let when = cel::compile(&self.when, names)
             .map_err(|mistake| wrong("when", format!("{}: {mistake}", self.label)));
         let is_right = problems.len() == before;
         let (when, action) = when.ok().zip(action).filter(|_| is_right)?;
-        Some(Rule { label: self.label, when, action, reason: self.reason })
+        let Self { label, reason, public, .. } = self;
+        Some(Rule { label, when, action, reason, public })
     }
 }
 

@@ -81,6 +81,17 @@ fn a_rule_that_cannot_be_worked_out_holds() {
 }
 
 #[test]
+fn a_hit_carries_what_merchants_read_beside_the_reason() {
+    let rule = "[[rule]]\nlabel = 'a'\nwhen = 'true'\naction = 'hold'\nreason = 'Seen before.'\n";
+    for (line, public) in [("", None), ("public = 'We look at it.'\n", Some("We look at it."))] {
+        let rules = Rules::read(&format!("{HEAD}{rule}{line}")).expect("valid");
+        let verdict = assess(&rules, &Facts(&payout(1)));
+        let hit = verdict.hits.first().expect("a hit");
+        assert_eq!((hit.reason.as_str(), hit.public.as_deref()), ("Seen before.", public));
+    }
+}
+
+#[test]
 fn facts_count_by_name_in_any_order() {
     let rules = rules(&[("amount_minor == 7 && currency == 'NGN'", "hold")]);
     let held = |facts: &[Fact]| assess(&rules, &Facts(facts)).action == Action::Hold;
@@ -150,6 +161,11 @@ fn what_grows_has_limits() {
         refused(format!("{HEAD}{}", rule.replace("'x'", &format!("'{long}'")))),
         ["rule[0].reason"]
     );
+    for text in ["", " ", &"x".repeat(501)] {
+        let public = format!("action = 'hold'\npublic = '{text}'");
+        let text = format!("{HEAD}{}", rule.replace("action = 'hold'", &public));
+        assert_eq!(refused(text), ["rule[0].public"]);
+    }
     let long = "x".repeat(65);
     assert_eq!(
         refused(format!("{HEAD}{}", rule.replace("'a'", &format!("'{long}'")))),

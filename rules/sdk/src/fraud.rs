@@ -16,10 +16,17 @@ pub trait FraudPack: Sized {
 }
 
 impl Hit {
-    /// A rule that matched, what it asks for, and why.
+    /// A rule that matched, what it asks for, and why, in words for operators. Merchants read the
+    /// host's neutral words; see [`Self::with_public`].
     #[must_use]
     pub fn new(label: &str, action: Action, reason: &str) -> Self {
-        Self { label: label.to_owned(), action, reason: reason.to_owned() }
+        Self { label: label.to_owned(), action, reason: reason.to_owned(), public: None }
+    }
+
+    /// The same with words that merchants read.
+    #[must_use]
+    pub fn with_public(self, text: &str) -> Self {
+        Self { public: Some(text.to_owned()), ..self }
     }
 }
 
@@ -59,6 +66,15 @@ macro_rules! export_fraud_pack {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn merchants_read_only_what_is_written_for_them() {
+        let hit = Hit::new("x", Action::Hold, "They did it before.");
+        assert_eq!(hit.public, None);
+        let hit = hit.with_public("We look at it.");
+        assert_eq!(hit.public.as_deref(), Some("We look at it."));
+        assert_eq!(hit.reason, "They did it before.");
+    }
 
     #[test]
     fn the_most_severe_hit_counts() {

@@ -41,7 +41,9 @@ impl FraudPack for Rules {
             && amount > *limit
         {
             let reason = "A large first payment to this recipient.";
-            hits.push(Hit::new("first_payment", Action::Hold, reason));
+            let hit = Hit::new("first_payment", Action::Hold, reason);
+            // The reason is for operators; this is what the merchant reads.
+            hits.push(hit.with_public("Large first payments are reviewed."));
         }
         Verdict::of(hits)
     }

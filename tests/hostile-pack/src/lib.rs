@@ -156,7 +156,7 @@ fn verdict(action: Action, hits: Vec<Hit>) -> Verdict {
 }
 
 fn hit(label: &str, action: Action, reason: String) -> Hit {
-    Hit { label: label.into(), action, reason }
+    Hit { label: label.into(), action, reason, public: None }
 }
 
 /// Does what is asked for. What it answers is as good as nothing.
@@ -193,6 +193,11 @@ fn run(deed: &str, calls: u64) -> Verdict {
         }
         "giant" => hold(deed, "x".repeat(8 << 20)),
         "long" => hold(deed, "x".repeat(501)),
+        "talkative" | "mute" => {
+            let public = if deed == "mute" { String::new() } else { "x".repeat(501) };
+            let hit = Hit { public: Some(public), ..hit(deed, Action::Hold, "Why not.".into()) };
+            verdict(Action::Hold, vec![hit])
+        }
         "nameless" => hold("", "Why not.".into()),
         "crowd" => {
             let hits = (0..1_001).map(|_| hit(deed, Action::Hold, "One of many.".into()));

@@ -108,12 +108,20 @@ pub const PACK_CALLS_MAX: u32 = 100_000;
 pub const PACK_HITS_MAX: usize = 1_000;
 /// Longest label of a rule.
 pub const PACK_LABEL_MAX: usize = 64;
-/// Longest reason of a hit.
+/// Longest reason of a hit, and longest text about it for merchants.
 pub const PACK_REASON_MAX: usize = 500;
 /// Facts that a pack may ask for.
 pub const PACK_FACTS_MAX: usize = 64;
-/// Failures in a row after which a pack is taken out and the one before put back.
+/// Failures in a row, all about live payouts, after which a fraud pack is taken out.
 pub const PACK_FAILURES_MAX: u32 = 5;
+/// And so many merchants at least whose payouts they were about: no merchant alone can have a pack
+/// taken out that decides for others.
+pub const PACK_FAILURES_MERCHANTS_MIN: usize = 3;
+/// Bytes of a fact that is a text: far above any name, account or code. What a decision costs grows
+/// with its facts, and nobody may send a text that uses its fuel up.
+pub const FACT_TEXT_BYTES_MAX: usize = 512;
+/// Characters of a field of `sender`, such as a street.
+pub const SENDER_FIELD_MAX: usize = 200;
 /// How often a host looks whether another rule pack was activated.
 pub const RULES_POLL: Duration = Duration::from_millis(250);
 /// A second person has this long to agree to an activation.
