@@ -10,6 +10,7 @@ pub mod places;
 pub mod problem;
 pub mod request_log;
 pub mod shell;
+pub mod texts;
 
 pub use body::Body;
 pub use idempotency::IdempotencyKey;
