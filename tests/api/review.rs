@@ -179,10 +179,10 @@ async fn what_ended_unpaid_is_debited_again_when_it_is_marked_as_paid(
                 let id = payout_in(host, status).await;
                 let before = show(host, &id).await;
                 let start = balance(host).await;
-                let leave =
-                    |left: i64| json!({ "amount_minor": left.to_string(), "reason": "a test" });
+                let debit =
+                    |amount: i64| json!({ "amount_minor": amount.to_string(), "reason": "a test" });
                 let path = format!("wallets/{wallet}/debit");
-                host.admin(Method::POST, &path, leave(start - 1_000)).await.ok();
+                host.admin(Method::POST, &path, debit(start - 1_000)).await.ok();
                 let refused = act(host, "mark_paid", &id).await;
                 assert_eq!(refused.refused(), (402, "insufficient_funds"), "{status}");
                 assert_eq!(show(host, &id).await.text, before.text, "{status}");

@@ -75,7 +75,7 @@ fn of_currency(rail: &Declaration, terms: &CurrencyTerms) -> Vec<SandboxRecipien
         description: what_happens(scenario).unwrap_or_default(),
     };
     let mut found = vec![shown(example.clone(), "paid")];
-    for scenarios in &rail.scenarios {
+    if let Some(scenarios) = &rail.scenarios {
         found.extend(scenarios.values.iter().map(|(value, scenario)| {
             let mut recipient = example.clone();
             recipient.insert(scenarios.field.clone(), value.clone());
