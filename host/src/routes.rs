@@ -58,6 +58,7 @@ fn of_merchants() -> OpenApiRouter<App> {
         .routes(routes!(sandbox::http::fail))
         .routes(routes!(sandbox::http::send_back))
         .routes(routes!(sandbox::http::fund))
+        .routes(routes!(sandbox::recipients::list))
 }
 
 fn of_operators() -> OpenApiRouter<App> {
@@ -111,6 +112,7 @@ fn errors() -> openapi::Refusals {
         lookup::requests::ERRORS,
         webhooks::http::ERRORS,
         sandbox::http::ERRORS,
+        sandbox::recipients::ERRORS,
     ]
     .concat();
     errors.extend(operator::errors());

@@ -91,6 +91,43 @@ async fn many_at_once_save_one(#[values(Engine::Sqlite, Engine::Postgres)] engin
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_who_saves_the_same_recipient_at_once_is_turned_away(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let host = &*host;
+        // A clock that goes on: with one that stands still every version is the same.
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let tick = async {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                host.clock.advance(std::time::Duration::from_micros(1));
+                tokio::task::yield_now().await;
+            }
+        };
+        let everyone = async {
+            for round in 0..5_u32 {
+                let named = |number: u32| {
+                    let name = format!("Landlord {round} {number}");
+                    with(recipient(1), json!({ "name": name }))
+                };
+                let answers = join_all((0..20).map(|number| save(host, named(number)))).await;
+                let ids: std::collections::BTreeSet<_> = answers.iter().map(Answer::id).collect();
+                assert_eq!(ids.len(), 1, "{ids:?}");
+                let created = answers.iter().filter(|answer| answer.status == 201).count();
+                let changed = answers.iter().filter(|answer| answer.status == 200).count();
+                let expected = if round == 0 { (1, 19) } else { (0, 20) };
+                assert_eq!((created, changed), expected);
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        };
+        tokio::join!(everyone, tick);
+        assert_eq!(host.count("SELECT COUNT(*) FROM beneficiaries").await, 1);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_repeat_with_a_key_is_answered_the_same(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {

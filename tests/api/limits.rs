@@ -40,7 +40,7 @@ async fn a_single_payout_has_a_largest_amount(
         let refused = host.pay("paid", naira(1_000_000_001)).await;
         exceeds(&refused, "per_transaction", [1_000_000_000, 0, 1_000_000_001]);
         let refused = host.pay("paid", naira(99)).await;
-        exceeds(&refused, "per_transaction", [100, 0, 99]);
+        exceeds(&refused, "below_minimum", [100, 0, 99]);
         host.pay("paid", naira(1_000_000_000)).await.ok();
         host.pay("paid", naira(100)).await.ok();
         limit(host, "per_transaction_minor", 50_000).await;
@@ -49,6 +49,37 @@ async fn a_single_payout_has_a_largest_amount(
         exceeds(&refused, "per_transaction", [50_000, 0, 50_001]);
         set(host, json!({ "limits": { "NGN": { "per_transaction_minor": null } } })).await;
         host.pay("paid", naira(50_001)).await.ok();
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quote_refuses_the_amounts_that_a_payout_refuses(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        host.credit(&host.merchant.test_wallet, 2_000_000_000).await;
+        let quote = async |amount: u64| {
+            let body = json!({ "currency": "NGN", "amount_minor": amount.to_string() });
+            host.post("/v1/payouts/quote", body).await
+        };
+        for (limit, amounts) in [
+            (None, [1, 99, 100, 1_000_000_000, 1_000_000_001, u64::MAX / 2]),
+            (Some(50_000), [99, 100, 50_000, 50_001, 1_000_000_001, u64::MAX / 2]),
+        ] {
+            if let Some(limit) = limit {
+                self::limit(host, "per_transaction_minor", limit).await;
+            }
+            for amount in amounts {
+                let (quoted, paid) = (quote(amount).await, host.pay("paid", naira(amount)).await);
+                let (quoted, paid) = (&quoted.json["error"], &paid.json["error"]);
+                assert_eq!(quoted, paid, "{amount}");
+                let is_refused = amount < 100 || amount > limit.unwrap_or(1_000_000_000);
+                assert_eq!(quoted["code"] == "limit_violation", is_refused, "{amount}: {quoted}");
+                assert!(!is_refused || quoted["field"] == "amount_minor", "{quoted}");
+            }
+        }
     })
     .await;
 }
@@ -203,6 +234,8 @@ async fn the_same_recipient_twice_within_five_minutes_looks_like_a_mistake(
             let refused = host.pay("paid", body).await;
             assert_eq!(refused.refused(), (429, "beneficiary_cooldown"));
             assert_eq!(refused.headers["retry-after"], "240");
+            let until = json!({ "retry_after_seconds": 240, "until": "2026-11-21T09:05:00.000Z" });
+            assert_eq!(refused.json["error"]["detail"], until);
         }
         host.pay("paid", careful(2)).await.ok();
         host.pay_as(&host.merchant.live_key, &unique(), careful(1)).await.ok();

@@ -231,6 +231,44 @@ async fn events_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine:
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
+async fn a_filter_takes_only_values_that_there_are(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let wallet = &host.merchant.test_wallet;
+        let transactions = format!("/v1/wallets/{wallet}/transactions");
+        let cases: [(&str, &str, &[&str]); 12] = [
+            ("/v1/payouts", "currency", &["XXX", "ABC", "ngn", "NG", ""]),
+            ("/v1/payouts", "status", &["payed", "PAID", ""]),
+            ("/v1/payouts", "created_after", &["soon"]),
+            ("/v1/payouts", "created_before", &["2026-13-01"]),
+            ("/v1/beneficiaries", "currency", &["XXX", "ABC", "ngn", "naira", ""]),
+            ("/v1/webhook_deliveries", "status", &["sent", "DELIVERED"]),
+            ("/v1/webhook_deliveries", "event_type", &["payout.lost"]),
+            ("/v1/events", "type", &["payout.lost", "Payout.Paid"]),
+            ("/v1/events", "created_after", &["soon"]),
+            ("/v1/events/stream", "type", &["payout.lost"]),
+            (&transactions, "source", &["payout", "PAYOUT_DEBIT"]),
+            (&transactions, "direction", &["in", "Credit"]),
+        ];
+        for (list, field, values) in cases {
+            for value in values {
+                let refused = host.get(&format!("{list}?{field}={value}")).await;
+                let told = (refused.refused(), refused.field());
+                assert_eq!(told, ((400, "invalid_filter"), field), "{list} {field}={value}");
+            }
+        }
+        for currency in ["NGN", "GBP", "USD", "EUR", "CAD", "GHS", "KES"] {
+            for list in ["/v1/payouts", "/v1/beneficiaries"] {
+                host.get(&format!("{list}?currency={currency}")).await.ok();
+            }
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_keeps_its_place_while_new_things_happen(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {

@@ -166,6 +166,46 @@ async fn a_change_moves_money_exactly_once(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
+async fn what_ended_unpaid_is_debited_again_when_it_is_marked_as_paid(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host_configured(
+        engine,
+        |config| config.worker.dispatch = false,
+        async |host| {
+            require_teammate(host).await;
+            let wallet = host.merchant.test_wallet.clone();
+            for status in ["failed", "failed_manual", "cancelled", "reversed"] {
+                let id = payout_in(host, status).await;
+                let before = show(host, &id).await;
+                let start = balance(host).await;
+                let debit =
+                    |amount: i64| json!({ "amount_minor": amount.to_string(), "reason": "a test" });
+                let path = format!("wallets/{wallet}/debit");
+                host.admin(Method::POST, &path, debit(start - 1_000)).await.ok();
+                let refused = act(host, "mark_paid", &id).await;
+                assert_eq!(refused.refused(), (402, "insufficient_funds"), "{status}");
+                assert_eq!(show(host, &id).await.text, before.text, "{status}");
+                assert_eq!(balance(host).await, 1_000, "{status}");
+
+                host.credit(&wallet, u64::try_from(start - 1_000).expect("money")).await;
+                let marked = act(host, "mark_paid", &id).await.ok();
+                assert_eq!(marked.status_word(), "paid_manual", "{status}");
+                let total = marked.json["total_debit_minor"].as_str().expect("money");
+                let total: i64 = total.parse().expect("digits");
+                assert_eq!(balance(host).await, start - total, "{status}");
+                let again = act(host, "mark_paid", &id).await;
+                assert_eq!(again.refused(), (409, "state_conflict"), "{status}");
+                assert_eq!(balance(host).await, start - total, "{status}");
+                host.prove().await;
+            }
+        },
+    )
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_payout_above_the_threshold_waits_for_a_teammate(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {

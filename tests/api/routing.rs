@@ -1,5 +1,7 @@
 //! Routes: which rail serves what, in which order, for whom, and what a pause does.
 
+use std::collections::BTreeMap;
+
 use http::Method;
 use railhead::simulator::{self, Simulator};
 use rstest::rstest;
@@ -64,6 +66,44 @@ async fn a_new_host_has_a_route_for_every_rail_in_both_worlds(
             [["rule_pack", "fees", "active"], ["rule_pack", "fraud", "checked"]],
             "{packs:?}"
         );
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_is_told_what_a_route_lacks_and_the_merchant_is_not(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let tokens = ["gateway_token", "notice_token"].map(|name| (name.into(), "x".into()));
+    let change = |config: &mut railhead::config::Config| {
+        config.routes.insert("ngn_ready".into(), BTreeMap::from(tokens));
+    };
+    with_host_configured(engine, change, async |host| {
+        let live = json!({ "name": "ngn_ready", "env": "live", "currency": "NGN", "rail": "nip",
+            "position": 9, "settings": { "endpoint.gateway": "https://nip.bank.example" } });
+        let ready = host.admin(Method::POST, "routes", live.clone()).await.ok();
+        assert!(ready.json["missing"].is_null(), "{}", ready.text);
+        let bare = with(live, json!({ "name": "ngn_bare", "settings": null }));
+        let bare = host.admin(Method::POST, "routes", bare).await.ok().json;
+        assert!(
+            bare["missing"].as_str().is_some_and(|why| why.contains("routes.ngn_bare.")),
+            "{bare}"
+        );
+        for route in routes(host).await {
+            let missing = route["missing"].as_str();
+            match (route["env"].as_str(), route["name"].as_str()) {
+                (Some("live"), Some(name @ ("ngn_nip" | "ngn_bare"))) => {
+                    assert!(missing.is_some_and(|why| why.contains(name)), "{route}");
+                }
+                _ => assert_eq!(missing, None, "{route}"),
+            }
+        }
+        let id = ready.id();
+        patch(host, &id, json!({ "is_paused": true })).await.ok();
+        let refused = host.pay_as(&host.merchant.live_key, &unique(), naira(100_000)).await;
+        assert_eq!(refused.refused(), (503, "rail_not_configured"));
+        assert!(!refused.text.contains("ngn_"), "{}", refused.text);
     })
     .await;
 }

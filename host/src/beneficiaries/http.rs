@@ -14,10 +14,10 @@ use crate::audit;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
+use crate::http::texts;
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied};
 use crate::id::BeneficiaryId;
 use crate::ledger::{Command, Effects, Reservation};
-use crate::money::Currency;
 use crate::recipients::{Beneficiary, Saving, sql};
 
 use super::upsert;
@@ -56,7 +56,10 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
             ErrorCode::StateConflict,
         ],
     ),
-    ("delete_beneficiary", &[ErrorCode::BeneficiaryNotFound, ErrorCode::StateConflict]),
+    (
+        "delete_beneficiary",
+        &[ErrorCode::BeneficiaryNotFound, ErrorCode::InvalidField, ErrorCode::StateConflict],
+    ),
 ];
 
 /// Save a beneficiary
@@ -65,8 +68,8 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
 #[utoipa::path(
     post, path = "/v1/beneficiaries", operation_id = "upsert_beneficiary", tag = "Beneficiaries",
     params(("Idempotency-Key" = Option<String>, Header, description = "Optional here")),
-    request_body(content = Object, description = "`currency`, `name`, the recipient's fields, and \
-        optionally `email`, `phone`, `external_reference`"),
+    request_body(content = Object, description = "`currency`, `name` (140 characters), the \
+        recipient's fields, and optionally `email` (254), `phone` (40), `external_reference` (128)"),
     responses(
         (status = 200, description = "Changed or restored", body = BeneficiaryView),
         (status = 201, description = "Created", body = BeneficiaryView),
@@ -117,10 +120,7 @@ pub async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Page<BeneficiaryView>, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
-    let currency = query.currency.unwrap_or_default();
-    if !currency.is_empty() && Currency::parse(&currency).is_none() {
-        return Err(Problem::new(ErrorCode::InvalidFilter).field("currency"));
-    }
+    let currency = app.rails.filter(query.currency)?;
     let limit = page.limit()?;
     let cursor = match page.starting_after {
         Some(id) => match find(&app, &caller, &id).await {
@@ -154,10 +154,13 @@ pub async fn retrieve(
 #[serde(default)]
 pub struct UpdateBeneficiary {
     /// Your label for it.
+    #[schema(max_length = 140)]
     pub name: Option<String>,
     /// Its email address.
+    #[schema(max_length = 254)]
     pub email: Option<String>,
     /// The telephone number, as the merchant writes it.
+    #[schema(max_length = 40)]
     pub phone: Option<String>,
     /// Not changeable; delete and save it anew.
     #[schema(ignore)]
@@ -196,6 +199,9 @@ pub async fn update(
             return Err(Problem::because(ErrorCode::InvalidField, message).field(name));
         }
     }
+    texts::NAME.check("name", body.name.as_deref())?;
+    texts::EMAIL.check("email", body.email.as_deref())?;
+    texts::PHONE.check("phone", body.phone.as_deref())?;
     let before = active(&app, &caller, &id).await?;
     if before.is_blacklisted {
         return Err(Problem::new(ErrorCode::BeneficiaryBlacklisted));
@@ -215,7 +221,8 @@ pub async fn update(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct DeleteBeneficiary {
-    /// Why it is deleted, for the audit log.
+    /// Why it is deleted.
+    #[schema(max_length = 500)]
     pub reason: Option<String>,
 }
 
@@ -248,6 +255,7 @@ pub async fn delete(
     Path(id): Path<String>,
     OptionalBody(Body { value: body, .. }): OptionalBody<DeleteBeneficiary>,
 ) -> Result<Json<BeneficiaryDeleted>, Problem> {
+    texts::REASON.check("reason", body.reason.as_deref())?;
     let before = find(&app, &caller, &id).await?;
     let was_already_deleted = before.deleted_at.is_some();
     if !was_already_deleted {

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::caller::Caller;
+use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
+use crate::http::texts;
 use crate::ledger::{Command, Done, Effects, Reply, Reservation, replay};
 use crate::money::Currency;
 use crate::recipients::{
@@ -24,6 +26,9 @@ enum Outcome {
 
 /// Saves a recipient.
 ///
+/// Who saves the same recipient at once takes turns; what changed on another host meanwhile is
+/// looked at again.
+///
 /// # Errors
 /// The codes of the contract for this call.
 pub(super) async fn upsert(
@@ -36,8 +41,10 @@ pub(super) async fn upsert(
     loop {
         let done = attempt(app, caller, body, reservation.clone()).await;
         let done = match (done, &reservation) {
-            // Somebody saved or changed it meanwhile: look at what it is now.
-            (Err(problem), _) if problem.code() == ErrorCode::StateConflict && again < 3 => {
+            (Err(problem), _)
+                if problem.code() == ErrorCode::StateConflict
+                    && again < limits::RECIPIENT_RETRIES_MAX =>
+            {
                 again += 1;
                 continue;
             }
@@ -64,6 +71,8 @@ async fn attempt(
 ) -> Result<Done<Reply>, Problem> {
     let wanted = understand(app, caller, body).await?;
     let owner = caller.owner();
+    let turn = app.recipients.turn(owner, (wanted.currency, &wanted.identity)).await;
+    let _turn = turn.lock().await;
     app.recipients.forget();
     let known = app.recipients.known(owner, (wanted.currency, &wanted.identity)).await?;
     if known.is_blacklisted || known.is_globally_blocked {
@@ -123,6 +132,12 @@ async fn understand(
     let currency = Currency::parse(&required("currency")?).ok_or_else(unknown)?;
     let (rail, method) = app.rails.serving(currency, None)?;
     let name = required("name")?;
+    let (email, phone) = (text("email")?, text("phone")?);
+    let external_reference = text("external_reference")?;
+    texts::NAME.check("name", Some(&name))?;
+    texts::EMAIL.check("email", email.as_deref())?;
+    texts::PHONE.check("phone", phone.as_deref())?;
+    texts::REFERENCE.check("external_reference", external_reference.as_deref())?;
     for field in &rail.declaration.recipient.fields {
         text(&field.name)?;
     }
@@ -138,9 +153,9 @@ async fn understand(
         identity: checked.identity.clone(),
         recipient: checked.fields.clone(),
         name,
-        email: text("email")?,
-        phone: text("phone")?,
-        external_reference: text("external_reference")?,
+        email,
+        phone,
+        external_reference,
         account_name: None,
         resolution: None,
         resolved_at: None,

@@ -5,6 +5,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::db::bulk::{Table, int, text};
 use crate::env::Env;
 use crate::id::MerchantId;
@@ -137,6 +138,54 @@ pub async fn list_history(
         .map(|row| {
             let created_at = Moment::from_micros(row.try_get("created_at")?);
             Ok((row.try_get("type")?, row.try_get("sequence")?, created_at))
+        })
+        .collect()
+}
+
+/// A delivery of an event, as far as whoever asks about the event's object wants to know.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The delivery's id.
+    pub id: String,
+    /// The endpoint that hears of it.
+    pub endpoint_id: String,
+    /// The event's name in the endpoint's spelling.
+    pub event: String,
+    /// `pending`, `delivered`, `failed` or `giving_up`.
+    pub status: String,
+    /// How often it was tried.
+    pub attempts: i64,
+    /// HTTP status of the last answer.
+    pub response_status: Option<i64>,
+    /// When it was made.
+    pub created_at: Moment,
+}
+
+/// The deliveries of an object's events, oldest first, to endpoints that are still there.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_deliveries_about(
+    pool: &AnyPool,
+    object_id: &str,
+) -> Result<Vec<Told>, sqlx::Error> {
+    let sql = "SELECT d.id, d.endpoint_id, d.event_type, d.status, d.attempts, d.response_status, \
+               d.created_at FROM events v JOIN webhook_deliveries d ON d.event_id = v.id \
+               JOIN webhook_endpoints e ON e.id = d.endpoint_id AND e.deleted_at IS NULL \
+               WHERE v.object_id = $1 ORDER BY d.id LIMIT $2";
+    let query = sqlx::query(sql).bind(object_id).bind(limits::TIMELINE_DELIVERIES_MAX);
+    let rows = query.fetch_all(pool).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Told {
+                id: row.try_get("id")?,
+                endpoint_id: row.try_get("endpoint_id")?,
+                event: row.try_get("event_type")?,
+                status: row.try_get("status")?,
+                attempts: row.try_get("attempts")?,
+                response_status: row.try_get("response_status")?,
+                created_at: Moment::from_micros(row.try_get("created_at")?),
+            })
         })
         .collect()
 }

@@ -11,6 +11,7 @@ pub mod problem;
 pub mod request_log;
 pub mod server;
 pub mod shell;
+pub mod texts;
 
 pub use body::Body;
 pub use idempotency::IdempotencyKey;

@@ -1,15 +1,19 @@
-//! Lists: newest first, a page at a time.
+//! Lists: newest first, a page at a time, which is cut where it becomes too large.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 
-/// Query parameters, read into `T`. One that is sent twice, or holds a NUL character, which
-/// PostgreSQL cannot compare with, is `invalid_filter`.
+use super::texts::FILTER;
+
+/// Query parameters, read into `T`. One that is sent twice, is too long, or holds a NUL
+/// character, which PostgreSQL cannot compare with, is `invalid_filter`.
 pub struct Query<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
@@ -18,12 +22,29 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let unreadable =
             || Problem::because(ErrorCode::InvalidFilter, "The query string cannot be read.");
-        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+        let text = parts.uri.query().unwrap_or_default();
+        if text.contains("%00") {
             return Err(unreadable());
         }
+        refuse_long(text)?;
         let query = axum::extract::Query::try_from_uri(&parts.uri);
         query.map(|query| Self(query.0)).map_err(|cause| unreadable().caused_by(cause))
     }
+}
+
+/// Refuses a filter that is longer than anything that it could find. Page sizes, cursors and
+/// currencies have refusals of their own.
+fn refuse_long(query: &str) -> Result<(), Problem> {
+    for (name, value) in query.split('&').filter_map(|part| part.split_once('=')) {
+        let is_filter = !matches!(name, "limit" | "starting_after" | "currency");
+        if is_filter && !FILTER.fits(&percent_decode_str(value).decode_utf8_lossy()) {
+            // The name could be as long.
+            let name: String = name.chars().take(FILTER.most).collect();
+            let message = format!("A filter must have at most {} characters.", FILTER.most);
+            return Err(Problem::because(ErrorCode::InvalidFilter, message).field(name));
+        }
+    }
+    Ok(())
 }
 
 /// The paging parameters of every list.
@@ -86,8 +107,63 @@ impl<T> Page<T> {
     }
 }
 
+impl<T: Serialize> Page<T> {
+    /// The page as it is sent. Items beyond `most` bytes of JSON are left for the next page; the
+    /// first is always there, so that whoever pages gets on.
+    fn cut(self, most: usize) -> serde_json::Result<Page<Box<RawValue>>> {
+        let (mut data, mut bytes) = (Vec::with_capacity(self.data.len()), 0);
+        for item in self.data {
+            let item = serde_json::value::to_raw_value(&item)?;
+            bytes += item.get().len();
+            if bytes > most && !data.is_empty() {
+                return Ok(Page { object: self.object, has_more: true, data });
+            }
+            data.push(item);
+        }
+        Ok(Page { object: self.object, has_more: self.has_more, data })
+    }
+}
+
 impl<T: Serialize> axum::response::IntoResponse for Page<T> {
     fn into_response(self) -> axum::response::Response {
-        axum::Json(self).into_response()
+        match self.cut(limits::PAGE_BYTES_MAX) {
+            Ok(page) => axum::Json(page).into_response(),
+            Err(cause) => Problem::internal(cause).into_response(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_ends_where_it_becomes_too_large() {
+        let cut = |items: &[&str], has_more, most| {
+            let data = items.iter().map(ToString::to_string).collect();
+            let page = Page::<String> { object: "list", has_more, data }.cut(most).expect("JSON");
+            (page.data.len(), page.has_more)
+        };
+        // Each item has two more bytes: its quotation marks.
+        assert_eq!(cut(&["a", "b", "c"], false, 9), (3, false));
+        assert_eq!(cut(&["a", "b", "c"], true, 9), (3, true));
+        assert_eq!(cut(&["a", "b", "c"], false, 8), (2, true));
+        assert_eq!(cut(&["far too long", "b"], false, 8), (1, true));
+        assert_eq!(cut(&["far too long"], false, 8), (1, false));
+        assert_eq!(cut(&[], false, 8), (0, false));
+        let page = Page::whole(vec!["a"]).cut(8).expect("JSON");
+        let text = serde_json::to_string(&page).expect("JSON");
+        assert_eq!(text, r#"{"object":"list","has_more":false,"data":["a"]}"#);
+    }
+
+    #[test]
+    fn a_filter_has_an_end() {
+        let long = |name: &str| format!("{name}={}", "%41".repeat(255));
+        let fits = format!("a=1&q={}&flag", "%41".repeat(254));
+        refuse_long(&fits).expect("accepted");
+        refuse_long(&long("limit")).expect("refused elsewhere");
+        refuse_long(&long("starting_after")).expect("refused elsewhere");
+        let refused = refuse_long(&long("q")).expect_err("a refusal");
+        assert_eq!(refused.code(), ErrorCode::InvalidFilter);
     }
 }

@@ -18,6 +18,7 @@ use crate::http::{Body, Page, PageQuery, Query};
 use crate::money::Currency;
 use crate::rails::directory::{self, Bank};
 use crate::recipients::{Question, resolve};
+use crate::simulator::scenario;
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -104,6 +105,7 @@ pub struct ResolvedName {
 /// Who holds an account: from your saved beneficiaries, or asked of the network.
 #[utoipa::path(
     post, path = "/v1/name-enquiry", operation_id = "enquire_name", tag = "Lookup",
+    params(("X-Sandbox-Scenario" = Option<String>, Header, description = "What the sandbox plays; test keys only")),
     request_body = NameEnquiry,
     responses((status = 200, description = "The name on record", body = ResolvedName)),
 )]
@@ -134,9 +136,10 @@ pub async fn name_enquiry(
         _ => None,
     });
     let checked = checked.await.map_err(format_problem)?;
-    let header = headers.get("x-sandbox-scenario").and_then(|value| value.to_str().ok());
+    let asked_for = scenario::asked_for(caller.key.env, &headers)?;
     let chosen = rail.declaration.scenario(|field| Some(checked.fields.get(field).to_owned()));
-    let scenario = header.or(chosen).filter(|_| caller.key.env == Env::Test);
+    let chosen = chosen.filter(|_| caller.key.env == Env::Test);
+    let scenario = asked_for.as_deref().or(chosen);
     let known = app.recipients.known(caller.owner(), (currency, &checked.identity)).await?;
     let saved = known.beneficiary.as_ref().filter(|saved| saved.deleted_at.is_none());
     let fresh_for = rail.declaration.names.as_ref().map_or(0, |names| names.fresh_for_days);

@@ -59,6 +59,10 @@ pub struct RouteView {
     pub merchants: Vec<String>,
     /// Settings, and addresses as `endpoint.<name>`.
     pub settings: BTreeMap<String, String>,
+    /// What is missing before it can be used: the setting or secret, by its name in the
+    /// configuration of the host that answers; null where nothing is.
+    #[schema(example = "routes.ngn_nip.gateway_token is not configured")]
+    pub missing: Option<String>,
     /// How it fares on the host that answers.
     pub breaker: BreakerView,
     /// When it was created.
@@ -87,8 +91,11 @@ pub struct BreakerView {
     responses((status = 200, description = "In the order in which they are tried", body = inline(Page<RouteView>))),
 )]
 pub async fn list(State(app): State<App>, _operator: Operator) -> Result<Page<RouteView>, Problem> {
-    let routes = sql::list_routes(app.db.pool()).await?;
-    Ok(Page::whole(routes.into_iter().map(|route| view(&app, route)).collect()))
+    let mut views = Vec::new();
+    for route in sql::list_routes(app.db.pool()).await? {
+        views.push(view(&app, route).await?);
+    }
+    Ok(Page::whole(views))
 }
 
 /// A new route.
@@ -171,7 +178,7 @@ pub async fn create(
         after: Some(state(&route)),
     };
     write(&app, &operator, done, Command::rows(rows)).await?;
-    Ok((StatusCode::CREATED, Json(view(&app, route))))
+    Ok((StatusCode::CREATED, Json(view(&app, route).await?)))
 }
 
 /// A route as the audit log shows it.
@@ -248,7 +255,7 @@ pub async fn update(
     };
     let rows = vec![sql::ROUTE_CHANGES.change(&after)];
     write(&app, &operator, done, Command::rows(rows).guards([guard])).await?;
-    Ok(Json(view(&app, after)))
+    Ok(Json(view(&app, after).await?))
 }
 
 /// A payment is asked about where it was sent to: another gateway's answer proves nothing.
@@ -297,14 +304,21 @@ fn merchants(ids: &[String]) -> Result<Vec<MerchantId>, Problem> {
     parsed.ok_or_else(|| invalid("merchants", "must be merchants' ids"))
 }
 
-fn view(app: &App, route: Route) -> RouteView {
+async fn view(app: &App, route: Route) -> Result<RouteView, Problem> {
+    let ready = app.routes.all().await?;
+    let ready = ready.iter().find(|ready| ready.route.id == route.id);
+    let missing = match (ready, app.rails.get(&route.rail)) {
+        (_, None) => Some(format!("the rail {} is not loaded", route.rail)),
+        (ready, Some(_)) => ready.and_then(|ready| ready.missing()).map(str::to_owned),
+    };
     let (health, failures) = app.transfers.lanes.health(&route.id);
     let (breaker, retry_after_s) = match health {
         Health::Closed => ("closed", None),
         Health::Open(pause) => ("open", Some(pause.as_secs().max(1))),
         Health::HalfOpen => ("half_open", None),
     };
-    RouteView {
+    Ok(RouteView {
+        missing,
         breaker: BreakerView { state: breaker, failures, retry_after_s },
         object: "route",
         id: route.id.to_string(),
@@ -319,5 +333,5 @@ fn view(app: &App, route: Route) -> RouteView {
         settings: route.settings,
         created_at: route.created_at,
         updated_at: route.updated_at,
-    }
+    })
 }

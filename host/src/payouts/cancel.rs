@@ -5,6 +5,7 @@ use crate::audit;
 use crate::caller::Caller;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
+use crate::http::texts;
 use crate::ledger::Done;
 
 use super::change::{Accompanying, change};
@@ -12,7 +13,7 @@ use super::model::{Change, Payout, Status};
 use super::retrieve::find;
 
 const REASON_MIN: usize = 3;
-const REASON_MAX: usize = 500;
+const REASON_MAX: usize = texts::REASON.most;
 
 /// Takes a payout back that was not sent yet.
 ///

@@ -28,7 +28,7 @@ use super::reply;
 use super::request::{CreatePayout, NewPayout};
 use super::sql;
 use super::transfer::PayoutTransfers;
-use super::usage::{Allowance, Usage, refuse_large};
+use super::usage::{Allowance, Usage, refuse_amount};
 use super::view::PayoutView;
 
 /// Path of the call, part of what makes two requests the same.
@@ -133,6 +133,8 @@ async fn prepare(
     }
     let payee = payee(app, caller, (&rail, &method), request, scenario).await?;
     require_sender(caller, &rail.declaration.sender, request)?;
+    let payment = (request.currency, request.amount);
+    refuse_amount(&caller.merchant, &rail.declaration, payment)?;
     // Fee and fraud are decided by the packs of this moment, whatever is activated meanwhile.
     let assignments = app.packs.now();
     let pricing = assignments.price(&FeeFacts {
@@ -143,12 +145,6 @@ async fn prepare(
         amount: request.amount,
         is_live: env == Env::Live,
     })?;
-    let bounds = rail.declaration.currency(request.currency);
-    if let Some(terms) = bounds
-        && !(terms.amount_minor_min..=terms.amount_minor_max).contains(&request.amount.units())
-    {
-        return Err(out_of_bounds(terms.amount_minor_min, terms.amount_minor_max, request));
-    }
     let now = app.now();
     let mut payout = Payout {
         id: id.clone(),
@@ -182,7 +178,6 @@ async fn prepare(
         processing_at: None,
         completed_at: None,
     };
-    refuse_large(&caller.merchant, &payout)?;
     let assessment =
         assessment(app, caller, (&assignments, wallet_since), (&payout, &payee), request);
     let assessment = assessment.await?;
@@ -365,21 +360,4 @@ fn require_sender(
             Err(problem.detail(json!({ "missing": missing })))
         }
     }
-}
-
-fn out_of_bounds(least: i64, most: i64, request: &NewPayout) -> Problem {
-    let message = format!("This rail takes amounts from {least} to {most} minor units.");
-    Problem::because(ErrorCode::LimitViolation, message).field("amount_minor").detail(json!({
-        "kind": "per_transaction",
-        "limit_minor": if request.amount.units() < least { least } else { most }.to_string(),
-        "used_minor": "0",
-        "requested_minor": request.amount,
-    }))
-}
-
-/// The sandbox scenario that a header asks for, with a test key.
-#[must_use]
-pub(super) fn scenario(caller: &Caller, headers: &http::HeaderMap) -> Option<String> {
-    let header = headers.get("x-sandbox-scenario").and_then(|value| value.to_str().ok());
-    header.filter(|_| caller.key.env == Env::Test).map(str::to_owned)
 }

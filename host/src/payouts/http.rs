@@ -13,9 +13,9 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied};
 use crate::id::PayoutId;
-use crate::money::Currency;
+use crate::simulator::scenario;
 
-use super::create::{self, Answer, scenario};
+use super::create::{self, Answer};
 use super::model::{Payout, Status};
 use super::quote::{PayoutQuote, QuoteRequest, quote};
 use super::request::CreatePayout;
@@ -92,6 +92,7 @@ const QUOTE_ERRORS: &[ErrorCode] = &[
     ErrorCode::AmountBasisMismatch,
     ErrorCode::InvalidFundingCurrency,
     ErrorCode::FxPayoutDisabled,
+    ErrorCode::LimitViolation,
     ErrorCode::RailNotConfigured,
 ];
 
@@ -115,7 +116,7 @@ pub async fn create(
     headers: HeaderMap,
     body: Body<CreatePayout>,
 ) -> Result<Response, Problem> {
-    let scenario = scenario(&caller, &headers);
+    let scenario = scenario::asked_for(caller.key.env, &headers)?;
     let Answer { reply, is_replay } = create::create(&app, &caller, &key, body, scenario).await?;
     Ok(replied(Replied { status: reply.status, body: reply.body, is_replay }))
 }
@@ -153,7 +154,7 @@ pub async fn list(
 ) -> Result<Response, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let status = filter("status", query.status, |text| Status::parse(text).is_some())?;
-    let currency = filter("currency", query.currency, |text| Currency::parse(text).is_some())?;
+    let currency = app.rails.filter(query.currency)?;
     let cursor = match &page.starting_after {
         Some(id) => Some(cursor(&app, &caller, id).await?),
         None => None,
@@ -248,6 +249,7 @@ pub async fn requery(
 #[serde(default)]
 pub struct CancelRequest {
     /// Why: 3 to 500 characters. Required.
+    #[schema(min_length = 3, max_length = 500)]
     pub reason: Option<String>,
 }
 
@@ -302,7 +304,8 @@ pub async fn show_timeline(
 
 /// Quote a payout
 ///
-/// Fee and tax are exact; the levy is that of the default route. No money moves.
+/// Fee and tax are exact; the levy is that of the default route. An amount that no payout may
+/// have is refused as a payout of it would be. No money moves.
 #[utoipa::path(
     post, path = "/v1/payouts/quote", operation_id = "quote_payout", tag = "Payouts",
     request_body = QuoteRequest,

@@ -10,6 +10,7 @@ use crate::money::{Currency, Minor};
 use crate::rules::{FeeFacts, PayoutKind};
 
 use super::model::Costs;
+use super::usage::refuse_amount;
 
 /// The body of a quote.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -100,10 +101,11 @@ pub(super) fn quote(
     let amount =
         Minor::parse(text).ok_or_else(|| wrong(ErrorCode::InvalidAmount, "amount_minor"))?;
     let served = app.rails.serving(currency, request.method.as_deref());
-    let (_, method) = served.map_err(|problem| match problem.code() {
+    let (rail, method) = served.map_err(|problem| match problem.code() {
         ErrorCode::CurrencyNotActive => unsupported(),
         _ => problem,
     })?;
+    refuse_amount(&caller.merchant, &rail.declaration, (currency, amount))?;
     let price = app.packs.now().price(&FeeFacts {
         merchant: &caller.merchant.id,
         currency,

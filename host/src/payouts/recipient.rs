@@ -152,7 +152,7 @@ fn draft(
         method: method.to_owned(),
         identity: checked.identity.clone(),
         recipient: checked.fields.clone(),
-        name: sent(given, "name").unwrap_or_default(),
+        name: sent(given, "name").map(|name| name.trim().to_owned()).unwrap_or_default(),
         email: sent(given, "email"),
         phone: None,
         external_reference: None,

@@ -1,5 +1,7 @@
 //! `GET /v1/payouts/{id}/timeline`: everything that happened to a payout, and what shows it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -40,7 +42,7 @@ pub enum What {
         #[serde(skip_serializing_if = "Option::is_none")]
         scenario: Option<String>,
     },
-    /// Rule packs decided.
+    /// The fee rules decided what it costs.
     Rules {
         /// Name of the fee pack.
         pack: String,
@@ -49,11 +51,7 @@ pub enum What {
         /// SHA-256 of its file.
         digest: String,
         /// What it charged.
-        #[schema(value_type = Vec<Object>)]
-        lines: Vec<PriceLine>,
-        /// Why the payout was held.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        hold: Option<String>,
+        lines: Vec<CostLine>,
     },
     /// The fraud rules decided.
     Decision {
@@ -68,8 +66,15 @@ pub enum What {
         /// The rules that matched, and what they say to merchants.
         hits: Vec<PublicHit>,
     },
+    /// It was held for review.
+    Hold {
+        /// Why, in the rules' public words.
+        reason: String,
+    },
     /// A route was chosen and its reference fixed.
     Attempt {
+        /// The route's name.
+        route: String,
         /// The rail's name.
         rail: String,
         /// The rail's version when it was begun.
@@ -87,6 +92,8 @@ pub enum What {
     },
     /// The rail was called.
     Rail {
+        /// The route's name; null where none was chosen yet.
+        route: Option<String>,
         /// The rail's name.
         rail: String,
         /// submit, query or receive.
@@ -118,6 +125,42 @@ pub enum What {
         /// The number of this change of the payout, from 1.
         sequence: i64,
     },
+    /// A webhook endpoint is told of an event.
+    Delivery {
+        /// The delivery's id.
+        id: String,
+        /// The endpoint that hears of it.
+        endpoint_id: String,
+        /// The event's name in the endpoint's spelling.
+        event: String,
+        /// `pending`, `delivered`, `failed` (tried again) or `giving_up`.
+        status: String,
+        /// How often it was tried.
+        attempts: i64,
+        /// HTTP status of the last answer.
+        response_status: Option<i64>,
+    },
+}
+
+/// A line of what a payout costs.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CostLine {
+    /// `fee`, `tax` or `levy`.
+    pub kind: String,
+    /// The line's name on statements.
+    pub label: String,
+    /// The amount in minor units.
+    #[schema(value_type = String)]
+    pub amount_minor: Minor,
+}
+
+/// A fraud rule that matched, as far as merchants are told.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RuleHit {
+    /// The rule's name.
+    pub label: String,
+    /// What it wants.
+    pub action: Action,
 }
 
 /// A payout's timeline, oldest first.
@@ -131,7 +174,7 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
             at: payout.created_at,
             what: What::Request { key_id: payout.maker.clone(), scenario: payout.scenario.clone() },
         },
-        Step { at: payout.created_at, what: rules(payout) },
+        Step { at: payout.created_at, what: price(payout) },
     ];
     let decided = decisions::sql::get_decision(pool, payout.id.as_str()).await?;
     steps.extend(decided.map(|decision| {
@@ -143,29 +186,13 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
         let (action, hits) = (verdict.action, verdict.public());
         Step { at: created_at, what: What::Decision { pack: name, version, digest, action, hits } }
     }));
-    let attempts = attempt::list_attempts(pool, payout.id.as_str()).await?;
-    steps.extend(attempts.into_iter().map(|attempt| Step {
-        at: attempt.created_at,
-        what: What::Attempt {
-            rail: attempt.rail,
-            rail_version: attempt.rail_version,
-            rail_digest: attempt.rail_digest,
-            reference: attempt.rail_reference,
-            state: attempt.state.as_str().to_owned(),
-            sends: attempt.sends,
-            queries: attempt.queries,
-        },
-    }));
-    let calls = evidence::list_calls(pool, payout.id.as_str()).await?;
-    steps.extend(calls.into_iter().map(|call| Step {
-        at: call.created_at,
-        what: What::Rail {
-            rail: call.rail,
-            operation: call.operation,
-            result: call.result,
-            messages: call.messages,
-        },
-    }));
+    steps.extend(
+        payout.hold.iter().map(|reason| Step {
+            at: payout.created_at,
+            what: What::Hold { reason: reason.clone() },
+        }),
+    );
+    steps.extend(sending(app, payout).await?);
     let entries = wallets::list_entries_about(pool, payout.id.as_str()).await?;
     steps.extend(entries.into_iter().map(|entry| Step {
         at: entry.created_at,
@@ -183,17 +210,74 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
             .into_iter()
             .map(|(event, sequence, at)| Step { at, what: What::Event { event, sequence } }),
     );
+    steps.extend(deliveries(app, payout).await?);
     // Stable: what happened in one instant keeps the order above.
     steps.sort_by_key(|step| step.at);
     Ok(steps)
 }
 
-fn rules(payout: &Payout) -> What {
+/// Over which routes it was sent, and what was said there.
+async fn sending(app: &App, payout: &Payout) -> Result<Vec<Step>, Problem> {
+    let pool = app.db.pool();
+    let attempts = attempt::list_attempts(pool, payout.id.as_str()).await?;
+    let routes: BTreeMap<String, String> =
+        attempts.iter().map(|attempt| (attempt.id.to_string(), attempt.route.clone())).collect();
+    let mut steps: Vec<Step> = Vec::new();
+    steps.extend(attempts.into_iter().map(|attempt| Step {
+        at: attempt.created_at,
+        what: What::Attempt {
+            route: attempt.route,
+            rail: attempt.rail,
+            rail_version: attempt.rail_version,
+            rail_digest: attempt.rail_digest,
+            reference: attempt.rail_reference,
+            state: attempt.state.as_str().to_owned(),
+            sends: attempt.sends,
+            queries: attempt.queries,
+        },
+    }));
+    let calls = evidence::list_calls(pool, payout.id.as_str()).await?;
+    steps.extend(calls.into_iter().map(|call| Step {
+        at: call.created_at,
+        what: What::Rail {
+            route: call.attempt_id.and_then(|id| routes.get(&id).cloned()),
+            rail: call.rail,
+            operation: call.operation,
+            result: call.result,
+            messages: call.messages,
+        },
+    }));
+    Ok(steps)
+}
+
+/// Which webhook endpoints were told of it.
+async fn deliveries(app: &App, payout: &Payout) -> Result<Vec<Step>, Problem> {
+    let told = events::sql::list_deliveries_about(app.db.pool(), payout.id.as_str()).await?;
+    let steps = told.into_iter().map(|told| Step {
+        at: told.created_at,
+        what: What::Delivery {
+            id: told.id,
+            endpoint_id: told.endpoint_id,
+            event: told.event,
+            status: told.status,
+            attempts: told.attempts,
+            response_status: told.response_status,
+        },
+    });
+    Ok(steps.collect())
+}
+
+/// What it costs, line by line.
+fn price(payout: &Payout) -> What {
+    let lines = payout.pricing.lines.iter().map(|line| CostLine {
+        kind: line.kind.clone(),
+        label: line.label.clone(),
+        amount_minor: Minor::new(line.amount_minor),
+    });
     What::Rules {
         pack: payout.pricing.pack.clone(),
         version: payout.pricing.version.clone(),
         digest: payout.pricing.digest.clone(),
-        lines: payout.pricing.lines.clone(),
-        hold: payout.hold.clone(),
+        lines: lines.collect(),
     }
 }

@@ -11,7 +11,8 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::{Counter, CounterChange, LockedState};
-use crate::money::{Minor, Overflow};
+use crate::money::{Currency, Minor, Overflow};
+use crate::rails::Declaration;
 
 use super::model::Payout;
 
@@ -92,7 +93,9 @@ impl Usage {
         match until.filter(|until| *until > now) {
             Some(until) => {
                 let seconds = u64::try_from(until.seconds() - now.seconds()).unwrap_or(0).max(1);
-                Err(Problem::new(ErrorCode::BeneficiaryCooldown).retry_after(seconds))
+                let detail = json!({ "retry_after_seconds": seconds, "until": until });
+                let problem = Problem::new(ErrorCode::BeneficiaryCooldown);
+                Err(problem.detail(detail).retry_after(seconds))
             }
             None => Ok(()),
         }
@@ -229,22 +232,37 @@ fn written(recent: &[(String, Moment)]) -> String {
     entries.join(",")
 }
 
-/// Refuses an amount above the limit of a single payout.
+/// Refuses an amount that no single payout may have: less or more than the rail takes, or more
+/// than the merchant may pay at once.
 ///
 /// # Errors
 /// `limit_violation`.
-pub(super) fn refuse_large(merchant: &Merchant, payout: &Payout) -> Result<(), Problem> {
-    let limit = merchant.settings.limits(payout.currency).per_transaction_minor;
-    match limit.map(|limit| limit.0) {
-        Some(limit) if payout.costs.amount > limit => {
-            Err(violation("per_transaction", limit, Minor::ZERO, payout.costs.amount))
-        }
+pub(super) fn refuse_amount(
+    merchant: &Merchant,
+    rail: &Declaration,
+    (currency, amount): (Currency, Minor),
+) -> Result<(), Problem> {
+    let refuse =
+        |kind, limit| Err(violation(kind, limit, Minor::ZERO, amount).field("amount_minor"));
+    let terms = rail.currency(currency);
+    let least = terms.map(|terms| Minor::new(terms.amount_minor_min));
+    if let Some(least) = least.filter(|least| amount < *least) {
+        return refuse("below_minimum", least);
+    }
+    let most = terms.map(|terms| Minor::new(terms.amount_minor_max));
+    let allowed = merchant.settings.limits(currency).per_transaction_minor.map(|limit| limit.0);
+    match most.into_iter().chain(allowed).min() {
+        Some(most) if amount > most => refuse("per_transaction", most),
         _ => Ok(()),
     }
 }
 
 fn violation(kind: &str, limit: Minor, used: Minor, requested: Minor) -> Problem {
-    Problem::new(ErrorCode::LimitViolation).detail(json!({
+    let message = match kind {
+        "below_minimum" => format!("This rail takes {limit} minor units at least."),
+        _ => format!("The limit of {limit} minor units ({kind}) would be exceeded."),
+    };
+    Problem::because(ErrorCode::LimitViolation, message).detail(json!({
         "kind": kind,
         "limit_minor": limit,
         "used_minor": used,

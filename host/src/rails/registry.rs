@@ -171,6 +171,26 @@ impl Registry {
         self.0.load().to_vec()
     }
 
+    /// The currency that a list is filtered by: one of the contract's, or one that a rail serves;
+    /// empty for any.
+    ///
+    /// # Errors
+    /// `invalid_filter`.
+    pub fn filter(&self, currency: Option<String>) -> Result<String, Problem> {
+        let Some(text) = currency else { return Ok(String::new()) };
+        let is_served = || {
+            let code = Currency::parse(&text);
+            let rails = self.0.load();
+            code.is_some_and(|code| rails.iter().any(|r| r.declaration.currency(code).is_some()))
+        };
+        if CONTRACT_CURRENCIES.contains(&text.as_str()) || is_served() {
+            return Ok(text);
+        }
+        let known = CONTRACT_CURRENCIES.join(", ");
+        let message = format!("currency must be one of {known}.");
+        Err(Problem::because(ErrorCode::InvalidFilter, message).field("currency"))
+    }
+
     /// A rail that serves this currency and method; the default method if none is named.
     ///
     /// # Errors
@@ -207,6 +227,9 @@ impl Registry {
         }
     }
 }
+
+/// The currencies of the contract, whether a rail serves them yet or not.
+const CONTRACT_CURRENCIES: [&str; 7] = ["NGN", "GBP", "USD", "EUR", "CAD", "GHS", "KES"];
 
 fn unsupported(currency: Currency) -> Problem {
     let message = format!("{currency} is not a currency that can be paid here.");

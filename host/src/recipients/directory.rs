@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use moka::future::Cache;
+use tokio::sync::Mutex;
 
 use crate::config::limits;
 use crate::db::Db;
@@ -24,6 +25,7 @@ pub struct RecipientDirectory {
     known: Cache<Key, Arc<Known>>,
     checked: Cache<(String, String), Arc<Checked>>,
     paid: Cache<String, ()>,
+    turns: Cache<Key, Arc<Mutex<()>>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -68,6 +70,10 @@ impl RecipientDirectory {
                 .time_to_live(limits::CACHE_FRESH)
                 .build(),
             checked: Cache::new(limits::CACHE_ENTRIES_MAX / 10),
+            turns: Cache::builder()
+                .max_capacity(limits::CACHE_ENTRIES_MAX / 10)
+                .time_to_idle(limits::RAIL_WALL_MAX)
+                .build(),
         }
     }
 
@@ -121,6 +127,19 @@ impl RecipientDirectory {
             self.known.insert(key, Arc::clone(&known)).await;
         }
         Ok(known)
+    }
+
+    /// What whoever saves this recipient holds meanwhile, so that those who do it at once on this host
+    /// do not get into each other's way. Truth is the row's version.
+    pub async fn turn(
+        &self,
+        (merchant, env): (&MerchantId, Env),
+        (currency, identity): (Currency, &str),
+    ) -> Arc<Mutex<()>> {
+        let (merchant, identity) = (merchant.clone(), identity.to_owned());
+        self.turns
+            .get_with(Key { merchant, env, currency, identity }, async { Arc::default() })
+            .await
     }
 
     /// Whether a saved recipient was paid, if need be by asking. Only that it was is remembered.

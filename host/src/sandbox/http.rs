@@ -137,7 +137,11 @@ async fn tell(app: &App, payout: &Payout, step: &str) -> Result<(), Problem> {
     }
 }
 
-fn require_test(caller: &Caller) -> Result<(), Problem> {
+/// Refuses a live key.
+///
+/// # Errors
+/// `sandbox_only`.
+pub(super) fn require_test(caller: &Caller) -> Result<(), Problem> {
     match caller.key.env {
         Env::Test => Ok(()),
         Env::Live => Err(Problem::new(ErrorCode::SandboxOnly)),

@@ -11,6 +11,7 @@
 
 mod control;
 mod nip;
+pub mod scenario;
 mod server;
 mod transfers;
 

@@ -71,6 +71,8 @@ pub struct Message {
 pub struct Call {
     /// `submit`, `query` or `receive`.
     pub operation: String,
+    /// The attempt that it was about, if there was one.
+    pub attempt_id: Option<String>,
     /// The rail's name.
     pub rail: String,
     /// What it came to.
@@ -138,7 +140,7 @@ fn message(rail: &Rail, recipient: &RecipientFields, exchange: &Exchange) -> Mes
 /// # Errors
 /// The database cannot be read.
 pub async fn list_calls(pool: &AnyPool, transfer: &str) -> Result<Vec<Call>, sqlx::Error> {
-    let sql = "SELECT operation, rail, result, exchanges, created_at FROM rail_calls \
+    let sql = "SELECT operation, attempt_id, rail, result, exchanges, created_at FROM rail_calls \
                WHERE transfer_id = $1 ORDER BY id";
     let rows = sqlx::query(sql).bind(transfer).fetch_all(pool).await?;
     rows.iter()
@@ -146,6 +148,7 @@ pub async fn list_calls(pool: &AnyPool, transfer: &str) -> Result<Vec<Call>, sql
             let messages: String = row.try_get("exchanges")?;
             Ok(Call {
                 operation: row.try_get("operation")?,
+                attempt_id: row.try_get("attempt_id")?,
                 rail: row.try_get("rail")?,
                 result: row.try_get("result")?,
                 messages: serde_json::from_str(&messages).unwrap_or_default(),

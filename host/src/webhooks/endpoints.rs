@@ -7,8 +7,8 @@ use crate::caller::Caller;
 use crate::config::limits;
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
-use crate::events::canonical;
 use crate::events::outbox::{Handed, owner};
+use crate::events::{CATALOGUE, canonical};
 use crate::id::EndpointId;
 use crate::ledger::{Command, CounterChange, Done, Effects, Guard, Reply, Reservation, replay};
 use crate::money::Minor;
@@ -50,11 +50,17 @@ pub(super) async fn check_url(app: &App, text: &str) -> Result<String, Problem> 
     Ok(text.to_owned())
 }
 
-/// Refuses an empty list, and names that no event has.
+/// Refuses a list that is empty or longer than the catalogue, and names that no event has.
 pub(super) fn check_events(events: Vec<String>) -> Result<Vec<String>, Problem> {
     let wrong = |why: String| Problem::because(ErrorCode::InvalidEventType, why).field("events");
     if events.is_empty() {
         return Err(wrong("events must name at least one event, or \"*\".".into()));
+    }
+    if events.len() > CATALOGUE.len() {
+        let most = CATALOGUE.len();
+        return Err(wrong(format!(
+            "events must name at most {most} events; \"*\" stands for all."
+        )));
     }
     let mut known: Vec<String> = Vec::new();
     for event in events {

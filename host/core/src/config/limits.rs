@@ -35,6 +35,13 @@ pub const TOKEN_BYTES_MIN: usize = 8;
 pub const PAGE_DEFAULT: i64 = 50;
 /// Items on the largest page.
 pub const PAGE_MAX: i64 = 100;
+/// JSON of a page's items: a hundred deliveries with answers of 16 KiB each. What is longer is
+/// cut, and the rest is on the next page.
+pub const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Characters of a refusal's message, which may quote what was sent.
+pub const MESSAGE_MAX: usize = 4_000;
+/// Webhook deliveries that the timeline of one payout shows.
+pub const TIMELINE_DELIVERIES_MAX: i64 = 1_000;
 /// Commands in one transaction of the writer: beyond 256 a batch gains nothing and
 /// everyone in it waits longer.
 pub const BATCH_MAX: usize = 256;
@@ -60,6 +67,9 @@ pub const COOL_DOWN_REMEMBERED: usize = 8;
 pub const CACHE_FRESH: Duration = Duration::from_secs(1);
 /// Entries in each of those caches.
 pub const CACHE_ENTRIES_MAX: u64 = 100_000;
+/// How often a recipient that changed meanwhile is looked at again: on one host those who save it
+/// take turns, so this is about other hosts and payouts.
+pub const RECIPIENT_RETRIES_MAX: u32 = 16;
 /// A dispatcher holds a payout this long before another host may take it over. Longer
 /// than any rail call, which is cut at [`RAIL_WALL_MAX`].
 pub const LEASE: Duration = Duration::from_secs(120);

@@ -19,6 +19,8 @@ pub use response::Carried;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::config::limits;
+
 /// Result of anything that may be refused.
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
@@ -44,12 +46,17 @@ impl Problem {
         Self::because(code, code.texts().message.as_str())
     }
 
-    /// The code with a message that says what was wrong this time and what to do.
+    /// The code with a message that says what was wrong this time and what to do. One that quotes
+    /// too much of what was sent is cut.
     #[must_use]
     pub fn because(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        let mut message = message.into();
+        if let Some((end, _)) = message.char_indices().nth(limits::MESSAGE_MAX) {
+            message = Cow::Owned(format!("{}\u{2026}", &message[..end]));
+        }
         Self(Box::new(Inner {
             code,
-            message: message.into(),
+            message,
             field: None,
             detail: None,
             rows: None,
@@ -243,6 +250,14 @@ mod tests {
             let texts = code.texts();
             assert!(!texts.remedy.is_empty() && !texts.meaning.is_empty(), "{}", entry.code);
         }
+    }
+
+    #[test]
+    fn a_message_does_not_quote_a_megabyte() {
+        let long = Problem::because(ErrorCode::InvalidField, "\u{e9}".repeat(1_000_000));
+        assert_eq!(long.message().chars().count(), limits::MESSAGE_MAX + 1);
+        let whole = "\u{e9}".repeat(limits::MESSAGE_MAX);
+        assert_eq!(Problem::because(ErrorCode::InvalidField, whole.clone()).message(), whole);
     }
 
     #[test]

@@ -1,0 +1,86 @@
+//! `GET /v1/sandbox/recipients`: whom to pay, to see what can happen.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::error::{ErrorCode, Problem};
+use crate::http::Page;
+use crate::rails::Declaration;
+use crate::rails::declaration::CurrencyTerms;
+use crate::simulator::scenario::what_happens;
+
+use super::http::require_test;
+
+/// What the call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] =
+    &[("list_sandbox_recipients", &[ErrorCode::SandboxOnly])];
+
+/// A recipient, and what the sandbox plays when it is paid.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SandboxRecipient {
+    /// Always `sandbox_recipient`.
+    #[schema(example = "sandbox_recipient")]
+    pub object: &'static str,
+    /// What it is paid in.
+    #[schema(example = "NGN")]
+    pub currency: String,
+    /// How it is paid.
+    #[schema(example = "nip")]
+    pub method: String,
+    /// The block to send as `recipient`.
+    pub recipient: BTreeMap<String, String>,
+    /// The scenario, as `X-Sandbox-Scenario` names it.
+    #[schema(example = "failed")]
+    pub scenario: String,
+    /// What happens.
+    pub description: &'static str,
+}
+
+/// List the sandbox's recipients
+///
+/// Recipients that choose a scenario by themselves, from the declarations of the loaded rails.
+#[utoipa::path(
+    get, path = "/v1/sandbox/recipients", operation_id = "list_sandbox_recipients", tag = "Sandbox",
+    responses((status = 200, description = "By currency", body = inline(Page<SandboxRecipient>))),
+)]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+) -> Result<Page<SandboxRecipient>, Problem> {
+    require_test(&caller)?;
+    let mut found = Vec::new();
+    for rail in app.rails.all() {
+        let rail = &rail.declaration;
+        found.extend(rail.currencies.iter().flat_map(|terms| of_currency(rail, terms)));
+    }
+    Ok(Page::whole(found))
+}
+
+/// The example of a rail, which is paid, and those that choose another scenario.
+fn of_currency(rail: &Declaration, terms: &CurrencyTerms) -> Vec<SandboxRecipient> {
+    let required = rail.recipient.fields.iter().filter(|field| field.required);
+    let example: BTreeMap<String, String> =
+        required.filter_map(|field| Some((field.name.clone(), field.example.clone()?))).collect();
+    let shown = |recipient, scenario: &str| SandboxRecipient {
+        object: "sandbox_recipient",
+        currency: terms.code.to_string(),
+        method: terms.methods.first().cloned().unwrap_or_default(),
+        recipient,
+        scenario: scenario.to_owned(),
+        description: what_happens(scenario).unwrap_or_default(),
+    };
+    let mut found = vec![shown(example.clone(), "paid")];
+    if let Some(scenarios) = &rail.scenarios {
+        found.extend(scenarios.values.iter().map(|(value, scenario)| {
+            let mut recipient = example.clone();
+            recipient.insert(scenarios.field.clone(), value.clone());
+            shown(recipient, scenario)
+        }));
+    }
+    found
+}

@@ -1,0 +1,99 @@
+//! The sandbox: scenarios by name, and recipients that choose one by themselves.
+
+use http::Method;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::accounts::account;
+use crate::network::{Sends, with_live_host};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
+
+async fn send(host: &TestHost, key: &str, path: &str, scenario: &str) -> Answer {
+    let body = match path {
+        "/v1/payouts" => naira(100_000),
+        _ => json!({ "currency": "NGN", "account_number": account(1), "bank_code": "058" }),
+    };
+    let once = unique();
+    let headers = [("idempotency-key", once.as_str()), ("x-sandbox-scenario", scenario)];
+    host.send(Method::POST, path, key, &headers, Some(body)).await
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_misspelt_scenario_is_refused_with_a_test_key_and_ignored_with_a_live_one(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_live_host(engine, Sends::No, async |host| {
+        for path in ["/v1/payouts", "/v1/name-enquiry"] {
+            for wrong in ["fialed", "Failed", "paid,failed"] {
+                let refused = send(host, &host.merchant.test_key, path, wrong).await;
+                let told = (refused.refused(), refused.field());
+                assert_eq!(told, ((400, "invalid_field"), "X-Sandbox-Scenario"), "{path} {wrong}");
+                let message = refused.json["error"]["message"].as_str().expect("a message");
+                assert!(message.contains("timeout_then_paid, timeout_then_failed"), "{message}");
+                send(host, &host.merchant.live_key, path, wrong).await.ok();
+            }
+            for right in ["paid", " paid ", ""] {
+                send(host, &host.merchant.test_key, path, right).await.ok();
+            }
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recipients_that_are_listed_do_what_is_said_of_them(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let list = host.get("/v1/sandbox/recipients").await.ok();
+        assert_eq!((&list.json["object"], &list.json["has_more"]), (&json!("list"), &json!(false)));
+        let recipients = list.json["data"].as_array().expect("a list");
+        assert_eq!(recipients.len(), 13);
+        let first = json!({ "account_number": "0123456785", "bank_code": "058" });
+        assert_eq!(
+            (&recipients[0]["recipient"], &recipients[0]["scenario"]),
+            (&first, &json!("paid"))
+        );
+        for recipient in recipients {
+            let text = |field: &str| recipient[field].as_str().expect("a text");
+            assert_eq!(text("object"), "sandbox_recipient");
+            assert_eq!((text("currency"), text("method")), ("NGN", "nip"));
+            assert!(!text("description").is_empty(), "{recipient}");
+            let body = with(naira(100_000), json!({ "recipient": recipient["recipient"] }));
+            let key = unique();
+            let answer = host.pay_as(&host.merchant.test_key, &key, body).await;
+            match text("scenario") {
+                "unresolvable" => assert_eq!(answer.refused(), (422, "recipient_unresolvable")),
+                "provider_down" => assert_eq!(answer.refused(), (502, "provider_error")),
+                "fraud_block" => assert_eq!(answer.refused(), (422, "fraud_rule_blocked")),
+                "fraud_hold" => assert_eq!(answer.ok().status_word(), "awaiting_admin_review"),
+                "failed" => assert_eq!(answer.ok().status_word(), "failed"),
+                "paid" => assert_eq!(answer.ok().status_word(), "paid"),
+                // They go on by themselves, or when they are asked about.
+                _ => drop(answer.ok()),
+            }
+        }
+        let refused = host.get_as(&host.merchant.live_key, "/v1/sandbox/recipients").await;
+        assert_eq!(refused.refused(), (400, "sandbox_only"));
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_readme_lists_the_recipients_of_the_sandbox(#[values(Engine::Sqlite)] engine: Engine) {
+    with_host(engine, async |host| {
+        let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+        let readme = std::fs::read_to_string(readme).expect("the README");
+        let list = host.get("/v1/sandbox/recipients").await.ok();
+        for recipient in list.json["data"].as_array().expect("a list") {
+            let text = |value: &Value| value.as_str().expect("a text").to_owned();
+            let account = text(&recipient["recipient"]["account_number"]);
+            let row = format!("| `{account}` | `{}` |", text(&recipient["scenario"]));
+            assert!(readme.contains(&row), "README.md has no row {row}");
+        }
+    })
+    .await;
+}
