@@ -115,25 +115,30 @@ pub(crate) fn oversized() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ]
 }
 
-/// Within every bound, and yet more work than anybody is granted: in each function many variables
-/// change in many branches, so that the compiler has to follow all of them through all.
-pub(crate) fn laborious() -> Vec<u8> {
-    const VARIABLES: u32 = 1_500;
-    let function = || {
-        let mut function = Function::new([(VARIABLES, ValType::I64)]);
-        for step in 0..5_000_u32 {
-            let at = |offset: u32| (step.wrapping_mul(7) + offset) % VARIABLES;
-            function
-                .instruction(&Instruction::LocalGet(at(0)))
-                .instruction(&Instruction::I64Eqz)
-                .instruction(&Instruction::If(BlockType::Empty))
-                .instruction(&Instruction::LocalGet(at(1)))
-                .instruction(&Instruction::LocalGet(at(700)))
-                .instruction(&Instruction::I64Mul)
-                .instruction(&Instruction::LocalSet(at(3)))
-                .instruction(&Instruction::End);
-        }
+/// Many variables change in many branches: the compiler has to follow all of them through all.
+fn branches(variables: u32, count: u32) -> Function {
+    let mut function = Function::new([(variables, ValType::I64)]);
+    for step in 0..count {
+        let at = |offset: u32| (step.wrapping_mul(7) + offset) % variables;
         function
-    };
-    functions((0..40).map(|_| function()))
+            .instruction(&Instruction::LocalGet(at(0)))
+            .instruction(&Instruction::I64Eqz)
+            .instruction(&Instruction::If(BlockType::Empty))
+            .instruction(&Instruction::LocalGet(at(1)))
+            .instruction(&Instruction::LocalGet(at(variables / 2)))
+            .instruction(&Instruction::I64Mul)
+            .instruction(&Instruction::LocalSet(at(3)))
+            .instruction(&Instruction::End);
+    }
+    function
+}
+
+/// Within every bound, and yet more work than anybody is granted.
+pub(crate) fn laborious() -> Vec<u8> {
+    functions((0..70).map(|_| branches(300, 1_500)))
+}
+
+/// Within every bound, and yet more memory than anybody is granted.
+pub(crate) fn spacious() -> Vec<u8> {
+    functions((0..20).map(|_| branches(1_500, 5_000)))
 }

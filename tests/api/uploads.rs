@@ -3,18 +3,18 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use railhead::built_in;
 use railhead::config::Config;
-use railhead::wasm::compiler::SUBCOMMAND;
+use railhead::wasm::compiler::command;
 use railhead::wasm::module::repack;
 use railhead::wasm::section::CustomSections;
 use rstest::rstest;
 use tokio::task::JoinHandle;
 
 use crate::hostile::packed;
-use crate::oversized::{laborious, oversized};
+use crate::oversized::{laborious, oversized, spacious};
 use crate::packs::{guard, push, push_as, read, until};
 use crate::program::{Deployment, PROGRAM};
 use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira, with_host_configured};
@@ -181,8 +181,10 @@ async fn the_program_that_serves_does_not_grow() {
     for (what, component, word) in oversized() {
         is_refused(&upload(&deployment.host, as_pack(&component)).await, what, &[word]);
     }
-    let refused = upload(&deployment.host, as_pack(&laborious())).await;
-    is_refused(&refused, "laborious", &["cannot be compiled"]);
+    for (what, component) in [("laborious", laborious()), ("spacious", spacious())] {
+        let refused = upload(&deployment.host, as_pack(&component)).await;
+        is_refused(&refused, what, &["cannot be compiled"]);
+    }
     let grown = deployment.peak_bytes().saturating_sub(before);
     assert!(grown < 200 << 20, "{} MB more", grown >> 20);
     let pushed = upload(&deployment.host, crate::rule_hostile::hostile("1", "")).await.ok();
@@ -191,18 +193,15 @@ async fn the_program_that_serves_does_not_grow() {
 }
 
 /// What the subcommand answers about a component.
-fn compile((seconds, bytes): (u64, u64), component: &[u8]) -> Output {
-    let mut child = Command::new(PROGRAM)
-        .arg(SUBCOMMAND)
-        .args(["--seconds", &seconds.to_string(), "--bytes", &bytes.to_string()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("a program");
+fn compile(costs: (u64, u64), component: &[u8]) -> Output {
+    let mut child = command(Path::new(PROGRAM), costs).spawn().expect("a program");
+    let mut input = child.stdin.take().expect("its input");
+    let component = component.to_vec();
     // One that is gone reads no more.
-    let _ = child.stdin.take().expect("its input").write_all(component);
-    child.wait_with_output().expect("an end")
+    let feeding = std::thread::spawn(move || drop(input.write_all(&component)));
+    let output = child.wait_with_output().expect("an end");
+    feeding.join().expect("fed");
+    output
 }
 
 #[test]
@@ -214,7 +213,13 @@ fn the_compiler_binds_itself() {
     assert!(answer.status.success() && answer.stdout.starts_with(b"railhead: code\n"));
     let answer = compile((30, PLENTY), b"nonsense");
     assert!(answer.status.success() && answer.stdout.starts_with(b"railhead: refused\n"));
-    for (costs, component) in [((1, PLENTY), laborious()), ((30, 64 << 20), fraud.to_vec())] {
+    // Again and again: whether there is enough memory is not left to luck.
+    for _ in 0..5 {
+        assert!(compile((30, PLENTY / 2), fraud).status.success());
+    }
+    for (costs, component) in
+        [((1, PLENTY), laborious()), ((30, PLENTY), spacious()), ((30, 32 << 20), fraud.to_vec())]
+    {
         let answer = compile(costs, &component);
         assert!(!answer.status.success(), "{costs:?}");
         assert!(!answer.stdout.starts_with(b"railhead: code\n"), "{costs:?}");

@@ -8,7 +8,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -116,16 +116,9 @@ impl Compiler {
 
     /// Has the component compiled by a child, which does not outlive this future.
     async fn run(&self, component: &[u8]) -> Result<Vec<u8>, NotCompiled> {
-        let Costs { seconds, bytes, wall } = self.costs;
-        let child = Command::new(&self.program)
-            .arg(SUBCOMMAND)
-            .args(["--seconds", &seconds.to_string(), "--bytes", &bytes.to_string()])
-            .env_clear()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()?;
+        let wall = self.costs.wall;
+        let command = command(&self.program, (self.costs.seconds, self.costs.bytes));
+        let child = Command::from(command).kill_on_drop(true).spawn()?;
         let Ok(ended) = tokio::time::timeout(wall, exchange(child, component)).await else {
             let why = format!("it takes longer than {} seconds", wall.as_secs_f32());
             return Err(Refused::Uncompilable(why).into());
@@ -158,6 +151,22 @@ impl Compiler {
 /// It is no `railhead`, or could not do what it is told.
 fn unanswered(status: ExitStatus) -> NotCompiled {
     std::io::Error::other(format!("it did not answer ({status})")).into()
+}
+
+/// How the program is started to compile within so many seconds and bytes.
+#[must_use]
+pub fn command(program: &Path, (seconds, bytes): (u64, u64)) -> std::process::Command {
+    let mut command = std::process::Command::new(program);
+    command
+        .arg(SUBCOMMAND)
+        .args(["--seconds", &seconds.to_string(), "--bytes", &bytes.to_string()])
+        .env_clear()
+        // The allocator would reserve twice the address space that there is, and then give up.
+        .env("MIMALLOC_ARENA_RESERVE", "0")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    command
 }
 
 /// Hands over the component and takes the answer, as far as anybody may answer at all.

@@ -65,9 +65,9 @@ pub const COMPONENT_PARTS_MAX: u64 = 64;
 pub const COMPONENT_DEPTH_MAX: u64 = 8;
 /// Functions of a component. The built-in packs have a thousand.
 pub const COMPONENT_FUNCTIONS_MAX: u64 = 20_000;
-/// Bytes of all functions of a component: ten times a built-in pack's, and what one core compiles
-/// within [`COMPILE_SECONDS_MAX`].
-pub const COMPONENT_CODE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes of all functions of a component: six times a built-in pack's, and what one core compiles
+/// within [`COMPILE_SECONDS_MAX`] if it is ordinary code.
+pub const COMPONENT_CODE_BYTES_MAX: u64 = 2 * 1024 * 1024;
 /// Bytes of its data.
 pub const COMPONENT_DATA_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Types, imports, exports, tables, globals and whatever else it lists, all together. The
