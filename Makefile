@@ -5,12 +5,14 @@ POSTGRES := tests/with-postgres
 # What the database is given for measurements; fsync stays on.
 BENCH_POSTGRES := -c shared_buffers=1GB -c max_wal_size=4GB -c wal_compression=lz4
 
-.PHONY: help demo test lint bench openapi wasm-target
+.PHONY: help demo test lint fuzz advisories bench openapi wasm-target
 
 help:
 	@echo "make demo     build everything, start on SQLite under ./data, pay somebody, keep serving"
 	@echo "make test     every check and test, on SQLite and PostgreSQL"
-	@echo "make lint     format, clippy"
+	@echo "make lint     format, clippy, dependencies"
+	@echo "make fuzz     a minute of made-up input for everything that reads what strangers write (ONLY=bodies)"
+	@echo "make advisories  known vulnerabilities of dependencies; needs cargo-deny and a network"
 	@echo "make bench    print the performance tables (ONLY='postgres' QUICK=1 for parts)"
 	@echo "make openapi  write host/openapi.json anew"
 
@@ -23,6 +25,21 @@ test: wasm-target lint
 lint: wasm-target
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	@if command -v cargo-deny >/dev/null; then \
+		$(CARGO) deny --offline check licenses bans sources; \
+	else \
+		echo "cargo-deny is not installed: only tests/house looks at the dependencies"; \
+	fi
+
+# An input that fails is kept in tests/fuzz/corpus.
+fuzz: wasm-target
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-60} RUST_BACKTRACE=0 \
+		$(CARGO) test --locked -p railhead-tests --test fuzz -- --nocapture $(ONLY)
+
+advisories:
+	@command -v cargo-deny >/dev/null || \
+		{ echo "Please install cargo-deny: cargo install --locked cargo-deny" >&2; exit 1; }
+	$(CARGO) deny check advisories
 
 bench: wasm-target
 	$(CARGO) build --locked --release -p railhead-tests --bins

@@ -34,7 +34,8 @@ use crate::rules::{Pack, Packs, comparing};
 use crate::simulator::Simulator;
 use crate::transfers::intents::IntentJournal;
 use crate::transfers::{Quarantine, Transfers};
-use crate::wasm::{CodeCache, Engines};
+use crate::wasm::compiler::Costs;
+use crate::wasm::{CodeCache, Compiler, Engines};
 use crate::{built_in, transfers, webhooks, worker};
 
 /// Why a host does not start: a sentence for the operator.
@@ -91,10 +92,10 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     refuse_distant_simulator(&config)?;
     let Storage { db, keyring, operator_token, new_operator_token } = open(&config, &ids).await?;
 
-    let (Components { rails, packs }, code) = components(&config, &keyring)?;
+    let (Components { rails, packs }, sandbox) = components(&config, &keyring)?;
     let magic = magic(&rails);
     let rails = Arc::new(Registry::of(rails)?);
-    let (pack_store, packs) = open_packs(&db, code, &config, packs, &clock).await?;
+    let (pack_store, packs) = open_packs(&db, sandbox, &config, packs, &clock).await?;
     seed_routes(&db, &rails, &ids, &clock).await?;
     release_leases(&db).await?;
 
@@ -200,11 +201,12 @@ fn outbound(config: &Config) -> Result<OutboundClient, StartError> {
 fn components(
     config: &Config,
     keyring: &Arc<Keyring>,
-) -> Result<(Components, (Engines, CodeCache)), StartError> {
+) -> Result<(Components, Sandbox), StartError> {
     let engines = Engines::start()?;
     let cache = CodeCache::new(Some(config.data.dir.join("cache")), Arc::clone(keyring));
     let components = load(&engines, &cache, config.modules.dir.as_deref())?;
-    Ok((components, (engines, cache)))
+    let compiler = Compiler::new(config.compiler.clone(), Costs::default())?;
+    Ok((components, Sandbox { engines, cache, compiler }))
 }
 
 /// The gate before everything live, shut where something is suspicious, and the journal of what
@@ -274,13 +276,12 @@ fn refuse_distant_simulator(config: &Config) -> Result<(), StartError> {
 /// Lists the packs that came with the host, and lets those decide that the database says.
 async fn open_packs(
     db: &Db,
-    (engines, cache): (Engines, CodeCache),
+    sandbox: Sandbox,
     config: &Config,
     supplied: Vec<SuppliedPack>,
     clock: &Clock,
 ) -> Result<(PackStore, Packs), StartError> {
-    let pack_store =
-        PackStore::new(db.clone(), (engines, cache), config.rules.on_failure, supplied);
+    let pack_store = PackStore::new(db.clone(), sandbox, config.rules.on_failure, supplied);
     pack_store.list_supplied(clock.now()).await?;
     pack_store.assign_fees(clock.now()).await?;
     let packs = Packs::new(pack_store.assignments().await?);

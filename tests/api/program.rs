@@ -17,7 +17,7 @@ use crate::bank::Bank;
 use crate::notices::RIGHT;
 use crate::test_host::{Answer, Database, Engine, Merchant, OPERATOR_TOKEN, TestHost, client};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_railhead-under-test");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_railhead-under-test");
 /// Starting, migrations and compilation included, on a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
 
@@ -158,9 +158,18 @@ impl Deployment {
 
     /// Memory of the running program that is in use, in bytes.
     pub(crate) fn resident_bytes(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most of it that was ever in use.
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, kind: &str) -> u64 {
         let pid = self.program.as_ref().and_then(Child::id).expect("a program");
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+        let line = status.lines().find_map(|line| line.strip_prefix(kind)).expect("a size");
         let kilobytes = line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
         kilobytes * 1024
     }

@@ -123,6 +123,7 @@ pub(crate) fn config(database: &Database) -> Config {
     config.data.dir = data_folder(database, "data");
     config.simulator.token = Some(SecretString::from(crate::notices::RIGHT));
     config.encryption.keys = vec!["11".repeat(32)];
+    config.compiler = Some(crate::program::PROGRAM.into());
     config.server.address = "127.0.0.1:0".parse().expect("an address");
     config.server.public_url = Some("http://railhead.test".into());
     config.limits.read_per_minute = 1_000_000;

@@ -3,6 +3,8 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod dependencies;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -58,6 +58,10 @@ pub struct Config {
     pub routes: BTreeMap<String, BTreeMap<String, String>>,
     /// Logs.
     pub log: Log,
+    /// The program that compiles uploaded components: this very one if unset. No setting; a host
+    /// inside a program of another kind, such as a test, names `railhead` here.
+    #[serde(skip)]
+    pub compiler: Option<PathBuf>,
 }
 
 /// The HTTP server.
@@ -316,6 +320,7 @@ impl Default for Config {
             retention: Retention::default(),
             routes: BTreeMap::new(),
             log: Log::default(),
+            compiler: None,
         }
     }
 }

@@ -153,10 +153,11 @@ impl Keyring {
         hex::encode(&hmac(&self.0[0].settings, settings.as_bytes())[..16])
     }
 
-    /// Authenticates compiled code, so that only files this host wrote are ever loaded.
+    /// Authenticates compiled code and what it was compiled from and for, so that only files this
+    /// host wrote are ever loaded, each in its own place. `name` holds no NUL.
     #[must_use]
-    pub fn compiled_code_tag(&self, code: &[u8]) -> [u8; 32] {
-        hmac(&self.0[0].compiled_code, code)
+    pub fn compiled_code_tag(&self, name: &str, code: &[u8]) -> [u8; 32] {
+        hmac_of(&self.0[0].compiled_code, &[name.as_bytes(), b"\0", code])
     }
 }
 
@@ -180,11 +181,18 @@ impl Master {
 }
 
 fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
+    hmac_of(key, &[message])
+}
+
+/// Over the parts one after the other.
+fn hmac_of(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     // HMAC takes a key of any length, so the error case does not exist.
     let Ok(mut mac) = <Hmac<Sha256> as hmac::digest::KeyInit>::new_from_slice(key) else {
         return [0; 32];
     };
-    mac.update(message);
+    for part in parts {
+        mac.update(part);
+    }
     mac.finalize().into_bytes().into()
 }
 

@@ -2,6 +2,7 @@
 
 mod account;
 mod admin;
+mod compile;
 mod demo;
 mod document;
 mod listen;
@@ -20,6 +21,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::Config;
 use crate::start::StartError;
+use crate::wasm::compiler::SUBCOMMAND;
 
 /// A self-hosted payout, wallet and collections service with sandboxed rails.
 #[derive(Parser)]
@@ -60,6 +62,9 @@ enum Command {
     Rules(rules::Rules),
     /// Run the bank simulator on a port of its own.
     Simulator(simulate::Simulate),
+    /// Compile a component for a host that started this: from standard input to standard output.
+    #[command(name = SUBCOMMAND, hide = true)]
+    CompileComponent(compile::Compile),
 }
 
 /// Runs a command; says on stderr what stood in the way.
@@ -96,6 +101,10 @@ fn warn(line: impl std::fmt::Display) {
 }
 
 fn execute(arguments: Arguments) -> Result<(), StartError> {
+    // It needs no settings, and knows none.
+    if let Command::CompileComponent(compile) = arguments.command {
+        return compile.run();
+    }
     let config = Config::load(arguments.config.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -113,6 +122,7 @@ fn execute(arguments: Arguments) -> Result<(), StartError> {
             Command::Rail(rail) => rail.run(&config).await,
             Command::Rules(rules) => rules.run(&config).await,
             Command::Simulator(simulate) => simulate.run(&config).await,
+            Command::CompileComponent(compile) => compile.run(),
         }
     })
 }

@@ -1,6 +1,7 @@
 //! Rule packs: every version that was pushed, where it stands, and how it fared in shadow.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -146,21 +147,22 @@ pub async fn push(
         Upload::Component(bytes) => bytes.to_vec(),
         Upload::Text(text) => app.pack_store.of_text(text).map_err(refused)?,
     };
-    let encoded = BASE64_STANDARD.encode(&component);
-    let pack = app.pack_store.open(component).await.map_err(refused)?;
+    let opened = app.pack_store.open(component.clone()).await.map_err(refused)?;
+    let pack = Arc::clone(&opened.pack);
     let name = (pack.about.name.clone(), pack.about.version.clone());
     if let Some(known) = known(&app, &pack).await? {
         return Ok((StatusCode::OK, Json(known)));
     }
     let report = {
-        let pack = std::sync::Arc::clone(&pack);
+        let pack = Arc::clone(&pack);
         tokio::task::spawn_blocking(move || check(&pack)).await.map_err(Problem::internal)?
     };
     let is_checked = report.failures.is_empty();
     let told = serde_json::to_string(&report).map_err(Problem::internal)?;
     let by = (operator.name.as_str(), app.now());
     let version = Version::of(&pack, (told, is_checked), by);
-    let row = sql::PACKS.insert(&NewVersion { version, component: Some(encoded) });
+    let component = Some(BASE64_STANDARD.encode(&component));
+    let row = sql::PACKS.insert(&NewVersion { version, component });
     let id = sql::version_id(&name.0, &name.1);
     let done = Done {
         action: "rule_pack.push",
@@ -173,6 +175,7 @@ pub async fn push(
         let known = known(&app, &pack).await?.ok_or(problem)?;
         return Ok((StatusCode::OK, Json(known)));
     }
+    app.pack_store.keep_code(opened).await;
     let version = find(&app, (&name.0, &name.1)).await?;
     Ok((StatusCode::CREATED, Json(Standing::read(&app).await?.view(version))))
 }
@@ -238,6 +241,12 @@ fn refused(why: PackStoreError) -> Problem {
         PackStoreError::Refused(_, cause) => {
             vec![json!({ "at": "pack", "message": cause.to_string() })]
         }
+        PackStoreError::Busy => {
+            return unavailable("Another rule pack is being opened. Try again in a moment.", why);
+        }
+        PackStoreError::Machine(_) => {
+            return unavailable("This host cannot compile a rule pack at present.", why);
+        }
         PackStoreError::Database(_)
         | PackStoreError::Missing(_)
         | PackStoreError::Changed(_)
@@ -248,6 +257,10 @@ fn refused(why: PackStoreError) -> Problem {
     let message = "The rule pack is refused: see error.detail.problems.";
     let problem = Problem::because(ErrorCode::ValidationFailed, message);
     problem.detail(json!({ "problems": problems }))
+}
+
+fn unavailable(message: &'static str, why: PackStoreError) -> Problem {
+    Problem::because(ErrorCode::ServiceUnavailable, message).retry_after(1).caused_by(why)
 }
 
 /// Where every version stands.

@@ -25,7 +25,7 @@ pub mod model;
 mod quote;
 mod recipient;
 mod reply;
-mod request;
+pub mod request;
 mod resolve;
 mod retrieve;
 pub mod review;

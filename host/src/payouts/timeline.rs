@@ -154,15 +154,6 @@ pub struct CostLine {
     pub amount_minor: Minor,
 }
 
-/// A fraud rule that matched, as far as merchants are told.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct RuleHit {
-    /// The rule's name.
-    pub label: String,
-    /// What it wants.
-    pub action: Action,
-}
-
 /// A payout's timeline, oldest first.
 ///
 /// # Errors

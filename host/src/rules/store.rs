@@ -13,9 +13,10 @@ use crate::clock::Moment;
 use crate::config::{OnFailure, limits};
 use crate::db::Db;
 use crate::db::bulk::RowChange;
+use crate::wasm::compiler::NotCompiled;
 use crate::wasm::module::repack;
 use crate::wasm::section::CustomSections;
-use crate::wasm::{CodeCache, Engines};
+use crate::wasm::{CodeCache, Compiled, Compiler, Engines};
 
 use super::assignment::{AssignedPack, AssignedPacks, Assignments, Missing, Packs, Role, Scope};
 use super::pack::{OpenError, Pack, PackKind};
@@ -31,16 +32,32 @@ pub struct SuppliedPack {
     pub is_built_in: bool,
 }
 
+/// What opens components.
+pub struct Sandbox {
+    /// What runs them.
+    pub engines: Engines,
+    /// Where their code is kept.
+    pub cache: CodeCache,
+    /// Who compiles those that somebody uploaded.
+    pub compiler: Compiler,
+}
+
+/// A pack that was opened, and its code, which is kept on disk once the pack is kept.
+pub struct OpenedPack {
+    /// The pack.
+    pub pack: Arc<Pack>,
+    code: Compiled,
+}
+
 /// Every pack within reach.
 pub struct PackStore {
     db: Db,
-    engines: Engines,
-    cache: CodeCache,
+    sandbox: Sandbox,
     on_failure: OnFailure,
     supplied: Vec<SuppliedPack>,
     opened: Cache<String, Arc<Pack>>,
     /// Opening somebody's pack takes a processor for a while: one at a time.
-    opening: Mutex<()>,
+    opening: Arc<Mutex<()>>,
 }
 
 /// Why a pack, or the assignments, cannot be had.
@@ -61,6 +78,23 @@ pub enum PackStoreError {
     /// Opening it was cut off.
     #[error("opening a pack was cut off")]
     CutOff,
+    /// Others are being opened.
+    #[error("other packs are being opened")]
+    Busy,
+    /// This machine cannot compile it now.
+    #[error(transparent)]
+    Machine(std::io::Error),
+}
+
+impl PackStoreError {
+    /// Whether trying again may help.
+    #[must_use]
+    pub const fn passes(&self) -> bool {
+        match self {
+            Self::Database(_) | Self::CutOff | Self::Busy | Self::Machine(_) => true,
+            Self::Missing(_) | Self::Changed(_) | Self::Refused(..) => false,
+        }
+    }
 }
 
 impl PackStore {
@@ -68,24 +102,44 @@ impl PackStore {
     #[must_use]
     pub fn new(
         db: Db,
-        (engines, cache): (Engines, CodeCache),
+        sandbox: Sandbox,
         on_failure: OnFailure,
         supplied: Vec<SuppliedPack>,
     ) -> Self {
         let opened = Cache::new(limits::PACKS_OPENED_MAX);
-        Self { db, engines, cache, on_failure, supplied, opened, opening: Mutex::new(()) }
+        Self { db, sandbox, on_failure, supplied, opened, opening: Arc::default() }
     }
 
     /// Opens a component that somebody pushes. It is neither assigned nor kept.
     ///
     /// # Errors
-    /// The component or its rules are refused.
-    pub async fn open(&self, component: Vec<u8>) -> Result<Arc<Pack>, PackStoreError> {
-        let _turn = self.opening.lock().await;
-        let (engines, cache) = (self.engines.clone(), self.cache.clone());
-        let opening = tokio::task::spawn_blocking(move || Pack::load(&engines, &cache, &component));
+    /// The component or its rules are refused, or it is somebody else's turn.
+    pub async fn open(&self, component: Vec<u8>) -> Result<OpenedPack, PackStoreError> {
+        let refused = |why| PackStoreError::Refused("the component".into(), why);
+        let turn = Arc::clone(&self.opening).lock_owned();
+        let turn = tokio::time::timeout(limits::OPENING_WAIT_MAX, turn).await;
+        let turn = turn.map_err(|_| PackStoreError::Busy)?;
+        let Sandbox { engines, cache, compiler } = &self.sandbox;
+        let compiled = compiler.compile(&engines.rules, cache, component.clone()).await;
+        let code = compiled.map_err(|why| match why {
+            NotCompiled::Refused(why) => refused(OpenError::Refused(why.into())),
+            NotCompiled::Machine(why) => PackStoreError::Machine(why),
+        })?;
+        let (engines, cache) = (engines.clone(), cache.with(code.clone()));
+        let opening = tokio::task::spawn_blocking(move || {
+            // Kept to the end, also when nobody waits for it any more.
+            let _turn = turn;
+            Pack::load(&engines, &cache, &component)
+        });
         let opened = opening.await.map_err(|_| PackStoreError::CutOff)?;
-        opened.map(Arc::new).map_err(|why| PackStoreError::Refused("the component".into(), why))
+        Ok(OpenedPack { pack: Arc::new(opened.map_err(refused)?), code })
+    }
+
+    /// Keeps the code of a pack that is kept.
+    pub async fn keep_code(&self, opened: OpenedPack) {
+        let cache = self.sandbox.cache.clone();
+        // Without it the code is made again: nobody depends on this.
+        let _ = tokio::task::spawn_blocking(move || cache.keep(&opened.code)).await;
     }
 
     /// The component that rules of text stand for: the built-in pack of their kind with these rules
@@ -119,10 +173,12 @@ impl PackStore {
         let missing = || PackStoreError::Missing(digest.to_owned());
         let text = sql::find_component(self.db.pool(), digest).await?.ok_or_else(missing)?;
         let component = BASE64_STANDARD.decode(text).map_err(|_| missing())?;
-        let pack = self.open(component).await?;
+        let opened = self.open(component).await?;
+        let pack = Arc::clone(&opened.pack);
         if pack.digest != digest {
             return Err(PackStoreError::Changed(digest.to_owned()));
         }
+        self.keep_code(opened).await;
         self.opened.insert(digest.to_owned(), Arc::clone(&pack)).await;
         Ok(pack)
     }
@@ -251,7 +307,7 @@ impl PackStore {
         };
         match opened {
             Ok(pack) => Ok(AssignedPack::Pack(pack)),
-            Err(why @ (PackStoreError::Database(_) | PackStoreError::CutOff)) => Err(why),
+            Err(why) if why.passes() => Err(why),
             Err(why) => {
                 tracing::error!(name, version, %why, "a rule pack that is assigned is missing");
                 let why = format!("{name} {version} is missing: {why}");

@@ -30,7 +30,7 @@ impl Engines {
             tracing::warn!(%cause, "instances are allocated on demand");
             Engine::new(&rails_config())
         })?;
-        let rules = Engine::new(&rules_config())?;
+        let rules = rules()?;
         let ticking = [rails.weak(), rules.weak()];
         std::thread::Builder::new().name("epochs".into()).spawn(move || {
             while ticking
@@ -45,6 +45,18 @@ impl Engines {
         })?;
         Ok(Self { rails, rules })
     }
+}
+
+/// The engine of rule packs.
+pub(super) fn rules() -> wasmtime::Result<Engine> {
+    Engine::new(&rules_config())
+}
+
+/// The same for a process that does nothing but compile, on one processor.
+pub(super) fn rules_alone() -> wasmtime::Result<Engine> {
+    let mut config = rules_config();
+    config.parallel_compilation(false);
+    Engine::new(&config)
 }
 
 fn pooled(mut config: Config) -> wasmtime::Result<Engine> {

@@ -12,8 +12,13 @@
 //! | imports | `railhead:host/*` and inert WASI | inert WASI |
 //!
 //! A guest that breaks a limit traps. It cannot harm the host, another guest, or the next call.
+//!
+//! What a component may hold at all is counted before it is compiled (`bounds`), and what
+//! somebody uploads is compiled by a process that has limits of its own (`compiler`).
 
+mod bounds;
 mod cache;
+pub mod compiler;
 pub mod egress;
 mod engine;
 mod inert;
@@ -24,7 +29,8 @@ pub mod rail;
 pub mod section;
 pub mod tables;
 
-pub use cache::CodeCache;
+pub use cache::{CodeCache, Compiled};
+pub use compiler::Compiler;
 pub use engine::Engines;
 
 use railhead_core::{address, config, keyring};

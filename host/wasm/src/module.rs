@@ -8,10 +8,9 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-use crate::config::limits;
-
 use super::section::{self, CASE_SECTION, CustomSections, DECLARATION_SECTION, TABLE_SECTION};
-use super::{CodeCache, inert};
+use super::{CodeCache, bounds, inert};
+use bounds::malformed;
 
 /// A component that may run here: compiled, its imports known to be harmless.
 pub struct Module {
@@ -31,9 +30,19 @@ pub struct Module {
 /// Why a component is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// The file is larger than any rail or pack needs.
-    #[error("the component has {0} bytes; at most {max} are accepted", max = limits::COMPONENT_BYTES_MAX)]
-    TooLarge(usize),
+    /// It is larger, in some respect, than any rail or pack needs to be.
+    #[error("the component has {count} {what}; at most {most} are accepted")]
+    TooMuch {
+        /// Of what, in words.
+        what: &'static str,
+        /// How much there is, as far as it was counted.
+        count: u64,
+        /// How much there may be.
+        most: u64,
+    },
+    /// Compiling it costs too much.
+    #[error("the component cannot be compiled: {0}")]
+    Uncompilable(String),
     /// The file is not a component.
     #[error("not a WebAssembly component: {0}")]
     NotAComponent(String),
@@ -60,14 +69,12 @@ impl Module {
         bytes: &[u8],
         host_imports: &[&str],
     ) -> Result<Self, Refused> {
-        if bytes.len() > limits::COMPONENT_BYTES_MAX {
-            return Err(Refused::TooLarge(bytes.len()));
-        }
-        let CustomSections { declaration, tables, cases } = custom_sections(bytes)?;
+        let Source { sections, bare } = Source::read(bytes)?;
+        let CustomSections { declaration, tables, cases } = sections;
         let tables = tables.into_iter().collect();
         let digest = hex::encode(Sha256::digest(bytes));
         let component = cache
-            .component(engine, &digest, bytes)
+            .component(engine, &bare)
             .map_err(|cause| Refused::NotAComponent(format!("{cause:#}")))?;
         let kind = component.component_type();
         for (name, item) in kind.imports(engine) {
@@ -84,6 +91,23 @@ impl Module {
             .map(|(name, _)| name.split('@').next().unwrap_or(name).to_owned())
             .collect();
         Ok(Self { digest, declaration, tables, cases, exports, component })
+    }
+}
+
+/// A component that is within bounds, taken apart; nothing of it is compiled yet.
+pub(super) struct Source {
+    /// What travels with the code.
+    pub(super) sections: CustomSections,
+    /// The code alone: packs that differ in their rules only are compiled once.
+    pub(super) bare: Vec<u8>,
+}
+
+impl Source {
+    /// # Errors
+    /// It is too large in some respect, no component, or carries no declaration.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Refused> {
+        bounds::check(bytes)?;
+        Ok(Self { sections: custom_sections(bytes)?, bare: bare(bytes)? })
     }
 }
 
@@ -114,8 +138,6 @@ pub fn repack(bytes: &[u8], sections: &CustomSections) -> Result<Vec<u8>, Refuse
 
 /// A component's code without what travels with it.
 fn bare(bytes: &[u8]) -> Result<Vec<u8>, Refused> {
-    let malformed =
-        |cause: wasmparser::BinaryReaderError| Refused::NotAComponent(cause.to_string());
     let mut depth = 0usize;
     let mut bare = Vec::with_capacity(bytes.len());
     let mut kept_to = 0;
@@ -154,8 +176,6 @@ fn header(bytes: &[u8], from: usize, contents: usize) -> usize {
 /// # Errors
 /// It is not a component, or carries no declaration.
 pub fn custom_sections(bytes: &[u8]) -> Result<CustomSections, Refused> {
-    let malformed =
-        |cause: wasmparser::BinaryReaderError| Refused::NotAComponent(cause.to_string());
     let mut declaration = None;
     let mut sections = CustomSections::default();
     let mut depth = 0usize;

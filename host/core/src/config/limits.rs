@@ -91,8 +91,44 @@ pub const GUEST_LOG_LINES_MAX: u32 = 50;
 pub const GUEST_LOG_LINE_MAX: usize = 500;
 /// Guest calls running at once: instances in the pool.
 pub const GUESTS_MAX: u32 = 512;
-/// Largest component that is accepted.
-pub const COMPONENT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Largest component that is accepted: its code, its data and what travels with them.
+pub const COMPONENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Modules and components inside one component. A guest of Rust has three and a few; one that was
+/// composed of others, some more.
+pub const COMPONENT_PARTS_MAX: u64 = 64;
+/// How deep components stand in components.
+pub const COMPONENT_DEPTH_MAX: u64 = 8;
+/// Functions of a component. The built-in packs have a thousand.
+pub const COMPONENT_FUNCTIONS_MAX: u64 = 20_000;
+/// Bytes of all functions of a component: six times a built-in pack's, and what one core compiles
+/// within [`COMPILE_SECONDS_MAX`] if it is ordinary code.
+pub const COMPONENT_CODE_BYTES_MAX: u64 = 2 * 1024 * 1024;
+/// Bytes of its data.
+pub const COMPONENT_DATA_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Types, imports, exports, tables, globals and whatever else it lists, all together. The
+/// built-in ones list some hundreds.
+pub const COMPONENT_ITEMS_MAX: u64 = 50_000;
+/// Bytes of one function: the time that the compiler takes for a function grows faster than its
+/// size. The largest one of a built-in component has 9 kB.
+pub const FUNCTION_BYTES_MAX: u64 = 128 * 1024;
+/// Locals of one function; the built-in ones have at most 35. The compiler follows each of them
+/// through every block.
+pub const FUNCTION_LOCALS_MAX: u64 = 2_000;
+/// How deep blocks stand in blocks: a `match` has one for each of its arms.
+pub const FUNCTION_DEPTH_MAX: u64 = 1_000;
+/// Targets of one jump table: a `match` has one for each value between its arms.
+pub const FUNCTION_TARGETS_MAX: u64 = 4_096;
+/// Processor time for compiling what somebody uploads. A built-in pack takes one second or two.
+pub const COMPILE_SECONDS_MAX: u64 = 10;
+/// The same on a machine that has other things to do; shorter than a request may take.
+pub const COMPILE_WALL_MAX: Duration = Duration::from_secs(20);
+/// Address space of the process that compiles; a built-in pack takes a quarter of it at most.
+pub const COMPILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+/// What may come of it: machine code and its tables, several times the component.
+pub const COMPILED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Components are opened one at a time; an upload that waits longer for the one before is turned
+/// away.
+pub const OPENING_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Largest answer of a network, unless the rail declares less.
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
 /// Fuel of one decision of a rule pack; a plain price takes a few thousand units.
