@@ -14,7 +14,9 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 use crate::bank::Bank;
-use crate::test_host::{Answer, Database, Engine, Merchant, OPERATOR_TOKEN, TestHost, client};
+use crate::test_host::{
+    Answer, DESK_TOKEN, Database, Engine, Merchant, OPERATOR_TOKEN, TestHost, client,
+};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_railhead-under-test");
 /// Starting, migrations and compilation included, on a busy machine.
@@ -327,6 +329,7 @@ write_per_minute = 1000000
 anonymous_per_minute = 1000000
 [admin]
 requests_per_minute = 1000000
+operators.desk = "{DESK_TOKEN}"
 [simulator]
 url = "{bank}"
 [log]

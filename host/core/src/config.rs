@@ -48,6 +48,8 @@ pub struct Config {
     pub rules: Rules,
     /// Cases.
     pub cases: Cases,
+    /// What takes two operators.
+    pub approvals: Approvals,
     /// Webhooks to merchants.
     pub webhooks: Webhooks,
     /// How long things are kept that are not the books.
@@ -193,6 +195,59 @@ pub struct Cases {
     pub two_people: bool,
 }
 
+/// What takes two operators: the first one asks, and a second one asks for the same within a day.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Approvals {
+    /// The kinds of acts that do; none unless set.
+    pub two_people: Vec<ApprovalAct>,
+    /// By currency, in minor units: the credits and debits of a wallet above this amount; all of
+    /// them in a currency that is left out.
+    pub credit_above_minor: BTreeMap<String, i64>,
+}
+
+/// Kinds of acts that may take two operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalAct {
+    /// Crediting or debiting a wallet.
+    Credit,
+    /// A merchant's limits, and the thresholds above which its own people need a teammate.
+    Limits,
+    /// A live route: made, given other settings or addresses, or taking payouts again.
+    LiveRoute,
+    /// Ending a payout on evidence.
+    Mark,
+    /// Giving a paid payout back.
+    Reverse,
+    /// Making or replacing a merchant's key.
+    Key,
+}
+
+impl ApprovalAct {
+    /// The word in the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Credit => "credit",
+            Self::Limits => "limits",
+            Self::LiveRoute => "live_route",
+            Self::Mark => "mark",
+            Self::Reverse => "reverse",
+            Self::Key => "key",
+        }
+    }
+}
+
+impl Approvals {
+    /// The amount of a currency up to which one operator is enough for a credit.
+    #[must_use]
+    pub fn credit_free_minor(&self, currency: &str) -> i64 {
+        let mut amounts = self.credit_above_minor.iter();
+        amounts.find(|(code, _)| code.eq_ignore_ascii_case(currency)).map_or(0, |(_, most)| *most)
+    }
+}
+
 /// Webhooks to merchants.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -279,6 +334,7 @@ impl Default for Config {
             egress: Egress::default(),
             rules: Rules::default(),
             cases: Cases::default(),
+            approvals: Approvals::default(),
             webhooks: Webhooks::default(),
             retention: Retention::default(),
             routes: BTreeMap::new(),
@@ -377,6 +433,7 @@ impl Config {
             .try_parsing(true)
             .list_separator(",")
             .with_list_parse_key("encryption.keys")
+            .with_list_parse_key("approvals.two_people")
             .with_list_parse_key("server.trusted_proxies")
             .with_list_parse_key("egress.allow_private_networks")
             .with_list_parse_key("webhooks.allow_private_networks");
