@@ -25,7 +25,7 @@ CREATE TABLE merchants (
     batch_id   BIGINT NOT NULL
 );
 
--- Only a keyed hash of the secret is kept.
+-- Only a keyed hash of the secret is kept. created_by is the operator who saw it.
 CREATE TABLE api_keys (
     id           TEXT PRIMARY KEY,
     merchant_id  TEXT NOT NULL,
@@ -39,6 +39,7 @@ CREATE TABLE api_keys (
     expires_at   BIGINT,
     grace_until  BIGINT,
     revoked_at   BIGINT,
+    created_by   TEXT NOT NULL,
     created_at   BIGINT NOT NULL,
     batch_id     BIGINT NOT NULL
 );
@@ -58,3 +59,17 @@ CREATE TABLE audit (
     batch_id     BIGINT NOT NULL
 );
 CREATE INDEX audit_by_subject ON audit (subject_id, id);
+
+-- What one operator asked for and a second one has to ask for as well: one at a time for each
+-- act on each subject. wanted is the act as JSON, the same for both.
+CREATE TABLE approval_requests (
+    place      TEXT PRIMARY KEY,
+    id         TEXT NOT NULL,
+    act        TEXT NOT NULL,
+    action     TEXT NOT NULL,
+    subject_id TEXT NOT NULL,
+    wanted     TEXT NOT NULL,
+    actor      TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);
+CREATE INDEX approval_requests_by_time ON approval_requests (created_at);

@@ -7,6 +7,7 @@ use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::audit::FailedLogIns;
 use crate::auth::Directory;
 use crate::clock::{Clock, Moment};
 use crate::config::{Config, limits};
@@ -89,6 +90,8 @@ pub struct Parts {
     pub streams: Places,
     /// Recent requests of merchants.
     pub requests: RequestLog,
+    /// Failed log-ins of operators, in the present minute.
+    pub failed_log_ins: FailedLogIns,
     /// What this process counts.
     pub metrics: Metrics,
     /// The client for requests to addresses that merchants gave.

@@ -28,6 +28,7 @@ use crate::http::problem::refusal;
 use crate::http::request_log::{self, Entry};
 use crate::http::server::Crowded;
 use crate::id::{MerchantId, RequestId};
+use crate::ledger::Command;
 
 /// A merchant's request: its key and who is behind it.
 #[derive(Clone)]
@@ -75,9 +76,9 @@ impl Caller {
     /// # Errors
     /// `permission_denied`.
     pub fn require_permission(&self, permission: Permission) -> Result<(), Problem> {
-        match self.key.permissions.contains(&permission) {
+        match self.key.may(permission) {
             true => Ok(()),
-            false => Err(Problem::new(ErrorCode::PermissionDenied)),
+            false => Err(permission.missing()),
         }
     }
 
@@ -86,10 +87,9 @@ impl Caller {
     /// # Errors
     /// `permission_denied`.
     pub fn require(&self, capability: Capability) -> Result<(), Problem> {
-        if self.key.can(capability) {
-            Ok(())
-        } else {
-            Err(Problem::new(ErrorCode::PermissionDenied))
+        match self.key.can(capability) {
+            true => Ok(()),
+            false => Err(capability.missing()),
         }
     }
 }
@@ -164,9 +164,23 @@ async fn operator_gate(app: App, mut request: Request, next: Next) -> Response {
             request.extensions_mut().insert(Operator { name, address });
             spend(&app, budget, request, next).await
         }
-        Ok(None) => turn_away(&app, address, Problem::new(ErrorCode::InvalidApiKey)),
+        Ok(None) => {
+            write_down(&app, address);
+            turn_away(&app, address, Problem::new(ErrorCode::InvalidApiKey))
+        }
         Err(problem) => turn_away(&app, address, problem),
     }
+}
+
+/// Has the audit log tell of a wrong token, without the answer waiting for it.
+fn write_down(app: &App, address: IpAddr) {
+    let Some(line) = app.failed_log_ins.count(address, app.now()) else { return };
+    let (row, writing) = (line.row(&app.ids, app.now()), app.clone());
+    app.tasks.spawn(async move {
+        if let Err(problem) = writing.writer.work(Command::rows(vec![row])).await {
+            tracing::warn!(?problem, %address, "a failed log-in is not in the audit log");
+        }
+    });
 }
 
 /// Whose token this is. Every token is compared, whichever it is.

@@ -65,7 +65,8 @@ fn of_operators() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(operator::merchants::create, operator::merchants::list))
         .routes(routes!(operator::merchants::retrieve, operator::merchants::update))
-        .routes(routes!(operator::keys::create))
+        .routes(routes!(operator::keys::create, operator::keys::list))
+        .routes(routes!(operator::keys::retrieve))
         .routes(routes!(operator::keys::rotate))
         .routes(routes!(operator::keys::revoke))
         .routes(routes!(operator::wallets::credit))
@@ -85,10 +86,15 @@ fn of_operators() -> OpenApiRouter<App> {
         .routes(routes!(operator::quarantine::retrieve))
         .routes(routes!(operator::quarantine::release))
         .routes(routes!(operator::routes::list, operator::routes::create))
-        .routes(routes!(operator::routes::update))
+        .routes(routes!(
+            operator::routes::retrieve,
+            operator::routes::update,
+            operator::routes::remove
+        ))
         .routes(routes!(operator::blacklist::list, operator::blacklist::create))
         .routes(routes!(operator::blacklist::remove))
         .routes(routes!(operator::audit_log::list))
+        .routes(routes!(operator::approvals::list))
         .routes(routes!(operator::modules::rails))
         .routes(routes!(operator::rule_packs::list, operator::rule_packs::push))
         .routes(routes!(operator::rule_packs::retrieve))

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Metrics, Parts};
+use crate::audit::FailedLogIns;
 use crate::auth::Directory;
 use crate::clock::Clock;
 use crate::config::{Config, limits};
@@ -135,6 +136,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         limiter: Limiter::default(),
         streams: Places::default(),
         requests: RequestLog::default(),
+        failed_log_ins: FailedLogIns::default(),
         outbound: outbound(&config)?,
         handover,
         tasks,
@@ -253,6 +255,7 @@ fn refuse_odd_operators(config: &Config) -> Result<(), StartError> {
     for (setting, needs_two) in [
         ("rules.two_people", config.rules.two_people),
         ("cases.two_people", config.cases.two_people),
+        ("approvals.two_people", !config.approvals.two_people.is_empty()),
     ] {
         if needs_two && is_alone {
             return Err(format!("{setting} needs a second operator in admin.operators").into());

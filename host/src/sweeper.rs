@@ -64,7 +64,7 @@ pub(crate) async fn sweep(app: App) {
     }
 }
 
-fn sweeps(app: &App) -> [Sweep; 8] {
+fn sweeps(app: &App) -> [Sweep; 9] {
     let now = app.now();
     let days = |days: u32| now.before(Duration::from_secs(u64::from(days) * 24 * 3600));
     let retention = &app.config.retention;
@@ -99,6 +99,12 @@ fn sweeps(app: &App) -> [Sweep; 8] {
             "DELETE FROM rule_requests WHERE created_at < $1 AND id IN \
              (SELECT id FROM rule_requests WHERE created_at < $1 LIMIT $2)",
             now.before(limits::RULES_REQUEST_VALID),
+        ),
+        sweep(
+            "approval_requests",
+            "DELETE FROM approval_requests WHERE created_at < $1 AND place IN \
+             (SELECT place FROM approval_requests WHERE created_at < $1 LIMIT $2)",
+            now.before(limits::APPROVAL_VALID),
         ),
         guarded(
             "decisions",

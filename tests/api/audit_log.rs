@@ -4,6 +4,7 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::hooks::{change, listen, with_receiver};
 use crate::test_host::{
     Answer, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host, with_host_configured,
 };
@@ -138,6 +139,165 @@ async fn the_log_is_paged_holds_refusals_out_and_cannot_be_changed(
         let key = unique();
         host.pay_as(&host.merchant.test_key, &key, naira(100_000)).await.ok();
         assert_eq!(read(host, "audit?limit=100").await.ok().json["data"], json!(all));
+    })
+    .await;
+}
+
+/// The newest line with this action.
+async fn line_of(host: &TestHost, action: &str) -> Value {
+    let log = read(host, "audit?limit=100").await.ok().json;
+    let lines = log["data"].as_array().expect("lines").clone();
+    let found = lines.into_iter().find(|line| line["action"] == action);
+    found.unwrap_or_else(|| panic!("no {action}: {log}"))
+}
+
+async fn id_of_test_key(host: &TestHost) -> String {
+    let path = format!("merchants/{}/keys", host.merchant.id);
+    let keys = read(host, &path).await.ok().json;
+    let keys = keys["data"].as_array().expect("keys").clone();
+    let key = keys.iter().find(|key| key["env"] == "test").expect("a test key");
+    key["id"].as_str().expect("an id").to_owned()
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_merchant_changes_is_in_the_log_with_its_key(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let key = id_of_test_key(host).await;
+        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+        let made = line_of(host, "webhook_endpoint.create").await;
+        assert_eq!((&made["actor"], &made["subject_id"]), (&json!(key), &json!(id)));
+        assert_eq!(made["after"]["url"], receiver.url("/a"));
+        change(host, &id, json!({ "url": receiver.url("/b"), "is_active": false })).await.ok();
+        let line = line_of(host, "webhook_endpoint.update").await;
+        assert_eq!(line["actor"], key);
+        assert_eq!(line["before"]["url"], receiver.url("/a"));
+        assert_eq!(line["after"]["url"], receiver.url("/b"));
+        assert_eq!(
+            (&line["before"]["is_active"], &line["after"]["is_active"]),
+            (&json!(true), &json!(false))
+        );
+        let path = format!("/v1/webhook_endpoints/{id}");
+        let rotated = host.post(&format!("{path}/rotate_secret"), json!({})).await.ok();
+        let line = line_of(host, "webhook_endpoint.rotate_secret").await;
+        assert_ne!(line["before"], line["after"]);
+        let test_key = host.merchant.test_key.clone();
+        host.send(Method::DELETE, &path, &test_key, &[], None).await.ok();
+        let line = line_of(host, "webhook_endpoint.delete").await;
+        assert_eq!((&line["subject_id"], &line["after"]), (&json!(id), &Value::Null));
+
+        let saved = json!({ "currency": "NGN", "name": "Ada", "bank_code": "058",
+            "account_number": "0123456785", "email": "ada@example.com" });
+        let saved = host.post("/v1/beneficiaries", saved).await.ok().id();
+        let line = line_of(host, "beneficiary.create").await;
+        assert_eq!((&line["actor"], &line["subject_id"]), (&json!(key), &json!(saved)));
+        let path = format!("/v1/beneficiaries/{saved}");
+        let body = json!({ "name": "Ada O", "email": "eda@example.com" });
+        host.send(Method::PATCH, &path, &test_key, &[], Some(body)).await.ok();
+        let line = line_of(host, "beneficiary.update").await;
+        assert_eq!(
+            (&line["before"]["name"], &line["after"]["name"]),
+            (&json!("Ada"), &json!("Ada O"))
+        );
+        assert_eq!(line["after"]["changed"], json!(["name", "email"]));
+        let body = Some(json!({ "reason": "left us" }));
+        host.send(Method::DELETE, &path, &test_key, &[], body).await.ok();
+        let line = line_of(host, "beneficiary.delete").await;
+        assert_eq!(
+            (&line["before"]["is_deleted"], &line["after"]["is_deleted"]),
+            (&json!(false), &json!(true))
+        );
+        assert_eq!(line["after"]["reason"], "left us");
+
+        host.admin(Method::POST, "blacklist", block()).await.ok();
+        let log = read(host, "audit?limit=100").await.ok();
+        let secret = rotated.json["secret"].as_str().expect("a secret");
+        for hidden in ["0123456785", "ada@example.com", secret] {
+            assert!(!log.text.contains(hidden), "{hidden}");
+        }
+        let line = line_of(host, "blacklist.add").await;
+        assert_eq!(line["after"]["recipient"]["account_number"], "******6785");
+        assert_eq!(line["after"]["scope"], "platform");
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_shows_what_a_key_may_do_and_where_a_route_goes(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let may = json!({ "env": "live", "label": "payroll", "capabilities": ["payout_create"],
+            "permissions": ["webhook_manage"], "ip_allowlist": ["203.0.113.0/24"],
+            "expires_at": "2027-01-01T00:00:00.000Z" });
+        let path = format!("merchants/{}/keys", host.merchant.id);
+        let key = host.admin(Method::POST, &path, may.clone()).await.ok();
+        host.admin(Method::POST, &format!("keys/{}/rotate", key.id()), json!({})).await.ok();
+        let (made, replaced) =
+            (line_of(host, "key.create").await, line_of(host, "key.rotate").await);
+        for (name, value) in may.as_object().expect("an object") {
+            for side in [&made["after"], &replaced["before"], &replaced["after"]] {
+                assert_eq!(&side[name], value, "{name}: {side}");
+            }
+        }
+        let secret = key.json["secret"].as_str().expect("a secret");
+        assert!(!format!("{made}{replaced}").contains(secret));
+
+        let routes = read(host, "routes").await.ok().json;
+        let routes = routes["data"].as_array().expect("routes").clone();
+        let live = routes.iter().find(|route| route["env"] == "live").expect("a live route");
+        let path = format!("routes/{}", live["id"].as_str().expect("an id"));
+        let to = json!({ "settings": { "endpoint.gateway": "https://bank.example/a" } });
+        host.admin(Method::PATCH, &path, to.clone()).await.ok();
+        let line = line_of(host, "route.update").await;
+        assert_eq!(line["before"]["settings"], json!({}));
+        assert_eq!(line["after"]["settings"], to["settings"]);
+
+        let path = format!("merchants/{}", host.merchant.id);
+        host.admin(Method::PATCH, &path, json!({ "timezone": "Africa/Accra" })).await.ok();
+        let line = line_of(host, "merchant.update").await;
+        assert_eq!(line["before"]["timezone"], "Africa/Lagos");
+        assert_eq!(line["after"]["timezone"], "Africa/Accra");
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_token_is_told_once_a_minute_and_address(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    const FAILED: &str = "SELECT COUNT(*) FROM audit WHERE action = 'operator.log_in_failed'";
+    let behind_a_proxy = |config: &mut railhead::config::Config| {
+        config.server.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
+    };
+    with_host_configured(engine, behind_a_proxy, async |host| {
+        let try_from = async |from: &str, token: &str| {
+            let headers = [("x-forwarded-for", from)];
+            let answer = host.send(Method::GET, "/admin/v1/audit", token, &headers, None).await;
+            assert_eq!(answer.status, 401, "{}", answer.text);
+        };
+        for _ in 0..5 {
+            try_from("203.0.113.9", "op_guessed_in_vain").await;
+        }
+        host.until_count(FAILED, 1).await;
+        let line = line_of(host, "operator.log_in_failed").await;
+        assert_eq!((&line["actor"], &line["address"]), (&json!("unknown"), &json!("203.0.113.9")));
+        assert!(!line.to_string().contains("op_guessed"), "{line}");
+        host.advance(60);
+        try_from("203.0.113.9", "op_guessed_in_vain").await;
+        host.until_count(FAILED, 2).await;
+        let line = line_of(host, "operator.log_in_failed").await;
+        assert_eq!(line["after"]["untold_before"], 4);
+        try_from("203.0.113.10", &host.merchant.test_key).await;
+        host.until_count(FAILED, 3).await;
+        for address in 11..99 {
+            try_from(&format!("203.0.113.{address}"), "op_guessed_in_vain").await;
+        }
+        host.until_count(FAILED, 31).await;
     })
     .await;
 }

@@ -6,6 +6,8 @@
 #![allow(clippy::field_reassign_with_default, reason = "configurations differ in a few fields")]
 
 mod accounts;
+mod approvals;
+mod audit_coverage;
 mod audit_log;
 mod auth;
 mod bank;
@@ -38,9 +40,11 @@ mod movements;
 mod network;
 mod notices;
 mod operator;
+mod operator_objects;
 mod oversized;
 mod packs;
 mod payouts;
+mod permissions;
 mod program;
 mod random_faults;
 mod rate_limits;

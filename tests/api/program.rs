@@ -15,7 +15,9 @@ use tokio::task::JoinHandle;
 
 use crate::bank::Bank;
 use crate::notices::RIGHT;
-use crate::test_host::{Answer, Database, Engine, Merchant, OPERATOR_TOKEN, TestHost, client};
+use crate::test_host::{
+    Answer, DESK_TOKEN, Database, Engine, Merchant, OPERATOR_TOKEN, TestHost, client,
+};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_railhead-under-test");
 /// Starting, migrations and compilation included, on a busy machine.
@@ -337,6 +339,7 @@ write_per_minute = 1000000
 anonymous_per_minute = 1000000
 [admin]
 requests_per_minute = 1000000
+operators.desk = "{DESK_TOKEN}"
 [simulator]
 url = "{bank}"
 token = "{RIGHT}"

@@ -94,6 +94,12 @@ async fn release(host: &TestHost) {
     let body = json!({ "reason": "the statement was compared" });
     let over = host.admin(Method::POST, "quarantine/release", body).await.ok();
     assert_eq!(over.json["is_active"], false);
+    let line = host.last_line().await;
+    assert_eq!(
+        (&line["action"], &line["actor"]),
+        (&json!("quarantine.release"), &json!("operator"))
+    );
+    assert_eq!(line["after"]["reason"], "the statement was compared");
 }
 
 /// The payout that was queued goes out, is forgotten, and goes out again under the same

@@ -96,7 +96,14 @@ async fn operators_who_cannot_be_told_apart_stop_the_start() {
             }
         }
     };
-    let alone = |config: &mut Config| config.rules.two_people = true;
+    let alone = |config: &mut Config| {
+        config.admin.operators.clear();
+        config.rules.two_people = true;
+    };
+    let policy_alone = |config: &mut Config| {
+        config.admin.operators.clear();
+        config.approvals.two_people = vec![railhead::config::ApprovalAct::Credit];
+    };
     let refused = async |change: &dyn Fn(&mut Config)| {
         let database = Database::new(Engine::Sqlite).await;
         let mut config = config(&database);
@@ -110,6 +117,7 @@ async fn operators_who_cannot_be_told_apart_stop_the_start() {
         (&named(&[("ada", "short")]), "at least 12 characters"),
         (&named(&[("ada", "the same token"), ("ben", "the same token")]), "one operator"),
         (&alone, "needs a second operator"),
+        (&policy_alone, "needs a second operator"),
     ] {
         let why = refused(change).await;
         assert!(why.contains(word), "{word}: {why}");

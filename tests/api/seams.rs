@@ -251,6 +251,9 @@ async fn where_money_is_concerned_a_second_person_has_to_agree(
         }
         let resolved = ask("op_ada_token", "write_off").await.ok();
         assert_eq!(resolved.status, 200);
+        let line = host.last_line().await;
+        assert_eq!((&line["action"], &line["actor"]), (&json!("case.resolve"), &json!("ada")));
+        assert_eq!(line["after"]["status"], "resolved");
         assert_eq!(
             (&resolved.json["requested_by"], &resolved.json["resolved_by"]),
             (&json!("bola"), &json!("ada"))

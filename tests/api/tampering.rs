@@ -249,6 +249,41 @@ const TAMPERINGS: &[(&str, &str)] = &[
         "payout-approval",
     ),
     ("DELETE FROM audit WHERE action = 'wallet.credit'", "movement-without-operator"),
+    // Lines from which nothing else follows: the seals alone.
+    (
+        "UPDATE audit SET after = REPLACE(after, 'by the desk', 'by ada') WHERE id = '{line}'",
+        "seal",
+    ),
+    ("UPDATE audit SET address = '203.0.113.66' WHERE id = '{line}'", "seal"),
+    ("UPDATE audit SET subject_id = '{other}' WHERE id = '{line}'", "seal"),
+    ("DELETE FROM audit WHERE id = '{line}'", "seal"),
+    ("DELETE FROM audit WHERE id = '{last_line}'", "seal"),
+    (
+        "DELETE FROM writer_batches WHERE id = (SELECT batch_id FROM audit WHERE id = '{line}'); \
+         DELETE FROM audit WHERE id = '{line}'",
+        "seal-chain",
+    ),
+    (
+        "UPDATE audit SET id = 'c-between' WHERE id = '{line}'; \
+         UPDATE audit SET id = '{line}' WHERE id = '{last_line}'; \
+         UPDATE audit SET id = '{last_line}' WHERE id = 'c-between'",
+        "seal",
+    ),
+    (
+        "UPDATE audit SET batch_id = (SELECT batch_id FROM audit WHERE id = '{last_line}') \
+         WHERE id = '{line}'",
+        "seal",
+    ),
+    (
+        "INSERT INTO audit SELECT 'c-forged', actor, action, subject_type, subject_id, before, \
+         after, address, created_at, batch_id FROM audit WHERE id = '{line}'",
+        "seal",
+    ),
+    (
+        "INSERT INTO audit SELECT 'c-forged', actor, action, subject_type, subject_id, before, \
+         after, address, created_at, 77 FROM audit WHERE id = '{line}'",
+        "seal",
+    ),
     (
         "UPDATE merchants SET settings = REPLACE(settings, '50000000', '90000000')",
         "merchant-settings",
@@ -256,6 +291,8 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE merchants SET status = 'suspended'", "merchant-settings"),
     ("UPDATE merchants SET name = 'Others'", "seal"),
     ("UPDATE api_keys SET capabilities = '[]'", "seal"),
+    ("UPDATE api_keys SET created_by = 'somebody'", "seal"),
+    ("UPDATE api_keys SET created_by = 'operator'", "payout-approval"),
     ("UPDATE api_keys SET hash = 'sk_test_' || hash", "key-hash"),
     ("UPDATE api_keys SET revoked_at = created_at", "key-revoked"),
     ("DELETE FROM blacklist", "blacklist-entry"),
@@ -324,7 +361,20 @@ async fn ordinary(host: &TestHost, receiver: &Receiver) -> HashMap<&'static str,
     let journal: String = sqlx::query_scalar(sql).bind(&paid).fetch_one(pool).await.expect("one");
     let sql = "SELECT id FROM api_keys WHERE merchant_id = $1 AND env = 'live'";
     let other_key = sqlx::query_scalar(sql).bind(&other.id).fetch_one(pool).await.expect("one");
+    // Two lines about nothing that is proven otherwise, the second one the last of all.
+    let mut lines = Vec::new();
+    for reason in ["by the desk", "by nobody"] {
+        let freeze = json!({ "reason": reason });
+        let path = format!("wallets/{}", other.live_wallet);
+        host.admin(Method::POST, &format!("{path}/freeze"), freeze.clone()).await.ok();
+        host.admin(Method::POST, &format!("{path}/unfreeze"), freeze).await.ok();
+        let sql = "SELECT id FROM audit ORDER BY id DESC LIMIT 1";
+        let line: String = sqlx::query_scalar(sql).fetch_one(pool).await.expect("a line");
+        lines.push(line);
+    }
     HashMap::from([
+        ("{line}", lines[0].clone()),
+        ("{last_line}", lines[1].clone()),
         ("{paid}", paid),
         ("{failed}", failed),
         ("{processing}", processing),

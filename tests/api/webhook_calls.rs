@@ -351,7 +351,8 @@ async fn a_replay_says_the_same_under_a_new_id(
         host.pay("paid", naira(100_000)).await.ok();
         let first = until_all(host, &id, (1, "delivered")).await.remove(0);
         let original = first["id"].as_str().expect("an id");
-        let key = host.merchant.test_key.clone();
+        let key =
+            host.new_key(&host.merchant.id, json!({ "env": "test", "permissions": [] })).await;
         assert_eq!(replay(host, &key, original).await.refused(), (403, "permission_denied"));
         let replayer = replayer(host).await;
         host.advance(60);

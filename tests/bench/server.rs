@@ -120,8 +120,8 @@ impl Server {
             let wallet = wallet["id"].as_str().unwrap().to_owned();
             let body = json!({ "amount_minor": "900000000000000", "reason": "bench" });
             self.admin(&format!("wallets/{wallet}/credit"), body).await;
-            let body =
-                json!({ "env": "live", "label": "bench", "capabilities": ["payout_create"] });
+            let body = json!({ "env": "live", "label": "bench",
+                "capabilities": ["payout_create"], "permissions": ["webhook_manage"] });
             let key = self.admin(&format!("merchants/{id}/keys"), body).await;
             targets.push(Target { key: key["secret"].as_str().unwrap().to_owned(), wallet });
         }
@@ -140,7 +140,8 @@ impl Server {
     pub(crate) async fn listener(&self, url: &str) -> String {
         let merchant = self.admin("merchants", json!({ "name": "Bench", "country": "NG" })).await;
         let id = merchant["id"].as_str().unwrap();
-        let body = json!({ "env": "test", "label": "bench", "capabilities": ["payout_create"] });
+        let body = json!({ "env": "test", "label": "bench",
+            "capabilities": ["payout_create"], "permissions": ["webhook_manage"] });
         let key = self.admin(&format!("merchants/{id}/keys"), body).await;
         let key = key["secret"].as_str().unwrap();
         self.listen(key, url, "wallet_funded").await;

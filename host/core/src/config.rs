@@ -5,15 +5,17 @@
 //! own because deployments expect them.
 
 pub mod limits;
+mod read;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use ipnet::IpNet;
-use secrecy::{ExposeSecret as _, SecretString};
-use serde::{Deserialize, Deserializer};
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use read::listed;
 
 /// Everything that can be configured.
 #[derive(Clone, Debug, Deserialize)]
@@ -49,6 +51,8 @@ pub struct Config {
     pub rules: Rules,
     /// Cases.
     pub cases: Cases,
+    /// What takes two operators.
+    pub approvals: Approvals,
     /// Webhooks to merchants.
     pub webhooks: Webhooks,
     /// How long things are kept that are not the books.
@@ -226,6 +230,72 @@ pub struct Cases {
     pub two_people: bool,
 }
 
+/// What takes two operators: the first one asks, and a second one asks for the same within a day.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Approvals {
+    /// The kinds of acts that do; none unless set.
+    #[serde(deserialize_with = "listed")]
+    pub two_people: Vec<ApprovalAct>,
+    /// By currency, in minor units: the credits and debits of a wallet above this amount; all of
+    /// them in a currency that is left out.
+    pub credit_above_minor: BTreeMap<String, i64>,
+}
+
+/// Kinds of acts that may take two operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalAct {
+    /// Crediting or debiting a wallet.
+    Credit,
+    /// A merchant's limits, and the thresholds above which its own people need a teammate.
+    Limits,
+    /// A live route: made, given other settings or addresses, or taking payouts again.
+    LiveRoute,
+    /// Ending a payout on evidence.
+    Mark,
+    /// Giving a paid payout back.
+    Reverse,
+    /// Making or replacing a merchant's key.
+    Key,
+}
+
+impl ApprovalAct {
+    /// The word in the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Credit => "credit",
+            Self::Limits => "limits",
+            Self::LiveRoute => "live_route",
+            Self::Mark => "mark",
+            Self::Reverse => "reverse",
+            Self::Key => "key",
+        }
+    }
+}
+
+impl std::str::FromStr for ApprovalAct {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all =
+            [Self::Credit, Self::Limits, Self::LiveRoute, Self::Mark, Self::Reverse, Self::Key];
+        let words = all.map(Self::as_str).join(", ");
+        let found = all.into_iter().find(|act| act.as_str() == text);
+        found.ok_or_else(|| format!("{text} is none of {words}"))
+    }
+}
+
+impl Approvals {
+    /// The amount of a currency up to which one operator is enough for a credit.
+    #[must_use]
+    pub fn credit_free_minor(&self, currency: &str) -> i64 {
+        let mut amounts = self.credit_above_minor.iter();
+        amounts.find(|(code, _)| code.eq_ignore_ascii_case(currency)).map_or(0, |(_, most)| *most)
+    }
+}
+
 /// Webhooks to merchants.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -316,6 +386,7 @@ impl Default for Config {
             egress: Egress::default(),
             rules: Rules::default(),
             cases: Cases::default(),
+            approvals: Approvals::default(),
             webhooks: Webhooks::default(),
             retention: Retention::default(),
             routes: BTreeMap::new(),
@@ -417,39 +488,6 @@ impl Default for Simulator {
 }
 
 impl Config {
-    /// Reads the file, if there is one, and the environment.
-    ///
-    /// # Errors
-    /// A key is unknown or a value has the wrong type; the message names the key.
-    pub fn load(file: Option<&std::path::Path>) -> Result<Self, config::ConfigError> {
-        let path = file.map_or_else(|| PathBuf::from("railhead.toml"), PathBuf::from);
-        let file = config::File::from(path).required(file.is_some());
-        let mut builder = config::Config::builder().add_source(file).add_source(environment());
-        if let Ok(url) = std::env::var("DATABASE_URL") {
-            builder = builder.set_override("database_url", url)?;
-        }
-        let config: Self = builder.build()?.try_deserialize()?;
-        config.retention.check(&config.rules).map_err(config::ConfigError::Message)?;
-        config.check_tokens().map_err(config::ConfigError::Message)?;
-        Ok(config)
-    }
-
-    /// Whoever can guess one of these is somebody else.
-    fn check_tokens(&self) -> Result<(), String> {
-        let tokens =
-            [("operator_token", &self.operator_token), ("simulator.token", &self.simulator.token)];
-        for (name, token) in tokens {
-            let length = token.as_ref().map(|token| token.expose_secret().len());
-            if length.is_some_and(|length| length < limits::TOKEN_BYTES_MIN) {
-                return Err(format!(
-                    "{name} must have {} characters at least",
-                    limits::TOKEN_BYTES_MIN
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// The database's address: as configured, or SQLite in the data folder.
     #[must_use]
     pub fn database_url(&self) -> SecretString {
@@ -463,96 +501,5 @@ impl Config {
     pub fn public_url(&self) -> String {
         let url = self.server.public_url.clone();
         url.unwrap_or_else(|| format!("http://{}", self.server.address))
-    }
-}
-
-/// `RAILHEAD_SECTION__KEY`.
-fn environment() -> config::Environment {
-    config::Environment::with_prefix("RAILHEAD").prefix_separator("_").separator("__")
-}
-
-/// A list, or its items in one text, separated by commas, as the environment has them. Nothing else
-/// is read out of the environment's text before it is known what it is for.
-fn listed<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + FromStr<Err: std::fmt::Display>,
-{
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Listed<T> {
-        Items(Vec<T>),
-        Text(String),
-    }
-    match Listed::deserialize(deserializer)? {
-        Listed::Items(items) => Ok(items),
-        Listed::Text(text) => {
-            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-            items.map(|item| item.parse().map_err(serde::de::Error::custom)).collect()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_key_is_named() {
-        let file =
-            std::env::temp_dir().join(format!("railhead-config-{}.toml", std::process::id()));
-        std::fs::write(&file, "[server]\nadress = '127.0.0.1:1'\n").expect("written");
-        let refusal = Config::load(Some(&file)).expect_err("a typo").to_string();
-        std::fs::remove_file(&file).expect("removed");
-        assert!(refusal.contains("adress"), "{refusal}");
-    }
-
-    #[test]
-    fn defaults_are_the_documented_ones() {
-        let config = Config::default();
-        assert_eq!(config.server.address.to_string(), "127.0.0.1:8080");
-        assert_eq!(config.limits.read_per_minute, 120);
-        assert_eq!(config.limits.write_per_minute, 30);
-    }
-    fn read(variables: &[(&str, &str)]) -> Result<Config, config::ConfigError> {
-        let variables = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-        let source = environment().source(Some(variables.collect()));
-        config::Config::builder().add_source(source).build()?.try_deserialize()
-    }
-
-    #[test]
-    fn text_of_the_environment_stays_as_it_is() {
-        let read = read(&[
-            ("RAILHEAD_OPERATOR_TOKEN", "0000000000000007"),
-            ("RAILHEAD_ROUTES__NGN_NIP__GATEWAY_TOKEN", "1e5"),
-            ("RAILHEAD_ROUTES__NGN_NIP__INSTITUTION_CODE", "000012"),
-            ("RAILHEAD_ROUTES__NGN_NIP__NOTICE_TOKEN", "TRUE"),
-            ("RAILHEAD_ADMIN__OPERATORS__ADA", "000000000000"),
-            ("RAILHEAD_SERVER__DATABASE_CONNECTIONS", "12"),
-            ("RAILHEAD_WEBHOOKS__DELIVER", "false"),
-            ("RAILHEAD_WEBHOOKS__EXTRA_PORTS", "8444, 9443"),
-            ("RAILHEAD_SERVER__TRUSTED_PROXIES", "10.0.0.0/8,192.168.1.0/24"),
-            ("RAILHEAD_ENCRYPTION__KEYS", "11,22"),
-        ]);
-        let read = read.expect("a configuration");
-        let token = read.operator_token.as_ref().expect("a token").expose_secret();
-        assert_eq!(token, "0000000000000007");
-        assert_eq!(read.admin.operators["ada"].expose_secret(), "000000000000");
-        let route = &read.routes["ngn_nip"];
-        let told = ["gateway_token", "institution_code", "notice_token"].map(|name| &*route[name]);
-        assert_eq!(told, ["1e5", "000012", "TRUE"]);
-        assert_eq!((read.server.database_connections, read.webhooks.deliver), (12, false));
-        assert_eq!(
-            (read.webhooks.extra_ports.as_slice(), read.server.trusted_proxies.len()),
-            (&[8444, 9443][..], 2)
-        );
-        assert_eq!(read.encryption.keys, ["11", "22"]);
-    }
-
-    #[test]
-    fn a_token_that_can_be_guessed_is_refused() {
-        let read = read(&[("RAILHEAD_OPERATOR_TOKEN", "7")]).expect("a configuration");
-        let refusal = read.check_tokens().expect_err("one character");
-        assert!(refusal.contains("operator_token"), "{refusal}");
     }
 }

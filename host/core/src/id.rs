@@ -87,6 +87,8 @@ ids! {
     BlockId = "c";
     /// A line of the audit log.
     AuditId = "c";
+    /// What one operator asked for, and a second one has to.
+    ApprovalId = "c";
     /// A decision that a pack in shadow would have made otherwise.
     DifferenceId = "c";
     /// An event.

@@ -1,4 +1,10 @@
-//! Who changed what: an append-only log.
+//! Who changed what: an append-only log. What the writer's batches insert is sealed, batch by batch
+//! in a chain for each writer, and the seals are anchored: no line is changed, moved, added or
+//! taken away without `railhead verify` noticing.
+
+mod log_ins;
+
+pub use log_ins::FailedLogIns;
 
 use serde_json::Value;
 use sqlx::any::AnyRow;
@@ -8,10 +14,12 @@ use crate::clock::Moment;
 use crate::db::bulk::{RowChange, Table, int, text};
 use crate::id::{AuditId, IdGenerator};
 
-/// One change, with what it was before and after. Secrets are never part of it.
+/// One change, with what it was before and after. Secrets are never part of it, and accounts of
+/// recipients are masked: the log outlives what they were needed for.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Who: `operator`, or a member's or key's id.
+    /// Who: an operator's name, or the id of the key with which a merchant made the change;
+    /// `host` where it acted by itself, `unknown` for a log-in that failed.
     pub actor: String,
     /// The client's IP address, as text.
     pub address: String,
@@ -25,6 +33,26 @@ pub struct Change {
     pub before: Option<Value>,
     /// How it is now.
     pub after: Option<Value>,
+}
+
+/// The last four characters of what identifies a person or an account; the others are hidden.
+#[must_use]
+pub fn masked(text: &str) -> String {
+    let hidden = text.chars().count().saturating_sub(4);
+    text.chars().enumerate().map(|(at, char)| if at < hidden { '*' } else { char }).collect()
+}
+
+/// The same for every text of a JSON object, such as a recipient's fields.
+#[must_use]
+pub fn masked_fields(json: &str) -> Value {
+    let mut fields = serde_json::from_str(json).unwrap_or_default();
+    if let Value::Object(fields) = &mut fields {
+        for value in fields.values_mut() {
+            let shown = value.as_str().map(masked);
+            *value = shown.map_or(Value::Null, Value::String);
+        }
+    }
+    fields
 }
 
 /// New lines.

@@ -4,19 +4,22 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use strum::IntoStaticStr;
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
 use crate::env::Env;
-use crate::error::ErrorCode;
+use crate::error::{ErrorCode, Problem};
 use crate::id::{IdGenerator, KeyId, MerchantId};
 
 /// Characters of a key that remain visible.
 pub const SHOWN_LENGTH: usize = 12;
 
 /// What a key may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the words are the contract's own")]
 pub enum Capability {
     PayoutCreate,
@@ -29,14 +32,17 @@ pub enum Capability {
 }
 
 /// What the one behind a key may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the words are the contract's own")]
 pub enum Permission {
     PayoutBulkUpload,
     PayoutBulkApprove,
     CustomerTransactionView,
     WebhookManage,
+    BeneficiaryManage,
+    PayoutCancel,
 }
 
 /// A key as the host knows it: everything but the secret.
@@ -64,6 +70,8 @@ pub struct ApiKey {
     pub grace_until: Option<Moment>,
     /// When it was revoked.
     pub revoked_at: Option<Moment>,
+    /// The operator who made it, and saw its secret.
+    pub created_by: String,
     /// When it was created.
     pub created_at: Moment,
 }
@@ -93,6 +101,33 @@ impl ApiKey {
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)
     }
+
+    /// Whether the one behind it has a permission.
+    #[must_use]
+    pub fn may(&self, permission: Permission) -> bool {
+        self.permissions.contains(&permission)
+    }
+}
+
+impl Capability {
+    /// The refusal of a key without it.
+    #[must_use]
+    pub fn missing(self) -> Problem {
+        missing("capability", self.into())
+    }
+}
+
+impl Permission {
+    /// The refusal of a key without it.
+    #[must_use]
+    pub fn missing(self) -> Problem {
+        missing("permission", self.into())
+    }
+}
+
+fn missing(what: &'static str, name: &'static str) -> Problem {
+    let message = format!("This key lacks the {what} {name}.");
+    Problem::because(ErrorCode::PermissionDenied, message).detail(json!({ "missing": [name] }))
 }
 
 /// A new secret: a prefix that tells the environment, and 43 letters and digits.
@@ -127,6 +162,7 @@ mod tests {
             expires_at: None,
             grace_until: None,
             revoked_at: None,
+            created_by: String::new(),
             created_at: Moment::default(),
         }
     }

@@ -70,6 +70,7 @@ pub static KEYS: Table<StoredKey> = Table {
         text("permissions", |stored| json(&stored.key.permissions).into()),
         text("ip_allowlist", |stored| json(&stored.key.ip_allowlist).into()),
         int("expires_at", |stored| stored.key.expires_at.into()),
+        text("created_by", |stored| (&stored.key.created_by).into()),
         int("created_at", |stored| stored.key.created_at.into()),
     ],
     changing: &[],
@@ -156,10 +157,12 @@ fn merchant(row: &AnyRow) -> Result<Merchant, sqlx::Error> {
 }
 
 const KEY_BY_HASH: &str = "SELECT id, merchant_id, env, label, prefix, capabilities, permissions, \
-     ip_allowlist, expires_at, grace_until, revoked_at, created_at, hash \
+     ip_allowlist, expires_at, grace_until, revoked_at, created_by, \
+     created_at, hash \
      FROM api_keys WHERE hash = $1";
 const KEY_BY_ID: &str = "SELECT id, merchant_id, env, label, prefix, capabilities, permissions, \
-     ip_allowlist, expires_at, grace_until, revoked_at, created_at, hash \
+     ip_allowlist, expires_at, grace_until, revoked_at, created_by, \
+     created_at, hash \
      FROM api_keys WHERE id = $1";
 
 /// The key with this hash, and the hash as stored.
@@ -188,6 +191,27 @@ fn network(text: &str) -> Result<IpNet, sqlx::Error> {
     parse_network(text).ok_or_else(unreadable)
 }
 
+/// A page of a merchant's keys, newest first, before `cursor`.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_keys(
+    pool: &AnyPool,
+    merchant: &MerchantId,
+    (cursor, limit): (Option<&str>, i64),
+) -> Result<Vec<ApiKey>, sqlx::Error> {
+    let sql = "SELECT id, merchant_id, env, label, prefix, capabilities, permissions, \
+               ip_allowlist, expires_at, grace_until, revoked_at, created_by, created_at \
+               FROM api_keys WHERE merchant_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+    let rows = sqlx::query(sql)
+        .bind(merchant.as_str())
+        .bind(cursor.unwrap_or("~"))
+        .bind(limit + 1)
+        .fetch_all(pool)
+        .await?;
+    rows.iter().map(key).collect()
+}
+
 fn key(row: &AnyRow) -> Result<ApiKey, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
     let moment =
@@ -208,6 +232,7 @@ fn key(row: &AnyRow) -> Result<ApiKey, sqlx::Error> {
         expires_at: moment("expires_at")?,
         grace_until: moment("grace_until")?,
         revoked_at: moment("revoked_at")?,
+        created_by: text("created_by")?,
         created_at: moment("created_at")?.unwrap_or_default(),
     })
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::audit;
+use crate::auth::Permission;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
@@ -28,6 +28,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     (
         "upsert_beneficiary",
         &[
+            ErrorCode::PermissionDenied,
             ErrorCode::MissingField,
             ErrorCode::InvalidField,
             ErrorCode::CurrencyNotActive,
@@ -50,6 +51,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     (
         "update_beneficiary",
         &[
+            ErrorCode::PermissionDenied,
             ErrorCode::BeneficiaryNotFound,
             ErrorCode::InvalidField,
             ErrorCode::BeneficiaryBlacklisted,
@@ -58,13 +60,19 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ),
     (
         "delete_beneficiary",
-        &[ErrorCode::BeneficiaryNotFound, ErrorCode::InvalidField, ErrorCode::StateConflict],
+        &[
+            ErrorCode::PermissionDenied,
+            ErrorCode::BeneficiaryNotFound,
+            ErrorCode::InvalidField,
+            ErrorCode::StateConflict,
+        ],
     ),
 ];
 
 /// Save a beneficiary
 ///
-/// New, changed or restored: the same recipient is never saved twice.
+/// New, changed or restored: the same recipient is never saved twice. Needs the permission
+/// `beneficiary_manage`, as does every change of one.
 #[utoipa::path(
     post, path = "/v1/beneficiaries", operation_id = "upsert_beneficiary", tag = "Beneficiaries",
     params(("Idempotency-Key" = Option<String>, Header, description = "Optional here")),
@@ -81,6 +89,7 @@ pub async fn save(
     key: Option<IdempotencyKey>,
     body: Body<BTreeMap<String, Value>>,
 ) -> Result<Response, Problem> {
+    caller.require_permission(Permission::BeneficiaryManage)?;
     let (merchant, env) = caller.owner();
     let reservation = key.map(|key| Reservation {
         key: format!("{merchant}/{env}/upsert_beneficiary/{}", key.as_str()),
@@ -174,6 +183,8 @@ pub struct UpdateBeneficiary {
 }
 
 /// Change a beneficiary
+///
+/// Needs the permission `beneficiary_manage`.
 #[utoipa::path(
     patch, path = "/v1/beneficiaries/{id}", operation_id = "update_beneficiary",
     tag = "Beneficiaries", params(("id" = String, Path, description = "The beneficiary")),
@@ -186,6 +197,7 @@ pub async fn update(
     Path(id): Path<String>,
     body: Body<UpdateBeneficiary>,
 ) -> Result<Json<BeneficiaryView>, Problem> {
+    caller.require_permission(Permission::BeneficiaryManage)?;
     let body = body.value;
     for (name, sent) in [
         ("account_number", &body.account_number),
@@ -213,9 +225,12 @@ pub async fn update(
         updated_at: app.now(),
         ..before.clone()
     };
-    store(&app, &caller, (&before, &after), "beneficiary.update").await?;
+    store(&app, &caller, (&before, &after), ("beneficiary.update", None)).await?;
     Ok(Json(BeneficiaryView::of(&after)))
 }
+
+/// Characters of a reason that the audit log keeps.
+const REASON_MAX: usize = 500;
 
 /// The body of a deletion.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -242,7 +257,8 @@ pub struct BeneficiaryDeleted {
 
 /// Delete a beneficiary
 ///
-/// It can be restored by saving the same recipient again.
+/// It can be restored by saving the same recipient again. Needs the permission
+/// `beneficiary_manage`.
 #[utoipa::path(
     delete, path = "/v1/beneficiaries/{id}", operation_id = "delete_beneficiary",
     tag = "Beneficiaries", params(("id" = String, Path, description = "The beneficiary")),
@@ -255,14 +271,14 @@ pub async fn delete(
     Path(id): Path<String>,
     OptionalBody(Body { value: body, .. }): OptionalBody<DeleteBeneficiary>,
 ) -> Result<Json<BeneficiaryDeleted>, Problem> {
+    caller.require_permission(Permission::BeneficiaryManage)?;
     texts::REASON.check("reason", body.reason.as_deref())?;
     let before = find(&app, &caller, &id).await?;
     let was_already_deleted = before.deleted_at.is_some();
     if !was_already_deleted {
         let now = app.now();
         let after = Beneficiary { deleted_at: Some(now), updated_at: now, ..before.clone() };
-        tracing::debug!(beneficiary.id = %before.id, reason = body.reason, "deleted");
-        store(&app, &caller, (&before, &after), "beneficiary.delete").await?;
+        store(&app, &caller, (&before, &after), ("beneficiary.delete", body.reason)).await?;
     }
     Ok(Json(BeneficiaryDeleted {
         object: "beneficiary_delete_result",
@@ -276,19 +292,15 @@ async fn store(
     app: &App,
     caller: &Caller,
     (before, after): (&Beneficiary, &Beneficiary),
-    action: &'static str,
+    (action, reason): (&'static str, Option<String>),
 ) -> Result<(), Problem> {
     let keys = (app.keyring.as_ref(), app.ids.as_ref());
     let saving = Saving::change(after, before.updated_at, keys)?;
-    let record = audit::Change {
-        actor: caller.key.id.to_string(),
-        address: caller.address.to_string(),
-        action,
-        subject_type: "beneficiary",
-        subject_id: after.id.to_string(),
-        before: None,
-        after: None,
-    };
+    let mut record = upsert::record(caller, action, (Some(before), after));
+    if let (Some(told), Some(reason)) = (&mut record.after, reason) {
+        let reason: String = reason.chars().take(REASON_MAX).collect();
+        told["reason"] = Value::String(reason);
+    }
     let record = record.row(&app.ids, app.now());
     let guard = saving.guard();
     let command = Command::new(move |locked| {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::audit::{self, masked, masked_fields};
 use crate::caller::Caller;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
@@ -93,6 +94,13 @@ async fn attempt(
     let view =
         BeneficiaryView { created: Some(created), restored, ..BeneficiaryView::of(&beneficiary) };
     let reply = Reply { status, body: serde_json::to_string(&view).map_err(Problem::internal)? };
+    let action = match outcome {
+        Outcome::Created => "beneficiary.create",
+        Outcome::Changed => "beneficiary.update",
+        Outcome::Restored => "beneficiary.restore",
+    };
+    let record = record(caller, action, (known.beneficiary.as_ref(), &beneficiary));
+    let told = vec![record.row(&app.ids, app.now())];
     let (guard, counter) = (saving.guard(), saving.counter());
     let command = Command::new(move |locked| {
         // A new recipient that is no longer new: the caller looks again and changes it.
@@ -103,7 +111,50 @@ async fn attempt(
         saving.write(locked, &mut effects);
         Ok(effects.and(reply.clone()))
     });
-    app.writer.request(command.guards(guard).counters(counter).reserve(reservation)).await
+    let command = command.guards(guard).counters(counter).reserve(reservation);
+    app.writer.request(command.and_rows(told)).await
+}
+
+/// The line of the audit log about a change by a merchant's key.
+pub(super) fn record(
+    caller: &Caller,
+    action: &'static str,
+    (before, after): (Option<&Beneficiary>, &Beneficiary),
+) -> audit::Change {
+    let mut told = state(after);
+    if let Some(before) = before {
+        // What is masked may look the same as before.
+        let fields = [
+            ("name", before.name != after.name),
+            ("email", before.email != after.email),
+            ("phone", before.phone != after.phone),
+            ("external_reference", before.external_reference != after.external_reference),
+            ("is_deleted", before.deleted_at.is_some() != after.deleted_at.is_some()),
+        ];
+        let changed = fields.into_iter().filter(|(_, is_changed)| *is_changed);
+        told["changed"] = changed.map(|(name, _)| name).collect();
+    }
+    audit::Change {
+        actor: caller.key.id.to_string(),
+        address: caller.address.to_string(),
+        action,
+        subject_type: "beneficiary",
+        subject_id: after.id.to_string(),
+        before: before.map(state),
+        after: Some(told),
+    }
+}
+
+fn state(beneficiary: &Beneficiary) -> Value {
+    json!({
+        "name": beneficiary.name,
+        "currency": beneficiary.currency.as_str(),
+        "recipient": masked_fields(&beneficiary.recipient.to_json()),
+        "email": beneficiary.email.as_deref().map(masked),
+        "phone": beneficiary.phone.as_deref().map(masked),
+        "external_reference": beneficiary.external_reference,
+        "is_deleted": beneficiary.deleted_at.is_some(),
+    })
 }
 
 /// The beneficiary that the body describes, as if it were new.

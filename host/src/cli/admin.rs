@@ -65,6 +65,8 @@ enum AdminCommand {
     Quarantine(Quarantine),
     /// The audit log, newest first.
     Audit,
+    /// What waits for a second operator, newest first.
+    Approvals,
     /// Loaded rails.
     Rails,
     /// Active rule packs.
@@ -125,6 +127,16 @@ enum Key {
         /// When it stops working, in RFC 3339 form.
         #[arg(long)]
         expires_at: Option<String>,
+    },
+    /// List a merchant's keys, newest first, without their secrets.
+    List {
+        /// The merchant's id.
+        merchant: String,
+    },
+    /// Show a key, without its secret.
+    Show {
+        /// The key's id.
+        id: String,
     },
     /// Replace a key; the old one works on for a while.
     Rotate {
@@ -200,6 +212,16 @@ enum Route {
     Create {
         /// For example '{"name":"ngn_backup","env":"live","currency":"NGN","rail":"nip"}'.
         route: String,
+    },
+    /// Show a route.
+    Show {
+        /// The route's id.
+        id: String,
+    },
+    /// Delete a route that no payment ever used; pause any other.
+    Delete {
+        /// The route's id.
+        id: String,
     },
     /// Change a route, given as a JSON object.
     Set {
@@ -333,6 +355,7 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
             (Method::POST, "quarantine/release".to_owned(), Some(body))
         }
         AdminCommand::Audit => (Method::GET, "audit".to_owned(), None),
+        AdminCommand::Approvals => (Method::GET, "approval_requests".to_owned(), None),
         AdminCommand::Rails => (Method::GET, "rails".to_owned(), None),
         AdminCommand::RulePacks => (Method::GET, "rule-packs".to_owned(), None),
     })
@@ -369,6 +392,8 @@ fn key(command: Key) -> Request {
             ]);
             (Method::POST, format!("merchants/{merchant}/keys"), Some(body))
         }
+        Key::List { merchant } => (Method::GET, format!("merchants/{merchant}/keys"), None),
+        Key::Show { id } => (Method::GET, format!("keys/{id}"), None),
         Key::Rotate { id, grace_seconds } => {
             let body = object([("grace_seconds", json!(grace_seconds))]);
             (Method::POST, format!("keys/{id}/rotate"), Some(body))
@@ -405,6 +430,8 @@ fn route(command: Route) -> Result<Request, StartError> {
     };
     Ok(match command {
         Route::List => (Method::GET, "routes".to_owned(), None),
+        Route::Show { id } => (Method::GET, format!("routes/{id}"), None),
+        Route::Delete { id } => (Method::DELETE, format!("routes/{id}"), None),
         Route::Create { route } => {
             (Method::POST, "routes".to_owned(), Some(serde_json::from_str(&route)?))
         }

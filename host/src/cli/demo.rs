@@ -85,7 +85,9 @@ impl Tour {
         let merchant = admin::send(operator, (Method::POST, "merchants"), Some(merchant)).await?;
         let merchant_id = text(&merchant["id"]);
         let path = format!("merchants/{merchant_id}/keys");
-        let key = json!({ "env": "test", "label": "demo", "capabilities": ["payout_create"] });
+        let permissions = ["webhook_manage", "beneficiary_manage", "payout_cancel"];
+        let key = json!({ "env": "test", "label": "demo", "capabilities": ["payout_create"],
+            "permissions": permissions });
         let key = admin::send(operator, (Method::POST, &path), Some(key)).await?;
         let test_key = text(&key["secret"]);
         say(format!("\nCreated merchant {merchant_id}."));

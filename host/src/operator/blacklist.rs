@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::audit::masked_fields;
 use crate::caller::Operator;
 use crate::clock::Moment;
 
@@ -139,7 +140,7 @@ pub async fn create(
         action: "blacklist.add",
         subject: ("blacklist_entry", block.id.as_str()),
         before: None,
-        after: Some(json!({ "identity": block.identity, "reason": block.reason })),
+        after: Some(state(&block)),
     };
     let rows = vec![sql::BLOCKS.insert(&block)];
     write(&app, &operator, done, Command::rows(rows)).await?;
@@ -162,12 +163,23 @@ pub async fn remove(
     let done = Done {
         action: "blacklist.remove",
         subject: ("blacklist_entry", block.id.as_str()),
-        before: Some(json!({ "identity": block.identity, "reason": block.reason })),
+        before: Some(state(&block)),
         after: None,
     };
     let rows = vec![sql::BLOCK_REMOVALS.of(block.id.as_str())];
     write(&app, &operator, done, Command::rows(rows)).await?;
     Ok(Json(view(block)))
+}
+
+/// An entry as the audit log shows it.
+fn state(block: &Block) -> Value {
+    json!({
+        "scope": block.scope(),
+        "merchant_id": block.merchant_id,
+        "currency": block.currency,
+        "recipient": masked_fields(&block.subject),
+        "reason": block.reason,
+    })
 }
 
 fn view(block: Block) -> BlockView {

@@ -227,7 +227,10 @@ pub async fn resolve(
         resolved_by: Some(operator.name.clone()),
         resolved_at: Some(app.now()),
     };
-    let line = change(&operator, done("case.resolve", &found, (resolution, &evidence)));
+    let mut line = change(&operator, done("case.resolve", &found, (resolution, &evidence)));
+    if let Some(after) = &mut line.after {
+        after["status"] = json!(decided.status);
+    }
     let rows = vec![sql::CASE_DECISIONS.change(&decided), line.row(&app.ids, app.now())];
     match resolution.moves_money() {
         true => payouts::resolve(&app, &found, resolution, (guard(&found), rows)).await?,

@@ -1,13 +1,14 @@
-//! API keys: made, replaced, revoked. A secret is shown once.
+//! API keys: made, listed, replaced, revoked. A secret is shown once.
 
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -16,14 +17,16 @@ use crate::auth::sql::{self, KeyAt, StoredKey};
 use crate::auth::{ApiKey, Capability, Permission};
 use crate::caller::Operator;
 use crate::clock::Moment;
+use crate::config::ApprovalAct;
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::http::Body;
 use crate::http::body::OptionalBody;
-use crate::id::KeyId;
+use crate::http::{Body, Page, PageQuery, Query};
+use crate::id::{KeyId, MerchantId};
 use crate::ledger::{Command, Effects};
 
+use super::approvals::{self, ApprovalView, Asked, Verdict};
 use super::{Done, invalid, required, write};
 
 /// How long a replaced key goes on working, unless the request says otherwise.
@@ -33,6 +36,8 @@ const GRACE_MAX_S: u64 = 30 * 24 * 3600;
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("create_key", &[ErrorCode::NotFound, ErrorCode::MissingField, ErrorCode::InvalidField]),
+    ("list_keys", &[ErrorCode::NotFound, ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
+    ("retrieve_key", &[ErrorCode::NotFound]),
     ("rotate_key", &[ErrorCode::NotFound, ErrorCode::InvalidField, ErrorCode::StateConflict]),
     ("revoke_key", &[ErrorCode::NotFound]),
 ];
@@ -90,16 +95,49 @@ pub struct NewKey {
     post, path = "/admin/v1/merchants/{id}/keys", operation_id = "create_key", tag = "Operator",
     params(("id" = String, Path, description = "The merchant")),
     request_body = CreateKey,
-    responses((status = 201, description = "With its secret, once", body = NewKey)),
+    responses(
+        (status = 201, description = "With its secret, once", body = NewKey),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn create(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
     body: Body<CreateKey>,
-) -> Result<(StatusCode, Json<NewKey>), Problem> {
+) -> Result<Response, Problem> {
     let merchant = super::merchants::find(&app, &id).await?;
-    let body = body.value;
+    let key = understand(&app, &operator, merchant.id, body.value)?;
+    let asked = Asked {
+        act: ApprovalAct::Key,
+        action: "key.create",
+        subject: ("merchant", &id),
+        wanted: state(&key),
+    };
+    let agreement = match approvals::agree(&app, &operator, asked).await? {
+        Verdict::Go(agreement) => agreement,
+        Verdict::Wait(response) => return Ok(response),
+    };
+    let Issued { new, key, row } = issue(&app, key);
+    let mut rows = vec![row];
+    rows.extend(agreement.rows.iter().cloned());
+    let done = Done {
+        action: "key.create",
+        subject: ("api_key", &new.id),
+        before: None,
+        after: Some(agreement.told(state(&key))),
+    };
+    write(&app, &operator, done, Command::rows(rows).guards(agreement.guard)).await?;
+    Ok((StatusCode::CREATED, Json(new)).into_response())
+}
+
+/// The key that a body describes, without a secret yet.
+fn understand(
+    app: &App,
+    operator: &Operator,
+    merchant_id: MerchantId,
+    body: CreateKey,
+) -> Result<ApiKey, Problem> {
     let env = Env::parse(&required("env", body.env)?);
     let env = env.ok_or_else(|| invalid("env", "must be test or live"))?;
     let networks: Option<Vec<IpNet>> =
@@ -111,9 +149,9 @@ pub async fn create(
         Some(Some(at)) => Some(at),
         Some(None) => return Err(invalid("expires_at", "must be an instant in RFC 3339 form")),
     };
-    let key = ApiKey {
+    Ok(ApiKey {
         id: app.ids.id(),
-        merchant_id: merchant.id,
+        merchant_id,
         env,
         label: required("label", body.label)?,
         prefix: String::new(),
@@ -123,17 +161,122 @@ pub async fn create(
         expires_at,
         grace_until: None,
         revoked_at: None,
+        created_by: operator.name.clone(),
         created_at: app.now(),
-    };
-    let (new, row) = issue(&app, key);
-    let done = Done {
-        action: "key.create",
-        subject: ("api_key", &new.id),
-        before: None,
-        after: Some(json!({ "prefix": new.prefix, "label": new.label, "env": new.env })),
-    };
-    write(&app, &operator, done, Command::rows(vec![row])).await?;
-    Ok((StatusCode::CREATED, Json(new)))
+    })
+}
+
+/// A key as the audit log shows it: whatever decides what it may do, and never its secret.
+fn state(key: &ApiKey) -> Value {
+    let mut state = json!({
+        "env": key.env.as_str(),
+        "label": key.label,
+        "capabilities": key.capabilities,
+        "permissions": key.permissions,
+        "ip_allowlist": key.ip_allowlist,
+        "expires_at": key.expires_at,
+    });
+    if !key.prefix.is_empty() {
+        state["prefix"] = json!(key.prefix);
+    }
+    state
+}
+
+/// A key as it is shown after its first moment: without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct KeyView {
+    /// Always `api_key`.
+    #[schema(example = "api_key")]
+    pub object: &'static str,
+    /// The key's id, which is no secret.
+    pub id: String,
+    /// Whose it is.
+    pub merchant_id: String,
+    /// The first characters of its secret.
+    pub prefix: String,
+    /// `test` or `live`.
+    pub env: &'static str,
+    /// A name for the key; it decides nothing.
+    pub label: String,
+    /// What calls with this key may do.
+    pub capabilities: Vec<Capability>,
+    /// What the one behind it may do.
+    pub permissions: Vec<Permission>,
+    /// Networks that it may be used from; empty means any.
+    pub ip_allowlist: Vec<String>,
+    /// When it stops working.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Moment>,
+    /// Until when it works although it was replaced.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub grace_until: Option<Moment>,
+    /// When it was revoked.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub revoked_at: Option<Moment>,
+    /// The operator who made it, and may not approve payouts that are made with it.
+    pub created_by: String,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Moment,
+}
+
+/// List a merchant's API keys
+///
+/// Revoked and replaced ones included, never a secret.
+#[utoipa::path(
+    get, path = "/admin/v1/merchants/{id}/keys", operation_id = "list_keys", tag = "Operator",
+    params(("id" = String, Path, description = "The merchant"), PageQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<KeyView>))),
+)]
+pub async fn list(
+    State(app): State<App>,
+    _operator: Operator,
+    Path(id): Path<String>,
+    Query(page): Query<PageQuery>,
+) -> Result<Page<KeyView>, Problem> {
+    let merchant = super::merchants::find(&app, &id).await?;
+    let limit = page.limit()?;
+    let cursor = page.starting_after.as_deref();
+    if let Some(id) = cursor
+        && find(&app, id).await.ok().is_none_or(|key| key.merchant_id != merchant.id)
+    {
+        return Err(PageQuery::unknown_cursor());
+    }
+    let keys = sql::list_keys(app.db.pool(), &merchant.id, (cursor, limit)).await?;
+    Ok(Page::of(keys.into_iter().map(view).collect(), limit))
+}
+
+/// Retrieve an API key
+#[utoipa::path(
+    get, path = "/admin/v1/keys/{id}", operation_id = "retrieve_key", tag = "Operator",
+    params(("id" = String, Path, description = "The key")),
+    responses((status = 200, description = "The key, without its secret", body = KeyView)),
+)]
+pub async fn retrieve(
+    State(app): State<App>,
+    _operator: Operator,
+    Path(id): Path<String>,
+) -> Result<Json<KeyView>, Problem> {
+    Ok(Json(view(find(&app, &id).await?)))
+}
+
+fn view(key: ApiKey) -> KeyView {
+    KeyView {
+        object: "api_key",
+        id: key.id.to_string(),
+        merchant_id: key.merchant_id.to_string(),
+        prefix: key.prefix,
+        env: key.env.as_str(),
+        label: key.label,
+        capabilities: key.capabilities,
+        permissions: key.permissions,
+        ip_allowlist: key.ip_allowlist.iter().map(ToString::to_string).collect(),
+        expires_at: key.expires_at,
+        grace_until: key.grace_until,
+        revoked_at: key.revoked_at,
+        created_by: key.created_by,
+        created_at: key.created_at,
+    }
 }
 
 /// How to replace a key.
@@ -149,14 +292,17 @@ pub struct RotateKey {
     post, path = "/admin/v1/keys/{id}/rotate", operation_id = "rotate_key", tag = "Operator",
     params(("id" = String, Path, description = "The key")),
     request_body(content = Option<RotateKey>),
-    responses((status = 201, description = "The new key, with its secret", body = NewKey)),
+    responses(
+        (status = 201, description = "The new key, with its secret", body = NewKey),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn rotate(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
     OptionalBody(Body { value: body, .. }): OptionalBody<RotateKey>,
-) -> Result<(StatusCode, Json<NewKey>), Problem> {
+) -> Result<Response, Problem> {
     let old = find(&app, &id).await?;
     if old.revoked_at.is_some() || old.grace_until.is_some() {
         return Err(Problem::because(
@@ -169,18 +315,32 @@ pub async fn rotate(
         Some(seconds) if seconds <= GRACE_MAX_S => Duration::from_secs(seconds),
         Some(_) => return Err(invalid("grace_seconds", "must be at most 30 days")),
     };
-    let now = app.now();
-    let key = ApiKey { id: app.ids.id(), created_at: now, ..old.clone() };
-    let (new, row) = issue(&app, key);
-    let until = now.after(grace);
     let old_id = old.id.to_string();
+    let asked = Asked {
+        act: ApprovalAct::Key,
+        action: "key.rotate",
+        subject: ("api_key", &old_id),
+        wanted: json!({ "grace_seconds": grace.as_secs() }),
+    };
+    let agreement = match approvals::agree(&app, &operator, asked).await? {
+        Verdict::Go(agreement) => agreement,
+        Verdict::Wait(response) => return Ok(response),
+    };
+    let now = app.now();
+    let (id, created_by) = (app.ids.id(), operator.name.clone());
+    let Issued { new, key, row } =
+        issue(&app, ApiKey { id, created_at: now, created_by, ..old.clone() });
+    let until = now.after(grace);
     let graced = KeyAt { id: old.id.clone(), at: until };
-    let rows = vec![row, sql::KEY_GRACES.change(&graced)];
+    let mut rows = vec![row, sql::KEY_GRACES.change(&graced)];
+    rows.extend(agreement.rows.iter().cloned());
+    let mut after = state(&key);
+    (after["id"], after["grace_until"]) = (json!(new.id), json!(until));
     let done = Done {
         action: "key.rotate",
         subject: ("api_key", &old_id),
-        before: Some(json!({ "prefix": old.prefix })),
-        after: Some(json!({ "prefix": new.prefix, "id": new.id, "grace_until": until })),
+        before: Some(state(&old)),
+        after: Some(agreement.told(after)),
     };
     let command = Command::new(move |locked| {
         // Of two that replace it at once, one finds it replaced.
@@ -190,8 +350,9 @@ pub async fn rotate(
             _ => Err(Problem::new(ErrorCode::StateConflict)),
         }
     });
-    write(&app, &operator, done, command.row(&sql::KEY_REPLACEMENTS, old_id.clone())).await?;
-    Ok((StatusCode::CREATED, Json(new)))
+    let command = command.row(&sql::KEY_REPLACEMENTS, old_id.clone()).guards(agreement.guard);
+    write(&app, &operator, done, command).await?;
+    Ok((StatusCode::CREATED, Json(new)).into_response())
 }
 
 /// A key that was revoked.
@@ -223,7 +384,7 @@ pub async fn revoke(
     let done = Done {
         action: "key.revoke",
         subject: ("api_key", &id),
-        before: Some(json!({ "prefix": key.prefix })),
+        before: Some(state(&key)),
         after: None,
     };
     let rows = vec![sql::KEY_REVOCATIONS.change(&revoked)];
@@ -231,8 +392,18 @@ pub async fn revoke(
     Ok(Json(RevokedKey { object: "api_key", id, revoked: true }))
 }
 
-/// Gives a key its secret; answers it as it is shown once, and the row that keeps its hash.
-fn issue(app: &App, key: ApiKey) -> (NewKey, RowChange) {
+/// A key that has its secret now.
+struct Issued {
+    /// As it is shown once.
+    new: NewKey,
+    /// As it is kept.
+    key: ApiKey,
+    /// The row that keeps it, with the hash of its secret.
+    row: RowChange,
+}
+
+/// Gives a key its secret.
+fn issue(app: &App, key: ApiKey) -> Issued {
     let secret = new_secret(&app.ids, key.env);
     let key = ApiKey { prefix: secret[..SHOWN_LENGTH].to_owned(), ..key };
     let stored = StoredKey { hash: app.keyring.hash_api_key(&secret), key };
@@ -242,15 +413,15 @@ fn issue(app: &App, key: ApiKey) -> (NewKey, RowChange) {
         object: "api_key",
         id: key.id.to_string(),
         secret,
-        prefix: key.prefix,
+        prefix: key.prefix.clone(),
         env: key.env.as_str(),
-        label: key.label,
-        capabilities: key.capabilities,
-        permissions: key.permissions,
+        label: key.label.clone(),
+        capabilities: key.capabilities.clone(),
+        permissions: key.permissions.clone(),
         ip_allowlist: key.ip_allowlist.iter().map(ToString::to_string).collect(),
         expires_at: key.expires_at,
     };
-    (new, row)
+    Issued { new, key, row }
 }
 
 async fn find(app: &App, id: &str) -> Result<ApiKey, Problem> {

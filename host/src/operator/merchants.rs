@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use crate::auth::merchant::default_timezone;
 use crate::auth::{Merchant, MerchantStatus, Settings, sql};
 use crate::caller::Operator;
 use crate::clock::Moment;
+use crate::config::ApprovalAct;
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -24,6 +26,7 @@ use crate::ledger::wallets::{self, NewWallet};
 use crate::ledger::{Command, Guard};
 use crate::money::Currency;
 
+use super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 use super::{Done, invalid, required, write};
 
 /// What each call may refuse, besides what every call may.
@@ -190,21 +193,25 @@ pub async fn retrieve(
 /// Change a merchant
 ///
 /// `status`, `timezone` and any of the settings. Objects are merged key by key; null takes a
-/// key away.
+/// key away. Where `approvals.two_people` names `limits`, limits and thresholds take two operators.
 #[utoipa::path(
     patch, path = "/admin/v1/merchants/{id}", operation_id = "update_merchant", tag = "Operator",
     params(("id" = String, Path, description = "The merchant")),
     request_body = Settings,
-    responses((status = 200, description = "The merchant, changed", body = MerchantView)),
+    responses(
+        (status = 200, description = "The merchant, changed", body = MerchantView),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn update(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
     body: Body<Map<String, Value>>,
-) -> Result<Json<MerchantView>, Problem> {
+) -> Result<Response, Problem> {
     let before = find(&app, &id).await?;
     let mut sent = body.value;
+    let wanted = Value::Object(sent.clone());
     let mut after = before.clone();
     if let Some(status) = sent.remove("status") {
         let status = status.as_str().and_then(MerchantStatus::parse);
@@ -216,6 +223,10 @@ pub async fn update(
     }
     after.settings = merged(&before.settings, sent)?;
     after.updated_at = app.now();
+    let agreement = match agree(&app, &operator, (&before, &after), wanted).await? {
+        Verdict::Go(agreement) => agreement,
+        Verdict::Wait(response) => return Ok(response),
+    };
     let mut rows = vec![sql::MERCHANT_CHANGES.change(&after)];
     if let Some(currencies) = &after.settings.currencies {
         let open = wallet_currencies(&app, &after.id).await?;
@@ -223,7 +234,7 @@ pub async fn update(
             currencies.iter().filter(|currency| !open.contains(currency)).copied().collect();
         rows.extend(new_wallets(&app, &after.id, &missing));
     }
-    let guard = Guard {
+    let as_read = Guard {
         on: &sql::MERCHANT_VERSIONS,
         id: after.id.to_string(),
         version: before.updated_at.micros(),
@@ -232,10 +243,38 @@ pub async fn update(
         action: "merchant.update",
         subject: ("merchant", after.id.as_str()),
         before: Some(state(&before)),
-        after: Some(state(&after)),
+        after: Some(agreement.told(state(&after))),
     };
-    write(&app, &operator, done, Command::rows(rows).guards([guard])).await?;
-    Ok(Json(view(&app, &after).await?))
+    rows.extend(agreement.rows);
+    let command = Command::rows(rows).guards([as_read]).guards(agreement.guard);
+    write(&app, &operator, done, command).await?;
+    Ok(Json(view(&app, &after).await?).into_response())
+}
+
+/// Whether one operator is enough for this change, or this is the second one: limits are what
+/// stands between a merchant's key and all of its money.
+async fn agree(
+    app: &App,
+    operator: &Operator,
+    (before, after): (&Merchant, &Merchant),
+    wanted: Value,
+) -> Result<Verdict, Problem> {
+    let limits = |merchant: &Merchant| {
+        let Settings { limits, .. } = &merchant.settings;
+        let dual_control = merchant.settings.dual_control_threshold_minor.clone();
+        let batches = merchant.settings.batch_approval_threshold_minor.clone();
+        (limits.clone(), dual_control, batches)
+    };
+    if limits(before) == limits(after) {
+        return Ok(Verdict::Go(Agreement::default()));
+    }
+    let asked = Asked {
+        act: ApprovalAct::Limits,
+        action: "merchant.update",
+        subject: ("merchant", after.id.as_str()),
+        wanted,
+    };
+    approvals::agree(app, operator, asked).await
 }
 
 /// The settings with what was sent on top.

@@ -1,6 +1,7 @@
 //! The operator's API: `/admin/v1`. Every change leaves a line in the audit log, in the
 //! transaction that makes it.
 
+pub mod approvals;
 pub mod assignments;
 pub mod audit_log;
 pub mod blacklist;
@@ -30,6 +31,7 @@ use crate::ledger::{Command, Reply, Reservation};
 #[must_use]
 pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
     [
+        approvals::ERRORS,
         merchants::ERRORS,
         keys::ERRORS,
         wallets::ERRORS,

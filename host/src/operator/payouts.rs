@@ -3,23 +3,26 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use serde::Deserialize;
+use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::caller::Operator;
+use crate::config::ApprovalAct;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey};
 use crate::ledger::{Reply, replay};
 use crate::payouts::PayoutView;
 use crate::payouts::model::{Change, Payout};
-use crate::payouts::review::{ReviewRequest, review};
+use crate::payouts::review::{Agreed, ReviewRequest, action, possible, review};
 
+use super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 use super::{answer, once, optional};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
-    ("approve_payout", DEBIT_ERRORS),
+    ("approve_payout", APPROVE_ERRORS),
     ("decline_payout", PLAIN_ERRORS),
     ("release_payout", DEBIT_ERRORS),
     ("reject_payout", PLAIN_ERRORS),
@@ -30,6 +33,16 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
 
 const PLAIN_ERRORS: &[ErrorCode] =
     &[ErrorCode::PayoutNotFound, ErrorCode::StateConflict, ErrorCode::IdempotencyKeyConflict];
+const APPROVE_ERRORS: &[ErrorCode] = &[
+    ErrorCode::PayoutNotFound,
+    ErrorCode::StateConflict,
+    ErrorCode::SelfApprovalDenied,
+    ErrorCode::InsufficientFunds,
+    ErrorCode::WalletFrozen,
+    ErrorCode::LimitViolation,
+    ErrorCode::InvalidField,
+    ErrorCode::IdempotencyKeyConflict,
+];
 const DEBIT_ERRORS: &[ErrorCode] = &[
     ErrorCode::PayoutNotFound,
     ErrorCode::StateConflict,
@@ -51,6 +64,8 @@ pub struct PayoutChangeRequest {
 }
 
 /// Approve a draft
+///
+/// By another operator than the one who made the key that it was made with.
 #[utoipa::path(
     post, path = "/admin/v1/payouts/{id}/approve", operation_id = "approve_payout",
     tag = "Operator", params(
@@ -138,7 +153,10 @@ pub async fn reject(
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
     ),
     request_body = PayoutChangeRequest,
-    responses((status = 200, description = "Paid on evidence", body = PayoutView)),
+    responses(
+        (status = 200, description = "Paid on evidence", body = PayoutView),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn mark_paid(
     State(app): State<App>,
@@ -158,7 +176,10 @@ pub async fn mark_paid(
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
     ),
     request_body = PayoutChangeRequest,
-    responses((status = 200, description = "Failed on evidence, given back", body = PayoutView)),
+    responses(
+        (status = 200, description = "Failed on evidence, given back", body = PayoutView),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn mark_failed(
     State(app): State<App>,
@@ -178,7 +199,10 @@ pub async fn mark_failed(
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
     ),
     request_body(content = Option<PayoutChangeRequest>),
-    responses((status = 200, description = "Given back", body = PayoutView)),
+    responses(
+        (status = 200, description = "Given back", body = PayoutView),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn reverse(
     State(app): State<App>,
@@ -204,8 +228,33 @@ async fn run(
     }
     let PayoutChangeRequest { reason, evidence } = body.value;
     let (reason, evidence) = (optional("reason", reason)?, optional("evidence", evidence)?);
-    let request = ReviewRequest { operator, reason, evidence, reservation };
+    let agreed = Agreed::default();
+    let mut request = ReviewRequest { operator, reason, evidence, reservation, agreed };
+    if let Some(act) = act(what) {
+        let payout = possible(app, id, what, &request).await?;
+        let asked = Asked {
+            act,
+            action: action(what),
+            subject: ("payout", payout.id.as_str()),
+            wanted: json!({ "status": payout.status.as_str() }),
+        };
+        match approvals::agree(app, &request.operator, asked).await? {
+            Verdict::Go(Agreement { rows, guard, first }) => {
+                request.agreed = Agreed { rows, guard, first };
+            }
+            Verdict::Wait(response) => return Ok(response),
+        }
+    }
     answer(review(app, id, what, &request).await?, shown)
+}
+
+/// What the policy calls this change, if it may take two operators.
+fn act(what: Change) -> Option<ApprovalAct> {
+    match what {
+        Change::MarkPaid | Change::MarkFailed => Some(ApprovalAct::Mark),
+        Change::Reverse => Some(ApprovalAct::Reverse),
+        _ => None,
+    }
 }
 
 fn shown(payout: &Payout) -> Reply {

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::caller::Operator;
 use crate::clock::Moment;
+use crate::config::ApprovalAct;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page};
@@ -20,15 +22,18 @@ use crate::id::MerchantId;
 use crate::ledger::{Command, Guard};
 use crate::money::Currency;
 use crate::rails::{Rail, Route, sql};
-use crate::transfers::attempt;
 use crate::transfers::lanes::Health;
+use crate::transfers::{attempt, work};
 
+use super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 use super::{Done, invalid, required, write};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("list_routes", &[]),
     ("create_route", &[ErrorCode::MissingField, ErrorCode::InvalidField, ErrorCode::StateConflict]),
+    ("retrieve_route", &[ErrorCode::NotFound]),
+    ("delete_route", &[ErrorCode::NotFound, ErrorCode::StateConflict]),
     ("update_route", &[ErrorCode::NotFound, ErrorCode::InvalidField, ErrorCode::StateConflict]),
 ];
 
@@ -98,6 +103,21 @@ pub async fn list(State(app): State<App>, _operator: Operator) -> Result<Page<Ro
     Ok(Page::whole(views))
 }
 
+/// Retrieve a route
+#[utoipa::path(
+    get, path = "/admin/v1/routes/{id}", operation_id = "retrieve_route", tag = "Operator",
+    params(("id" = String, Path, description = "The route")),
+    responses((status = 200, description = "The route", body = RouteView)),
+)]
+pub async fn retrieve(
+    State(app): State<App>,
+    _operator: Operator,
+    Path(id): Path<String>,
+) -> Result<Json<RouteView>, Problem> {
+    let route = find(&app, &id).await?;
+    Ok(Json(view(&app, route).await?))
+}
+
 /// A new route.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
@@ -124,14 +144,55 @@ pub struct CreateRoute {
 #[utoipa::path(
     post, path = "/admin/v1/routes", operation_id = "create_route", tag = "Operator",
     request_body = CreateRoute,
-    responses((status = 201, description = "Created", body = RouteView)),
+    responses(
+        (status = 201, description = "Created", body = RouteView),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn create(
     State(app): State<App>,
     operator: Operator,
     body: Body<CreateRoute>,
-) -> Result<(StatusCode, Json<RouteView>), Problem> {
-    let body = body.value;
+) -> Result<Response, Problem> {
+    let route = understand(&app, body.value)?;
+    let taken = sql::list_routes(app.db.pool()).await?;
+    if taken.iter().any(|known| (known.env, &known.name) == (route.env, &route.name)) {
+        let message = "A route of this name exists in this environment.";
+        return Err(Problem::because(ErrorCode::StateConflict, message).field("name"));
+    }
+    let asked = (("route.create", route.name.as_str()), state(&route));
+    let agreement = match agree(&app, &operator, route.env, asked).await? {
+        Verdict::Go(agreement) => agreement,
+        Verdict::Wait(response) => return Ok(response),
+    };
+    let mut rows = vec![sql::ROUTES.insert(&route)];
+    rows.extend(agreement.rows.iter().cloned());
+    let done = Done {
+        action: "route.create",
+        subject: ("route", route.id.as_str()),
+        before: None,
+        after: Some(agreement.told(state(&route))),
+    };
+    write(&app, &operator, done, Command::rows(rows).guards(agreement.guard)).await?;
+    Ok((StatusCode::CREATED, Json(view(&app, route).await?)).into_response())
+}
+
+/// Whether one operator is enough for what decides where live payments go, or this is the second.
+async fn agree(
+    app: &App,
+    operator: &Operator,
+    env: Env,
+    ((action, subject), wanted): ((&'static str, &str), Value),
+) -> Result<Verdict, Problem> {
+    if env == Env::Test {
+        return Ok(Verdict::Go(Agreement::default()));
+    }
+    let (act, subject) = (ApprovalAct::LiveRoute, ("route", subject));
+    approvals::agree(app, operator, Asked { act, action, subject, wanted }).await
+}
+
+/// The route that a body describes.
+fn understand(app: &App, body: CreateRoute) -> Result<Route, Problem> {
     let name = required("name", body.name)?;
     if !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_') {
         return Err(invalid("name", "must be lowercase letters, digits and underscores"));
@@ -151,7 +212,7 @@ pub async fn create(
     let settings = body.settings.unwrap_or_default();
     check_settings(&rail, &settings)?;
     let now = app.now();
-    let route = Route {
+    Ok(Route {
         id: app.ids.id(),
         name,
         env,
@@ -164,28 +225,16 @@ pub async fn create(
         settings,
         created_at: now,
         updated_at: now,
-    };
-    let taken = sql::list_routes(app.db.pool()).await?;
-    if taken.iter().any(|known| (known.env, &known.name) == (route.env, &route.name)) {
-        let message = "A route of this name exists in this environment.";
-        return Err(Problem::because(ErrorCode::StateConflict, message).field("name"));
-    }
-    let rows = vec![sql::ROUTES.insert(&route)];
-    let done = Done {
-        action: "route.create",
-        subject: ("route", route.id.as_str()),
-        before: None,
-        after: Some(state(&route)),
-    };
-    write(&app, &operator, done, Command::rows(rows)).await?;
-    Ok((StatusCode::CREATED, Json(view(&app, route).await?)))
+    })
 }
 
 /// A route as the audit log shows it.
-fn state(route: &Route) -> serde_json::Value {
+fn state(route: &Route) -> Value {
     json!({
         "name": route.name,
         "env": route.env,
+        "currency": route.currency.as_str(),
+        "method": route.method,
         "rail": route.rail,
         "position": route.position,
         "is_paused": route.is_paused,
@@ -195,7 +244,7 @@ fn state(route: &Route) -> serde_json::Value {
 }
 
 /// What may be changed about a route.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UpdateRoute {
     /// Its place among routes of the same currency and method.
@@ -213,18 +262,48 @@ pub struct UpdateRoute {
     patch, path = "/admin/v1/routes/{id}", operation_id = "update_route", tag = "Operator",
     params(("id" = String, Path, description = "The route")),
     request_body = UpdateRoute,
-    responses((status = 200, description = "Changed", body = RouteView)),
+    responses(
+        (status = 200, description = "Changed", body = RouteView),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn update(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
     body: Body<UpdateRoute>,
-) -> Result<Json<RouteView>, Problem> {
-    let routes = sql::list_routes(app.db.pool()).await?;
-    let before = routes.into_iter().find(|route| route.id.as_str() == id);
-    let before = before.ok_or_else(|| Problem::because(ErrorCode::NotFound, "No such route."))?;
-    let body = body.value;
+) -> Result<Response, Problem> {
+    let before = find(&app, &id).await?;
+    let wanted = serde_json::to_value(&body.value).map_err(Problem::internal)?;
+    let after = changed(&app, &before, body.value)?;
+    if after.settings != before.settings {
+        refuse_while_open(&app, &before).await?;
+    }
+    let is_back = before.is_paused && !after.is_paused;
+    let agreement = if is_back || after.settings != before.settings {
+        let asked = (("route.update", after.id.as_str()), wanted);
+        match agree(&app, &operator, after.env, asked).await? {
+            Verdict::Go(agreement) => agreement,
+            Verdict::Wait(response) => return Ok(response),
+        }
+    } else {
+        Agreement::default()
+    };
+    let mut rows = vec![sql::ROUTE_CHANGES.change(&after)];
+    rows.extend(agreement.rows.iter().cloned());
+    let done = Done {
+        action: "route.update",
+        subject: ("route", after.id.as_str()),
+        before: Some(state(&before)),
+        after: Some(agreement.told(state(&after))),
+    };
+    let command = Command::rows(rows).guards([as_read(&before)]).guards(agreement.guard);
+    write(&app, &operator, done, command).await?;
+    Ok(Json(view(&app, after).await?).into_response())
+}
+
+/// A route with what a body changes about it.
+fn changed(app: &App, before: &Route, body: UpdateRoute) -> Result<Route, Problem> {
     let mut after = before.clone();
     after.position = body.position.unwrap_or(before.position);
     after.is_paused = body.is_paused.unwrap_or(before.is_paused);
@@ -237,25 +316,52 @@ pub async fn update(
         }
         after.settings = settings;
     }
-    if after.settings != before.settings {
-        refuse_while_open(&app, &before).await?;
-    }
     // Never twice the same: it is the version.
     after.updated_at = app.now().max(before.updated_at.after(Duration::from_micros(1)));
-    let guard = Guard {
-        on: &sql::ROUTE_VERSIONS,
-        id: after.id.to_string(),
-        version: before.updated_at.micros(),
-    };
+    Ok(after)
+}
+
+/// Delete a route
+///
+/// Only one that no payment ever used: what went over a route is asked about there. Pause any other.
+#[utoipa::path(
+    delete, path = "/admin/v1/routes/{id}", operation_id = "delete_route", tag = "Operator",
+    params(("id" = String, Path, description = "The route")),
+    responses((status = 200, description = "What was deleted", body = RouteView)),
+)]
+pub async fn remove(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+) -> Result<Json<RouteView>, Problem> {
+    let route = find(&app, &id).await?;
+    let pool = app.db.pool();
+    let is_used = attempt::was_used(pool, &route.id, route.created_at).await?
+        || work::waits_for(pool, &route.id).await?;
+    if is_used {
+        let message = "Payments went over this route or wait for it: pause it instead.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
     let done = Done {
-        action: "route.update",
-        subject: ("route", after.id.as_str()),
-        before: Some(state(&before)),
-        after: Some(state(&after)),
+        action: "route.delete",
+        subject: ("route", route.id.as_str()),
+        before: Some(state(&route)),
+        after: None,
     };
-    let rows = vec![sql::ROUTE_CHANGES.change(&after)];
-    write(&app, &operator, done, Command::rows(rows).guards([guard])).await?;
-    Ok(Json(view(&app, after).await?))
+    let rows = vec![sql::ROUTE_REMOVALS.of(route.id.as_str())];
+    write(&app, &operator, done, Command::rows(rows).guards([as_read(&route)])).await?;
+    Ok(Json(view(&app, route).await?))
+}
+
+/// The route as it was read: a change of another one is refused.
+fn as_read(route: &Route) -> Guard {
+    Guard { on: &sql::ROUTE_VERSIONS, id: route.id.to_string(), version: route.updated_at.micros() }
+}
+
+async fn find(app: &App, id: &str) -> Result<Route, Problem> {
+    let routes = sql::list_routes(app.db.pool()).await?;
+    let found = routes.into_iter().find(|route| route.id.as_str() == id);
+    found.ok_or_else(|| Problem::because(ErrorCode::NotFound, "No such route."))
 }
 
 /// A payment is asked about where it was sent to: another gateway's answer proves nothing.

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::caller::Operator;
+use crate::config::ApprovalAct;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::funding::{self, Moved, Movement};
@@ -16,9 +17,10 @@ use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey};
 use crate::id::WalletId;
 use crate::ledger::wallets::{WalletRow, get_wallet};
-use crate::ledger::{Command, Effects, Reply, Reservation, Source};
+use crate::ledger::{Command, Effects, Reply, Reservation, Source, replay};
 use crate::money::Minor;
 
+use super::approvals::{self, ApprovalView, Asked, Verdict};
 use super::{Done, answer, change, invalid, once, optional, required, write};
 
 /// What each call may refuse, besides what every call may.
@@ -81,7 +83,10 @@ pub struct ChangedWallet {
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
     ),
     request_body = MoveRequest,
-    responses((status = 200, description = "Credited", body = ChangedWallet)),
+    responses(
+        (status = 200, description = "Credited", body = ChangedWallet),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn credit(
     State(app): State<App>,
@@ -112,7 +117,10 @@ pub async fn credit(
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
     ),
     request_body = MoveRequest,
-    responses((status = 200, description = "Debited", body = ChangedWallet)),
+    responses(
+        (status = 200, description = "Debited", body = ChangedWallet),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn debit(
     State(app): State<App>,
@@ -147,23 +155,58 @@ async fn move_money(
     request: MoveRequest,
 ) -> Result<Response, Problem> {
     let reason = required("reason", request.reason)?;
+    let reply = {
+        let wallet = wallet.clone();
+        move |moved: &Moved| {
+            let shown = ChangedWallet { available_balance_minor: moved.available, ..view(&wallet) };
+            Reply { status: 200, body: serde_json::to_string(&shown).unwrap_or_default() }
+        }
+    };
+    // What was carried out before needs nobody's agreement to be told again.
+    if let Some(once) = &once
+        && let Some(done) = replay::<Moved>(&app.db, once).await?
+    {
+        return answer(done, reply);
+    }
+    let agreement = match agree(app, operator, (&wallet, action), (amount, source)).await? {
+        Verdict::Go(agreement) => agreement,
+        Verdict::Wait(response) => return Ok(response),
+    };
+    let after = json!({ "amount_minor": amount, "source": source, "reason": reason });
     let done = Done {
         action,
         subject: ("wallet", wallet.id.as_str()),
         before: None,
-        after: Some(json!({ "amount_minor": amount, "source": source, "reason": reason })),
+        after: Some(agreement.told(after)),
     };
     let mut rows = vec![change(operator, done).row(&app.ids, app.now())];
+    rows.extend(agreement.rows);
     if source == Source::DemoSeed {
         rows.push(funding::mark_demo(&wallet.id));
     }
     let movement = Movement { amount, source, description: reason, sender: None, rows };
-    let command = funding::movement(app, &wallet, movement);
-    let reply = move |moved: &Moved| {
-        let shown = ChangedWallet { available_balance_minor: moved.available, ..view(&wallet) };
-        Reply { status: 200, body: serde_json::to_string(&shown).unwrap_or_default() }
-    };
+    let command = funding::movement(app, &wallet, movement).guards(agreement.guard);
     answer(app.writer.work(command.reserve(once).replying(reply.clone())).await?, reply)
+}
+
+/// Whether one operator is enough for this amount, or this is the second one.
+async fn agree(
+    app: &App,
+    operator: &Operator,
+    (wallet, action): (&WalletRow, &'static str),
+    (amount, source): (Minor, Source),
+) -> Result<Verdict, Problem> {
+    let free = app.config.approvals.credit_free_minor(wallet.currency.as_str());
+    if amount.units().unsigned_abs() <= u64::try_from(free).unwrap_or(0) {
+        return Ok(Verdict::Go(approvals::Agreement::default()));
+    }
+    let asked = Asked {
+        act: ApprovalAct::Credit,
+        action,
+        subject: ("wallet", wallet.id.as_str()),
+        wanted: json!({ "amount_minor": amount, "source": source }),
+    };
+    approvals::agree(app, operator, asked).await
 }
 
 /// Why a wallet is frozen or thawed.

@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::audit;
+use crate::auth::{Capability, Permission};
 use crate::caller::Caller;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -18,7 +19,8 @@ const REASON_MAX: usize = texts::REASON.most;
 /// Takes a payout back that was not sent yet.
 ///
 /// # Errors
-/// `invalid_field` for the reason, `payout_not_found`, `payout_not_cancellable`.
+/// `invalid_field` for the reason, `payout_not_found`, `permission_denied`,
+/// `payout_not_cancellable`.
 pub(super) async fn cancel(
     app: &App,
     caller: &Caller,
@@ -32,6 +34,7 @@ pub(super) async fn cancel(
     }
     loop {
         let payout = find(app, caller, id).await?;
+        refuse_stranger(caller, &payout)?;
         let quarantine = &app.transfers.quarantine;
         if payout.env == Env::Live
             && payout.status == Status::Queued
@@ -58,5 +61,15 @@ pub(super) async fn cancel(
             Err(problem) if problem.code() == ErrorCode::StateConflict => {}
             Err(problem) => return Err(problem),
         }
+    }
+}
+
+/// Whoever may make payouts may take back what was made with the very same key; whatever others
+/// made takes the permission to cancel.
+fn refuse_stranger(caller: &Caller, payout: &Payout) -> Result<(), Problem> {
+    let is_own = caller.key.can(Capability::PayoutCreate) && payout.maker == caller.key.id.as_str();
+    match is_own {
+        true => Ok(()),
+        false => caller.require_permission(Permission::PayoutCancel),
     }
 }

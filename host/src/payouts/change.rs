@@ -37,6 +37,8 @@ pub(super) struct Accompanying {
     pub fence: Option<Guard>,
     /// The case that it resolves: it must be as it was, and its money is in suspense.
     pub case: Option<Guard>,
+    /// The request of the first of two operators, where it took two.
+    pub agreed: Option<Guard>,
     /// Whether limits may stand in the way.
     pub limits: Limits,
     /// Further rows of the same transaction: attempts, evidence, audit.
@@ -103,6 +105,7 @@ pub(super) async fn change(
         .guards([version(payout)])
         .guards(with.fence)
         .guards(with.case)
+        .guards(with.agreed)
         .counters(counters)
         .reserve(with.reservation)
         .replying(|payout: &Payout| Reply { status: 200, body: PayoutView::json(payout) });

@@ -33,7 +33,12 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("requery_payout", &[ErrorCode::PayoutNotFound, ErrorCode::RailNotConfigured]),
     (
         "cancel_payout",
-        &[ErrorCode::PayoutNotFound, ErrorCode::PayoutNotCancellable, ErrorCode::InvalidField],
+        &[
+            ErrorCode::PayoutNotFound,
+            ErrorCode::PermissionDenied,
+            ErrorCode::PayoutNotCancellable,
+            ErrorCode::InvalidField,
+        ],
     ),
     ("payout_timeline", &[ErrorCode::PayoutNotFound]),
     ("quote_payout", QUOTE_ERRORS),
@@ -255,7 +260,8 @@ pub struct CancelRequest {
 
 /// Cancel a payout
 ///
-/// Only a draft or a queued payout; the wallet gets everything back.
+/// Only a draft or a queued payout; the wallet gets everything back. A payout that another key
+/// made needs the permission `payout_cancel`.
 #[utoipa::path(
     post, path = "/v1/payouts/{id}/cancel", operation_id = "cancel_payout", tag = "Payouts",
     params(("id" = String, Path, description = "Its id or po_ reference")),

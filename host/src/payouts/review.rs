@@ -7,17 +7,19 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::audit;
+use crate::auth;
 use crate::caller::Operator;
 use crate::cases;
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
-use crate::ledger::{Done, Guard, Reservation};
+use crate::id::{Id as _, KeyId};
+use crate::ledger::{Command, Done, Guard, Reservation};
 use crate::transfers::attempt::{ATTEMPT_STATES, AttemptState, list_attempts};
 use crate::transfers::work::WORK_FENCES;
 use crate::transfers::{Claim, Claimed, Failure};
 
 use super::change::{Accompanying, change};
-use super::model::{Change, Payout};
+use super::model::{Change, Payout, Status};
 use super::retrieve::get;
 
 /// A change that the operator or a teammate asks for.
@@ -31,6 +33,19 @@ pub struct ReviewRequest {
     pub evidence: Option<String>,
     /// The idempotency key, if the request has one.
     pub reservation: Option<Reservation>,
+    /// What goes with it where it took two operators.
+    pub agreed: Agreed,
+}
+
+/// What goes with a change that two operators asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Agreed {
+    /// Rows of the same transaction.
+    pub rows: Vec<RowChange>,
+    /// The first one's request, which must be as it was.
+    pub guard: Option<Guard>,
+    /// Who asked first.
+    pub first: Option<String>,
 }
 
 /// Makes that change to a payout.
@@ -44,13 +59,13 @@ pub async fn review(
     what: Change,
     request: &ReviewRequest,
 ) -> Result<Done<Payout>, Problem> {
-    let is_marking = matches!(what, Change::MarkPaid | Change::MarkFailed);
-    if is_marking && request.evidence.as_deref().is_none_or(|text| text.trim().is_empty()) {
-        let message = "evidence is required: say what shows how this payout ended.";
-        return Err(Problem::because(ErrorCode::MissingField, message).field("evidence"));
-    }
+    require_evidence(what, request)?;
+    let is_marking = is_marking(what);
     loop {
         let payout = get(app, id).await?;
+        if what == Change::Approve {
+            refuse_maker(app, &payout, request).await?;
+        }
         let claim = match is_marking {
             true => take_lease(app, &payout).await?,
             false => None,
@@ -65,6 +80,60 @@ pub async fn review(
             other => return other,
         }
     }
+}
+
+/// The payout, if such a change of it is possible as it is now.
+///
+/// # Errors
+/// `missing_field` without evidence for marking, `payout_not_found`, `state_conflict`.
+pub async fn possible(
+    app: &App,
+    id: &str,
+    what: Change,
+    request: &ReviewRequest,
+) -> Result<Payout, Problem> {
+    require_evidence(what, request)?;
+    let payout = get(app, id).await?;
+    payout.after(what, None, app.now())?;
+    Ok(payout)
+}
+
+fn is_marking(what: Change) -> bool {
+    matches!(what, Change::MarkPaid | Change::MarkFailed)
+}
+
+fn require_evidence(what: Change, request: &ReviewRequest) -> Result<(), Problem> {
+    let is_missing = request.evidence.as_deref().is_none_or(|text| text.trim().is_empty());
+    if is_marking(what) && is_missing {
+        let message = "evidence is required: say what shows how this payout ended.";
+        return Err(Problem::because(ErrorCode::MissingField, message).field("evidence"));
+    }
+    Ok(())
+}
+
+/// Whoever made a key has seen its secret, and is never the second person for what is made with
+/// it. An attempt is told in the audit log.
+async fn refuse_maker(app: &App, payout: &Payout, request: &ReviewRequest) -> Result<(), Problem> {
+    if payout.status != Status::Draft {
+        return Ok(());
+    }
+    let key = auth::sql::get_key(app.db.pool(), &KeyId::from_text(payout.maker.clone())).await?;
+    if key.is_none_or(|key| key.created_by != request.operator.name) {
+        return Ok(());
+    }
+    let denied = audit::Change {
+        actor: request.operator.name.clone(),
+        address: request.operator.address.to_string(),
+        action: "payout.approve_denied",
+        subject_type: "payout",
+        subject_id: payout.id.to_string(),
+        before: Some(json!({ "status": payout.status.as_str() })),
+        after: Some(json!({ "reason": "made with a key that the same operator made" })),
+    };
+    app.writer.work(Command::rows(vec![denied.row(&app.ids, app.now())])).await?;
+    let message =
+        "You made the key that this payout was made with: another operator must approve it.";
+    Err(Problem::because(ErrorCode::SelfApprovalDenied, message))
 }
 
 /// Takes the payout from whoever might send it or ask about it.
@@ -100,7 +169,8 @@ async fn attempt_change(
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
     let now = app.now();
-    let mut rows = vec![record(app, payout, what, request)];
+    let mut rows = vec![record(app, payout, what, request)?];
+    rows.extend(request.agreed.rows.iter().cloned());
     if let Some(claim) = claim {
         let attempts = list_attempts(pool, &claim.id).await?;
         let open = attempts.iter().find(|attempt| attempt.state == AttemptState::Open);
@@ -114,6 +184,7 @@ async fn attempt_change(
             version: claim.fence,
         }),
         rows,
+        agreed: request.agreed.guard.clone(),
         reservation: request.reservation.clone(),
         ..Accompanying::default()
     };
@@ -129,12 +200,21 @@ async fn is_stale(problem: &Problem, app: &App, seen: &Payout) -> Result<bool, P
 }
 
 /// The line in the audit log.
-pub(super) fn record(
+fn record(
     app: &App,
     payout: &Payout,
     what: Change,
     request: &ReviewRequest,
-) -> RowChange {
+) -> Result<RowChange, Problem> {
+    let (changed, _) = payout.after(what, None, app.now())?;
+    let mut after = json!({
+        "status": changed.status.as_str(),
+        "reason": request.reason,
+        "evidence": request.evidence,
+    });
+    if let Some(first) = &request.agreed.first {
+        after["requested_by"] = json!(first);
+    }
     let record = audit::Change {
         actor: request.operator.name.clone(),
         address: request.operator.address.to_string(),
@@ -142,12 +222,14 @@ pub(super) fn record(
         subject_type: "payout",
         subject_id: payout.id.to_string(),
         before: Some(json!({ "status": payout.status.as_str() })),
-        after: Some(json!({ "reason": request.reason, "evidence": request.evidence })),
+        after: Some(after),
     };
-    record.row(&app.ids, app.now())
+    Ok(record.row(&app.ids, app.now()))
 }
 
-fn action(what: Change) -> &'static str {
+/// What the audit log calls a change.
+#[must_use]
+pub fn action(what: Change) -> &'static str {
     match what {
         Change::Approve => "payout.approve",
         Change::Decline => "payout.decline",

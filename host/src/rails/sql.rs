@@ -4,7 +4,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::bulk::{Lookup, Removal, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
 use crate::env::Env;
 use crate::id::{Id as _, MerchantId, RouteId};
@@ -45,6 +45,9 @@ pub static ROUTE_CHANGES: Update<Route> = Update {
     ],
     only_where: None,
 };
+
+/// Routes that are deleted.
+pub static ROUTE_REMOVALS: Removal = Removal { name: "routes", key: "id" };
 
 /// When a route last changed, which serves as its version.
 pub static ROUTE_VERSIONS: Lookup =

@@ -252,6 +252,27 @@ pub async fn count_open(pool: &AnyPool, route: &RouteId) -> Result<i64, sqlx::Er
     sqlx::query_scalar(sql).bind(route.as_str()).fetch_one(pool).await
 }
 
+/// Whether any attempt ever went over a route that was made at this instant. Ids rise with time:
+/// what is older than the route need not be looked at, but for the difference between clocks.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn was_used(
+    pool: &AnyPool,
+    route: &RouteId,
+    made_at: Moment,
+) -> Result<bool, sqlx::Error> {
+    const CLOCKS_DIFFER: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+    let sql = "SELECT COUNT(*) FROM (SELECT id FROM attempts WHERE id > $1 AND route_id = $2 \
+               LIMIT 1) a";
+    let found: i64 = sqlx::query_scalar(sql)
+        .bind(AttemptId::first_at(made_at.before(CLOCKS_DIFFER)).as_str())
+        .bind(route.as_str())
+        .fetch_one(pool)
+        .await?;
+    Ok(found > 0)
+}
+
 fn attempt(row: &AnyRow) -> Result<Attempt, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
     let int = |column| row.try_get::<i64, _>(column);

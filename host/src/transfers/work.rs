@@ -394,6 +394,16 @@ pub(super) async fn give_back_all(db: &Db, claims: &[Claim]) -> Result<(), sqlx:
     tx.commit().await
 }
 
+/// Whether anything waits in the lane of a route.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn waits_for(pool: &AnyPool, route: &RouteId) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM (SELECT id FROM transfers WHERE route_id = $1 LIMIT 1) w";
+    let found: i64 = sqlx::query_scalar(sql).bind(route.as_str()).fetch_one(pool).await?;
+    Ok(found > 0)
+}
+
 /// Gives back every lease, so that work need not wait for them to run out. Only for a host
 /// that nobody shares the database with.
 ///

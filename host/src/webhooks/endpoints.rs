@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::app::App;
+use crate::audit;
 use crate::caller::Caller;
 use crate::config::limits;
 use crate::db::bulk::RowChange;
@@ -135,10 +138,11 @@ pub(super) async fn create(
         Some(reservation) => Some(seal(app, reservation, &body)?),
         None => None,
     };
-    let row = sql::ENDPOINTS.insert(&endpoint);
+    let told = record(app, caller, "webhook_endpoint.create", (None, Some(&endpoint)));
+    let rows = vec![sql::ENDPOINTS.insert(&endpoint), told];
     let command = Command::new(move |_| {
-        let rows = vec![row.clone()];
-        Ok(Effects { rows, reply: reply.clone(), ..Effects::default() }.and(()))
+        let (rows, reply) = (rows.clone(), reply.clone());
+        Ok(Effects { rows, reply, ..Effects::default() }.and(()))
     });
     match (app.writer.request(command.reserve(reservation.clone())).await?, &reservation) {
         (Done::Before { reply: Some(reply), .. }, Some(reservation)) => {
@@ -168,6 +172,7 @@ fn unseal(app: &App, reservation: &Reservation, reply: &Reply) -> Result<String,
 /// The codes of the contract for this call.
 pub(super) async fn update(
     app: &App,
+    caller: &Caller,
     before: Endpoint,
     fields: EndpointFields,
 ) -> Result<Endpoint, Problem> {
@@ -183,10 +188,11 @@ pub(super) async fn update(
         after.disabled_reason = after.disabled_reason.filter(|_| !is_active);
     }
     after.updated_at = newer(app, &before);
-    let change = sql::ENDPOINT_CHANGES.change(&after);
+    let told = record(app, caller, "webhook_endpoint.update", (Some(&before), Some(&after)));
+    let rows = vec![sql::ENDPOINT_CHANGES.change(&after), told];
     let is_back = after.is_active && !before.is_active;
     let health = if is_back { Health::Forgiven } else { Health::Kept };
-    submit(app, &before, change, health).await?;
+    submit(app, &before, rows, health).await?;
     if is_back {
         sql::wait_for_others(&app.db).await?;
         // What waited meanwhile may go on.
@@ -199,7 +205,11 @@ pub(super) async fn update(
 ///
 /// # Errors
 /// The endpoint changed meanwhile, or the database failed.
-pub(super) async fn rotate(app: &App, before: Endpoint) -> Result<EndpointView, Problem> {
+pub(super) async fn rotate(
+    app: &App,
+    caller: &Caller,
+    before: Endpoint,
+) -> Result<EndpointView, Problem> {
     let secret = new_secret(&app.ids);
     let sealed = app.keyring.seal(&app.ids, &Endpoint::place(&before.id), secret.as_bytes());
     let after = Endpoint {
@@ -209,8 +219,10 @@ pub(super) async fn rotate(app: &App, before: Endpoint) -> Result<EndpointView, 
         updated_at: newer(app, &before),
         ..before.clone()
     };
-    let change = sql::ENDPOINT_SECRETS.change(&after);
-    submit(app, &before, change, Health::Kept).await?;
+    let sides = (Some(&before), Some(&after));
+    let told = record(app, caller, "webhook_endpoint.rotate_secret", sides);
+    let rows = vec![sql::ENDPOINT_SECRETS.change(&after), told];
+    submit(app, &before, rows, Health::Kept).await?;
     Ok(EndpointView { secret: Some(secret), ..EndpointView::of(&after) })
 }
 
@@ -218,11 +230,12 @@ pub(super) async fn rotate(app: &App, before: Endpoint) -> Result<EndpointView, 
 ///
 /// # Errors
 /// The endpoint changed meanwhile, or the database failed.
-pub(super) async fn delete(app: &App, before: Endpoint) -> Result<(), Problem> {
+pub(super) async fn delete(app: &App, caller: &Caller, before: Endpoint) -> Result<(), Problem> {
     let after = Endpoint { updated_at: newer(app, &before), ..before.clone() };
     // Its history is gone for every reader with this; the rows follow in portions.
-    let change = sql::ENDPOINT_DELETED.change(&after);
-    submit(app, &before, change, Health::Kept).await?;
+    let told = record(app, caller, "webhook_endpoint.delete", (Some(&before), None));
+    let rows = vec![sql::ENDPOINT_DELETED.change(&after), told];
+    submit(app, &before, rows, Health::Kept).await?;
     let sweeping = app.clone();
     app.tasks.spawn(async move {
         // What this does not manage, the sweeper does.
@@ -231,6 +244,38 @@ pub(super) async fn delete(app: &App, before: Endpoint) -> Result<(), Problem> {
         }
     });
     Ok(())
+}
+
+/// The line of the audit log about a change by a merchant's key.
+fn record(
+    app: &App,
+    caller: &Caller,
+    action: &'static str,
+    (before, after): (Option<&Endpoint>, Option<&Endpoint>),
+) -> RowChange {
+    let subject = after.or(before).map(|endpoint| endpoint.id.to_string());
+    let change = audit::Change {
+        actor: caller.key.id.to_string(),
+        address: caller.address.to_string(),
+        action,
+        subject_type: "webhook_endpoint",
+        subject_id: subject.unwrap_or_default(),
+        before: before.map(state),
+        after: after.map(state),
+    };
+    change.row(&app.ids, app.now())
+}
+
+/// An endpoint as the audit log shows it: that its secret was replaced, never which one it is.
+fn state(endpoint: &Endpoint) -> serde_json::Value {
+    let old_until = endpoint.old_secret.as_ref().map(|_| endpoint.old_until);
+    json!({
+        "url": endpoint.url,
+        "events": endpoint.events,
+        "ordered": endpoint.is_ordered,
+        "is_active": endpoint.is_active,
+        "old_secret_until": old_until,
+    })
 }
 
 /// Versions rise even where the clock does not: caches go by them.
@@ -248,7 +293,7 @@ enum Health {
 async fn submit(
     app: &App,
     before: &Endpoint,
-    change: RowChange,
+    rows: Vec<RowChange>,
     health: Health,
 ) -> Result<(), Problem> {
     let forgiven = match health {
@@ -270,7 +315,7 @@ async fn submit(
             expires_at: locked.now().after(limits::WEBHOOK_HISTORY).micros(),
         });
         let counters = forgotten.collect();
-        Ok(Effects { rows: vec![change.clone()], counters, ..Effects::default() }.and(()))
+        Ok(Effects { rows: rows.clone(), counters, ..Effects::default() }.and(()))
     });
     app.writer.request(command.guards([guard]).counters(counters)).await.map(drop)
 }

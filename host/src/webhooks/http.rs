@@ -29,6 +29,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     (
         "create_webhook_endpoint",
         &[
+            ErrorCode::PermissionDenied,
             ErrorCode::MissingField,
             ErrorCode::InvalidField,
             ErrorCode::InvalidUrl,
@@ -41,6 +42,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     (
         "update_webhook_endpoint",
         &[
+            ErrorCode::PermissionDenied,
             ErrorCode::WebhookEndpointNotFound,
             ErrorCode::InvalidField,
             ErrorCode::InvalidUrl,
@@ -48,11 +50,12 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
             ErrorCode::StateConflict,
         ],
     ),
-    ("delete_webhook_endpoint", &[ErrorCode::WebhookEndpointNotFound, ErrorCode::StateConflict]),
-    ("rotate_webhook_secret", &[ErrorCode::WebhookEndpointNotFound, ErrorCode::StateConflict]),
+    ("delete_webhook_endpoint", CHANGE_ERRORS),
+    ("rotate_webhook_secret", CHANGE_ERRORS),
     (
         "test_webhook_endpoint",
         &[
+            ErrorCode::PermissionDenied,
             ErrorCode::WebhookEndpointNotFound,
             ErrorCode::WebhookEndpointInactive,
             ErrorCode::DeliveryFailed,
@@ -72,6 +75,9 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
         ],
     ),
 ];
+
+const CHANGE_ERRORS: &[ErrorCode] =
+    &[ErrorCode::PermissionDenied, ErrorCode::WebhookEndpointNotFound, ErrorCode::StateConflict];
 
 /// A new endpoint.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -102,7 +108,8 @@ pub struct UpdateWebhookEndpoint {
 
 /// Create a webhook endpoint
 ///
-/// The answer holds the secret that signs its deliveries. It is shown here only.
+/// The answer holds the secret that signs its deliveries. It is shown here only. Needs the
+/// permission `webhook_manage`, as does every change of an endpoint.
 #[utoipa::path(
     post, path = "/v1/webhook_endpoints", operation_id = "create_webhook_endpoint", tag = "Webhooks",
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat")),
@@ -115,6 +122,7 @@ pub async fn create(
     key: Option<IdempotencyKey>,
     body: Body<CreateWebhookEndpoint>,
 ) -> Result<Response, Problem> {
+    caller.require_permission(Permission::WebhookManage)?;
     let (merchant, env) = caller.owner();
     let reservation = key.map(|key| Reservation {
         key: format!("{merchant}/{env}/create_webhook_endpoint/{}", key.as_str()),
@@ -174,6 +182,8 @@ pub async fn retrieve(
 }
 
 /// Update a webhook endpoint
+///
+/// Needs the permission `webhook_manage`.
 #[utoipa::path(
     patch, path = "/v1/webhook_endpoints/{id}", operation_id = "update_webhook_endpoint", tag = "Webhooks",
     params(("id" = String, Path, description = "The endpoint")),
@@ -186,16 +196,17 @@ pub async fn update(
     Path(id): Path<String>,
     body: Body<UpdateWebhookEndpoint>,
 ) -> Result<Response, Problem> {
+    caller.require_permission(Permission::WebhookManage)?;
     let endpoint = endpoints::find(&app, &caller, &id).await?;
     let UpdateWebhookEndpoint { url, events, is_active } = body.value;
     let fields = EndpointFields { url, events, is_active, ..EndpointFields::default() };
-    let endpoint = endpoints::update(&app, endpoint, fields).await?;
+    let endpoint = endpoints::update(&app, &caller, endpoint, fields).await?;
     Ok(Json(EndpointView::of(&endpoint)).into_response())
 }
 
 /// Delete a webhook endpoint
 ///
-/// For good, and its deliveries with it.
+/// For good, and its deliveries with it. Needs the permission `webhook_manage`.
 #[utoipa::path(
     delete, path = "/v1/webhook_endpoints/{id}", operation_id = "delete_webhook_endpoint", tag = "Webhooks",
     params(("id" = String, Path, description = "The endpoint")),
@@ -206,16 +217,18 @@ pub async fn delete(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
+    caller.require_permission(Permission::WebhookManage)?;
     let endpoint = endpoints::find(&app, &caller, &id).await?;
     let id = endpoint.id.to_string();
-    endpoints::delete(&app, endpoint).await?;
+    endpoints::delete(&app, &caller, endpoint).await?;
     let object = "webhook_endpoint_delete_result";
     Ok(Json(EndpointDeleted { object, id, deleted: true }).into_response())
 }
 
 /// Rotate a webhook endpoint's secret
 ///
-/// For 60 minutes the old secret signs beside the new one.
+/// For 60 minutes the old secret signs beside the new one. Needs the permission
+/// `webhook_manage`.
 #[utoipa::path(
     post, path = "/v1/webhook_endpoints/{id}/rotate_secret", operation_id = "rotate_webhook_secret",
     tag = "Webhooks", params(("id" = String, Path, description = "The endpoint")),
@@ -226,13 +239,15 @@ pub async fn rotate_secret(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
+    caller.require_permission(Permission::WebhookManage)?;
     let endpoint = endpoints::find(&app, &caller, &id).await?;
-    Ok(Json(endpoints::rotate(&app, endpoint).await?).into_response())
+    Ok(Json(endpoints::rotate(&app, &caller, endpoint).await?).into_response())
 }
 
 /// Test a webhook endpoint
 ///
-/// Sends a payout that nobody made, and waits for the answer.
+/// Sends a payout that nobody made, and waits for the answer. Needs the permission
+/// `webhook_manage`.
 #[utoipa::path(
     post, path = "/v1/webhook_endpoints/{id}/test", operation_id = "test_webhook_endpoint",
     tag = "Webhooks", params(("id" = String, Path, description = "The endpoint")),
@@ -243,6 +258,7 @@ pub async fn test(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
+    caller.require_permission(Permission::WebhookManage)?;
     let endpoint = endpoints::find(&app, &caller, &id).await?;
     Ok(Json(try_out::try_out(&app, endpoint).await?).into_response())
 }
@@ -307,7 +323,8 @@ pub async fn deliveries(
 
 /// Replay a webhook delivery
 ///
-/// The same event once more, to the same endpoint, under a new delivery id.
+/// The same event once more, to the same endpoint, under a new delivery id. Needs the permission
+/// `webhook_manage`.
 #[utoipa::path(
     post, path = "/v1/webhook_deliveries/{id}/replay", operation_id = "replay_webhook_delivery",
     tag = "Webhooks", params(("id" = String, Path, description = "The delivery")),

@@ -170,6 +170,10 @@ pub const FACT_TEXT_BYTES_MAX: usize = 512;
 pub const SENDER_FIELD_MAX: usize = 200;
 /// How often a host looks whether another rule pack was activated.
 pub const RULES_POLL: Duration = Duration::from_millis(250);
+/// A second operator has this long to agree to what one of them asked for.
+pub const APPROVAL_VALID: Duration = Duration::from_secs(24 * 3600);
+/// Failed log-ins of operators that a host writes down in a minute, each from another address.
+pub const FAILED_LOG_INS_PER_MINUTE_MAX: usize = 30;
 /// A second person has this long to agree to an activation.
 pub const RULES_REQUEST_VALID: Duration = Duration::from_secs(24 * 3600);
 /// Stored decisions that a backtest looks at in one request.

@@ -86,9 +86,10 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "payout-approval",
-        means: "was approved by whoever made it",
+        means: "was approved by whoever made it, or made the key that it was made with",
         finds: "SELECT p.id FROM payouts p JOIN audit a ON a.subject_id = p.id \
-                WHERE a.action = 'payout.approve' AND a.actor = p.maker",
+                LEFT JOIN api_keys k ON k.id = p.maker \
+                WHERE a.action = 'payout.approve' AND a.actor IN (p.maker, k.created_by)",
     },
     Check {
         name: "payout-decision",

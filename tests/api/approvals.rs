@@ -1,0 +1,253 @@
+//! What one operator cannot do alone: approving what was paid with a key of one's own, and the
+//! acts for which the policy asks for two.
+
+use http::Method;
+use railhead::config::{ApprovalAct, Config};
+use rstest::rstest;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use crate::test_host::{
+    Answer, DESK_TOKEN, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host,
+    with_host_configured,
+};
+
+const THIRD_TOKEN: &str = "op_test_of_the_third";
+const CREDIT: u64 = 100_000_000;
+
+async fn ask(host: &TestHost, who: &str, (method, path): (Method, &str), body: Value) -> Answer {
+    host.send(method, &format!("/admin/v1/{path}"), who, &[], Some(body)).await
+}
+
+async fn post(host: &TestHost, who: &str, path: &str, body: Value) -> Answer {
+    ask(host, who, (Method::POST, path), body).await
+}
+
+fn two_people(config: &mut Config) {
+    use ApprovalAct::{Credit, Limits, LiveRoute, Mark, Reverse};
+    config.approvals.two_people = vec![Credit, Limits, LiveRoute, Mark, Reverse];
+    // What test hosts begin with takes one.
+    config.approvals.credit_above_minor.insert("ngn".into(), 100_000_000);
+    config.admin.operators.insert("third".into(), SecretString::from(THIRD_TOKEN));
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_made_the_key_does_not_approve_what_is_paid_with_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let path = format!("merchants/{}", host.merchant.id);
+        let threshold = json!({ "dual_control_threshold_minor": { "NGN": "100000" } });
+        host.admin(Method::PATCH, &path, threshold).await.ok();
+        let body = json!({ "env": "test", "label": "own", "capabilities": ["payout_create"] });
+        let own = post(host, OPERATOR_TOKEN, &format!("{path}/keys"), body).await.ok();
+        let rotate = format!("keys/{}/rotate", own.id());
+        let of_desk = post(host, DESK_TOKEN, &rotate, json!({})).await.ok();
+        for (key, maker, other) in
+            [(own, OPERATOR_TOKEN, DESK_TOKEN), (of_desk, DESK_TOKEN, OPERATOR_TOKEN)]
+        {
+            let secret = key.json["secret"].as_str().expect("a secret").to_owned();
+            let draft = host.pay_as(&secret, &unique(), naira(100_001)).await.ok();
+            assert_eq!(draft.status_word(), "draft");
+            let approve = format!("payouts/{}/approve", draft.id());
+            let refused = post(host, maker, &approve, json!({})).await;
+            assert_eq!(refused.refused(), (403, "self_approval_denied"));
+            assert_eq!(refused.json["error"]["type"], "self_approval_denied");
+            let line = host.last_line().await;
+            assert_eq!(line["action"], "payout.approve_denied");
+            assert_eq!(line["subject_id"], draft.id());
+            let show = format!("/v1/payouts/{}", draft.id());
+            assert_eq!(host.get(&show).await.status_word(), "draft");
+            let approved = post(host, other, &approve, json!({})).await.ok();
+            assert_eq!(approved.status_word(), "queued");
+            host.until(&host.merchant.test_key, &draft.id(), "paid").await;
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_credit_takes_two_who_ask_for_the_same(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host_configured(engine, two_people, async |host| {
+        let wallet = host.merchant.live_wallet.clone();
+        let start = host.balance(&wallet).await;
+        let path = format!("wallets/{wallet}/credit");
+        let move_by = async |who: &str, path: &str, amount: u64| {
+            let body = json!({ "amount_minor": amount.to_string(), "reason": format!("by {who}") });
+            post(host, who, path, body).await.ok()
+        };
+        assert_eq!(move_by(OPERATOR_TOKEN, &path, CREDIT).await.status, 200);
+        let waiting = move_by(OPERATOR_TOKEN, &path, CREDIT + 1).await;
+        assert_eq!((waiting.status, &waiting.json["object"]), (202, &json!("approval_request")));
+        assert_eq!(waiting.status_word(), "awaiting_second_person");
+        assert_eq!(waiting.json["requested_by"], "operator");
+        let line = host.last_line().await;
+        assert_eq!(
+            (&line["action"], &line["actor"]),
+            (&json!("approval.request"), &json!("operator"))
+        );
+        assert_eq!(line["after"]["wanted"]["amount_minor"], (CREDIT + 1).to_string());
+        let list = ask(host, DESK_TOKEN, (Method::GET, "approval_requests"), json!({})).await.ok();
+        assert_eq!(list.json["data"], json!([waiting.json]));
+        // Not the same person, and not another amount, which takes the place of the first.
+        assert_eq!(move_by(OPERATOR_TOKEN, &path, CREDIT + 1).await.status, 202);
+        assert_eq!(move_by(DESK_TOKEN, &path, CREDIT + 2).await.status, 202);
+        assert_eq!(move_by(THIRD_TOKEN, &path, CREDIT + 1).await.status, 202);
+        assert_eq!(host.balance(&wallet).await, start + 100_000_000);
+        assert_eq!(move_by(DESK_TOKEN, &path, CREDIT + 1).await.status, 200);
+        assert_eq!(host.balance(&wallet).await, start + 200_000_001);
+        let line = host.last_line().await;
+        assert_eq!((&line["action"], &line["actor"]), (&json!("wallet.credit"), &json!("desk")));
+        assert_eq!(line["after"]["requested_by"], "third");
+        // It was used up, and a day later nobody remembers.
+        assert_eq!(move_by(DESK_TOKEN, &path, CREDIT + 1).await.status, 202);
+        host.advance(24 * 3_600);
+        assert_eq!(move_by(OPERATOR_TOKEN, &path, CREDIT + 1).await.status, 202);
+        host.advance(24 * 3_600 - 1);
+        assert_eq!(move_by(DESK_TOKEN, &path, CREDIT + 1).await.status, 200);
+        let debit = format!("wallets/{wallet}/debit");
+        assert_eq!(move_by(DESK_TOKEN, &debit, CREDIT + 1).await.status, 202);
+        assert_eq!(move_by(OPERATOR_TOKEN, &debit, CREDIT + 1).await.status, 200);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_agree_at_once_one_carries_it_out(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host_configured(engine, two_people, async |host| {
+        let wallet = host.merchant.live_wallet.clone();
+        let start = host.balance(&wallet).await;
+        let path = format!("wallets/{wallet}/credit");
+        let body = json!({ "amount_minor": "200000000", "reason": "x" });
+        assert_eq!(post(host, OPERATOR_TOKEN, &path, body.clone()).await.status, 202);
+        let agree = |who| post(host, who, &path, body.clone());
+        let asked = [DESK_TOKEN, THIRD_TOKEN].into_iter().cycle().take(8).map(agree);
+        let answers = futures::future::join_all(asked).await;
+        assert!(answers.iter().all(|answer| matches!(answer.status, 200 | 202 | 409)));
+        // Those who were late asked anew; two of those may have agreed with each other.
+        let done = answers.iter().filter(|answer| answer.status == 200).count();
+        let credited = host.balance(&wallet).await - start;
+        assert_eq!(credited, 200_000_000 * i64::try_from(done).expect("few"));
+        let sql = "SELECT COUNT(*) FROM audit WHERE action = 'approval.request'";
+        assert!(host.count(sql).await >= i64::try_from(done).expect("few"));
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_under_the_same_key_is_told_what_was_done(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host_configured(engine, two_people, async |host| {
+        let path = format!("/admin/v1/wallets/{}/credit", host.merchant.live_wallet);
+        let send = async |who: &str| {
+            let body = json!({ "amount_minor": "200000000", "reason": "x" });
+            let headers = [("idempotency-key", "once")];
+            host.send(Method::POST, &path, who, &headers, Some(body)).await.ok()
+        };
+        assert_eq!(send(OPERATOR_TOKEN).await.status, 202);
+        let done = send(DESK_TOKEN).await;
+        let again = send(DESK_TOKEN).await;
+        assert_eq!((done.status, again.status, &again.text), (200, 200, &done.text));
+        assert_eq!(again.headers["idempotent-replayed"], "true");
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_live_routes_and_marks_take_two(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host_configured(engine, two_people, async |host| {
+        let merchant = format!("merchants/{}", host.merchant.id);
+        let routes = ask(host, DESK_TOKEN, (Method::GET, "routes"), json!({})).await.ok().json;
+        let of = |env: &str| {
+            let routes = routes["data"].as_array().expect("routes");
+            let found = routes.iter().find(|route| route["env"] == env).expect("a route");
+            format!("routes/{}", found["id"].as_str().expect("an id"))
+        };
+        let marked = host.pay("processing", naira(100_000)).await.ok().id();
+        let failed = host.pay("processing", naira(100_000)).await.ok().id();
+        let reversed = host.pay("paid", naira(100_000)).await.ok().id();
+        let letter = json!({ "evidence": "a letter" });
+        let limits = json!({ "limits": { "NGN": { "daily_minor": "900000000" } } });
+        let threshold = json!({ "dual_control_threshold_minor": { "NGN": "900000" } });
+        let gateway = json!({ "settings": { "endpoint.gateway": "https://bank.example/a" } });
+        let new = json!({ "name": "second", "env": "live", "currency": "NGN", "rail": "nip",
+            "settings": { "endpoint.gateway": "https://bank.example/b" } });
+        let pause = |is_paused: bool| json!({ "is_paused": is_paused });
+        let (patch, post) = (Method::PATCH, Method::POST);
+        let (live, test) = (of("live"), of("test"));
+        for (method, path, body, takes_two) in [
+            (&patch, merchant.clone(), limits, true),
+            (&patch, merchant.clone(), threshold, true),
+            (&patch, merchant, json!({ "timezone": "Africa/Accra" }), false),
+            (&patch, live.clone(), gateway, true),
+            (&patch, live.clone(), pause(true), false),
+            (&patch, live, pause(false), true),
+            (&post, "routes".to_owned(), new, true),
+            (&patch, test.clone(), pause(true), false),
+            (&patch, test, pause(false), false),
+            (&post, format!("payouts/{marked}/mark_paid"), letter.clone(), true),
+            (&post, format!("payouts/{failed}/mark_failed"), letter, true),
+            (&post, format!("payouts/{reversed}/reverse"), json!({}), true),
+        ] {
+            let by = async |who: &str| {
+                ask(host, who, (method.clone(), &path), body.clone()).await.ok().status
+            };
+            if takes_two {
+                assert_eq!((by(DESK_TOKEN).await, by(DESK_TOKEN).await), (202, 202), "{path}");
+                assert_eq!(host.last_line().await["action"], "approval.request", "{path}");
+            }
+            assert!(matches!(by(OPERATOR_TOKEN).await, 200 | 201), "{path} {body}");
+            let first = if takes_two { json!("desk") } else { Value::Null };
+            assert_eq!(host.last_line().await["after"]["requested_by"], first, "{path}");
+        }
+        for (id, status) in
+            [(&marked, "paid_manual"), (&failed, "failed_manual"), (&reversed, "reversed")]
+        {
+            assert_eq!(host.get(&format!("/v1/payouts/{id}")).await.status_word(), status);
+        }
+        // What is not possible is refused at once.
+        let path = format!("payouts/{reversed}/reverse");
+        let refused = ask(host, DESK_TOKEN, (post, &path), json!({})).await;
+        assert_eq!(refused.refused(), (409, "state_conflict"));
+        assert_eq!(host.count("SELECT COUNT(*) FROM approval_requests").await, 0);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_takes_two_and_the_second_sees_its_secret(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let keys = |config: &mut Config| config.approvals.two_people = vec![ApprovalAct::Key];
+    with_host_configured(engine, keys, async |host| {
+        let path = format!("merchants/{}/keys", host.merchant.id);
+        let body = json!({ "env": "live", "label": "x", "capabilities": ["payout_create"] });
+        let waiting = post(host, OPERATOR_TOKEN, &path, body.clone()).await;
+        assert_eq!((waiting.status, &waiting.json["secret"]), (202, &Value::Null));
+        let wider =
+            json!({ "env": "live", "label": "x", "capabilities": ["payout_create", "bulk"] });
+        assert_eq!(post(host, DESK_TOKEN, &path, wider).await.status, 202);
+        assert_eq!(post(host, OPERATOR_TOKEN, &path, body.clone()).await.status, 202);
+        let made = post(host, DESK_TOKEN, &path, body).await.ok();
+        assert_eq!(made.status, 201);
+        let shown = ask(host, DESK_TOKEN, (Method::GET, &format!("keys/{}", made.id())), json!({}));
+        assert_eq!(shown.await.ok().json["created_by"], "desk");
+        let rotate = format!("keys/{}/rotate", made.id());
+        assert_eq!(post(host, DESK_TOKEN, &rotate, json!({})).await.status, 202);
+        assert_eq!(post(host, OPERATOR_TOKEN, &rotate, json!({})).await.status, 201);
+    })
+    .await;
+}

@@ -1,0 +1,186 @@
+//! Nothing that an operator can do is missing from the audit log: the operations come from the
+//! contract, so that a new one has to be added here.
+
+use http::Method;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::packs::{adopt, guard, push};
+use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira, with_host};
+
+/// Operations that leave no line, or cannot be had without a bank of their own, and why.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("backtest_rule_pack", "reads only"),
+    ("resolve_case", "tests/api/seams.rs looks for its line"),
+    ("release_quarantine", "tests/api/restores.rs looks for its line"),
+];
+
+struct Call {
+    path: String,
+    body: Body,
+}
+
+enum Body {
+    None,
+    Json(Value),
+    Rules(String),
+}
+
+async fn payout(host: &TestHost, scenario: &str, amount: u64) -> String {
+    host.pay(scenario, naira(amount)).await.ok().id()
+}
+
+async fn new_key(host: &TestHost) -> String {
+    let path = format!("merchants/{}/keys", host.merchant.id);
+    host.admin(Method::POST, &path, json!({ "env": "test", "label": "x" })).await.ok().id()
+}
+
+fn new_route(name: &str) -> Value {
+    json!({ "name": name, "env": "test", "currency": "NGN", "rail": "nip", "position": 9 })
+}
+
+async fn route(host: &TestHost, name: &str) -> String {
+    host.admin(Method::POST, "routes", new_route(name)).await.ok().id()
+}
+
+fn block(account: &str) -> Value {
+    json!({ "scope": "platform", "currency": "NGN", "bank_code": "058",
+            "account_number": account, "reason": "stolen" })
+}
+
+fn rules(version: &str) -> String {
+    guard(version, "amount_minor", &[("large", "hold", "amount_minor > 90000000")])
+}
+
+/// A call of this operation that will succeed.
+async fn call(host: &TestHost, operation: &str) -> Call {
+    let merchant = &host.merchant.id;
+    let wallet = &host.merchant.test_wallet;
+    let of_payout = |id: String, action: &str| {
+        let body = json!({ "reason": "a test", "evidence": "a letter" });
+        (format!("payouts/{id}/{action}"), Body::Json(body))
+    };
+    let of_guard =
+        |verb: &str, version: &str| format!("rule-packs/guard/versions/{version}/{verb}");
+    let money = json!({ "amount_minor": "5", "reason": "a test" });
+    let (path, body) = match operation {
+        "create_merchant" => {
+            ("merchants".into(), Body::Json(json!({ "name": "B", "country": "NG" })))
+        }
+        "update_merchant" => {
+            let body = json!({ "timezone": "Africa/Accra" });
+            (format!("merchants/{merchant}"), Body::Json(body))
+        }
+        "create_key" => {
+            let body = json!({ "env": "test", "label": "x" });
+            (format!("merchants/{merchant}/keys"), Body::Json(body))
+        }
+        "rotate_key" => (format!("keys/{}/rotate", new_key(host).await), Body::None),
+        "revoke_key" => (format!("keys/{}/revoke", new_key(host).await), Body::None),
+        "credit_wallet" => (format!("wallets/{wallet}/credit"), Body::Json(money)),
+        "debit_wallet" => (format!("wallets/{wallet}/debit"), Body::Json(money)),
+        "freeze_wallet" => (format!("wallets/{wallet}/freeze"), Body::None),
+        "unfreeze_wallet" => {
+            host.admin(Method::POST, &format!("wallets/{wallet}/freeze"), json!({})).await.ok();
+            (format!("wallets/{wallet}/unfreeze"), Body::None)
+        }
+        "approve_payout" => of_payout(payout(host, "paid", 400_000).await, "approve"),
+        "decline_payout" => of_payout(payout(host, "paid", 400_000).await, "decline"),
+        "release_payout" => of_payout(payout(host, "fraud_hold", 100_000).await, "release"),
+        "reject_payout" => of_payout(payout(host, "fraud_hold", 100_000).await, "reject"),
+        "mark_payout_paid" => of_payout(payout(host, "processing", 100_000).await, "mark_paid"),
+        "mark_payout_failed" => of_payout(payout(host, "processing", 100_000).await, "mark_failed"),
+        "reverse_payout" => of_payout(payout(host, "paid", 100_000).await, "reverse"),
+        "create_route" => ("routes".into(), Body::Json(new_route("made"))),
+        "update_route" => {
+            let path = format!("routes/{}", route(host, "changed").await);
+            (path, Body::Json(json!({ "is_paused": true })))
+        }
+        "delete_route" => (format!("routes/{}", route(host, "deleted").await), Body::None),
+        "create_block" => ("blacklist".into(), Body::Json(block("0000001015"))),
+        "delete_block" => {
+            let id = host.admin(Method::POST, "blacklist", block("0123456785")).await.ok().id();
+            (format!("blacklist/{id}"), Body::None)
+        }
+        "push_rule_pack" => ("rule-packs".into(), Body::Rules(rules("77"))),
+        "shadow_rule_pack" => {
+            push(host, &rules("1")).await.ok();
+            (of_guard("shadow", "1"), Body::None)
+        }
+        "activate_rule_pack" => {
+            push(host, &rules("2")).await.ok();
+            (of_guard("activate", "2"), Body::None)
+        }
+        "rollback_rule_pack" => {
+            adopt(host, &rules("3")).await;
+            adopt(host, &rules("4")).await;
+            (of_guard("rollback", "3"), Body::None)
+        }
+        "retire_rule_pack" => {
+            adopt(host, &rules("5")).await;
+            (of_guard("retire", "5"), Body::None)
+        }
+        other => panic!("{other} is new: say here how it is called, or why it leaves no line"),
+    };
+    Call { path, body }
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_of_the_operator_leaves_one_line_or_says_why_not(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/openapi.json");
+    let document = std::fs::read(file).expect("host/openapi.json");
+    let document: Value = serde_json::from_slice(&document).expect("a document");
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("operations") {
+            if path.starts_with("/admin/v1/") && method != "get" {
+                let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("one");
+                let id = operation["operationId"].as_str().expect("an id").to_owned();
+                operations.push((method, id));
+            }
+        }
+    }
+    for (name, _) in EXCEPTIONS {
+        assert!(operations.iter().any(|(_, id)| id == name), "{name} is not there any more");
+    }
+    operations.retain(|(_, id)| EXCEPTIONS.iter().all(|(name, _)| id != name));
+    assert!(operations.len() > 20, "{}", operations.len());
+    with_host(engine, async |host| {
+        let path = format!("merchants/{}", host.merchant.id);
+        let threshold = json!({ "dual_control_threshold_minor": { "NGN": "300000" } });
+        host.admin(Method::PATCH, &path, threshold).await.ok();
+        for (method, operation) in operations {
+            one_line(host, method, &operation).await;
+        }
+    })
+    .await;
+}
+
+async fn one_line(host: &TestHost, method: Method, operation: &str) {
+    const LINES: &str = "SELECT COUNT(*) FROM audit";
+    let Call { path, body } = call(host, operation).await;
+    let before = host.count(LINES).await;
+    let answer = match body {
+        Body::Rules(text) => push(host, &text).await,
+        Body::Json(body) => host.admin(method, &path, body).await,
+        Body::None => {
+            host.send(method, &format!("/admin/v1/{path}"), OPERATOR_TOKEN, &[], None).await
+        }
+    };
+    assert!(matches!(answer.status, 200 | 201), "{operation}: {}", answer.text);
+    assert_eq!(host.count(LINES).await, before + 1, "{operation}");
+    let line = host.last_line().await;
+    assert_eq!((&line["actor"], &line["address"]), (&json!("operator"), &json!("127.0.0.1")));
+    for field in ["subject_type", "subject_id"] {
+        assert!(line[field].as_str().is_some_and(|text| !text.is_empty()), "{operation}: {line}");
+    }
+    assert_ne!(line["before"], line["after"], "{operation}: {line}");
+    if let (Value::Object(before), Value::Object(after)) = (&line["before"], &line["after"]) {
+        let differs =
+            after.iter().any(|(name, value)| before.get(name).is_none_or(|before| before != value));
+        assert!(differs, "{operation} shows no change: {line}");
+    }
+}
