@@ -30,7 +30,7 @@ use crate::outbound::OutboundClient;
 use crate::rails::{Rail, Registry, Route, Routes, Sandbox, sql};
 use crate::recipients::RecipientDirectory;
 use crate::routes::Door;
-use crate::rules::store::{PackStore, SuppliedPack};
+use crate::rules::store::{Loader, PackStore, SuppliedPack};
 use crate::rules::{Pack, Packs, comparing};
 use crate::simulator::Simulator;
 use crate::transfers::intents::IntentJournal;
@@ -93,10 +93,10 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     refuse_distant_simulator(&config)?;
     let Storage { db, keyring, operator_token, new_operator_token } = open(&config, &ids).await?;
 
-    let (Components { rails, packs }, sandbox) = components(&config, &keyring)?;
+    let (Components { rails, packs }, loader) = components(&config, &keyring)?;
     let magic = magic(&rails);
     let rails = Arc::new(Registry::of(rails)?);
-    let (pack_store, packs) = open_packs(&db, sandbox, &config, packs, &clock).await?;
+    let (pack_store, packs) = open_packs(&db, loader, &config, packs, &clock).await?;
     seed_routes(&db, &rails, &ids, &clock).await?;
     release_leases(&db).await?;
 
@@ -200,15 +200,12 @@ fn outbound(config: &Config) -> Result<OutboundClient, StartError> {
 }
 
 /// What was built, or supplied, and the engines that run it.
-fn components(
-    config: &Config,
-    keyring: &Arc<Keyring>,
-) -> Result<(Components, Sandbox), StartError> {
+fn components(config: &Config, keyring: &Arc<Keyring>) -> Result<(Components, Loader), StartError> {
     let engines = Engines::start()?;
     let cache = CodeCache::new(Some(config.data.dir.join("cache")), Arc::clone(keyring));
     let components = load(&engines, &cache, config.modules.dir.as_deref())?;
     let compiler = Compiler::new(config.compiler.clone(), Costs::default())?;
-    Ok((components, Sandbox { engines, cache, compiler }))
+    Ok((components, Loader { engines, cache, compiler }))
 }
 
 /// The gate before everything live, shut where something is suspicious, and the journal of what
@@ -279,12 +276,12 @@ fn refuse_distant_simulator(config: &Config) -> Result<(), StartError> {
 /// Lists the packs that came with the host, and lets those decide that the database says.
 async fn open_packs(
     db: &Db,
-    sandbox: Sandbox,
+    loader: Loader,
     config: &Config,
     supplied: Vec<SuppliedPack>,
     clock: &Clock,
 ) -> Result<(PackStore, Packs), StartError> {
-    let pack_store = PackStore::new(db.clone(), sandbox, config.rules.on_failure, supplied);
+    let pack_store = PackStore::new(db.clone(), loader, config.rules.on_failure, supplied);
     pack_store.list_supplied(clock.now()).await?;
     pack_store.assign_fees(clock.now()).await?;
     let packs = Packs::new(pack_store.assignments().await?);

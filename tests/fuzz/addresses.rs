@@ -56,7 +56,7 @@ const WORDS: &[&str] = &[
 #[test]
 fn addresses() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = OutboundClient::new(Vec::new(), None).expect("a client");
+    let client = OutboundClient::new(&railhead::config::Webhooks::default()).expect("a client");
     fuzz("addresses", WORDS, |input| {
         let text = String::from_utf8_lossy(input);
         if let Ok(ip) = text.trim().parse::<IpAddr>() {

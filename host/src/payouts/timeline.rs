@@ -12,7 +12,7 @@ use crate::error::Problem;
 use crate::events;
 use crate::ledger::{entry_id, wallets};
 use crate::money::Minor;
-use crate::rules::{Action, PriceLine, PublicHit};
+use crate::rules::{Action, PublicHit};
 
 use crate::transfers::attempt;
 use crate::transfers::evidence::{self, Message};

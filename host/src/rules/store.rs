@@ -33,7 +33,7 @@ pub struct SuppliedPack {
 }
 
 /// What opens components.
-pub struct Sandbox {
+pub struct Loader {
     /// What runs them.
     pub engines: Engines,
     /// Where their code is kept.
@@ -52,7 +52,7 @@ pub struct OpenedPack {
 /// Every pack within reach.
 pub struct PackStore {
     db: Db,
-    sandbox: Sandbox,
+    loader: Loader,
     on_failure: OnFailure,
     supplied: Vec<SuppliedPack>,
     opened: Cache<String, Arc<Pack>>,
@@ -100,14 +100,9 @@ impl PackStoreError {
 impl PackStore {
     /// Over this database, with packs that need not be looked up there.
     #[must_use]
-    pub fn new(
-        db: Db,
-        sandbox: Sandbox,
-        on_failure: OnFailure,
-        supplied: Vec<SuppliedPack>,
-    ) -> Self {
+    pub fn new(db: Db, loader: Loader, on_failure: OnFailure, supplied: Vec<SuppliedPack>) -> Self {
         let opened = Cache::new(limits::PACKS_OPENED_MAX);
-        Self { db, sandbox, on_failure, supplied, opened, opening: Arc::default() }
+        Self { db, loader, on_failure, supplied, opened, opening: Arc::default() }
     }
 
     /// Opens a component that somebody pushes. It is neither assigned nor kept.
@@ -119,7 +114,7 @@ impl PackStore {
         let turn = Arc::clone(&self.opening).lock_owned();
         let turn = tokio::time::timeout(limits::OPENING_WAIT_MAX, turn).await;
         let turn = turn.map_err(|_| PackStoreError::Busy)?;
-        let Sandbox { engines, cache, compiler } = &self.sandbox;
+        let Loader { engines, cache, compiler } = &self.loader;
         let compiled = compiler.compile(&engines.rules, cache, component.clone()).await;
         let code = compiled.map_err(|why| match why {
             NotCompiled::Refused(why) => refused(OpenError::Refused(why.into())),
@@ -137,7 +132,7 @@ impl PackStore {
 
     /// Keeps the code of a pack that is kept.
     pub async fn keep_code(&self, opened: OpenedPack) {
-        let cache = self.sandbox.cache.clone();
+        let cache = self.loader.cache.clone();
         // Without it the code is made again: nobody depends on this.
         let _ = tokio::task::spawn_blocking(move || cache.keep(&opened.code)).await;
     }
