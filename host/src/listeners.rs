@@ -35,7 +35,7 @@ impl Listeners {
     /// An address is taken, a certificate cannot be read, or there are too few file descriptors.
     pub async fn open(config: &mut Config) -> Result<Self, ListenError> {
         let tls = tls(config)?;
-        warn_of_odd_settings(config, tls.is_some());
+        warn_of_odd_settings(config, tls.as_ref());
         let connections_max = connections(config)?;
         let public = bind("server.address", &mut config.server.address).await?;
         let operators = match &mut config.admin.address {
@@ -130,10 +130,10 @@ fn connections(config: &Config) -> Result<usize, ListenError> {
     Ok(wanted.min(left))
 }
 
-fn warn_of_odd_settings(config: &Config, is_encrypted: bool) {
+fn warn_of_odd_settings(config: &Config, tls: Option<&TlsAcceptor>) {
     let server = &config.server;
     let is_behind_tls =
-        is_encrypted || server.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
+        tls.is_some() || server.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
     let addresses = [Some(server.address), config.admin.address];
     let reachable = addresses.into_iter().flatten().find(|at| !at.ip().is_loopback());
     if let Some(address) = reachable.filter(|_| !is_behind_tls) {

@@ -89,8 +89,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let listeners = Listeners::open(&mut config).await?;
     let (address, config) = (config.server.address, Arc::new(config));
     let (clock, ids) = (sources.clock, Arc::new(sources.ids));
-    refuse_odd_operators(&config)?;
-    refuse_distant_simulator(&config)?;
+    refuse_odd_settings(&config)?;
     let Storage { db, keyring, operator_token, new_operator_token } = open(&config, &ids).await?;
 
     let (Components { rails, packs }, loader) = components(&config, &keyring)?;
@@ -108,8 +107,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), magic);
     let tls = tls(config.egress.extra_ca_file.as_deref())?;
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
-    let token = keyring.settings_tag("what the sandbox's networks present").into();
-    let sandbox = Sandbox { networks: simulator.router(), token };
+    let sandbox = sandbox(&simulator, &keyring);
     let routes =
         Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), sandbox.clone(), tls);
     let transfers = Transfers::new(transfers::Parts {
@@ -195,6 +193,12 @@ async fn start_writer(
     Ok(Writer::start(parts).await?)
 }
 
+/// The other side of the sandbox's routes, with a token that follows from the host's keys.
+fn sandbox(simulator: &Simulator, keyring: &Keyring) -> Sandbox {
+    let token = keyring.settings_tag("what the sandbox's networks present").into();
+    Sandbox { networks: simulator.router(), token }
+}
+
 fn outbound(config: &Config) -> Result<OutboundClient, StartError> {
     OutboundClient::new(&config.webhooks)
 }
@@ -231,6 +235,12 @@ async fn release_leases(db: &Db) -> Result<(), StartError> {
         webhooks::sql::release_leases(db).await?;
     }
     Ok(())
+}
+
+/// Refuses settings that each make sense, and together do harm.
+fn refuse_odd_settings(config: &Config) -> Result<(), StartError> {
+    refuse_odd_operators(config)?;
+    refuse_distant_simulator(config)
 }
 
 /// Operators are told apart by name and token; `host` and `operator` are taken.

@@ -75,10 +75,14 @@ async fn call(host: &TestHost, operation: &str) -> Call {
             let body = json!({ "env": "test", "label": "x" });
             (format!("merchants/{merchant}/keys"), Body::Json(body))
         }
-        "rotate_key" => (format!("keys/{}/rotate", new_key(host).await), Body::None),
-        "revoke_key" => (format!("keys/{}/revoke", new_key(host).await), Body::None),
-        "credit_wallet" => (format!("wallets/{wallet}/credit"), Body::Json(money)),
-        "debit_wallet" => (format!("wallets/{wallet}/debit"), Body::Json(money)),
+        "rotate_key" | "revoke_key" => {
+            let verb = operation.trim_end_matches("_key");
+            (format!("keys/{}/{verb}", new_key(host).await), Body::None)
+        }
+        "credit_wallet" | "debit_wallet" => {
+            let verb = operation.trim_end_matches("_wallet");
+            (format!("wallets/{wallet}/{verb}"), Body::Json(money))
+        }
         "freeze_wallet" => (format!("wallets/{wallet}/freeze"), Body::None),
         "unfreeze_wallet" => {
             host.admin(Method::POST, &format!("wallets/{wallet}/freeze"), json!({})).await.ok();
@@ -103,13 +107,11 @@ async fn call(host: &TestHost, operation: &str) -> Call {
             (format!("blacklist/{id}"), Body::None)
         }
         "push_rule_pack" => ("rule-packs".into(), Body::Rules(rules("77"))),
-        "shadow_rule_pack" => {
-            push(host, &rules("1")).await.ok();
-            (of_guard("shadow", "1"), Body::None)
-        }
-        "activate_rule_pack" => {
-            push(host, &rules("2")).await.ok();
-            (of_guard("activate", "2"), Body::None)
+        "shadow_rule_pack" | "activate_rule_pack" => {
+            let verb = operation.trim_end_matches("_rule_pack");
+            let version = if verb == "shadow" { "1" } else { "2" };
+            push(host, &rules(version)).await.ok();
+            (of_guard(verb, version), Body::None)
         }
         "rollback_rule_pack" => {
             adopt(host, &rules("3")).await;

@@ -129,8 +129,8 @@ async fn no_operation_answers_a_stranger(
         let revoked = host.new_key(&host.merchant.id, json!({ "env": "test" })).await;
         let path = format!("/admin/v1/merchants/{}", host.merchant.id);
         let key = json!({ "env": "test", "label": "gone" });
-        let gone = host.send(Method::POST, &format!("{path}/keys"), OPERATOR_TOKEN, &[], Some(key));
-        let gone = gone.await.ok();
+        let path = format!("{path}/keys");
+        let gone = host.send(Method::POST, &path, OPERATOR_TOKEN, &[], Some(key)).await.ok();
         let id = gone.json["id"].as_str().expect("an id").to_owned();
         host.admin(Method::POST, &format!("keys/{id}/revoke"), json!({})).await.ok();
         let gone = gone.json["secret"].as_str().expect("a secret").to_owned();

@@ -77,8 +77,7 @@ impl Lists {
     fn open(folder: &std::path::Path) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = Runtime::new().expect("a runtime");
-        let mut config = Config::default();
-        config.operator_token = Some(TOKEN.into());
+        let mut config = Config { operator_token: Some(TOKEN.into()), ..Config::default() };
         config.data.dir = folder.to_owned();
         config.encryption.keys = vec!["11".repeat(32)];
         config.server.address = "127.0.0.1:0".parse().expect("an address");

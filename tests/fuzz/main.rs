@@ -5,7 +5,8 @@
 //! committed, it is tried ever after.
 
 #![allow(missing_docs, reason = "tests")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests")]
+#![allow(clippy::needless_pass_by_value, reason = "tests")]
 
 mod addresses;
 mod bodies;

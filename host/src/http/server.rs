@@ -81,6 +81,8 @@ pub struct Crowded;
 /// The places of one listener.
 #[derive(Default)]
 struct Places {
+    /// Whether they are the ones beyond all places.
+    is_crowded: bool,
     taken: Mutex<HashMap<u64, Arc<Place>>>,
     last: AtomicU64,
 }
@@ -91,6 +93,7 @@ struct Place {
     state: watch::Sender<(bool, Instant)>,
     /// Cancelled when it has to give way.
     giving_way: CancellationToken,
+    is_crowded: bool,
 }
 
 /// A request at hand, until its answer is on its way.
@@ -129,9 +132,10 @@ impl Drop for AtHand {
 }
 
 impl Place {
-    fn new() -> Arc<Self> {
+    fn new(places: &Places) -> Arc<Self> {
         let state = watch::Sender::new((false, Instant::now()));
-        Arc::new(Self { state, giving_way: CancellationToken::new() })
+        let giving_way = CancellationToken::new();
+        Arc::new(Self { state, giving_way, is_crowded: places.is_crowded })
     }
 
     fn begin(self: &Arc<Self>) -> AtHand {
@@ -141,6 +145,11 @@ impl Place {
 }
 
 impl Places {
+    /// Those beyond all places.
+    fn beyond() -> Self {
+        Self { is_crowded: true, ..Self::default() }
+    }
+
     /// A place, if fewer than `most` are taken or somebody without a request gives way.
     fn take(&self, most: usize) -> Option<(u64, Arc<Place>)> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,7 +162,7 @@ impl Places {
             taken.remove(&id)?.giving_way.cancel();
         }
         let id = self.last.fetch_add(1, Ordering::Relaxed);
-        let place = Place::new();
+        let place = Place::new(self);
         taken.insert(id, Arc::clone(&place));
         Some((id, place))
     }
@@ -165,7 +174,7 @@ impl Places {
 
 /// Serves until it is told to stop and every request at hand is answered.
 pub async fn serve(listener: TcpListener, serving: Serving) {
-    let (seats, standing) = (Arc::new(Places::default()), Arc::new(Places::default()));
+    let (seats, standing) = (Arc::new(Places::default()), Arc::new(Places::beyond()));
     let connections = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
@@ -180,17 +189,16 @@ pub async fn serve(listener: TcpListener, serving: Serving) {
                 continue;
             }
         };
-        let (places, is_crowded) = match seats.take(serving.connections_max) {
-            Some(taken) => ((Arc::clone(&seats), taken), false),
+        let (places, (id, place)) = match seats.take(serving.connections_max) {
+            Some(taken) => (Arc::clone(&seats), taken),
             None => match standing.take(limits::CONNECTIONS_CROWDED_MAX) {
-                Some(taken) => ((Arc::clone(&standing), taken), true),
+                Some(taken) => (Arc::clone(&standing), taken),
                 None => continue,
             },
         };
         let serving = serving.clone();
         connections.spawn(async move {
-            let (places, (id, place)) = places;
-            carry(&serving, (stream, peer), &place, is_crowded).await;
+            carry(&serving, (stream, peer), &place).await;
             places.leave(id);
         });
     }
@@ -200,15 +208,10 @@ pub async fn serve(listener: TcpListener, serving: Serving) {
 }
 
 /// Carries one connection to its end.
-async fn carry(
-    serving: &Serving,
-    (stream, peer): (TcpStream, SocketAddr),
-    place: &Arc<Place>,
-    is_crowded: bool,
-) {
+async fn carry(serving: &Serving, (stream, peer): (TcpStream, SocketAddr), place: &Arc<Place>) {
     let _ = stream.set_nodelay(true);
     match &serving.tls {
-        None => exchange(serving, (stream, peer), place, is_crowded).await,
+        None => exchange(serving, (stream, peer), place).await,
         Some(tls) => {
             let shaking = tokio::time::timeout(serving.patience.head, tls.accept(stream));
             let shaken = tokio::select! {
@@ -217,7 +220,7 @@ async fn carry(
                 shaken = shaking => shaken,
             };
             if let Ok(Ok(stream)) = shaken {
-                exchange(serving, (stream, peer), place, is_crowded).await;
+                exchange(serving, (stream, peer), place).await;
             }
         }
     }
@@ -227,14 +230,13 @@ async fn exchange<S: AsyncRead + AsyncWrite + Send + 'static>(
     serving: &Serving,
     (stream, peer): (S, SocketAddr),
     place: &Arc<Place>,
-    is_crowded: bool,
 ) {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(serving.patience.stalled));
     let service = service_fn(|mut request: Request<Incoming>| {
         let at_hand = place.begin();
         request.extensions_mut().insert(ConnectInfo(peer));
-        if is_crowded {
+        if place.is_crowded {
             request.extensions_mut().insert(Crowded);
         }
         let answering = serving.service.clone().oneshot(request.map(Body::new));
@@ -246,7 +248,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Send + 'static>(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(serving.patience.head)
-        .keep_alive(!is_crowded);
+        .keep_alive(!place.is_crowded);
     let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut connection = std::pin::pin!(connection);
     // A connection that ends badly ends; there is nobody left to tell.

@@ -120,6 +120,7 @@ fn at_most(what: &'static str, count: u64, most: u64) -> Result<(), Refused> {
     if count > most { Err(Refused::TooMuch { what, count, most }) } else { Ok(()) }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as map_err hands it over")]
 pub(super) fn malformed(cause: BinaryReaderError) -> Refused {
     Refused::NotAComponent(cause.to_string())
 }
