@@ -63,18 +63,14 @@ async fn call(host: &TestHost, operation: &str) -> Call {
     let of_guard =
         |verb: &str, version: &str| format!("rule-packs/guard/versions/{version}/{verb}");
     let money = json!({ "amount_minor": "5", "reason": "a test" });
+    let (moved, key) =
+        (json!({ "timezone": "Africa/Accra" }), json!({ "env": "test", "label": "x" }));
     let (path, body) = match operation {
         "create_merchant" => {
             ("merchants".into(), Body::Json(json!({ "name": "B", "country": "NG" })))
         }
-        "update_merchant" => {
-            let body = json!({ "timezone": "Africa/Accra" });
-            (format!("merchants/{merchant}"), Body::Json(body))
-        }
-        "create_key" => {
-            let body = json!({ "env": "test", "label": "x" });
-            (format!("merchants/{merchant}/keys"), Body::Json(body))
-        }
+        "update_merchant" => (format!("merchants/{merchant}"), Body::Json(moved)),
+        "create_key" => (format!("merchants/{merchant}/keys"), Body::Json(key)),
         "rotate_key" | "revoke_key" => {
             let verb = operation.trim_end_matches("_key");
             (format!("keys/{}/{verb}", new_key(host).await), Body::None)

@@ -25,7 +25,7 @@ use crate::db::cell::Kind::Int;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Page;
 use crate::id::{ApprovalId, Id as _};
-use crate::ledger::{Command, Guard};
+use crate::ledger::{Command, Effects, Guard};
 
 use super::{Done, write};
 
@@ -124,7 +124,8 @@ impl Agreement {
 /// asked for the same. Otherwise the request is written down.
 ///
 /// # Errors
-/// The database cannot be read or written.
+/// `state_conflict` where somebody else asked at the same moment; the database cannot be read or
+/// written.
 pub(super) async fn agree(
     app: &App,
     operator: &Operator,
@@ -148,15 +149,26 @@ pub(super) async fn agree(
             first: Some(first.actor.clone()),
         }));
     }
+    ask(app, operator, (asked, place), known).await.map(Verdict::Wait)
+}
+
+/// Writes down that the first of two asks, in the place of whoever asked before.
+async fn ask(
+    app: &App,
+    operator: &Operator,
+    (asked, place): (Asked<'_>, String),
+    known: Option<Request>,
+) -> Result<Response, Problem> {
+    let seen = known.as_ref().map(|known| known.created_at.micros());
     // Never twice the same: it is the version.
     let later = known.map(|known| known.created_at.after(Duration::from_micros(1)));
     let request = Request {
-        place,
+        place: place.clone(),
         id: app.ids.id(),
         act: asked.act.as_str().to_owned(),
         action: asked.action.to_owned(),
         subject_id: asked.subject.1.to_owned(),
-        wanted,
+        wanted: asked.wanted.to_string(),
         actor: operator.name.clone(),
         created_at: later.map_or(app.now(), |later| later.max(app.now())),
     };
@@ -166,9 +178,17 @@ pub(super) async fn agree(
         before: None,
         after: Some(json!({ "action": asked.action, "wanted": asked.wanted })),
     };
-    let rows = vec![REQUESTS.insert(&request)];
-    write(app, operator, done, Command::rows(rows)).await?;
-    Ok(Verdict::Wait((StatusCode::ACCEPTED, Json(view(request))).into_response()))
+    let (row, at) = (REQUESTS.insert(&request), place.clone());
+    // Of two who ask at once, one is refused and looks again.
+    let command = Command::new(move |locked| {
+        let held = locked.row(&VERSIONS, &at).map(|row| row.int("created_at")).transpose()?;
+        match held == seen {
+            true => Ok(Effects { rows: vec![row.clone()], ..Effects::default() }.and(())),
+            false => Err(Problem::new(ErrorCode::StateConflict)),
+        }
+    });
+    write(app, operator, done, command.row(&VERSIONS, place)).await?;
+    Ok((StatusCode::ACCEPTED, Json(view(request))).into_response())
 }
 
 fn view(request: Request) -> ApprovalView {

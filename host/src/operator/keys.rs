@@ -35,7 +35,15 @@ const GRACE_MAX_S: u64 = 30 * 24 * 3600;
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
-    ("create_key", &[ErrorCode::NotFound, ErrorCode::MissingField, ErrorCode::InvalidField]),
+    (
+        "create_key",
+        &[
+            ErrorCode::NotFound,
+            ErrorCode::MissingField,
+            ErrorCode::InvalidField,
+            ErrorCode::StateConflict,
+        ],
+    ),
     ("list_keys", &[ErrorCode::NotFound, ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
     ("retrieve_key", &[ErrorCode::NotFound]),
     ("rotate_key", &[ErrorCode::NotFound, ErrorCode::InvalidField, ErrorCode::StateConflict]),

@@ -38,6 +38,7 @@ const MOVE_ERRORS: &[ErrorCode] = &[
     ErrorCode::InvalidAmount,
     ErrorCode::InsufficientFunds,
     ErrorCode::WalletFrozen,
+    ErrorCode::StateConflict,
     ErrorCode::IdempotencyKeyConflict,
 ];
 

@@ -1,6 +1,9 @@
 //! The OpenAPI document: what the handlers say of themselves, completed with what they cannot
 //! know: the recipients that the loaded rails declare, and the errors of every call.
 
+mod bounds;
+mod links;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -105,6 +108,8 @@ pub fn complete(document: &OpenApi, refusals: &Refusals, rails: &[Arc<Rail>]) ->
             add_errors(operation, &codes);
         }
     }
+    bounds::add(&mut document, rails);
+    links::add(&mut document);
     document
 }
 
