@@ -144,13 +144,18 @@ impl OutboundClient {
     /// # Errors
     /// Why not, for the one who gave it.
     pub fn read(&self, text: &str) -> Result<Url, String> {
+        let too_long = || Err(format!("the url is longer than {URL_LENGTH_MAX} characters"));
         if text.len() > URL_LENGTH_MAX {
-            return Err(format!("the url is longer than {URL_LENGTH_MAX} characters"));
+            return too_long();
         }
         if text.chars().any(|letter| letter.is_control() || letter.is_whitespace()) {
             return Err("the url has white space or control characters".into());
         }
         let url = Url::parse(text).map_err(|cause| format!("the url is not one: {cause}"))?;
+        // As it is sent, each letter beyond ASCII takes three for each of its bytes.
+        if url.as_str().len() > URL_LENGTH_MAX {
+            return too_long();
+        }
         if url.scheme() != "https" {
             return Err("the url must begin with https://".into());
         }
@@ -367,8 +372,9 @@ mod tests {
         for url in ["https://example.com/hooks?x=1", "https://8.8.8.8:8443/", "https://a.b./"] {
             assert!(client.read(url).is_ok(), "{url}");
         }
-        let long = format!("https://example.com/{}", "x".repeat(2048));
-        assert!(client.read(&long).is_err());
+        for long in ["x".repeat(2048), "ü".repeat(700)] {
+            assert!(client.read(&format!("https://example.com/{long}")).is_err());
+        }
     }
 
     /// One that nothing is opened to, for many questions.

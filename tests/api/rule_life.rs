@@ -212,7 +212,7 @@ async fn what_is_no_pack_at_all_is_refused(
             ("text/plain", rules.clone(), (415, "unsupported_media_type")),
             ("application/toml", vec![0xff, 0xfe], (400, "invalid_body")),
             ("application/toml", vec![b'#'; (1 << 20) + 1], (413, "body_too_large")),
-            ("application/wasm", vec![0; (32 << 20) + 1], (413, "body_too_large")),
+            ("application/wasm", vec![0; (16 << 20) + 1], (413, "body_too_large")),
             ("application/wasm", rules.clone(), (422, "validation_failed")),
         ] {
             let refused = push_as(host, OPERATOR_TOKEN, kind, body).await;
