@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::network::{Sends, with_live_host, with_two_hosts};
-use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
+use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with, with_host};
 
 /// Fee and tax of the small payouts here.
 const CHARGES: i64 = 1_075;
@@ -206,19 +206,24 @@ async fn a_repeat_gets_the_first_answer_whatever_happened_since(
         let beneficiary = first.json["beneficiary_id"].as_str().expect("an id").to_owned();
         let limits = json!({ "limits": { "NGN": { "per_transaction_minor": "1" } } });
         let changes: [(Method, String, &str, Value); 5] = [
-            (Method::POST, format!("/admin/v1/payouts/{id}/reverse"), "op_test", json!({})),
+            (Method::POST, format!("/admin/v1/payouts/{id}/reverse"), OPERATOR_TOKEN, json!({})),
             (Method::DELETE, format!("/v1/beneficiaries/{beneficiary}"), &key, json!({})),
             (
                 Method::POST,
                 format!("/admin/v1/wallets/{}/freeze", host.merchant.test_wallet),
-                "op_test",
+                OPERATOR_TOKEN,
                 json!({}),
             ),
-            (Method::PATCH, format!("/admin/v1/merchants/{}", host.merchant.id), "op_test", limits),
+            (
+                Method::PATCH,
+                format!("/admin/v1/merchants/{}", host.merchant.id),
+                OPERATOR_TOKEN,
+                limits,
+            ),
             (
                 Method::POST,
                 "/admin/v1/blacklist".into(),
-                "op_test",
+                OPERATOR_TOKEN,
                 json!({ "scope": "platform", "currency": "NGN", "bank_code": "058",
                     "account_number": "0123456785", "reason": "test" }),
             ),

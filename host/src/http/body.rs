@@ -11,6 +11,9 @@ use sha2::{Digest as _, Sha256};
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 
+/// Longest explanation of what is wrong with a field.
+const WHY_BYTES_MAX: usize = 200;
+
 /// A JSON object, read into `T`. Fields that `T` does not know are ignored, so that clients
 /// may send newer ones.
 pub struct Body<T> {
@@ -149,7 +152,9 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         match cause.classify() {
             serde_json::error::Category::Data => {
                 let why = cause.to_string();
-                let why = why.split(" at line ").next().unwrap_or(&why).to_owned();
+                // What was sent may stand in it, and be as long as a body.
+                let mut why = why.split(" at line ").next().unwrap_or(&why).to_owned();
+                why.truncate(why.floor_char_boundary(WHY_BYTES_MAX));
                 let problem = Problem::because(ErrorCode::InvalidField, format!("{path}: {why}."));
                 if path == "." { problem } else { problem.field(path) }
             }

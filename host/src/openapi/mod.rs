@@ -101,6 +101,10 @@ pub fn complete(document: &OpenApi, refusals: &Refusals, rails: &[Arc<Rail>]) ->
             if operation.get("requestBody").is_some() {
                 codes.extend(COMMON_BODY);
             }
+            // What is no text at all is nobody's id.
+            if path.contains('{') {
+                codes.push(ErrorCode::NotFound);
+            }
             let parameters = operation["parameters"].as_array().into_iter().flatten();
             if parameters.into_iter().any(|parameter| parameter["in"] == "query") {
                 codes.extend(COMMON_QUERY);
