@@ -61,6 +61,10 @@ const WORDS: &[&str] = &[
     "r'\\'",
 ];
 
+/// Bytes of a fact that is a text: as long as names are. Looking for a word in it takes up to
+/// ninety units of fuel for each byte, and a condition has room for nearly two hundred words.
+const TEXT_BYTES: usize = 100;
+
 /// Facts that take a pack the most work, and such as are absent.
 fn facts() -> [Vec<Fact>; 3] {
     let value = |kind: Type, number: i64, text: &str| match kind {
@@ -77,7 +81,7 @@ fn facts() -> [Vec<Fact>; 3] {
     };
     let nothing =
         PLAIN.iter().map(|(name, ..)| Fact { name: (*name).to_owned(), value: Value::Absent });
-    [all(7, &"a".repeat(500)), all(i64::MIN, ""), nothing.collect()]
+    [all(7, &"a".repeat(TEXT_BYTES)), all(i64::MIN, ""), nothing.collect()]
 }
 
 fn names() -> Names {
