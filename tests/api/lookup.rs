@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use crate::accounts::{account, to};
 use crate::network::{Sends, live, open_bank};
-use crate::test_host::{Answer, Engine, TestHost, naira, with, with_host, with_host_configured};
+use crate::test_host::{
+    Answer, Engine, OPERATOR_TOKEN, TestHost, naira, with, with_host, with_host_configured,
+};
 
 fn question(serial: u32) -> Value {
     json!({ "currency": "NGN", "account_number": account(serial), "bank_code": "058" })
@@ -115,7 +117,8 @@ async fn the_next_route_is_asked_where_one_is_down(
         assert_eq!(answer.json["resolved_name"], "ADA ADEYEMI");
         assert_eq!(answer.json["resolved_by_provider"], "ngn_nip");
 
-        let routes = host.send(Method::GET, "/admin/v1/routes", "op_test", &[], None).await.ok();
+        let routes =
+            host.send(Method::GET, "/admin/v1/routes", OPERATOR_TOKEN, &[], None).await.ok();
         let routes = routes.json["data"].as_array().expect("routes").clone();
         let other = routes.iter().find(|r| r["env"] == "live" && r["name"] == "ngn_nip");
         let other = other.expect("a route")["id"].as_str().expect("an id").to_owned();

@@ -44,7 +44,7 @@ async fn a_key_without_the_permission_changes_nothing_and_reads_everything(
         ];
         for (method, path, body, needed) in calls {
             let others: Vec<&str> = ALL.into_iter().filter(|name| *name != needed).collect();
-            let without = key_with(host, json!(["payout_create"]), json!(others)).await;
+            let without = key_with(host, json!(["conversion"]), json!(others)).await;
             let ask = async |key: &str| {
                 host.send(method.clone(), &path, key, &[], Some(body.clone())).await
             };

@@ -5,7 +5,9 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::test_host::{Answer, Engine, TestHost, naira, with, with_host, with_host_configured};
+use crate::test_host::{
+    Answer, Engine, OPERATOR_TOKEN, TestHost, naira, with, with_host, with_host_configured,
+};
 
 const AMOUNT: u64 = 100_000;
 /// What a payout of that amount takes from its wallet, fee and tax included.
@@ -321,7 +323,7 @@ async fn marking_needs_evidence(#[values(Engine::Sqlite, Engine::Postgres)] engi
             let marked = host.admin(Method::POST, &path, evidence).await.ok();
             assert_eq!(marked.status_word(), end);
             let audit =
-                host.send(Method::GET, "/admin/v1/audit?limit=1", "op_test", &[], None).await;
+                host.send(Method::GET, "/admin/v1/audit?limit=1", OPERATOR_TOKEN, &[], None).await;
             let line = &audit.ok().json["data"][0];
             assert_eq!(line["action"], format!("payout.{action}"));
             assert_eq!((&line["subject_id"], &line["actor"]), (&json!(id), &json!("operator")));

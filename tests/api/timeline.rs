@@ -91,7 +91,8 @@ async fn why_it_was_held_stands_apart_from_what_it_costs(
             let decided = of_type(&steps, "decision");
             assert_eq!(decided.len(), decisions);
             for decision in decided {
-                assert_eq!(decision["hits"], json!([{ "label": "large", "action": "hold" }]));
+                let told = json!({ "label": "large", "message": payout.json["hold_reason"] });
+                assert_eq!(decision["hits"], json!([told]));
             }
         }
     })

@@ -10,7 +10,6 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::auth::Permission;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
@@ -71,8 +70,8 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
 
 /// Save a beneficiary
 ///
-/// New, changed or restored: the same recipient is never saved twice. Needs the permission
-/// `beneficiary_manage`, as does every change of one.
+/// New, changed or restored: the same recipient is never saved twice. Needs the capability
+/// `payout_create` or the permission `beneficiary_manage`, as does every change of one.
 #[utoipa::path(
     post, path = "/v1/beneficiaries", operation_id = "upsert_beneficiary", tag = "Beneficiaries",
     params(("Idempotency-Key" = Option<String>, Header, description = "Optional here")),
@@ -89,7 +88,7 @@ pub async fn save(
     key: Option<IdempotencyKey>,
     body: Body<BTreeMap<String, Value>>,
 ) -> Result<Response, Problem> {
-    caller.require_permission(Permission::BeneficiaryManage)?;
+    caller.require_recipients()?;
     let (merchant, env) = caller.owner();
     let reservation = key.map(|key| Reservation {
         key: format!("{merchant}/{env}/upsert_beneficiary/{}", key.as_str()),
@@ -197,7 +196,7 @@ pub async fn update(
     Path(id): Path<String>,
     body: Body<UpdateBeneficiary>,
 ) -> Result<Json<BeneficiaryView>, Problem> {
-    caller.require_permission(Permission::BeneficiaryManage)?;
+    caller.require_recipients()?;
     let body = body.value;
     for (name, sent) in [
         ("account_number", &body.account_number),
@@ -271,7 +270,7 @@ pub async fn delete(
     Path(id): Path<String>,
     OptionalBody(Body { value: body, .. }): OptionalBody<DeleteBeneficiary>,
 ) -> Result<Json<BeneficiaryDeleted>, Problem> {
-    caller.require_permission(Permission::BeneficiaryManage)?;
+    caller.require_recipients()?;
     texts::REASON.check("reason", body.reason.as_deref())?;
     let before = find(&app, &caller, &id).await?;
     let was_already_deleted = before.deleted_at.is_some();

@@ -60,6 +60,9 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
         let bytes = read(request).await?;
         match (bytes.is_empty(), json) {
             (true, _) => Ok(Self(Body { value: T::default(), bytes })),
+            (false, true) if &bytes[..] == b"null" => {
+                Ok(Self(Body { value: T::default(), bytes: Bytes::new() }))
+            }
             (false, true) => Ok(Self(Body { value: parse(&bytes)?, bytes })),
             (false, false) => Err(Problem::new(ErrorCode::UnsupportedMediaType)),
         }

@@ -1,12 +1,17 @@
 //! What a request has to look like, as far as its names tell: every bound that a handler holds and
 //! its type does not say.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
 use crate::config::limits;
+use crate::events::CATALOGUE;
+use crate::http::texts;
 use crate::payouts::model::Status;
 use crate::rails::Rail;
+use crate::simulator::scenario::SCENARIOS;
 
 /// Properties without which a request of this schema is refused.
 const REQUIRED: &[(&str, &[&str])] = &[
@@ -34,27 +39,48 @@ pub(super) fn add(document: &mut Value, rails: &[std::sync::Arc<Rail>]) {
     let items = document["paths"].as_object_mut().into_iter().flatten();
     for (path, item) in items {
         for (_, operation) in item.as_object_mut().into_iter().flatten() {
-            let parameters = operation["parameters"].as_array_mut().into_iter().flatten();
-            for parameter in parameters {
+            let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+            for parameter in parameters.into_iter().flatten() {
                 bounds.bind_parameter(path, parameter);
+            }
+            if operation["operationId"] == "upsert_beneficiary" {
+                operation["requestBody"]["content"]["application/json"]["schema"] = bounds.saved();
             }
         }
     }
 }
 
-/// What is known of the currencies.
+/// What is known of the rails.
 struct Bounds {
-    /// Those that a payment may be made in.
-    served: Vec<String>,
+    /// Currencies that a payment may be made in.
+    currencies: Vec<String>,
+    /// Methods by which.
+    methods: Vec<String>,
 }
 
 impl Bounds {
     fn of(rails: &[std::sync::Arc<Rail>]) -> Self {
-        let terms = rails.iter().flat_map(|rail| &rail.declaration.currencies);
-        let mut served: Vec<String> = terms.map(|terms| terms.code.to_string()).collect();
-        served.sort_unstable();
-        served.dedup();
-        Self { served }
+        let terms = || rails.iter().flat_map(|rail| &rail.declaration.currencies);
+        let sorted = |names: BTreeSet<String>| names.into_iter().collect();
+        Self {
+            currencies: sorted(terms().map(|terms| terms.code.to_string()).collect()),
+            methods: sorted(terms().flat_map(|terms| terms.methods.clone()).collect()),
+        }
+    }
+
+    /// A recipient to be saved: its fields are the rail's.
+    fn saved(&self) -> Value {
+        json!({
+            "type": "object",
+            "required": ["currency", "name"],
+            "properties": {
+                "currency": { "type": "string", "enum": self.currencies },
+                "name": { "type": "string", "minLength": 1, "maxLength": texts::NAME.most },
+                "email": { "type": ["string", "null"], "format": "email", "maxLength": texts::EMAIL.most },
+                "phone": { "type": ["string", "null"], "maxLength": texts::PHONE.most },
+            },
+            "allOf": [{ "$ref": "#/components/schemas/PayoutRecipient" }],
+        })
     }
 
     /// A request's schema: what it must have may not be null either.
@@ -97,6 +123,9 @@ impl Bounds {
         if let Some(bounds) = bounds {
             extend(&mut parameter["schema"], bounds);
         }
+        if parameter["required"] == true {
+            parameter["schema"]["minLength"] = json!(1);
+        }
     }
 
     /// What a name stands for, wherever it occurs.
@@ -106,16 +135,28 @@ impl Bounds {
                 json!({ "minimum": 1, "maximum": limits::PAGE_MAX, "default": limits::PAGE_DEFAULT })
             }
             "starting_after" => json!({ "pattern": "^[a-z0-9_]{1,64}$" }),
-            "currency" | "funding_currency" => json!({ "enum": self.served }),
+            "currency" | "funding_currency" => json!({ "enum": self.currencies }),
+            "method" => json!({ "enum": self.methods }),
+            "email" => json!({ "format": "email", "maxLength": texts::EMAIL.most }),
+            "X-Sandbox-Scenario" => {
+                let all: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
+                json!({ "enum": all })
+            }
             "env" => json!({ "enum": ["test", "live"] }),
             "direction" => json!({ "enum": ["credit", "debit"] }),
             "created_after" | "created_before" | "expires_at" => json!({ "format": "date-time" }),
             "country" => json!({ "pattern": "^[A-Z]{2}$" }),
             "url" => json!({ "format": "uri", "pattern": "^https://", "maxLength": 2048 }),
-            "events" => json!({ "minItems": 1 }),
+            "events" => {
+                // Either spelling is taken.
+                let names = CATALOGUE.iter().flat_map(|name| {
+                    [(*name).to_owned(), name.replace('.', "_"), name.replacen('_', ".", 1)]
+                });
+                let all: BTreeSet<String> = names.chain(["*".to_owned()]).collect();
+                json!({ "minItems": 1, "items": { "type": "string", "enum": all } })
+            }
             "Idempotency-Key" => json!({
-                "pattern": "^[!-~]([ -~]*[!-~])?$",
-                "minLength": 1,
+                "pattern": "^([!-~]([ -~]*[!-~])?)?$",
                 "maxLength": limits::IDEMPOTENCY_KEY_BYTES_MAX,
             }),
             _ if name.ends_with("amount_minor") || name.ends_with("_debit_minor") => {

@@ -45,6 +45,7 @@ const COMMON_BODY: &[ErrorCode] = &[
     ErrorCode::InvalidJson,
     ErrorCode::InvalidBody,
     ErrorCode::BodyTooLarge,
+    ErrorCode::InvalidField,
     ErrorCode::UnsupportedMediaType,
 ];
 

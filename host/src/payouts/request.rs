@@ -7,7 +7,6 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
-use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::http::texts::{self, Kind};
 use crate::money::{Currency, Minor};
@@ -42,7 +41,7 @@ pub struct CreatePayout {
     pub customer_reference: Option<String>,
     /// The customer that pays (GBP, USD, EUR, CAD).
     pub sender_customer_id: Option<String>,
-    /// Who pays, for compliance; at most 200 characters in each field.
+    /// Who pays, for compliance.
     pub sender: Option<Sender>,
     /// Pay a recipient again within five minutes.
     pub allow_duplicate: Option<bool>,
@@ -227,7 +226,7 @@ impl CreatePayout {
                 self.customer_reference,
                 texts::CUSTOMER_REFERENCE,
             )?,
-            sender: sender(self.sender)?,
+            sender: self.sender,
             allow_duplicate: self.allow_duplicate.unwrap_or(false),
             method: self.method,
         })
@@ -365,23 +364,6 @@ fn text(name: &str, value: Option<String>, kind: Kind) -> Result<Option<String>,
         return Err(Problem::because(ErrorCode::InvalidField, message).field(name));
     }
     Ok(value)
-}
-
-/// Refuses a sender of whom more is told than anybody asks for.
-fn sender(sender: Option<Sender>) -> Result<Option<Sender>, Problem> {
-    let told = serde_json::to_value(&sender).map_err(Problem::internal)?;
-    let fields = told.as_object().into_iter().flatten();
-    let is_long = |value: &Value| {
-        value.as_str().is_some_and(|text| text.chars().count() > limits::SENDER_FIELD_MAX)
-    };
-    match fields.into_iter().find(|(_, value)| is_long(value)) {
-        Some((name, _)) => {
-            let most = limits::SENDER_FIELD_MAX;
-            let message = format!("sender.{name} must have at most {most} characters.");
-            Err(Problem::because(ErrorCode::InvalidField, message).field(format!("sender.{name}")))
-        }
-        None => Ok(sender),
-    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub const PAGE_MAX: i64 = 100;
 /// cut, and the rest is on the next page.
 pub const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Characters of a refusal's message, which may quote what was sent.
-pub const MESSAGE_MAX: usize = 4_000;
+pub const MESSAGE_MAX: usize = 1_000;
 /// Webhook deliveries that the timeline of one payout shows.
 pub const TIMELINE_DELIVERIES_MAX: i64 = 1_000;
 /// Commands in one transaction of the writer: beyond 256 a batch gains nothing and
@@ -165,9 +165,7 @@ pub const PACK_FAILURES_MAX: u32 = 5;
 pub const PACK_FAILURES_MERCHANTS_MIN: usize = 3;
 /// Bytes of a fact that is a text: far above any name, account or code. What a decision costs grows
 /// with its facts, and nobody may send a text that uses its fuel up.
-pub const FACT_TEXT_BYTES_MAX: usize = 512;
-/// Characters of a field of `sender`, such as a street.
-pub const SENDER_FIELD_MAX: usize = 200;
+pub const FACT_TEXT_BYTES_MAX: usize = 160;
 /// How often a host looks whether another rule pack was activated.
 pub const RULES_POLL: Duration = Duration::from_millis(250);
 /// A second operator has this long to agree to what one of them asked for.
