@@ -5,6 +5,10 @@ POSTGRES := tests/with-postgres
 # What the database is given for measurements; fsync stays on.
 BENCH_POSTGRES := -c shared_buffers=1GB -c max_wal_size=4GB -c wal_compression=lz4
 
+# The host, as the tests build it.
+TARGET = $$($(CARGO) metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+PROGRAM = "$(TARGET)/debug/railhead-under-test"
+
 .PHONY: help demo test lint fuzz advisories bench openapi wasm-target
 
 help:
@@ -21,6 +25,7 @@ demo: wasm-target
 
 test: wasm-target lint
 	RUST_BACKTRACE=0 $(POSTGRES) $(CARGO) test --locked --workspace
+	tests/schemathesis/run $(PROGRAM) --phases examples,coverage --seed 1
 
 lint: wasm-target
 	$(CARGO) fmt --all --check
@@ -35,6 +40,8 @@ lint: wasm-target
 fuzz: wasm-target
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-60} RUST_BACKTRACE=0 \
 		$(CARGO) test --locked -p railhead-tests --test fuzz -- --nocapture $(ONLY)
+	$(CARGO) build --locked -p railhead-tests --bin railhead-under-test
+	tests/schemathesis/run $(PROGRAM) --max-time $${FUZZ_SECONDS:-60}
 
 advisories:
 	@command -v cargo-deny >/dev/null || \
@@ -44,7 +51,7 @@ advisories:
 bench: wasm-target
 	$(CARGO) build --locked --release -p railhead-tests --bins
 	TEST_POSTGRES_OPTIONS="$(BENCH_POSTGRES)" $(POSTGRES) \
-		$$($(CARGO) metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/railhead-bench \
+		$(TARGET)/release/railhead-bench \
 		$(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 openapi: wasm-target

@@ -94,6 +94,9 @@ impl Bounds {
         if !required.is_empty() {
             schema["required"] = json!(required);
         }
+        if matches!(name, "CreatePayout" | "QuoteRequest") {
+            schema["oneOf"] = one_amount();
+        }
         let properties = schema["properties"].as_object_mut();
         for (field, of) in properties.into_iter().flatten() {
             if required.contains(&field.as_str()) {
@@ -165,6 +168,20 @@ impl Bounds {
             _ => return None,
         })
     }
+}
+
+/// What the recipient gets, or what it may cost, and never both.
+fn one_amount() -> Value {
+    let only = |one: &str, other: &str| {
+        json!({
+            "required": [one],
+            "properties": { one: { "type": "string" }, other: { "type": "null" } },
+        })
+    };
+    json!([
+        only("amount_minor", "funding_amount_minor"),
+        only("funding_amount_minor", "amount_minor"),
+    ])
 }
 
 /// Adds bounds to a schema, past the null that it may allow.

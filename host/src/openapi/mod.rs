@@ -189,7 +189,8 @@ fn recipients(schemas: &mut Value, rails: &[Arc<Rail>]) {
 }
 
 fn field_schema(field: &FieldTerms) -> Value {
-    let mut schema = json!({ "type": "string", "description": field.title });
+    let kind = if field.required { json!("string") } else { json!(["string", "null"]) };
+    let mut schema = json!({ "type": kind, "description": field.title });
     if let Some(pattern) = &field.pattern {
         schema["pattern"] = json!(pattern);
     }
