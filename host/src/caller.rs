@@ -128,12 +128,22 @@ impl<S: Send + Sync> FromRequestParts<S> for Operator {
 pub async fn gate(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if request.extensions().get::<Crowded>().is_some() && !matches!(path, "/healthz" | "/readyz") {
-        return Problem::new(ErrorCode::ServiceUnavailable).retry_after(1).into_response();
+        return Problem::new(ErrorCode::ServiceOverloaded).retry_after(1).into_response();
     }
     if path == "/v1" || path.starts_with("/v1/") {
         merchant_gate(app, request, next).await
     } else if path == "/admin/v1" || path.starts_with("/admin/v1/") {
         operator_gate(app, request, next).await
+    } else if path.starts_with("/notices/") {
+        let address = address(&app, &request);
+        let response = next.run(request).await;
+        // Whoever guesses at a network's token does so on the budget of its address.
+        match refusal(&response) {
+            Some(code @ (ErrorCode::Unauthorized | ErrorCode::NotFound)) => {
+                turn_away(&app, address, Problem::new(code))
+            }
+            _ => response,
+        }
     } else {
         next.run(request).await
     }

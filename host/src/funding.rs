@@ -88,15 +88,17 @@ fn decide(
 /// No wallet of a real merchant comes near these; what does is a mistake, and sums over all wallets
 /// are to stay sums.
 fn refuse_absurd(amount: Minor, available: Minor) -> Result<(), Problem> {
-    let too_large = |what: &str, most: Minor| {
-        let message = format!("{what} may be {} minor units at most.", most.units());
+    let too_large = |what: &str, most: i64| {
+        let message = format!("{what} may be {most} minor units at most.");
         Err(Problem::because(ErrorCode::InvalidAmount, message).field("amount_minor"))
     };
-    if !(-limits::MOVEMENT_MAX.units()..=limits::MOVEMENT_MAX.units()).contains(&amount.units()) {
-        return too_large("One movement", limits::MOVEMENT_MAX);
+    let most = limits::MOVEMENT_MINOR_MAX;
+    if !(-most..=most).contains(&amount.units()) {
+        return too_large("One movement", most);
     }
-    match available.plus(amount)? > limits::BALANCE_MAX {
-        true => too_large("The balance of a wallet", limits::BALANCE_MAX),
+    let balance = available.plus(amount)?.units();
+    match !amount.is_negative() && balance > limits::BALANCE_MINOR_MAX {
+        true => too_large("The balance of a wallet", limits::BALANCE_MINOR_MAX),
         false => Ok(()),
     }
 }

@@ -1,13 +1,12 @@
 //! What is served beside the API: health, documentation, and the networks' own messages.
 
-use std::sync::Arc;
-
 use askama::Template;
 use axum::Json;
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::response::{Html, IntoResponse as _, Response};
 use axum::routing::{get, post};
+use bytes::Bytes;
 use http::{StatusCode, header};
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
@@ -34,11 +33,15 @@ pub fn metrics() -> Router<App> {
 
 /// Documentation, and the door of the networks.
 pub fn public(document: Value) -> Router<App> {
-    let document = Arc::new(document);
+    let document = Bytes::from(document.to_string());
+    let show = move || {
+        let document = document.clone();
+        async move { ([(header::CONTENT_TYPE, "application/json")], document) }
+    };
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));
     Router::new()
         .route("/", get(home))
-        .route("/openapi.json", get(move || async move { Json(Value::clone(&document)) }))
+        .route("/openapi.json", get(show))
         .route("/errors/{code}", get(error_page))
         .route("/notices/{env}/{rail}/{*path}", post(notice))
         .merge(docs)
@@ -119,9 +122,9 @@ async fn notice(
     let token = request.headers().get(header::AUTHORIZATION);
     let token = token.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     let token = token.map(str::to_owned);
-    let body = body::read(request).await?.to_vec();
-    let arrived = Arrived { env, rail: &rail, path: &path, token: token.as_deref(), body };
+    let body = async { Ok(body::read(request).await?.to_vec()) };
+    let arrived = Arrived { env, rail: &rail, path: &path, token: token.as_deref() };
     let feature = PayoutTransfers(app.clone());
-    let answer = app.transfers.receive(&feature, arrived).await?;
+    let answer = app.transfers.receive(&feature, arrived, body).await?;
     Ok(([(header::CONTENT_TYPE, "application/xml; charset=utf-8")], answer).into_response())
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -142,6 +144,21 @@ pub enum Door {
     Operators,
 }
 
+/// What another door offers is not there, whoever asks: not even a right token is told from a wrong
+/// one.
+async fn hide(door: Door, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_elsewhere = match door {
+        Door::Whole => false,
+        Door::Public => path == "/admin/v1" || path.starts_with("/admin/v1/"),
+        Door::Operators => path == "/v1" || path.starts_with("/v1/"),
+    };
+    match is_elsewhere {
+        true => problem::not_found().await.into_response(),
+        false => next.run(request).await,
+    }
+}
+
 /// The service behind one door, behind its gates and inside its shell.
 pub fn service(app: &App, door: Door) -> Router {
     let calls = match door {
@@ -171,6 +188,7 @@ pub fn service(app: &App, door: Door) -> Router {
         .layer(from_fn(problem::refuse_unreadable))
         .layer(from_fn(move |request, next| shell::answer(timeout, request, next)))
         .layer(from_fn_with_state(app.clone(), caller::gate))
+        .layer(from_fn(move |request, next| hide(door, request, next)))
         .layer(from_fn(move |request, next| shell::run(shell.clone(), request, next)))
         .with_state(app.clone())
 }

@@ -463,7 +463,8 @@ async fn operator_token(
     Ok((token.clone().into(), made.then(|| token.into())))
 }
 
-/// A new database gets a route per rail, currency, method and environment.
+/// A rail that this database sees for the first time gets a route per currency, method and
+/// environment. What an operator deletes later stays deleted.
 async fn seed_routes(
     db: &Db,
     rails: &Registry,
@@ -474,7 +475,12 @@ async fn seed_routes(
     let mut rows = Vec::new();
     for rail in rails.all() {
         let name = &rail.declaration.rail.name;
-        if known.iter().any(|route| route.rail == *name) {
+        let place = format!("routes_of/{name}");
+        let mut tx = db.write().await?;
+        let sql = "INSERT INTO meta (key, value) VALUES ($1, 'made') ON CONFLICT (key) DO NOTHING";
+        let is_new = sqlx::query(sql).bind(place).execute(tx.conn()).await?.rows_affected() == 1;
+        tx.commit().await?;
+        if !is_new || known.iter().any(|route| route.rail == *name) {
             continue;
         }
         for terms in &rail.declaration.currencies {

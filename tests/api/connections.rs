@@ -83,7 +83,7 @@ async fn a_full_host_says_so_and_says_how_it_is(
             Answer::of(request.send().await.expect("an answer")).await
         };
         let refused = get("/v1/wallets").await;
-        assert_eq!(refused.refused(), (503, "service_unavailable"));
+        assert_eq!(refused.refused(), (503, "service_overloaded"));
         assert_eq!(refused.headers["retry-after"], "1");
         for path in ["/healthz", "/readyz"] {
             assert_eq!(get(path).await.status, 200, "{path}");
@@ -168,7 +168,7 @@ async fn operators_may_have_a_door_of_their_own(
         ("/healthz", 200, 200),
         ("/readyz", 200, 200),
         ("/openapi.json", 200, 404),
-        ("/v1/wallets", 401, 401),
+        ("/v1/wallets", 401, 404),
         ("/metrics", 404, 200),
         ("/admin/v1/routes", 404, 200),
     ] {

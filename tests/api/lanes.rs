@@ -208,6 +208,12 @@ async fn what_is_claimed_ahead_is_given_back(
                 _ => {}
             }
         }
+        if left > 0 {
+            for sql in ["SELECT id || ' ' || stage || ' due ' || due_at || ' lease ' || lease_until FROM transfers", "SELECT id || ' ' || state || ' ' || COALESCE(message, '-') || ' ' || created_at FROM attempts WHERE state NOT IN ('paid')", "SELECT kind || ' ' || summary FROM cases"] {
+                let rows: Vec<String> = sqlx::query_scalar(sql).fetch_all(host.app().db.pool()).await.unwrap_or_default();
+                eprintln!("DUMP {} {sql}: {rows:#?}", host.clock.now().micros());
+            }
+        }
         assert_eq!(left, 0);
         bank.prove().await;
     })

@@ -4,6 +4,7 @@
 //! sensitive values at rest, authenticating compiled code. The first master key writes, all
 //! of them read; so a new one is put in front and the old one stays until nothing needs it.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use aes_gcm::aead::{Aead, KeyInit as _, Payload};
@@ -42,6 +43,11 @@ pub enum KeyringError {
         /// What went wrong.
         cause: std::io::Error,
     },
+    /// Somebody else could put another key in its place.
+    #[error(
+        "the key file {0} can be written by others than its owner: chmod 600 it, and its folder 700"
+    )]
+    Exposed(String),
     /// A sealed value does not open.
     #[error("a sealed value does not open: another key, or it was moved or altered")]
     Sealed,
@@ -69,6 +75,10 @@ impl Keyring {
     /// The file cannot be read or written, or holds something else.
     pub fn from_file(path: &Path, ids: &IdGenerator) -> Result<Self, KeyringError> {
         let fail = |cause| KeyringError::File { path: path.display().to_string(), cause };
+        let modes = std::fs::metadata(path).map(|known| known.permissions().mode());
+        if modes.is_ok_and(|mode| mode & 0o022 != 0) {
+            return Err(KeyringError::Exposed(path.display().to_string()));
+        }
         match std::fs::read_to_string(path) {
             Ok(text) => Self::from_hex(&text.lines().map(str::to_owned).collect::<Vec<_>>()),
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {

@@ -38,7 +38,9 @@ pub struct Change {
 /// The last four characters of what identifies a person or an account; the others are hidden.
 #[must_use]
 pub fn masked(text: &str) -> String {
-    let hidden = text.chars().count().saturating_sub(4);
+    let length = text.chars().count();
+    // Of a short text, four characters would be all.
+    let hidden = if length < 8 { length } else { length - 4 };
     text.chars().enumerate().map(|(at, char)| if at < hidden { '*' } else { char }).collect()
 }
 

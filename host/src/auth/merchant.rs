@@ -94,6 +94,15 @@ pub struct Settings {
     pub default_cad_method: Option<String>,
 }
 
+impl Settings {
+    /// Whether a payout of this amount waits for a teammate.
+    #[must_use]
+    pub fn takes_two(&self, currency: Currency, amount: Minor) -> bool {
+        let threshold = self.dual_control_threshold_minor.get(&currency);
+        threshold.is_some_and(|threshold| amount > threshold.0)
+    }
+}
+
 /// An amount in settings: a string of digits, as everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount(pub Minor);

@@ -210,6 +210,11 @@ pub async fn update(
             return Err(Problem::because(ErrorCode::InvalidField, message).field(name));
         }
     }
+    let blank = |text: &Option<String>| text.as_ref().is_some_and(|text| text.trim().is_empty());
+    if blank(&body.name) {
+        let message = "name must not be empty.";
+        return Err(Problem::because(ErrorCode::InvalidField, message).field("name"));
+    }
     texts::NAME.check("name", body.name.as_deref())?;
     texts::EMAIL.check("email", body.email.as_deref())?;
     texts::PHONE.check("phone", body.phone.as_deref())?;

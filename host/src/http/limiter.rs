@@ -46,7 +46,14 @@ impl Tier {
 
 /// All windows of this process.
 #[derive(Default)]
-pub struct Limiter(Mutex<HashMap<(String, Tier), Window>>);
+pub struct Limiter(Mutex<Windows>);
+
+#[derive(Default)]
+struct Windows {
+    by_holder: HashMap<(String, Tier), Window>,
+    /// When those of past windows were last forgotten.
+    swept_at_s: i64,
+}
 
 #[derive(Clone, Copy)]
 struct Window {
@@ -72,11 +79,18 @@ impl Limiter {
     /// Takes a place in the holder's window, if there is one.
     pub fn take(&self, holder: &str, tier: Tier, limit: u32, now: Moment) -> Standing {
         let began_at_s = now.seconds() - now.seconds().rem_euclid(WINDOW_S);
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if windows.len() >= HOLDERS_MAX {
-            windows.retain(|_, window| window.began_at_s == began_at_s);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.by_holder.len() >= HOLDERS_MAX && known.swept_at_s != began_at_s {
+            known.swept_at_s = began_at_s;
+            known.by_holder.retain(|_, window| window.began_at_s == began_at_s);
         }
-        let key = (holder.to_owned(), tier);
+        // Where there are more strangers than can be told apart, the new ones share a budget.
+        let is_full = known.by_holder.len() >= HOLDERS_MAX && tier == Tier::Anonymous;
+        let windows = &mut known.by_holder;
+        let mut key = (holder.to_owned(), tier);
+        if is_full && !windows.contains_key(&key) {
+            key.0 = String::new();
+        }
         let fresh = Window { began_at_s, used: 0, given_back: 0 };
         let window = windows.entry(key).or_insert(fresh);
         if window.began_at_s != began_at_s {
@@ -90,8 +104,8 @@ impl Limiter {
 
     /// Gives a place back, in the window in which it was taken.
     pub fn give_back(&self, holder: &str, tier: Tier, standing: &mut Standing) {
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(window) = windows.get_mut(&(holder.to_owned(), tier))
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(window) = known.by_holder.get_mut(&(holder.to_owned(), tier))
             && window.began_at_s + WINDOW_S == standing.reset_at_s
             && window.given_back < standing.limit
         {

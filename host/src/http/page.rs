@@ -87,6 +87,9 @@ pub struct Page<T> {
     pub has_more: bool,
     /// The items, newest first.
     pub data: Vec<T>,
+    /// Whether it must not be cut.
+    #[serde(skip)]
+    is_whole: bool,
 }
 
 impl<T> Page<T> {
@@ -97,13 +100,13 @@ impl<T> Page<T> {
         let limit = usize::try_from(limit).unwrap_or(0);
         let has_more = rows.len() > limit;
         rows.truncate(limit);
-        Self { object: "list", has_more, data: rows }
+        Self { object: "list", has_more, data: rows, is_whole: false }
     }
 
-    /// A list that is always whole.
+    /// A list that is always whole: it has no cursor, and is not cut.
     #[must_use]
     pub fn whole(data: Vec<T>) -> Self {
-        Self { object: "list", has_more: false, data }
+        Self { object: "list", has_more: false, data, is_whole: true }
     }
 }
 
@@ -115,12 +118,12 @@ impl<T: Serialize> Page<T> {
         for item in self.data {
             let item = serde_json::value::to_raw_value(&item)?;
             bytes += item.get().len();
-            if bytes > most && !data.is_empty() {
-                return Ok(Page { object: self.object, has_more: true, data });
+            if bytes > most && !data.is_empty() && !self.is_whole {
+                return Ok(Page { has_more: true, ..Page::whole(data) });
             }
             data.push(item);
         }
-        Ok(Page { object: self.object, has_more: self.has_more, data })
+        Ok(Page { has_more: self.has_more, ..Page::whole(data) })
     }
 }
 

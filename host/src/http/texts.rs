@@ -60,7 +60,10 @@ impl Kind {
     #[must_use]
     pub fn fits(&self, text: &str) -> bool {
         // Bytes first: of a megabyte nobody has to count the characters.
-        text.len() <= 4 * self.most && text.chars().count() <= self.most && (self.is_formed)(text)
+        text.len() <= 4 * self.most
+            && text.chars().count() <= self.most
+            && !text.chars().any(char::is_control)
+            && (self.is_formed)(text)
     }
 
     /// Refuses a text that is not of this kind, if there is one.
@@ -72,7 +75,10 @@ impl Kind {
             return Ok(());
         }
         let message = match self.wanted {
-            "" => format!("{field} must have at most {} characters.", self.most),
+            "" => format!(
+                "{field} must have at most {} characters, and no control characters.",
+                self.most
+            ),
             wanted => format!("{field} {wanted}."),
         };
         Err(Problem::because(ErrorCode::InvalidField, message).field(field))

@@ -78,6 +78,10 @@ impl Bounds {
                 "name": { "type": "string", "minLength": 1, "maxLength": texts::NAME.most },
                 "email": { "type": ["string", "null"], "format": "email", "maxLength": texts::EMAIL.most },
                 "phone": { "type": ["string", "null"], "maxLength": texts::PHONE.most },
+                "external_reference": {
+                    "type": ["string", "null"],
+                    "maxLength": texts::REFERENCE.most,
+                },
             },
             "allOf": [{ "$ref": "#/components/schemas/PayoutRecipient" }],
         })
@@ -163,7 +167,7 @@ impl Bounds {
                 "maxLength": limits::IDEMPOTENCY_KEY_BYTES_MAX,
             }),
             _ if name.ends_with("amount_minor") || name.ends_with("_debit_minor") => {
-                json!({ "pattern": "^[1-9][0-9]{0,17}$" })
+                json!({ "pattern": "^0*[1-9][0-9]{0,17}$" })
             }
             _ => return None,
         })

@@ -25,7 +25,7 @@ use crate::db::cell::Kind::Int;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Page;
 use crate::id::{ApprovalId, Id as _};
-use crate::ledger::{Command, Effects, Guard};
+use crate::ledger::{Command, Effects, Guard, Reply, Reservation};
 
 use super::{Done, write};
 
@@ -89,6 +89,10 @@ pub(super) struct Asked<'a> {
     pub subject: (&'static str, &'a str),
     /// What a second operator has to ask for as well: not the reasons, which are each one's own.
     pub wanted: Value,
+    /// Why, in the words of the one who asks; the audit log keeps the first one's.
+    pub said: Value,
+    /// The idempotency key of the call: a repeat of the first request is answered as it was.
+    pub once: Option<Reservation>,
 }
 
 /// Whether it may be done now.
@@ -176,7 +180,16 @@ async fn ask(
         action: "approval.request",
         subject: asked.subject,
         before: None,
-        after: Some(json!({ "action": asked.action, "wanted": asked.wanted })),
+        after: Some(json!({
+            "action": asked.action,
+            "wanted": asked.wanted,
+            "said": asked.said,
+        })),
+    };
+    let shown = view(request.clone());
+    let reply = Reply {
+        status: StatusCode::ACCEPTED.as_u16(),
+        body: serde_json::to_string(&shown).map_err(Problem::internal)?,
     };
     let (row, at) = (REQUESTS.insert(&request), place.clone());
     // Of two who ask at once, one is refused and looks again.
@@ -187,8 +200,9 @@ async fn ask(
             false => Err(Problem::new(ErrorCode::StateConflict)),
         }
     });
-    write(app, operator, done, command.row(&VERSIONS, place)).await?;
-    Ok((StatusCode::ACCEPTED, Json(view(request))).into_response())
+    let command = command.row(&VERSIONS, place).reserve(asked.once);
+    write(app, operator, done, command.replying(move |()| reply.clone())).await?;
+    Ok((StatusCode::ACCEPTED, Json(shown)).into_response())
 }
 
 fn view(request: Request) -> ApprovalView {
@@ -207,6 +221,7 @@ fn view(request: Request) -> ApprovalView {
 }
 
 /// A request as it is kept.
+#[derive(Clone)]
 struct Request {
     /// The act and its subject in one.
     place: String,

@@ -40,7 +40,7 @@ const ASSIGN_ERRORS: &[ErrorCode] =
 
 /// The scope of the change.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct AssignmentRequest {
     /// One merchant; the whole platform if left out.
     pub merchant_id: Option<String>,

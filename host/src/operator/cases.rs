@@ -169,7 +169,7 @@ pub async fn retrieve(
 
 /// A decision.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct ResolveRequest {
     /// One of the case's `resolutions`. Required.
     #[schema(example = "charge")]

@@ -53,7 +53,7 @@ pub async fn show(
 
 /// Which decisions to look at.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct BacktestRequest {
     /// From this instant on, in RFC 3339 form. Required.
     pub from: Option<String>,

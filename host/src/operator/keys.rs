@@ -17,7 +17,7 @@ use crate::auth::sql::{self, KeyAt, StoredKey};
 use crate::auth::{ApiKey, Capability, Permission};
 use crate::caller::Operator;
 use crate::clock::Moment;
-use crate::config::ApprovalAct;
+use crate::config::{ApprovalAct, limits};
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -52,7 +52,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
 
 /// A new key.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct CreateKey {
     /// `test` or `live`. Required.
     #[schema(example = "test")]
@@ -121,6 +121,8 @@ pub async fn create(
         action: "key.create",
         subject: ("merchant", &id),
         wanted: state(&key),
+        said: Value::Null,
+        once: None,
     };
     let agreement = match approvals::agree(&app, &operator, asked).await? {
         Verdict::Go(agreement) => agreement,
@@ -140,6 +142,16 @@ pub async fn create(
 }
 
 /// The key that a body describes, without a secret yet.
+fn once_each<T: PartialEq>(words: Vec<T>) -> Vec<T> {
+    let mut each = Vec::new();
+    for word in words {
+        if !each.contains(&word) {
+            each.push(word);
+        }
+    }
+    each
+}
+
 fn understand(
     app: &App,
     operator: &Operator,
@@ -148,6 +160,10 @@ fn understand(
 ) -> Result<ApiKey, Problem> {
     let env = Env::parse(&required("env", body.env)?);
     let env = env.ok_or_else(|| invalid("env", "must be test or live"))?;
+    if body.ip_allowlist.len() > limits::KEY_NETWORKS_MAX {
+        let most = limits::KEY_NETWORKS_MAX;
+        return Err(invalid("ip_allowlist", &format!("must hold {most} networks at most")));
+    }
     let networks: Option<Vec<IpNet>> =
         body.ip_allowlist.iter().map(|text| parse_network(text)).collect();
     let networks = networks
@@ -163,8 +179,8 @@ fn understand(
         env,
         label: required("label", body.label)?,
         prefix: String::new(),
-        capabilities: body.capabilities,
-        permissions: body.permissions,
+        capabilities: once_each(body.capabilities),
+        permissions: once_each(body.permissions),
         ip_allowlist: networks,
         expires_at,
         grace_until: None,
@@ -289,7 +305,7 @@ fn view(key: ApiKey) -> KeyView {
 
 /// How to replace a key.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct RotateKey {
     /// Seconds that the old key goes on working: a day if left out, 30 days at most.
     pub grace_seconds: Option<u64>,
@@ -329,6 +345,8 @@ pub async fn rotate(
         action: "key.rotate",
         subject: ("api_key", &old_id),
         wanted: json!({ "grace_seconds": grace.as_secs() }),
+        said: Value::Null,
+        once: None,
     };
     let agreement = match approvals::agree(&app, &operator, asked).await? {
         Verdict::Go(agreement) => agreement,

@@ -39,7 +39,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
 
 /// A new merchant.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct CreateMerchant {
     /// Its name. Required.
     #[schema(example = "Acme Payments")]
@@ -273,6 +273,8 @@ async fn agree(
         action: "merchant.update",
         subject: ("merchant", after.id.as_str()),
         wanted,
+        said: Value::Null,
+        once: None,
     };
     approvals::agree(app, operator, asked).await
 }

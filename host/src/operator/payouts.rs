@@ -55,7 +55,7 @@ const DEBIT_ERRORS: &[ErrorCode] = &[
 
 /// Why, and on what evidence.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct PayoutChangeRequest {
     /// Why, for the audit log; for a payout that ends unpaid also the message that merchants read.
     pub reason: Option<String>,
@@ -237,10 +237,12 @@ async fn run(
             action: action(what),
             subject: ("payout", payout.id.as_str()),
             wanted: json!({ "status": payout.status.as_str() }),
+            said: json!({ "reason": request.reason, "evidence": request.evidence }),
+            once: None,
         };
         match approvals::agree(app, &request.operator, asked).await? {
             Verdict::Go(Agreement { rows, guard, first }) => {
-                request.agreed = Agreed { rows, guard, first };
+                request.agreed = Agreed { rows, guard, first, status: Some(payout.status) };
             }
             Verdict::Wait(response) => return Ok(response),
         }

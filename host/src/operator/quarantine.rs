@@ -53,7 +53,7 @@ pub async fn retrieve(
 
 /// Why the quarantine ends.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct ReleaseRequest {
     /// For the audit log. Required.
     #[schema(example = "failover of 21 November; the bank's statement was compared")]

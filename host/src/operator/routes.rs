@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::caller::Operator;
 use crate::clock::Moment;
-use crate::config::ApprovalAct;
+use crate::config::{ApprovalAct, limits};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page};
@@ -26,7 +26,7 @@ use crate::transfers::lanes::Health;
 use crate::transfers::{attempt, work};
 
 use super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
-use super::{Done, invalid, required, write};
+use super::{Done, TEXT_MAX, invalid, required, write};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -120,7 +120,7 @@ pub async fn retrieve(
 
 /// A new route.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct CreateRoute {
     /// A word, unique in its environment. Required.
     pub name: Option<String>,
@@ -188,7 +188,12 @@ async fn agree(
         return Ok(Verdict::Go(Agreement::default()));
     }
     let (act, subject) = (ApprovalAct::LiveRoute, ("route", subject));
-    approvals::agree(app, operator, Asked { act, action, subject, wanted }).await
+    approvals::agree(
+        app,
+        operator,
+        Asked { act, action, subject, wanted, said: Value::Null, once: None },
+    )
+    .await
 }
 
 /// The route that a body describes.
@@ -280,7 +285,10 @@ pub async fn update(
         refuse_while_open(&app, &before).await?;
     }
     let is_back = before.is_paused && !after.is_paused;
-    let agreement = if is_back || after.settings != before.settings {
+    // Who is paid over it, and by whom, is more than a pause.
+    let is_other = (&after.settings, &after.merchants, after.position)
+        != (&before.settings, &before.merchants, before.position);
+    let agreement = if is_back || is_other {
         let asked = (("route.update", after.id.as_str()), wanted);
         match agree(&app, &operator, after.env, asked).await? {
             Verdict::Go(agreement) => agreement,
@@ -324,17 +332,25 @@ fn changed(app: &App, before: &Route, body: UpdateRoute) -> Result<Route, Proble
 /// Delete a route
 ///
 /// Only one that no payment ever used: what went over a route is asked about there. Pause any other.
+/// A route is paused for ten seconds before it can be deleted: by then no host sends over it.
 #[utoipa::path(
     delete, path = "/admin/v1/routes/{id}", operation_id = "delete_route", tag = "Operator",
     params(("id" = String, Path, description = "The route")),
-    responses((status = 200, description = "What was deleted", body = RouteView)),
+    responses(
+        (status = 200, description = "What was deleted", body = RouteView),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn remove(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
-) -> Result<Json<RouteView>, Problem> {
+) -> Result<Response, Problem> {
     let route = find(&app, &id).await?;
+    if !route.is_paused || route.updated_at.after(limits::ROUTE_REST) > app.now() {
+        let message = "Pause the route, and delete it ten seconds later.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
     let pool = app.db.pool();
     let is_used = attempt::was_used(pool, &route.id, route.created_at).await?
         || work::waits_for(pool, &route.id).await?;
@@ -342,15 +358,22 @@ pub async fn remove(
         let message = "Payments went over this route or wait for it: pause it instead.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
+    let asked = (("route.delete", route.id.as_str()), json!({}));
+    let agreement = match agree(&app, &operator, route.env, asked).await? {
+        Verdict::Go(agreement) => agreement,
+        Verdict::Wait(response) => return Ok(response),
+    };
     let done = Done {
         action: "route.delete",
         subject: ("route", route.id.as_str()),
         before: Some(state(&route)),
-        after: None,
+        after: agreement.first.is_some().then(|| agreement.told(json!({}))),
     };
-    let rows = vec![sql::ROUTE_REMOVALS.of(route.id.as_str())];
-    write(&app, &operator, done, Command::rows(rows).guards([as_read(&route)])).await?;
-    Ok(Json(view(&app, route).await?))
+    let mut rows = vec![sql::ROUTE_REMOVALS.of(route.id.as_str())];
+    rows.extend(agreement.rows.iter().cloned());
+    let command = Command::rows(rows).guards([as_read(&route)]).guards(agreement.guard);
+    write(&app, &operator, done, command).await?;
+    Ok(Json(view(&app, route).await?).into_response())
 }
 
 /// The route as it was read: a change of another one is refused.
@@ -391,6 +414,9 @@ fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<()
             continue;
         }
         let at = format!("settings.{name}");
+        if value.len() > TEXT_MAX {
+            return Err(invalid(&at, &format!("must have {TEXT_MAX} characters at most")));
+        }
         if rail.declaration.secrets.contains_key(name) {
             return Err(invalid(&at, "is a secret: set it in the host's configuration"));
         }
@@ -406,6 +432,10 @@ fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<()
 }
 
 fn merchants(ids: &[String]) -> Result<Vec<MerchantId>, Problem> {
+    if ids.len() > limits::ROUTE_MERCHANTS_MAX {
+        let most = limits::ROUTE_MERCHANTS_MAX;
+        return Err(invalid("merchants", &format!("must be {most} at most")));
+    }
     let parsed: Option<Vec<MerchantId>> = ids.iter().map(|id| MerchantId::parse(id)).collect();
     parsed.ok_or_else(|| invalid("merchants", "must be merchants' ids"))
 }

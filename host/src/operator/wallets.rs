@@ -44,7 +44,7 @@ const MOVE_ERRORS: &[ErrorCode] = &[
 
 /// A correction of a wallet.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct MoveRequest {
     /// How much, in minor units. Required.
     #[schema(example = "100000000")]
@@ -169,7 +169,15 @@ async fn move_money(
     {
         return answer(done, reply);
     }
-    let agreement = match agree(app, operator, (&wallet, action), (amount, source)).await? {
+    let asked = Asked {
+        act: ApprovalAct::Credit,
+        action,
+        subject: ("wallet", wallet.id.as_str()),
+        wanted: json!({ "amount_minor": amount, "source": source }),
+        said: json!({ "reason": reason }),
+        once: once.clone(),
+    };
+    let agreement = match agree(app, operator, &wallet, (amount, asked)).await? {
         Verdict::Go(agreement) => agreement,
         Verdict::Wait(response) => return Ok(response),
     };
@@ -194,25 +202,19 @@ async fn move_money(
 async fn agree(
     app: &App,
     operator: &Operator,
-    (wallet, action): (&WalletRow, &'static str),
-    (amount, source): (Minor, Source),
+    wallet: &WalletRow,
+    (amount, asked): (Minor, Asked<'_>),
 ) -> Result<Verdict, Problem> {
     let free = app.config.approvals.credit_free_minor(wallet.currency.as_str());
     if amount.units().unsigned_abs() <= u64::try_from(free).unwrap_or(0) {
         return Ok(Verdict::Go(approvals::Agreement::default()));
     }
-    let asked = Asked {
-        act: ApprovalAct::Credit,
-        action,
-        subject: ("wallet", wallet.id.as_str()),
-        wanted: json!({ "amount_minor": amount, "source": source }),
-    };
     approvals::agree(app, operator, asked).await
 }
 
 /// Why a wallet is frozen or thawed.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct FreezeRequest {
     /// For the audit log.
     pub reason: Option<String>,

@@ -217,9 +217,10 @@ fn beginning(caller: &Caller, payout: &mut Payout) -> Result<Change, Problem> {
         }
         _ => {}
     }
-    let threshold = caller.merchant.settings.dual_control_threshold_minor.get(&payout.currency);
-    let needs_approval = threshold.is_some_and(|threshold| payout.costs.amount > threshold.0);
-    Ok(if needs_approval { Change::Draft } else { Change::Accept })
+    match caller.merchant.settings.takes_two(payout.currency, payout.costs.amount) {
+        true => Ok(Change::Draft),
+        false => Ok(Change::Accept),
+    }
 }
 
 async fn submit(

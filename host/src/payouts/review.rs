@@ -46,6 +46,8 @@ pub struct Agreed {
     pub guard: Option<Guard>,
     /// Who asked first.
     pub first: Option<String>,
+    /// What the payout was when they did: of anything else they have not agreed.
+    pub status: Option<Status>,
 }
 
 /// Makes that change to a payout.
@@ -63,7 +65,10 @@ pub async fn review(
     let is_marking = is_marking(what);
     loop {
         let payout = get(app, id).await?;
-        if what == Change::Approve {
+        if request.agreed.status.is_some_and(|agreed| agreed != payout.status) {
+            return Err(Problem::new(ErrorCode::StateConflict));
+        }
+        if needs_teammate(app, &payout, what).await? {
             refuse_maker(app, &payout, request).await?;
         }
         let claim = match is_marking {
@@ -111,12 +116,24 @@ fn require_evidence(what: Change, request: &ReviewRequest) -> Result<(), Problem
     Ok(())
 }
 
+/// Whether this lets a payout go that two people have to agree to: a draft, or one that would have
+/// been a draft had the rules not held it.
+async fn needs_teammate(app: &App, payout: &Payout, what: Change) -> Result<bool, Problem> {
+    match (what, payout.status) {
+        (Change::Approve, Status::Draft) => Ok(true),
+        (Change::Release, Status::AwaitingAdminReview) => {
+            let merchant = app.directory.merchant(&payout.merchant_id).await?;
+            Ok(merchant.is_some_and(|merchant| {
+                merchant.settings.takes_two(payout.currency, payout.costs.amount)
+            }))
+        }
+        _ => Ok(false),
+    }
+}
+
 /// Whoever made a key has seen its secret, and is never the second person for what is made with
 /// it. An attempt is told in the audit log.
 async fn refuse_maker(app: &App, payout: &Payout, request: &ReviewRequest) -> Result<(), Problem> {
-    if payout.status != Status::Draft {
-        return Ok(());
-    }
     let key = auth::sql::get_key(app.db.pool(), &KeyId::from_text(payout.maker.clone())).await?;
     if key.is_none_or(|key| key.created_by != request.operator.name) {
         return Ok(());

@@ -229,7 +229,7 @@ impl Routes {
         }
         let mut secrets = BTreeMap::new();
         for name in rail.declaration.secrets.keys() {
-            match configured.get(name) {
+            match configured.get(name).filter(|value| !value.is_empty()) {
                 Some(value) => {
                     secrets.insert(name.clone(), SecretString::from(value.clone()));
                 }

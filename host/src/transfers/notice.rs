@@ -46,8 +46,6 @@ pub struct Arrived<'a> {
     pub path: &'a str,
     /// The bearer token, if there was one.
     pub token: Option<&'a str>,
-    /// The body of the message, as it arrived.
-    pub body: Vec<u8>,
 }
 
 /// What a rail makes of a message: the answer for the network, and what it says.
@@ -64,10 +62,12 @@ impl Transfers {
         &self,
         feature: &F,
         arrived: Arrived<'_>,
+        body: impl Future<Output = Result<Vec<u8>, Problem>>,
     ) -> Result<Vec<u8>, Problem> {
+        // Nobody is listened to before it is known who speaks.
         let routes = self.authenticate(&arrived).await?;
         let route = &routes[0];
-        let message = Message { path: arrived.path.to_owned(), body: arrived.body };
+        let message = Message { path: arrived.path.to_owned(), body: body.await? };
         let called = route.rail.code.receive(&route.pure_grant(self.now()), &message).await;
         let (answer, notices) = match &called.result {
             Ok(Ok(read)) => read.clone(),
@@ -91,7 +91,8 @@ impl Transfers {
         &self,
         arrived: &Arrived<'_>,
     ) -> Result<Vec<std::sync::Arc<ReadyRoute>>, Problem> {
-        let presented = arrived.token.unwrap_or_default().as_bytes();
+        // Nothing is nobody's token, whatever was configured.
+        let presented = arrived.token.filter(|token| !token.is_empty()).map(str::as_bytes);
         let (mut is_known, mut matching) = (false, Vec::new());
         for route in self.routes.all().await?.iter() {
             if (route.route.env, route.route.rail.as_str()) != (arrived.env, arrived.rail) {
@@ -105,9 +106,10 @@ impl Transfers {
                 continue;
             }
             is_known = true;
-            let is_right = route
-                .secret(&notices.bearer_secret)
-                .is_some_and(|secret| secret.expose_secret().as_bytes().ct_eq(presented).into());
+            let secret = route.secret(&notices.bearer_secret);
+            let is_right = secret.zip(presented).is_some_and(|(secret, presented)| {
+                secret.expose_secret().as_bytes().ct_eq(presented).into()
+            });
             if is_right {
                 matching.push(std::sync::Arc::clone(route));
             }

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::money::Minor;
-
 /// Largest request body: far above any single call, far below what hurts.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// A caller has this long to send a body.
@@ -26,9 +24,15 @@ pub const CONNECTIONS_MIN: usize = 16;
 /// Longest Idempotency-Key, as the contract says.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 /// One credit or debit of a wallet, in minor units: ten million millions.
-pub const MOVEMENT_MAX: Minor = Minor::new(1_000_000_000_000_000);
+pub const MOVEMENT_MINOR_MAX: i64 = 1_000_000_000_000_000;
 /// What a wallet may hold by them. Of a thousand such wallets the sum still fits 64 bits.
-pub const BALANCE_MAX: Minor = Minor::new(9_000_000_000_000_000);
+pub const BALANCE_MINOR_MAX: i64 = 9_000_000_000_000_000;
+/// Networks on a key's allow-list, each looked at in every request.
+pub const KEY_NETWORKS_MAX: usize = 256;
+/// Merchants that a route may be restricted to.
+pub const ROUTE_MERCHANTS_MAX: usize = 1_000;
+/// A route is paused for so long before it can be deleted: no host's cache knows it any other way.
+pub const ROUTE_REST: Duration = Duration::from_secs(10);
 /// A shorter token could be guessed.
 pub const TOKEN_BYTES_MIN: usize = 8;
 /// Items on a page of a list.
