@@ -32,7 +32,7 @@ pub fn metrics() -> Router<App> {
 }
 
 /// Documentation, and the door of the networks.
-pub fn public(document: Value) -> Router<App> {
+pub fn public(document: &Value) -> Router<App> {
     let document = Bytes::from(document.to_string());
     let show = move || {
         let document = document.clone();

@@ -172,7 +172,7 @@ pub fn service(app: &App, door: Door) -> Router {
         pages = pages.merge(pages::metrics());
     }
     if door != Door::Operators {
-        pages = pages.merge(pages::public(document(&app.rails.all())));
+        pages = pages.merge(pages::public(&document(&app.rails.all())));
     }
     let shell = Shell {
         ids: app.ids.clone(),

@@ -252,3 +252,88 @@ async fn a_key_takes_two_and_the_second_sees_its_secret(
     })
     .await;
 }
+
+/// What the rules hold is not let go by one person where it would have taken two without them.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_is_no_way_around_the_second_person(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let path = format!("merchants/{}", host.merchant.id);
+        let threshold = json!({ "dual_control_threshold_minor": { "NGN": "100000" } });
+        host.admin(Method::PATCH, &path, threshold).await.ok();
+        // The test host's keys are the desk's.
+        for (amount, status) in [(100_001, 403), (100_000, 200)] {
+            let held = host.pay("fraud_hold", naira(amount)).await.ok();
+            assert_eq!(held.status_word(), "awaiting_admin_review");
+            let release = format!("payouts/{}/release", held.id());
+            let released = post(host, DESK_TOKEN, &release, json!({})).await;
+            assert_eq!(released.status, status, "{amount}: {}", released.text);
+            if status == 403 {
+                assert_eq!(released.refused().1, "self_approval_denied");
+                post(host, OPERATOR_TOKEN, &release, json!({})).await.ok();
+            }
+        }
+    })
+    .await;
+}
+
+/// The first one's client may repeat what it asked for, however late: it asks for nothing more.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_of_the_first_request_asks_for_nothing_new(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host_configured(engine, two_people, async |host| {
+        let path = format!("/admin/v1/wallets/{}/credit", host.merchant.test_wallet);
+        let body = json!({ "amount_minor": (CREDIT + 1).to_string(), "reason": "said first" });
+        let send = async |who: &str, key: &str| {
+            let headers = [("idempotency-key", key)];
+            host.send(Method::POST, &path, who, &headers, Some(body.clone())).await
+        };
+        let first = send(OPERATOR_TOKEN, "first").await;
+        assert_eq!(first.status, 202);
+        send(DESK_TOKEN, "second").await.ok();
+        let again = send(OPERATOR_TOKEN, "first").await;
+        assert_eq!((again.status, &again.text), (202, &first.text));
+        let waiting = ask(host, DESK_TOKEN, (Method::GET, "approval_requests"), json!({})).await;
+        assert_eq!(waiting.ok().json["data"], json!([]));
+        // Why the first one wanted it is kept.
+        let log = ask(host, DESK_TOKEN, (Method::GET, "audit?limit=20"), json!({})).await.ok();
+        let log = log.json["data"].as_array().cloned().expect("lines");
+        let asked = log.iter().find(|line| line["action"] == "approval.request").expect("a line");
+        assert_eq!(asked["after"]["said"]["reason"], "said first");
+    })
+    .await;
+}
+
+/// A misspelt field would mean "everybody" where somebody meant one.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_are_told_of_fields_that_there_are_not(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let merchant = format!("merchants/{}", host.merchant.id);
+        let wallet = format!("wallets/{}", host.merchant.test_wallet);
+        for (path, body) in [
+            (
+                format!("{merchant}/keys"),
+                json!({ "env": "live", "label": "x", "ip_allow_list": [] }),
+            ),
+            ("merchants".to_owned(), json!({ "name": "B", "country": "NG", "timezon": "UTC" })),
+            (
+                format!("{wallet}/credit"),
+                json!({ "amount_minor": "5", "reason": "x", "sourc": "y" }),
+            ),
+            (format!("{wallet}/freeze"), json!({ "why": "x" })),
+            ("rule-packs/guard/versions/1/activate".to_owned(), json!({ "merchantId": "x" })),
+            ("rule-packs/guard/versions/1/retire".to_owned(), json!({ "merchant": "x" })),
+        ] {
+            let refused = post(host, OPERATOR_TOKEN, &path, body).await;
+            assert_eq!(refused.refused(), (400, "invalid_field"), "{path}: {}", refused.text);
+        }
+    })
+    .await;
+}

@@ -52,6 +52,14 @@ fn rules(version: &str) -> String {
     guard(version, "amount_minor", &[("large", "hold", "amount_minor > 90000000")])
 }
 
+/// A route that has been paused for long enough.
+async fn resting_route(host: &TestHost) -> String {
+    let path = format!("routes/{}", route(host, "deleted").await);
+    host.admin(Method::PATCH, &path, json!({ "is_paused": true })).await.ok();
+    host.advance(11);
+    path
+}
+
 /// A call of this operation that will succeed.
 async fn call(host: &TestHost, operation: &str) -> Call {
     let merchant = &host.merchant.id;
@@ -96,7 +104,7 @@ async fn call(host: &TestHost, operation: &str) -> Call {
             let path = format!("routes/{}", route(host, "changed").await);
             (path, Body::Json(json!({ "is_paused": true })))
         }
-        "delete_route" => (format!("routes/{}", route(host, "deleted").await), Body::None),
+        "delete_route" => (resting_route(host).await, Body::None),
         "create_block" => ("blacklist".into(), Body::Json(block("0000001015"))),
         "delete_block" => {
             let id = host.admin(Method::POST, "blacklist", block("0123456785")).await.ok().id();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use railhead::clock::Clock;
 use railhead::config::Config;
@@ -66,9 +67,12 @@ pub(crate) async fn beside(host: &TestHost, change: impl FnOnce(&mut Config)) ->
 /// Starts a host that was stopped, with this configuration: the last task of the host before lets go
 /// of its file a moment later.
 pub(crate) async fn start_again(host: &mut TestHost, config: Config) {
+    // The clock stands still: a start that made the ids of an earlier one would meet them.
+    static STARTS: AtomicU64 = AtomicU64::new(1_000);
     for _ in 0..500 {
         let clock = host.clock.clone();
-        let sources = Sources { ids: IdGenerator::seeded(clock.clone(), 45), clock };
+        let seed = STARTS.fetch_add(1, Ordering::Relaxed);
+        let sources = Sources { ids: IdGenerator::seeded(clock.clone(), seed), clock };
         if let Ok(running) = start(config.clone(), sources).await {
             host.base = format!("http://{}", running.address);
             host.running = Some(running);

@@ -280,3 +280,30 @@ async fn no_credential_for_live_messages_is_built_in(
     })
     .await;
 }
+
+/// A token that was configured as nothing is nobody's.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_token_lets_nobody_speak(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let bank = Bank::open().await;
+    let change = |config: &mut railhead::config::Config| {
+        config.simulator.url = Some(bank.url.clone());
+        config.simulator.token = None;
+        let empty = [("notice_token".to_owned(), String::new())];
+        config.routes.insert("ngn_nip".to_owned(), empty.into());
+        config.limits.anonymous_per_minute = 4;
+    };
+    with_host_configured(engine, change, async |host| {
+        let (id, message) = returned(host, &bank).await;
+        for token in ["", " ", "x"] {
+            assert_eq!(deliver(host, ("live", token), &message).await.status, 401, "{token:?}");
+        }
+        // Guessing is on the budget of the address that guesses.
+        assert_eq!(deliver(host, ("live", "y"), &message).await.status, 401);
+        assert_eq!(deliver(host, ("live", "z"), &message).await.status, 429);
+        until(host, &id, "paid").await;
+    })
+    .await;
+}

@@ -1,11 +1,14 @@
 //! Bodies of payouts: JSON, and what it asks for.
 
+use std::sync::LazyLock;
+
 use axum::extract::{FromRequest as _, Request};
 use http::header::CONTENT_TYPE;
 use railhead::error::{ErrorCode, Problem};
 use railhead::http::Body;
 use railhead::payouts::request::{CreatePayout, NewPayout, To};
 use serde_json::Value;
+use tokio::runtime::Runtime;
 
 use crate::inputs::fuzz;
 
@@ -73,7 +76,9 @@ fn bodies() {
 fn read(input: &[u8]) -> Result<Body<CreatePayout>, Problem> {
     let request = Request::post("/v1/payouts").header(CONTENT_TYPE, "application/json");
     let request = request.body(input.to_vec().into()).expect("a request");
-    futures::executor::block_on(Body::from_request(request, &()))
+    // A body has a deadline, and so needs a clock.
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
+    RUNTIME.block_on(Body::from_request(request, &()))
 }
 
 fn understood(body: Body<CreatePayout>) -> Result<NewPayout, Problem> {

@@ -144,7 +144,9 @@ mod tests {
     fn a_page_ends_where_it_becomes_too_large() {
         let cut = |items: &[&str], has_more, most| {
             let data = items.iter().map(ToString::to_string).collect();
-            let page = Page::<String> { object: "list", has_more, data }.cut(most).expect("JSON");
+            let page = Page::<String> { object: "list", has_more, data, is_whole: false }
+                .cut(most)
+                .expect("JSON");
             (page.data.len(), page.has_more)
         };
         // Each item has two more bytes: its quotation marks.

@@ -24,7 +24,7 @@ use super::{answer, once, optional};
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("approve_payout", APPROVE_ERRORS),
     ("decline_payout", PLAIN_ERRORS),
-    ("release_payout", DEBIT_ERRORS),
+    ("release_payout", APPROVE_ERRORS),
     ("reject_payout", PLAIN_ERRORS),
     ("mark_payout_paid", DEBIT_ERRORS),
     ("mark_payout_failed", DEBIT_ERRORS),
