@@ -54,7 +54,7 @@ async fn every_change_leaves_its_line_in_the_log(
             ),
             (format!("wallets/{wallet}/credit"), movement(), "wallet.credit", "wallet"),
             (format!("wallets/{wallet}/debit"), movement(), "wallet.debit", "wallet"),
-            (format!("wallets/{wallet}/freeze"), movement(), "wallet.freeze", "wallet"),
+            (format!("wallets/{wallet}/freeze"), json!({}), "wallet.freeze", "wallet"),
             (format!("wallets/{wallet}/unfreeze"), json!({}), "wallet.unfreeze", "wallet"),
             ("blacklist".into(), block(), "blacklist.add", "blacklist_entry"),
         ];

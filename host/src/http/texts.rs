@@ -119,7 +119,10 @@ mod tests {
             problem.message().to_owned()
         };
         let long = "1".repeat(41);
-        assert_eq!(refusal(PHONE, &long), "sender.x must have at most 40 characters.");
+        assert_eq!(
+            refusal(PHONE, &long),
+            "sender.x must have at most 40 characters, and no control characters."
+        );
         assert!(refusal(EMAIL, "x").contains("254"), "{}", refusal(EMAIL, "x"));
         assert!(PHONE.check("phone", None).is_ok());
     }

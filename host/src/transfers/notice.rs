@@ -143,20 +143,23 @@ impl Transfers {
             (Some(attempt), News::Returned(funds)) if routes[0].is_believed() => {
                 self.returned(feature, &routes[0], attempt, (funds, called)).await
             }
-            (Some(attempt), News::Ask | News::Returned(_)) => {
-                self.ask_about(feature, attempt).await
+            (Some(attempt), News::Returned(funds)) => {
+                self.hinted(feature, &routes[0], attempt, (funds, called)).await
+            }
+            (Some(attempt), News::Ask) => {
+                let is_known = self.is_ended(feature, &attempt).await?
+                    && attempt.was_just_answered(self.now());
+                match is_known {
+                    true => Ok(()),
+                    false => self.ask_about(feature, attempt).await,
+                }
             }
         }
     }
 
     /// Asks about a payment that there is news of. Somebody who is at it asks again.
     async fn ask_about<F: Feature>(&self, feature: &F, attempt: Attempt) -> Result<(), Problem> {
-        let gone = || Problem::internal("an attempt without its object");
-        let object = feature.load(&attempt.transfer_id).await?.ok_or_else(gone)?;
-        let is_ended = feature.order(&object)?.stage == OrderStage::Ended;
-        if is_ended && attempt.was_just_answered(self.now()) {
-            return Ok(());
-        }
+        let is_ended = self.is_ended(feature, &attempt).await?;
         let (engine, feature) = (self.clone(), feature.clone());
         if !is_ended {
             // Durable before the network hears that it was understood.
@@ -176,6 +179,31 @@ impl Transfers {
         // The network need not wait for its own answer to our question.
         let _ = tokio::time::timeout(ASK_WAIT, asking).await;
         Ok(())
+    }
+
+    async fn is_ended<F: Feature>(&self, feature: &F, attempt: &Attempt) -> Result<bool, Problem> {
+        let gone = || Problem::internal("an attempt without its object");
+        let object = feature.load(&attempt.transfer_id).await?.ok_or_else(gone)?;
+        Ok(feature.order(&object)?.stage == OrderStage::Ended)
+    }
+
+    /// A return that is not believed as it is told: it is written down, and the rail is asked,
+    /// however lately it was.
+    async fn hinted<F: Feature>(
+        &self,
+        feature: &F,
+        route: &ReadyRoute,
+        attempt: Attempt,
+        (funds, called): (ReturnOfFunds, &Read),
+    ) -> Result<(), Problem> {
+        let gone = || Problem::internal("an attempt without its object");
+        let object = feature.load(&attempt.transfer_id).await?.ok_or_else(gone)?;
+        let order = feature.order(&object)?;
+        let calls = Calls { engine: self, order: &order };
+        let words = format!("told of a return ({}), to be asked about", funds.code);
+        let evidence = calls.evidence(Some(&attempt), (&route.rail, "receive"), called, &words);
+        self.write_evidence(evidence).await?;
+        self.ask_about(feature, attempt).await
     }
 
     /// Money came back. It may be told before this host knows that it was paid, or twice.
