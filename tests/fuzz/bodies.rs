@@ -64,6 +64,10 @@ fn bodies() {
         // However it is written, the same request asks for the same and is known again.
         let Ok(value) = serde_json::from_slice::<Value>(input) else { return };
         for text in [value.to_string(), format!("{value:#}\n")] {
+            // A fraction with more digits than a float holds is not read back as it was.
+            if serde_json::from_str::<Value>(&text).ok().as_ref() != Some(&value) {
+                continue;
+            }
             let again = read(text.as_bytes()).unwrap_or_else(|why| panic!("{why}: {text}"));
             assert_eq!(again.fingerprint("/v1/payouts"), fingerprint, "{text}");
             assert_eq!(again.value.subject(), subject, "{text}");
