@@ -82,17 +82,6 @@ impl Caller {
         }
     }
 
-    /// Refuses a key that may neither pay nor manage recipients: whoever pays a recipient saves it.
-    ///
-    /// # Errors
-    /// `permission_denied`.
-    pub fn require_recipients(&self) -> Result<(), Problem> {
-        match self.key.can(Capability::PayoutCreate) {
-            true => Ok(()),
-            false => self.require_permission(Permission::BeneficiaryManage),
-        }
-    }
-
     /// Refuses a key without this capability.
     ///
     /// # Errors

@@ -135,7 +135,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         streams: Places::default(),
         requests: RequestLog::default(),
         failed_log_ins: FailedLogIns::default(),
-        outbound: outbound(&config)?,
+        outbound: OutboundClient::new(&config.webhooks)?,
         handover,
         tasks,
         stopping,
@@ -197,10 +197,6 @@ async fn start_writer(
 fn sandbox(simulator: &Simulator, keyring: &Keyring) -> Sandbox {
     let token = keyring.settings_tag("what the sandbox's networks present").into();
     Sandbox { networks: simulator.router(), token }
-}
-
-fn outbound(config: &Config) -> Result<OutboundClient, StartError> {
-    OutboundClient::new(&config.webhooks)
 }
 
 /// What was built, or supplied, and the engines that run it.
@@ -472,15 +468,13 @@ async fn seed_routes(
     clock: &Clock,
 ) -> Result<(), StartError> {
     let known = sql::list_routes(db.pool()).await?;
+    let sql = "SELECT key FROM meta WHERE key LIKE 'routes_of/%'";
+    let seen: Vec<String> = sqlx::query_scalar(sql).fetch_all(db.pool()).await?;
+    let mark = |rail: &Rail| format!("routes_of/{}", rail.declaration.rail.name);
     let mut rows = Vec::new();
     for rail in rails.all() {
         let name = &rail.declaration.rail.name;
-        let place = format!("routes_of/{name}");
-        let mut tx = db.write().await?;
-        let sql = "INSERT INTO meta (key, value) VALUES ($1, 'made') ON CONFLICT (key) DO NOTHING";
-        let is_new = sqlx::query(sql).bind(place).execute(tx.conn()).await?.rows_affected() == 1;
-        tx.commit().await?;
-        if !is_new || known.iter().any(|route| route.rail == *name) {
+        if seen.contains(&mark(&rail)) || known.iter().any(|route| route.rail == *name) {
             continue;
         }
         for terms in &rail.declaration.currencies {
@@ -512,6 +506,13 @@ async fn seed_routes(
     native.write(&[Write::Rows(&sql::ROUTES, &rows)]).await?;
     native.close().await;
     drop(turn);
+    // Only now: a start that was cut off before makes them again, and none of them twice.
+    let mut tx = db.write().await?;
+    for rail in rails.all() {
+        let sql = "INSERT INTO meta (key, value) VALUES ($1, 'made') ON CONFLICT (key) DO NOTHING";
+        sqlx::query(sql).bind(mark(&rail)).execute(tx.conn()).await?;
+    }
+    tx.commit().await?;
     Ok(())
 }
 

@@ -1,13 +1,14 @@
 //! Log-ins of operators that failed: told in the audit log, and never so many that they fill it.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
 
 use crate::clock::Moment;
 use crate::config::limits;
+use crate::http::peer::household;
 
 use super::Change;
 
@@ -18,7 +19,7 @@ pub struct FailedLogIns(Mutex<Seen>);
 #[derive(Default)]
 struct Seen {
     minute: i64,
-    addresses: HashSet<IpAddr>,
+    households: HashSet<String>,
     /// Failures since the last line that have none of their own.
     untold: u64,
 }
@@ -31,10 +32,10 @@ impl FailedLogIns {
         let minute = now.micros().div_euclid(60_000_000);
         if seen.minute != minute {
             seen.minute = minute;
-            seen.addresses.clear();
+            seen.households.clear();
         }
-        let is_full = seen.addresses.len() >= limits::FAILED_LOG_INS_PER_MINUTE_MAX;
-        if is_full || !seen.addresses.insert(network(address)) {
+        let is_full = seen.households.len() >= limits::FAILED_LOG_INS_PER_MINUTE_MAX;
+        if is_full || !seen.households.insert(household(address)) {
             seen.untold = seen.untold.saturating_add(1);
             return None;
         }
@@ -48,17 +49,6 @@ impl FailedLogIns {
             before: None,
             after: Some(json!({ "untold_before": untold })),
         })
-    }
-}
-
-/// Whoever has one IPv6 address has its whole /64.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => {
-            let [a, b, c, d, ..] = v6.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-        v4 @ IpAddr::V4(_) => v4,
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
+use crate::auth::{Capability, Permission};
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
@@ -68,6 +69,14 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ),
 ];
 
+/// Whoever may pay a recipient saves it by paying; anybody else needs a permission for it.
+fn require(caller: &Caller) -> Result<(), Problem> {
+    match caller.key.can(Capability::PayoutCreate) {
+        true => Ok(()),
+        false => caller.require_permission(Permission::BeneficiaryManage),
+    }
+}
+
 /// Save a beneficiary
 ///
 /// New, changed or restored: the same recipient is never saved twice. Needs the capability
@@ -88,7 +97,7 @@ pub async fn save(
     key: Option<IdempotencyKey>,
     body: Body<BTreeMap<String, Value>>,
 ) -> Result<Response, Problem> {
-    caller.require_recipients()?;
+    require(&caller)?;
     let (merchant, env) = caller.owner();
     let reservation = key.map(|key| Reservation {
         key: format!("{merchant}/{env}/upsert_beneficiary/{}", key.as_str()),
@@ -183,7 +192,7 @@ pub struct UpdateBeneficiary {
 
 /// Change a beneficiary
 ///
-/// Needs the permission `beneficiary_manage`.
+/// Needs what saving one needs.
 #[utoipa::path(
     patch, path = "/v1/beneficiaries/{id}", operation_id = "update_beneficiary",
     tag = "Beneficiaries", params(("id" = String, Path, description = "The beneficiary")),
@@ -196,7 +205,7 @@ pub async fn update(
     Path(id): Path<String>,
     body: Body<UpdateBeneficiary>,
 ) -> Result<Json<BeneficiaryView>, Problem> {
-    caller.require_recipients()?;
+    require(&caller)?;
     let body = body.value;
     for (name, sent) in [
         ("account_number", &body.account_number),
@@ -233,14 +242,11 @@ pub async fn update(
     Ok(Json(BeneficiaryView::of(&after)))
 }
 
-/// Characters of a reason that the audit log keeps.
-const REASON_MAX: usize = 500;
-
 /// The body of a deletion.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct DeleteBeneficiary {
-    /// Why it is deleted.
+    /// Why it is deleted, for the audit log.
     #[schema(max_length = 500)]
     pub reason: Option<String>,
 }
@@ -261,8 +267,7 @@ pub struct BeneficiaryDeleted {
 
 /// Delete a beneficiary
 ///
-/// It can be restored by saving the same recipient again. Needs the permission
-/// `beneficiary_manage`.
+/// It can be restored by saving the same recipient again. Needs what saving one needs.
 #[utoipa::path(
     delete, path = "/v1/beneficiaries/{id}", operation_id = "delete_beneficiary",
     tag = "Beneficiaries", params(("id" = String, Path, description = "The beneficiary")),
@@ -275,7 +280,7 @@ pub async fn delete(
     Path(id): Path<String>,
     OptionalBody(Body { value: body, .. }): OptionalBody<DeleteBeneficiary>,
 ) -> Result<Json<BeneficiaryDeleted>, Problem> {
-    caller.require_recipients()?;
+    require(&caller)?;
     texts::REASON.check("reason", body.reason.as_deref())?;
     let before = find(&app, &caller, &id).await?;
     let was_already_deleted = before.deleted_at.is_some();
@@ -302,7 +307,6 @@ async fn store(
     let saving = Saving::change(after, before.updated_at, keys)?;
     let mut record = upsert::record(caller, action, (Some(before), after));
     if let (Some(told), Some(reason)) = (&mut record.after, reason) {
-        let reason: String = reason.chars().take(REASON_MAX).collect();
         told["reason"] = Value::String(reason);
     }
     let record = record.row(&app.ids, app.now());

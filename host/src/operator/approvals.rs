@@ -5,15 +5,15 @@
 //! the place of the first. The act itself removes the request, in its own transaction and only as
 //! it was read, so that of two who agree at once one carries it out. The queries are here too.
 
-use axum::Json;
+use std::time::Duration;
+
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
-use std::time::Duration;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -27,7 +27,7 @@ use crate::http::Page;
 use crate::id::{ApprovalId, Id as _};
 use crate::ledger::{Command, Effects, Guard, Reply, Reservation};
 
-use super::{Done, write};
+use super::{Done, answer, change};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[("list_approval_requests", &[])];
@@ -186,11 +186,7 @@ async fn ask(
             "said": asked.said,
         })),
     };
-    let shown = view(request.clone());
-    let reply = Reply {
-        status: StatusCode::ACCEPTED.as_u16(),
-        body: serde_json::to_string(&shown).map_err(Problem::internal)?,
-    };
+    let line = change(operator, done).row(&app.ids, app.now());
     let (row, at) = (REQUESTS.insert(&request), place.clone());
     // Of two who ask at once, one is refused and looks again.
     let command = Command::new(move |locked| {
@@ -200,9 +196,14 @@ async fn ask(
             false => Err(Problem::new(ErrorCode::StateConflict)),
         }
     });
-    let command = command.row(&VERSIONS, place).reserve(asked.once);
-    write(app, operator, done, command.replying(move |()| reply.clone())).await?;
-    Ok((StatusCode::ACCEPTED, Json(shown)).into_response())
+    let reply = Reply {
+        status: StatusCode::ACCEPTED.as_u16(),
+        body: serde_json::to_string(&view(request)).map_err(Problem::internal)?,
+    };
+    let reply = move |(): &()| reply.clone();
+    let command = command.row(&VERSIONS, place).and_rows(vec![line]);
+    let command = command.reserve(asked.once).replying(reply.clone());
+    answer(app.writer.work(command).await?, reply)
 }
 
 fn view(request: Request) -> ApprovalView {
@@ -221,7 +222,6 @@ fn view(request: Request) -> ApprovalView {
 }
 
 /// A request as it is kept.
-#[derive(Clone)]
 struct Request {
     /// The act and its subject in one.
     place: String,

@@ -74,28 +74,11 @@ pub struct CreateKey {
 /// A key as it is shown once.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NewKey {
-    /// Always `api_key`.
-    #[schema(example = "api_key")]
-    pub object: &'static str,
-    /// The key's id, which is no secret.
-    pub id: String,
     /// The secret; shown now and never again.
     pub secret: String,
-    /// Its first characters, by which it is known from now on.
-    pub prefix: String,
-    /// `test` or `live`.
-    pub env: &'static str,
-    /// A name for the key; it decides nothing.
-    pub label: String,
-    /// What calls with this key may do.
-    pub capabilities: Vec<Capability>,
-    /// What the one behind it may do.
-    pub permissions: Vec<Permission>,
-    /// Networks that it may be used from.
-    pub ip_allowlist: Vec<String>,
-    /// When it stops working.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    pub expires_at: Option<Moment>,
+    /// The key as it is shown ever after.
+    #[serde(flatten)]
+    pub key: KeyView,
 }
 
 /// Create an API key
@@ -133,7 +116,7 @@ pub async fn create(
     rows.extend(agreement.rows.iter().cloned());
     let done = Done {
         action: "key.create",
-        subject: ("api_key", &new.id),
+        subject: ("api_key", &new.key.id),
         before: None,
         after: Some(agreement.told(state(&key))),
     };
@@ -141,7 +124,7 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(new)).into_response())
 }
 
-/// The key that a body describes, without a secret yet.
+/// Words that were sent, each of them once.
 fn once_each<T: PartialEq>(words: Vec<T>) -> Vec<T> {
     let mut each = Vec::new();
     for word in words {
@@ -152,6 +135,7 @@ fn once_each<T: PartialEq>(words: Vec<T>) -> Vec<T> {
     each
 }
 
+/// The key that a body describes, without a secret yet.
 fn understand(
     app: &App,
     operator: &Operator,
@@ -361,7 +345,7 @@ pub async fn rotate(
     let mut rows = vec![row, sql::KEY_GRACES.change(&graced)];
     rows.extend(agreement.rows.iter().cloned());
     let mut after = state(&key);
-    (after["id"], after["grace_until"]) = (json!(new.id), json!(until));
+    (after["id"], after["grace_until"]) = (json!(new.key.id), json!(until));
     let done = Done {
         action: "key.rotate",
         subject: ("api_key", &old_id),
@@ -435,19 +419,7 @@ fn issue(app: &App, key: ApiKey) -> Issued {
     let stored = StoredKey { hash: app.keyring.hash_api_key(&secret), key };
     let row = sql::KEYS.insert(&stored);
     let key = stored.key;
-    let new = NewKey {
-        object: "api_key",
-        id: key.id.to_string(),
-        secret,
-        prefix: key.prefix.clone(),
-        env: key.env.as_str(),
-        label: key.label.clone(),
-        capabilities: key.capabilities.clone(),
-        permissions: key.permissions.clone(),
-        ip_allowlist: key.ip_allowlist.iter().map(ToString::to_string).collect(),
-        expires_at: key.expires_at,
-    };
-    Issued { new, key, row }
+    Issued { new: NewKey { secret, key: view(key.clone()) }, key, row }
 }
 
 async fn find(app: &App, id: &str) -> Result<ApiKey, Problem> {

@@ -357,12 +357,7 @@ fn amount(name: &str, text: &str) -> Result<Minor, Problem> {
 
 fn text(name: &str, value: Option<String>, kind: Kind) -> Result<Option<String>, Problem> {
     let value = value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-    let odd = |value: &String| !kind.fits(value) || value.chars().any(char::is_control);
-    if value.as_ref().is_some_and(odd) {
-        let most = kind.most;
-        let message = format!("{name} must have at most {most} characters and no line breaks.");
-        return Err(Problem::because(ErrorCode::InvalidField, message).field(name));
-    }
+    kind.check(name, value.as_deref())?;
     Ok(value)
 }
 

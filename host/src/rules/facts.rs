@@ -161,8 +161,7 @@ impl PayoutFacts<'_> {
     }
 }
 
-/// A text as a pack is told it: what is longer than any that the host lets in is cut, so that no
-/// decision runs out of fuel over it.
+/// A text as a pack is told it: a longer one is cut, so that no decision runs out of fuel over it.
 pub(super) fn text(text: &str) -> Value {
     Value::String(text[..text.floor_char_boundary(limits::FACT_TEXT_BYTES_MAX)].to_owned())
 }

@@ -182,8 +182,7 @@ impl Transfers {
     }
 
     async fn is_ended<F: Feature>(&self, feature: &F, attempt: &Attempt) -> Result<bool, Problem> {
-        let gone = || Problem::internal("an attempt without its object");
-        let object = feature.load(&attempt.transfer_id).await?.ok_or_else(gone)?;
+        let object = object(feature, attempt).await?;
         Ok(feature.order(&object)?.stage == OrderStage::Ended)
     }
 
@@ -196,9 +195,7 @@ impl Transfers {
         attempt: Attempt,
         (funds, called): (ReturnOfFunds, &Read),
     ) -> Result<(), Problem> {
-        let gone = || Problem::internal("an attempt without its object");
-        let object = feature.load(&attempt.transfer_id).await?.ok_or_else(gone)?;
-        let order = feature.order(&object)?;
+        let order = feature.order(&object(feature, &attempt).await?)?;
         let calls = Calls { engine: self, order: &order };
         let words = format!("told of a return ({}), to be asked about", funds.code);
         let evidence = calls.evidence(Some(&attempt), (&route.rail, "receive"), called, &words);
@@ -220,12 +217,11 @@ impl Transfers {
         }
         self.finish_first(feature, &attempt).await?;
         for _ in 0..TRIES {
-            let gone = || Problem::internal("an attempt without its object");
-            let object = feature.load(&attempt.transfer_id).await?.ok_or_else(gone)?;
+            let object = object(feature, &attempt).await?;
             let order = feature.order(&object)?;
             let attempts = attempt::list_attempts(self.db.pool(), &order.id).await?;
             let known = attempts.into_iter().find(|known| known.id == attempt.id);
-            let known = known.ok_or_else(gone)?;
+            let known = known.ok_or_else(|| Problem::internal("an attempt is gone"))?;
             let calls = Calls { engine: self, order: &order };
             let message = route.rail.redactor.text(&funds.message, &order.recipient);
             let words = format!("returned ({}): {message}", funds.code);
@@ -340,6 +336,12 @@ impl Transfers {
         let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
         self.writer.work(command).await.map(drop)
     }
+}
+
+/// What an attempt belongs to.
+async fn object<F: Feature>(feature: &F, attempt: &Attempt) -> Result<F::Object, Problem> {
+    let gone = || Problem::internal("an attempt without its object");
+    feature.load(&attempt.transfer_id).await?.ok_or_else(gone)
 }
 
 /// What a network is told that speaks to a paused route.

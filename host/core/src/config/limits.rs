@@ -167,8 +167,8 @@ pub const PACK_FAILURES_MAX: u32 = 5;
 /// And so many merchants at least whose payouts they were about: no merchant alone can have a pack
 /// taken out that decides for others.
 pub const PACK_FAILURES_MERCHANTS_MIN: usize = 3;
-/// Bytes of a fact that is a text: far above any name, account or code. What a decision costs grows
-/// with its facts, and nobody may send a text that uses its fuel up.
+/// Bytes of a fact that is a text: above any account or code, and all but the longest names. What a
+/// decision costs grows with its facts, and nobody may send a text that uses its fuel up.
 pub const FACT_TEXT_BYTES_MAX: usize = 160;
 /// How often a host looks whether another rule pack was activated.
 pub const RULES_POLL: Duration = Duration::from_millis(250);
