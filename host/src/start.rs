@@ -28,7 +28,7 @@ use crate::ledger::{OutboxHook, Writer, WriterParts};
 use crate::listeners::Listeners;
 use crate::outbound::OutboundClient;
 use crate::rails::{Rail, Registry, Route, Routes, Sandbox, sql};
-use crate::recipients::RecipientDirectory;
+use crate::recipients::{IdentityKey, RecipientDirectory};
 use crate::routes::Door;
 use crate::rules::store::{Loader, PackStore, SuppliedPack};
 use crate::rules::{Pack, Packs, comparing};
@@ -90,7 +90,8 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let (address, config) = (config.server.address, Arc::new(config));
     let (clock, ids) = (sources.clock, Arc::new(sources.ids));
     refuse_odd_settings(&config)?;
-    let Storage { db, keyring, operator_token, new_operator_token } = open(&config, &ids).await?;
+    let Storage { db, keyring, identities, operator_token, new_operator_token } =
+        open(&config, &ids).await?;
 
     let (Components { rails, packs }, loader) = components(&config, &keyring)?;
     let magic = magic(&rails);
@@ -127,7 +128,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         routes,
         transfers,
         metrics: Metrics::default(),
-        recipients: RecipientDirectory::new(db.clone(), Arc::clone(&keyring)),
+        recipients: RecipientDirectory::new(db.clone(), Arc::clone(&keyring), identities),
         directory: Directory::new(db.clone(), Arc::clone(&keyring)),
         wallets: WalletIds::new(db.clone()),
         sandbox,
@@ -163,6 +164,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
 struct Storage {
     db: Db,
     keyring: Arc<Keyring>,
+    identities: IdentityKey,
     operator_token: SecretString,
     new_operator_token: Option<SecretString>,
 }
@@ -172,8 +174,11 @@ async fn open(config: &Config, ids: &IdGenerator) -> Result<Storage, StartError>
     db.migrate().await?;
     let keyring = Arc::new(keyring(config, ids)?);
     remember_keyring(&db, &keyring).await?;
-    let (operator_token, new_operator_token) = operator_token(config, &db, ids, &keyring).await?;
-    Ok(Storage { db, keyring, operator_token, new_operator_token })
+    let parts = (&db, &*keyring, ids);
+    let (operator_token, new_operator_token) = operator_token(config, parts).await?;
+    let (secret, _) = kept_secret(parts, "identities", &ids.secret()).await?;
+    let identities = IdentityKey::new(&secret);
+    Ok(Storage { db, keyring, identities, operator_token, new_operator_token })
 }
 
 async fn start_writer(
@@ -438,25 +443,33 @@ async fn remember_keyring(db: &Db, keyring: &Keyring) -> Result<(), StartError> 
 /// The operator's token: configured, or made on the first start and kept sealed.
 async fn operator_token(
     config: &Config,
-    db: &Db,
-    ids: &IdGenerator,
-    keyring: &Keyring,
+    parts: (&Db, &Keyring, &IdGenerator),
 ) -> Result<(SecretString, Option<SecretString>), StartError> {
-    const PLACE: &str = "meta/operator_token";
     if let Some(token) = &config.operator_token {
         return Ok((token.clone(), None));
     }
-    let token = format!("op_{}", ids.secret());
-    let sealed = keyring.seal(ids, PLACE, token.as_bytes())?;
+    let fresh = format!("op_{}", parts.2.secret());
+    let (token, is_new) = kept_secret(parts, "operator_token", &fresh).await?;
+    Ok((token.clone().into(), is_new.then(|| token.into())))
+}
+
+/// The secret that the database keeps sealed under this name, and whether it is `fresh`: the first
+/// host that starts gives it.
+async fn kept_secret(
+    (db, keyring, ids): (&Db, &Keyring, &IdGenerator),
+    name: &str,
+    fresh: &str,
+) -> Result<(String, bool), StartError> {
+    let place = format!("meta/{name}");
+    let sealed = keyring.seal(ids, &place, fresh.as_bytes())?;
     let mut tx = db.write().await?;
-    let sql = "INSERT INTO meta (key, value) VALUES ('operator_token', $1) \
-               ON CONFLICT (key) DO NOTHING";
-    let made = sqlx::query(sql).bind(sealed).execute(tx.conn()).await?.rows_affected() == 1;
-    let sql = "SELECT value FROM meta WHERE key = 'operator_token'";
-    let sealed: String = sqlx::query_scalar(sql).fetch_one(tx.conn()).await?;
+    let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
+    let made = sqlx::query(sql).bind(name).bind(sealed).execute(tx.conn()).await?;
+    let sql = "SELECT value FROM meta WHERE key = $1";
+    let sealed: String = sqlx::query_scalar(sql).bind(name).fetch_one(tx.conn()).await?;
     tx.commit().await?;
-    let token = String::from_utf8(keyring.open(PLACE, &sealed)?)?;
-    Ok((token.clone().into(), made.then(|| token.into())))
+    let secret = String::from_utf8(keyring.open(&place, &sealed)?)?;
+    Ok((secret, made.rows_affected() == 1))
 }
 
 /// A rail that this database sees for the first time gets a route per currency, method and

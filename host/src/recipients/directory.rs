@@ -15,6 +15,7 @@ use crate::money::Currency;
 use crate::rails::{Rail, RecipientFields};
 
 use super::beneficiary::Beneficiary;
+use super::identity::IdentityKey;
 use super::sql;
 
 /// Saved recipients and blacklists, cached for a second.
@@ -22,6 +23,7 @@ use super::sql;
 pub struct RecipientDirectory {
     db: Db,
     keyring: Arc<Keyring>,
+    identities: IdentityKey,
     known: Cache<Key, Arc<Known>>,
     checked: Cache<(String, String), Arc<Checked>>,
     paid: Cache<String, ()>,
@@ -52,18 +54,19 @@ pub struct Known {
 pub struct Checked {
     /// The rail's fields in canonical form.
     pub fields: RecipientFields,
-    /// What makes it the same as another one.
+    /// What makes it the same as another one, as [`IdentityKey`] writes it.
     pub identity: String,
 }
 
 impl RecipientDirectory {
     /// A directory over this database.
     #[must_use]
-    pub fn new(db: Db, keyring: Arc<Keyring>) -> Self {
+    pub fn new(db: Db, keyring: Arc<Keyring>, identities: IdentityKey) -> Self {
         let fresh = Cache::builder().max_capacity(limits::CACHE_ENTRIES_MAX);
         Self {
             db,
             keyring,
+            identities,
             known: fresh.time_to_live(limits::CACHE_FRESH).build(),
             paid: Cache::builder()
                 .max_capacity(limits::CACHE_ENTRIES_MAX)
@@ -95,7 +98,7 @@ impl RecipientDirectory {
         }
         let called = rail.code.check(&rail.pure_grant(0), method, &fields.to_guest()).await;
         let fields = rail.canonical(called.result.map_err(Problem::internal)?)?;
-        let identity = rail.identity(&fields);
+        let identity = self.identities.hide(&rail.identity(&fields));
         let checked = Arc::new(Checked { fields, identity });
         self.checked.insert(key, Arc::clone(&checked)).await;
         Ok(checked)

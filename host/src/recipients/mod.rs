@@ -5,6 +5,7 @@
 
 mod beneficiary;
 mod directory;
+mod identity;
 pub mod names;
 mod resolve;
 mod saving;
@@ -12,5 +13,6 @@ pub mod sql;
 
 pub use beneficiary::{Beneficiary, BeneficiarySource, Verification};
 pub use directory::{Checked, Known, RecipientDirectory};
+pub use identity::IdentityKey;
 pub use resolve::{Question, Resolved, resolve};
 pub use saving::Saving;
