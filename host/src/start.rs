@@ -90,7 +90,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let (address, config) = (config.server.address, Arc::new(config));
     let (clock, ids) = (sources.clock, Arc::new(sources.ids));
     refuse_odd_settings(&config)?;
-    let Storage { db, keyring, identities, operator_token, new_operator_token } =
+    let Storage { db, keyring, recipients, operator_token, new_token } =
         open(&config, &ids).await?;
 
     let (Components { rails, packs }, loader) = components(&config, &keyring)?;
@@ -98,7 +98,6 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let rails = Arc::new(Registry::of(rails)?);
     let (pack_store, packs) = open_packs(&db, loader, &config, packs, &clock).await?;
     seed_routes(&db, &rails, &ids, &clock).await?;
-    release_leases(&db).await?;
 
     let broken = CancellationToken::new();
     let ((handover, handed), (comparing, compared)) = (outbox::handover(), comparing());
@@ -128,7 +127,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         routes,
         transfers,
         metrics: Metrics::default(),
-        recipients: RecipientDirectory::new(db.clone(), Arc::clone(&keyring), identities),
+        recipients,
         directory: Directory::new(db.clone(), Arc::clone(&keyring)),
         wallets: WalletIds::new(db.clone()),
         sandbox,
@@ -157,28 +156,30 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     worker::start(&app, handed, compared);
 
     let serving = listeners.serve(&app);
-    Ok(Host { app, address, new_operator_token, broken, serving })
+    Ok(Host { app, address, new_operator_token: new_token, broken, serving })
 }
 
 /// The database, and what opens its secrets.
 struct Storage {
     db: Db,
     keyring: Arc<Keyring>,
-    identities: IdentityKey,
+    recipients: RecipientDirectory,
     operator_token: SecretString,
-    new_operator_token: Option<SecretString>,
+    new_token: Option<SecretString>,
 }
 
 async fn open(config: &Config, ids: &IdGenerator) -> Result<Storage, StartError> {
     let db = Db::open(&config.database_url(), config.server.database_connections).await?;
     db.migrate().await?;
+    release_leases(&db).await?;
     let keyring = Arc::new(keyring(config, ids)?);
     remember_keyring(&db, &keyring).await?;
     let parts = (&db, &*keyring, ids);
-    let (operator_token, new_operator_token) = operator_token(config, parts).await?;
+    let (operator_token, new_token) = operator_token(config, parts).await?;
     let (secret, _) = kept_secret(parts, "identities", &ids.secret()).await?;
-    let identities = IdentityKey::new(&secret);
-    Ok(Storage { db, keyring, identities, operator_token, new_operator_token })
+    let recipients =
+        RecipientDirectory::new(db.clone(), Arc::clone(&keyring), IdentityKey::new(&secret));
+    Ok(Storage { db, keyring, recipients, operator_token, new_token })
 }
 
 async fn start_writer(

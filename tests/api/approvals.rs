@@ -193,7 +193,9 @@ async fn limits_live_routes_and_marks_take_two(
             (&patch, merchant, json!({ "timezone": "Africa/Accra" }), false),
             (&patch, live.clone(), gateway, true),
             (&patch, live.clone(), pause(true), false),
-            (&patch, live, pause(false), true),
+            (&patch, live.clone(), pause(false), true),
+            (&patch, live.clone(), json!({ "position": 7 }), true),
+            (&patch, live, json!({ "merchants": [&host.merchant.id] }), true),
             (&post, "routes".to_owned(), new, true),
             (&patch, test.clone(), pause(true), false),
             (&patch, test, pause(false), false),
@@ -216,6 +218,16 @@ async fn limits_live_routes_and_marks_take_two(
             [(&marked, "paid_manual"), (&failed, "failed_manual"), (&reversed, "reversed")]
         {
             assert_eq!(host.get(&format!("/v1/payouts/{id}")).await.status_word(), status);
+        }
+        let routes = ask(host, DESK_TOKEN, (Method::GET, "routes"), json!({})).await.ok().json;
+        let routes = routes["data"].as_array().expect("routes");
+        let second = routes.iter().find(|route| route["name"] == "second").expect("the route");
+        let second = format!("routes/{}", second["id"].as_str().expect("an id"));
+        ask(host, DESK_TOKEN, (Method::PATCH, &second), pause(true)).await.ok();
+        host.advance(11);
+        for (who, status) in [(DESK_TOKEN, 202), (OPERATOR_TOKEN, 200)] {
+            let answer = ask(host, who, (Method::DELETE, &second), json!({})).await.ok();
+            assert_eq!(answer.status, status);
         }
         // What is not possible is refused at once.
         let path = format!("payouts/{reversed}/reverse");

@@ -1,11 +1,14 @@
 //! Connections from outside: slow ones, many at once, encrypted ones, and doors of their own.
 
+use std::fs::Permissions;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 
 use http::Method;
 use railhead::clock::Clock;
 use railhead::config::Config;
 use railhead::id::IdGenerator;
+use railhead::keyring::Keyring;
 use railhead::start::{Sources, start};
 use rstest::rstest;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -102,6 +105,23 @@ async fn a_full_host_says_so_and_says_how_it_is(
     .await;
 }
 
+/// Whoever does not say who it is sends no body that is waited for.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_is_refused_before_its_body_is_read(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let head = "POST /notices/test/nip/nip/txnstatusresponse HTTP/1.1\r\nhost: railhead\r\n\
+                    content-length: 1000\r\n\r\n";
+        let mut stream = say(host, head).await;
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).await.expect("an answer, and nothing was sent");
+        assert_eq!(&start, b"HTTP/1.1 401");
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_stops_waits_for_no_half_request(
@@ -175,6 +195,11 @@ async fn operators_may_have_a_door_of_their_own(
         let answered = (get(host.address, path).await, get(operators, path).await);
         assert_eq!(answered, (public, own), "{path}");
     }
+    // Nobody can try tokens where there is no door for them.
+    for path in ["/admin/v1/routes", "/metrics"] {
+        let request = client().get(format!("http://{}{path}", host.address)).bearer_auth("guessed");
+        assert_eq!(request.send().await.expect("an answer").status(), 404, "{path}");
+    }
     host.stop().await.expect("stopped in order");
 }
 
@@ -215,4 +240,23 @@ async fn the_simulator_is_on_this_machine_or_nowhere(#[case] url: &str) {
     let far = |config: &mut Config| config.simulator.url = Some(url.to_owned());
     let refusal = started(&database, far).await.err().expect("a refusal").to_string();
     assert!(refusal.contains("simulator.url"), "{refusal}");
+}
+
+/// Whoever may write the key file may put a key of its own there.
+#[test]
+fn a_key_file_that_others_may_write_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("master.key");
+    let ids = IdGenerator::seeded(Clock::System, 1);
+    let made = Keyring::from_file(&path, &ids).expect("made");
+    for (mode, is_refused) in [(0o600, false), (0o640, false), (0o660, true), (0o602, true)] {
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("changed");
+        match Keyring::from_file(&path, &ids) {
+            Ok(read) => assert!(!is_refused && read.fingerprint() == made.fingerprint()),
+            Err(refused) => {
+                assert!(is_refused, "{mode:o}: {refused}");
+                assert!(refused.to_string().contains("chmod 600"), "{refused}");
+            }
+        }
+    }
 }

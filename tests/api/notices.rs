@@ -1,7 +1,9 @@
 //! What a network sends by itself: believed only as far as it must be, and never twice.
 
 use http::Method;
+use railhead::built_in::COMPONENTS;
 use railhead::simulator::{OwnMessage, State};
+use railhead::wasm::module;
 use rstest::rstest;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
@@ -233,6 +235,49 @@ async fn worlds_do_not_hear_each_others_messages(
         assert_eq!(deliver(host, ("test", token), &message).await.ok().status, 200);
         let still = host.get(&format!("/v1/payouts/{}", test.id())).await;
         assert_eq!(still.status_word(), "processing");
+    })
+    .await;
+}
+
+/// The built-in rail, with a declaration that takes its notices for no more than hints.
+fn hinting() -> tempfile::TempDir {
+    let component =
+        |(name, bytes): &(&str, &'static [u8])| (*name == "rails/nip").then_some(*bytes);
+    let component = COMPONENTS.iter().find_map(component).expect("the rail");
+    let mut sections = module::custom_sections(component).expect("its sections");
+    let told = sections.declaration.clone();
+    sections.declaration = told.replace("trust = \"outcome\"", "trust = \"hint\"");
+    assert_ne!(sections.declaration, told);
+    let folder = tempfile::tempdir().expect("a folder");
+    let packed = module::repack(component, &sections).expect("packed");
+    std::fs::write(folder.path().join("nip.wasm"), packed).expect("written");
+    folder
+}
+
+/// Who can tell only hints takes no money out of a bank by them: they are asked about.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_that_is_only_a_hint_is_asked_about(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let (bank, folder) = (Bank::open().await, hinting());
+    let change = |config: &mut railhead::config::Config| {
+        config.simulator.url = Some(bank.url.clone());
+        config.modules.dir = Some(folder.path().to_owned());
+    };
+    with_host_configured(engine, change, async |host| {
+        let (id, message) = returned(host, &bank).await;
+        for asked in 1..3 {
+            deliver(host, ("live", RIGHT), &message).await.ok();
+            host.until_count("SELECT COUNT(*) FROM rail_calls WHERE operation = 'query'", asked)
+                .await;
+        }
+        // The bank says what it said before: this network has no word for a return to a question.
+        until(host, &id, "paid").await;
+        assert_eq!(balance(host).await, 100_000_000 - TOTAL);
+        let path = format!("/v1/payouts/{id}/timeline");
+        let timeline = host.get_as(&host.merchant.live_key, &path).await.ok();
+        assert!(timeline.text.contains("told of a return"), "{}", timeline.text);
     })
     .await;
 }

@@ -4,6 +4,7 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::packs::restart;
 use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira, with_host};
 
 const NOBODY: &str = "c000000000000000000000000";
@@ -112,4 +113,27 @@ async fn a_route_is_shown_and_deleted_unless_anything_went_over_it(
         host.pay("paid", naira(100_000)).await.ok();
     })
     .await;
+}
+
+/// What a rail begins with is there for the first start only.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_that_was_deleted_does_not_come_back_with_the_host(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let mut host = TestHost::open(engine, |_| {}).await;
+    let ids = async |host: &TestHost| -> Vec<String> {
+        let routes = read(host, "routes").await.ok().json["data"].clone();
+        let routes = routes.as_array().cloned().expect("routes");
+        routes.iter().map(|route| route["id"].as_str().expect("an id").to_owned()).collect()
+    };
+    let mut routes = ids(&host).await;
+    let gone = routes.remove(0);
+    let path = format!("routes/{gone}");
+    host.admin(Method::PATCH, &path, json!({ "is_paused": true })).await.ok();
+    host.advance(11);
+    ask(&host, Method::DELETE, &path).await.ok();
+    restart(&mut host, |_| {}).await;
+    assert_eq!(ids(&host).await, routes);
+    host.close().await;
 }

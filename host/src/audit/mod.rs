@@ -150,3 +150,25 @@ fn line(row: &AnyRow) -> Result<Line, sqlx::Error> {
         created_at: Moment::from_micros(row.try_get("created_at")?),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_short_text_would_be_all_of_it() {
+        for (text, shown) in [
+            ("", ""),
+            ("1234", "****"),
+            ("1234567", "*******"),
+            ("12345678", "****5678"),
+            ("0123456785", "******6785"),
+            ("\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}", "****\u{e9}\u{e9}\u{e9}\u{e9}"),
+        ] {
+            assert_eq!(masked(text), shown);
+        }
+        let fields = masked_fields(r#"{ "account_number": "0123456785", "bank_code": "058" }"#);
+        let shown = serde_json::json!({ "account_number": "******6785", "bank_code": "***" });
+        assert_eq!(fields, shown);
+    }
+}

@@ -60,9 +60,6 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
         let bytes = read(request).await?;
         match (bytes.is_empty(), json) {
             (true, _) => Ok(Self(Body { value: T::default(), bytes })),
-            (false, true) if &bytes[..] == b"null" => {
-                Ok(Self(Body { value: T::default(), bytes: Bytes::new() }))
-            }
             (false, true) => Ok(Self(Body { value: parse(&bytes)?, bytes })),
             (false, false) => Err(Problem::new(ErrorCode::UnsupportedMediaType)),
         }
@@ -184,6 +181,8 @@ fn holds_nul(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
 
     #[derive(Debug, serde::Deserialize)]
@@ -233,6 +232,16 @@ mod tests {
         parse::<Sample>(br#"{"new": "a backslash and \\u0000"}"#).expect("accepted");
         assert!(sample.amount_minor.is_none());
         assert!(sample.recipient.and_then(|inner| inner.account_number).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_body_that_does_not_end_is_given_up() {
+        let never =
+            axum::body::Body::from_stream(futures::stream::pending::<Result<Bytes, Infallible>>());
+        let longest = Duration::from_millis(10);
+        let refused = read_at_most(Request::new(never), (100, longest)).await.expect_err("refused");
+        assert_eq!(refused.code(), ErrorCode::InvalidJson);
+        assert!(refused.message().contains("did not arrive within"), "{}", refused.message());
     }
 
     #[test]

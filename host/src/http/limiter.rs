@@ -149,6 +149,23 @@ mod tests {
     }
 
     #[test]
+    fn strangers_beyond_those_that_are_told_apart_share_a_budget() {
+        let limiter = Limiter::default();
+        let take = |holder: &str, tier: Tier| {
+            limiter.take(holder, tier, 1, Moment::from_micros(0)).admitted
+        };
+        for number in 0..HOLDERS_MAX {
+            assert!(take(&number.to_string(), Tier::Anonymous));
+        }
+        assert!(take("one more", Tier::Anonymous), "the first of those who share");
+        assert!(!take("another", Tier::Anonymous));
+        assert!(!take("0", Tier::Anonymous), "who was known has its own budget, used up");
+        assert!(take("a key", Tier::Write), "whoever has a key is told apart");
+        let next = limiter.take("another", Tier::Anonymous, 1, Moment::from_micros(60_000_000));
+        assert!(next.admitted, "those of the past window are forgotten");
+    }
+
+    #[test]
     fn what_does_not_count_is_given_back() {
         let limiter = Limiter::default();
         let now = Moment::from_micros(0);

@@ -9,9 +9,11 @@ use strum::IntoEnumIterator as _;
 use crate::config::limits;
 use crate::events::CATALOGUE;
 use crate::http::texts;
+use crate::ledger::Source;
 use crate::payouts::model::Status;
 use crate::rails::Rail;
 use crate::simulator::scenario::SCENARIOS;
+use crate::webhooks::model::Status as DeliveryStatus;
 
 /// Properties without which a request of this schema is refused.
 const REQUIRED: &[(&str, &[&str])] = &[
@@ -29,12 +31,18 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("ResolveRequest", &["resolution", "evidence"]),
 ];
 
+/// Control characters, in a class of a regular expression.
+const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f";
+
 /// Writes the bounds of all parameters and properties into the document.
 pub(super) fn add(document: &mut Value, rails: &[std::sync::Arc<Rail>]) {
     let bounds = Bounds::of(rails);
     let schemas = document["components"]["schemas"].as_object_mut();
-    for (name, schema) in schemas.into_iter().flatten() {
-        bounds.bind_schema(name, schema);
+    if let Some(schemas) = schemas {
+        for (name, schema) in &mut *schemas {
+            bounds.bind_schema(name, schema);
+        }
+        bounds.bind_enquiry(schemas, rails);
     }
     let items = document["paths"].as_object_mut().into_iter().flatten();
     for (path, item) in items {
@@ -42,6 +50,10 @@ pub(super) fn add(document: &mut Value, rails: &[std::sync::Arc<Rail>]) {
             let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
             for parameter in parameters.into_iter().flatten() {
                 bounds.bind_parameter(path, parameter);
+            }
+            let body = operation.pointer_mut("/requestBody/content/application~1json/schema");
+            if let Some(body) = body {
+                sent_or_not(body);
             }
             if operation["operationId"] == "upsert_beneficiary" {
                 operation["requestBody"]["content"]["application/json"]["schema"] = bounds.saved();
@@ -70,7 +82,7 @@ impl Bounds {
 
     /// A recipient to be saved: its fields are the rail's.
     fn saved(&self) -> Value {
-        json!({
+        let mut schema = json!({
             "type": "object",
             "required": ["currency", "name"],
             "properties": {
@@ -84,14 +96,40 @@ impl Bounds {
                 },
             },
             "allOf": [{ "$ref": "#/components/schemas/PayoutRecipient" }],
-        })
+        });
+        for text in ["name", "phone", "external_reference"] {
+            plain(&mut schema["properties"][text]);
+        }
+        schema
+    }
+
+    /// A name enquiry: its fields are those of the rail that serves the currency.
+    fn bind_enquiry(&self, schemas: &mut Map<String, Value>, rails: &[std::sync::Arc<Rail>]) {
+        let names = rails.iter().map(|rail| format!("Recipient_{}", rail.declaration.rail.name));
+        for recipient in names {
+            let fields = schemas.get(&recipient).map(|schema| schema["properties"].clone());
+            let enquiry = schemas.get_mut("NameEnquiry").map(|schema| &mut schema["properties"]);
+            let (Some(fields), Some(enquiry)) = (fields, enquiry) else { continue };
+            for field in ["account_number", "bank_code"] {
+                for bound in ["pattern", "minLength", "maxLength"] {
+                    if let Some(value) = fields[field].get(bound) {
+                        enquiry[field][bound] = value.clone();
+                    }
+                }
+            }
+        }
     }
 
     /// A request's schema: what it must have may not be null either.
     fn bind_schema(&self, name: &str, schema: &mut Value) {
+        let texts = schema.get_mut("properties").and_then(Value::as_object_mut);
+        let texts = texts.into_iter().flatten();
+        texts.map(|(_, text)| text).filter(|text| text.get("maxLength").is_some()).for_each(plain);
         let required = REQUIRED.iter().find(|(known, _)| *known == name);
         let required = required.map_or(&[][..], |(_, fields)| *fields);
-        let is_request = !required.is_empty() || name.starts_with("Update") || name == "Settings";
+        let is_request = !required.is_empty()
+            || name.starts_with("Update")
+            || ["Settings", "Sender"].contains(&name);
         if !is_request {
             return;
         }
@@ -101,12 +139,21 @@ impl Bounds {
         if matches!(name, "CreatePayout" | "QuoteRequest") {
             schema["oneOf"] = one_amount();
         }
+        if name == "CreatePayout" {
+            schema["anyOf"] = json!([
+                { "required": ["recipient"], "properties": { "recipient": { "type": "object" } } },
+                {
+                    "required": ["beneficiary_id"],
+                    "properties": { "beneficiary_id": { "type": "string" } },
+                },
+            ]);
+        }
         let properties = schema["properties"].as_object_mut();
         for (field, of) in properties.into_iter().flatten() {
             if required.contains(&field.as_str()) {
                 never_null(of);
             }
-            if let Some(bounds) = self.of_name(field) {
+            if let Some(bounds) = of_field(name, field).or_else(|| self.of_name(field)) {
                 extend(of, bounds);
             }
         }
@@ -119,11 +166,25 @@ impl Bounds {
             return;
         }
         never_null(&mut parameter["schema"]);
+        if path == "/v1/banks" && name == "currency" {
+            parameter["required"] = json!(true);
+        }
         let bounds = match (path, name.as_str()) {
             ("/v1/banks", "currency") => Some(json!({ "enum": ["NGN"] })),
             ("/v1/payouts", "status") => {
                 let all: Vec<&str> = Status::iter().map(Status::as_str).collect();
                 Some(json!({ "enum": all }))
+            }
+            ("/v1/webhook_deliveries", "status") => {
+                let all = DeliveryStatus::iter().map(DeliveryStatus::as_str);
+                Some(or_nothing(all))
+            }
+            ("/v1/wallets/{id}/transactions", "source") => {
+                let all = Source::iter().map(Source::as_str);
+                Some(or_nothing(all))
+            }
+            (_, "event_type") | ("/v1/events" | "/v1/events/stream", "type") => {
+                Some(or_nothing(events()))
             }
             _ => self.of_name(&name),
         };
@@ -132,6 +193,14 @@ impl Bounds {
         }
         if parameter["required"] == true {
             parameter["schema"]["minLength"] = json!(1);
+        }
+        if parameter["in"] == "query" && parameter["schema"]["type"] == "string" {
+            let most = json!(texts::FILTER.most);
+            let schema = &mut parameter["schema"];
+            if ["enum", "pattern", "format"].iter().all(|bound| schema.get(bound).is_none()) {
+                schema["maxLength"] = most;
+            }
+            plain(schema);
         }
     }
 
@@ -145,22 +214,16 @@ impl Bounds {
             "currency" | "funding_currency" => json!({ "enum": self.currencies }),
             "method" => json!({ "enum": self.methods }),
             "email" => json!({ "format": "email", "maxLength": texts::EMAIL.most }),
-            "X-Sandbox-Scenario" => {
-                let all: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
-                json!({ "enum": all })
-            }
+            "X-Sandbox-Scenario" => or_nothing(SCENARIOS.iter().map(|(name, _)| *name)),
             "env" => json!({ "enum": ["test", "live"] }),
             "direction" => json!({ "enum": ["credit", "debit"] }),
             "created_after" | "created_before" | "expires_at" => json!({ "format": "date-time" }),
             "country" => json!({ "pattern": "^[A-Z]{2}$" }),
             "url" => json!({ "format": "uri", "pattern": "^https://", "maxLength": 2048 }),
             "events" => {
-                // Either spelling is taken.
-                let names = CATALOGUE.iter().flat_map(|name| {
-                    [(*name).to_owned(), name.replace('.', "_"), name.replacen('_', ".", 1)]
-                });
-                let all: BTreeSet<String> = names.chain(["*".to_owned()]).collect();
-                json!({ "minItems": 1, "items": { "type": "string", "enum": all } })
+                let all: Vec<String> = events().chain(["*".to_owned()]).collect();
+                let items = json!({ "type": "string", "enum": all });
+                json!({ "minItems": 1, "maxItems": CATALOGUE.len(), "items": items })
             }
             "Idempotency-Key" => json!({
                 "pattern": "^([!-~]([ -~]*[!-~])?)?$",
@@ -174,18 +237,76 @@ impl Bounds {
     }
 }
 
-/// What the recipient gets, or what it may cost, and never both.
+/// A body that may be left out is none then, and not null.
+fn sent_or_not(body: &mut Value) {
+    let forms = body.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+    if let [form] = forms.filter(|form| form["type"] != "null").collect::<Vec<_>>()[..] {
+        *body = form.clone();
+    }
+}
+
+/// One of these, or an empty text, which is as good as none.
+fn or_nothing<T: Into<Value>>(values: impl Iterator<Item = T>) -> Value {
+    let values: Vec<Value> = values.map(Into::into).chain([json!("")]).collect();
+    json!({ "enum": values })
+}
+
+/// Names of events, in either spelling.
+fn events() -> impl Iterator<Item = String> {
+    let names = CATALOGUE
+        .iter()
+        .flat_map(|name| [(*name).to_owned(), name.replace('.', "_"), name.replacen('_', ".", 1)]);
+    names.collect::<BTreeSet<String>>().into_iter()
+}
+
+/// What a name stands for in this schema only.
+fn of_field(schema: &str, field: &str) -> Option<Value> {
+    Some(match (schema, field) {
+        // Counted without the white space around it.
+        ("CancelRequest", "reason") => {
+            json!({ "pattern": format!(r"^\s*[^\s{CONTROL}][^{CONTROL}]+[^\s{CONTROL}]\s*$") })
+        }
+        ("UpdateBeneficiary", "name") => json!({ "minLength": 1 }),
+        ("FundRequest" | "MoveRequest", "amount_minor") => {
+            json!({ "pattern": format!("^0*([1-9][0-9]{{0,14}}|{})$", limits::MOVEMENT_MINOR_MAX) })
+        }
+        // An empty text is as good as none there.
+        ("Sender", "country") => json!({ "pattern": "^([A-Z]{2})?$" }),
+        ("Sender", "email") => {
+            json!({ "pattern": r"^([A-Za-z0-9]+([._+-][A-Za-z0-9]+)*@[A-Za-z0-9]+(\.[A-Za-z0-9]+)+)?$" })
+        }
+        _ => return None,
+    })
+}
+
+/// What the recipient gets, or what it may cost, and never both; nor what belongs to the other.
 fn one_amount() -> Value {
-    let only = |one: &str, other: &str| {
-        json!({
-            "required": [one],
-            "properties": { one: { "type": "string" }, other: { "type": "null" } },
-        })
+    let form = |required: &[&str], basis: &[Option<&str>], never: &[&str]| {
+        let string = |name: &&str| ((*name).to_owned(), json!({ "type": "string" }));
+        let null = |name: &&str| ((*name).to_owned(), json!({ "type": "null" }));
+        let mut properties: Map<String, Value> = required.iter().map(string).collect();
+        properties.extend(never.iter().map(null));
+        properties.insert("amount_basis".to_owned(), json!({ "enum": basis }));
+        json!({ "required": required, "properties": properties })
     };
+    let of_source = ["funding_amount_minor", "fee_inclusive", "min_receive_minor"];
+    let of_other = [&of_source[..], &["funding_currency", "max_debit_minor"]].concat();
     json!([
-        only("amount_minor", "funding_amount_minor"),
-        only("funding_amount_minor", "amount_minor"),
+        form(&["amount_minor"], &[None], &of_other),
+        form(&["amount_minor", "funding_currency"], &[Some("destination"), None], &of_source),
+        form(
+            &["funding_amount_minor", "funding_currency"],
+            &[Some("source"), None],
+            &["amount_minor", "max_debit_minor"],
+        ),
     ])
+}
+
+/// No control characters, where nothing else is said of a text's form.
+fn plain(schema: &mut Value) {
+    if ["enum", "pattern", "format"].iter().all(|bound| schema.get(bound).is_none()) {
+        schema["pattern"] = json!(format!("^[^{CONTROL}]*$"));
+    }
 }
 
 /// Adds bounds to a schema, past the null that it may allow.

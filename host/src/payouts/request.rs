@@ -40,6 +40,7 @@ pub struct CreatePayout {
     #[schema(max_length = 64)]
     pub customer_reference: Option<String>,
     /// The customer that pays (GBP, USD, EUR, CAD).
+    #[schema(max_length = 128)]
     pub sender_customer_id: Option<String>,
     /// Who pays, for compliance.
     pub sender: Option<Sender>,

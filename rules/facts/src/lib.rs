@@ -42,7 +42,11 @@ pub const PLAIN: &[(&str, Type, &str)] = &[
     ("method", Type::String, "the payment method, such as nip"),
     ("kind", Type::String, "single, or batch for a row of a batch"),
     ("amount_minor", Type::Int, "what the recipient gets, in minor units"),
-    ("recipient", Type::String, "the account that is paid, as a keyed hash: the same for the same account"),
+    (
+        "recipient",
+        Type::String,
+        "the account that is paid, as a keyed hash: the same for the same account",
+    ),
     ("recipient_name", Type::String, "the name of the recipient, as the payout gives it"),
     ("bank_code", Type::String, "the code of the recipient's bank"),
     (
