@@ -1,4 +1,5 @@
-# Every target does its own set-up: a fresh machine needs Rust, make and a C compiler.
+# Every target does its own set-up: a fresh machine needs Rust, make and a C compiler, and for all
+# of `make test` Python with PyPI.
 
 CARGO ?= cargo
 POSTGRES := tests/with-postgres

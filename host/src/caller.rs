@@ -1,7 +1,9 @@
 //! Who is asking, and whether they may: the gates before every call.
 //!
 //! A request with a valid key spends that key's budget. One without spends the budget of its
-//! address, so that guessing keys is slow; when that is gone, it hears 429 instead of 401.
+//! address; when that is gone, it hears 429 instead of 401. Whoever has a valid key is let in all
+//! the same: a stranger cannot lock out others at its address, and no key is short enough to be
+//! guessed.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -225,7 +227,11 @@ async fn identify(
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
+/// The token of the `Authorization` header.
+///
+/// # Errors
+/// `missing_api_key`, or `invalid_api_key` for another scheme.
+pub fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
     let header = headers.get(AUTHORIZATION);
     let header = header.ok_or_else(|| Problem::new(ErrorCode::MissingApiKey))?;
     let (scheme, token) = header.to_str().ok().and_then(|value| value.split_once(' ')).unzip();

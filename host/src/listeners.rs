@@ -14,6 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::app::App;
 use crate::config::{Config, limits};
 use crate::http::server::{Patience, Serving, serve};
+use crate::keyring::is_readable_by_others;
 use crate::routes::{Door, service};
 
 /// Why the host cannot listen, in words for the operator.
@@ -48,17 +49,19 @@ impl Listeners {
     /// Serves on all of them until the app is told to stop.
     #[must_use]
     pub fn serve(self, app: &App) -> JoinHandle<()> {
-        let serving = |door| Serving {
+        let serving = |door, connections_max| Serving {
             service: service(app, door),
             tls: self.tls.clone(),
-            connections_max: self.connections_max,
+            connections_max,
             patience: Patience::default(),
             stopping: app.stopping.clone(),
         };
         match self.operators {
-            None => tokio::spawn(serve(self.public, serving(Door::Whole))),
+            None => tokio::spawn(serve(self.public, serving(Door::Whole, self.connections_max))),
             Some(operators) => {
-                let (merchants, own) = (serving(Door::Public), serving(Door::Operators));
+                let merchants = serving(Door::Public, self.connections_max);
+                // Operators are few, and what they need is counted with what the host needs itself.
+                let own = serving(Door::Operators, limits::CONNECTIONS_CROWDED_MAX);
                 tokio::spawn(async move {
                     tokio::join!(serve(self.public, merchants), serve(operators, own));
                 })
@@ -104,7 +107,8 @@ fn tls(config: &Config) -> Result<Option<TlsAcceptor>, ListenError> {
 fn connections(config: &Config) -> Result<usize, ListenError> {
     let wanted = config.server.connections_max.max(limits::CONNECTIONS_MIN);
     let crowded = u64::try_from(limits::CONNECTIONS_CROWDED_MAX)?;
-    let own = limits::DESCRIPTORS_OWN + crowded;
+    let doors = if config.admin.address.is_some() { 2 } else { 1 };
+    let own = limits::DESCRIPTORS_OWN + doors * crowded;
     let needed = own + u64::try_from(wanted)?;
     let known = getrlimit(Resource::Nofile);
     if known.current.is_some_and(|now| now < needed) {
@@ -132,17 +136,20 @@ fn connections(config: &Config) -> Result<usize, ListenError> {
 
 fn warn_of_odd_settings(config: &Config, tls: Option<&TlsAcceptor>) {
     let server = &config.server;
-    let is_behind_tls =
-        tls.is_some() || server.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
-    let addresses = [Some(server.address), config.admin.address];
-    let reachable = addresses.into_iter().flatten().find(|at| !at.ip().is_loopback());
-    if let Some(address) = reachable.filter(|_| !is_behind_tls) {
+    let has_proxy = server.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
+    // A proxy in front of the merchants' door says nothing about the operators'.
+    let open = [Some(server.address).filter(|_| !has_proxy), config.admin.address];
+    let reachable = open.into_iter().flatten().find(|at| !at.ip().is_loopback());
+    if let Some(address) = reachable.filter(|_| tls.is_none()) {
         tracing::warn!(
             %address,
             "keys and payouts cross the network unencrypted: set server.tls_certificate_file and \
              server.tls_key_file, or put a proxy with TLS in front and its address into \
              server.public_url"
         );
+    }
+    if server.tls_key_file.as_deref().is_some_and(is_readable_by_others) {
+        tracing::warn!("server.tls_key_file can be read by others than its owner: chmod 600 it");
     }
     if server.trusted_proxies.iter().any(|network| network.prefix_len() == 0) {
         tracing::warn!(

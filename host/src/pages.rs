@@ -13,6 +13,7 @@ use strum::IntoEnumIterator as _;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::app::App;
+use crate::caller::bearer;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -119,9 +120,7 @@ async fn notice(
 ) -> Result<Response, Problem> {
     let env = Env::parse(&env).ok_or_else(|| Problem::new(ErrorCode::NotFound))?;
     let path = format!("/{path}");
-    let token = request.headers().get(header::AUTHORIZATION);
-    let token = token.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let token = token.map(str::to_owned);
+    let token = bearer(request.headers()).ok().map(str::to_owned);
     let body = async { Ok(body::read(request).await?.to_vec()) };
     let arrived = Arrived { env, rail: &rail, path: &path, token: token.as_deref() };
     let feature = PayoutTransfers(app.clone());

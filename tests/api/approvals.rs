@@ -158,6 +158,19 @@ async fn a_repeat_under_the_same_key_is_told_what_was_done(
         let again = send(DESK_TOKEN).await;
         assert_eq!((done.status, again.status, &again.text), (200, 200, &done.text));
         assert_eq!(again.headers["idempotent-replayed"], "true");
+        let under_way = host.pay("processing", naira(100_000)).await.ok().id();
+        let path = format!("/admin/v1/payouts/{under_way}/mark_paid");
+        let mark = async |who: &str, key: &str| {
+            let headers = [("idempotency-key", key)];
+            let letter = json!({ "evidence": "a letter" });
+            host.send(Method::POST, &path, who, &headers, Some(letter)).await
+        };
+        let first = mark(OPERATOR_TOKEN, "m1").await;
+        assert_eq!((first.status, mark(DESK_TOKEN, "m2").await.status), (202, 200));
+        // However late: it asks for nothing more.
+        let again = mark(OPERATOR_TOKEN, "m1").await;
+        assert_eq!((again.status, &again.text), (202, &first.text));
+        assert_eq!(host.count("SELECT COUNT(*) FROM approval_requests").await, 0);
     })
     .await;
 }

@@ -57,20 +57,23 @@ async fn operations(host: &TestHost) -> Vec<Operation> {
     operations
 }
 
-/// A schema without references and alternatives around it.
+/// A schema without references, with the properties of all its alternatives.
 fn resolved(document: &Value, schema: &Value) -> Value {
     if let Some(to) = schema["$ref"].as_str() {
         return resolved(document, document.pointer(to.trim_start_matches('#')).expect("a schema"));
     }
+    let mut whole = schema.clone();
     for alternatives in ["oneOf", "anyOf", "allOf"] {
-        let of = schema[alternatives].as_array().into_iter().flatten();
-        if let Some(found) =
-            of.map(|one| resolved(document, one)).find(|one| !one["properties"].is_null())
-        {
-            return found;
+        for one in schema[alternatives].as_array().into_iter().flatten() {
+            let one = resolved(document, one);
+            for (name, of) in one["properties"].as_object().into_iter().flatten() {
+                if whole["properties"].get(name).is_none() {
+                    whole["properties"][name] = of.clone();
+                }
+            }
         }
     }
-    schema.clone()
+    whole
 }
 
 impl Operation {

@@ -242,15 +242,25 @@ async fn the_simulator_is_on_this_machine_or_nowhere(#[case] url: &str) {
     assert!(refusal.contains("simulator.url"), "{refusal}");
 }
 
-/// Whoever may write the key file may put a key of its own there.
+/// Whoever may write the key file, or its folder, may put a key of its own there.
 #[test]
-fn a_key_file_that_others_may_write_is_refused() {
+fn a_key_file_that_others_may_read_or_replace_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("master.key");
     let ids = IdGenerator::seeded(Clock::System, 1);
     let made = Keyring::from_file(&path, &ids).expect("made");
-    for (mode, is_refused) in [(0o600, false), (0o640, false), (0o660, true), (0o602, true)] {
+    for (mode, folder_mode, is_refused) in [
+        (0o600, 0o700, false),
+        (0o640, 0o755, false),
+        (0o660, 0o700, true),
+        (0o602, 0o700, true),
+        (0o644, 0o700, true),
+        (0o600, 0o770, true),
+        (0o600, 0o707, true),
+    ] {
         std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("changed");
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(folder_mode))
+            .expect("changed");
         match Keyring::from_file(&path, &ids) {
             Ok(read) => assert!(!is_refused && read.fingerprint() == made.fingerprint()),
             Err(refused) => {

@@ -37,7 +37,7 @@ pub(crate) fn absent_gateway() -> String {
 pub(crate) fn settings(config: &mut Config, bank: &Bank) {
     config.simulator.url = Some(bank.url.clone());
     config.egress.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
-    let secrets = [("gateway_token", "simulator"), ("notice_token", "other")];
+    let secrets = [("gateway_token", "simulator"), ("notice_token", "another bank's token")];
     let secrets = secrets.map(|(name, value)| (name.to_owned(), value.to_owned()));
     config.routes.insert("ngn_other".to_owned(), BTreeMap::from(secrets));
 }

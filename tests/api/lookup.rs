@@ -103,7 +103,8 @@ async fn the_next_route_is_asked_where_one_is_down(
     let bank = open_bank().await;
     let change = |config: &mut railhead::config::Config| {
         live(config, bank, Sends::No);
-        let tokens = ["gateway_token", "notice_token"].map(|name| (name.into(), "x".into()));
+        let tokens =
+            ["gateway_token", "notice_token"].map(|name| (name.into(), "a bank's own".into()));
         config.routes.insert("ngn_down".into(), BTreeMap::from(tokens));
     };
     with_host_configured(engine, change, async |host| {

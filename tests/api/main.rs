@@ -36,6 +36,7 @@ mod lists;
 mod live;
 mod long_inputs;
 mod lookup;
+mod master_key;
 mod movements;
 mod network;
 mod notices;

@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hooks::{listen, until_all, with_receiver};
-use crate::test_host::{Engine, TestHost, naira, unique, with_host};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
 const ALL: [&str; 3] = ["webhook_manage", "beneficiary_manage", "payout_cancel"];
 
@@ -66,8 +66,19 @@ async fn a_key_without_the_permission_changes_nothing_and_reads_everything(
         ] {
             host.get_as(&reader, &path).await.ok();
         }
+        let missing = |refused: Answer| {
+            assert_eq!(refused.refused(), (403, "permission_denied"));
+            refused.json["error"]["detail"]["missing"].clone()
+        };
         let refused = host.pay_as(&reader, &unique(), naira(100_000)).await;
-        assert_eq!(refused.json["error"]["detail"]["missing"], json!(["payout_create"]));
+        assert_eq!(missing(refused), json!(["payout_create"]));
+        let path = format!("/v1/wallets/{}/transactions?customer_id=c1", host.merchant.test_wallet);
+        let refused = host.get_as(&reader, &path).await;
+        assert_eq!(missing(refused), json!(["customer_transaction_view"]));
+        let payer = key_with(host, json!(["payout_create"]), json!([])).await;
+        let crossing = with(naira(100_000), json!({ "funding_currency": "GBP" }));
+        let refused = host.pay_as(&payer, &unique(), crossing).await;
+        assert_eq!(missing(refused), json!(["payout_fx"]));
     })
     .await;
 }

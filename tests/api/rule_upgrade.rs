@@ -114,7 +114,7 @@ async fn operators_who_cannot_be_told_apart_stop_the_start() {
     for (change, word) in [
         (&named(&[("host", "a token of its own")]) as &dyn Fn(&mut Config), "is taken"),
         (&named(&[("operator", "a token of its own")]), "is taken"),
-        (&named(&[("ada", "short")]), "at least 12 characters"),
+        (&named(&[("ada", "short")]), "8 characters at least"),
         (&named(&[("ada", "the same token"), ("ben", "the same token")]), "one operator"),
         (&alone, "needs a second operator"),
         (&policy_alone, "needs a second operator"),

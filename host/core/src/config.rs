@@ -500,6 +500,17 @@ impl Config {
     #[must_use]
     pub fn public_url(&self) -> String {
         let url = self.server.public_url.clone();
-        url.unwrap_or_else(|| format!("http://{}", self.server.address))
+        url.unwrap_or_else(|| self.url_of(self.server.address))
+    }
+
+    /// The address that operators use.
+    #[must_use]
+    pub fn operators_url(&self) -> String {
+        self.admin.address.map_or_else(|| self.public_url(), |address| self.url_of(address))
+    }
+
+    fn url_of(&self, address: SocketAddr) -> String {
+        let scheme = if self.server.tls_certificate_file.is_some() { "https" } else { "http" };
+        format!("{scheme}://{address}")
     }
 }

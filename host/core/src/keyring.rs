@@ -43,9 +43,9 @@ pub enum KeyringError {
         /// What went wrong.
         cause: std::io::Error,
     },
-    /// Somebody else could put another key in its place.
+    /// Somebody else could read it, or put another key in its place.
     #[error(
-        "the key file {0} can be written by others than its owner: chmod 600 it, and its folder 700"
+        "others than its owner can read or replace the key file {0}: chmod 600 it, and its folder 700"
     )]
     Exposed(String),
     /// A sealed value does not open.
@@ -75,8 +75,11 @@ impl Keyring {
     /// The file cannot be read or written, or holds something else.
     pub fn from_file(path: &Path, ids: &IdGenerator) -> Result<Self, KeyringError> {
         let fail = |cause| KeyringError::File { path: path.display().to_string(), cause };
-        let modes = std::fs::metadata(path).map(|known| known.permissions().mode());
-        if modes.is_ok_and(|mode| mode & 0o022 != 0) {
+        let is_writable = |path: &Path| is_open_to(path, 0o022);
+        let is_exposed = is_writable(path)
+            || is_readable_by_others(path)
+            || path.parent().is_some_and(is_writable);
+        if path.exists() && is_exposed {
             return Err(KeyringError::Exposed(path.display().to_string()));
         }
         match std::fs::read_to_string(path) {
@@ -157,10 +160,17 @@ impl Keyring {
         hmac(secret, message)
     }
 
-    /// Tells whether settings that may be secret are what they were, and no more about them.
+    /// Tells whether settings that may be secret are what they were, and no more about them: under
+    /// every master key, the current one first. There is at least one.
+    pub fn settings_tags(&self, settings: &str) -> impl Iterator<Item = String> {
+        let tag = |master: &Master| hmac(&master.settings, settings.as_bytes());
+        self.0.iter().map(move |master| hex::encode(&tag(master)[..16]))
+    }
+
+    /// Whether a sealed value was sealed with the current master key.
     #[must_use]
-    pub fn settings_tag(&self, settings: &str) -> String {
-        hex::encode(&hmac(&self.0[0].settings, settings.as_bytes())[..16])
+    pub fn is_current(&self, sealed: &str) -> bool {
+        sealed.split('.').nth(1) == Some(self.fingerprint())
     }
 
     /// Authenticates compiled code and what it was compiled from and for, so that only files this
@@ -204,6 +214,17 @@ fn hmac_of(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
         mac.update(part);
     }
     mac.finalize().into_bytes().into()
+}
+
+/// Whether anybody on this machine can read a file.
+#[must_use]
+pub fn is_readable_by_others(path: &Path) -> bool {
+    is_open_to(path, 0o004)
+}
+
+/// Whether a file's or a folder's mode has one of these bits. What cannot be looked at has none.
+fn is_open_to(path: &Path, bits: u32) -> bool {
+    std::fs::metadata(path).is_ok_and(|known| known.permissions().mode() & bits != 0)
 }
 
 /// Writes a file that only its owner can read; refuses to replace one.

@@ -304,7 +304,7 @@ enum Blacklist {
 
 impl Admin {
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
-        let base = self.url.unwrap_or_else(|| config.public_url());
+        let base = self.url.unwrap_or_else(|| config.operators_url());
         let token = token(config)?;
         let idempotency_key = match (&self.command, self.idempotency_key) {
             (_, Some(key)) => Some(key),

@@ -118,7 +118,7 @@ struct Which {
 
 impl Rules {
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
-        let base = self.url.unwrap_or_else(|| config.public_url());
+        let base = self.url.unwrap_or_else(|| config.operators_url());
         let host = || admin::token(config).map(|token| Host { base, token });
         match self.command {
             RulesCommand::New { name, toml: false, .. } => rules_authoring::new_in_rust(&name),

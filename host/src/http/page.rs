@@ -32,7 +32,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// Refuses a filter that is longer than anything that it could find. Page sizes, cursors and
+/// Refuses a filter that could find nothing: too long, or with control characters. Page sizes, cursors and
 /// currencies have refusals of their own.
 fn refuse_long(query: &str) -> Result<(), Problem> {
     for (name, value) in query.split('&').filter_map(|part| part.split_once('=')) {
@@ -40,7 +40,10 @@ fn refuse_long(query: &str) -> Result<(), Problem> {
         if is_filter && !FILTER.fits(&percent_decode_str(value).decode_utf8_lossy()) {
             // The name could be as long.
             let name: String = name.chars().take(FILTER.most).collect();
-            let message = format!("A filter must have at most {} characters.", FILTER.most);
+            let message = format!(
+                "A filter must have at most {} characters, and no control characters.",
+                FILTER.most
+            );
             return Err(Problem::because(ErrorCode::InvalidFilter, message).field(name));
         }
     }

@@ -15,8 +15,11 @@ use crate::rails::Rail;
 use crate::simulator::scenario::SCENARIOS;
 use crate::webhooks::model::Status as DeliveryStatus;
 
+use super::recipient_schema;
+
 /// Properties without which a request of this schema is refused.
 const REQUIRED: &[(&str, &[&str])] = &[
+    ("BacktestRequest", &["from"]),
     ("CancelRequest", &["reason"]),
     ("CreateKey", &["env", "label"]),
     ("CreateMerchant", &["name", "country"]),
@@ -42,7 +45,7 @@ pub(super) fn add(document: &mut Value, rails: &[std::sync::Arc<Rail>]) {
         for (name, schema) in &mut *schemas {
             bounds.bind_schema(name, schema);
         }
-        bounds.bind_enquiry(schemas, rails);
+        bind_enquiry(schemas, rails);
     }
     let items = document["paths"].as_object_mut().into_iter().flatten();
     for (path, item) in items {
@@ -103,23 +106,6 @@ impl Bounds {
         schema
     }
 
-    /// A name enquiry: its fields are those of the rail that serves the currency.
-    fn bind_enquiry(&self, schemas: &mut Map<String, Value>, rails: &[std::sync::Arc<Rail>]) {
-        let names = rails.iter().map(|rail| format!("Recipient_{}", rail.declaration.rail.name));
-        for recipient in names {
-            let fields = schemas.get(&recipient).map(|schema| schema["properties"].clone());
-            let enquiry = schemas.get_mut("NameEnquiry").map(|schema| &mut schema["properties"]);
-            let (Some(fields), Some(enquiry)) = (fields, enquiry) else { continue };
-            for field in ["account_number", "bank_code"] {
-                for bound in ["pattern", "minLength", "maxLength"] {
-                    if let Some(value) = fields[field].get(bound) {
-                        enquiry[field][bound] = value.clone();
-                    }
-                }
-            }
-        }
-    }
-
     /// A request's schema: what it must have may not be null either.
     fn bind_schema(&self, name: &str, schema: &mut Value) {
         let texts = schema.get_mut("properties").and_then(Value::as_object_mut);
@@ -137,7 +123,7 @@ impl Bounds {
             schema["required"] = json!(required);
         }
         if matches!(name, "CreatePayout" | "QuoteRequest") {
-            schema["oneOf"] = one_amount();
+            schema["oneOf"] = one_amount(&schema["properties"]);
         }
         if name == "CreatePayout" {
             schema["anyOf"] = json!([
@@ -237,6 +223,22 @@ impl Bounds {
     }
 }
 
+/// A name enquiry: where one rail alone answers any, its fields are that rail's.
+fn bind_enquiry(schemas: &mut Map<String, Value>, rails: &[std::sync::Arc<Rail>]) {
+    let asked: Vec<_> = rails.iter().filter(|rail| rail.code.resolves_names()).collect();
+    let [rail] = asked[..] else { return };
+    let fields = schemas.get(&recipient_schema(rail)).map(|schema| schema["properties"].clone());
+    let enquiry = schemas.get_mut("NameEnquiry").map(|schema| &mut schema["properties"]);
+    let (Some(fields), Some(enquiry)) = (fields, enquiry) else { return };
+    for field in ["account_number", "bank_code"] {
+        for bound in ["pattern", "minLength", "maxLength"] {
+            if let Some(value) = fields[field].get(bound) {
+                enquiry[field][bound] = value.clone();
+            }
+        }
+    }
+}
+
 /// A body that may be left out is none then, and not null.
 fn sent_or_not(body: &mut Value) {
     let forms = body.get("oneOf").and_then(Value::as_array).into_iter().flatten();
@@ -280,12 +282,13 @@ fn of_field(schema: &str, field: &str) -> Option<Value> {
 }
 
 /// What the recipient gets, or what it may cost, and never both; nor what belongs to the other.
-fn one_amount() -> Value {
+fn one_amount(known: &Value) -> Value {
     let form = |required: &[&str], basis: &[Option<&str>], never: &[&str]| {
         let string = |name: &&str| ((*name).to_owned(), json!({ "type": "string" }));
         let null = |name: &&str| ((*name).to_owned(), json!({ "type": "null" }));
         let mut properties: Map<String, Value> = required.iter().map(string).collect();
-        properties.extend(never.iter().map(null));
+        let known = never.iter().filter(|name| known.get(**name).is_some());
+        properties.extend(known.map(null));
         properties.insert("amount_basis".to_owned(), json!({ "enum": basis }));
         json!({ "required": required, "properties": properties })
     };

@@ -164,11 +164,16 @@ fn code_schema() -> Value {
     json!({ "type": "string", "description": "Branch on this", "enum": codes })
 }
 
+/// The name of the schema of a rail's recipients.
+fn recipient_schema(rail: &Rail) -> String {
+    format!("Recipient_{}", rail.declaration.rail.name.replace('-', "_"))
+}
+
 /// A schema per currency and rail, from the rails' declarations alone.
 fn recipients(schemas: &mut Value, rails: &[Arc<Rail>]) {
     let mut choices = Vec::new();
     for rail in rails {
-        let name = format!("Recipient_{}", rail.declaration.rail.name.replace('-', "_"));
+        let name = recipient_schema(rail);
         let fields = &rail.declaration.recipient.fields;
         let properties: Map<String, Value> =
             fields.iter().map(|field| (field.name.clone(), field_schema(field))).collect();

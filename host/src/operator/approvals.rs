@@ -76,7 +76,7 @@ pub async fn list(
     _operator: Operator,
 ) -> Result<Page<ApprovalView>, Problem> {
     let requests = list_requests(app.db.pool(), app.now()).await?;
-    Ok(Page::whole(requests.into_iter().map(view).collect()))
+    Ok(Page::of(requests.into_iter().map(view).collect(), limits::PAGE_MAX))
 }
 
 /// What somebody asks for.
@@ -272,12 +272,12 @@ async fn get_request(pool: &AnyPool, place: &str) -> Result<Option<Request>, sql
     row.map(|row| request(&row)).transpose()
 }
 
-/// Those that may still be agreed to, newest first; not more than a screen holds.
+/// Those that may still be agreed to, newest first; one more than a page holds at most.
 async fn list_requests(pool: &AnyPool, now: Moment) -> Result<Vec<Request>, sqlx::Error> {
     let sql = "SELECT * FROM approval_requests WHERE created_at > $1 \
-               ORDER BY created_at DESC LIMIT 100";
+               ORDER BY created_at DESC LIMIT $2";
     let since = now.before(limits::APPROVAL_VALID).micros();
-    let rows = sqlx::query(sql).bind(since).fetch_all(pool).await?;
+    let rows = sqlx::query(sql).bind(since).bind(limits::PAGE_MAX + 1).fetch_all(pool).await?;
     rows.iter().map(request).collect()
 }
 

@@ -238,7 +238,7 @@ async fn run(
             subject: ("payout", payout.id.as_str()),
             wanted: json!({ "status": payout.status.as_str() }),
             said: json!({ "reason": request.reason, "evidence": request.evidence }),
-            once: None,
+            once: request.reservation.clone(),
         };
         match approvals::agree(app, &request.operator, asked).await? {
             Verdict::Go(Agreement { rows, guard, first }) => {

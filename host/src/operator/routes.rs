@@ -414,7 +414,7 @@ fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<()
             continue;
         }
         let at = format!("settings.{name}");
-        if value.len() > TEXT_MAX {
+        if value.chars().count() > TEXT_MAX {
             return Err(invalid(&at, &format!("must have {TEXT_MAX} characters at most")));
         }
         if rail.declaration.secrets.contains_key(name) {

@@ -334,7 +334,7 @@ async fn wait(app: &App, reservation: &Reservation) -> Result<Reply, Problem> {
 fn fx_refusal(caller: &Caller) -> Problem {
     match caller.key.can(Capability::PayoutFx) {
         true => Problem::new(ErrorCode::FxPayoutDisabled),
-        false => Problem::new(ErrorCode::PermissionDenied).field("funding_currency"),
+        false => Capability::PayoutFx.missing().field("funding_currency"),
     }
 }
 

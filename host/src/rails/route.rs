@@ -67,7 +67,7 @@ pub struct ReadyRoute {
     pure: Arc<Access>,
     /// Where each endpoint leads, as text.
     addresses: BTreeMap<String, String>,
-    fingerprint: OnceLock<String>,
+    fingerprints: OnceLock<Vec<String>>,
     /// What is missing before it can be called.
     missing: Option<String>,
 }
@@ -227,9 +227,16 @@ impl Routes {
                 Err(why) => missing = Some(why),
             }
         }
+        let notices = rail.declaration.notices.as_ref();
+        let is_notice_token = |name: &str| notices.is_some_and(|it| it.bearer_secret == name);
         let mut secrets = BTreeMap::new();
         for name in rail.declaration.secrets.keys() {
             match configured.get(name).filter(|value| !value.is_empty()) {
+                Some(value) if is_notice_token(name) && value.len() < limits::TOKEN_BYTES_MIN => {
+                    let least = limits::TOKEN_BYTES_MIN;
+                    let at = format!("routes.{}.{name}", route.name);
+                    missing = Some(format!("{at} must have {least} characters at least"));
+                }
                 Some(value) => {
                     secrets.insert(name.clone(), SecretString::from(value.clone()));
                 }
@@ -264,7 +271,7 @@ impl Routes {
             access: Arc::new(access),
             pure: Arc::new(pure),
             addresses,
-            fingerprint: OnceLock::new(),
+            fingerprints: OnceLock::new(),
             missing,
         }
     }
@@ -338,17 +345,19 @@ impl ReadyRoute {
     }
 
     /// What the route is configured to: its addresses and settings, then its credentials, each
-    /// as a keyed hash. Two that are alike lead to the same gateway in the same name.
+    /// as a keyed hash. Two that are alike lead to the same gateway in the same name. There is one
+    /// under every master key, the current one's first.
     #[must_use]
-    pub fn fingerprint(&self, keyring: &Keyring) -> String {
-        let made = self.fingerprint.get_or_init(|| {
+    pub fn fingerprints(&self, keyring: &Keyring) -> &[String] {
+        self.fingerprints.get_or_init(|| {
             let Access { rail, settings, secrets, .. } = &*self.access;
             let place = format!("{:?}", (rail, &self.addresses, settings));
             let secrets = secrets.iter().map(|(name, secret)| (name, secret.expose_secret()));
             let credentials = format!("{:?}", secrets.collect::<Vec<_>>());
-            format!("{}.{}", keyring.settings_tag(&place), keyring.settings_tag(&credentials))
-        });
-        made.clone()
+            let (place, credentials) =
+                (keyring.settings_tags(&place), keyring.settings_tags(&credentials));
+            place.zip(credentials).map(|(place, who)| format!("{place}.{who}")).collect()
+        })
     }
 
     /// Why it cannot be called, if it cannot.

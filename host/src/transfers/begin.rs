@@ -209,9 +209,9 @@ impl<F: Feature> Carry<'_, F> {
         for route in candidates {
             let id = &route.route.id;
             // A route that was repaired since nothing left over it is worth another attempt.
-            let tag = || route.fingerprint(&self.engine.keyring);
+            let tags = || route.fingerprints(&self.engine.keyring);
             let is_tried = tried.iter().any(|tried| {
-                tried.route_id == *id && (tried.bytes_left || tried.fingerprint == tag())
+                tried.route_id == *id && (tried.bytes_left || tags().contains(&tried.fingerprint))
             });
             if !route.rail.code.makes_payouts() || is_tried {
                 continue;
@@ -260,7 +260,7 @@ impl<F: Feature> Carry<'_, F> {
             rail: about.name.clone(),
             rail_version: about.version.clone(),
             rail_digest: route.rail.digest.clone(),
-            fingerprint: route.fingerprint(&engine.keyring),
+            fingerprint: route.fingerprints(&engine.keyring)[0].clone(),
             rail_reference: String::new(),
             number: serials::number(self.claim.serial, nth),
             begun_at: order.queued_at,

@@ -39,7 +39,7 @@ impl Calls<'_> {
         (attempt, route): (&Attempt, &ReadyRoute),
     ) -> Result<Answered, Problem> {
         let payment = self.payment(attempt)?;
-        let same = Same::of(&attempt.fingerprint, &route.fingerprint(&self.engine.keyring));
+        let same = Same::of(&attempt.fingerprint, route.fingerprints(&self.engine.keyring));
         let headers = scenario_header(self.order.scenario.as_deref());
         let grant = route.grant(self.engine.now(), headers);
         let called = route.rail.code.query(&grant, &payment).await;

@@ -127,13 +127,14 @@ pub(super) enum Same {
 }
 
 impl Same {
-    /// Of two fingerprints, each of address and settings, and of credentials.
-    pub(super) fn of(then: &str, now: &str) -> Self {
+    /// Of the fingerprint then, and those now, one under every master key: each of address and
+    /// settings, and of credentials.
+    pub(super) fn of(then: &str, now: &[String]) -> Self {
         let place = |fingerprint: &str| fingerprint.split('.').next().map(str::to_owned);
-        match (then == now, place(then) == place(now)) {
-            (true, _) => Self::Everything,
-            (false, true) => Self::Place,
-            (false, false) => Self::Nothing,
+        match now.iter().any(|now| now == then) {
+            true => Self::Everything,
+            false if now.iter().any(|now| place(now) == place(then)) => Self::Place,
+            false => Self::Nothing,
         }
     }
 }
@@ -190,18 +191,18 @@ mod tests {
     fn only_the_gateway_that_it_was_sent_to_can_say_that_it_never_came() {
         let never =
             |same| Learnt::from_query(&called((Finding::NeverReceived("25".into()), true)), same);
-        assert_eq!(never(Same::of("a.b", "a.b")), Learnt::NeverReceived("25".into()));
+        // Under a new master key, and under the one that it was fixed with.
+        let same = |now: &str| Same::of("a.b", &["x.y".to_owned(), now.to_owned()]);
+        assert_eq!(never(same("a.b")), Learnt::NeverReceived("25".into()));
         for other in ["a.c", "c.b", ""] {
-            assert!(matches!(never(Same::of("a.b", other)), Learnt::Unknown(_)), "{other}");
+            assert!(matches!(never(same(other)), Learnt::Unknown(_)), "{other}");
         }
         let refused = |same| Learnt::from_query(&called((Finding::Refused(refusal()), true)), same);
-        assert_eq!(refused(Same::of("a.b", "a.c")), Learnt::Refused(refusal()));
-        assert!(matches!(refused(Same::of("a.b", "c.b")), Learnt::Unknown(_)));
+        assert_eq!(refused(same("a.c")), Learnt::Refused(refusal()));
+        assert!(matches!(refused(same("c.b")), Learnt::Unknown(_)));
         let paid = Receipt { code: "00".into() };
-        let from_elsewhere = Learnt::from_query(
-            &called((Finding::Paid(paid.clone()), true)),
-            Same::of("a.b", "c.d"),
-        );
+        let from_elsewhere =
+            Learnt::from_query(&called((Finding::Paid(paid.clone()), true)), same("c.d"));
         assert_eq!(from_elsewhere, Learnt::Paid(paid));
     }
 }

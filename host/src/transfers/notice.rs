@@ -353,7 +353,7 @@ fn later(paused: &ReadyRoute) -> Problem {
 /// A text about nobody that is known here: whatever may be an account's number is masked.
 fn masked(text: &str) -> String {
     let digits = text.chars().filter(char::is_ascii_digit).count();
-    match digits < DIGITS_SHOWN_MAX {
+    match digits <= DIGITS_SHOWN_MAX {
         true => text.to_owned(),
         false => text.chars().map(|c| if c.is_ascii_digit() { '*' } else { c }).collect(),
     }

@@ -140,9 +140,8 @@ pub async fn transactions(
     let wallet = find(&app, &caller, &id).await?;
     let wrong = |field: &str| Problem::new(ErrorCode::InvalidFilter).field(field);
     if query.customer_id.is_some() {
-        if !caller.key.permissions.contains(&Permission::CustomerTransactionView) {
-            return Err(Problem::new(ErrorCode::PermissionDenied).field("customer_id"));
-        }
+        let permitted = caller.require_permission(Permission::CustomerTransactionView);
+        permitted.map_err(|problem| problem.field("customer_id"))?;
         return Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id"));
     }
     let source = query.source.unwrap_or_default();

@@ -33,7 +33,7 @@ pub const KEY_NETWORKS_MAX: usize = 256;
 pub const ROUTE_MERCHANTS_MAX: usize = 1_000;
 /// A route is paused for so long before it can be deleted: no host's cache knows it any other way.
 pub const ROUTE_REST: Duration = Duration::from_secs(10);
-/// A shorter token could be guessed.
+/// A shorter token could be guessed: an operator's, or what a network presents.
 pub const TOKEN_BYTES_MIN: usize = 8;
 /// Items on a page of a list.
 pub const PAGE_DEFAULT: i64 = 50;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Deserializer};
 
 use super::{Config, limits};
@@ -22,17 +22,24 @@ impl Config {
         }
         let config: Self = builder.build()?.try_deserialize()?;
         config.retention.check(&config.rules).map_err(config::ConfigError::Message)?;
-        config.check_tokens().map_err(config::ConfigError::Message)?;
         Ok(config)
     }
 
     /// Whoever can guess one of these is somebody else.
-    fn check_tokens(&self) -> Result<(), String> {
-        let tokens =
-            [("operator_token", &self.operator_token), ("simulator.token", &self.simulator.token)];
-        for (name, token) in tokens {
-            let length = token.as_ref().map(|token| token.expose_secret().len());
-            if length.is_some_and(|length| length < limits::TOKEN_BYTES_MIN) {
+    ///
+    /// # Errors
+    /// The first that is too short, in words for the operator.
+    pub fn check_tokens(&self) -> Result<(), String> {
+        let named = |name: &str, token: &SecretString| (name.to_owned(), token.clone());
+        let tokens = [
+            self.operator_token.as_ref().map(|token| named("operator_token", token)),
+            self.simulator.token.as_ref().map(|token| named("simulator.token", token)),
+        ];
+        let operators = self.admin.operators.iter();
+        let operators =
+            operators.map(|(name, token)| named(&format!("admin.operators.{name}"), token));
+        for (name, token) in tokens.into_iter().flatten().chain(operators) {
+            if token.expose_secret().len() < limits::TOKEN_BYTES_MIN {
                 return Err(format!(
                     "{name} must have {} characters at least",
                     limits::TOKEN_BYTES_MIN
