@@ -191,6 +191,7 @@ async fn a_body_that_cannot_be_read_is_refused_by_what_is_wrong_with_it(
             (r#"{"recipient":[1]}"#, "invalid_field", "recipient"),
             (r#"{"allow_duplicate":1}"#, "invalid_field", "allow_duplicate"),
             (r#"{"sender":{"first_name":7}}"#, "invalid_field", "sender.first_name"),
+            (r#"{"sender":["Ada","Obi"]}"#, "invalid_field", "sender"),
         ] {
             let answer = post_json(host, "/v1/payouts", body).await;
             let shown = &body[..body.len().min(60)];

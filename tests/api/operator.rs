@@ -192,7 +192,14 @@ async fn a_setting_that_is_none_is_refused_by_name(
             assert_eq!(refused.refused(), (400, "invalid_field"), "{changes}");
             assert_eq!(refused.field(), field, "{changes}: {}", refused.text);
         }
-        for changes in [json!({ "limits": { "naira": {} } }), json!({ "limits": 5 })] {
+        for changes in [
+            json!({ "limits": { "naira": {} } }),
+            json!({ "limits": 5 }),
+            // A list is not an object's fields in order.
+            json!({ "limits": { "NGN": ["5"] } }),
+            json!({ "features": [true, true] }),
+            json!({ "terms": [true] }),
+        ] {
             let refused = host.admin(Method::PATCH, &path, changes.clone()).await;
             assert_eq!(refused.refused(), (400, "invalid_field"), "{changes}");
         }

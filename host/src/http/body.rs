@@ -1,11 +1,15 @@
 //! JSON bodies.
 
+use std::fmt::Formatter;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::limits;
@@ -165,6 +169,44 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         Problem::because(ErrorCode::InvalidJson, "Something follows the JSON object.")
     })?;
     Ok(value)
+}
+
+/// An object within a body, or null: a list is not taken for its fields in order.
+///
+/// # Errors
+/// It is something else.
+pub fn object_or_null<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    deserializer.deserialize_option(ObjectOrNull(PhantomData))
+}
+
+struct ObjectOrNull<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectOrNull<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<Self::Value, D::Error> {
+        value.deserialize_map(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(Some)
+    }
 }
 
 fn not_json(cause: &serde_json::Error) -> Problem {

@@ -108,6 +108,9 @@ impl Bounds {
 
     /// A request's schema: what it must have may not be null either.
     fn bind_schema(&self, name: &str, schema: &mut Value) {
+        if matches!(name, "Settings" | "Terms") {
+            settings(schema);
+        }
         let texts = schema.get_mut("properties").and_then(Value::as_object_mut);
         let texts = texts.into_iter().flatten();
         texts.map(|(_, text)| text).filter(|text| text.get("maxLength").is_some()).for_each(plain);
@@ -236,6 +239,31 @@ fn bind_enquiry(schemas: &mut Map<String, Value>, rails: &[std::sync::Arc<Rail>]
                 enquiry[field][bound] = value.clone();
             }
         }
+    }
+}
+
+/// A merchant's settings, which are sent alone and shown among the merchant's other fields; null
+/// takes one back, or one currency of it.
+fn settings(schema: &mut Value) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    schema.remove("additionalProperties");
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (_, of) in properties.into_iter().flatten() {
+        if let Some(by_currency) = of.get_mut("additionalProperties").filter(|of| of.is_object()) {
+            or_null(by_currency);
+        }
+        or_null(of);
+    }
+}
+
+fn or_null(schema: &mut Value) {
+    let nothing = json!({ "type": "null" });
+    let types = schema.get("type").and_then(Value::as_array);
+    let forms = schema.get("oneOf").and_then(Value::as_array);
+    let is_nullable = types.is_some_and(|types| types.contains(&json!("null")))
+        || forms.is_some_and(|forms| forms.contains(&nothing));
+    if !is_nullable {
+        *schema = json!({ "oneOf": [schema.take(), nothing] });
     }
 }
 

@@ -287,6 +287,10 @@ fn merged(before: &Settings, sent: Map<String, Value>) -> Result<Settings, Probl
             (Some(Value::Object(known)), Value::Object(changes)) => {
                 for (key, value) in changes {
                     match value {
+                        // It would be taken for an object's fields in order.
+                        Value::Array(_) => {
+                            return Err(invalid(&format!("{name}.{key}"), "must not be a list"));
+                        }
                         Value::Null => {
                             known.remove(&key);
                         }
@@ -300,6 +304,7 @@ fn merged(before: &Settings, sent: Map<String, Value>) -> Result<Settings, Probl
             (_, Value::Null) => {
                 settings.as_object_mut().and_then(|known| known.remove(&name));
             }
+            (Some(Value::Object(_)), _) => return Err(invalid(&name, "must be an object")),
             (_, value) => settings[&name] = value,
         }
     }

@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use crate::error::{ErrorCode, Problem};
+use crate::http::body::object_or_null;
 use crate::http::texts::{self, Kind};
 use crate::money::{Currency, Minor};
 
@@ -43,6 +44,7 @@ pub struct CreatePayout {
     #[schema(max_length = 128)]
     pub sender_customer_id: Option<String>,
     /// Who pays, for compliance.
+    #[serde(deserialize_with = "object_or_null")]
     pub sender: Option<Sender>,
     /// Pay a recipient again within five minutes.
     pub allow_duplicate: Option<bool>,
