@@ -244,3 +244,29 @@ fn a_reader_that_leaves_early_is_no_error() {
         assert!(output.status.success() && !words.contains("panicked"), "{arguments:?}: {words}");
     }
 }
+
+#[test]
+fn operators_commands_go_to_the_door_that_serves_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("its address").to_string();
+    drop(free);
+    let with = |arguments: &[&str]| {
+        let mut command = railhead(folder.path());
+        command.args(arguments).env("RAILHEAD_ADMIN__ADDRESS", &address);
+        command
+    };
+    let host = Serving::start(with(&["serve"]), "");
+    let token = host.word("Operator token");
+    let ask = |arguments: &[&str]| said(with(arguments).env("RAILHEAD_OPERATOR_TOKEN", token));
+    assert!(ask(&["admin", "merchant", "list"]).contains("\"data\""));
+    assert!(ask(&["rules", "list"]).contains("fees"));
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = railhead(folder.path()).arg("verify").output().unwrap();
+    let why = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(why.contains("there is no database at") && why.contains("DATABASE_URL"), "{why}");
+}

@@ -27,6 +27,9 @@ async fn mute_gateway() -> String {
     url
 }
 
+/// What the bank behind the other route presents.
+pub(crate) const OTHER: &str = "another bank's token";
+
 /// Nobody listens there.
 pub(crate) fn absent_gateway() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -37,7 +40,7 @@ pub(crate) fn absent_gateway() -> String {
 pub(crate) fn settings(config: &mut Config, bank: &Bank) {
     config.simulator.url = Some(bank.url.clone());
     config.egress.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
-    let secrets = [("gateway_token", "simulator"), ("notice_token", "another bank's token")];
+    let secrets = [("gateway_token", "simulator"), ("notice_token", OTHER)];
     let secrets = secrets.map(|(name, value)| (name.to_owned(), value.to_owned()));
     config.routes.insert("ngn_other".to_owned(), BTreeMap::from(secrets));
 }

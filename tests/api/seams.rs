@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use crate::bank::{Bank, Hold};
-use crate::lanes::{absent_gateway, route_before, with_two_routes};
+use crate::lanes::{OTHER, absent_gateway, route_before, with_two_routes};
 use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
 use crate::network::{Sends, beside, live, with_live_host};
 use crate::notices::{RIGHT, deliver, status};
@@ -320,7 +320,7 @@ async fn a_return_of_an_attempt_that_never_left_opens_a_case(
         let message = bank.message().await;
         let body = message.body.replace(&sent, &unsent);
         let others = railhead::simulator::OwnMessage { body, ..message.clone() };
-        deliver(host, ("live", "other"), &others).await.ok();
+        deliver(host, ("live", OTHER), &others).await.ok();
         let case = until_case(host, "partial_return").await;
         assert_eq!((&case["subject_id"], &case["route"]), (&json!(id), &json!("ngn_other")));
         until(host, &id, "paid").await;

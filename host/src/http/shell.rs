@@ -101,7 +101,9 @@ fn envelope(shell: &Shell, id: &RequestId, response: Response) -> Response {
         return response;
     };
     let entry = problem.code().entry();
-    if matches!(entry.kind, Kind::Api | Kind::Provider) {
+    // Whoever is overloaded has no time for a line about each that it turns away: the metrics count.
+    let is_crowd = problem.code() == ErrorCode::ServiceOverloaded;
+    if matches!(entry.kind, Kind::Api | Kind::Provider) && !is_crowd {
         tracing::error!(request.id = %id, error.code = entry.code, %problem, "request failed");
     }
     let (parts, _) = response.into_parts();

@@ -87,6 +87,9 @@ pub enum OpenError {
         /// What went wrong.
         cause: std::io::Error,
     },
+    /// There is no embedded database to be read.
+    #[error("there is no database at {}: say where it is, with --config, RAILHEAD_DATA__DIR or DATABASE_URL", .0.display())]
+    Missing(PathBuf),
     /// The database did not keep a setting that durability depends on.
     #[error("the database has {name} = {value}, but {wanted} is needed")]
     Setting {
@@ -142,8 +145,7 @@ impl Db {
     pub async fn open_for_reading(url: &SecretString) -> Result<Self, OpenError> {
         let (engine, url, path) = prepare(url)?;
         if let Some(path) = path.clone().filter(|path| !path.exists()) {
-            let cause = std::io::ErrorKind::NotFound.into();
-            return Err(OpenError::File { path, cause });
+            return Err(OpenError::Missing(path));
         }
         Self::connect((engine, url, path), (1, engine.session().to_owned()), None).await
     }
