@@ -95,7 +95,8 @@ CREATE INDEX payouts_by_merchant ON payouts (merchant_id, env, id);
 
 -- One attempt to carry a payment out over a route. Its reference is committed before a byte
 -- leaves, is unique in its rail for ever, and at most one attempt of an object is open.
--- fingerprint says how the route was configured; resolution is sealed.
+-- fingerprint says how the route was configured; network_id is the network's own name for it;
+-- resolution and facts are sealed.
 CREATE TABLE attempts (
     id             TEXT PRIMARY KEY,
     transfer_id    TEXT NOT NULL,
@@ -110,6 +111,8 @@ CREATE TABLE attempts (
     begun_at       BIGINT NOT NULL,
     resolution     TEXT,
     created_at     BIGINT NOT NULL,
+    network_id     TEXT,
+    facts          TEXT,
     state          TEXT NOT NULL
         CHECK (state IN ('open', 'paid', 'refused', 'returned', 'not_sent', 'closed')),
     bytes_left     BIGINT NOT NULL,
@@ -123,6 +126,7 @@ CREATE TABLE attempts (
     batch_id       BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX attempts_by_reference ON attempts (rail, rail_reference);
+CREATE INDEX attempts_by_network_id ON attempts (rail, network_id) WHERE network_id IS NOT NULL;
 CREATE UNIQUE INDEX attempts_open ON attempts (transfer_id) WHERE state = 'open';
 CREATE INDEX attempts_open_by_route ON attempts (route_id) WHERE state = 'open';
 CREATE INDEX attempts_by_transfer ON attempts (transfer_id, id);

@@ -3,11 +3,11 @@
 use askama::Template;
 use axum::Json;
 use axum::Router;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::response::{Html, IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get};
 use bytes::Bytes;
-use http::{StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -20,7 +20,8 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::body;
 use crate::metrics;
 use crate::payouts::PayoutTransfers;
-use crate::transfers::Arrived;
+use crate::transfers::{Arrived, Door};
+use crate::wasm::rail::{Message, Reply};
 
 /// Whether the host is there, and ready.
 pub fn health() -> Router<App> {
@@ -44,7 +45,7 @@ pub fn public(document: &Value) -> Router<App> {
         .route("/", get(home))
         .route("/openapi.json", get(show))
         .route("/errors/{code}", get(error_page))
-        .route("/notices/{env}/{rail}/{*path}", post(notice))
+        .route("/notices/{first}/{second}/{*path}", any(notice))
         .merge(docs)
 }
 
@@ -112,18 +113,41 @@ async fn error_page(Path(code): Path<String>) -> Result<Html<String>, Problem> {
     ErrorPage { code, entries }.render().map(Html).map_err(Problem::internal)
 }
 
-/// A message that a network sends by itself, to `/notices/<env>/<rail>/<path of the network>`.
+/// A message that a network sends by itself, to `/notices/<env>/<rail>/<path of the network>` with
+/// a bearer token, or to the address that it was given, `/notices/<route>/<token>/<path>`.
 async fn notice(
     State(app): State<App>,
-    Path((env, rail, path)): Path<(String, String, String)>,
+    Path((first, second, path)): Path<(String, String, String)>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let env = Env::parse(&env).ok_or_else(|| Problem::new(ErrorCode::NotFound))?;
-    let path = format!("/{path}");
     let token = bearer(request.headers()).ok().map(str::to_owned);
+    let message = message(&request, format!("/{path}"));
     let body = async { Ok(body::read(request).await?.to_vec()) };
-    let arrived = Arrived { env, rail: &rail, path: &path, token: token.as_deref() };
+    let by = match Env::parse(&first) {
+        Some(env) => Door::Rail { env, rail: &second, token: token.as_deref() },
+        None => Door::Route { id: &first, token: &second },
+    };
+    let arrived = Arrived { by, message };
     let feature = PayoutTransfers(app.clone());
-    let answer = app.transfers.receive(&feature, arrived, body).await?;
-    Ok(([(header::CONTENT_TYPE, "application/xml; charset=utf-8")], answer).into_response())
+    let Reply { content_type, body } = app.transfers.receive(&feature, arrived, body).await?;
+    let content_type = HeaderValue::try_from(content_type).map_err(Problem::internal)?;
+    Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
+}
+
+/// What a rail is shown of a request, but for its body. Who sent it is the host's business.
+fn message(request: &Request, path: String) -> Message {
+    const CREDENTIALS: [HeaderName; 3] =
+        [header::AUTHORIZATION, header::PROXY_AUTHORIZATION, header::COOKIE];
+    let headers = request.headers().iter().filter(|(name, _)| !CREDENTIALS.contains(name));
+    let headers = headers.filter_map(|(name, value)| {
+        Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+    });
+    let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
+    Message {
+        method: request.method().to_string(),
+        path,
+        query: query.map(|Query(pairs)| pairs).unwrap_or_default(),
+        headers: headers.collect(),
+        body: Vec::new(),
+    }
 }

@@ -27,6 +27,7 @@ use crate::ledger::wallets::WalletIds;
 use crate::ledger::{OutboxHook, Writer, WriterParts};
 use crate::listeners::Listeners;
 use crate::outbound::OutboundClient;
+use crate::rails::declaration::MethodTerms;
 use crate::rails::{Rail, Registry, Route, Routes, Sandbox, sql};
 use crate::recipients::{IdentityKey, RecipientDirectory};
 use crate::routes::Door;
@@ -108,8 +109,8 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let tls = tls(config.egress.extra_ca_file.as_deref())?;
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
     let sandbox = sandbox(&simulator, &keyring);
-    let routes =
-        Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), sandbox.clone(), tls);
+    let inside = (sandbox.clone(), Arc::clone(&keyring));
+    let routes = Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), inside, tls);
     let transfers = Transfers::new(transfers::Parts {
         db: db.clone(),
         writer: writer.clone(),
@@ -497,18 +498,16 @@ async fn seed_routes(
         if seen.contains(&mark(&rail)) || known.iter().any(|route| route.rail == *name) {
             continue;
         }
-        for terms in &rail.declaration.currencies {
-            for (env, method) in [Env::Test, Env::Live]
-                .into_iter()
-                .flat_map(|env| terms.methods.iter().map(move |method| (env, method)))
-            {
-                let word = format!("{}_{method}", terms.code.as_str().to_lowercase());
+        for terms in &rail.declaration.methods {
+            for env in [Env::Test, Env::Live] {
+                let MethodTerms { name: method, currency, .. } = terms;
+                let word = format!("{}_{method}", currency.as_str().to_lowercase());
                 let now = clock.now();
                 rows.push(sql::ROUTES.row(&Route {
                     id: ids.id(),
                     name: word.replace('-', "_"),
                     env,
-                    currency: terms.code,
+                    currency: *currency,
                     method: method.clone(),
                     rail: name.clone(),
                     position: 0,

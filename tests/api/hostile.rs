@@ -13,15 +13,17 @@ use http::StatusCode;
 use railhead::wasm::section::{self, CustomSections};
 use rstest::rstest;
 use serde_json::{Value, json};
+use tokio::sync::{Notify, OwnedRwLockWriteGuard, RwLock};
 
 use crate::live::{until, until_asked};
+use crate::notices::RIGHT;
 use crate::program::Deployment;
 use crate::test_host::{Engine, TestHost, config, naira, unique, with, with_host_configured};
 
 const DECLARATION: &str = include_str!("../hostile/rail.toml");
 
 /// What the rail does before a byte has left, and a word of what is written down about it.
-const BEFORE: [(&str, &str); 11] = [
+const BEFORE: [(&str, &str); 12] = [
     ("loop", "interrupt"),
     ("allocate", "the component failed"),
     ("recurse", "wasm trap"),
@@ -31,12 +33,13 @@ const BEFORE: [(&str, &str); 11] = [
     ("giant", "the component failed"),
     ("garbage", "utf-8"),
     ("stranger", "not granted"),
-    ("undeclared", "not declared"),
-    ("climb", "not a path"),
+    ("undeclared", "not granted"),
+    ("climb", "cannot stand at the end of the path"),
+    ("ask", "nothing was sent"),
 ];
 
 /// What it does after the payment was sent.
-const AFTER: [(&str, &str); 9] = [
+const AFTER: [(&str, &str); 10] = [
     ("loop", "interrupt"),
     ("allocate", "the component failed"),
     ("recurse", "wasm trap"),
@@ -45,6 +48,7 @@ const AFTER: [(&str, &str); 9] = [
     ("giant", "the component failed"),
     ("garbage", "utf-8"),
     ("knock", "more than 4 requests"),
+    ("again", "has left already"),
     ("flood", "unknown"),
 ];
 
@@ -87,8 +91,10 @@ fn modules() -> tempfile::TempDir {
 
 /// A bank that notes what it is asked to pay, and how often it is knocked at.
 #[derive(Clone, Default)]
-struct Till {
+pub(crate) struct Till {
     paid: Arc<Mutex<BTreeMap<String, u32>>>,
+    door: Arc<RwLock<()>>,
+    knocked: Arc<Notify>,
 }
 
 impl Till {
@@ -107,6 +113,18 @@ impl Till {
 
     async fn pay(State(till): State<Self>, reference: String) {
         *till.paid.lock().expect("a lock").entry(reference).or_default() += 1;
+        till.knocked.notify_one();
+        let _open = till.door.read().await;
+    }
+
+    /// Whoever pays gets no answer until the door is open again.
+    pub(crate) async fn close(&self) -> OwnedRwLockWriteGuard<()> {
+        Arc::clone(&self.door).write_owned().await
+    }
+
+    /// Until somebody has paid.
+    pub(crate) async fn until_knocked(&self) {
+        self.knocked.notified().await;
     }
 
     async fn ask(State(till): State<Self>, reference: String) -> StatusCode {
@@ -120,12 +138,12 @@ impl Till {
         Body::from_stream(futures::stream::repeat_with(chunk))
     }
 
-    fn paid(&self, reference: &str) -> u32 {
+    pub(crate) fn paid(&self, reference: &str) -> u32 {
         self.paid.lock().expect("a lock").get(reference).copied().unwrap_or(0)
     }
 }
 
-fn hostile(deed: &str) -> Value {
+pub(crate) fn hostile(deed: &str) -> Value {
     with(naira(100_000), json!({ "method": "hostile", "narration": deed }))
 }
 
@@ -135,11 +153,12 @@ fn harmless() -> Value {
     naira(100_000)
 }
 
-async fn with_hostile(engine: Engine, test: impl AsyncFnOnce(&mut TestHost, &Till)) {
+pub(crate) async fn with_hostile(engine: Engine, test: impl AsyncFnOnce(&mut TestHost, &Till)) {
     let (till, folder) = (Till::default(), modules());
     let url = till.open().await;
     let change = |config: &mut railhead::config::Config| {
         config.simulator.url = Some(url);
+        config.simulator.token = Some(RIGHT.into());
         config.modules.dir = Some(folder.path().to_owned());
     };
     with_host_configured(engine, change, async |host| test(host, &till).await).await;
@@ -154,7 +173,7 @@ async fn first_result(host: &TestHost, id: &str) -> String {
     call["result"].as_str().expect("a result").to_owned()
 }
 
-async fn attempt(host: &TestHost, id: &str) -> (String, i64, i64) {
+pub(crate) async fn attempt(host: &TestHost, id: &str) -> (String, i64, i64) {
     let sql = "SELECT rail_reference, sends, bytes_left FROM attempts WHERE transfer_id = $1";
     sqlx::query_as(sql).bind(id).fetch_one(host.app().db.pool()).await.expect("one attempt")
 }
@@ -219,6 +238,76 @@ async fn a_rail_that_fails_after_it_sent_is_asked_and_not_sent_to(
         }
     })
     .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_rail_refuses_before_anything_left_is_refused_for_good(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let key = host.merchant.live_key.clone();
+        let payout = host.pay_as(&key, &unique(), hostile("refuse at once")).await.ok();
+        let id = payout.id();
+        let failed = until(host, &id, "failed").await;
+        assert_eq!(failed.json["failure_code"], "NO");
+        let (reference, sends, bytes_left) = attempt(host, &id).await;
+        assert_eq!((sends, bytes_left, till.paid(&reference)), (0, 0, 0));
+        let path = format!("/v1/payouts/{id}/timeline");
+        let timeline = host.get_as(&key, &path).await.ok();
+        let mut steps = timeline.json["data"].as_array().expect("steps").iter();
+        let prepared = steps.find(|step| step["operation"] == "prepare").expect("a call");
+        assert_eq!(prepared["result"], "refused (NO): not even tried");
+        assert_eq!(host.count("SELECT COUNT(*) FROM transfers").await, 0);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_moves_no_money_whatever_the_rail_tries(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let key = host.merchant.live_key.clone();
+        let payout = host.pay_as(&key, &unique(), hostile("sent, then pay again")).await.ok();
+        let id = payout.id();
+        until(host, &id, "processing").await;
+        until_asked(host, &id, 0).await;
+        host.advance(60);
+        until_asked(host, &id, 1).await;
+        let (reference, sends, bytes_left) = attempt(host, &id).await;
+        assert_eq!((sends, bytes_left, till.paid(&reference)), (1, 1, 1));
+        let why = "SELECT COUNT(*) FROM rail_calls WHERE operation = 'query' \
+                   AND result LIKE '%moves money, and nothing is sent here%'";
+        assert_eq!(host.count(why).await, 1);
+    })
+    .await;
+}
+
+/// A component that was built against another version of the contract says so at load.
+#[test]
+fn a_rail_of_another_version_is_refused_by_its_version() {
+    let engines = railhead::wasm::Engines::start().expect("engines");
+    let keyring = railhead::keyring::Keyring::from_hex(&["22".repeat(32)]).expect("a key");
+    let cache = railhead::wasm::CodeCache::new(None, Arc::new(keyring));
+    let refused = |component: &[u8], declaration: &str| {
+        let bytes = packed(component, declaration);
+        let loaded = railhead::rails::Rail::load(&engines, &cache, &bytes, None);
+        loaded.err().expect("it is refused").to_string()
+    };
+    let today = built("hostile", "");
+    // As many bytes, so that it stays a component.
+    let mut tomorrow = today.clone();
+    for at in 0..tomorrow.len().saturating_sub(6) {
+        if &tomorrow[at..at + 6] == b"@0.2.0" {
+            tomorrow[at + 3] = b'7';
+        }
+    }
+    let why = refused(&tomorrow, DECLARATION);
+    assert!(why.contains("@0.7.0") && why.contains("@0.2.0"), "{why}");
+    let why = refused(&today, &DECLARATION.replace("rail@0.2.0", "rail@0.7.0"));
+    assert!(why.contains("rail.contract is railhead:rail@0.7.0"), "{why}");
 }
 
 /// Checking a recipient is part of a merchant's own request.

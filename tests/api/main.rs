@@ -39,6 +39,7 @@ mod lookup;
 mod master_key;
 mod movements;
 mod network;
+mod news;
 mod notices;
 mod operator;
 mod operator_objects;

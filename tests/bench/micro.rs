@@ -31,7 +31,7 @@ pub(crate) async fn run() {
     let mut checks = Vec::new();
     for _ in 0..CALLS {
         let one = Instant::now();
-        let called = rail.code.check(&grant, "nip", &recipient).await;
+        let called = rail.code.check(&grant, ("nip", "NGN"), &recipient).await;
         called.result.unwrap().unwrap();
         checks.push(one.elapsed());
     }

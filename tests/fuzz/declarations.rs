@@ -10,12 +10,12 @@ use crate::inputs::fuzz;
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
 const WORDS: &[&str] = &[
-    "manifest = 1",
+    "manifest = 2",
     "[rail]",
     "name = ",
-    "[[currencies]]",
-    "code = \"NGN\"",
-    "methods = []",
+    "[[methods]]",
+    "currency = \"NGN\"",
+    "step = 7",
     "[recipient]",
     "[[recipient.fields]]",
     "pattern = \"^[0-9]{10}$\"",
@@ -23,10 +23,12 @@ const WORDS: &[&str] = &[
     "(?i)",
     "[query]",
     "schedule_s = [0]",
-    "[endpoints.gateway]",
-    "methods = [\"POST\"]",
-    "[notices]",
-    "bearer_secret = ",
+    "[[endpoints.gateway.calls]]",
+    "method = \"POST\"",
+    "path = \"/a/*\"",
+    "moves_money = true",
+    "[[notices]]",
+    "auth = { bearer = \"key\" }",
     "[secrets.key]",
     "[tables.banks]",
     "[scenarios]",
@@ -51,16 +53,21 @@ fn declarations() {
 }
 
 fn sound(text: &str, read: &Declaration) {
-    assert_eq!(read.manifest, 1);
+    assert_eq!(read.manifest, 2);
     let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     assert!(!read.rail.name.is_empty() && read.rail.name.bytes().all(is_plain));
-    assert!(read.currencies.iter().all(|terms| !terms.methods.is_empty()));
     assert!(!read.query.schedule_s.is_empty() && !read.query.schedule_s.contains(&0));
-    for terms in &read.currencies {
-        assert!(read.currency(terms.code).is_some());
+    assert!(!read.methods.is_empty());
+    for terms in &read.methods {
+        assert!(read.method(terms.currency, &terms.name).is_some() && terms.step > 0);
+        assert!(read.currencies().contains(&terms.currency));
     }
-    if let Some(notices) = &read.notices {
-        assert!(read.secrets.contains_key(&notices.bearer_secret));
+    let mut calls = std::collections::BTreeSet::new();
+    for call in read.endpoints.values().flat_map(|endpoint| &endpoint.calls) {
+        assert!(calls.insert(&call.name) && call.path.starts_with('/'));
+    }
+    for notice in &read.notices {
+        assert!(notice.auth.bearer.as_ref().is_none_or(|it| read.secrets.contains_key(it)));
     }
     let again = Declaration::read(text).expect("the same as before");
     assert_eq!(format!("{again:?}"), format!("{read:?}"));

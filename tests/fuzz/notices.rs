@@ -1,8 +1,9 @@
 //! What a gateway of NIP sends by itself, as the rail reads it.
 
 use railhead_rail::host::double;
+use railhead_rail::types::{Finding, News, Subject};
 use railhead_rail_nip::gateway::TRANSFER;
-use railhead_rail_nip::notices::{News, receive};
+use railhead_rail_nip::notices::receive;
 use railhead_rail_nip::session;
 use railhead_rail_nip::xml::{self, Element};
 
@@ -57,15 +58,17 @@ fn notices() {
             match receive(path, input) {
                 Ok((answer, notices)) => {
                     let [notice] = notices.as_slice() else { panic!("{notices:?}") };
-                    assert!(session::is_ours(INSTITUTION, &notice.reference), "{notice:?}");
+                    let Subject::Reference(reference) = &notice.about else { panic!("{notice:?}") };
+                    assert!(session::is_ours(INSTITUTION, reference), "{notice:?}");
                     match &notice.news {
-                        News::Returned(returned) => {
+                        News::Found(Finding::Returned(returned)) => {
                             assert_eq!(path, TRANSFER);
                             assert!(returned.amount_minor >= 0, "{notice:?}");
                             assert!(!returned.message.is_empty(), "{notice:?}");
-                            repeats(input, &answer);
+                            repeats(input, &answer.body);
                         }
                         News::Ask => assert_eq!(path, STATUS),
+                        News::Found(other) => panic!("{other:?}"),
                     }
                 }
                 Err(why) => assert!(!why.is_empty() && why.len() < 200, "{why}"),

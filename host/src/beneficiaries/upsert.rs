@@ -181,7 +181,7 @@ async fn understand(
     };
     let unknown = || Problem::new(ErrorCode::CurrencyNotActive).field("currency");
     let currency = Currency::parse(&required("currency")?).ok_or_else(unknown)?;
-    let (rail, method) = app.rails.serving(currency, None)?;
+    let (rail, method) = app.rails.serving(currency, None, &|name| text(name).ok().flatten())?;
     let name = required("name")?;
     let (email, phone) = (text("email")?, text("phone")?);
     let external_reference = text("external_reference")?;
@@ -192,7 +192,8 @@ async fn understand(
     for field in &rail.declaration.recipient.fields {
         text(&field.name)?;
     }
-    let checked = app.recipients.check(&rail, &method, |name| text(name).ok().flatten()).await?;
+    let checked =
+        app.recipients.check(&rail, (&method, currency), |name| text(name).ok().flatten()).await?;
     let (merchant, env) = caller.owner();
     let now = app.now();
     Ok(Beneficiary {
@@ -242,7 +243,11 @@ fn merge(wanted: Beneficiary, known: &Known) -> (Beneficiary, Outcome) {
 /// Asks the bank for the name, where it was not asked before. A bank that does not know the
 /// account makes the verification fail; one that cannot be asked leaves it pending.
 async fn verify(app: &App, caller: &Caller, beneficiary: &mut Beneficiary) -> Result<(), Problem> {
-    let (rail, _) = app.rails.serving(beneficiary.currency, Some(&beneficiary.method))?;
+    let (rail, _) = app.rails.serving(
+        beneficiary.currency,
+        Some(&beneficiary.method),
+        &crate::rails::nobody,
+    )?;
     if rail.declaration.names.is_none() || beneficiary.verification == Verification::Verified {
         return Ok(());
     }
@@ -254,10 +259,11 @@ async fn verify(app: &App, caller: &Caller, beneficiary: &mut Beneficiary) -> Re
         currency: beneficiary.currency,
         method: &beneficiary.method,
         account: &beneficiary.recipient,
+        number: app.transfers.enquiry_number().await?,
         scenario: chosen.filter(|_| caller.key.env == crate::env::Env::Test),
     };
     let now = app.now();
-    match resolve(&app.routes, &app.ids, now, &question).await {
+    match resolve(&app.routes, now, &question).await {
         Ok(resolved) => {
             beneficiary.account_name = Some(resolved.resolution.name.clone());
             beneficiary.resolution = Some(resolved.resolution);

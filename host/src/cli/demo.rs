@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::config::Config;
 use crate::id::IdGenerator;
 use crate::rails::Declaration;
-use crate::rails::declaration::CurrencyTerms;
+use crate::rails::declaration::MethodTerms;
 use crate::start::{Host, Sources, StartError, shown, start};
 
 use super::{admin, say, serve};
@@ -38,7 +38,7 @@ pub(super) async fn demo(config: Config) -> Result<(), StartError> {
     let host = start(config, Sources::system()?).await?;
     let tour = Tour::begin(&host, &file).await?;
     for rail in host.app.rails.all() {
-        for terms in &rail.declaration.currencies {
+        for terms in &rail.declaration.methods {
             tour.pay(&rail.declaration, terms).await?;
         }
     }
@@ -106,8 +106,8 @@ impl Tour {
     }
 
     /// One payout with everything around it.
-    async fn pay(&self, rail: &Declaration, terms: &CurrencyTerms) -> Result<(), StartError> {
-        let (currency, exponent) = (terms.code.to_string(), terms.exponent);
+    async fn pay(&self, rail: &Declaration, terms: &MethodTerms) -> Result<(), StartError> {
+        let (currency, exponent) = (terms.currency.to_string(), terms.exponent);
         let shown = |value: &Value| format!("{currency} {}", major(&text(value), exponent));
         say(format!("\n{currency} by {}", rail.rail.title));
 
@@ -237,8 +237,8 @@ fn example(rail: &Declaration) -> Value {
 
 fn exponent(host: &Host, currency: &Value) -> u8 {
     let rails = host.app.rails.all();
-    let mut terms = rails.iter().flat_map(|rail| &rail.declaration.currencies);
-    terms.find(|terms| terms.code.as_str() == currency).map_or(2, |terms| terms.exponent)
+    let mut terms = rails.iter().flat_map(|rail| &rail.declaration.methods);
+    terms.find(|terms| terms.currency.as_str() == currency).map_or(2, |terms| terms.exponent)
 }
 
 /// One line about a step of a timeline.

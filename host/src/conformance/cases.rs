@@ -63,13 +63,16 @@ pub struct ExchangeCase {
     pub account: BTreeMap<String, String>,
     /// The enquiry's number, from which its reference is made; for resolve only.
     #[serde(default)]
-    pub number: u64,
+    pub serial: u64,
     /// When the enquiry was begun, in milliseconds since 1970 UTC; for resolve only.
     #[serde(default)]
     pub begun_at_ms: u64,
     /// The path of the network's message; for receive only.
     #[serde(default)]
     pub path: String,
+    /// Its HTTP method.
+    #[serde(default = "post")]
+    pub method: String,
     /// The body of the network's message; for receive only.
     #[serde(default)]
     pub body: String,
@@ -85,9 +88,11 @@ pub struct ExchangeCase {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
-    /// The path of the request, to the letter.
+    /// The name of the call that was made last.
+    pub call: Option<String>,
+    /// Its path with the query, to the letter; secrets are stars.
     pub path: Option<String>,
-    /// Parts of the body.
+    /// Parts of its body; secrets are stars.
     #[serde(default)]
     pub contains: Vec<String>,
     /// Whether nothing at all may be sent.
@@ -108,7 +113,7 @@ pub struct AnswerCase {
 }
 
 /// What a call must come to.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeCase {
     /// paid, accepted, refused, unknown, never-received, resolved, unavailable, ask, returned,
@@ -118,6 +123,8 @@ pub struct OutcomeCase {
     pub code: Option<String>,
     /// A part of the message.
     pub message: Option<String>,
+    /// The network's own name for the payment.
+    pub network_id: Option<String>,
 }
 
 /// A payment.
@@ -133,12 +140,19 @@ pub struct PaymentCase {
     pub recipient: BTreeMap<String, String>,
     /// What a name enquiry said.
     pub resolution: Option<ResolutionCase>,
+    /// The method; the rail's first if left out.
+    pub method: Option<String>,
     /// The attempt's number, from which its reference is made.
-    pub number: u64,
+    pub serial: u64,
     /// When the attempt was begun, in milliseconds since 1970 UTC.
     pub begun_at_ms: u64,
     /// The reference that must be made.
     pub reference: String,
+    /// The network's own name for the payment, where it told one.
+    pub network_id: Option<String>,
+    /// What is known from earlier calls, by name.
+    #[serde(default)]
+    pub facts: BTreeMap<String, String>,
 }
 
 /// What a name enquiry said.
@@ -166,6 +180,10 @@ pub struct CodeCase {
     pub query: String,
     /// What a name enquiry comes to.
     pub resolve: String,
+}
+
+fn post() -> String {
+    "POST".to_owned()
 }
 
 impl Cases {
@@ -209,13 +227,14 @@ impl Cases {
                     call: call.to_owned(),
                     payment: Some(payment.clone()),
                     account: payment.recipient.clone(),
-                    number: payment.number,
+                    serial: payment.serial,
                     begun_at_ms: payment.begun_at_ms,
                     path: String::new(),
+                    method: post(),
                     body: String::new(),
                     expects: None,
                     answer: Some(AnswerCase { status: Some(200), body, failure: None }),
-                    outcome: OutcomeCase { kind: kind.clone(), code: None, message: None },
+                    outcome: OutcomeCase { kind: kind.clone(), ..OutcomeCase::default() },
                 });
             }
         }

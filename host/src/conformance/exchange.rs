@@ -1,40 +1,38 @@
 //! Running one case against a component, with a network that answers as the case says.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
-use http::{Method, StatusCode};
+use http::StatusCode;
+use secrecy::SecretString;
 
-use crate::config::limits;
 use crate::rails::Rail;
-use crate::rails::route::SIMULATOR_SECRET;
-use crate::wasm::egress::{Endpoint, HangUp, Target};
+use crate::rails::declaration::MethodTerms;
+use crate::rails::route::{SIMULATOR_SECRET, call_to, token_source};
+use crate::wasm::egress::{Call, Exchange, HangUp, Target, TokenSource};
 use crate::wasm::rail::{
-    Access, Enquiry, Field, Finding, Grant, Message, News, Outcome, Payment, Resolution, Unresolved,
+    Access, Called, Door, Enquiry, Field, Finding, Grant, Message, Money, News, Outcome, Payment,
+    Receipt, Refusal, Resolution, Unresolved,
 };
 
 use super::cases::{AnswerCase, ExchangeCase, Expected, PaymentCase, RecipientCase, ViolationCase};
 
-/// What was sent: path and body.
-type Sent = Arc<Mutex<Vec<(String, String)>>>;
-
-/// What a call came to: its kind, and a code and a message where it has them.
-#[derive(Debug, PartialEq, Eq)]
+/// What a call came to: its kind, and what else it has.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Came {
     pub(super) kind: &'static str,
     pub(super) code: Option<String>,
     pub(super) message: Option<String>,
+    network_id: Option<String>,
 }
 
 /// Checks a recipient.
 pub(super) async fn recipient(rail: &Rail, case: &RecipientCase) -> Result<(), String> {
-    let method = case.method.clone().unwrap_or_else(|| default_method(rail));
-    let called = rail.code.check(&rail.pure_grant(0), &method, &fields(&case.fields)).await;
+    let terms = method(rail, case.method.as_deref())?;
+    let which = (terms.name.as_str(), terms.currency.as_str());
+    let called = rail.code.check(&rail.pure_grant(0), which, &fields(&case.fields)).await;
     match called.result.map_err(|broken| broken.to_string())? {
         Ok(canonical) => {
             let wanted = case.returns.as_ref().ok_or("it passed, and should not have")?;
@@ -81,12 +79,14 @@ enum On {
 }
 
 async fn run_on(rail: &Rail, case: &ExchangeCase, on: On) -> Result<(), String> {
-    let sent = Sent::default();
     let answer = case.answer.clone().unwrap_or_default();
-    let grant = grant(rail, &scripted(answer, Arc::clone(&sent)));
-    let came = call(rail, &grant, case, on).await?;
+    let (came, exchanges) = call(rail, &scripted(answer), case, on).await?;
     if let Some(expected) = &case.expects {
-        check_sent(&sent, expected)?;
+        check_sent(&exchanges, expected)?;
+    }
+    let moved = exchanges.iter().any(|exchange| exchange.moves_money && exchange.bytes_left());
+    if case.call == "submit" && matches!(came.kind, "paid" | "accepted") && !moved {
+        return Err(format!("{}, and no call was made that moves money", came.kind));
     }
     let wanted = &case.outcome;
     if came.kind != wanted.kind {
@@ -94,6 +94,9 @@ async fn run_on(rail: &Rail, case: &ExchangeCase, on: On) -> Result<(), String> 
     }
     if wanted.code.is_some() && came.code != wanted.code {
         return Err(format!("code {:?}, not {:?}", came.code, wanted.code));
+    }
+    if wanted.network_id.is_some() && came.network_id != wanted.network_id {
+        return Err(format!("network id {:?}, not {:?}", came.network_id, wanted.network_id));
     }
     let message = came.message.unwrap_or_default();
     match &wanted.message {
@@ -104,47 +107,61 @@ async fn run_on(rail: &Rail, case: &ExchangeCase, on: On) -> Result<(), String> 
 
 async fn call(
     rail: &Rail,
-    grant: &Arc<Grant>,
+    network: &Router,
     case: &ExchangeCase,
     on: On,
-) -> Result<Came, String> {
-    let broken = |broken: crate::wasm::rail::Broken| broken.to_string();
+) -> Result<(Came, Vec<Exchange>), String> {
+    let asking = grant(rail, network, Money::Stays);
     match case.call.as_str() {
+        "prepare" => {
+            let payment = payment(rail, case.payment.as_ref())?;
+            let (made, _) = rail.code.prepare(&rail.pure_grant(0), &payment).await;
+            taken(made, |made| match made {
+                Ok(opening) => came("prepared", None, Some(opening.reference)),
+                Err(refusal) => refused(refusal),
+            })
+        }
         "submit" => {
             let payment = payment(rail, case.payment.as_ref())?;
-            let (made, kept) = rail.code.reference(grant, &payment).await;
-            let reference = made.result.map_err(broken)?;
-            if reference != payment.reference {
-                return Err(format!("made the reference {reference}, not {}", payment.reference));
+            let (made, kept) = rail.code.prepare(&pure(&asking), &payment).await;
+            let made = made.result.map_err(|broken| broken.to_string())?;
+            let made = made.map_err(|refusal| format!("prepare refused: {}", refusal.message))?;
+            if made.reference != payment.reference {
+                let (made, wanted) = (made.reference, payment.reference);
+                return Err(format!("made the reference {made}, not {wanted}"));
             }
-            let called = rail.code.submit(kept.filter(|_| on == On::ItsOwn), grant, &payment).await;
-            Ok(outcome(called.result.map_err(broken)?))
+            let sending = grant(rail, network, Money::MayMove);
+            let kept = kept.filter(|_| on == On::ItsOwn);
+            taken(rail.code.submit(kept, &sending, &payment).await, outcome)
         }
         "query" => {
             let payment = payment(rail, case.payment.as_ref())?;
-            let called = rail.code.query(grant, &payment).await;
-            Ok(finding(called.result.map_err(broken)?))
+            taken(rail.code.query(&asking, &payment).await, finding)
         }
         "resolve" => {
             let account = fields(&case.account);
-            let (number, begun_at_ms) = (case.number, case.begun_at_ms);
-            let called = rail.code.resolve(grant, &Enquiry { number, begun_at_ms, account }).await;
-            Ok(match called.result.map_err(broken)? {
+            let (serial, begun_at_ms) = (case.serial, case.begun_at_ms);
+            let enquiry = Enquiry { serial, begun_at_ms, account };
+            taken(rail.code.resolve(&asking, &enquiry).await, |found| match found {
                 Ok(found) => came("resolved", None, Some(found.name)),
-                Err(Unresolved::Refused(why)) => came("refused", Some(why.code), Some(why.message)),
+                Err(Unresolved::Refused(refusal)) => refused(refusal),
                 Err(Unresolved::Unavailable(why)) => came("unavailable", None, Some(why)),
             })
         }
         "receive" => {
-            let message = Message { path: case.path.clone(), body: case.body.clone().into_bytes() };
-            let called = rail.code.receive(grant, &message).await;
-            Ok(match called.result.map_err(broken)? {
+            let message = Message {
+                method: case.method.clone(),
+                path: case.path.clone(),
+                query: Vec::new(),
+                headers: Vec::new(),
+                body: case.body.clone().into_bytes(),
+            };
+            let called = rail.code.receive(&pure(&asking), &message).await;
+            taken(called, |read| match read {
                 Err(why) => came("rejected", None, Some(why)),
                 Ok((_, notices)) => match notices.into_iter().next().map(|notice| notice.news) {
                     Some(News::Ask) => came("ask", None, None),
-                    Some(News::Returned(back)) => {
-                        came("returned", Some(back.code), Some(back.message))
-                    }
+                    Some(News::Found(found)) => finding(found),
                     None => came("nothing", None, None),
                 },
             })
@@ -153,52 +170,72 @@ async fn call(
     }
 }
 
+/// What a call came to, with what it sent.
+fn taken<T>(
+    called: Called<T>,
+    read: impl FnOnce(T) -> Came,
+) -> Result<(Came, Vec<Exchange>), String> {
+    let answer = called.result.map_err(|broken| broken.to_string())?;
+    Ok((read(answer), called.exchanges))
+}
+
 pub(super) fn outcome(outcome: Outcome) -> Came {
     match outcome {
-        Outcome::Paid(receipt) => came("paid", Some(receipt.code), None),
-        Outcome::Accepted(receipt) => came("accepted", Some(receipt.code), None),
-        Outcome::Refused(why) => came("refused", Some(why.code), Some(why.message)),
+        Outcome::Paid(receipt) => received("paid", receipt),
+        Outcome::Accepted(receipt) => received("accepted", receipt),
+        Outcome::Refused(refusal) => refused(refusal),
         Outcome::Unknown(why) => came("unknown", None, Some(why)),
     }
 }
 
 pub(super) fn finding(finding: Finding) -> Came {
     match finding {
-        Finding::Paid(receipt) => came("paid", Some(receipt.code), None),
-        Finding::Accepted(receipt) => came("accepted", Some(receipt.code), None),
-        Finding::Refused(why) => came("refused", Some(why.code), Some(why.message)),
+        Finding::Paid(receipt) => received("paid", receipt),
+        Finding::Accepted(receipt) => received("accepted", receipt),
+        Finding::Refused(refusal) => refused(refusal),
+        Finding::Returned(funds) => came("returned", Some(funds.code), Some(funds.message)),
         Finding::Unknown(why) => came("unknown", None, Some(why)),
         Finding::NeverReceived(why) => came("never-received", None, Some(why)),
     }
 }
 
-fn came(kind: &'static str, code: Option<String>, message: Option<String>) -> Came {
-    Came { kind, code, message }
+fn received(kind: &'static str, receipt: Receipt) -> Came {
+    Came { network_id: receipt.network_id, ..came(kind, Some(receipt.code), None) }
 }
 
-fn check_sent(sent: &Sent, expected: &Expected) -> Result<(), String> {
-    let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+fn refused(refusal: Refusal) -> Came {
+    came("refused", Some(refusal.code), Some(refusal.message))
+}
+
+fn came(kind: &'static str, code: Option<String>, message: Option<String>) -> Came {
+    Came { kind, code, message, ..Came::default() }
+}
+
+fn check_sent(exchanges: &[Exchange], expected: &Expected) -> Result<(), String> {
+    let last = exchanges.iter().rfind(|exchange| !exchange.is_for_token);
     if expected.nothing {
-        return if sent.is_empty() { Ok(()) } else { Err("something was sent".into()) };
+        return last.map_or(Ok(()), |sent| Err(format!("{} was sent", sent.call)));
     }
-    let (path, body) = sent.first().ok_or("nothing was sent")?;
-    if let Some(wanted) = expected.path.as_ref().filter(|wanted| *wanted != path) {
-        return Err(format!("sent to {path}, not to {wanted}"));
+    let sent = last.ok_or("nothing was sent")?;
+    for (what, found, wanted) in
+        [("call", &sent.call, &expected.call), ("path", &sent.path, &expected.path)]
+    {
+        if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != found) {
+            return Err(format!("the {what} was {found}, not {wanted}"));
+        }
     }
+    let body = String::from_utf8_lossy(&sent.request);
     match expected.contains.iter().find(|part| !body.contains(part.as_str())) {
         None => Ok(()),
         Some(part) => Err(format!("{part} is not in what was sent:\n{body}")),
     }
 }
 
-/// A network that answers every request as a case says, and notes what it was sent.
-fn scripted(answer: AnswerCase, sent: Sent) -> Router {
-    Router::new().fallback(move |request: Request| async move {
-        let path = request.uri().path().to_owned();
-        let body = axum::body::to_bytes(request.into_body(), limits::ANSWER_BYTES_MAX).await;
-        let body = String::from_utf8_lossy(&body.unwrap_or_else(|_| Bytes::new())).into_owned();
-        sent.lock().unwrap_or_else(PoisonError::into_inner).push((path, body));
-        respond(&answer)
+/// A network that answers every request as a case says.
+fn scripted(answer: AnswerCase) -> Router {
+    Router::new().fallback(move || {
+        let response = respond(&answer);
+        async move { response }
     })
 }
 
@@ -215,35 +252,69 @@ fn respond(answer: &AnswerCase) -> Response {
     (status, answer.body.clone()).into_response()
 }
 
-/// A grant whose every endpoint leads into `network`.
-pub(super) fn grant(rail: &Rail, network: &Router) -> Arc<Grant> {
+/// A grant whose every call leads into `network`.
+pub(super) fn grant(rail: &Rail, network: &Router, money: Money) -> Arc<Grant> {
     let declaration = &rail.declaration;
-    let endpoints: HashMap<_, _> = declaration
-        .endpoints
-        .iter()
-        .map(|(name, terms)| {
-            let methods = terms.methods.iter();
-            let endpoint = Endpoint {
-                name: name.clone(),
-                target: Target::InProcess(network.clone()),
-                paths: terms.paths.clone(),
-                methods: methods.filter_map(|m| Method::from_bytes(m.as_bytes()).ok()).collect(),
-                timeout: Duration::from_millis(terms.timeout_ms),
-                answer_bytes_max: terms.response_bytes_max,
-            };
-            (name.clone(), Arc::new(endpoint))
-        })
-        .collect();
+    let target = Arc::new(Target::InProcess(network.clone()));
+    let calls = declaration.endpoints.values().flat_map(|endpoint| &endpoint.calls);
+    let calls = calls.filter_map(|terms| call_to(terms, &target));
     let defaults = declaration.settings.iter();
     let settings =
         defaults.filter_map(|(name, terms)| Some((name.clone(), terms.default.clone()?)));
     let secrets = declaration.secrets.keys().map(|name| (name.clone(), SIMULATOR_SECRET.into()));
+    let secrets: BTreeMap<String, SecretString> = secrets.collect();
+    let calls: HashMap<_, _> = calls.map(|call| (call.name.clone(), Arc::new(call))).collect();
+    let tokens = declaration.tokens.iter().filter_map(|(name, terms)| {
+        let source = token_source(terms, &calls, &secrets)?;
+        Some((name.clone(), with_token(source)))
+    });
+    let open = declaration.notices.iter().filter(|notice| notice.auth.path_token);
+    let door = Door {
+        address: "https://host.example/notices/route/".to_owned(),
+        token: "door".into(),
+        paths: open.map(|notice| notice.path.clone()).collect(),
+    };
     let access = Access {
         rail: declaration.rail.name.clone(),
-        endpoints,
+        tokens: tokens.collect(),
+        door: Some(door),
+        calls,
         settings: settings.collect(),
-        secrets: secrets.collect(),
+        secrets,
         tables: rail.tables.clone(),
+    };
+    Arc::new(Grant { access: Arc::new(access), money, ..Grant::default() })
+}
+
+/// The same source at a server that always gives a token, whatever the case's network says.
+fn with_token(source: TokenSource) -> TokenSource {
+    let answer = serde_json::json!({ source.token.as_str(): "token" }).to_string();
+    let giving = Router::new().fallback(move || {
+        let answer = answer.clone();
+        async move { answer }
+    });
+    let target = Arc::new(Target::InProcess(giving));
+    let Call { name, method, path, moves_money, timeout, answer_bytes_max, .. } = &*source.call;
+    let call = Call {
+        name: name.clone(),
+        target,
+        method: method.clone(),
+        path: path.clone(),
+        moves_money: *moves_money,
+        timeout: *timeout,
+        answer_bytes_max: *answer_bytes_max,
+    };
+    TokenSource { call: Arc::new(call), ..source }
+}
+
+/// The same without a way out.
+fn pure(grant: &Grant) -> Arc<Grant> {
+    let Access { rail, settings, tables, .. } = &*grant.access;
+    let access = Access {
+        rail: rail.clone(),
+        settings: settings.clone(),
+        tables: tables.clone(),
+        ..Access::default()
     };
     Arc::new(Grant { access: Arc::new(access), ..Grant::default() })
 }
@@ -251,14 +322,15 @@ pub(super) fn grant(rail: &Rail, network: &Router) -> Arc<Grant> {
 /// The payment of a case, as the rail is told of it.
 pub(super) fn payment(rail: &Rail, case: Option<&PaymentCase>) -> Result<Payment, String> {
     let case = case.ok_or("the case has no payment")?;
-    let currency = rail.declaration.currencies.first().ok_or("the rail has no currency")?;
+    let terms = method(rail, case.method.as_deref())?;
     Ok(Payment {
         payout: "po_conformance00000000000000".to_owned(),
         reference: case.reference.clone(),
-        number: case.number,
+        serial: case.serial,
         begun_at_ms: case.begun_at_ms,
-        method: default_method(rail),
-        currency: currency.code.to_string(),
+        method: terms.name.clone(),
+        currency: terms.currency.to_string(),
+        exponent: terms.exponent,
         amount_minor: case.amount_minor,
         recipient: fields(&case.recipient),
         sender: Vec::new(),
@@ -268,12 +340,16 @@ pub(super) fn payment(rail: &Rail, case: Option<&PaymentCase>) -> Result<Payment
             reference: resolution.reference.clone(),
             attributes: fields(&resolution.attributes),
         }),
+        network_id: case.network_id.clone(),
+        facts: fields(&case.facts),
     })
 }
 
-fn default_method(rail: &Rail) -> String {
-    let first = rail.declaration.currencies.first();
-    first.map(|terms| terms.methods[0].clone()).unwrap_or_default()
+/// The method of this name; the rail's first without a name.
+fn method<'a>(rail: &'a Rail, name: Option<&str>) -> Result<&'a MethodTerms, String> {
+    let mut methods = rail.declaration.methods.iter();
+    let found = methods.find(|terms| name.is_none_or(|name| terms.name == name));
+    found.ok_or_else(|| format!("{} is no method of the rail", name.unwrap_or("nothing")))
 }
 
 fn fields(map: &BTreeMap<String, String>) -> Vec<Field> {

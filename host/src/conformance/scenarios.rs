@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::clock::Clock;
 use crate::rails::Rail;
 use crate::simulator::Simulator;
-use crate::wasm::rail::{Grant, Outcome};
+use crate::wasm::rail::{Grant, Money, Outcome};
 
 use super::Report;
 use super::cases::Cases;
@@ -41,13 +41,13 @@ async fn play(
     (submitted, queried): (&str, &str),
 ) -> Result<(), String> {
     let payment = payment(rail, cases.code_payment.as_ref())?;
-    let grant = simulated(rail, scenario);
-    let called = rail.code.submit(None, &grant, &payment).await;
+    let simulated = simulated(rail, scenario);
+    let called = rail.code.submit(None, &simulated(Money::MayMove), &payment).await;
     let came = outcome(called.result.map_err(|broken| broken.to_string())?);
     if came.kind != submitted {
         return Err(format!("submission came to {came:?}, not {submitted}"));
     }
-    let called = rail.code.query(&grant, &payment).await;
+    let called = rail.code.query(&simulated(Money::Stays), &payment).await;
     let found = finding(called.result.map_err(|broken| broken.to_string())?);
     match found.kind == queried {
         true => Ok(()),
@@ -59,7 +59,7 @@ async fn play(
 async fn repeat(rail: &Rail, cases: &Cases) -> Result<(), String> {
     let payment = payment(rail, cases.code_payment.as_ref())?;
     let (simulator, _messages) = Simulator::new(None, Clock::System, Default::default());
-    let grant = grant(rail, &simulator.router());
+    let grant = grant(rail, &simulator.router(), Money::MayMove);
     for _ in 0..2 {
         let called = rail.code.submit(None, &grant, &payment).await;
         match called.result.map_err(|broken| broken.to_string())? {
@@ -72,9 +72,12 @@ async fn repeat(rail: &Rail, cases: &Cases) -> Result<(), String> {
     if executed == [1] { Ok(()) } else { Err(format!("paid {executed:?} times")) }
 }
 
-fn simulated(rail: &Rail, scenario: &str) -> Arc<Grant> {
+fn simulated<'a>(rail: &'a Rail, scenario: &str) -> impl Fn(Money) -> Arc<Grant> + use<'a> {
     let (simulator, _messages) = Simulator::new(None, Clock::System, Default::default());
-    let plain = grant(rail, &simulator.router());
+    let network = simulator.router();
     let headers = vec![("x-sandbox-scenario".to_owned(), scenario.to_owned())];
-    Arc::new(Grant { headers, ..Grant::clone(&plain) })
+    move |money| {
+        let plain = grant(rail, &network, money);
+        Arc::new(Grant { headers: headers.clone(), ..Grant::clone(&plain) })
+    }
 }

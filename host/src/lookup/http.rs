@@ -17,6 +17,7 @@ use crate::events::{EventView, canonical, sql};
 use crate::http::{Body, Page, PageQuery, Query};
 use crate::money::Currency;
 use crate::rails::directory::{self, Bank};
+use crate::rails::nobody;
 use crate::recipients::{Question, resolve};
 use crate::simulator::scenario;
 
@@ -65,7 +66,7 @@ pub async fn banks(
     let unsupported = || Problem::new(ErrorCode::UnsupportedCurrency).field("currency");
     let currency = query.currency.as_deref().filter(|code| *code == "NGN");
     let currency = currency.and_then(Currency::parse).ok_or_else(unsupported)?;
-    let (rail, _) = app.rails.serving(currency, None).map_err(|_| unsupported())?;
+    let (rail, _) = app.rails.serving(currency, None, &nobody).map_err(|_| unsupported())?;
     let table = rail.tables.get(directory::TABLE).ok_or_else(unsupported)?;
     Ok(Page::whole(directory::banks(table)))
 }
@@ -128,8 +129,8 @@ pub async fn name_enquiry(
     let currency = currency.ok_or_else(unsupported)?;
     required("account_number", &body.account_number)?;
     required("bank_code", &body.bank_code)?;
-    let (rail, method) = app.rails.serving(currency, None).map_err(|_| unsupported())?;
-    let checked = app.recipients.check(&rail, &method, |name| match name {
+    let (rail, method) = app.rails.serving(currency, None, &nobody).map_err(|_| unsupported())?;
+    let checked = app.recipients.check(&rail, (&method, currency), |name| match name {
         "account_number" => body.account_number.clone(),
         "bank_code" => body.bank_code.clone(),
         "bank_name" => body.bank_name.clone(),
@@ -161,9 +162,10 @@ pub async fn name_enquiry(
         currency,
         method: &method,
         account: &checked.fields,
+        number: app.transfers.enquiry_number().await?,
         scenario,
     };
-    let resolved = resolve(&app.routes, &app.ids, now, &question).await?;
+    let resolved = resolve(&app.routes, now, &question).await?;
     Ok(Json(ResolvedName {
         resolved_name: resolved.resolution.name,
         source: "provider",

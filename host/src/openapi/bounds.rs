@@ -75,11 +75,11 @@ struct Bounds {
 
 impl Bounds {
     fn of(rails: &[std::sync::Arc<Rail>]) -> Self {
-        let terms = || rails.iter().flat_map(|rail| &rail.declaration.currencies);
+        let terms = || rails.iter().flat_map(|rail| &rail.declaration.methods);
         let sorted = |names: BTreeSet<String>| names.into_iter().collect();
         Self {
-            currencies: sorted(terms().map(|terms| terms.code.to_string()).collect()),
-            methods: sorted(terms().flat_map(|terms| terms.methods.clone()).collect()),
+            currencies: sorted(terms().map(|terms| terms.currency.to_string()).collect()),
+            methods: sorted(terms().map(|terms| terms.name.clone()).collect()),
         }
     }
 

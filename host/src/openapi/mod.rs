@@ -180,7 +180,7 @@ fn recipients(schemas: &mut Value, rails: &[Arc<Rail>]) {
         let required: Vec<&str> =
             fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
         let currencies: Vec<String> =
-            rail.declaration.currencies.iter().map(|terms| terms.code.to_string()).collect();
+            rail.declaration.currencies().iter().map(ToString::to_string).collect();
         schemas[&name] = json!({
             "type": "object",
             "title": format!("{} ({})", rail.declaration.rail.title, currencies.join(", ")),

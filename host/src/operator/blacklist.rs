@@ -118,11 +118,12 @@ pub async fn create(
     let currency = Currency::parse(&required("currency", text("currency")?)?);
     let currency = currency.ok_or_else(|| invalid("currency", "must be an ISO 4217 code"))?;
     let reason = required("reason", text("reason")?)?;
-    let (rail, method) = app.rails.serving(currency, None)?;
+    let (rail, method) = app.rails.serving(currency, None, &|name| text(name).ok().flatten())?;
     for field in &rail.declaration.recipient.fields {
         text(&field.name)?;
     }
-    let checked = app.recipients.check(&rail, &method, |name| text(name).ok().flatten()).await?;
+    let checked =
+        app.recipients.check(&rail, (&method, currency), |name| text(name).ok().flatten()).await?;
     let block = Block {
         id: app.ids.id(),
         merchant_id,

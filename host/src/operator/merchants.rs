@@ -371,7 +371,7 @@ fn new_wallets(
 
 fn served(app: &App) -> BTreeSet<Currency> {
     let rails = app.rails.all();
-    rails.iter().flat_map(|rail| &rail.declaration.currencies).map(|terms| terms.code).collect()
+    rails.iter().flat_map(|rail| rail.declaration.currencies()).collect()
 }
 
 fn currencies_of(codes: &[String]) -> Result<BTreeSet<Currency>, Problem> {

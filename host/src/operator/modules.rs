@@ -52,7 +52,6 @@ pub async fn rails(State(app): State<App>, _operator: Operator) -> Result<Page<R
             ("names", rail.code.resolves_names()),
             ("notices", rail.code.takes_notices()),
         ];
-        let terms = rail.declaration.currencies.iter();
         RailView {
             object: "rail",
             name: about.name,
@@ -61,7 +60,7 @@ pub async fn rails(State(app): State<App>, _operator: Operator) -> Result<Page<R
             contract: about.contract,
             digest: rail.digest.clone(),
             state: "active",
-            currencies: terms.map(|terms| terms.code.to_string()).collect(),
+            currencies: rail.declaration.currencies().iter().map(ToString::to_string).collect(),
             offers: offered.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect(),
         }
     });

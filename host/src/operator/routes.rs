@@ -208,12 +208,14 @@ fn understand(app: &App, body: CreateRoute) -> Result<Route, Problem> {
     let rail = app.rails.get(&rail_name);
     let rail = rail.ok_or_else(|| invalid("rail", "is not the name of a loaded rail"))?;
     let currency = Currency::parse(&required("currency", body.currency)?);
-    let terms = currency.and_then(|code| rail.declaration.currency(code));
-    let terms = terms.ok_or_else(|| invalid("currency", "is not one that the rail serves"))?;
-    let method = body.method.unwrap_or_else(|| terms.methods[0].clone());
-    if !terms.methods.contains(&method) {
-        return Err(invalid("method", "is not one that the rail serves"));
-    }
+    let methods = currency.map(|code| rail.declaration.methods_of(code).collect::<Vec<_>>());
+    let methods = methods.filter(|methods| !methods.is_empty());
+    let methods = methods.ok_or_else(|| invalid("currency", "is not one that the rail serves"))?;
+    let terms = match &body.method {
+        Some(wanted) => methods.iter().find(|terms| terms.name == *wanted),
+        None => methods.first(),
+    };
+    let terms = terms.ok_or_else(|| invalid("method", "is not one that the rail serves"))?;
     let settings = body.settings.unwrap_or_default();
     check_settings(&rail, &settings)?;
     let now = app.now();
@@ -221,8 +223,8 @@ fn understand(app: &App, body: CreateRoute) -> Result<Route, Problem> {
         id: app.ids.id(),
         name,
         env,
-        currency: terms.code,
-        method,
+        currency: terms.currency,
+        method: terms.name.clone(),
         rail: rail_name,
         position: body.position.unwrap_or(0),
         is_paused: false,

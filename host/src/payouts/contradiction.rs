@@ -18,10 +18,11 @@ pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanyi
     let bank = route.as_deref().unwrap_or("the bank");
     // The bank's words as they are kept: without what the recipient's account would give away.
     let said = with.failure.as_ref().map(|why| {
-        let message = match app.rails.serving(payout.currency, Some(&payout.method)) {
-            Ok((rail, _)) => rail.redactor.text(&why.message, &payout.recipient),
-            Err(_) => why.message.clone(),
-        };
+        let message =
+            match app.rails.serving(payout.currency, Some(&payout.method), &crate::rails::nobody) {
+                Ok((rail, _)) => rail.redactor.text(&why.message, &payout.recipient),
+                Err(_) => why.message.clone(),
+            };
         format!("{}: {message}", why.code)
     });
     let told = said.clone().unwrap_or_default();

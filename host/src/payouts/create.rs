@@ -23,7 +23,7 @@ use crate::rules::{Assessment, FeeFacts, PayoutKind};
 
 use super::accept::{Acceptance, Candidate, Verdict, assessment, blocked, compare};
 use super::model::{Change, Costs, Payout, Status};
-use super::recipient::{Payee, payee};
+use super::recipient::{Payee, payee, saved, serving};
 use super::reply;
 use super::request::{CreatePayout, NewPayout};
 use super::sql;
@@ -126,15 +126,16 @@ async fn prepare(
     if !settings.is_active(request.currency) {
         return Err(inactive());
     }
-    let (rail, method) = app.rails.serving(request.currency, request.method.as_deref())?;
+    let saved = saved(app, caller, request).await?;
+    let (rail, method) = serving(app, request, saved.as_ref())?;
     let (wallet_id, wallet_since) = wallet(app, caller, request).await?;
     if request.customer_id.is_some() {
         return Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id"));
     }
-    let payee = payee(app, caller, (&rail, &method), request, scenario).await?;
+    let payee = payee(app, caller, (&rail, &method), (request, saved), scenario).await?;
     require_sender(caller, &rail.declaration.sender, request)?;
     let payment = (request.currency, request.amount);
-    refuse_amount(&caller.merchant, &rail.declaration, payment)?;
+    refuse_amount(&caller.merchant, (&rail.declaration, &method), payment)?;
     // Fee and fraud are decided by the packs of this moment, whatever is activated meanwhile.
     let assignments = app.packs.now();
     let pricing = assignments.price(&FeeFacts {

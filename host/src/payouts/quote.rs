@@ -100,12 +100,12 @@ pub(super) fn quote(
     let text = text.ok_or_else(|| wrong(ErrorCode::AmountRequired, "amount_minor"))?;
     let amount =
         Minor::parse(text).ok_or_else(|| wrong(ErrorCode::InvalidAmount, "amount_minor"))?;
-    let served = app.rails.serving(currency, request.method.as_deref());
+    let served = app.rails.serving(currency, request.method.as_deref(), &crate::rails::nobody);
     let (rail, method) = served.map_err(|problem| match problem.code() {
         ErrorCode::CurrencyNotActive => unsupported(),
         _ => problem,
     })?;
-    refuse_amount(&caller.merchant, &rail.declaration, (currency, amount))?;
+    refuse_amount(&caller.merchant, (&rail.declaration, &method), (currency, amount))?;
     let price = app.packs.now().price(&FeeFacts {
         merchant: &caller.merchant.id,
         currency,

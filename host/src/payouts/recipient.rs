@@ -2,6 +2,7 @@
 //! that the bank has on record.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -71,12 +72,18 @@ pub(super) async fn payee(
     app: &App,
     caller: &Caller,
     (rail, method): (&Rail, &str),
-    request: &NewPayout,
+    (request, saved): (&NewPayout, Option<Beneficiary>),
     scenario: Option<String>,
 ) -> Result<Payee, Problem> {
-    let (checked, given) = match &request.to {
-        To::Beneficiary(id) => (saved(app, caller, request.currency, id).await?, BTreeMap::new()),
-        To::Inline(fields) => (inline(app, (rail, method), fields).await?, fields.clone()),
+    let (checked, given) = match (&request.to, saved) {
+        (To::Inline(fields), _) => {
+            let which = (method, request.currency);
+            (inline(app, (rail, which), fields).await?, fields.clone())
+        }
+        (To::Beneficiary(_), Some(Beneficiary { recipient: fields, identity, .. })) => {
+            (Checked { fields, identity }, BTreeMap::new())
+        }
+        (To::Beneficiary(_), None) => return Err(Problem::internal("it was not looked up")),
     };
     let which = (request.currency, checked.identity.as_str());
     let known = app.recipients.known(caller.owner(), which).await?;
@@ -105,29 +112,51 @@ pub(super) async fn payee(
     })
 }
 
-async fn saved(
+/// The saved recipient that a request names, if it names one.
+///
+/// # Errors
+/// The contract's codes for beneficiaries.
+pub(super) async fn saved(
     app: &App,
     caller: &Caller,
-    currency: Currency,
-    id: &str,
-) -> Result<Checked, Problem> {
+    request: &NewPayout,
+) -> Result<Option<Beneficiary>, Problem> {
+    let To::Beneficiary(id) = &request.to else { return Ok(None) };
     let found = app.recipients.beneficiary(caller.owner(), id).await;
     let beneficiary = found.map_err(|problem| problem.field("beneficiary_id"))?;
-    if beneficiary.currency != currency {
+    if beneficiary.currency != request.currency {
         return Err(Problem::new(ErrorCode::BeneficiaryCurrencyMismatch).field("beneficiary_id"));
     }
-    Ok(Checked { fields: beneficiary.recipient, identity: beneficiary.identity })
+    Ok(Some(beneficiary))
+}
+
+/// The rail and the method: the one that is named, the one that a saved recipient was checked
+/// for, or the one that the recipient's fields select.
+///
+/// # Errors
+/// As [`crate::rails::Registry::serving`].
+pub(super) fn serving(
+    app: &App,
+    request: &NewPayout,
+    saved: Option<&Beneficiary>,
+) -> Result<(Arc<Rail>, String), Problem> {
+    let named = request.method.as_deref().or(saved.map(|saved| saved.method.as_str()));
+    let given = |name: &str| match &request.to {
+        To::Inline(fields) => sent(fields, name),
+        To::Beneficiary(_) => None,
+    };
+    app.rails.serving(request.currency, named, &given)
 }
 
 async fn inline(
     app: &App,
-    (rail, method): (&Rail, &str),
+    (rail, which): (&Rail, (&str, Currency)),
     fields: &BTreeMap<String, Value>,
 ) -> Result<Checked, Problem> {
     let declared = &rail.declaration.recipient.fields;
     refuse_non_strings(fields, |name| declared.iter().any(|field| field.name == name))
         .map_err(|problem| problem.within("recipient"))?;
-    let checked = app.recipients.check(rail, method, |name| sent(fields, name)).await;
+    let checked = app.recipients.check(rail, which, |name| sent(fields, name)).await;
     let checked = checked.map_err(|problem| problem.within("recipient"))?;
     Ok(Checked::clone(&checked))
 }
@@ -198,9 +227,10 @@ async fn name(
         currency: beneficiary.currency,
         method: &beneficiary.method,
         account: &beneficiary.recipient,
+        number: app.transfers.enquiry_number().await?,
         scenario,
     };
-    let resolved = resolve(&app.routes, &app.ids, now, &question).await?;
+    let resolved = resolve(&app.routes, now, &question).await?;
     beneficiary.account_name = Some(resolved.resolution.name.clone());
     if beneficiary.name.is_empty() {
         beneficiary.name.clone_from(&resolved.resolution.name);

@@ -236,18 +236,23 @@ fn written(recent: &[(String, Moment)]) -> String {
 /// than the merchant may pay at once.
 ///
 /// # Errors
-/// `limit_violation`.
+/// `limit_violation`; `invalid_field` for parts of what the method can pay.
 pub(super) fn refuse_amount(
     merchant: &Merchant,
-    rail: &Declaration,
+    (rail, method): (&Declaration, &str),
     (currency, amount): (Currency, Minor),
 ) -> Result<(), Problem> {
     let refuse =
         |kind, limit| Err(violation(kind, limit, Minor::ZERO, amount).field("amount_minor"));
-    let terms = rail.currency(currency);
+    let terms = rail.method(currency, method);
     let least = terms.map(|terms| Minor::new(terms.amount_minor_min));
     if let Some(least) = least.filter(|least| amount < *least) {
         return refuse("below_minimum", least);
+    }
+    if let Some(terms) = terms.filter(|terms| amount.units() % terms.step != 0) {
+        let step = terms.step;
+        let message = format!("amount_minor must be a multiple of {step}: {method} pays no parts.");
+        return Err(Problem::because(ErrorCode::InvalidField, message).field("amount_minor"));
     }
     let most = terms.map(|terms| Minor::new(terms.amount_minor_max));
     let allowed = merchant.settings.limits(currency).per_transaction_minor.map(|limit| limit.0);

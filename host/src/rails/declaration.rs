@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use http::Method;
-use regex_lite::Regex;
 use serde::Deserialize;
 
 use crate::money::Currency;
@@ -12,12 +10,12 @@ use crate::money::Currency;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Declaration {
-    /// Version of this format; 1.
+    /// Version of this format; 2.
     pub manifest: u32,
     /// Name, version, title.
     pub rail: About,
-    /// Currencies, each with its methods and bounds.
-    pub currencies: Vec<CurrencyTerms>,
+    /// Ways to pay, each of one currency.
+    pub methods: Vec<MethodTerms>,
     /// Fields of a recipient.
     pub recipient: Recipient,
     /// Fields of a sender, where a merchant must give them.
@@ -31,13 +29,20 @@ pub struct Declaration {
     /// Secrets that the operator configures.
     #[serde(default)]
     pub secrets: BTreeMap<String, SecretTerms>,
+    /// Tokens that the host fetches.
+    #[serde(default)]
+    pub tokens: BTreeMap<String, TokenTerms>,
+    /// Mobile money operators whose wallets it pays.
+    #[serde(default)]
+    pub operators: Vec<OperatorTerms>,
     /// Settings that the operator configures.
     #[serde(default)]
     pub settings: BTreeMap<String, SettingTerms>,
     /// Asking about unknown outcomes.
     pub query: Query,
     /// Messages that the network sends by itself.
-    pub notices: Option<Notices>,
+    #[serde(default)]
+    pub notices: Vec<NoticeTerms>,
     /// What is masked in records and encrypted at rest.
     #[serde(default)]
     pub redact: Redact,
@@ -62,36 +67,83 @@ pub struct About {
     pub contract: String,
     /// ISO 3166 alpha-2 codes that it reaches.
     pub countries: Vec<String>,
-    /// When a payment is final.
-    pub finality: Finality,
 }
 
-/// When a payment is final.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Finality {
-    /// With the network's answer.
-    Instant,
-    /// When the recipient claims it.
-    Claimable,
-    /// Days later, by notices in files.
-    File,
-}
-
-/// `[[currencies]]`
+/// `[[methods]]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CurrencyTerms {
+pub struct MethodTerms {
+    /// As in the API; a currency's first is its default.
+    pub name: String,
     /// ISO 4217.
-    pub code: Currency,
-    /// Decimal places of the major unit.
+    pub currency: Currency,
+    /// Decimal places of the currency's major unit.
     pub exponent: u8,
-    /// Methods; the first is the default.
-    pub methods: Vec<String>,
     /// Smallest amount.
     pub amount_minor_min: i64,
     /// Largest amount.
     pub amount_minor_max: i64,
+    /// Amounts are multiples of this: 100 where a network has no cents.
+    #[serde(default = "one")]
+    pub step: i64,
+    /// The recipients that select it, where the request names no method.
+    pub select: Option<SelectTerms>,
+}
+
+/// How well a method fits a recipient, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fit {
+    /// The recipient selects it.
+    Selected,
+    /// It takes whoever selects no other.
+    Any,
+    /// It is for other recipients.
+    Other,
+}
+
+/// `[methods.select]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SelectTerms {
+    /// A field of the recipient.
+    pub field: String,
+    /// Its values.
+    pub values: Vec<String>,
+}
+
+/// `[[operators]]`: a mobile money operator, as `GET /v1/momo_operators` lists it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorTerms {
+    /// As recipients name it.
+    pub slug: String,
+    /// As people call it.
+    pub name: String,
+    /// ISO 3166 alpha-2.
+    pub country: String,
+    /// What its wallets hold.
+    pub currency: Currency,
+}
+
+/// `[tokens.<name>]`: a token that the network gives for credentials and wants with every request.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenTerms {
+    /// The call that gets it.
+    pub call: String,
+    /// Parameters of its query.
+    #[serde(default)]
+    pub query: BTreeMap<String, String>,
+    /// The secrets that are user and password.
+    pub basic: [String; 2],
+    /// The member of the JSON answer that holds it.
+    pub token: String,
+    /// The member that holds its lifetime in seconds; five minutes without one.
+    pub lifetime_s: Option<String>,
+}
+
+const fn one() -> i64 {
+    1
 }
 
 /// `[recipient]`
@@ -164,14 +216,32 @@ pub struct Names {
 pub struct EndpointTerms {
     /// What people call the endpoint.
     pub title: String,
-    /// Paths below the address; a final `/*` stands for further segments.
-    pub paths: Vec<String>,
-    /// HTTP methods.
-    pub methods: Vec<String>,
+    /// What may be asked of it.
+    pub calls: Vec<CallTerms>,
+}
+
+/// `[[endpoints.<name>.calls]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallTerms {
+    /// By which components name it; no other call of the rail has it.
+    pub name: String,
+    /// The HTTP method.
+    pub method: String,
+    /// The path below the endpoint's address; a final `*` stands for what the component gives.
+    pub path: String,
+    /// Whether it may move money. Only `payouts.submit` can make such a call.
+    #[serde(default)]
+    pub moves_money: bool,
     /// Time for a whole exchange.
     pub timeout_ms: u64,
     /// Largest answer.
-    pub response_bytes_max: usize,
+    #[serde(default = "answer_bytes_max")]
+    pub answer_bytes_max: usize,
+}
+
+const fn answer_bytes_max() -> usize {
+    65_536
 }
 
 /// `[secrets.<name>]`
@@ -206,17 +276,35 @@ pub struct Query {
     pub never_received_after_s: u64,
 }
 
-/// `[notices]`
+/// `[[notices]]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Notices {
-    /// Paths below the rail's notice address.
-    pub paths: Vec<String>,
-    /// The secret that the network presents as a bearer token.
-    pub bearer_secret: String,
+pub struct NoticeTerms {
+    /// Below the rail's notice address.
+    pub path: String,
+    /// HTTP methods by which it comes.
+    #[serde(default = "post")]
+    pub methods: Vec<String>,
+    /// How the network shows who it is.
+    pub auth: NoticeAuth,
     /// How far what it says by itself is believed.
     #[serde(default)]
     pub trust: Trust,
+}
+
+/// `[notices.auth]`: one of these.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoticeAuth {
+    /// The secret that it presents as a bearer token.
+    pub bearer: Option<String>,
+    /// It was given an address with a token in it.
+    #[serde(default)]
+    pub path_token: bool,
+}
+
+fn post() -> Vec<String> {
+    vec!["POST".to_owned()]
 }
 
 /// How far a network is believed where it speaks by itself.
@@ -226,7 +314,7 @@ pub enum Trust {
     /// A message is a reason to ask, and the answer is believed.
     #[default]
     Hint,
-    /// A return is believed as it is told: no question would show it.
+    /// What became of a payment is believed as it is told: no question would show it.
     Outcome,
 }
 
@@ -288,50 +376,71 @@ impl Declaration {
         }
     }
 
-    /// The first thing that makes no sense.
-    fn nonsense(&self) -> Option<String> {
-        let word = |text: &str| {
-            !text.is_empty()
-                && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        };
-        if self.manifest != 1 {
-            return Some(format!("manifest is {}; this host reads 1", self.manifest));
-        }
-        if !word(&self.rail.name) {
-            return Some("rail.name must be lowercase letters, digits and dashes".into());
-        }
-        let patterns = self.recipient.fields.iter().filter_map(|field| field.pattern.as_deref());
-        let settings = self.settings.values().filter_map(|setting| setting.pattern.as_deref());
-        for pattern in patterns.chain(settings) {
-            if let Err(cause) = Regex::new(pattern) {
-                return Some(format!("{pattern}: {cause}"));
-            }
-        }
-        if self.currencies.iter().any(|terms| terms.methods.is_empty()) {
-            return Some("every currency needs a method".into());
-        }
-        if self.query.schedule_s.is_empty() || self.query.schedule_s.contains(&0) {
-            return Some("query.schedule_s needs positive seconds".into());
-        }
-        if let Some(method) = self
-            .endpoints
-            .values()
-            .flat_map(|endpoint| &endpoint.methods)
-            .find(|method| Method::from_bytes(method.as_bytes()).is_err())
-        {
-            return Some(format!("{method} is not an HTTP method"));
-        }
-        let notices = self.notices.as_ref();
-        let missing = notices.map(|notices| &notices.bearer_secret);
-        missing
-            .filter(|secret| !self.secrets.contains_key(*secret))
-            .map(|secret| format!("notices.bearer_secret names {secret}, which is no secret"))
+    /// The methods of a currency; the first is the default.
+    pub fn methods_of(&self, currency: Currency) -> impl Iterator<Item = &MethodTerms> {
+        self.methods.iter().filter(move |terms| terms.currency == currency)
     }
 
-    /// The terms of a currency that this rail serves.
+    /// The terms of a method that this rail serves.
     #[must_use]
-    pub fn currency(&self, code: Currency) -> Option<&CurrencyTerms> {
-        self.currencies.iter().find(|terms| terms.code == code)
+    pub fn method(&self, currency: Currency, name: &str) -> Option<&MethodTerms> {
+        self.methods_of(currency).find(|terms| terms.name == name)
+    }
+
+    /// Whether it pays in this currency.
+    #[must_use]
+    pub fn serves(&self, currency: Currency) -> bool {
+        self.methods_of(currency).next().is_some()
+    }
+
+    /// The method that a recipient selects, where the request names none: one that its fields
+    /// are declared for, or else the first.
+    #[must_use]
+    pub fn selected(
+        &self,
+        currency: Currency,
+        given: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<(Fit, &MethodTerms)> {
+        let fit = |terms: &MethodTerms| match &terms.select {
+            None => Fit::Any,
+            Some(select) => match given(&select.field) {
+                Some(value) if select.values.contains(&value) => Fit::Selected,
+                _ => Fit::Other,
+            },
+        };
+        // The first of those that fit best.
+        self.methods_of(currency).map(|terms| (fit(terms), terms)).min_by_key(|(fit, _)| *fit)
+    }
+
+    /// Its currencies, each once, in the order of the declaration.
+    #[must_use]
+    pub fn currencies(&self) -> Vec<Currency> {
+        let mut found = Vec::new();
+        for terms in &self.methods {
+            if !found.contains(&terms.currency) {
+                found.push(terms.currency);
+            }
+        }
+        found
+    }
+
+    /// What is declared of a message that comes by this method on this path.
+    #[must_use]
+    pub fn notice(&self, method: &str, path: &str) -> Option<&NoticeTerms> {
+        let is_it = |notice: &&NoticeTerms| {
+            let is_its = match notice.path.strip_suffix('*') {
+                Some(before) => path.strip_prefix(before).is_some_and(|rest| !rest.is_empty()),
+                None => notice.path == path,
+            };
+            is_its && notice.methods.iter().any(|known| known == method)
+        };
+        self.notices.iter().find(is_it)
+    }
+
+    /// Whether a secret is one that its network presents to this host.
+    #[must_use]
+    pub fn is_presented(&self, secret: &str) -> bool {
+        self.notices.iter().any(|notice| notice.auth.bearer.as_deref() == Some(secret))
     }
 
     /// The scenario that a recipient chooses by itself.
@@ -353,7 +462,9 @@ mod tests {
     fn the_built_in_declaration_makes_sense() {
         let nip = Declaration::read(NIP).expect("valid");
         assert_eq!(nip.rail.name, "nip");
-        assert!(nip.currency(Currency::parse("NGN").expect("a code")).is_some());
+        let naira = Currency::parse("NGN").expect("a code");
+        assert_eq!(nip.currencies(), [naira]);
+        assert!(nip.method(naira, "nip").is_some() && nip.method(naira, "wire").is_none());
         let chosen = nip.scenario(|_| Some("0000001022".into()));
         assert_eq!(chosen, Some("failed"));
     }
@@ -362,8 +473,14 @@ mod tests {
     fn nonsense_is_named() {
         for (what, instead) in [
             ("name = \"nip\"", "name = \"NIP rail\""),
-            ("manifest = 1", "manifest = 2"),
-            ("bearer_secret = \"notice_token\"", "bearer_secret = \"other\""),
+            ("manifest = 2", "manifest = 1"),
+            ("rail@0.2.0", "rail@0.1.0"),
+            ("amount_minor_min = 100", "amount_minor_min = 0"),
+            ("amount_minor_min = 100", "amount_minor_min = 100\nstep = 7"),
+            ("name = \"status_query\"", "name = \"transfer\""),
+            ("/nip/nameenquirysingleitem", "/nip/*/nameenquirysingleitem"),
+            ("/nip/nameenquirysingleitem", "/nip/../admin"),
+            ("bearer = \"notice_token\"", "bearer = \"other\""),
             ("pattern = \"^[0-9]{10}$\"", "pattern = \"^[0-9{10}$\""),
             ("[query]", "[query]\nunknown = 1"),
         ] {

@@ -6,9 +6,10 @@ mod fields;
 pub mod redact;
 pub mod registry;
 pub mod route;
+mod sense;
 pub mod sql;
 
 pub use declaration::Declaration;
 pub use fields::RecipientFields;
-pub use registry::{Rail, Registry};
+pub use registry::{Rail, Registry, nobody};
 pub use route::{Route, Routes, Sandbox};

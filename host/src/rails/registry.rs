@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use crate::error::{ErrorCode, Problem};
 use crate::money::Currency;
 use crate::wasm::module::{Module, Refused};
-use crate::wasm::rail::{Access, Field, Grant, RailCode, Violation};
+use crate::wasm::rail::{Access, CONTRACT, Field, Grant, RailCode, Violation};
 use crate::wasm::tables::ReferenceTable;
 use crate::wasm::{CodeCache, Engines};
 
@@ -68,7 +68,7 @@ impl Rail {
         bytes: &[u8],
         tables_folder: Option<&Path>,
     ) -> Result<Self, LoadError> {
-        let module = Module::load(&engines.rails, cache, bytes, RailCode::host_imports())?;
+        let module = Module::load(&engines.rails, cache, bytes, CONTRACT)?;
         let declaration = Declaration::read(&module.declaration)?;
         let code = RailCode::link(&engines.rails, &module)?;
         let mut tables = BTreeMap::new();
@@ -181,7 +181,7 @@ impl Registry {
         let is_served = || {
             let code = Currency::parse(&text);
             let rails = self.0.load();
-            code.is_some_and(|code| rails.iter().any(|r| r.declaration.currency(code).is_some()))
+            code.is_some_and(|code| rails.iter().any(|rail| rail.declaration.serves(code)))
         };
         if CONTRACT_CURRENCIES.contains(&text.as_str()) || is_served() {
             return Ok(text);
@@ -191,7 +191,8 @@ impl Registry {
         Err(Problem::because(ErrorCode::InvalidFilter, message).field("currency"))
     }
 
-    /// A rail that serves this currency and method; the default method if none is named.
+    /// A rail that serves this currency and method. If no method is named, the recipient's fields
+    /// select one, and otherwise it is the currency's first.
     ///
     /// # Errors
     /// `unsupported_currency` where no rail serves the currency, `invalid_field` where none
@@ -200,32 +201,39 @@ impl Registry {
         &self,
         currency: Currency,
         method: Option<&str>,
+        given: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(Arc<Rail>, String), Problem> {
         let rails = self.all();
-        let mut serving = rails.iter().filter_map(|rail| {
-            rail.declaration.currency(currency).map(|terms| (rail, &terms.methods))
-        });
-        match method {
+        let found = match method {
+            Some(wanted) => rails
+                .iter()
+                .find_map(|rail| Some((rail, rail.declaration.method(currency, wanted)?))),
             None => {
-                let (rail, methods) = serving.next().ok_or_else(|| unsupported(currency))?;
-                Ok((Arc::clone(rail), methods[0].clone()))
+                let selected = rails
+                    .iter()
+                    .filter_map(|r| Some((r, r.declaration.selected(currency, given)?)));
+                let best = selected.min_by_key(|(_, (fit, _))| *fit);
+                best.map(|(rail, (_, terms))| (rail, terms))
             }
-            Some(method) => {
-                let mut any = false;
-                for (rail, methods) in serving {
-                    any = true;
-                    if methods.iter().any(|known| known == method) {
-                        return Ok((Arc::clone(rail), method.to_owned()));
-                    }
-                }
-                let message = format!("{method} is not a method of {currency}.");
-                Err(match any {
-                    true => Problem::because(ErrorCode::InvalidField, message).field("method"),
-                    false => unsupported(currency),
-                })
-            }
+        };
+        if let Some((rail, terms)) = found {
+            return Ok((Arc::clone(rail), terms.name.clone()));
         }
+        let is_served = rails.iter().any(|rail| rail.declaration.serves(currency));
+        Err(match method {
+            Some(method) if is_served => {
+                let message = format!("{method} is not a method of {currency}.");
+                Problem::because(ErrorCode::InvalidField, message).field("method")
+            }
+            _ => unsupported(currency),
+        })
     }
+}
+
+/// Where nothing is known of the recipient.
+#[must_use]
+pub fn nobody(_field: &str) -> Option<String> {
+    None
 }
 
 /// The currencies of the contract, whether a rail serves them yet or not.

@@ -10,6 +10,7 @@ use http::Method;
 use ipnet::IpNet;
 use moka::future::Cache;
 use secrecy::{ExposeSecret as _, SecretString};
+use subtle::ConstantTimeEq as _;
 
 use crate::clock::Moment;
 use crate::config::{Config, limits};
@@ -19,10 +20,10 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::{MerchantId, RouteId};
 use crate::keyring::Keyring;
 use crate::money::Currency;
-use crate::wasm::egress::{Endpoint, Network, Scheme, Target};
-use crate::wasm::rail::{Access, Grant};
+use crate::wasm::egress::{Call, Network, Scheme, Target, TokenSource};
+use crate::wasm::rail::{Access, Door, Grant, Message, Money};
 
-use super::declaration::{Declaration, EndpointTerms, Trust};
+use super::declaration::{CallTerms, Declaration, TokenTerms, Trust};
 use super::registry::{Rail, Registry};
 use super::sql;
 
@@ -68,6 +69,8 @@ pub struct ReadyRoute {
     /// Where each endpoint leads, as text.
     addresses: BTreeMap<String, String>,
     fingerprints: OnceLock<Vec<String>>,
+    /// What an address holds at which its network may speak: one under every master key.
+    door_tokens: Vec<String>,
     /// What is missing before it can be called.
     missing: Option<String>,
 }
@@ -79,6 +82,7 @@ pub struct Routes {
     rails: Arc<Registry>,
     config: Arc<Config>,
     sandbox: Sandbox,
+    keyring: Arc<Keyring>,
     tls: Arc<rustls::ClientConfig>,
     snapshot: Cache<(), Arc<Vec<Arc<ReadyRoute>>>>,
     /// Kept while a route does not change, so that its connections are.
@@ -104,11 +108,11 @@ impl Routes {
         db: Db,
         rails: Arc<Registry>,
         config: Arc<Config>,
-        sandbox: Sandbox,
+        (sandbox, keyring): (Sandbox, Arc<Keyring>),
         tls: Arc<rustls::ClientConfig>,
     ) -> Self {
         let snapshot = Cache::builder().time_to_live(limits::CACHE_FRESH).build();
-        Self { db, rails, config, sandbox, tls, snapshot, ready: Arc::default() }
+        Self { db, rails, config, sandbox, keyring, tls, snapshot, ready: Arc::default() }
     }
 
     /// Every route whose rail is loaded, in order.
@@ -217,18 +221,19 @@ impl Routes {
             Env::Live => self.config.routes.get(&route.name).cloned().unwrap_or_default(),
             Env::Test => BTreeMap::new(),
         };
-        let (mut endpoints, mut addresses) = (HashMap::new(), BTreeMap::new());
+        let (mut calls, mut addresses) = (HashMap::new(), BTreeMap::new());
         for (name, terms) in &rail.declaration.endpoints {
             match self.target(&route, name) {
                 Ok(target) => {
                     addresses.insert(name.clone(), target.address());
-                    endpoints.insert(name.clone(), Arc::new(endpoint(name, terms, target)));
+                    let target = Arc::new(target);
+                    let each = terms.calls.iter().filter_map(|terms| call_to(terms, &target));
+                    calls.extend(each.map(|call| (call.name.clone(), Arc::new(call))));
                 }
                 Err(why) => missing = Some(why),
             }
         }
-        let notices = rail.declaration.notices.as_ref();
-        let is_notice_token = |name: &str| notices.is_some_and(|it| it.bearer_secret == name);
+        let is_notice_token = |name: &str| rail.declaration.is_presented(name);
         let mut secrets = BTreeMap::new();
         for name in rail.declaration.secrets.keys() {
             match configured.get(name).filter(|value| !value.is_empty()) {
@@ -247,16 +252,8 @@ impl Routes {
                 None => missing = Some(format!("routes.{}.{name} is not configured", route.name)),
             }
         }
-        let mut settings = BTreeMap::new();
-        for (name, terms) in &rail.declaration.settings {
-            let value = configured.get(name).or_else(|| route.settings.get(name));
-            match value.or(terms.default.as_ref()) {
-                Some(value) => {
-                    settings.insert(name.clone(), value.clone());
-                }
-                None => missing = Some(format!("routes.{}.{name} is not configured", route.name)),
-            }
-        }
+        let (settings, unset) = settings(&route, &rail.declaration, &configured);
+        let missing = missing.or(unset);
         let (name, tables) = (rail.declaration.rail.name.clone(), rail.tables.clone());
         let pure = Access {
             rail: name.clone(),
@@ -264,7 +261,15 @@ impl Routes {
             tables: tables.clone(),
             ..Access::default()
         };
-        let access = Access { rail: name, endpoints, settings, secrets, tables };
+        let mut tokens = HashMap::new();
+        for (name, terms) in &rail.declaration.tokens {
+            // Where something is missing, that is said above.
+            let source = token_source(terms, &calls, &secrets);
+            tokens.extend(source.map(|source| (name.clone(), source)));
+        }
+        let door_tokens = door_tokens(&self.keyring, &route.id);
+        let door = self.door(&route.id, &rail.declaration, &door_tokens[0]);
+        let access = Access { rail: name, calls, settings, secrets, tokens, door, tables };
         ReadyRoute {
             route,
             rail,
@@ -272,8 +277,17 @@ impl Routes {
             pure: Arc::new(pure),
             addresses,
             fingerprints: OnceLock::new(),
+            door_tokens,
             missing,
         }
+    }
+
+    /// Where the network of a route may be told to speak to this host.
+    fn door(&self, id: &RouteId, declaration: &Declaration, token: &str) -> Option<Door> {
+        let open = declaration.notices.iter().filter(|notice| notice.auth.path_token);
+        let paths: Vec<String> = open.map(|notice| notice.path.clone()).collect();
+        let address = format!("{}/notices/{id}/", self.config.public_url());
+        (!paths.is_empty()).then(|| Door { address, token: SecretString::from(token), paths })
     }
 
     /// Whether a route leads to the simulator, in this process or on its own port.
@@ -290,8 +304,7 @@ impl Routes {
         declaration: &Declaration,
         name: &str,
     ) -> Option<SecretString> {
-        let notices = declaration.notices.as_ref();
-        match (notices.is_some_and(|notices| notices.bearer_secret == name), route.env) {
+        match (declaration.is_presented(name), route.env) {
             (false, _) => Some(SecretString::from(SIMULATOR_SECRET)),
             (true, Env::Test) => Some(self.sandbox.token.clone()),
             (true, Env::Live) => self.config.simulator.token.clone(),
@@ -333,15 +346,15 @@ impl Routes {
 impl ReadyRoute {
     /// What a call over this route may use, with headers that the host adds.
     #[must_use]
-    pub fn grant(&self, now: Moment, headers: Vec<(String, String)>) -> Arc<Grant> {
-        Arc::new(Grant { access: Arc::clone(&self.access), now_ms: now.millis(), headers })
+    pub fn grant(&self, now: Moment, headers: Vec<(String, String)>, money: Money) -> Arc<Grant> {
+        Arc::new(Grant { access: Arc::clone(&self.access), now_ms: now.millis(), headers, money })
     }
 
     /// What a call without requests may use.
     #[must_use]
     pub fn pure_grant(&self, now: Moment) -> Arc<Grant> {
         let access = Arc::clone(&self.pure);
-        Arc::new(Grant { access, now_ms: now.millis(), headers: Vec::new() })
+        Arc::new(Grant { access, now_ms: now.millis(), ..Grant::default() })
     }
 
     /// What the route is configured to: its addresses and settings, then its credentials, each
@@ -366,11 +379,19 @@ impl ReadyRoute {
         self.missing.as_deref()
     }
 
-    /// Whether its network is believed that a payment came back.
+    /// Whether its network is believed, where it says by itself what became of a payment.
     #[must_use]
-    pub fn is_believed(&self) -> bool {
-        let notices = self.rail.declaration.notices.as_ref();
-        notices.is_some_and(|notices| notices.trust == Trust::Outcome)
+    pub fn believes(&self, message: &Message) -> bool {
+        let notice = self.rail.declaration.notice(&message.method, &message.path);
+        notice.is_some_and(|notice| notice.trust == Trust::Outcome)
+    }
+
+    /// Whether its network was given an address with this token in it.
+    #[must_use]
+    pub fn opens(&self, token: &str) -> bool {
+        let is_it = |known: &String| bool::from(known.as_bytes().ct_eq(token.as_bytes()));
+        // All of them are looked at, whichever it is.
+        self.door_tokens.iter().filter(|known| is_it(known)).count() > 0
     }
 
     /// The value of one of its secrets.
@@ -380,16 +401,60 @@ impl ReadyRoute {
     }
 }
 
-fn endpoint(name: &str, terms: &EndpointTerms, target: Target) -> Endpoint {
-    let methods = terms.methods.iter().filter_map(|m| Method::from_bytes(m.as_bytes()).ok());
-    Endpoint {
-        name: name.to_owned(),
-        target,
-        paths: terms.paths.clone(),
-        methods: methods.collect(),
-        timeout: Duration::from_millis(terms.timeout_ms).min(limits::RAIL_WALL_MAX),
-        answer_bytes_max: terms.response_bytes_max.min(limits::ANSWER_BYTES_MAX),
+/// The values of the declared settings, and what is missing of them.
+fn settings(
+    route: &Route,
+    declaration: &Declaration,
+    configured: &BTreeMap<String, String>,
+) -> (BTreeMap<String, String>, Option<String>) {
+    let (mut settings, mut missing) = (BTreeMap::new(), None);
+    for (name, terms) in &declaration.settings {
+        let value = configured.get(name).or_else(|| route.settings.get(name));
+        match value.or(terms.default.as_ref()) {
+            Some(value) => {
+                settings.insert(name.clone(), value.clone());
+            }
+            None => missing = Some(format!("routes.{}.{name} is not configured", route.name)),
+        }
     }
+    (settings, missing)
+}
+
+/// What stands in the address that a route's network is given: it follows from the host's keys.
+fn door_tokens(keyring: &Keyring, id: &RouteId) -> Vec<String> {
+    keyring.settings_tags(&format!("what the network of {id} is given")).collect()
+}
+
+/// Where a declared token comes from; nothing where its call or its secrets are not there.
+#[must_use]
+pub fn token_source(
+    terms: &TokenTerms,
+    calls: &HashMap<String, Arc<Call>>,
+    secrets: &BTreeMap<String, SecretString>,
+) -> Option<TokenSource> {
+    let [user, password] = &terms.basic;
+    Some(TokenSource {
+        call: Arc::clone(calls.get(&terms.call)?),
+        query: terms.query.clone(),
+        basic: [secrets.get(user)?.clone(), secrets.get(password)?.clone()],
+        token: terms.token.clone(),
+        lifetime_s: terms.lifetime_s.clone(),
+        kept: tokio::sync::Mutex::default(),
+    })
+}
+
+/// A declared call to this target.
+#[must_use]
+pub fn call_to(terms: &CallTerms, target: &Arc<Target>) -> Option<Call> {
+    Some(Call {
+        name: terms.name.clone(),
+        target: Arc::clone(target),
+        method: Method::from_bytes(terms.method.as_bytes()).ok()?,
+        path: terms.path.clone(),
+        moves_money: terms.moves_money,
+        timeout: Duration::from_millis(terms.timeout_ms).min(limits::RAIL_WALL_MAX),
+        answer_bytes_max: terms.answer_bytes_max.min(limits::ANSWER_BYTES_MAX),
+    })
 }
 
 /// The header that tells the simulator which scenario to play.

@@ -88,15 +88,16 @@ impl RecipientDirectory {
     pub async fn check(
         &self,
         rail: &Rail,
-        method: &str,
+        (method, currency): (&str, Currency),
         sent: impl Fn(&str) -> Option<String>,
     ) -> Result<Arc<Checked>, Problem> {
         let fields = rail.take_recipient(sent)?;
-        let key = (rail.digest.clone(), format!("{method}\n{}", fields.to_json()));
+        let key = (rail.digest.clone(), format!("{method}\n{currency}\n{}", fields.to_json()));
         if let Some(checked) = self.checked.get(&key).await {
             return Ok(checked);
         }
-        let called = rail.code.check(&rail.pure_grant(0), method, &fields.to_guest()).await;
+        let which = (method, currency.as_str());
+        let called = rail.code.check(&rail.pure_grant(0), which, &fields.to_guest()).await;
         let fields = rail.canonical(called.result.map_err(Problem::internal)?)?;
         let identity = self.identities.hide(&rail.identity(&fields));
         let checked = Arc::new(Checked { fields, identity });

@@ -3,11 +3,11 @@
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::id::{IdGenerator, MerchantId};
+use crate::id::MerchantId;
 use crate::money::Currency;
 use crate::rails::route::{ReadyRoute, scenario_header};
 use crate::rails::{RecipientFields, Routes};
-use crate::wasm::rail::{Enquiry, Resolution, Unresolved};
+use crate::wasm::rail::{Enquiry, Money, Resolution, Unresolved};
 
 /// An answer, and the route that gave it.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct Question<'a> {
     pub method: &'a str,
     /// The recipient in canonical form.
     pub account: &'a RecipientFields,
+    /// A number of its own, for the enquiry's reference.
+    pub number: i64,
     /// The sandbox scenario.
     pub scenario: Option<&'a str>,
 }
@@ -42,7 +44,6 @@ pub struct Question<'a> {
 /// none gave a usable answer, and the refusals of [`Routes::candidates`].
 pub async fn resolve(
     routes: &Routes,
-    ids: &IdGenerator,
     now: Moment,
     question: &Question<'_>,
 ) -> Result<Resolved, Problem> {
@@ -51,7 +52,7 @@ pub async fn resolve(
     let mut refused = None;
     let mut unavailable = None;
     for route in candidates.iter().filter(|route| route.rail.code.resolves_names()) {
-        match ask(route, ids, now, question).await {
+        match ask(route, now, question).await {
             Ok(resolution) => return Ok(Resolved { resolution, route: route.route.name.clone() }),
             Err(Unresolved::Refused(refusal)) => refused = Some(refusal),
             Err(Unresolved::Unavailable(why)) => unavailable = Some(why),
@@ -69,13 +70,12 @@ pub async fn resolve(
 
 async fn ask(
     route: &ReadyRoute,
-    ids: &IdGenerator,
     now: Moment,
     question: &Question<'_>,
 ) -> Result<Resolution, Unresolved> {
-    let grant = route.grant(now, scenario_header(question.scenario));
+    let grant = route.grant(now, scenario_header(question.scenario), Money::Stays);
     let enquiry = Enquiry {
-        number: ids.below(1_000_000_000_000),
+        serial: u64::try_from(question.number).unwrap_or(0),
         begun_at_ms: now.millis(),
         account: question.account.to_guest(),
     };

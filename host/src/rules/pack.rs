@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::config::limits;
 use crate::id::MerchantId;
 use crate::wasm::module::Module;
-use crate::wasm::pack::{PackCode, PackRefused};
+use crate::wasm::pack::{CONTRACT, PackCode, PackRefused};
 use crate::wasm::{CodeCache, Engines};
 
 /// What a pack decides.
@@ -96,7 +96,7 @@ impl Pack {
     /// # Errors
     /// See [`OpenError`].
     pub fn load(engines: &Engines, cache: &CodeCache, bytes: &[u8]) -> Result<Self, OpenError> {
-        let module = Module::load(&engines.rules, cache, bytes, HOST_IMPORTS);
+        let module = Module::load(&engines.rules, cache, bytes, CONTRACT);
         let module = module.map_err(PackRefused::from)?;
         let about = about(&module.declaration)?;
         refuse_unknown(&about)?;
@@ -234,6 +234,10 @@ fn refuse_unknown(about: &About) -> Result<(), OpenError> {
             "pack.name and pack.version are words of at most 64 letters, digits, . + - _".into(),
         );
     }
+    if about.contract != CONTRACT.package {
+        let (found, wanted) = (&about.contract, CONTRACT.package);
+        return fail(format!("pack.contract is {found}, and this host speaks {wanted}"));
+    }
     if about.facts.len() > limits::PACK_FACTS_MAX {
         return fail(format!("pack.facts has more than {} facts", limits::PACK_FACTS_MAX));
     }
@@ -255,6 +259,3 @@ fn is_word(text: &str, also: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || also.contains(c);
     (1..=64).contains(&text.len()) && text.chars().all(fits)
 }
-
-/// Packs import types and nothing else.
-const HOST_IMPORTS: &[&str] = &[];

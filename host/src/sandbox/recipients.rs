@@ -11,7 +11,7 @@ use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Page;
 use crate::rails::Declaration;
-use crate::rails::declaration::CurrencyTerms;
+use crate::rails::declaration::MethodTerms;
 use crate::simulator::scenario::what_happens;
 
 use super::http::require_test;
@@ -56,20 +56,20 @@ pub async fn list(
     let mut found = Vec::new();
     for rail in app.rails.all() {
         let rail = &rail.declaration;
-        found.extend(rail.currencies.iter().flat_map(|terms| of_currency(rail, terms)));
+        found.extend(rail.methods.iter().flat_map(|terms| of_method(rail, terms)));
     }
     Ok(Page::whole(found))
 }
 
 /// The example of a rail, which is paid, and those that choose another scenario.
-fn of_currency(rail: &Declaration, terms: &CurrencyTerms) -> Vec<SandboxRecipient> {
+fn of_method(rail: &Declaration, terms: &MethodTerms) -> Vec<SandboxRecipient> {
     let required = rail.recipient.fields.iter().filter(|field| field.required);
     let example: BTreeMap<String, String> =
         required.filter_map(|field| Some((field.name.clone(), field.example.clone()?))).collect();
     let shown = |recipient, scenario: &str| SandboxRecipient {
         object: "sandbox_recipient",
-        currency: terms.code.to_string(),
-        method: terms.methods.first().cloned().unwrap_or_default(),
+        currency: terms.currency.to_string(),
+        method: terms.name.clone(),
         recipient,
         scenario: scenario.to_owned(),
         description: what_happens(scenario).unwrap_or_default(),

@@ -1,13 +1,12 @@
 //! Attempts to carry a payment out: what was fixed before a byte left, and what came of it.
 
-use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::{Table, Update, int, text};
 use crate::id::{AttemptId, Id as _, RouteId};
-use crate::wasm::rail::{Field, Resolution};
+use crate::wasm::rail::Subject;
 
 use super::order::{Failure, Fixed};
 
@@ -83,9 +82,13 @@ pub struct Attempt {
     pub begun_at: Moment,
     /// What was known of the recipient's account, sealed: every call gets the same.
     pub resolution: Option<String>,
+    /// The network's own name for it, once it told it.
+    pub network_id: Option<String>,
+    /// What the rail needs in later calls, sealed.
+    pub facts: Option<String>,
     /// How it stands.
     pub state: AttemptState,
-    /// Whether a byte may have left. Set before sending, cleared only by the host itself.
+    /// Whether a byte may have left that could move money. Set before sending, cleared only by the host itself.
     pub bytes_left: bool,
     /// How often it was sent, always with the same reference.
     pub sends: i64,
@@ -161,6 +164,8 @@ pub static ATTEMPT_STATES: Update<Attempt> = Update {
     name: "attempts",
     key: text("id", |attempt| attempt.id.as_str().into()),
     columns: &[
+        text("network_id", |attempt| (&attempt.network_id).into()),
+        text("facts", |attempt| (&attempt.facts).into()),
         text("state", |attempt| attempt.state.as_str().into()),
         int("bytes_left", |attempt| attempt.bytes_left.into()),
         int("sends", |attempt| attempt.sends.into()),
@@ -173,36 +178,6 @@ pub static ATTEMPT_STATES: Update<Attempt> = Update {
     ],
     only_where: None,
 };
-
-/// A resolution as it is sealed.
-#[derive(Serialize, Deserialize)]
-pub(super) struct SealedResolution {
-    name: String,
-    reference: String,
-    attributes: Vec<(String, String)>,
-}
-
-impl From<&Resolution> for SealedResolution {
-    fn from(resolution: &Resolution) -> Self {
-        let attributes = resolution.attributes.iter();
-        Self {
-            name: resolution.name.clone(),
-            reference: resolution.reference.clone(),
-            attributes: attributes.map(|a| (a.name.clone(), a.value.clone())).collect(),
-        }
-    }
-}
-
-impl From<SealedResolution> for Resolution {
-    fn from(sealed: SealedResolution) -> Self {
-        let attributes = sealed.attributes.into_iter();
-        Self {
-            name: sealed.name,
-            reference: sealed.reference,
-            attributes: attributes.map(|(name, value)| Field { name, value }).collect(),
-        }
-    }
-}
 
 /// An object's attempts, oldest first.
 ///
@@ -228,17 +203,25 @@ pub async fn list_attempts_between(
     rows.iter().map(attempt).collect()
 }
 
-/// The attempt with this reference.
+/// The attempt that a network speaks of.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn find_attempt(
     pool: &AnyPool,
     rail: &str,
-    reference: &str,
+    about: &Subject,
 ) -> Result<Option<Attempt>, sqlx::Error> {
-    let sql = "SELECT * FROM attempts WHERE rail = $1 AND rail_reference = $2";
-    let row = sqlx::query(sql).bind(rail).bind(reference).fetch_optional(pool).await?;
+    let (sql, name) = match about {
+        Subject::Reference(name) => {
+            ("SELECT * FROM attempts WHERE rail = $1 AND rail_reference = $2", name)
+        }
+        Subject::NetworkId(name) => (
+            "SELECT * FROM attempts WHERE rail = $1 AND network_id = $2 ORDER BY id DESC LIMIT 1",
+            name,
+        ),
+    };
+    let row = sqlx::query(sql).bind(rail).bind(name).fetch_optional(pool).await?;
     row.map(|row| attempt(&row)).transpose()
 }
 
@@ -290,6 +273,8 @@ fn attempt(row: &AnyRow) -> Result<Attempt, sqlx::Error> {
         number: int("number")?,
         begun_at: at("begun_at")?,
         resolution: row.try_get("resolution")?,
+        network_id: row.try_get("network_id")?,
+        facts: row.try_get("facts")?,
         state: AttemptState::parse(&text("state")?),
         bytes_left: int("bytes_left")? != 0,
         sends: int("sends")?,

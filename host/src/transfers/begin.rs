@@ -12,11 +12,12 @@ use crate::error::{ErrorCode, Problem};
 use crate::rails::route::ReadyRoute;
 
 use super::attempt::{self, Attempt, AttemptState};
-use super::calls::{self, Answered};
+use super::calls::{self, Answered, Known};
 use super::carry::{Carry, Over, is_not_now};
-use super::finding::Earlier;
+use super::finding::{Earlier, Learnt};
 use super::lanes::{Place, Purpose};
 use super::order::{Feature, OrderStage, Step, Writes};
+use super::sealed;
 use super::serials;
 
 /// A route that takes the payment now, with a place in its lane.
@@ -44,6 +45,15 @@ impl Forgotten {
     }
 }
 
+/// What a rail made of an attempt.
+enum Prepared {
+    Ready(Over),
+    /// Refused before anything left, with the row that shows it.
+    Refused(Over, RowChange),
+    /// Why nothing came of it.
+    Broken(String, Attempt),
+}
+
 /// Why nothing is sent now.
 pub(super) enum Later {
     /// No route takes it, or each is left alone for a while.
@@ -66,7 +76,7 @@ impl<F: Feature> Carry<'_, F> {
         let mut failed: Option<String> = None;
         let mut passed: Vec<Attempt> = tried.clone();
         // The place is held until it is sent.
-        let (over, _chosen) = loop {
+        let (prepared, _chosen) = loop {
             let chosen = match self.choose(&passed).await? {
                 Ok(chosen) => chosen,
                 Err(later) => match failed {
@@ -76,12 +86,12 @@ impl<F: Feature> Carry<'_, F> {
             };
             let nth = tried.iter().map(|tried| serials::nth_of(tried.number)).max().unwrap_or(0);
             match self.fix(&chosen.route, nth + 1).await? {
-                Ok(over) => break (over, chosen),
-                Err((why, unfixed)) => {
-                    tracing::error!(transfer.id = self.order.id, why, "a rail makes no reference");
+                Prepared::Broken(why, unfixed) => {
+                    tracing::error!(transfer.id = self.order.id, why, "a rail prepares nothing");
                     failed = Some(why);
                     passed.push(unfixed);
                 }
+                prepared => break (prepared, chosen),
             }
         };
         let mut ended = Vec::new();
@@ -91,18 +101,63 @@ impl<F: Feature> Carry<'_, F> {
             ended.push(answered.evidence.clone());
         }
         let ask_first = self.engine.quarantine.asks_first(self.order.env, self.order.made_at);
-        let over = if ask_first { over.unsent() } else { over };
-        self.commit_attempt(over, tried, (before, ended)).await
+        match prepared {
+            Prepared::Refused(over, evidence) => {
+                ended.push(evidence);
+                self.commit_refused(over, tried, (before, ended)).await
+            }
+            Prepared::Ready(over) if ask_first => {
+                self.commit_attempt(over.unsent(), tried, (before, ended)).await
+            }
+            Prepared::Ready(over) => self.commit_attempt(over, tried, (before, ended)).await,
+            Prepared::Broken(why, _) => Err(Problem::internal(why)),
+        }
+    }
+
+    /// Commits an attempt that its rail has refused before anything left, and that it is refused.
+    async fn commit_refused(
+        self,
+        over: Over,
+        tried: Vec<Attempt>,
+        before: (Option<(Over, Answered)>, Vec<RowChange>),
+    ) -> Result<(), Problem> {
+        let (fixed, failure) = (over.attempt.fixed(), over.attempt.failure());
+        let Some(carry) = self.commit_begun(&over, tried, before).await? else { return Ok(()) };
+        let with = Writes { rows: Vec::new(), fence: Some(carry.fence()) };
+        let step = Step::Refused(fixed, failure);
+        match carry.feature.commit(&carry.object, step, with).await {
+            // Whoever has it now finds how its attempt ended.
+            Err(problem) if problem.code() == ErrorCode::StateConflict => Ok(()),
+            other => other.map(drop),
+        }
     }
 
     /// Commits a new attempt with the end of the one before it, and sends it, or asks about it
     /// where it may have left already.
     async fn commit_attempt(
-        mut self,
+        self,
         over: Over,
         tried: Vec<Attempt>,
-        (before, ended): (Option<(Over, Answered)>, Vec<RowChange>),
+        before: (Option<(Over, Answered)>, Vec<RowChange>),
     ) -> Result<(), Problem> {
+        let Some(carry) = self.commit_begun(&over, tried.clone(), before).await? else {
+            return Ok(());
+        };
+        if over.attempt.sends == 0 {
+            let mut attempts = tried;
+            attempts.push(over.attempt.clone());
+            return Box::pin(carry.ask(over.attempt, attempts)).await;
+        }
+        Box::pin(carry.send(over, tried, Earlier::Nothing)).await
+    }
+
+    /// Commits a new attempt with the end of the one before it; nothing if that could not be.
+    async fn commit_begun(
+        mut self,
+        over: &Over,
+        tried: Vec<Attempt>,
+        (before, ended): (Option<(Over, Answered)>, Vec<RowChange>),
+    ) -> Result<Option<Self>, Problem> {
         let step = match self.order.stage {
             OrderStage::Queued => Step::Begun(over.attempt.fixed()),
             OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(over.attempt.fixed()),
@@ -115,17 +170,12 @@ impl<F: Feature> Carry<'_, F> {
             Ok(object) => self.object = object,
             Err(problem) if is_not_now(&problem) => {
                 let later = Later::After(2 * limits::SEND_LATER);
-                return self.wait_or_resend(tried, before, later).await;
+                return self.wait_or_resend(tried, before, later).await.map(|()| None);
             }
-            Err(problem) => return self.lost(problem, before).await,
+            Err(problem) => return self.lost(problem, before).await.map(|()| None),
         }
         self.order.stage = OrderStage::UnderWay;
-        if over.attempt.sends == 0 {
-            let mut attempts = tried;
-            attempts.push(over.attempt.clone());
-            return Box::pin(self.ask(over.attempt, attempts)).await;
-        }
-        Box::pin(self.send(over, tried, Earlier::Nothing)).await
+        Ok(Some(self))
     }
 
     /// Where and as what it left last, as a case remembers what the database has forgotten.
@@ -161,7 +211,7 @@ impl<F: Feature> Carry<'_, F> {
         if let Some(route) = all.iter().find(is_its).cloned() {
             for nth in 1..=serials::ATTEMPTS_MAX {
                 let made = self.fix(&route, nth).await?;
-                if let Ok(over) = made
+                if let Prepared::Ready(over) = made
                     && over.attempt.rail_reference == left.reference
                 {
                     again = Some(over.unsent());
@@ -240,16 +290,11 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     /// The attempt as it will be committed: everything about it is fixed, its reference too.
-    async fn fix(
-        &self,
-        route: &Arc<ReadyRoute>,
-        nth: i64,
-    ) -> Result<Result<Over, (String, Attempt)>, Problem> {
+    async fn fix(&self, route: &Arc<ReadyRoute>, nth: i64) -> Result<Prepared, Problem> {
         let (engine, order) = (self.engine, &self.order);
         let resolution = self.feature.resolution(&self.object).await?;
         let id = engine.ids.id();
-        let sealed =
-            resolution.as_ref().map(|known| calls::seal(engine, &id, known)).transpose()?;
+        let sealed = sealed::seal_resolution(engine, &id, resolution.as_ref())?;
         let now = engine.now();
         let about = &route.rail.declaration.rail;
         let mut attempt = Attempt {
@@ -265,6 +310,8 @@ impl<F: Feature> Carry<'_, F> {
             number: serials::number(self.claim.serial, nth),
             begun_at: order.queued_at,
             resolution: sealed,
+            network_id: None,
+            facts: None,
             state: AttemptState::Open,
             bytes_left: true,
             sends: 1,
@@ -276,16 +323,33 @@ impl<F: Feature> Carry<'_, F> {
             answered_at: None,
             created_at: now,
         };
-        let payment = calls::payment(order, &attempt, resolution);
+        let known = Known { resolution, facts: Vec::new() };
+        let payment = calls::payment(order, (&attempt, route), known);
         let grant = route.pure_grant(attempt.begun_at);
-        let (called, kept) = route.rail.code.reference(&grant, &payment).await;
-        Ok(match called.result {
-            Ok(reference) if !reference.is_empty() => {
-                attempt.rail_reference = reference;
-                Ok(Over { attempt, route: Arc::clone(route), kept })
+        let (called, kept) = route.rail.code.prepare(&grant, &payment).await;
+        Ok(match &called.result {
+            Ok(Ok(opening)) if !opening.reference.is_empty() => {
+                attempt.rail_reference.clone_from(&opening.reference);
+                attempt.facts = sealed::seal_facts(engine, &attempt.id, &opening.facts)?;
+                Prepared::Ready(Over { attempt, route: Arc::clone(route), kept })
             }
-            Ok(_) => Err(("the rail made no reference".to_owned(), attempt)),
-            Err(broken) => Err((broken.to_string(), attempt)),
+            Ok(Ok(_)) => Prepared::Broken("the rail made no reference".to_owned(), attempt),
+            Ok(Err(refusal)) => {
+                // The network never heard of it; its own id keeps it apart from every other.
+                attempt.rail_reference = attempt.id.to_string();
+                let learnt = Learnt::Refused(refusal.clone());
+                let refused = Attempt {
+                    state: AttemptState::Refused,
+                    bytes_left: false,
+                    sends: 0,
+                    answered_at: Some(now),
+                    ..self.calls().told(&attempt, &learnt)?
+                };
+                let (calls, what) = (self.calls(), (&*route.rail, "prepare"));
+                let evidence = calls.evidence(Some(&refused), what, &called, &learnt.words());
+                Prepared::Refused(Over::new(refused, Arc::clone(route)), evidence)
+            }
+            Err(broken) => Prepared::Broken(broken.to_string(), attempt),
         })
     }
 }

@@ -3,15 +3,15 @@
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::Problem;
-use crate::id::AttemptId;
 use crate::rails::route::{ReadyRoute, scenario_header};
-use crate::wasm::rail::{Broken, Called, Payment, Resolution};
+use crate::wasm::rail::{Broken, Called, Field, Money, Payment, Resolution};
 
 use super::Transfers;
-use super::attempt::{Attempt, SealedResolution};
+use super::attempt::Attempt;
 use super::evidence::{self, About};
 use super::finding::{Learnt, Same, reached};
 use super::order::Order;
+use super::sealed;
 
 /// Calls about one order.
 pub(super) struct Calls<'a> {
@@ -27,10 +27,16 @@ pub(super) struct Answered {
 
 impl Calls<'_> {
     /// The payment as the rail is told of it.
-    pub(super) fn payment(&self, attempt: &Attempt) -> Result<Payment, Problem> {
-        let resolution = attempt.resolution.as_deref();
-        let resolution = resolution.map(|sealed| open(self.engine, &attempt.id, sealed));
-        Ok(payment(self.order, attempt, resolution.transpose()?))
+    pub(super) fn payment(
+        &self,
+        (attempt, route): (&Attempt, &ReadyRoute),
+    ) -> Result<Payment, Problem> {
+        let Attempt { id, resolution, facts, .. } = attempt;
+        let known = Known {
+            resolution: sealed::open_resolution(self.engine, id, resolution.as_deref())?,
+            facts: sealed::open_facts(self.engine, id, facts.as_deref())?,
+        };
+        Ok(payment(self.order, (attempt, route), known))
     }
 
     /// Asks about an attempt.
@@ -38,13 +44,32 @@ impl Calls<'_> {
         &self,
         (attempt, route): (&Attempt, &ReadyRoute),
     ) -> Result<Answered, Problem> {
-        let payment = self.payment(attempt)?;
+        let payment = self.payment((attempt, route))?;
         let same = Same::of(&attempt.fingerprint, route.fingerprints(&self.engine.keyring));
         let headers = scenario_header(self.order.scenario.as_deref());
-        let grant = route.grant(self.engine.now(), headers);
+        let grant = route.grant(self.engine.now(), headers, Money::Stays);
         let called = route.rail.code.query(&grant, &payment).await;
-        let learnt = Learnt::from_query(&called, same);
+        let learnt = Learnt::from_query(&called, same).of(self.order.amount);
         Ok(self.note((attempt, route), "query", &called, learnt))
+    }
+
+    /// The attempt with what was learnt about it written down.
+    pub(super) fn told(&self, attempt: &Attempt, learnt: &Learnt) -> Result<Attempt, Problem> {
+        let mut told = Attempt {
+            code: learnt.code().or_else(|| attempt.code.clone()),
+            message: Some(learnt.words()),
+            ..attempt.clone()
+        };
+        let Some(receipt) = learnt.receipt() else { return Ok(told) };
+        if receipt.network_id.is_some() {
+            told.network_id.clone_from(&receipt.network_id);
+        }
+        if !receipt.facts.is_empty() {
+            let known = sealed::open_facts(self.engine, &attempt.id, attempt.facts.as_deref())?;
+            let facts = sealed::merged(known, &receipt.facts);
+            told.facts = sealed::seal_facts(self.engine, &attempt.id, &facts)?;
+        }
+        Ok(told)
     }
 
     /// Takes note of a call: for its lane, for the figures, and as evidence.
@@ -89,39 +114,33 @@ impl Calls<'_> {
     }
 }
 
+/// What an attempt keeps sealed.
+pub(super) struct Known {
+    pub(super) resolution: Option<Resolution>,
+    pub(super) facts: Vec<Field>,
+}
+
 /// The payment as the rail is told of it: the same for every call about one attempt.
-pub(super) fn payment(order: &Order, attempt: &Attempt, resolution: Option<Resolution>) -> Payment {
+pub(super) fn payment(
+    order: &Order,
+    (attempt, route): (&Attempt, &ReadyRoute),
+    known: Known,
+) -> Payment {
+    let terms = route.rail.declaration.method(order.currency, &order.method);
     Payment {
         payout: order.reference.clone(),
         reference: attempt.rail_reference.clone(),
-        number: u64::try_from(attempt.number).unwrap_or(0),
+        serial: u64::try_from(attempt.number).unwrap_or(0),
         begun_at_ms: attempt.begun_at.millis(),
         method: order.method.clone(),
         currency: order.currency.to_string(),
+        exponent: terms.map_or(2, |terms| terms.exponent),
         amount_minor: order.amount.units(),
         recipient: order.recipient.to_guest(),
         sender: order.sender.clone(),
         narration: order.narration.clone(),
-        resolution,
+        resolution: known.resolution,
+        network_id: attempt.network_id.clone(),
+        facts: known.facts,
     }
-}
-
-fn place(id: &AttemptId) -> String {
-    format!("attempts/resolution/{id}")
-}
-
-/// Seals what was known of the recipient's account when an attempt was fixed.
-pub(super) fn seal(
-    engine: &Transfers,
-    id: &AttemptId,
-    known: &Resolution,
-) -> Result<String, Problem> {
-    let plain = serde_json::to_vec(&SealedResolution::from(known)).map_err(Problem::internal)?;
-    engine.keyring.seal(&engine.ids, &place(id), &plain).map_err(Problem::internal)
-}
-
-fn open(engine: &Transfers, id: &AttemptId, sealed: &str) -> Result<Resolution, Problem> {
-    let plain = engine.keyring.open(&place(id), sealed).map_err(Problem::internal)?;
-    let sealed: SealedResolution = serde_json::from_slice(&plain).map_err(Problem::internal)?;
-    Ok(sealed.into())
 }

@@ -14,7 +14,7 @@ use crate::ledger::Done;
 use crate::ledger::{Command, Effects, Guard};
 use crate::rails::declaration::Query;
 use crate::rails::route::{ReadyRoute, scenario_header};
-use crate::wasm::rail::Kept;
+use crate::wasm::rail::{Kept, Money};
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
@@ -38,7 +38,7 @@ pub(super) struct Carry<'a, F: Feature> {
 pub(super) struct Over {
     pub(super) attempt: Attempt,
     pub(super) route: Arc<ReadyRoute>,
-    /// The guest that made its reference, until it is sent.
+    /// The guest that prepared it, until it is sent.
     pub(super) kept: Option<Kept>,
 }
 
@@ -138,7 +138,7 @@ impl<F: Feature> Carry<'_, F> {
             let next = self.next_question(&route);
             return self.put_off(Vec::new(), next, None).await;
         }
-        let payment = self.calls().payment(&attempt)?;
+        let payment = self.calls().payment((&attempt, &route))?;
         if let Err(cause) = self.intend(&attempt).await {
             // What is not written down does not leave, over no route.
             tracing::error!(%cause, "the intent journal");
@@ -148,10 +148,10 @@ impl<F: Feature> Carry<'_, F> {
             return self.put_off(vec![attempt::ATTEMPT_STATES.change(&unsent)], next, None).await;
         }
         let headers = scenario_header(self.order.scenario.as_deref());
-        let grant = route.grant(self.engine.now(), headers);
+        let grant = route.grant(self.engine.now(), headers, Money::MayMove);
         let called = route.rail.code.submit(kept, &grant, &payment).await;
-        let learnt = Learnt::from_submit(&called, before);
-        let bytes_left = before == Earlier::Left || called.bytes_left;
+        let learnt = Learnt::from_submit(&called, before).of(self.order.amount);
+        let bytes_left = before == Earlier::Left || called.may_have_moved_money;
         let attempt = Attempt { bytes_left, never_received: 0, ..attempt };
         let answered = self.calls().note((&attempt, &route), "submit", &called, learnt);
         if !bytes_left && matches!(answered.learnt, Learnt::Unknown(_)) {
@@ -238,14 +238,10 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     /// Commits what became of an attempt: the end, or when to ask.
-    async fn conclude(self, over: Over, answered: Answered) -> Result<(), Problem> {
+    pub(super) async fn conclude(self, over: Over, answered: Answered) -> Result<(), Problem> {
         let now = self.engine.now();
         let Answered { learnt, evidence } = &answered;
-        let attempt = Attempt {
-            code: learnt.code().or_else(|| over.attempt.code.clone()),
-            message: Some(learnt.words()),
-            ..over.attempt.clone()
-        };
+        let attempt = self.calls().told(&over.attempt, learnt)?;
         let Some((step, state)) = learnt.step(attempt.fixed()) else {
             let next = self.next_question(&over.route);
             let case = self.unanswered(&attempt, now);
@@ -400,7 +396,7 @@ impl<F: Feature> Carry<'_, F> {
         Guard { on: &work::WORK_FENCES, id: self.claim.id.clone(), version: self.claim.fence }
     }
 
-    fn calls(&self) -> Calls<'_> {
+    pub(super) fn calls(&self) -> Calls<'_> {
         Calls { engine: self.engine, order: &self.order }
     }
 

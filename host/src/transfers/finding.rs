@@ -3,19 +3,21 @@
 
 use std::time::Duration;
 
+use crate::money::Minor;
 use crate::wasm::egress::Exchange;
-use crate::wasm::rail::{Broken, Called, Finding, Outcome, Receipt, Refusal};
+use crate::wasm::rail::{Broken, Called, Finding, Outcome, Receipt, Refusal, ReturnOfFunds};
 
 use super::attempt::AttemptState;
 use super::lanes::Reached;
 use super::order::{Failure, Fixed, Step};
 
-/// What is known about a payment. Only "paid" and "refused" are definite.
+/// What is known about a payment. Only "paid", "refused" and "returned" are definite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Learnt {
     Paid(Receipt),
     Accepted(Receipt),
     Refused(Refusal),
+    Returned(ReturnOfFunds),
     Unknown(String),
     NeverReceived(String),
 }
@@ -29,14 +31,16 @@ pub(super) enum Earlier {
 
 impl Learnt {
     /// From sending. What the host saw itself stands above what a guest says: without a byte
-    /// having left, nothing was paid; and a refusal before a byte left says nothing about an
-    /// earlier sending that did leave.
+    /// having left of a call that moves money, nothing was paid; and a refusal before such a byte
+    /// left says nothing about an earlier sending that did leave.
     pub(super) fn from_submit(called: &Called<Outcome>, before: Earlier) -> Self {
         match &called.result {
-            Ok(Outcome::Paid(_) | Outcome::Accepted(_)) if !called.bytes_left => {
+            Ok(Outcome::Paid(_) | Outcome::Accepted(_)) if !called.may_have_moved_money => {
                 Self::Unknown("the rail claims an answer, but nothing was sent".into())
             }
-            Ok(Outcome::Refused(refusal)) if before == Earlier::Left && !called.bytes_left => {
+            Ok(Outcome::Refused(refusal))
+                if before == Earlier::Left && !called.may_have_moved_money =>
+            {
                 let why = "refused before it was sent again, but it had been sent before";
                 Self::Unknown(format!("{why}: {}", refusal.message))
             }
@@ -65,6 +69,10 @@ impl Learnt {
                 Same::Everything | Same::Place => Self::Refused(refusal.clone()),
                 Same::Nothing => elsewhere("refused"),
             },
+            Ok(Finding::Returned(funds)) => match same {
+                Same::Everything | Same::Place => Self::Returned(funds.clone()),
+                Same::Nothing => elsewhere("returned"),
+            },
             Ok(Finding::NeverReceived(why)) => match same {
                 Same::Everything => Self::NeverReceived(why.clone()),
                 Same::Place | Same::Nothing => elsewhere("never received"),
@@ -73,11 +81,49 @@ impl Learnt {
         }
     }
 
+    /// From what a network that is believed said by itself. What is not definite is asked about.
+    pub(super) fn from_notice(finding: &Finding) -> Option<Self> {
+        match finding {
+            // Whoever speaks by himself has to say how much.
+            Finding::Paid(receipt) if receipt.amount_minor.is_some() => {
+                Some(Self::Paid(receipt.clone()))
+            }
+            Finding::Refused(refusal) => Some(Self::Refused(refusal.clone())),
+            _ => None,
+        }
+    }
+
+    /// The same, if it is about this amount: a network that names another one may be speaking
+    /// of something else.
+    pub(super) fn of(self, amount: Minor) -> Self {
+        let said = match &self {
+            Self::Paid(receipt) | Self::Accepted(receipt) => receipt.amount_minor,
+            Self::Returned(funds) => Some(funds.amount_minor),
+            Self::Refused(_) | Self::Unknown(_) | Self::NeverReceived(_) => None,
+        };
+        match said.filter(|said| *said != amount.units()) {
+            Some(said) => {
+                let sent = amount.units();
+                Self::Unknown(format!("{}, of {said} where {sent} was sent", self.words()))
+            }
+            None => self,
+        }
+    }
+
+    /// What the network said on accepting or making it.
+    pub(super) const fn receipt(&self) -> Option<&Receipt> {
+        match self {
+            Self::Paid(receipt) | Self::Accepted(receipt) => Some(receipt),
+            _ => None,
+        }
+    }
+
     pub(super) fn words(&self) -> String {
         match self {
             Self::Paid(receipt) => format!("paid ({})", receipt.code),
             Self::Accepted(receipt) => format!("accepted ({})", receipt.code),
             Self::Refused(refusal) => format!("refused ({}): {}", refusal.code, refusal.message),
+            Self::Returned(funds) => format!("returned ({}): {}", funds.code, funds.message),
             Self::Unknown(why) => format!("unknown: {why}"),
             Self::NeverReceived(why) => format!("never received: {why}"),
         }
@@ -89,6 +135,7 @@ impl Learnt {
             Self::Paid(_) => "paid",
             Self::Accepted(_) => "accepted",
             Self::Refused(_) => "refused",
+            Self::Returned(_) => "returned",
             Self::Unknown(_) => "unknown",
             Self::NeverReceived(_) => "never_received",
         }
@@ -98,6 +145,7 @@ impl Learnt {
         match self {
             Self::Paid(receipt) | Self::Accepted(receipt) => Some(receipt.code.clone()),
             Self::Refused(refusal) => Some(refusal.code.clone()),
+            Self::Returned(funds) => Some(funds.code.clone()),
             Self::Unknown(_) | Self::NeverReceived(_) => None,
         }
     }
@@ -109,6 +157,10 @@ impl Learnt {
             Self::Refused(Refusal { code, message }) => {
                 let failure = Failure { code: code.clone(), message: message.clone() };
                 Some((Step::Refused(fixed, failure), AttemptState::Refused))
+            }
+            Self::Returned(ReturnOfFunds { code, message, .. }) => {
+                let failure = Failure { code: code.clone(), message: message.clone() };
+                Some((Step::Returned(fixed, failure), AttemptState::Returned))
             }
             Self::Accepted(_) | Self::Unknown(_) | Self::NeverReceived(_) => None,
         }
@@ -170,11 +222,40 @@ mod tests {
     use super::*;
 
     fn called<T>((result, bytes_left): (T, bool)) -> Called<T> {
-        Called { result: Ok(result), exchanges: Vec::new(), bytes_left, took: Duration::ZERO }
+        let (exchanges, took, may_have_moved_money) = (Vec::new(), Duration::ZERO, bytes_left);
+        Called { result: Ok(result), exchanges, bytes_left, may_have_moved_money, took }
     }
 
     fn refusal() -> Refusal {
         Refusal { code: "57".into(), message: "no".into() }
+    }
+
+    fn receipt(amount_minor: Option<i64>) -> Receipt {
+        Receipt { code: "00".into(), network_id: None, amount_minor, facts: Vec::new() }
+    }
+
+    #[test]
+    fn another_amount_than_was_sent_is_not_believed() {
+        let sent = Minor::new(100);
+        for said in [None, Some(100)] {
+            let paid = Learnt::Paid(receipt(said));
+            assert_eq!(paid.clone().of(sent), paid);
+        }
+        let funds =
+            |amount_minor| ReturnOfFunds { code: "R".into(), message: "no".into(), amount_minor };
+        assert!(matches!(Learnt::Paid(receipt(Some(99))).of(sent), Learnt::Unknown(_)));
+        assert!(matches!(Learnt::Accepted(receipt(Some(1))).of(sent), Learnt::Unknown(_)));
+        assert!(matches!(Learnt::Returned(funds(50)).of(sent), Learnt::Unknown(_)));
+        assert_eq!(Learnt::Returned(funds(100)).of(sent), Learnt::Returned(funds(100)));
+    }
+
+    #[test]
+    fn nothing_but_a_call_that_moves_money_can_have_paid() {
+        let asked = |outcome| Called { may_have_moved_money: false, ..called((outcome, true)) };
+        let paid = Learnt::from_submit(&asked(Outcome::Paid(receipt(None))), Earlier::Nothing);
+        assert!(matches!(paid, Learnt::Unknown(_)), "{paid:?}");
+        let refused = Learnt::from_submit(&asked(Outcome::Refused(refusal())), Earlier::Left);
+        assert!(matches!(refused, Learnt::Unknown(_)), "{refused:?}");
     }
 
     #[test]
@@ -200,7 +281,7 @@ mod tests {
         let refused = |same| Learnt::from_query(&called((Finding::Refused(refusal()), true)), same);
         assert_eq!(refused(same("a.c")), Learnt::Refused(refusal()));
         assert!(matches!(refused(same("c.b")), Learnt::Unknown(_)));
-        let paid = Receipt { code: "00".into() };
+        let paid = receipt(None);
         let from_elsewhere =
             Learnt::from_query(&called((Finding::Paid(paid.clone()), true)), same("c.d"));
         assert_eq!(from_elsewhere, Learnt::Paid(paid));

@@ -43,13 +43,12 @@ impl Transfers {
             else {
                 return self.write_evidence(evidence).await;
             };
+            let calls = Calls { engine: self, order: &order };
             let told = Attempt {
                 state,
-                bytes_left: now.bytes_left || state == AttemptState::Paid,
-                code: learnt.code().or_else(|| now.code.clone()),
-                message: Some(learnt.words()),
+                bytes_left: now.bytes_left || state != AttemptState::Refused,
                 answered_at: Some(self.now()),
-                ..now
+                ..calls.told(&now, &learnt)?
             };
             let rows = vec![attempt::ATTEMPT_STATES.change(&told), evidence.clone()];
             match feature.commit(&object, step, Writes { rows, fence: None }).await {
@@ -90,6 +89,7 @@ impl Attempt {
             (self.state, learnt),
             (AttemptState::Paid | AttemptState::Returned, Learnt::Paid(_))
                 | (AttemptState::Refused | AttemptState::Returned, Learnt::Refused(_))
+                | (AttemptState::Returned, Learnt::Returned(_))
         )
     }
 }

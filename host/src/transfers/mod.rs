@@ -21,7 +21,7 @@
 //! | `work`, `attempt`, `evidence` | the tables |
 //! | `serials` | the numbers that references are made from |
 //! | `lanes` | each route's places, and its breaker |
-//! | `calls`, `finding` | calling a rail, and what is known afterwards |
+//! | `calls`, `finding`, `sealed` | calling a rail, and what is known afterwards |
 //! | `begin`, `carry` | one object on its way: a route and a reference for it, and all that follows |
 //! | `late` | what is learnt when somebody else has the object, or nobody any more |
 //! | `dispatch` | the loop that claims what is due |
@@ -43,6 +43,7 @@ mod metrics;
 mod notice;
 mod order;
 mod quarantine;
+mod sealed;
 mod serials;
 pub mod work;
 
@@ -63,7 +64,7 @@ use crate::ledger::Writer;
 use crate::rails::Routes;
 
 pub use metrics::TransferMetrics;
-pub use notice::Arrived;
+pub use notice::{Arrived, Door};
 pub use order::{Failure, Feature, Fixed, Order, OrderStage, Step, Writes};
 pub use quarantine::{Quarantine, QuarantineError, QuarantineState, Suspicion};
 pub use serials::{nth_of, serial_of};
@@ -136,6 +137,14 @@ impl Transfers {
     /// The database cannot be written.
     pub async fn serial(&self) -> Result<i64, Problem> {
         Ok(self.serials.next().await?)
+    }
+
+    /// The number that the reference of a name enquiry is made from.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub async fn enquiry_number(&self) -> Result<i64, Problem> {
+        Ok(serials::of_enquiry(self.serials.next().await?))
     }
 
     /// Wakes this process's dispatcher: there is something to do.

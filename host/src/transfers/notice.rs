@@ -1,11 +1,12 @@
 //! Messages that a network sends by itself.
 //!
-//! The host checks the sender's token. What the rail reads out of a message is a hint: the host
+//! The host checks the sender's token, in a header or in the address that the network was given. What the rail reads out of a message is a hint: the host
 //! asks the rail and believes only the answer. The exception is a payment that came back, where
 //! the rail declares that no question would show it. A message speaks for payments that went over
 //! a route whose token it carries, and for no others; what it says of others becomes a case. A
 //! paused route takes none: the network says it again when the route is resumed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
@@ -17,14 +18,19 @@ use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::{Command, Effects};
+use crate::rails::declaration::NoticeAuth;
 use crate::rails::route::ReadyRoute;
-use crate::wasm::rail::{Called, Message, News, Notice, ReturnOfFunds};
+use crate::wasm::rail::{
+    Called, Finding, Message, News, Notice, Refusal, Reply, ReturnOfFunds, Subject,
+};
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
-use super::calls::Calls;
+use super::calls::{Answered, Calls};
+use super::carry::{Carry, Over};
+use super::finding::Learnt;
 use super::order::{Failure, Feature, OrderStage, Step, Writes};
-use super::work::Claimed;
+use super::work::{Claim, Claimed};
 
 /// How long an answer to the network waits for the rail to be asked; the asking goes on.
 const ASK_WAIT: Duration = Duration::from_secs(2);
@@ -38,18 +44,35 @@ const DIGITS_SHOWN_MAX: usize = 6;
 
 /// A message as it arrived.
 pub struct Arrived<'a> {
-    /// Test or live.
-    pub env: Env,
-    /// The rail's name.
-    pub rail: &'a str,
-    /// The path below the rail's notice address.
-    pub path: &'a str,
-    /// The bearer token, if there was one.
-    pub token: Option<&'a str>,
+    /// Through which door.
+    pub by: Door<'a>,
+    /// The message, still without its body.
+    pub message: Message,
+}
+
+/// A way in for networks.
+#[derive(Clone, Copy, Debug)]
+pub enum Door<'a> {
+    /// That of a rail, whose networks present a bearer token each.
+    Rail {
+        /// Test or live.
+        env: Env,
+        /// The rail's name.
+        rail: &'a str,
+        /// The bearer token, if there was one.
+        token: Option<&'a str>,
+    },
+    /// That of one route, whose network was given an address with a token in it.
+    Route {
+        /// The route's id.
+        id: &'a str,
+        /// The token.
+        token: &'a str,
+    },
 }
 
 /// What a rail makes of a message: the answer for the network, and what it says.
-type Read = Called<Result<(Vec<u8>, Vec<Notice>), String>>;
+type Read = Called<Result<(Reply, Vec<Notice>), String>>;
 
 impl Transfers {
     /// Takes a message in; answers what the network is to be told.
@@ -63,11 +86,11 @@ impl Transfers {
         feature: &F,
         arrived: Arrived<'_>,
         body: impl Future<Output = Result<Vec<u8>, Problem>>,
-    ) -> Result<Vec<u8>, Problem> {
+    ) -> Result<Reply, Problem> {
         // Nobody is listened to before it is known who speaks.
         let routes = self.authenticate(&arrived).await?;
         let route = &routes[0];
-        let message = Message { path: arrived.path.to_owned(), body: body.await? };
+        let message = Message { body: body.await?, ..arrived.message };
         let called = route.rail.code.receive(&route.pure_grant(self.now()), &message).await;
         let (answer, notices) = match &called.result {
             Ok(Ok(read)) => read.clone(),
@@ -77,8 +100,9 @@ impl Transfers {
         // Its own task: a network that hangs up must not leave half of it undone.
         let (engine, feature) = (self.clone(), feature.clone());
         let taking = self.tasks.spawn(async move {
+            let read = (&message, &called);
             for notice in notices {
-                engine.take(&feature, &routes, notice, &called).await?;
+                engine.take(&feature, &routes, notice, read).await?;
             }
             Ok::<_, Problem>(())
         });
@@ -87,31 +111,17 @@ impl Transfers {
     }
 
     /// The routes whose token the message carries, at least one.
-    async fn authenticate(
-        &self,
-        arrived: &Arrived<'_>,
-    ) -> Result<Vec<std::sync::Arc<ReadyRoute>>, Problem> {
-        // Nothing is nobody's token, whatever was configured.
-        let presented = arrived.token.filter(|token| !token.is_empty()).map(str::as_bytes);
+    async fn authenticate(&self, arrived: &Arrived<'_>) -> Result<Vec<Arc<ReadyRoute>>, Problem> {
         let (mut is_known, mut matching) = (false, Vec::new());
         for route in self.routes.all().await?.iter() {
-            if (route.route.env, route.route.rail.as_str()) != (arrived.env, arrived.rail) {
-                continue;
-            }
-            let Some(notices) = &route.rail.declaration.notices else { continue };
-            if route.missing().is_some() {
-                continue;
-            }
-            if !notices.paths.iter().any(|path| path == arrived.path) {
+            let Message { method, path, .. } = &arrived.message;
+            let Some(notice) = route.rail.declaration.notice(method, path) else { continue };
+            if route.missing().is_some() || !arrived.by.leads_to(route) {
                 continue;
             }
             is_known = true;
-            let secret = route.secret(&notices.bearer_secret);
-            let is_right = secret.zip(presented).is_some_and(|(secret, presented)| {
-                secret.expose_secret().as_bytes().ct_eq(presented).into()
-            });
-            if is_right {
-                matching.push(std::sync::Arc::clone(route));
+            if arrived.by.is_opened(route, &notice.auth) {
+                matching.push(Arc::clone(route));
             }
         }
         let is_paused = matching.iter().all(|route| route.route.is_paused);
@@ -126,32 +136,94 @@ impl Transfers {
     async fn take<F: Feature>(
         &self,
         feature: &F,
-        routes: &[std::sync::Arc<ReadyRoute>],
+        routes: &[Arc<ReadyRoute>],
         notice: Notice,
-        called: &Read,
+        (message, called): (&Message, &Read),
     ) -> Result<(), Problem> {
         let rail = &routes[0].route.rail;
-        let found = attempt::find_attempt(self.db.pool(), rail, &notice.reference).await?;
+        let found = attempt::find_attempt(self.db.pool(), rail, &notice.about).await?;
         let over = |found: &Attempt| routes.iter().find(|route| route.route.id == found.route_id);
         let route = found.as_ref().and_then(over);
         if let Some(paused) = route.filter(|route| route.route.is_paused) {
             return Err(later(paused));
         }
-        let ours = found.filter(|_| route.is_some());
-        match (ours, notice.news) {
-            (None, news) => self.unknown(&routes[0], &notice.reference, &news).await,
-            (Some(attempt), News::Returned(funds)) if routes[0].is_believed() => {
-                self.returned(feature, &routes[0], attempt, (funds, called)).await
+        let Some((attempt, route)) = found.zip(route) else {
+            return self.unknown(&routes[0], &notice.about, &notice.news).await;
+        };
+        match notice.news {
+            News::Found(Finding::Returned(funds)) if route.believes(message) => {
+                self.returned(feature, route, attempt, (funds, called)).await
             }
-            (Some(attempt), News::Returned(funds)) => {
-                self.hinted(feature, &routes[0], attempt, (funds, called)).await
+            News::Found(finding) => {
+                let definite = Learnt::from_notice(&finding).filter(|_| route.believes(message));
+                let order = feature.order(&object(feature, &attempt).await?)?;
+                match definite.map(|learnt| learnt.of(order.amount)) {
+                    Some(Learnt::Unknown(_)) | None => {
+                        self.hinted(feature, route, attempt, (finding, called)).await
+                    }
+                    Some(learnt) => self.told(feature, route, attempt, (learnt, called)).await,
+                }
             }
-            (Some(attempt), News::Ask) => {
+            News::Ask => {
                 let is_known = self.is_ended(feature, &attempt).await?
                     && attempt.was_just_answered(self.now());
                 match is_known {
                     true => Ok(()),
                     false => self.ask_about(feature, attempt).await,
+                }
+            }
+        }
+    }
+
+    /// What became of a payment, said by a network that is believed. Whoever is at the payment
+    /// finishes first: it may be the very call that this is the answer to.
+    async fn told<F: Feature>(
+        &self,
+        feature: &F,
+        route: &Arc<ReadyRoute>,
+        attempt: Attempt,
+        (learnt, called): (Learnt, &Read),
+    ) -> Result<(), Problem> {
+        let claim = self.claimed(&attempt).await?;
+        let object = object(feature, &attempt).await?;
+        let order = feature.order(&object)?;
+        let calls = Calls { engine: self, order: &order };
+        let words = learnt.words();
+        let evidence = calls.evidence(Some(&attempt), (&route.rail, "receive"), called, &words);
+        let Some(claim) = claim else {
+            return self.late(feature, &attempt, (learnt, evidence)).await;
+        };
+        let known = attempt::list_attempts(self.db.pool(), &order.id).await?;
+        let open = known.into_iter().find(|known| known.state == AttemptState::Open);
+        match open.filter(|open| open.id == attempt.id) {
+            Some(open) => {
+                let told = Attempt { bytes_left: true, ..open };
+                let over = Over::new(told, Arc::clone(route));
+                let carry = Carry { engine: self, feature, claim, object, order };
+                carry.conclude(over, Answered { learnt, evidence }).await
+            }
+            // It is not the attempt that counts: whoever has it asks about that one.
+            None => {
+                self.give_back(&claim).await;
+                self.late(feature, &attempt, (learnt, evidence)).await
+            }
+        }
+    }
+
+    /// The work for what an attempt belongs to, once nobody else is at it; none where there is
+    /// nothing to do any more.
+    async fn claimed(&self, attempt: &Attempt) -> Result<Option<Claim>, Problem> {
+        let begun = tokio::time::Instant::now();
+        loop {
+            match self.claim(&attempt.transfer_id).await? {
+                Claimed::NoWork => return Ok(None),
+                Claimed::Yes(claim) => return Ok(Some(claim)),
+                Claimed::Busy if begun.elapsed() < limits::NOTICE_WAIT => {
+                    tokio::time::sleep(POLL).await;
+                }
+                // The network tries again.
+                Claimed::Busy => {
+                    return Err(Problem::new(ErrorCode::ServiceUnavailable).retry_after(5));
                 }
             }
         }
@@ -186,18 +258,18 @@ impl Transfers {
         Ok(feature.order(&object)?.stage == OrderStage::Ended)
     }
 
-    /// A return that is not believed as it is told: it is written down, and the rail is asked,
-    /// however lately it was.
+    /// What is not believed as it is told is written down, and the rail is asked, however lately
+    /// it was.
     async fn hinted<F: Feature>(
         &self,
         feature: &F,
         route: &ReadyRoute,
         attempt: Attempt,
-        (funds, called): (ReturnOfFunds, &Read),
+        (finding, called): (Finding, &Read),
     ) -> Result<(), Problem> {
         let order = feature.order(&object(feature, &attempt).await?)?;
         let calls = Calls { engine: self, order: &order };
-        let words = format!("told of a return ({}), to be asked about", funds.code);
+        let words = format!("told: {}; to be asked about", said(&finding, str::to_owned));
         let evidence = calls.evidence(Some(&attempt), (&route.rail, "receive"), called, &words);
         self.write_evidence(evidence).await?;
         self.ask_about(feature, attempt).await
@@ -270,24 +342,10 @@ impl Transfers {
         feature: &F,
         attempt: &Attempt,
     ) -> Result<(), Problem> {
-        let begun = tokio::time::Instant::now();
-        loop {
-            match self.claim(&attempt.transfer_id).await? {
-                Claimed::NoWork => return Ok(()),
-                Claimed::Yes(claim) => {
-                    return match self.work(feature, claim).await {
-                        Err(problem) if problem.code() == ErrorCode::StateConflict => Ok(()),
-                        other => other,
-                    };
-                }
-                Claimed::Busy if begun.elapsed() < limits::NOTICE_WAIT => {
-                    tokio::time::sleep(POLL).await;
-                }
-                // The network tries again.
-                Claimed::Busy => {
-                    return Err(Problem::new(ErrorCode::ServiceUnavailable).retry_after(5));
-                }
-            }
+        let Some(claim) = self.claimed(attempt).await? else { return Ok(()) };
+        match self.work(feature, claim).await {
+            Err(problem) if problem.code() == ErrorCode::StateConflict => Ok(()),
+            other => other,
         }
     }
 
@@ -295,15 +353,13 @@ impl Transfers {
     async fn unknown(
         &self,
         route: &ReadyRoute,
-        reference: &str,
+        about: &Subject,
         news: &News,
     ) -> Result<(), Problem> {
+        let (Subject::Reference(reference) | Subject::NetworkId(reference)) = about;
         let said = match news {
             News::Ask => "there is news".to_owned(),
-            News::Returned(funds) => {
-                let ReturnOfFunds { code, message, amount_minor } = funds;
-                format!("{amount_minor} came back ({code}): {}", masked(message))
-            }
+            News::Found(finding) => said(finding, masked),
         };
         let (env, rail) = (route.route.env, &route.route.rail);
         if env == Env::Test {
@@ -328,13 +384,36 @@ impl Transfers {
             evidence: serde_json::json!({ "reference": reference, "said": said }),
             opened_at: self.now(),
         };
-        let (fingerprint, ids) = (case.fingerprint.clone(), std::sync::Arc::clone(&self.ids));
+        let (fingerprint, ids) = (case.fingerprint.clone(), Arc::clone(&self.ids));
         let command = Command::new(move |locked| {
             let rows = case.open_once(locked, &ids);
             Ok(Effects { rows, ..Effects::default() }.and(()))
         });
         let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
         self.writer.work(command).await.map(drop)
+    }
+}
+
+impl Door<'_> {
+    fn leads_to(&self, route: &ReadyRoute) -> bool {
+        match self {
+            Self::Rail { env, rail, .. } => {
+                (route.route.env, route.route.rail.as_str()) == (*env, *rail)
+            }
+            Self::Route { id, .. } => route.route.id.as_str() == *id,
+        }
+    }
+
+    fn is_opened(&self, route: &ReadyRoute, auth: &NoticeAuth) -> bool {
+        match (self, &auth.bearer) {
+            // Nothing is nobody's token, whatever was configured.
+            (Self::Rail { token: Some(token), .. }, Some(bearer)) if !token.is_empty() => {
+                let secret = route.secret(bearer).map(|secret| secret.expose_secret().as_bytes());
+                secret.is_some_and(|secret| secret.ct_eq(token.as_bytes()).into())
+            }
+            (Self::Route { token, .. }, None) => route.opens(token),
+            _ => false,
+        }
     }
 }
 
@@ -348,6 +427,22 @@ async fn object<F: Feature>(feature: &F, attempt: &Attempt) -> Result<F::Object,
 fn later(paused: &ReadyRoute) -> Problem {
     tracing::warn!(route.name = paused.route.name, "a notice for a route that is paused");
     Problem::new(ErrorCode::ServiceUnavailable).retry_after(60)
+}
+
+/// A finding in words, with the network's own as `shown` shows them.
+fn said(finding: &Finding, shown: impl Fn(&str) -> String) -> String {
+    match finding {
+        Finding::Paid(receipt) => format!("paid ({})", receipt.code),
+        Finding::Accepted(receipt) => format!("accepted ({})", receipt.code),
+        Finding::Refused(Refusal { code, message }) => {
+            format!("refused ({code}): {}", shown(message))
+        }
+        Finding::Returned(ReturnOfFunds { code, message, amount_minor }) => {
+            format!("{amount_minor} came back ({code}): {}", shown(message))
+        }
+        Finding::Unknown(why) => format!("unknown: {}", shown(why)),
+        Finding::NeverReceived(why) => format!("never received: {}", shown(why)),
+    }
 }
 
 /// A text about nobody that is known here: whatever may be an account's number is masked.

@@ -46,7 +46,7 @@ impl Serials {
     }
 }
 
-/// Numbers that a serial stands for: one for each attempt, and none for the zeroth.
+/// Numbers that a serial stands for: the zeroth for a name enquiry, the others for attempts.
 const NUMBERS_PER_SERIAL: i64 = 10;
 
 /// Which attempt of its object a number was made for, from 1.
@@ -59,6 +59,12 @@ pub fn nth_of(number: i64) -> i64 {
 #[must_use]
 pub fn serial_of(number: i64) -> i64 {
     number / NUMBERS_PER_SERIAL
+}
+
+/// The number of a name enquiry that has a serial of its own.
+#[must_use]
+pub(super) fn of_enquiry(serial: i64) -> i64 {
+    serial * NUMBERS_PER_SERIAL
 }
 
 /// The number of an object's n-th attempt, from 1: below 10^12 for the first 10^11 objects.

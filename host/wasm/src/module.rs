@@ -12,6 +12,15 @@ use super::section::{self, CASE_SECTION, CustomSections, DECLARATION_SECTION, TA
 use super::{CodeCache, bounds, inert};
 use bounds::malformed;
 
+/// The contract that one kind of component is built against.
+#[derive(Clone, Copy, Debug)]
+pub struct Contract {
+    /// The WIT package that it implements, with its version.
+    pub package: &'static str,
+    /// Interfaces that it may import, with their versions.
+    pub imports: &'static [&'static str],
+}
+
 /// A component that may run here: compiled, its imports known to be harmless.
 pub struct Module {
     /// SHA-256 of the file, as hexadecimal.
@@ -52,14 +61,22 @@ pub enum Refused {
     /// The component wants something that no component gets.
     #[error("the component imports {0}, which is not available to it")]
     Import(String),
+    /// The component was built against another version of the contract.
+    #[error("the component has {found}, and this host speaks {wanted}: build it against that")]
+    Version {
+        /// The interface that does not fit, with its version.
+        found: String,
+        /// The version that would fit.
+        wanted: String,
+    },
     /// The component exports nothing that the host knows, or something of another shape.
     #[error("{0}")]
     Shape(String),
 }
 
 impl Module {
-    /// Reads and compiles a component. `host_imports` are the interfaces of the host that this
-    /// kind of component may use.
+    /// Reads and compiles a component. Every interface that it has in common
+    /// with `contract` must be of that version.
     ///
     /// # Errors
     /// See [`Refused`].
@@ -67,7 +84,7 @@ impl Module {
         engine: &Engine,
         cache: &CodeCache,
         bytes: &[u8],
-        host_imports: &[&str],
+        contract: Contract,
     ) -> Result<Self, Refused> {
         let Source { sections, bare } = Source::read(bytes)?;
         let CustomSections { declaration, tables, cases } = sections;
@@ -78,20 +95,45 @@ impl Module {
             .map_err(|cause| Refused::NotAComponent(format!("{cause:#}")))?;
         let kind = component.component_type();
         for (name, item) in kind.imports(engine) {
-            let interface = name.split('@').next().unwrap_or(name);
-            let harmless = inert::INTERFACES.contains(&interface);
+            contract.fits(name)?;
+            let harmless = inert::INTERFACES.contains(&interface(name));
             let types_only = matches!(&item.ty, ComponentItem::ComponentInstance(instance)
                 if instance.exports(engine).all(|(_, export)| is_type(&export.ty)));
-            if !harmless && !types_only && !host_imports.contains(&interface) {
+            if !harmless && !types_only && !contract.imports.contains(&name) {
                 return Err(Refused::Import(name.to_owned()));
             }
         }
-        let exports = kind
-            .exports(engine)
-            .map(|(name, _)| name.split('@').next().unwrap_or(name).to_owned())
-            .collect();
+        let mut exports = Vec::new();
+        for (name, _) in kind.exports(engine) {
+            contract.fits(name)?;
+            exports.push(interface(name).to_owned());
+        }
         Ok(Self { digest, declaration, tables, cases, exports, component })
     }
+}
+
+impl Contract {
+    /// # Errors
+    /// It is an interface of the contract in another version.
+    fn fits(&self, name: &str) -> Result<(), Refused> {
+        let (own, wanted) = self.package.split_once('@').unwrap_or((self.package, ""));
+        let known = self.imports.iter().find(|known| interface(known) == interface(name));
+        let is_own = name.split_once('/').is_some_and(|(package, _)| package == own);
+        let fitting = match known {
+            Some(known) => (*known).to_owned(),
+            None if is_own => format!("{}@{wanted}", interface(name)),
+            None => return Ok(()),
+        };
+        match fitting == name {
+            true => Ok(()),
+            false => Err(Refused::Version { found: name.to_owned(), wanted: fitting }),
+        }
+    }
+}
+
+/// An interface without its version.
+fn interface(name: &str) -> &str {
+    name.split('@').next().unwrap_or(name)
 }
 
 /// A component that is within bounds, taken apart; nothing of it is compiled yet.

@@ -14,7 +14,7 @@ use crate::config::limits;
 
 use super::inert::{self, Inert};
 use super::limiter::Limiter;
-use super::module::{Module, Refused};
+use super::module::{Contract, Module, Refused};
 use super::rail::Broken;
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
@@ -40,6 +40,9 @@ pub use bindings::exports::railhead::rules::fees::{Kind, Line};
 pub use bindings::exports::railhead::rules::fraud::{Action, Hit, Verdict};
 pub use bindings::exports::railhead::rules::pack::Problem as RuleProblem;
 pub use bindings::railhead::rules::facts::{Fact, Value};
+
+/// What rule packs are built against. They import types and nothing else.
+pub const CONTRACT: Contract = Contract { package: "railhead:rules@0.1.0", imports: &[] };
 
 /// A rule pack that is ready to decide.
 pub struct PackCode {

@@ -1,7 +1,7 @@
 //! Calling a rail.
 //!
 //! Every call has a fresh instance in a fresh store, but for a sending: it may have the one that
-//! made its reference, and with that what the guest has worked out already. What the call is allowed (endpoints,
+//! prepared its payment, and with that what the guest has worked out already. What the call is allowed (endpoints,
 //! settings, secrets, time) comes in as a [`Grant`]; what it did comes out as a [`Called`],
 //! also when it was cut short: the host itself knows whether a byte left.
 
@@ -18,7 +18,7 @@ use crate::config::limits;
 use super::egress::{Egress, Exchange};
 use super::inert::{self, Inert};
 use super::limiter::Limiter;
-use super::module::{Module, Refused};
+use super::module::{Contract, Module, Refused};
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
 mod bindings {
@@ -33,26 +33,27 @@ mod bindings {
 
 mod imports;
 
-pub use bindings::exports::railhead::rail::names::{Enquiry, Unresolved};
-pub use bindings::exports::railhead::rail::notices::{Message, News, Notice, ReturnOfFunds};
-pub use bindings::exports::railhead::rail::recipients::Violation;
 pub use bindings::railhead::rail::types::{
-    Field, Finding, Outcome, Payment, Receipt, Refusal, Resolution,
+    Enquiry, Field, Finding, Message, News, Notice, Opening, Outcome, Payment, Receipt, Refusal,
+    Reply, Resolution, ReturnOfFunds, Subject, Unresolved, Violation,
 };
-pub use imports::{Access, Grant};
+pub use imports::{Access, Door, Grant, Money};
 
 use bindings::exports::railhead::rail as exports;
 
-/// Interfaces of the host that rails may import.
-const HOST_IMPORTS: &[&str] = &[
-    "railhead:host/http",
-    "railhead:host/settings",
-    "railhead:host/keys",
-    "railhead:host/tables",
-    "railhead:host/clock",
-    "railhead:host/log",
-    "railhead:rail/types",
-];
+/// What rails are built against.
+pub const CONTRACT: Contract = Contract {
+    package: "railhead:rail@0.2.0",
+    imports: &[
+        "railhead:host/http@0.2.0",
+        "railhead:host/settings@0.2.0",
+        "railhead:host/keys@0.2.0",
+        "railhead:host/tables@0.2.0",
+        "railhead:host/clock@0.2.0",
+        "railhead:host/log@0.2.0",
+        "railhead:rail/types@0.2.0",
+    ],
+};
 
 /// A rail that is ready to be called, with whatever interfaces it offers.
 pub struct RailCode {
@@ -70,13 +71,15 @@ pub struct Called<T> {
     pub result: Result<T, Broken>,
     /// Every request it made, in order.
     pub exchanges: Vec<Exchange>,
-    /// Whether a byte of any request left the host.
+    /// Whether a byte of any request of its own left the host; getting a token is none.
     pub bytes_left: bool,
+    /// Whether a byte of a request left that may move money.
+    pub may_have_moved_money: bool,
     /// How long it took.
     pub took: Duration,
 }
 
-/// An instance that made a payment's reference, and may send that payment.
+/// An instance that prepared a payment, and may send it.
 pub struct Kept {
     store: Store<Guest>,
     instance: Instance,
@@ -148,12 +151,6 @@ impl RailCode {
         Ok(code)
     }
 
-    /// Interfaces of `railhead:rail` that a rail may import.
-    #[must_use]
-    pub fn host_imports() -> &'static [&'static str] {
-        HOST_IMPORTS
-    }
-
     /// Whether it can make payouts by request and answer.
     #[must_use]
     pub fn makes_payouts(&self) -> bool {
@@ -176,32 +173,32 @@ impl RailCode {
     pub async fn check(
         &self,
         grant: &Arc<Grant>,
-        method: &str,
+        (method, currency): (&str, &str),
         fields: &[Field],
     ) -> Called<Result<Vec<Field>, Vec<Violation>>> {
         let Some(indices) = &self.recipients else { return not_offered("recipients") };
         self.call(grant, async |store, instance| {
             let guest = indices.load(&mut *store, instance)?;
-            guest.call_check(store, method, fields).await
+            guest.call_check(store, method, currency, fields).await
         })
         .await
     }
 
-    /// `payouts.reference`, and the instance that made it.
-    pub async fn reference(
+    /// `payouts.prepare`, and the instance that did it.
+    pub async fn prepare(
         &self,
         grant: &Arc<Grant>,
         payment: &Payment,
-    ) -> (Called<String>, Option<Kept>) {
+    ) -> (Called<Result<Opening, Refusal>>, Option<Kept>) {
         let Some(indices) = &self.payouts else { return (not_offered("payouts"), None) };
         self.call_in(None, grant, async |store, instance| {
             let guest = indices.load(&mut *store, instance)?;
-            guest.call_reference(store, payment).await
+            guest.call_prepare(store, payment).await
         })
         .await
     }
 
-    /// `payouts.submit`, by the instance that made this payment's reference, or by a fresh one.
+    /// `payouts.submit`, by the instance that prepared this payment, or by a fresh one.
     pub async fn submit(
         &self,
         kept: Option<Kept>,
@@ -245,7 +242,7 @@ impl RailCode {
         &self,
         grant: &Arc<Grant>,
         message: &Message,
-    ) -> Called<Result<(Vec<u8>, Vec<Notice>), String>> {
+    ) -> Called<Result<(Reply, Vec<Notice>), String>> {
         let Some(indices) = &self.notices else { return not_offered("notices") };
         self.call(grant, async |store, instance| {
             let guest = indices.load(&mut *store, instance)?;
@@ -295,9 +292,14 @@ impl RailCode {
         };
         let exchanges =
             std::mem::take(&mut *journal.lock().unwrap_or_else(PoisonError::into_inner));
-        let bytes_left = exchanges.iter().any(|exchange: &Exchange| exchange.bytes_left());
+        // Getting a token is not yet asking.
+        let is_own = |exchange: &&Exchange| !exchange.is_for_token && exchange.bytes_left();
+        let left = || exchanges.iter().filter(is_own);
+        let bytes_left = left().next().is_some();
+        let may_have_moved_money = left().any(|exchange| exchange.moves_money);
         let kept = known.map(|instance| Kept { store, instance, journal });
-        (Called { result, exchanges, bytes_left, took: begun.elapsed() }, kept)
+        let took = begun.elapsed();
+        (Called { result, exchanges, bytes_left, may_have_moved_money, took }, kept)
     }
 
     fn store(&self, journal: &Journal) -> Store<Guest> {
@@ -341,6 +343,7 @@ fn not_offered<T>(interface: &'static str) -> Called<T> {
         result: Err(Broken::NotOffered(interface)),
         exchanges: Vec::new(),
         bytes_left: false,
+        may_have_moved_money: false,
         took: Duration::ZERO,
     }
 }

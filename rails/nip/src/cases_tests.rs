@@ -3,12 +3,14 @@
 
 use railhead_rail::fields::{field, value};
 use railhead_rail::imports::http::Failure;
-use railhead_rail::types::{Field, Finding, Outcome, Payment, Resolution};
+use railhead_rail::types::{
+    Enquiry, Field, Finding, News, Outcome, Payment, Resolution, Unresolved,
+};
 use toml::{Table, Value};
 
 use crate::fixtures::{self, Sent};
-use crate::names::{Enquiry, Unresolved, resolve};
-use crate::notices::{News, receive};
+use crate::names::resolve;
+use crate::notices::receive;
 use crate::payments::{query, reference, submit};
 use crate::{codes, recipients};
 
@@ -45,7 +47,7 @@ fn payment(table: &Table) -> Payment {
     let resolution = table["resolution"].as_table().expect("a resolution");
     Payment {
         reference: text(table, "reference").into(),
-        number: unsigned(table, "number"),
+        serial: unsigned(table, "serial"),
         begun_at_ms: unsigned(table, "begun_at_ms"),
         amount_minor: whole(table, "amount_minor"),
         recipient: fields(table.get("recipient")),
@@ -86,13 +88,14 @@ fn queried(payment: &Payment) -> Came {
         Finding::Paid(receipt) => ("paid", Some(receipt.code)),
         Finding::Accepted(receipt) => ("accepted", Some(receipt.code)),
         Finding::Refused(refusal) => ("refused", Some(refusal.code)),
+        Finding::Returned(funds) => ("returned", Some(funds.code)),
         Finding::Unknown(_) => ("unknown", None),
         Finding::NeverReceived(_) => ("never-received", None),
     }
 }
 
-fn resolved(number: u64, begun_at_ms: u64, account: Vec<Field>) -> Came {
-    match resolve(&Enquiry { number, begun_at_ms, account }) {
+fn resolved(serial: u64, begun_at_ms: u64, account: Vec<Field>) -> Came {
+    match resolve(&Enquiry { serial, begun_at_ms, account }) {
         Ok(_) => ("resolved", None),
         Err(Unresolved::Refused(refusal)) => ("refused", Some(refusal.code)),
         Err(Unresolved::Unavailable(_)) => ("unavailable", None),
@@ -107,7 +110,8 @@ fn received(case: &Table) -> Came {
     assert_eq!(notices.len(), 1);
     match &notices[0].news {
         News::Ask => ("ask", None),
-        News::Returned(returned) => ("returned", Some(returned.code.clone())),
+        News::Found(Finding::Returned(returned)) => ("returned", Some(returned.code.clone())),
+        News::Found(other) => panic!("{other:?}"),
     }
 }
 
@@ -115,7 +119,7 @@ fn check_sent(case: &Table, sent: &Sent) {
     let Some(expects) = case.get("expects").and_then(Value::as_table) else {
         return;
     };
-    assert_eq!(sent.borrow()[0].path, text(expects, "path"));
+    assert_eq!(sent.borrow()[0].call, text(expects, "call"));
     let body = fixtures::body(sent);
     for part in expects["contains"].as_array().expect("parts") {
         let part = part.as_str().expect("text");
@@ -131,7 +135,7 @@ fn replay(case: &Table) -> Came {
     let sent = fixtures::gateway(answer(case));
     let came = match call {
         "resolve" => resolved(
-            unsigned(case, "number"),
+            unsigned(case, "serial"),
             unsigned(case, "begun_at_ms"),
             fields(case.get("account")),
         ),
@@ -178,7 +182,7 @@ fn every_code() {
         assert_eq!(queried(&payment).0, text(case, "query"), "{code}");
         answer("resolve");
         let account = payment.recipient.clone();
-        let (kind, _) = resolved(payment.number, payment.begun_at_ms, account);
+        let (kind, _) = resolved(payment.serial, payment.begun_at_ms, account);
         assert_eq!(kind, text(case, "resolve"), "{code}");
         seen.push(code);
     }

@@ -1,17 +1,18 @@
 //! One request to the gateway, and which of its answers are answers at all.
 
 use railhead_rail::host;
-use railhead_rail::imports::http::{Failure, Header, Method, Request};
+use railhead_rail::imports::http::Failure;
+use railhead_rail::request::{self, Request, parameter};
 
 use crate::codes::{self, Class, Code};
 use crate::xml::{self, Element};
 
-/// Where name enquiries go.
-pub const NAME_ENQUIRY: &str = "/nip/nameenquirysingleitem";
-/// Where transfers go, and where returns of transfers come from.
-pub const TRANSFER: &str = "/nip/fundtransfersingleitem_dc";
-/// Where status queries go.
-pub const STATUS_QUERY: &str = "/nip/txnstatusquerysingleitem";
+/// The call that asks who holds an account.
+pub const NAME_ENQUIRY: &str = "name_enquiry";
+/// The call that moves money.
+pub const TRANSFER: &str = "transfer";
+/// The call that asks what became of a transfer.
+pub const STATUS_QUERY: &str = "status_query";
 
 /// A readable answer to one of our messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +29,8 @@ pub struct Answer {
 /// # Errors
 /// A sentence on why there is no usable answer. The message may have been received and
 /// carried out all the same. It holds nothing of the answer's content.
-pub fn ask(path: &str, body: Vec<u8>, root: &str, session: &str) -> Result<Answer, String> {
-    let response = host::send(&request(path, body)).map_err(|failure| match failure {
+pub fn ask(call: &str, body: Vec<u8>, root: &str, session: &str) -> Result<Answer, String> {
+    let response = host::send(&request(call, body)).map_err(|failure| match failure {
         Failure::NotSent(reason) => format!("not sent: {reason}"),
         Failure::NoAnswer(reason) => format!("no answer: {reason}"),
     })?;
@@ -47,17 +48,15 @@ pub fn ask(path: &str, body: Vec<u8>, root: &str, session: &str) -> Result<Answe
     Ok(Answer { element, code, is_success: (200..300).contains(&status) })
 }
 
-fn request(path: &str, body: Vec<u8>) -> Request {
-    let header = |name: &str, value: &str| Header { name: name.into(), value: value.into() };
+fn request(call: &str, body: Vec<u8>) -> Request {
+    let token = [request::text("Bearer "), request::secret("gateway_token")];
     Request {
-        endpoint: "gateway".into(),
-        method: Method::Post,
-        path: path.into(),
         headers: vec![
-            header("Authorization", "Bearer {secret:gateway_token}"),
-            header("Content-Type", "application/xml"),
+            parameter("Authorization", token),
+            parameter("Content-Type", [request::text("application/xml")]),
         ],
-        body,
+        body: vec![request::text(body)],
+        ..request::call(call)
     }
 }
 
@@ -98,6 +97,7 @@ impl Answer {
 #[cfg(not(target_family = "wasm"))]
 mod tests {
     use railhead_rail::imports::http::Failure;
+    use railhead_rail::request::{secret, text};
 
     use super::{Class, STATUS_QUERY, ask};
     use crate::fixtures;
@@ -113,11 +113,12 @@ mod tests {
         let reason = ask(STATUS_QUERY, b"<A/>".to_vec(), "A", "1").expect_err("no answer");
         assert_eq!(reason, "no answer: timeout");
         let request = &sent.borrow()[0];
-        assert_eq!((request.endpoint.as_str(), request.path.as_str()), ("gateway", STATUS_QUERY));
+        assert_eq!(request.call, STATUS_QUERY);
         let header = |name| request.headers.iter().find(|header| header.name == name);
-        let value = |name| header(name).map(|header| header.value.as_str());
-        assert_eq!(value("Authorization"), Some("Bearer {secret:gateway_token}"));
-        assert_eq!(value("Content-Type"), Some("application/xml"));
+        let value = |name| header(name).map(|header| header.value.as_slice());
+        let token = [text("Bearer "), secret("gateway_token")];
+        assert_eq!(value("Authorization"), Some(token.as_slice()));
+        assert_eq!(value("Content-Type"), Some([text("application/xml")].as_slice()));
         assert_eq!(fixtures::body(&sent), "<A/>");
     }
 

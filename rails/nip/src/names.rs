@@ -1,33 +1,13 @@
 //! Who holds an account.
 
 use railhead_rail::fields::{self, field};
-use railhead_rail::types::{Field, Refusal, Resolution};
+use railhead_rail::types::{Enquiry, Refusal, Resolution, Unresolved};
 
 use crate::codes::{self, Class};
 use crate::gateway::{self, Answer};
 use crate::requests;
 use crate::session;
 use crate::settings::Settings;
-
-/// A question about an account, as the contract's `names.enquiry`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Enquiry {
-    /// Below 10^12 and used for nothing else.
-    pub number: u64,
-    /// Milliseconds since 1970 UTC.
-    pub begun_at_ms: u64,
-    /// The canonical recipient.
-    pub account: Vec<Field>,
-}
-
-/// Why there is no name, as the contract's `names.unresolved`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unresolved {
-    /// There is no such account, or it cannot receive.
-    Refused(Refusal),
-    /// There is no usable answer.
-    Unavailable(String),
-}
 
 /// The name on an account. The resolution's reference is the enquiry's SessionID, which a
 /// transfer repeats as `NameEnquiryRef`.
@@ -50,7 +30,7 @@ pub fn resolve(enquiry: &Enquiry) -> Result<Resolution, Unresolved> {
 
 fn ask(enquiry: &Enquiry) -> Result<(String, Answer), String> {
     let settings = Settings::read();
-    let session = session::make(&settings.institution_code, enquiry.begun_at_ms, enquiry.number)?;
+    let session = session::make(&settings.institution_code, enquiry.begun_at_ms, enquiry.serial)?;
     let body = requests::name_enquiry(&session, &enquiry.account, &settings)?;
     let answer = gateway::ask(gateway::NAME_ENQUIRY, body, "NESingleResponse", &session)?;
     Ok((session, answer))
@@ -82,14 +62,16 @@ mod tests {
     use railhead_rail::fields::{field, value};
     use railhead_rail::imports::http::Failure;
 
-    use super::{Enquiry, Resolution, Unresolved, resolve};
+    use railhead_rail::types::{Enquiry, Resolution, Unresolved};
+
+    use super::resolve;
     use crate::codes::{Class, all};
     use crate::fixtures::{self, REFERENCE};
 
     fn enquiry() -> Enquiry {
         let payment = fixtures::payment();
         Enquiry {
-            number: payment.number,
+            serial: payment.serial,
             begun_at_ms: payment.begun_at_ms,
             account: payment.recipient,
         }
@@ -150,7 +132,7 @@ mod tests {
         let sent = fixtures::gateway(Ok((200, answer("00"))));
         let account = vec![field("account_number", "0123456785")];
         assert!(resolve(&Enquiry { account, ..enquiry() }).is_err());
-        assert!(resolve(&Enquiry { number: u64::MAX, ..enquiry() }).is_err());
+        assert!(resolve(&Enquiry { serial: u64::MAX, ..enquiry() }).is_err());
         assert!(sent.borrow().is_empty());
     }
 }

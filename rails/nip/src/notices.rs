@@ -3,12 +3,15 @@
 //! The host has checked the caller's token. Still nothing here ends a payment: a pushed
 //! status only makes the host ask, and a return concerns a payment that was made.
 
+use railhead_rail::types::{Finding, News, Notice, Reply, ReturnOfFunds, Subject};
+
 use crate::amount;
-use crate::gateway;
 use crate::session;
 use crate::settings::Settings;
 use crate::xml::{self, Document, Element};
 
+/// Where transfers that come back arrive.
+const TRANSFER: &str = "/nip/fundtransfersingleitem_dc";
 /// Where the gateway pushes statuses.
 const STATUS_PUSH: &str = "/nip/txnstatusresponse";
 
@@ -36,49 +39,20 @@ const REPEATED: [&str; 16] = [
     "Amount",
 ];
 
-/// What was learned about one payment, as the contract's `notices.notice`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// The payment's SessionID.
-    pub reference: String,
-    /// What was learned.
-    pub news: News,
-}
-
-/// The contract's `notices.news`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
-    /// Ask; believe only the answer.
-    Ask,
-    /// The payment came back.
-    Returned(ReturnOfFunds),
-}
-
-/// The contract's `notices.return-of-funds`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReturnOfFunds {
-    /// A word for it.
-    pub code: String,
-    /// Why, in words for the merchant.
-    pub message: String,
-    /// What came back, in kobo.
-    pub amount_minor: i64,
-}
-
 /// Reads a message; the answer's body and the news.
 ///
 /// # Errors
 /// A sentence, where the message is not ours to take. The gateway then gets no answer of
 /// NIP, and a transfer is not credited to anybody here.
-pub fn receive(path: &str, body: &[u8]) -> Result<(Vec<u8>, Vec<Notice>), String> {
+pub fn receive(path: &str, body: &[u8]) -> Result<(Reply, Vec<Notice>), String> {
     match path {
-        gateway::TRANSFER => returned(&xml::read(body, "FTSingleCreditRequest")?),
+        TRANSFER => returned(&xml::read(body, "FTSingleCreditRequest")?),
         STATUS_PUSH => pushed(&xml::read(body, "TSQuerySingleResponse")?),
         _ => Err("this rail receives nothing under this path".into()),
     }
 }
 
-fn returned(credit: &Element) -> Result<(Vec<u8>, Vec<Notice>), String> {
+fn returned(credit: &Element) -> Result<(Reply, Vec<Notice>), String> {
     if !session::is_session(credit.get("SessionID")) {
         return Err("the transfer has no SessionID".into());
     }
@@ -101,17 +75,25 @@ fn returned(credit: &Element) -> Result<(Vec<u8>, Vec<Notice>), String> {
             answer.element(name, credit.get(name))
         })
         .element("ResponseCode", "00");
-    Ok((answer.finish(), vec![Notice { reference, news: News::Returned(returned) }]))
+    Ok((reply(answer), vec![about(reference, News::Found(Finding::Returned(returned)))]))
 }
 
-fn pushed(status: &Element) -> Result<(Vec<u8>, Vec<Notice>), String> {
+fn pushed(status: &Element) -> Result<(Reply, Vec<Notice>), String> {
     let reference = ours(status.get("SessionID"))?;
     // NIP has no message for having received a pushed status. Gateways go by the HTTP
     // status; the body confirms the SessionID to people who read logs.
     let answer = Document::new("TSQuerySingleAcknowledgement")
         .element("SessionID", &reference)
         .element("ResponseCode", "00");
-    Ok((answer.finish(), vec![Notice { reference, news: News::Ask }]))
+    Ok((reply(answer), vec![about(reference, News::Ask)]))
+}
+
+fn about(reference: String, news: News) -> Notice {
+    Notice { about: Subject::Reference(reference), news }
+}
+
+fn reply(answer: Document) -> Reply {
+    Reply { content_type: "application/xml".into(), body: answer.finish() }
 }
 
 fn ours(session: &str) -> Result<String, String> {
@@ -126,9 +108,10 @@ fn ours(session: &str) -> Result<String, String> {
 #[cfg(test)]
 #[cfg(not(target_family = "wasm"))]
 mod tests {
-    use super::{News, Notice, receive};
+    use railhead_rail::types::{Finding, News, Notice, Subject};
+
+    use super::{TRANSFER, receive};
     use crate::fixtures::{self, REFERENCE};
-    use crate::gateway::TRANSFER;
     use crate::xml;
 
     fn credit(payment_reference: &str) -> String {
@@ -156,13 +139,15 @@ mod tests {
         fixtures::install();
         let message = credit(&format!("RVSL/{REFERENCE}"));
         let (answer, notices) = receive(TRANSFER, message.as_bytes()).expect("a return");
-        let [Notice { reference, news: News::Returned(returned) }] = notices.as_slice() else {
+        let [Notice { about, news: News::Found(Finding::Returned(returned)) }] = notices.as_slice()
+        else {
             panic!("{notices:?}");
         };
-        assert_eq!(reference, REFERENCE);
+        assert_eq!(*about, Subject::Reference(REFERENCE.into()));
         assert_eq!((returned.code.as_str(), returned.message.as_str()), ("RVSL", "Account closed"));
         assert_eq!(returned.amount_minor, 125_050);
-        let answer = xml::read(&answer, "FTSingleCreditResponse").expect("an answer");
+        assert_eq!(answer.content_type, "application/xml");
+        let answer = xml::read(&answer.body, "FTSingleCreditResponse").expect("an answer");
         for (name, value) in [
             ("SessionID", "000013261122080000000000000077"),
             ("ResponseCode", "00"),
@@ -173,7 +158,9 @@ mod tests {
         }
         let silent = message.replace("Account closed", "");
         let (_, notices) = receive(TRANSFER, silent.as_bytes()).expect("a return");
-        let News::Returned(returned) = &notices[0].news else { panic!("{notices:?}") };
+        let News::Found(Finding::Returned(returned)) = &notices[0].news else {
+            panic!("{notices:?}")
+        };
         assert_eq!(returned.message, "The beneficiary's bank sent the payment back");
     }
 
@@ -182,8 +169,11 @@ mod tests {
         fixtures::install();
         let (answer, notices) =
             receive("/nip/txnstatusresponse", status(REFERENCE).as_bytes()).expect("a notice");
-        assert_eq!(notices, [Notice { reference: REFERENCE.into(), news: News::Ask }]);
-        let answer = xml::read(&answer, "TSQuerySingleAcknowledgement").expect("an answer");
+        assert_eq!(
+            notices,
+            [Notice { about: Subject::Reference(REFERENCE.into()), news: News::Ask }]
+        );
+        let answer = xml::read(&answer.body, "TSQuerySingleAcknowledgement").expect("an answer");
         assert_eq!(answer.get("SessionID"), REFERENCE);
     }
 

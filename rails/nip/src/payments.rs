@@ -18,7 +18,7 @@ use crate::settings::Settings;
 #[must_use]
 pub fn reference(payment: &Payment) -> String {
     let institution = Settings::read().institution_code;
-    session::make(&institution, payment.begun_at_ms, payment.number).unwrap_or_else(|reason| {
+    session::make(&institution, payment.begun_at_ms, payment.serial).unwrap_or_else(|reason| {
         host::warn(&format!("no SessionID can be made: {reason}"));
         String::new()
     })
@@ -81,7 +81,8 @@ fn echoes(answer: &Answer, payment: &Payment) -> Result<(), String> {
 }
 
 fn receipt(answer: &Answer) -> Receipt {
-    Receipt { code: answer.code.clone() }
+    let amount_minor = amount::kobo(answer.get("Amount"));
+    Receipt { code: answer.code.clone(), network_id: None, amount_minor, facts: Vec::new() }
 }
 
 fn refusal(answer: &Answer) -> Refusal {

@@ -38,18 +38,23 @@ fn queried(body: &str) -> Finding {
 fn the_reference_is_the_session() {
     fixtures::install();
     assert_eq!(reference(&payment()), REFERENCE);
-    assert_eq!(reference(&Payment { number: 1_000_000_000_000, ..payment() }), "");
+    assert_eq!(reference(&Payment { serial: 1_000_000_000_000, ..payment() }), "");
     double::install(double::Host::default());
     assert_eq!(reference(&payment()), "");
 }
 
+fn receipt(code: &str) -> Receipt {
+    Receipt { code: code.into(), network_id: None, amount_minor: None, facts: Vec::new() }
+}
+
 #[test]
 fn approved_and_pending() {
-    let receipt = |code: &str| Receipt { code: code.into() };
-    assert_eq!(submitted(&transfer_answer("00")), Outcome::Paid(receipt("00")));
-    assert_eq!(submitted(&transfer_answer("09")), Outcome::Accepted(receipt("09")));
-    assert_eq!(queried(&query_answer("00")), Finding::Paid(receipt("00")));
-    assert_eq!(queried(&query_answer("09")), Finding::Accepted(receipt("09")));
+    let of = |amount_minor| move |code: &str| Receipt { amount_minor, ..receipt(code) };
+    let (repeated, silent) = (of(Some(125_050)), of(None));
+    assert_eq!(submitted(&transfer_answer("00")), Outcome::Paid(repeated("00")));
+    assert_eq!(submitted(&transfer_answer("09")), Outcome::Accepted(repeated("09")));
+    assert_eq!(queried(&query_answer("00")), Finding::Paid(silent("00")));
+    assert_eq!(queried(&query_answer("09")), Finding::Accepted(silent("09")));
 }
 
 #[test]
@@ -67,7 +72,7 @@ fn refusals_carry_the_code_and_its_meaning() {
 
 #[test]
 fn every_code_in_both_calls() {
-    let receipt = || Receipt { code: String::new() };
+    let receipt = || receipt("");
     let refusal = || Refusal { code: String::new(), message: String::new() };
     for row in all() {
         let outcome = match row.transfer {

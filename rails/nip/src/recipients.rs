@@ -1,24 +1,13 @@
 //! Canonical form and check digit of a recipient.
 
 use railhead_rail::fields;
-use railhead_rail::types::Field;
+use railhead_rail::types::{Field, Violation};
 
 use crate::directory::{self, Bank, Unlisted};
 use crate::nuban;
 
 /// A code from a client is quoted back no longer than this.
 const QUOTED_CHARS_MAX: usize = 32;
-
-/// Why a recipient is refused, as the contract's `recipients.violation`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// The field as declared.
-    pub field: String,
-    /// One of the API's error codes.
-    pub code: String,
-    /// For the client.
-    pub message: String,
-}
 
 /// The recipient with the bank's canonical code and name, its NIP code as
 /// `institution_code`, and every other field trimmed.
@@ -98,9 +87,9 @@ fn violation(field: &str, code: &str, message: String) -> Violation {
 mod tests {
     use proptest::prelude::*;
     use railhead_rail::fields::{field, value};
-    use railhead_rail::types::Field;
+    use railhead_rail::types::{Field, Violation};
 
-    use super::{Violation, check};
+    use super::check;
     use crate::fixtures;
 
     fn checked(bank: &str, account: &str) -> Result<Vec<Field>, Vec<Violation>> {

@@ -17,6 +17,8 @@ mod bindings {
 
 pub mod fields;
 pub mod host;
+pub mod json;
+pub mod request;
 
 /// Records and variants of `railhead:rail/types`.
 pub mod types {

@@ -10,20 +10,21 @@ mod bindings {
         inline: "
             package railhead:hostile;
             world hostile {
-                include railhead:rail/imports@0.1.0;
-                export railhead:rail/recipients@0.1.0;
-                export railhead:rail/payouts@0.1.0;
+                include railhead:rail/imports@0.2.0;
+                export railhead:rail/recipients@0.2.0;
+                export railhead:rail/payouts@0.2.0;
+                export railhead:rail/notices@0.2.0;
             }
         ",
         world: "railhead:hostile/hostile",
         with: {
-            "railhead:rail/types@0.1.0": railhead_rail::imports::types,
-            "railhead:host/http@0.1.0": railhead_rail::imports::http,
-            "railhead:host/settings@0.1.0": railhead_rail::imports::settings,
-            "railhead:host/keys@0.1.0": railhead_rail::imports::keys,
-            "railhead:host/tables@0.1.0": railhead_rail::imports::tables,
-            "railhead:host/clock@0.1.0": railhead_rail::imports::clock,
-            "railhead:host/log@0.1.0": railhead_rail::imports::log,
+            "railhead:rail/types@0.2.0": railhead_rail::imports::types,
+            "railhead:host/http@0.2.0": railhead_rail::imports::http,
+            "railhead:host/settings@0.2.0": railhead_rail::imports::settings,
+            "railhead:host/keys@0.2.0": railhead_rail::imports::keys,
+            "railhead:host/tables@0.2.0": railhead_rail::imports::tables,
+            "railhead:host/clock@0.2.0": railhead_rail::imports::clock,
+            "railhead:host/log@0.2.0": railhead_rail::imports::log,
         },
     });
     export!(Hostile with_types_in self);
@@ -32,10 +33,14 @@ mod bindings {
 
 use std::hint::black_box;
 
-use bindings::exports::railhead::rail::{payouts, recipients};
+use bindings::exports::railhead::rail::{notices, payouts, recipients};
 use railhead_rail::host;
-use railhead_rail::imports::http::{Failure, Method, Request, Response};
-use railhead_rail::types::{Field, Finding, Outcome, Payment, Receipt};
+use railhead_rail::imports::http::{Failure, Request, Response};
+use railhead_rail::request;
+use railhead_rail::types::{
+    Field, Finding, Message, News, Notice, Opening, Outcome, Payment, Receipt, Refusal, Reply,
+    Subject, Violation,
+};
 
 struct Hostile;
 
@@ -44,8 +49,9 @@ const MINUTE_MS: u64 = 60_000;
 impl recipients::Guest for Hostile {
     fn check(
         _method: String,
+        _currency: String,
         fields: Vec<Field>,
-    ) -> Result<Vec<Field>, Vec<recipients::Violation>> {
+    ) -> Result<Vec<Field>, Vec<Violation>> {
         match railhead_rail::fields::value(&fields, "name") {
             "" => Ok(fields),
             deed => {
@@ -58,13 +64,24 @@ impl recipients::Guest for Hostile {
 }
 
 impl payouts::Guest for Hostile {
-    fn reference(payment: Payment) -> String {
-        format!("hostile-{:012}", payment.number)
+    fn prepare(payment: Payment) -> Result<Opening, Refusal> {
+        let deed = payment.narration.as_str();
+        if deed == "refuse at once" {
+            return Err(Refusal { code: "NO".into(), message: "not even tried".into() });
+        }
+        let reference = format!("hostile-{:012}", payment.serial);
+        Ok(Opening { reference, facts: Vec::new() })
     }
 
     fn submit(payment: Payment) -> Outcome {
         if host::now_ms() >= payment.begun_at_ms + MINUTE_MS {
             return pay(&payment);
+        }
+        if payment.narration == "accept" {
+            return match post("pay", payment.reference.clone()) {
+                Ok(_) => Outcome::Accepted(accepted(&payment)),
+                Err(failure) => Outcome::Unknown(words(failure)),
+            };
         }
         match payment.narration.split_once("sent, then ") {
             Some((_, deed)) => {
@@ -76,29 +93,74 @@ impl payouts::Guest for Hostile {
     }
 
     fn query(payment: Payment) -> Finding {
-        match post("bank", "/ask", payment.reference) {
-            Ok(answer) if answer.status == 200 => Finding::Paid(Receipt { code: "00".into() }),
+        if payment.narration.ends_with("pay again") {
+            return Finding::Unknown(words_of(post("pay", payment.reference)));
+        }
+        let answer = post("ask", payment.reference.clone());
+        if payment.narration == "accept" {
+            let told = accepted(&payment);
+            let is_known = payment.network_id == told.network_id && payment.facts == told.facts;
+            return match is_known {
+                true => Finding::Accepted(told),
+                false => Finding::Unknown("what it had been told is forgotten".into()),
+            };
+        }
+        match answer {
+            Ok(answer) if answer.status == 200 => Finding::Paid(receipt("00")),
             Ok(_) => Finding::NeverReceived("unknown".into()),
             Err(failure) => Finding::Unknown(words(failure)),
         }
     }
 }
 
+/// A message is a line: what became of a payment, how it is named, its name, and an amount.
+impl notices::Guest for Hostile {
+    fn receive(message: Message) -> Result<(Reply, Vec<Notice>), String> {
+        let line = String::from_utf8_lossy(&message.body).into_owned();
+        let words: Vec<&str> = line.split(' ').collect();
+        let [what, named, name, amount] = words.as_slice() else {
+            return Err("not a line of four words".into());
+        };
+        let about = match *named {
+            "network-id" => Subject::NetworkId((*name).into()),
+            _ => Subject::Reference((*name).into()),
+        };
+        let amount_minor = amount.parse().ok();
+        let refusal = Refusal { code: "91".into(), message: "the network says no".into() };
+        let found = match *what {
+            "paid" => Finding::Paid(Receipt { amount_minor, ..receipt("00") }),
+            "refused" => Finding::Refused(refusal),
+            _ => Finding::Unknown("it does not know".into()),
+        };
+        let reply = Reply { content_type: "text/plain".into(), body: b"heard".to_vec() };
+        Ok((reply, vec![Notice { about, news: News::Found(found) }]))
+    }
+}
+
+/// What the network tells on accepting a payment.
+fn accepted(payment: &Payment) -> Receipt {
+    let name = format!("N-{}", payment.reference);
+    let facts = vec![railhead_rail::fields::field("seen", "once")];
+    Receipt { network_id: Some(name), facts, ..receipt("02") }
+}
+
+fn receipt(code: &str) -> Receipt {
+    Receipt { code: code.into(), network_id: None, amount_minor: None, facts: Vec::new() }
+}
+
 fn pay(payment: &Payment) -> Outcome {
-    match post("bank", "/pay", payment.reference.clone()) {
-        Ok(_) => Outcome::Paid(Receipt { code: "00".into() }),
+    match post("pay", payment.reference.clone()) {
+        Ok(_) => Outcome::Paid(receipt("00")),
         Err(failure) => Outcome::Unknown(words(failure)),
     }
 }
 
-fn post(endpoint: &str, path: &str, body: String) -> Result<Response, Failure> {
-    host::send(&Request {
-        endpoint: endpoint.into(),
-        method: Method::Post,
-        path: path.into(),
-        headers: Vec::new(),
-        body: body.into_bytes(),
-    })
+fn post(call: &str, body: String) -> Result<Response, Failure> {
+    host::send(&Request { body: vec![request::text(body)], ..request::call(call) })
+}
+
+fn words_of(answer: Result<Response, Failure>) -> String {
+    answer.map_or_else(words, |answer| format!("HTTP {}", answer.status))
 }
 
 fn words(failure: Failure) -> String {
@@ -124,17 +186,23 @@ fn run(deed: &str) -> Outcome {
         "log" => loop {
             host::warn(&"a line that never ends ".repeat(1000));
         },
-        "claim" => Outcome::Paid(Receipt { code: "00".into() }),
+        "claim" => Outcome::Paid(receipt("00")),
+        // It asks, and takes the answer for one to a payment.
+        "ask" => told(post("ask", String::new())),
         "giant" => Outcome::Unknown("x".repeat(16 << 20)),
         "garbage" => Outcome::Unknown(garbage()),
+        "again" => told(post("pay", "again".to_owned())),
         "knock" => {
-            let knock = || told(post("bank", "/knock", String::new()));
+            let knock = || told(post("knock", String::new()));
             (0..100).fold(knock(), |_, _| knock())
         }
-        "flood" => told(post("bank", "/flood", String::new())),
-        "stranger" => told(post("http://169.254.169.254", "/", String::new())),
-        "undeclared" => told(post("bank", "/control", String::new())),
-        "climb" => told(post("bank", "/pay/../control", String::new())),
+        "flood" => told(post("flood", String::new())),
+        "stranger" => told(post("http://169.254.169.254", String::new())),
+        "undeclared" => told(post("control", String::new())),
+        "climb" => {
+            let climb = Request { path: "../control".into(), ..request::call("open") };
+            told(host::send(&climb))
+        }
         "files" => Outcome::Unknown(files()),
         other => Outcome::Unknown(format!("{other} is not a deed")),
     }
@@ -142,7 +210,7 @@ fn run(deed: &str) -> Outcome {
 
 fn told(answer: Result<Response, Failure>) -> Outcome {
     match answer {
-        Ok(response) => Outcome::Paid(Receipt { code: response.status.to_string() }),
+        Ok(response) => Outcome::Paid(receipt(&response.status.to_string())),
         Err(failure) => Outcome::Unknown(words(failure)),
     }
 }

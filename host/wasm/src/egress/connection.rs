@@ -17,7 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::address;
 
-use super::{Answer, Endpoint, Failure, Network, Outgoing, Scheme};
+use super::{Answer, Call, Failure, Network, Outgoing, Scheme};
 
 /// Peers close idle connections after a while; one that may be closing is not worth the doubt
 /// about whether a request arrived.
@@ -51,12 +51,8 @@ impl Network {
         Self { scheme, host, port, base, tls, allowed, pool: Pool::default() }
     }
 
-    pub(super) async fn send(
-        &self,
-        endpoint: &Endpoint,
-        outgoing: Outgoing,
-    ) -> Result<Answer, Failure> {
-        let deadline = tokio::time::Instant::now() + endpoint.timeout;
+    pub(super) async fn send(&self, call: &Call, outgoing: Outgoing) -> Result<Answer, Failure> {
+        let deadline = tokio::time::Instant::now() + call.timeout;
         let host = match (self.scheme, self.port) {
             (Scheme::Http, 80) | (Scheme::Https, 443) => self.host.clone(),
             (_, port) => format!("{}:{port}", self.host),
@@ -64,15 +60,15 @@ impl Network {
         let connecting = tokio::time::timeout_at(deadline, self.connection()).await;
         let connected = connecting.unwrap_or_else(|_| Err("connecting took too long".to_owned()));
         let mut connection = connected.map_err(Failure::NotSent)?;
-        let request = outgoing.request(&self.base, &host).map_err(Failure::NotSent)?;
+        let request = outgoing.request(call, &self.base, &host).map_err(Failure::NotSent)?;
         let before = connection.written.load(Ordering::SeqCst);
         let answering = async {
             let response = connection.sender.send_request(request).await;
             let response = response.map_err(|cause| Failure::NoAnswer(cause.to_string()))?;
-            endpoint.answer(response).await
+            call.answer(response).await
         };
         let answer = tokio::time::timeout_at(deadline, answering).await;
-        match answer.unwrap_or_else(|_| Err(Failure::NoAnswer(endpoint.too_slow()))) {
+        match answer.unwrap_or_else(|_| Err(Failure::NoAnswer(call.too_slow()))) {
             Ok(answer) => {
                 self.pool.keep(connection);
                 Ok(answer)

@@ -5,6 +5,8 @@
 //! [`Failure::NoAnswer`], and the outcome is unknown.
 
 mod connection;
+mod filled;
+mod token;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,10 +16,14 @@ use axum::Router;
 use axum::body::Body;
 use http_body_util::{BodyExt as _, Limited};
 use ipnet::IpNet;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use rustls::ClientConfig;
 use tower::ServiceExt as _;
 
 use connection::Pool;
+pub(super) use filled::Filled;
+use filled::STARS;
+pub use token::TokenSource;
 
 /// Where the requests of one endpoint go.
 pub enum Target {
@@ -67,16 +73,18 @@ pub enum Scheme {
     Https,
 }
 
-/// One declared endpoint with its limits.
-pub struct Endpoint {
+/// One declared call with its limits.
+pub struct Call {
     /// The name in the declaration.
     pub name: String,
     /// The network address or, in the sandbox, the simulator.
-    pub target: Target,
-    /// Paths that may be asked for; a final `/*` stands for one or more segments.
-    pub paths: Vec<String>,
-    /// Methods that may be used.
-    pub methods: Vec<Method>,
+    pub target: Arc<Target>,
+    /// By which method it is made.
+    pub method: Method,
+    /// On which path; a final `/*` stands for one or more segments that the rail gives.
+    pub path: String,
+    /// Whether it may move money.
+    pub moves_money: bool,
     /// Time for connecting, sending and the whole answer.
     pub timeout: Duration,
     /// Largest answer.
@@ -85,10 +93,10 @@ pub struct Endpoint {
 
 /// A request as it leaves, secrets filled in.
 pub(super) struct Outgoing {
-    pub(super) method: Method,
-    pub(super) path: String,
+    /// With the query.
+    pub(super) path: Filled,
     pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub(super) body: Filled,
 }
 
 /// A whole answer.
@@ -114,13 +122,17 @@ pub enum Failure {
 /// A request and what came of it, as evidence. Headers are left out: they hold secrets.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// The endpoint's name.
-    pub endpoint: String,
+    /// The name of the declared call.
+    pub call: String,
+    /// Whether it may move money.
+    pub moves_money: bool,
+    /// Whether the host made it to get a token: what is in it is nobody's business.
+    pub is_for_token: bool,
     /// HTTP method.
     pub method: String,
-    /// Path below the endpoint.
+    /// Path below the endpoint, with the query; secrets are masked.
     pub path: String,
-    /// The request's body.
+    /// The request's body; secrets are masked.
     pub request: Vec<u8>,
     /// What came back.
     pub result: Result<Answer, Failure>,
@@ -129,12 +141,31 @@ pub struct Exchange {
 }
 
 impl Exchange {
+    /// A request that is about to leave.
+    fn of(call: &Call, outgoing: &Outgoing) -> Self {
+        Self {
+            call: call.name.clone(),
+            moves_money: call.moves_money,
+            is_for_token: false,
+            method: call.method.to_string(),
+            path: String::from_utf8_lossy(outgoing.path.shown()).into_owned(),
+            request: outgoing.body.shown().to_vec(),
+            // Stands if this call is cut short: by then, something may have left.
+            result: Err(Failure::NoAnswer("the call was cut short".into())),
+            took: Duration::ZERO,
+        }
+    }
+
     /// Whether a byte of the request left the host.
     #[must_use]
     pub fn bytes_left(&self) -> bool {
         !matches!(self.result, Err(Failure::NotSent(_)))
     }
 }
+
+/// What has to be encoded in a query: everything but what is unreserved in every URL.
+pub(super) const UNRESERVED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// One guest's way out, which writes down every exchange.
 pub(super) struct Egress {
@@ -146,35 +177,56 @@ impl Egress {
         Self { journal }
     }
 
-    /// Sends a request and waits for the whole answer.
-    pub(super) async fn send(
+    /// Makes a call and waits for the whole answer.
+    pub(super) async fn send(&self, call: &Call, outgoing: Outgoing) -> Result<Answer, Failure> {
+        let shown = Exchange::of(call, &outgoing);
+        self.send_as(shown, call, outgoing, Clone::clone).await
+    }
+
+    /// The same for a token: its exchange is written down without the answer.
+    async fn send_for_token(&self, call: &Call, outgoing: Outgoing) -> Result<Answer, Failure> {
+        let shown = Exchange { is_for_token: true, ..Exchange::of(call, &outgoing) };
+        let hidden = |result: &Result<Answer, Failure>| match result {
+            Ok(Answer { status, .. }) => {
+                Ok(Answer { status: *status, headers: Vec::new(), body: STARS.to_vec() })
+            }
+            Err(failure) => Err(failure.clone()),
+        };
+        self.send_as(shown, call, outgoing, hidden).await
+    }
+
+    async fn send_as(
         &self,
-        endpoint: &Endpoint,
+        shown: Exchange,
+        call: &Call,
         outgoing: Outgoing,
+        written: impl Fn(&Result<Answer, Failure>) -> Result<Answer, Failure>,
     ) -> Result<Answer, Failure> {
         let begun = Instant::now();
-        let exchange = Exchange {
-            endpoint: endpoint.name.clone(),
-            method: outgoing.method.to_string(),
-            path: outgoing.path.clone(),
-            request: outgoing.body.clone(),
-            // Stands if this call is cut short: by then, something may have left.
-            result: Err(Failure::NoAnswer("the call was cut short".into())),
-            took: Duration::ZERO,
-        };
-        if let Err(why) = endpoint.permits(&outgoing) {
-            let result = Err(Failure::NotSent(why));
-            self.note(Exchange { result: result.clone(), ..exchange });
-            return result;
-        }
-        let index = self.note(exchange);
-        let result = endpoint.send(outgoing).await;
+        let index = self.note(shown);
+        let result = call.send(outgoing).await;
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(exchange) = journal.get_mut(index) {
-            exchange.result = result.clone();
+            exchange.result = written(&result);
             exchange.took = begun.elapsed();
         }
         result
+    }
+
+    /// Takes note of a call that is not made.
+    pub(super) fn refuse(&self, call: &Call, why: String) -> Failure {
+        let failure = Failure::NotSent(why);
+        let mut path = Filled::default();
+        path.open(call.path.clone().into_bytes());
+        let unsent = Outgoing { path, headers: Vec::new(), body: Filled::default() };
+        self.note(Exchange { result: Err(failure.clone()), ..Exchange::of(call, &unsent) });
+        failure
+    }
+
+    /// Whether a byte of a call left that may move money.
+    pub(super) fn may_have_moved_money(&self) -> bool {
+        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.iter().any(|exchange| exchange.moves_money && exchange.bytes_left())
     }
 
     fn note(&self, exchange: Exchange) -> usize {
@@ -184,33 +236,28 @@ impl Egress {
     }
 }
 
-impl Endpoint {
-    fn permits(&self, outgoing: &Outgoing) -> Result<(), String> {
-        if !self.methods.contains(&outgoing.method) {
-            return Err(format!("{} is not declared for {}", outgoing.method, self.name));
+impl Call {
+    /// The path with what the rail gives for its final `*`.
+    pub(super) fn path(&self, rest: &str) -> Result<String, String> {
+        let odd = |c: char| c.is_control() || c.is_whitespace() || "\\#?@%".contains(c);
+        let is_plain = || {
+            let mut segments = rest.split('/');
+            segments.all(|part| !part.is_empty() && part != "." && !part.contains(".."))
+        };
+        match self.path.strip_suffix('*') {
+            Some(_) if rest.contains(odd) || !is_plain() => {
+                Err(format!("{rest:?} cannot stand at the end of the path of {}", self.name))
+            }
+            Some(before) => Ok(format!("{before}{rest}")),
+            None if rest.is_empty() => Ok(self.path.clone()),
+            None => Err(format!("the path of {} is declared whole", self.name)),
         }
-        let path = outgoing.path.split('?').next().unwrap_or("");
-        let odd = |c: char| c.is_control() || c.is_whitespace() || "\\#@%".contains(c);
-        if !path.starts_with('/')
-            || path.contains("//")
-            || path.contains("..")
-            || path.contains(odd)
-        {
-            return Err(format!("{path:?} is not a path that can be asked for"));
-        }
-        let declared = self.paths.iter().any(|pattern| match pattern.strip_suffix("/*") {
-            Some(prefix) => path
-                .strip_prefix(prefix)
-                .is_some_and(|rest| rest.starts_with('/') && rest.len() > 1),
-            None => path == pattern,
-        });
-        if declared { Ok(()) } else { Err(format!("{path} is not declared for {}", self.name)) }
     }
 
     async fn send(&self, outgoing: Outgoing) -> Result<Answer, Failure> {
-        match &self.target {
+        match &*self.target {
             Target::InProcess(router) => {
-                let request = outgoing.request("", "simulator").map_err(Failure::NotSent)?;
+                let request = outgoing.request(self, "", "simulator").map_err(Failure::NotSent)?;
                 let answering = async {
                     let response = router.clone().oneshot(request).await;
                     // A router cannot fail; the type says so.
@@ -267,12 +314,13 @@ pub enum HangUp {
 }
 
 impl Outgoing {
-    fn request(self, base: &str, host: &str) -> Result<Request<Body>, String> {
+    fn request(self, call: &Call, base: &str, host: &str) -> Result<Request<Body>, String> {
+        let path = String::from_utf8(self.path.leaves()).map_err(|cause| cause.to_string())?;
         let mut request = Request::builder()
-            .method(self.method)
-            .uri(format!("{base}{}", self.path))
+            .method(call.method.clone())
+            .uri(format!("{base}{path}"))
             .header(::http::header::HOST, host)
-            .body(Body::from(self.body))
+            .body(Body::from(self.body.leaves()))
             .map_err(|cause| cause.to_string())?;
         for (name, value) in &self.headers {
             let name =
@@ -289,45 +337,45 @@ impl Outgoing {
 mod tests {
     use super::*;
 
-    fn endpoint() -> Endpoint {
-        Endpoint {
-            name: "api".into(),
-            target: Target::InProcess(Router::new()),
-            paths: vec!["/v1/transfers".into(), "/v1/transfers/*".into()],
-            methods: vec![Method::POST],
+    fn call(path: &str) -> Call {
+        Call {
+            name: "ask".into(),
+            target: Arc::new(Target::InProcess(Router::new())),
+            method: Method::POST,
+            path: path.into(),
+            moves_money: false,
             timeout: Duration::from_secs(1),
             answer_bytes_max: 1024,
         }
     }
 
-    fn to(path: &str) -> Outgoing {
-        let (method, path) = (Method::POST, path.to_owned());
-        Outgoing { method, path, headers: Vec::new(), body: Vec::new() }
-    }
-
     #[test]
-    fn only_declared_paths_are_asked_for() {
-        for path in ["/v1/transfers", "/v1/transfers/1", "/v1/transfers/1/status?x=1"] {
-            assert_eq!(endpoint().permits(&to(path)), Ok(()), "{path}");
-        }
-        for path in [
+    fn a_rail_gives_nothing_but_the_end_of_a_path_that_is_declared_open() {
+        let whole = call("/v1/transfers");
+        assert_eq!(whole.path("").as_deref(), Ok("/v1/transfers"));
+        assert!(whole.path("1").is_err());
+        let open = call("/v1/transfers/*");
+        assert_eq!(open.path("1").as_deref(), Ok("/v1/transfers/1"));
+        assert_eq!(open.path("1/status").as_deref(), Ok("/v1/transfers/1/status"));
+        for rest in [
             "",
-            "v1/transfers",
-            "/v1/transfersX",
-            "/v1/transfers/",
-            "/v1/transfers/../admin",
-            "/v1//transfers",
-            "/v1/transfers/%2e%2e",
-            "/v1/transfers\\..",
-            "http://169.254.169.254/v1/transfers",
-            "/v1/transfers/@evil",
-            "/v1/transfers/\r\nHost: evil",
-            "/v2/transfers",
+            "/",
+            "1/",
+            "/1",
+            "1//2",
+            "..",
+            "../admin",
+            "1/../admin",
+            "./1",
+            "%2e%2e",
+            "1\\..",
+            "1?x=1",
+            "1#2",
+            "@evil",
+            "\r\nHost: evil",
+            "1 2",
         ] {
-            assert!(endpoint().permits(&to(path)).is_err(), "{path:?}");
+            assert!(open.path(rest).is_err(), "{rest:?}");
         }
-        assert!(
-            endpoint().permits(&Outgoing { method: Method::GET, ..to("/v1/transfers") }).is_err()
-        );
     }
 }

@@ -1,14 +1,15 @@
 //! What a rail gets when it calls the host.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use percent_encoding::{PercentEncode, percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
 use subtle::ConstantTimeEq as _;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::config::limits;
-use crate::egress::{Endpoint, Failure, Outgoing};
+use crate::egress::{Answer, Call, Failure, Filled, Outgoing, TokenSource, UNRESERVED};
 use crate::keyring::Keyring;
 use crate::tables::ReferenceTable;
 
@@ -20,14 +21,28 @@ use super::bindings::railhead::host::{clock, http, keys, log, settings, tables};
 pub struct Access {
     /// The rail's name, for logs.
     pub rail: String,
-    /// Endpoints by name; none for calls that must be pure.
-    pub endpoints: HashMap<String, Arc<Endpoint>>,
+    /// Declared calls by name; none for what must be pure.
+    pub calls: HashMap<String, Arc<Call>>,
     /// The operator's settings.
     pub settings: BTreeMap<String, String>,
-    /// Secrets by name: filled into headers, used as keys, never shown.
+    /// Secrets by name: put into requests, used as keys, never shown.
     pub secrets: BTreeMap<String, SecretString>,
+    /// Tokens by name.
+    pub tokens: HashMap<String, TokenSource>,
+    /// Where the network reaches this host, if it may be told.
+    pub door: Option<Door>,
     /// Reference tables by name.
     pub tables: BTreeMap<String, Arc<ReferenceTable>>,
+}
+
+/// Where a network reaches this host by itself.
+pub struct Door {
+    /// The address up to the token, with a slash at the end.
+    pub address: String,
+    /// Whoever has it may speak.
+    pub token: SecretString,
+    /// Paths that it may be given; a final `*` stands for one or more segments.
+    pub paths: Vec<String>,
 }
 
 /// What one call may use.
@@ -39,6 +54,18 @@ pub struct Grant {
     pub now_ms: u64,
     /// Headers that the host adds to every request: idempotency, the sandbox scenario.
     pub headers: Vec<(String, String)>,
+    /// Whether it may make a call that moves money.
+    pub money: Money,
+}
+
+/// Whether money may move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Money {
+    /// Nothing is asked for that could move any.
+    #[default]
+    Stays,
+    /// One call may leave that moves some.
+    MayMove,
 }
 
 pub(super) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
@@ -61,20 +88,13 @@ impl http::Host for Guest {
             return refused(format!("more than {} requests", limits::GUEST_REQUESTS_MAX));
         }
         self.requests_left -= 1;
-        let Some(endpoint) = self.grant.access.endpoints.get(&request.endpoint).cloned() else {
-            return refused(format!("endpoint {} is not granted to this call", request.endpoint));
+        let Some(call) = self.grant.access.calls.get(&request.call).cloned() else {
+            return refused(format!("the call {} is not granted here", request.call));
         };
-        let headers = match self.headers(&request.headers) {
-            Ok(headers) => headers,
-            Err(why) => return refused(why),
+        let answer = match self.permit(&call) {
+            Ok(()) => self.ask(&call, request).await,
+            Err(why) => Err(self.egress.refuse(&call, why)),
         };
-        let outgoing = Outgoing {
-            method: method(request.method),
-            path: request.path,
-            headers,
-            body: request.body,
-        };
-        let answer = self.egress.send(&endpoint, outgoing).await;
         Ok(answer.map(response).map_err(|failure| match failure {
             Failure::NotSent(why) => http::Failure::NotSent(why),
             Failure::NoAnswer(why) => http::Failure::NoAnswer(why),
@@ -83,8 +103,74 @@ impl http::Host for Guest {
 }
 
 impl Guest {
+    /// # Errors
+    /// Money would move that must not.
+    fn permit(&self, call: &Call) -> Result<(), String> {
+        let name = &call.name;
+        match self.grant.money {
+            _ if !call.moves_money => Ok(()),
+            Money::Stays => Err(format!("{name} moves money, and nothing is sent here")),
+            Money::MayMove if self.egress.may_have_moved_money() => {
+                Err(format!("{name} moves money, and a call that does has left already"))
+            }
+            Money::MayMove => Ok(()),
+        }
+    }
+
+    async fn ask(&self, call: &Call, request: http::Request) -> Result<Answer, Failure> {
+        let refuse = |why| self.egress.refuse(call, why);
+        let tokens = self.tokens(named(&request)).await.map_err(refuse)?;
+        let outgoing = self.outgoing(call, request, &tokens).map_err(refuse)?;
+        let answer = self.egress.send(call, outgoing).await;
+        if matches!(&answer, Ok(Answer { status: 401, .. })) {
+            // The next request fetches another one.
+            for (source, _) in tokens.values() {
+                source.forget().await;
+            }
+        }
+        answer
+    }
+
+    /// The tokens of these names.
+    async fn tokens(&self, names: BTreeSet<String>) -> Result<Tokens<'_>, String> {
+        let mut tokens = Tokens::new();
+        for name in names {
+            let source = self.grant.access.tokens.get(&name);
+            let source = source.ok_or(format!("the token {name} is not configured"))?;
+            let with = (self.grant.now_ms, self.grant.headers.as_slice());
+            let token = source.get(&self.egress, with).await?;
+            tokens.insert(name, (source, token));
+        }
+        Ok(tokens)
+    }
+
+    /// The request as it leaves; why it cannot, otherwise.
+    fn outgoing(
+        &self,
+        call: &Call,
+        request: http::Request,
+        tokens: &Tokens<'_>,
+    ) -> Result<Outgoing, String> {
+        let mut path = Filled::default();
+        path.open(call.path(&request.path)?.into_bytes());
+        for (index, parameter) in request.query.into_iter().enumerate() {
+            let separator = if index == 0 { '?' } else { '&' };
+            path.open(format!("{separator}{}=", encoded(parameter.name.as_bytes())).into_bytes());
+            self.fill((&mut path, tokens), parameter.value, |bytes| {
+                encoded(&bytes).to_string().into_bytes()
+            })?;
+        }
+        let mut body = Filled::default();
+        self.fill((&mut body, tokens), request.body, std::convert::identity)?;
+        Ok(Outgoing { path, headers: self.headers(request.headers, tokens)?, body })
+    }
+
     /// The guest's headers with secrets filled in, then the host's own.
-    fn headers(&self, wanted: &[http::Header]) -> Result<Vec<(String, String)>, String> {
+    fn headers(
+        &self,
+        wanted: Vec<http::Parameter>,
+        tokens: &Tokens<'_>,
+    ) -> Result<Vec<(String, String)>, String> {
         let mut headers = Vec::new();
         for header in wanted {
             let name = header.name.to_ascii_lowercase();
@@ -92,27 +178,83 @@ impl Guest {
             {
                 return Err(format!("the header {name} belongs to the host"));
             }
-            headers.push((name, self.fill(&header.value)?));
+            let mut value = Filled::default();
+            self.fill((&mut value, tokens), header.value, std::convert::identity)?;
+            let value = String::from_utf8(value.leaves());
+            headers.push((name.clone(), value.map_err(|_| format!("{name} is not a text"))?));
         }
         headers.extend(self.grant.headers.iter().cloned());
         Ok(headers)
     }
 
-    /// Replaces every `{secret:name}`.
-    fn fill(&self, value: &str) -> Result<String, String> {
-        let mut filled = String::new();
-        let mut rest = value;
-        while let Some((before, after)) = rest.split_once("{secret:") {
-            let (name, tail) = after.split_once('}').ok_or("a placeholder is not closed")?;
-            let secret = self.grant.access.secrets.get(name);
-            let secret = secret.ok_or_else(|| format!("the secret {name} is not configured"))?;
-            filled.push_str(before);
-            filled.push_str(secret.expose_secret());
-            rest = tail;
+    /// Puts the pieces together, each written as its place wants it.
+    fn fill(
+        &self,
+        (filled, tokens): (&mut Filled, &Tokens<'_>),
+        parts: Vec<http::Part>,
+        written: impl Fn(Vec<u8>) -> Vec<u8>,
+    ) -> Result<(), String> {
+        for part in parts {
+            match part {
+                http::Part::Bytes(bytes) => filled.open(written(bytes)),
+                http::Part::Secret(name) => {
+                    let secret = self.grant.access.secrets.get(&name);
+                    let secret = secret.ok_or(format!("the secret {name} is not configured"))?;
+                    filled.secret(&written(secret.expose_secret().as_bytes().to_vec()));
+                }
+                http::Part::Token(name) => {
+                    let (_, token) = tokens.get(&name).ok_or("a token that was not fetched")?;
+                    filled.secret(&written(token.expose_secret().as_bytes().to_vec()));
+                }
+                http::Part::CallbackUrl(path) => {
+                    let Door { address, token, .. } = self.door(&path)?;
+                    filled.open(written(address.clone().into_bytes()));
+                    filled.secret(&written(token.expose_secret().as_bytes().to_vec()));
+                    filled.open(written(path.into_bytes()));
+                }
+            }
         }
-        filled.push_str(rest);
-        Ok(filled)
+        Ok(())
     }
+}
+
+impl Guest {
+    /// The way in that a network may be told for this path.
+    fn door(&self, path: &str) -> Result<&Door, String> {
+        let door = self.grant.access.door.as_ref().ok_or("no message is taken here")?;
+        let is_it = |declared: &String| match declared.strip_suffix('*') {
+            Some(before) => path.strip_prefix(before).is_some_and(is_segment),
+            None => declared == path,
+        };
+        match door.paths.iter().any(is_it) {
+            true => Ok(door),
+            false => Err(format!("{path} is not declared for messages with a path token")),
+        }
+    }
+}
+
+/// Whether a text may stand for the end of an address as it is.
+fn is_segment(text: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
+    !text.is_empty() && text.bytes().all(is_plain)
+}
+
+/// The tokens that a request names.
+fn named(request: &http::Request) -> BTreeSet<String> {
+    let values = request.headers.iter().chain(&request.query).map(|it| &it.value);
+    let named = |part: &http::Part| match part {
+        http::Part::Token(name) => Some(name.clone()),
+        _ => None,
+    };
+    values.chain([&request.body]).flatten().filter_map(named).collect()
+}
+
+/// Tokens by name, each with where it came from.
+type Tokens<'a> = BTreeMap<String, (&'a TokenSource, SecretString)>;
+
+/// As it may stand in a query.
+fn encoded(bytes: &[u8]) -> PercentEncode<'_> {
+    percent_encode(bytes, UNRESERVED)
 }
 
 /// Headers that decide where a request goes and how it is framed.
@@ -128,22 +270,8 @@ const FORBIDDEN: &[&str] = &[
     "cookie",
 ];
 
-fn method(method: http::Method) -> ::http::Method {
-    match method {
-        http::Method::Get => ::http::Method::GET,
-        http::Method::Post => ::http::Method::POST,
-        http::Method::Put => ::http::Method::PUT,
-        http::Method::Delete => ::http::Method::DELETE,
-    }
-}
-
 fn response(answer: crate::egress::Answer) -> http::Response {
-    let headers = answer.headers.into_iter();
-    http::Response {
-        status: answer.status,
-        headers: headers.map(|(name, value)| http::Header { name, value }).collect(),
-        body: answer.body,
-    }
+    http::Response { status: answer.status, headers: answer.headers, body: answer.body }
 }
 
 impl settings::Host for Guest {

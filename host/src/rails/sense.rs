@@ -1,0 +1,120 @@
+//! Whether a declaration makes sense: what the format alone cannot say.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use regex_lite::Regex;
+
+use crate::wasm::rail::CONTRACT;
+
+use super::declaration::{CallTerms, Declaration, MethodTerms, NoticeTerms};
+
+impl Declaration {
+    /// The first thing that makes no sense.
+    pub(super) fn nonsense(&self) -> Option<String> {
+        let word = |text: &str| {
+            !text.is_empty()
+                && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        };
+        if self.manifest != 2 {
+            return Some(format!("manifest is {}; this host reads 2", self.manifest));
+        }
+        if self.rail.contract != CONTRACT.package {
+            let (found, wanted) = (&self.rail.contract, CONTRACT.package);
+            return Some(format!("rail.contract is {found}; this host speaks {wanted}"));
+        }
+        if !word(&self.rail.name) {
+            return Some("rail.name must be lowercase letters, digits and dashes".into());
+        }
+        let patterns = self.recipient.fields.iter().filter_map(|field| field.pattern.as_deref());
+        let settings = self.settings.values().filter_map(|setting| setting.pattern.as_deref());
+        for pattern in patterns.chain(settings) {
+            if let Err(cause) = Regex::new(pattern) {
+                return Some(format!("{pattern}: {cause}"));
+            }
+        }
+        if self.query.schedule_s.is_empty() || self.query.schedule_s.contains(&0) {
+            return Some("query.schedule_s needs positive seconds".into());
+        }
+        self.methods_nonsense(word)
+            .or_else(|| self.calls_nonsense())
+            .or_else(|| self.tokens_nonsense())
+            .or_else(|| self.notices_nonsense())
+    }
+
+    fn methods_nonsense(&self, is_word: impl Fn(&str) -> bool) -> Option<String> {
+        if self.methods.is_empty() {
+            return Some("a rail needs a method".into());
+        }
+        for (index, terms) in self.methods.iter().enumerate() {
+            let MethodTerms { name, currency, step, .. } = terms;
+            let same = |other: &MethodTerms| (&other.name, other.currency) == (name, *currency);
+            if !is_word(name) {
+                return Some(format!("method {name}: lowercase letters, digits and dashes"));
+            }
+            if self.methods[..index].iter().any(same) {
+                return Some(format!("method {name} of {currency} is declared twice"));
+            }
+            let others = self.methods.iter().filter(|other| other.currency == *currency);
+            if others.into_iter().any(|other| other.exponent != terms.exponent) {
+                return Some(format!("{currency} has two exponents"));
+            }
+            let (least, most) = (terms.amount_minor_min, terms.amount_minor_max);
+            if *step < 1 || least < 1 || most < least || least % step != 0 || most % step != 0 {
+                return Some(format!(
+                    "method {name}: amounts from {least} to {most} in steps of {step} make no sense"
+                ));
+            }
+        }
+        None
+    }
+
+    fn calls_nonsense(&self) -> Option<String> {
+        let mut names = BTreeSet::new();
+        for call in self.endpoints.values().flat_map(|endpoint| &endpoint.calls) {
+            let CallTerms { name, method, path, .. } = call;
+            if !names.insert(name) {
+                return Some(format!("the call {name} is declared twice"));
+            }
+            if Method::from_bytes(method.as_bytes()).is_err() {
+                return Some(format!("{method} is not an HTTP method"));
+            }
+            let odd = |c: char| c.is_control() || c.is_whitespace() || "\\#?@%".contains(c);
+            let fixed = path.strip_suffix("/*").unwrap_or(path);
+            let is_path = path.starts_with('/') && !fixed.contains(['*']) && !fixed.contains(odd);
+            if !is_path || fixed.contains("..") || fixed.contains("//") {
+                return Some(format!("{path} is not a path that can be asked for"));
+            }
+        }
+        None
+    }
+
+    fn tokens_nonsense(&self) -> Option<String> {
+        for (name, terms) in &self.tokens {
+            let mut calls = self.endpoints.values().flat_map(|endpoint| &endpoint.calls);
+            if !calls.any(|call| call.name == terms.call && !call.moves_money) {
+                return Some(format!("tokens.{name}.call names no call that moves no money"));
+            }
+            if let Some(secret) = terms.basic.iter().find(|it| !self.secrets.contains_key(*it)) {
+                return Some(format!("tokens.{name}.basic names {secret}, which is no secret"));
+            }
+        }
+        None
+    }
+
+    fn notices_nonsense(&self) -> Option<String> {
+        for NoticeTerms { path, auth, .. } in &self.notices {
+            if auth.bearer.is_some() == auth.path_token {
+                return Some(format!("notices {path}: auth is either bearer or path_token"));
+            }
+            if let Some(secret) = auth.bearer.as_ref().filter(|it| !self.secrets.contains_key(*it))
+            {
+                return Some(format!("notices {path}: auth.bearer {secret} is no secret"));
+            }
+            if !path.starts_with('/') || path.strip_suffix("/*").unwrap_or(path).contains('*') {
+                return Some(format!("notices {path}: a path begins with / and may end with /*"));
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,59 @@
+//! Text with secrets in it, beside what may be shown of it.
+
+/// What stands for a secret wherever it is shown.
+pub(super) const STARS: &[u8] = b"****";
+
+/// What leaves, and what is shown of it afterwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Filled {
+    leaves: Vec<u8>,
+    /// With stars in place of secrets; none where there are no secrets.
+    shown: Option<Vec<u8>>,
+}
+
+impl Filled {
+    /// Adds what everybody may see.
+    pub(crate) fn open(&mut self, bytes: Vec<u8>) {
+        if let Some(shown) = &mut self.shown {
+            shown.extend_from_slice(&bytes);
+        }
+        match self.leaves.is_empty() {
+            true => self.leaves = bytes,
+            false => self.leaves.extend_from_slice(&bytes),
+        }
+    }
+
+    /// Adds what nobody may see.
+    pub(crate) fn secret(&mut self, bytes: &[u8]) {
+        self.shown.get_or_insert_with(|| self.leaves.clone()).extend_from_slice(STARS);
+        self.leaves.extend_from_slice(bytes);
+    }
+
+    /// What may be shown.
+    pub(super) fn shown(&self) -> &[u8] {
+        self.shown.as_deref().unwrap_or(&self.leaves)
+    }
+
+    /// What leaves.
+    pub(crate) fn leaves(self) -> Vec<u8> {
+        self.leaves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_leaves_and_is_not_shown() {
+        let mut filled = Filled::default();
+        filled.open(b"Bearer ".to_vec());
+        filled.secret(b"hunter2");
+        filled.open(b", twice".to_vec());
+        assert_eq!(filled.shown(), b"Bearer ****, twice");
+        assert_eq!(filled.leaves(), b"Bearer hunter2, twice");
+        let mut open = Filled::default();
+        open.open(b"nothing".to_vec());
+        assert_eq!((open.shown(), open.shown.is_none()), (b"nothing".as_slice(), true));
+    }
+}

@@ -1,0 +1,66 @@
+//! Result codes of B2C payments, and what each proves.
+//!
+//! Lists that go round for other products of Daraja give the same numbers other meanings: 1 is
+//! not the customer's empty wallet but the payer's. A code that is not listed proves nothing.
+
+/// What a result proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The wallet has the money.
+    Paid,
+    /// It will not get it. Final.
+    Refused,
+    /// Nothing. It is asked about.
+    Unclear,
+}
+
+/// A code, what it proves, and its meaning.
+const TABLE: &[(&str, Class, &str)] = &[
+    ("0", Class::Paid, "Processed"),
+    ("1", Class::Refused, "The balance of the paying account is insufficient"),
+    ("2", Class::Refused, "The amount is below the minimum"),
+    ("3", Class::Refused, "The amount is above the maximum"),
+    ("4", Class::Refused, "The recipient's daily limit would be exceeded"),
+    ("8", Class::Refused, "The recipient's wallet would hold more than it may"),
+    ("11", Class::Refused, "The paying account is in an invalid state"),
+    ("21", Class::Refused, "The initiator may not make this payment"),
+    ("2001", Class::Refused, "The initiator's credentials are invalid"),
+    ("2006", Class::Refused, "The status of the account does not allow the payment"),
+    ("2028", Class::Refused, "The short code's product does not permit the payment"),
+    ("2040", Class::Refused, "The recipient is not registered for M-Pesa"),
+    ("8006", Class::Refused, "The initiator's credential is locked"),
+    ("SFC_IC0003", Class::Refused, "The number is not one of M-Pesa's"),
+];
+
+/// What a result code proves.
+#[must_use]
+pub fn class(code: &str) -> Class {
+    find(code).map_or(Class::Unclear, |(_, class, _)| *class)
+}
+
+/// Its meaning, for a person.
+#[must_use]
+pub fn meaning(code: &str) -> &'static str {
+    find(code).map_or("A result that M-Pesa does not list", |(_, _, meaning)| meaning)
+}
+
+fn find(code: &str) -> Option<&'static (&'static str, Class, &'static str)> {
+    TABLE.iter().find(|(known, ..)| *known == code)
+}
+
+#[cfg(test)]
+#[cfg(not(target_family = "wasm"))]
+mod tests {
+    use super::{Class, TABLE, class};
+
+    #[test]
+    fn only_zero_is_paid_and_what_is_not_listed_proves_nothing() {
+        for (code, proves, meaning) in TABLE {
+            assert_eq!(*proves == Class::Paid, *code == "0", "{code}");
+            assert!(!meaning.is_empty());
+        }
+        for code in ["", "00", "17", "26", "1032", "1037", "-1", "9999", "sfc_ic0003"] {
+            assert_eq!(class(code), Class::Unclear, "{code:?}");
+        }
+    }
+}

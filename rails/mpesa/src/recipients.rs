@@ -1,0 +1,43 @@
+//! Canonical form of a recipient.
+
+use railhead_rail::fields::{set, value};
+use railhead_rail::types::{Field, Violation};
+
+use crate::msisdn;
+
+/// The one operator whose wallets this rail pays.
+const OPERATOR: &str = "mpesa";
+
+/// The recipient with every field trimmed and the number in twelve digits.
+///
+/// # Errors
+/// Every violation, not only the first.
+pub fn check(fields: Vec<Field>) -> Result<Vec<Field>, Vec<Violation>> {
+    let mut fields: Vec<Field> = fields
+        .into_iter()
+        .map(|field| Field { value: field.value.trim().to_owned(), ..field })
+        .filter(|field| !field.value.is_empty())
+        .collect();
+    let mut violations = Vec::new();
+    let operator = value(&fields, "mobile_operator");
+    if operator != OPERATOR {
+        let message = format!("{operator:?} is not an operator that can be paid here.");
+        violations.push(violation("mobile_operator", "unknown_operator", message));
+    }
+    match msisdn::canonical(value(&fields, "mobile_number")) {
+        Some(number) => set(&mut fields, "mobile_number", number),
+        None => {
+            let message = "mobile_number must be a Kenyan mobile number, such as 0712345678.";
+            violations.push(violation("mobile_number", "invalid_field", message.to_owned()));
+        }
+    }
+    if value(&fields, "name").is_empty() {
+        let message = "name is required: the name under which the wallet is registered.";
+        violations.push(violation("name", "missing_field", message.to_owned()));
+    }
+    if violations.is_empty() { Ok(fields) } else { Err(violations) }
+}
+
+fn violation(field: &str, code: &str, message: String) -> Violation {
+    Violation { field: field.to_owned(), code: code.to_owned(), message }
+}
