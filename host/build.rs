@@ -10,6 +10,7 @@ mod section;
 /// Folder, crate, declaration and what the host calls it.
 const BUILT_IN: &[(&str, &str, &str)] = &[
     ("rails/nip", "railhead-rail-nip", "rail.toml"),
+    ("rails/mpesa", "railhead-rail-mpesa", "rail.toml"),
     ("rules/fees", "railhead-rules-fees", "rules.toml"),
     ("rules/fraud", "railhead-rules-fraud", "rules.toml"),
 ];

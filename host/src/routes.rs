@@ -45,6 +45,7 @@ fn of_merchants() -> OpenApiRouter<App> {
         .routes(routes!(wallets::http::transactions))
         .routes(routes!(wallets::http::funding_events))
         .routes(routes!(lookup::http::banks))
+        .routes(routes!(lookup::http::momo_operators))
         .routes(routes!(lookup::http::name_enquiry))
         .routes(routes!(lookup::http::events))
         .routes(routes!(lookup::stream::stream_events))

@@ -203,7 +203,11 @@ async fn start_writer(
 /// The other side of the sandbox's routes, with a token that follows from the host's keys.
 fn sandbox(simulator: &Simulator, keyring: &Keyring) -> Sandbox {
     let token = keyring.settings_tags("what the sandbox's networks present").next();
-    Sandbox { networks: simulator.router(), token: token.unwrap_or_default().into() }
+    Sandbox {
+        networks: simulator.router(),
+        token: token.unwrap_or_default().into(),
+        underway: simulator.underway(),
+    }
 }
 
 /// What was built, or supplied, and the engines that run it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::{Method, Request, header};
+use http::{Method, Request, Uri, header};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
@@ -123,20 +123,25 @@ pub async fn carry_notices(
 async fn deliver(
     service: Router,
     token: SecretString,
-    OwnMessage { rail, path, body }: OwnMessage,
+    OwnMessage { rail, path, url, body, on_its_way }: OwnMessage,
 ) {
+    // What the network was given leads here, whatever host it names.
+    let given = url.and_then(|url| url.parse::<Uri>().ok());
+    let given = given.map(|uri| uri.path().to_owned());
+    let to = given.unwrap_or_else(|| format!("/notices/test/{rail}{path}"));
     for tries in 0..NOTICE_TRIES {
         let request = Request::builder()
             .method(Method::POST)
-            .uri(format!("/notices/test/{rail}{path}"))
+            .uri(&to)
             .header(header::AUTHORIZATION, format!("Bearer {}", token.expose_secret()))
             .body(Body::from(body.clone()));
         let Ok(request) = request else { return };
         let Ok(response) = service.clone().oneshot(request).await;
         if response.status().is_success() {
+            drop(on_its_way);
             return;
         }
         tokio::time::sleep(Duration::from_millis(20 << tries)).await;
     }
-    tracing::warn!(path, "a notice of the sandbox was refused");
+    tracing::warn!(rail, path, "a notice of the sandbox was refused");
 }

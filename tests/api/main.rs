@@ -38,6 +38,7 @@ mod long_inputs;
 mod lookup;
 mod master_key;
 mod movements;
+mod mpesa;
 mod network;
 mod news;
 mod notices;

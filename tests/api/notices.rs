@@ -36,7 +36,7 @@ pub(crate) fn status(reference: &str, code: &str) -> OwnMessage {
         "<TSQuerySingleResponse><SessionID>{reference}</SessionID>\
          <ResponseCode>{code}</ResponseCode></TSQuerySingleResponse>"
     );
-    OwnMessage { rail: "nip", path: "/nip/txnstatusresponse", body }
+    OwnMessage { rail: "nip", path: "/nip/txnstatusresponse", body, ..OwnMessage::default() }
 }
 
 /// A payout that is paid, and the message by which the bank sends it back.

@@ -61,9 +61,16 @@ async fn notify(
     mut messages: tokio::sync::mpsc::UnboundedReceiver<OwnMessage>,
 ) {
     let client = reqwest::Client::new();
-    while let Some(OwnMessage { rail, path, body }) = messages.recv().await {
-        let to = format!("{}/notices/live/{rail}{path}", url.trim_end_matches('/'));
-        let sent = client.post(&to).bearer_auth(token.expose_secret()).body(body).send().await;
+    while let Some(message) = messages.recv().await {
+        let OwnMessage { rail, path, url: given, body, .. } = message;
+        let (to, request) = match given {
+            Some(given) => (given.clone(), client.post(given)),
+            None => {
+                let to = format!("{}/notices/live/{rail}{path}", url.trim_end_matches('/'));
+                (to.clone(), client.post(to).bearer_auth(token.expose_secret()))
+            }
+        };
+        let sent = request.body(body).send().await;
         match sent.map(|answer| answer.status()) {
             Ok(status) if status.is_success() => {}
             Ok(status) => tracing::warn!(%status, to, "a notice was refused"),

@@ -1,5 +1,7 @@
 //! The calls that look things up.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use http::HeaderMap;
@@ -16,14 +18,16 @@ use crate::error::{ErrorCode, Problem};
 use crate::events::{EventView, canonical, sql};
 use crate::http::{Body, Page, PageQuery, Query};
 use crate::money::Currency;
+use crate::rails::declaration::OperatorTerms;
 use crate::rails::directory::{self, Bank};
-use crate::rails::nobody;
+use crate::rails::{Rail, nobody};
 use crate::recipients::{Question, resolve};
 use crate::simulator::scenario;
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("list_banks", &[ErrorCode::UnsupportedCurrency]),
+    ("list_momo_operators", &[ErrorCode::UnsupportedCurrency]),
     (
         "enquire_name",
         &[
@@ -44,31 +48,81 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("explain_error", &[ErrorCode::NotFound]),
 ];
 
-/// Which banks are wanted.
+/// Which banks or operators are wanted.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
-pub struct BankQuery {
-    /// Must be NGN.
+pub struct CurrencyQuery {
+    /// What is paid to them.
     pub currency: Option<String>,
 }
 
 /// List banks
 #[utoipa::path(
-    get, path = "/v1/banks", operation_id = "list_banks", tag = "Lookup", params(BankQuery),
+    get, path = "/v1/banks", operation_id = "list_banks", tag = "Lookup", params(CurrencyQuery),
     responses((status = 200, description = "Banks that can be paid, by name", body = inline(Page<Bank>))),
 )]
 pub async fn banks(
     State(app): State<App>,
     _caller: Caller,
-    Query(query): Query<BankQuery>,
+    Query(query): Query<CurrencyQuery>,
 ) -> Result<Page<Bank>, Problem> {
     let unsupported = || Problem::new(ErrorCode::UnsupportedCurrency).field("currency");
-    let currency = query.currency.as_deref().filter(|code| *code == "NGN");
-    let currency = currency.and_then(Currency::parse).ok_or_else(unsupported)?;
-    let (rail, _) = app.rails.serving(currency, None, &nobody).map_err(|_| unsupported())?;
-    let table = rail.tables.get(directory::TABLE).ok_or_else(unsupported)?;
-    Ok(Page::whole(directory::banks(table)))
+    let currency = query.currency.as_deref().and_then(Currency::parse).ok_or_else(unsupported)?;
+    let rails = app.rails.all();
+    let mut serving = rails.iter().filter(|rail| rail.declaration.serves(currency));
+    let table = serving.find_map(|rail| rail.tables.get(directory::TABLE));
+    Ok(Page::whole(directory::banks(table.ok_or_else(unsupported)?)))
+}
+
+/// A mobile money operator.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MomoOperator {
+    /// Always `momo_operator`.
+    #[schema(example = "momo_operator")]
+    pub object: &'static str,
+    /// What recipients name as `mobile_operator`.
+    #[schema(example = "mpesa")]
+    pub slug: String,
+    /// As people call it.
+    #[schema(example = "M-Pesa")]
+    pub name: String,
+    /// ISO 3166 alpha-2.
+    #[schema(example = "KE")]
+    pub country: String,
+    /// What its wallets hold.
+    #[schema(example = "KES")]
+    pub currency: String,
+}
+
+/// List mobile money operators
+///
+/// Operators whose wallets can be paid, from the declarations of the loaded rails.
+#[utoipa::path(
+    get, path = "/v1/momo_operators", operation_id = "list_momo_operators", tag = "Lookup",
+    params(CurrencyQuery),
+    responses((status = 200, description = "Operators, by slug", body = inline(Page<MomoOperator>))),
+)]
+pub async fn momo_operators(
+    State(app): State<App>,
+    _caller: Caller,
+    Query(query): Query<CurrencyQuery>,
+) -> Result<Page<MomoOperator>, Problem> {
+    let rails = app.rails.all();
+    let of_currency = |rail: &Arc<Rail>| {
+        let of_it = |it: &&OperatorTerms| Some(it.currency.as_str()) == query.currency.as_deref();
+        rail.declaration.operators.iter().filter(of_it).cloned().collect::<Vec<_>>()
+    };
+    let mut found: Vec<OperatorTerms> = rails.iter().flat_map(of_currency).collect();
+    if found.is_empty() {
+        return Err(Problem::new(ErrorCode::UnsupportedCurrency).field("currency"));
+    }
+    found.sort_by(|a, b| a.slug.cmp(&b.slug));
+    let shown = found.into_iter().map(|OperatorTerms { slug, name, country, currency }| {
+        let currency = currency.to_string();
+        MomoOperator { object: "momo_operator", slug, name, country, currency }
+    });
+    Ok(Page::whole(shown.collect()))
 }
 
 /// The body of a name enquiry.

@@ -12,6 +12,7 @@ use crate::http::texts;
 use crate::ledger::Source;
 use crate::payouts::model::Status;
 use crate::rails::Rail;
+use crate::rails::directory;
 use crate::simulator::scenario::SCENARIOS;
 use crate::webhooks::model::Status as DeliveryStatus;
 
@@ -71,6 +72,10 @@ struct Bounds {
     currencies: Vec<String>,
     /// Methods by which.
     methods: Vec<String>,
+    /// Currencies whose banks are listed.
+    with_banks: Vec<String>,
+    /// Currencies whose mobile money operators are listed.
+    with_operators: Vec<String>,
 }
 
 impl Bounds {
@@ -80,6 +85,21 @@ impl Bounds {
         Self {
             currencies: sorted(terms().map(|terms| terms.currency.to_string()).collect()),
             methods: sorted(terms().map(|terms| terms.name.clone()).collect()),
+            with_banks: sorted(
+                rails
+                    .iter()
+                    .filter(|rail| rail.tables.contains_key(directory::TABLE))
+                    .flat_map(|rail| rail.declaration.currencies())
+                    .map(|currency| currency.to_string())
+                    .collect(),
+            ),
+            with_operators: sorted(
+                rails
+                    .iter()
+                    .flat_map(|rail| &rail.declaration.operators)
+                    .map(|operator| operator.currency.to_string())
+                    .collect(),
+            ),
         }
     }
 
@@ -155,11 +175,12 @@ impl Bounds {
             return;
         }
         never_null(&mut parameter["schema"]);
-        if path == "/v1/banks" && name == "currency" {
+        if matches!(path, "/v1/banks" | "/v1/momo_operators") && name == "currency" {
             parameter["required"] = json!(true);
         }
         let bounds = match (path, name.as_str()) {
-            ("/v1/banks", "currency") => Some(json!({ "enum": ["NGN"] })),
+            ("/v1/banks", "currency") => Some(json!({ "enum": self.with_banks })),
+            ("/v1/momo_operators", "currency") => Some(json!({ "enum": self.with_operators })),
             ("/v1/payouts", "status") => {
                 let all: Vec<&str> = Status::iter().map(Status::as_str).collect();
                 Some(json!({ "enum": all }))

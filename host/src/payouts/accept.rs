@@ -14,6 +14,7 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::events::Event;
 use crate::ledger::{Decided, Effects, LockedState, Reply};
+use crate::rails::nobody;
 use crate::rules::{
     Action, Assessment, Assignments, Compared, PackKind, PayoutFacts, PayoutKind, Ruling,
 };
@@ -48,6 +49,8 @@ pub(super) async fn assessment(
     if is_played || assignments.for_merchant(PackKind::Fraud, &merchant.id).is_none() {
         return Ok(None);
     }
+    let served = app.rails.serving(payout.currency, Some(&payout.method), &nobody)?;
+    let bank = served.0.declaration.recipient.bank.as_deref();
     let is_first = match assignments.wants(&merchant.id, "first_payment") {
         true => Some(payee.is_first(app).await?),
         false => None,
@@ -67,7 +70,7 @@ pub(super) async fn assessment(
         recipient: &payout.recipient_identity,
         recipient_name: &payout.recipient_name,
         name_match: payee.name_match(),
-        bank: payout.recipient.0.get("bank_code").map(String::as_str),
+        bank: bank.map(|field| payout.recipient.get(field)).filter(|code| !code.is_empty()),
         recipient_since: payee.beneficiary.created_at,
         is_first,
         customer: payout.customer_reference.as_deref(),

@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::clock::Moment;
+use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied};
@@ -244,6 +245,9 @@ pub async fn requery(
             Err(problem) if problem.code() != ErrorCode::StateConflict => return Err(problem),
             _ => {}
         }
+    }
+    if let (Env::Test, Some(reference)) = (payout.env, &payout.rail_reference) {
+        app.sandbox.settled(reference).await;
     }
     let payout = find(&app, &caller, payout.id.as_str()).await?;
     Ok(shown(&payout))

@@ -350,6 +350,9 @@ pub struct Scenarios {
     pub field: String,
     /// Value to scenario.
     pub values: BTreeMap<String, String>,
+    /// Scenarios of this network only, and what happens in them.
+    #[serde(default)]
+    pub own: BTreeMap<String, String>,
 }
 
 /// A declaration cannot be used.

@@ -20,6 +20,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::{MerchantId, RouteId};
 use crate::keyring::Keyring;
 use crate::money::Currency;
+use crate::simulator::Underway;
 use crate::wasm::egress::{Call, Network, Scheme, Target, TokenSource};
 use crate::wasm::rail::{Access, Door, Grant, Message, Money};
 
@@ -92,6 +93,9 @@ pub struct Routes {
 /// What rails present to the simulator, which moves no money.
 pub const SIMULATOR_SECRET: &str = "simulator";
 
+/// How long a caller in the sandbox waits for what a network says by itself.
+const SETTLE_WAIT: Duration = Duration::from_secs(2);
+
 /// The other side of the sandbox's routes.
 #[derive(Clone)]
 pub struct Sandbox {
@@ -99,6 +103,17 @@ pub struct Sandbox {
     pub networks: Router,
     /// What these networks present where they send messages by themselves. Nobody else knows it.
     pub token: SecretString,
+    /// What they have sent and has not arrived.
+    pub underway: Underway,
+}
+
+impl Sandbox {
+    /// Waits until what its networks say by themselves about a payment has been taken in, or for
+    /// a while; whether there was anything.
+    pub async fn settled(&self, reference: &str) -> bool {
+        let arrived = self.underway.arrived(reference);
+        tokio::time::timeout(SETTLE_WAIT, arrived).await.unwrap_or(true)
+    }
 }
 
 impl Routes {

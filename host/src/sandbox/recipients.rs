@@ -38,7 +38,7 @@ pub struct SandboxRecipient {
     #[schema(example = "failed")]
     pub scenario: String,
     /// What happens.
-    pub description: &'static str,
+    pub description: String,
 }
 
 /// List the sandbox's recipients
@@ -66,13 +66,17 @@ fn of_method(rail: &Declaration, terms: &MethodTerms) -> Vec<SandboxRecipient> {
     let required = rail.recipient.fields.iter().filter(|field| field.required);
     let example: BTreeMap<String, String> =
         required.filter_map(|field| Some((field.name.clone(), field.example.clone()?))).collect();
+    let own = |scenario: &str| rail.scenarios.as_ref()?.own.get(scenario).map(String::as_str);
     let shown = |recipient, scenario: &str| SandboxRecipient {
         object: "sandbox_recipient",
         currency: terms.currency.to_string(),
         method: terms.name.clone(),
         recipient,
         scenario: scenario.to_owned(),
-        description: what_happens(scenario).unwrap_or_default(),
+        description: own(scenario)
+            .or_else(|| what_happens(scenario))
+            .unwrap_or_default()
+            .to_owned(),
     };
     let mut found = vec![shown(example.clone(), "paid")];
     if let Some(scenarios) = &rail.scenarios {

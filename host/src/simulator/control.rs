@@ -7,7 +7,7 @@ use axum::{Json, Router};
 use http::StatusCode;
 
 use super::transfers::State;
-use super::{Simulator, nip};
+use super::{Simulator, mpesa, nip};
 
 pub(super) fn router(simulator: Simulator) -> Router {
     Router::new()
@@ -33,17 +33,23 @@ async fn step(
         match (step.as_str(), &transfer.state) {
             ("settle", State::Pending | State::Unclear) => transfer.pay(),
             ("fail", State::Pending | State::Unclear) => {
-                transfer.state = State::Refused(nip::REFUSAL.to_owned());
+                let code = if transfer.tell_at.is_some() { mpesa::REFUSAL } else { nip::REFUSAL };
+                transfer.state = State::Refused(code.to_owned());
             }
-            ("return", State::Paid) => transfer.state = State::Returned,
+            ("return", State::Paid) if transfer.tell_at.is_none() => {
+                transfer.state = State::Returned;
+            }
             _ => return Some((transfer.clone(), false)),
         }
         Some((transfer.clone(), true))
     });
     match changed.await {
         Ok(Some((transfer, true))) => {
-            if transfer.state == State::Returned {
-                simulator.send(nip::returned_funds(&transfer, simulator.0.clock.now()));
+            if transfer.tell_at.is_some() {
+                simulator.send(&transfer.reference, mpesa::decided(&transfer));
+            } else if transfer.state == State::Returned {
+                let message = nip::returned_funds(&transfer, simulator.0.clock.now());
+                simulator.send(&transfer.reference, message);
             }
             Json(transfer).into_response()
         }

@@ -10,7 +10,9 @@
 //! tests and benchmarks and keeps its memory to itself.
 
 mod control;
+mod mpesa;
 mod nip;
+mod own;
 pub mod scenario;
 mod server;
 mod transfers;
@@ -28,9 +30,11 @@ use crate::clock::Clock;
 use crate::db::Db;
 use crate::wasm::egress::HangUp;
 
+pub use own::{OwnMessage, Underway};
 pub use server::serve;
 pub use transfers::{State, Transfer};
 
+use own::Outbox;
 use transfers::Transfers;
 
 /// The token that callers present: there is no money behind it.
@@ -45,19 +49,7 @@ struct Inner {
     clock: Clock,
     /// Recipients that choose a scenario by themselves.
     magic: BTreeMap<String, String>,
-    /// Messages that a network sends by itself.
-    outbox: mpsc::UnboundedSender<OwnMessage>,
-}
-
-/// A message that a simulated network sends to the host.
-#[derive(Clone, Debug)]
-pub struct OwnMessage {
-    /// The rail that it is for.
-    pub rail: &'static str,
-    /// The path below the rail's notice address.
-    pub path: &'static str,
-    /// The body of the message.
-    pub body: String,
+    outbox: Outbox,
 }
 
 impl Simulator {
@@ -69,14 +61,15 @@ impl Simulator {
         clock: Clock,
         magic: BTreeMap<String, String>,
     ) -> (Self, mpsc::UnboundedReceiver<OwnMessage>) {
-        let (outbox, messages) = mpsc::unbounded_channel();
+        let (outbox, messages) = Outbox::new();
         let inner = Inner { transfers: Transfers::new(db), clock, magic, outbox };
         (Self(Arc::new(inner)), messages)
     }
 
     /// Its networks, and its controls for tests.
     pub fn router(&self) -> Router {
-        nip::router(self.clone()).merge(control::router(self.clone()))
+        let networks = nip::router(self.clone()).merge(mpesa::router(self.clone()));
+        networks.merge(control::router(self.clone()))
     }
 
     /// Everything that it was sent, by reference.
@@ -94,9 +87,14 @@ impl Simulator {
         header.or(magic).unwrap_or("paid").to_owned()
     }
 
-    fn send(&self, message: OwnMessage) {
-        // Without a receiver there is no host to tell.
-        let _ = self.0.outbox.send(message);
+    /// Messages that are on their way to the host.
+    #[must_use]
+    pub fn underway(&self) -> Underway {
+        self.0.outbox.underway()
+    }
+
+    fn send(&self, reference: &str, message: OwnMessage) {
+        self.0.outbox.send(reference, message);
     }
 }
 

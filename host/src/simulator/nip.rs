@@ -206,6 +206,7 @@ async fn fund_transfer(
             received: 0,
             executed: 0,
             scenario: scenario.clone(),
+            tell_at: None,
         });
         let reply = receive(transfer);
         (reply, transfer.clone())
@@ -283,11 +284,13 @@ fn tell(simulator: &Simulator, transfer: &Transfer) {
         return;
     }
     match transfer.scenario.as_str() {
-        "returned" => simulator.send(returned_funds(transfer, simulator.0.clock.now())),
+        "returned" => {
+            simulator.send(&transfer.reference, returned_funds(transfer, simulator.0.clock.now()));
+        }
         // Paid, then an older "in progress", then paid again.
         "duplicate_callback" => {
             for code in ["00", "09", "00"] {
-                simulator.send(status(transfer, code));
+                simulator.send(&transfer.reference, status(transfer, code));
             }
         }
         _ => {}
@@ -311,13 +314,18 @@ pub(super) fn returned_funds(transfer: &Transfer, now: Moment) -> OwnMessage {
             ("Amount", &amount),
         ],
     );
-    OwnMessage { rail: "nip", path: "/nip/fundtransfersingleitem_dc", body }
+    OwnMessage {
+        rail: "nip",
+        path: "/nip/fundtransfersingleitem_dc",
+        body,
+        ..OwnMessage::default()
+    }
 }
 
 fn status(transfer: &Transfer, code: &str) -> OwnMessage {
     let elements = [("SessionID", transfer.reference.as_str()), ("ResponseCode", code)];
     let body = document("TSQuerySingleResponse", &elements);
-    OwnMessage { rail: "nip", path: "/nip/txnstatusresponse", body }
+    OwnMessage { rail: "nip", path: "/nip/txnstatusresponse", body, ..OwnMessage::default() }
 }
 
 async fn status_query(

@@ -44,6 +44,9 @@ pub struct Transfer {
     pub executed: u32,
     /// The name of the scenario that it plays.
     pub scenario: String,
+    /// Where its outcome is told, if whoever sent it said so.
+    #[serde(default)]
+    pub tell_at: Option<String>,
 }
 
 /// All transfers, in the database or in this process.

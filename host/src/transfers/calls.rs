@@ -23,6 +23,8 @@ pub(super) struct Calls<'a> {
 pub(super) struct Answered {
     pub(super) learnt: Learnt,
     pub(super) evidence: RowChange,
+    /// Whether it was a question.
+    pub(super) was_asked: bool,
 }
 
 impl Calls<'_> {
@@ -92,7 +94,7 @@ impl Calls<'_> {
         engine.metrics.call(place, (operation, learnt.kind()), called.took);
         let evidence =
             self.evidence(Some(attempt), (&route.rail, operation), called, &learnt.words());
-        Answered { learnt, evidence }
+        Answered { learnt, evidence, was_asked: operation == "query" }
     }
 
     /// The row that shows a call.

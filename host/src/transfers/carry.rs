@@ -187,17 +187,22 @@ impl<F: Feature> Carry<'_, F> {
         match over.attempt.bytes_left || !is_unknown {
             // Nothing of it left: another route may have come free meanwhile.
             false => Box::pin(self.begin(tried, Some((over, answered)))).await,
-            true if self.may_send_again(&over) => self.resend(over, tried, answered).await,
+            true if self.may_send_again(&over, &answered) => {
+                self.resend(over, tried, answered).await
+            }
             true => self.conclude(over, answered).await,
         }
     }
 
-    /// Whether enough answers of "never received" permit sending the same reference again, and
-    /// the route may be sent to at all.
-    fn may_send_again(&self, over: &Over) -> bool {
+    /// Whether the same reference may be sent again: the network says often enough that it never
+    /// came, or nothing of it left and the network was asked since, whatever it had to say. The
+    /// route must take payments at all.
+    fn may_send_again(&self, over: &Over, answered: &Answered) -> bool {
         let may_use_route = !over.route.route.is_paused && self.held_back().is_none();
         let now = self.engine.now();
-        may_use_route && was_never_received(&over.route.rail.declaration.query, &over.attempt, now)
+        let is_unsent = answered.was_asked && !over.attempt.bytes_left;
+        let query = &over.route.rail.declaration.query;
+        may_use_route && (is_unsent || was_never_received(query, &over.attempt, now))
     }
 
     /// Commits that the same reference is sent once more, and sends it.
@@ -240,7 +245,7 @@ impl<F: Feature> Carry<'_, F> {
     /// Commits what became of an attempt: the end, or when to ask.
     pub(super) async fn conclude(self, over: Over, answered: Answered) -> Result<(), Problem> {
         let now = self.engine.now();
-        let Answered { learnt, evidence } = &answered;
+        let Answered { learnt, evidence, .. } = &answered;
         let attempt = self.calls().told(&over.attempt, learnt)?;
         let Some((step, state)) = learnt.step(attempt.fixed()) else {
             let next = self.next_question(&over.route);
@@ -270,7 +275,7 @@ impl<F: Feature> Carry<'_, F> {
         later: Later,
     ) -> Result<(), Problem> {
         match (before, later) {
-            (Some((over, answered)), _) => match self.may_send_again(&over) {
+            (Some((over, answered)), _) => match self.may_send_again(&over, &answered) {
                 true => self.resend(over, tried, answered).await,
                 false => self.conclude(over, answered).await,
             },
@@ -440,7 +445,7 @@ impl<F: Feature> Carry<'_, F> {
             None => Ok(()),
             Some((over, answered)) => {
                 self.engine.metrics.came_late();
-                let Answered { learnt, evidence } = answered;
+                let Answered { learnt, evidence, .. } = answered;
                 self.engine.late(self.feature, &over.attempt, (learnt, evidence)).await
             }
         }

@@ -200,7 +200,7 @@ impl Transfers {
                 let told = Attempt { bytes_left: true, ..open };
                 let over = Over::new(told, Arc::clone(route));
                 let carry = Carry { engine: self, feature, claim, object, order };
-                carry.conclude(over, Answered { learnt, evidence }).await
+                carry.conclude(over, Answered { learnt, evidence, was_asked: false }).await
             }
             // It is not the attempt that counts: whoever has it asks about that one.
             None => {
