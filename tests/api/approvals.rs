@@ -185,7 +185,10 @@ async fn limits_live_routes_and_marks_take_two(
         let routes = ask(host, DESK_TOKEN, (Method::GET, "routes"), json!({})).await.ok().json;
         let of = |env: &str| {
             let routes = routes["data"].as_array().expect("routes");
-            let found = routes.iter().find(|route| route["env"] == env).expect("a route");
+            let found = routes
+                .iter()
+                .find(|route| route["env"] == env && route["currency"] == "NGN")
+                .expect("a route");
             format!("routes/{}", found["id"].as_str().expect("an id"))
         };
         let marked = host.pay("processing", naira(100_000)).await.ok().id();

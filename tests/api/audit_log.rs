@@ -248,7 +248,10 @@ async fn the_log_shows_what_a_key_may_do_and_where_a_route_goes(
 
         let routes = read(host, "routes").await.ok().json;
         let routes = routes["data"].as_array().expect("routes").clone();
-        let live = routes.iter().find(|route| route["env"] == "live").expect("a live route");
+        let live = routes
+            .iter()
+            .find(|route| route["env"] == "live" && route["name"] == "ngn_nip")
+            .expect("a live route");
         let path = format!("routes/{}", live["id"].as_str().expect("an id"));
         let to = json!({ "settings": { "endpoint.gateway": "https://bank.example/a" } });
         host.admin(Method::PATCH, &path, to.clone()).await.ok();

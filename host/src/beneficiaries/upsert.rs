@@ -189,8 +189,12 @@ async fn understand(
     texts::EMAIL.check("email", email.as_deref())?;
     texts::PHONE.check("phone", phone.as_deref())?;
     texts::REFERENCE.check("external_reference", external_reference.as_deref())?;
-    for field in &rail.declaration.recipient.fields {
-        text(&field.name)?;
+    // Fields of other rails mean nothing here, and have an end all the same.
+    for rail in app.rails.all() {
+        for field in &rail.declaration.recipient.fields {
+            text(&field.name)?;
+        }
+        rail.refuse_long(|name| text(name).ok().flatten())?;
     }
     let checked =
         app.recipients.check(&rail, (&method, currency), |name| text(name).ok().flatten()).await?;

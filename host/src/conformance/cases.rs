@@ -15,10 +15,15 @@ pub struct Cases {
     pub exchanges: Vec<ExchangeCase>,
     /// Every code of the network, and what it means in each call.
     pub codes: Vec<CodeCase>,
-    /// Answers for codes, by call, with `{code}` and `{session_id}` to fill in.
+    /// Answers for codes, by call, with `{code}` and `{reference}` to fill in. For receive it is
+    /// the message.
     pub code_templates: BTreeMap<String, String>,
-    /// The payment that codes are tried with.
+    /// The path of the messages that tell codes; for receive only.
+    pub code_path: String,
+    /// The payment that codes and scenarios are tried with.
     pub code_payment: Option<PaymentCase>,
+    /// Scenarios that cannot happen in this network.
+    pub unplayed: Vec<String>,
 }
 
 /// A recipient as a client sends it.
@@ -175,11 +180,13 @@ pub struct CodeCase {
     /// The code as the network writes it.
     pub code: String,
     /// What a submission comes to.
-    pub submit: String,
+    pub submit: Option<String>,
     /// What a question comes to.
-    pub query: String,
+    pub query: Option<String>,
     /// What a name enquiry comes to.
-    pub resolve: String,
+    pub resolve: Option<String>,
+    /// What a message of the network comes to.
+    pub receive: Option<String>,
 }
 
 fn post() -> String {
@@ -205,6 +212,10 @@ impl Cases {
             all.codes.extend(cases.codes);
             all.code_templates.extend(cases.code_templates);
             all.code_payment = cases.code_payment.or(all.code_payment);
+            all.unplayed.extend(cases.unplayed);
+            if !cases.code_path.is_empty() {
+                all.code_path = cases.code_path;
+            }
         }
         Ok(all)
     }
@@ -215,13 +226,17 @@ impl Cases {
         let Some(payment) = &self.code_payment else { return Vec::new() };
         let mut cases = Vec::new();
         for code in &self.codes {
-            for (call, kind) in
-                [("submit", &code.submit), ("query", &code.query), ("resolve", &code.resolve)]
-            {
+            for (call, kind) in [
+                ("submit", &code.submit),
+                ("query", &code.query),
+                ("resolve", &code.resolve),
+                ("receive", &code.receive),
+            ] {
+                let Some(kind) = kind else { continue };
                 let template = self.code_templates.get(call).map_or("", String::as_str);
                 let body = template
                     .replace("{code}", &code.code)
-                    .replace("{session_id}", &payment.reference);
+                    .replace("{reference}", &payment.reference);
                 cases.push(ExchangeCase {
                     name: code.code.clone(),
                     call: call.to_owned(),
@@ -229,9 +244,9 @@ impl Cases {
                     account: payment.recipient.clone(),
                     serial: payment.serial,
                     begun_at_ms: payment.begun_at_ms,
-                    path: String::new(),
+                    path: self.code_path.clone(),
                     method: post(),
-                    body: String::new(),
+                    body: body.clone(),
                     expects: None,
                     answer: Some(AnswerCase { status: Some(200), body, failure: None }),
                     outcome: OutcomeCase { kind: kind.clone(), ..OutcomeCase::default() },

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
 use http::StatusCode;
 use secrecy::SecretString;
 
 use crate::rails::Rail;
 use crate::rails::declaration::MethodTerms;
 use crate::rails::route::{SIMULATOR_SECRET, call_to, token_source};
-use crate::wasm::egress::{Call, Exchange, HangUp, Target, TokenSource};
+use crate::wasm::egress::{Exchange, HangUp, Target};
 use crate::wasm::rail::{
     Access, Called, Door, Enquiry, Field, Finding, Grant, Message, Money, News, Outcome, Payment,
     Receipt, Refusal, Resolution, Unresolved,
@@ -21,10 +22,10 @@ use super::cases::{AnswerCase, ExchangeCase, Expected, PaymentCase, RecipientCas
 
 /// What a call came to: its kind, and what else it has.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Came {
-    pub(super) kind: &'static str,
-    pub(super) code: Option<String>,
-    pub(super) message: Option<String>,
+struct Came {
+    kind: &'static str,
+    code: Option<String>,
+    message: Option<String>,
     network_id: Option<String>,
 }
 
@@ -80,7 +81,7 @@ enum On {
 
 async fn run_on(rail: &Rail, case: &ExchangeCase, on: On) -> Result<(), String> {
     let answer = case.answer.clone().unwrap_or_default();
-    let (came, exchanges) = call(rail, &scripted(answer), case, on).await?;
+    let (came, exchanges) = call(rail, &scripted(rail, answer), case, on).await?;
     if let Some(expected) = &case.expects {
         check_sent(&exchanges, expected)?;
     }
@@ -179,7 +180,7 @@ fn taken<T>(
     Ok((read(answer), called.exchanges))
 }
 
-pub(super) fn outcome(outcome: Outcome) -> Came {
+fn outcome(outcome: Outcome) -> Came {
     match outcome {
         Outcome::Paid(receipt) => received("paid", receipt),
         Outcome::Accepted(receipt) => received("accepted", receipt),
@@ -188,7 +189,7 @@ pub(super) fn outcome(outcome: Outcome) -> Came {
     }
 }
 
-pub(super) fn finding(finding: Finding) -> Came {
+fn finding(finding: Finding) -> Came {
     match finding {
         Finding::Paid(receipt) => received("paid", receipt),
         Finding::Accepted(receipt) => received("accepted", receipt),
@@ -231,9 +232,17 @@ fn check_sent(exchanges: &[Exchange], expected: &Expected) -> Result<(), String>
     }
 }
 
-/// A network that answers every request as a case says.
-fn scripted(answer: AnswerCase) -> Router {
-    Router::new().fallback(move || {
+/// A network that gives a token to whoever asks, and answers everything else as a case says.
+fn scripted(rail: &Rail, answer: AnswerCase) -> Router {
+    let declaration = &rail.declaration;
+    let mut network = Router::new();
+    for terms in declaration.tokens.values() {
+        let mut calls = declaration.endpoints.values().flat_map(|endpoint| &endpoint.calls);
+        let Some(call) = calls.find(|call| call.name == terms.call) else { continue };
+        let token = serde_json::json!({ terms.token.as_str(): "token" }).to_string();
+        network = network.route(&call.path, any(move || async move { token }));
+    }
+    network.fallback(move || {
         let response = respond(&answer);
         async move { response }
     })
@@ -264,10 +273,10 @@ pub(super) fn grant(rail: &Rail, network: &Router, money: Money) -> Arc<Grant> {
     let secrets = declaration.secrets.keys().map(|name| (name.clone(), SIMULATOR_SECRET.into()));
     let secrets: BTreeMap<String, SecretString> = secrets.collect();
     let calls: HashMap<_, _> = calls.map(|call| (call.name.clone(), Arc::new(call))).collect();
-    let tokens = declaration.tokens.iter().filter_map(|(name, terms)| {
-        let source = token_source(terms, &calls, &secrets)?;
-        Some((name.clone(), with_token(source)))
-    });
+    let tokens = declaration
+        .tokens
+        .iter()
+        .filter_map(|(name, terms)| Some((name.clone(), token_source(terms, &calls, &secrets)?)));
     let open = declaration.notices.iter().filter(|notice| notice.auth.path_token);
     let door = Door {
         address: "https://host.example/notices/route/".to_owned(),
@@ -286,29 +295,8 @@ pub(super) fn grant(rail: &Rail, network: &Router, money: Money) -> Arc<Grant> {
     Arc::new(Grant { access: Arc::new(access), money, ..Grant::default() })
 }
 
-/// The same source at a server that always gives a token, whatever the case's network says.
-fn with_token(source: TokenSource) -> TokenSource {
-    let answer = serde_json::json!({ source.token.as_str(): "token" }).to_string();
-    let giving = Router::new().fallback(move || {
-        let answer = answer.clone();
-        async move { answer }
-    });
-    let target = Arc::new(Target::InProcess(giving));
-    let Call { name, method, path, moves_money, timeout, answer_bytes_max, .. } = &*source.call;
-    let call = Call {
-        name: name.clone(),
-        target,
-        method: method.clone(),
-        path: path.clone(),
-        moves_money: *moves_money,
-        timeout: *timeout,
-        answer_bytes_max: *answer_bytes_max,
-    };
-    TokenSource { call: Arc::new(call), ..source }
-}
-
 /// The same without a way out.
-fn pure(grant: &Grant) -> Arc<Grant> {
+pub(super) fn pure(grant: &Grant) -> Arc<Grant> {
     let Access { rail, settings, tables, .. } = &*grant.access;
     let access = Access {
         rail: rail.clone(),

@@ -87,6 +87,22 @@ impl Shapes {
     }
 }
 
+impl Shapes {
+    /// Refuses what is longer than a declared field may be, whatever becomes of it.
+    pub(super) fn refuse_long(&self, sent: impl Fn(&str) -> Option<String>) -> Result<(), Problem> {
+        for (terms, _) in &self.0 {
+            let most = terms.max_length.unwrap_or(LENGTH_DEFAULT);
+            if sent(&terms.name).is_some_and(|value| value.trim().chars().count() > most) {
+                let message = format!("{} must have at most {most} characters.", terms.name);
+                return Err(
+                    Problem::because(ErrorCode::InvalidField, message).field(terms.name.clone())
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
 fn check(terms: &FieldTerms, pattern: Option<&Regex>, value: &str) -> Result<(), Problem> {
     let most = terms.max_length.unwrap_or(LENGTH_DEFAULT);
     let why = if value.chars().count() > most {

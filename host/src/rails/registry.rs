@@ -109,6 +109,14 @@ impl Rail {
         self.shapes.take(sent)
     }
 
+    /// Refuses what is longer than a field of this rail may be, in a block that is for another.
+    ///
+    /// # Errors
+    /// `invalid_field`, naming the field.
+    pub fn refuse_long(&self, sent: impl Fn(&str) -> Option<String>) -> Result<(), Problem> {
+        self.shapes.refuse_long(sent)
+    }
+
     /// The canonical form of a recipient, from the component's answer.
     ///
     /// # Errors

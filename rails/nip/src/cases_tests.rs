@@ -174,7 +174,7 @@ fn every_code() {
         let code = text(case, "code");
         let answer = |call: &str| {
             let body = text(templates, call).replace("{code}", code);
-            fixtures::gateway(Ok((200, body.replace("{session_id}", &payment.reference))));
+            fixtures::gateway(Ok((200, body.replace("{reference}", &payment.reference))));
         };
         answer("submit");
         assert_eq!(submitted(&payment).0, text(case, "submit"), "{code}");
