@@ -9,12 +9,13 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::routing::post;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use railhead::wasm::section::{self, CustomSections};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, OwnedRwLockWriteGuard, RwLock};
 
+use crate::accounts::account;
 use crate::live::{until, until_asked};
 use crate::notices::RIGHT;
 use crate::program::Deployment;
@@ -23,7 +24,7 @@ use crate::test_host::{Engine, TestHost, config, naira, unique, with, with_host_
 const DECLARATION: &str = include_str!("../hostile/rail.toml");
 
 /// What the rail does before a byte has left, and a word of what is written down about it.
-const BEFORE: [(&str, &str); 12] = [
+const BEFORE: [(&str, &str); 11] = [
     ("loop", "interrupt"),
     ("allocate", "the component failed"),
     ("recurse", "wasm trap"),
@@ -35,7 +36,6 @@ const BEFORE: [(&str, &str); 12] = [
     ("stranger", "not granted"),
     ("undeclared", "not granted"),
     ("climb", "cannot stand at the end of the path"),
-    ("ask", "nothing was sent"),
 ];
 
 /// What it does after the payment was sent.
@@ -281,6 +281,36 @@ async fn a_question_moves_no_money_whatever_the_rail_tries(
         let why = "SELECT COUNT(*) FROM rail_calls WHERE operation = 'query' \
                    AND result LIKE '%moves money, and nothing is sent here%'";
         assert_eq!(host.count(why).await, 1);
+    })
+    .await;
+}
+
+/// A rail that takes the answer to a question for one to a payment is neither believed nor given
+/// another chance to send.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_claimed_without_a_payment_is_asked_about_and_not_sent_again(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let key = host.merchant.live_key.clone();
+        let id = host.pay_as(&key, &unique(), hostile("ask")).await.ok().id();
+        until(host, &id, "processing").await;
+        until_asked(host, &id, 0).await;
+        assert!(first_result(host, &id).await.contains("nothing was sent"));
+        host.advance(60);
+        until_asked(host, &id, 1).await;
+        let (reference, sends, bytes_left) = attempt(host, &id).await;
+        assert_eq!((sends, bytes_left, till.paid(&reference)), (1, 1, 0));
+
+        // A recipient that was saved for one method is not paid by another.
+        let saved = json!({ "currency": "NGN", "name": "Ada", "bank_code": "058",
+            "account_number": account(7) });
+        let saved = host.send(Method::POST, "/v1/beneficiaries", &key, &[], Some(saved)).await.ok();
+        let body = json!({ "amount_minor": "100000", "currency": "NGN", "method": "hostile",
+            "beneficiary_id": saved.id() });
+        let refused = host.pay_as(&key, &unique(), body).await;
+        assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), "method"));
     })
     .await;
 }

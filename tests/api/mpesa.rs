@@ -91,6 +91,8 @@ async fn every_scenario_ends_as_it_says(
         // A recipient that chooses by itself: it waits too long in a queue, and was paid.
         let queued = pay_test(host, "", shillings("0700000132")).await.ok();
         assert_eq!(queued.status_word(), "paid");
+        // A question that is answered inconclusively is asked again in its turn, and not at once.
+        assert_eq!(host.count("SELECT MAX(queries) FROM attempts").await, 1);
         let paid = 5 * (AMOUNT + FEE);
         let under_way = 3 * (AMOUNT + FEE);
         assert_eq!(host.balance(&wallet).await, 10_000_000 - paid - under_way);
@@ -199,6 +201,19 @@ async fn operators_are_listed_and_recipients_saved(
         // The same wallet as it is dialled at home is the same recipient.
         let inline = pay_test(host, "", shillings("0712345678")).await.ok();
         assert_eq!(inline.json["beneficiary_id"], json!(saved.id()));
+        let shown = (&inline.json["recipient_account"], &inline.json["recipient_bank_code"]);
+        assert_eq!(shown, (&json!("254712345678"), &json!("mpesa")));
+        let shown = (&saved.json["account_number"], &saved.json["bank_code"]);
+        assert_eq!(shown, (&json!("254712345678"), &json!("mpesa")));
+        let found = host.get("/v1/beneficiaries?q=54712345").await.ok();
+        assert_eq!(found.json["data"][0]["id"], json!(saved.id()));
+        let block = json!({ "scope": "platform", "currency": "KES", "reason": "fraud",
+            "mobile_operator": "mpesa", "mobile_number": "0712345678", "name": "W" });
+        let blocked = host.admin(Method::POST, "blacklist", block).await.ok();
+        let names = blocked.json["recipient"].as_object().expect("a recipient").keys();
+        assert!(names.eq(["mobile_number", "mobile_operator", "name"]), "{}", blocked.text);
+        let refused = pay_test(host, "", shillings("254712345678")).await;
+        assert_eq!(refused.refused().1, "beneficiary_globally_blocked");
     })
     .await;
 }
@@ -251,6 +266,35 @@ async fn live_results_come_in_at_the_address_that_was_given(
         assert!(timeline.text.contains("paymentrequest"), "{}", timeline.text);
         let fetched = "SELECT COUNT(*) FROM rail_calls WHERE exchanges LIKE '%oauth%'";
         assert_eq!(host.count(fetched).await, 1, "one token for all calls");
+    })
+    .await;
+}
+
+/// A network that tells a thing once is heard while its route takes no new payments, and as long
+/// as the very call is under way that it answers.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn results_are_heard_while_the_route_is_paused(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let key = host.merchant.live_key.clone();
+        funded(host, &key).await;
+        let payout = host.pay_as(&key, &unique(), shillings("0712345678")).await.ok();
+        let message = bank.message().await;
+        let routes = host.admin(Method::GET, "routes", json!(null)).await.ok();
+        let mut routes = routes.json["data"].as_array().expect("routes").iter();
+        let live = routes.find(|route| route["env"] == "live" && route["name"] == "kes_mpesa");
+        let path = format!("routes/{}", live.expect("a route")["id"].as_str().expect("an id"));
+        host.admin(Method::PATCH, &path, json!({ "is_paused": true })).await.ok();
+        let url: http::Uri = message.url.expect("an address").parse().expect("an address");
+        tell(host, url.path(), &message.body).await.ok();
+        until(host, &payout.id(), "paid").await;
+        // What came in is on record.
+        let timeline = host.get_as(&key, &format!("/v1/payouts/{}/timeline", payout.id())).await;
+        assert!(timeline.ok().text.contains("POST /result"), "no message");
+        let refused = host.pay_as(&key, &unique(), shillings("0712345678")).await;
+        assert_eq!(refused.refused().1, "provider_paused");
     })
     .await;
 }

@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::hostile::{Till, attempt, hostile, with_hostile};
-use crate::live::{until, until_asked};
+use crate::live::{pay, reference, until, until_asked, with_bank};
 use crate::notices::RIGHT;
 use crate::test_host::{Answer, Engine, TestHost, unique};
 
@@ -121,6 +121,27 @@ async fn an_outcome_that_overtakes_the_acknowledgement_is_taken_in_after_it(
         told.ok();
         until(host, &id, "paid").await;
         assert_eq!((asked(host, &id).await, till.paid(&reference)), (0, 1));
+    })
+    .await;
+}
+
+/// A definite answer counts, whatever this host believed of its own sending.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_to_be_paid_is_not_sent_again(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        for (account, end) in [("0000001046", "paid"), ("0000001053", "failed")] {
+            let id = pay(host, account).await.ok().id();
+            until(host, &id, "processing").await;
+            until_asked(host, &id, 0).await;
+            let unsent = format!("UPDATE attempts SET bytes_left = 0 WHERE transfer_id = '{id}'");
+            host.run(&[unsent]).await;
+            host.advance(60);
+            let ended = until(host, &id, end).await;
+            assert_eq!(bank.transfer(&reference(&ended)).await.received, 1, "{account}");
+        }
     })
     .await;
 }

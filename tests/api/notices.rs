@@ -277,7 +277,7 @@ async fn a_return_that_is_only_a_hint_is_asked_about(
         assert_eq!(balance(host).await, 100_000_000 - TOTAL);
         let path = format!("/v1/payouts/{id}/timeline");
         let timeline = host.get_as(&host.merchant.live_key, &path).await.ok();
-        assert!(timeline.text.contains("to be asked about"), "{}", timeline.text);
+        assert!(timeline.text.contains("told: 100000 came back (RVSL)"), "{}", timeline.text);
     })
     .await;
 }

@@ -223,6 +223,28 @@ async fn an_endpoint_takes_its_history_and_its_future_with_it(
     .await;
 }
 
+/// What is left of an endpoint goes in portions, and whoever proves the books meanwhile is not
+/// alarmed.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn books_can_be_proved_while_an_endpoint_goes(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/doomed"), json!(["payout.paid"])).await.id();
+        receiver.behave("/doomed", Manner::status(500));
+        host.pay("paid", naira(100_000)).await.ok();
+        until_tried(host, &id, 1).await;
+        host.run(&[
+            format!("UPDATE webhook_endpoints SET deleted_at = updated_at WHERE id = '{id}'"),
+            format!("DELETE FROM webhook_queue WHERE endpoint_id = '{id}'"),
+        ])
+        .await;
+        host.prove().await;
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_can_be_tried_out(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {

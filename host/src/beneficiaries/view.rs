@@ -76,11 +76,9 @@ impl BeneficiaryView {
     /// What a merchant sees of it.
     #[must_use]
     pub fn of(beneficiary: &Beneficiary) -> Self {
-        let field = |name: &str| {
-            Some(beneficiary.recipient.get(name).to_owned()).filter(|value| !value.is_empty())
-        };
+        let shown = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
         let is_archived = beneficiary.deleted_at.is_some();
-        let account_number = field("account_number");
+        let account_number = shown(beneficiary.recipient.account());
         Self {
             object: "beneficiary",
             id: beneficiary.id.to_string(),
@@ -89,8 +87,8 @@ impl BeneficiaryView {
             phone: beneficiary.phone.clone(),
             currency: beneficiary.currency.to_string(),
             env: beneficiary.env.as_str(),
-            bank_code: field("bank_code"),
-            bank_name: field("bank_name"),
+            bank_code: shown(beneficiary.recipient.bank()),
+            bank_name: shown(beneficiary.recipient.bank_name()),
             // The account's place is free again; what it was stands below.
             account_number: match is_archived {
                 true => Some(format!("deleted:{}", beneficiary.id)),

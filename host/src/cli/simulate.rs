@@ -37,11 +37,14 @@ impl Simulate {
         let (simulator, messages) = Simulator::new(None, Clock::System, magic);
         let listener = TcpListener::bind(self.address.unwrap_or(config.simulator.address)).await?;
         say(format_args!("Simulating banks on http://{}", listener.local_addr()?));
-        if let Some(url) = self.notify.or_else(|| config.simulator.notify_url.clone()) {
-            let token = config.simulator.token.clone();
-            let token = token.ok_or("set simulator.token, the same here and for the host")?;
-            tokio::spawn(notify((url, token), messages));
-        }
+        let host = match self.notify.or_else(|| config.simulator.notify_url.clone()) {
+            Some(url) => {
+                let token = config.simulator.token.clone();
+                Some((url, token.ok_or("set simulator.token, the same here and for the host")?))
+            }
+            None => None,
+        };
+        tokio::spawn(notify(host, messages));
         let stopping = CancellationToken::new();
         let told_to_stop = serve::told_to_stop()?;
         tokio::spawn({
@@ -55,20 +58,23 @@ impl Simulate {
     }
 }
 
-/// Carries messages to a host, as a gateway would.
+/// Carries messages to a host, as a network would: to the address that it was given, or else to
+/// the one that it was told of.
 async fn notify(
-    (url, token): (String, SecretString),
+    host: Option<(String, SecretString)>,
     mut messages: tokio::sync::mpsc::UnboundedReceiver<OwnMessage>,
 ) {
     let client = reqwest::Client::new();
     while let Some(message) = messages.recv().await {
         let OwnMessage { rail, path, url: given, body, .. } = message;
-        let (to, request) = match given {
-            Some(given) => (given.clone(), client.post(given)),
-            None => {
+        let (to, request) = match (given, &host) {
+            // The address holds a token, which no log needs.
+            (Some(given), _) => ("the address that was given".to_owned(), client.post(given)),
+            (None, Some((url, token))) => {
                 let to = format!("{}/notices/live/{rail}{path}", url.trim_end_matches('/'));
                 (to.clone(), client.post(to).bearer_auth(token.expose_secret()))
             }
+            (None, None) => continue,
         };
         let sent = request.body(body).send().await;
         match sent.map(|answer| answer.status()) {

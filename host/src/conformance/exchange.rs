@@ -268,8 +268,7 @@ pub(super) fn grant(rail: &Rail, network: &Router, money: Money) -> Arc<Grant> {
     let calls = declaration.endpoints.values().flat_map(|endpoint| &endpoint.calls);
     let calls = calls.filter_map(|terms| call_to(terms, &target));
     let defaults = declaration.settings.iter();
-    let settings =
-        defaults.filter_map(|(name, terms)| Some((name.clone(), terms.default.clone()?)));
+    let settings = defaults.filter_map(|(name, terms)| Some((name.clone(), terms.sandboxed()?)));
     let secrets = declaration.secrets.keys().map(|name| (name.clone(), SIMULATOR_SECRET.into()));
     let secrets: BTreeMap<String, SecretString> = secrets.collect();
     let calls: HashMap<_, _> = calls.map(|call| (call.name.clone(), Arc::new(call))).collect();

@@ -18,6 +18,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page, PageQuery, Query};
 use crate::ledger::Command;
 use crate::money::Currency;
+use crate::rails::RecipientFields;
 use crate::recipients::sql::{self, Block};
 
 use super::{Done, invalid, required, write};
@@ -178,7 +179,7 @@ fn state(block: &Block) -> Value {
         "scope": block.scope(),
         "merchant_id": block.merchant_id,
         "currency": block.currency,
-        "recipient": masked_fields(&block.subject),
+        "recipient": masked_fields(&json!(own(&block.subject)).to_string()),
         "reason": block.reason,
     })
 }
@@ -190,8 +191,14 @@ fn view(block: Block) -> BlockView {
         scope: if block.merchant_id.is_some() { "merchant" } else { "platform" },
         merchant_id: block.merchant_id.map(|id| id.to_string()),
         currency: block.currency,
-        recipient: serde_json::from_str(&block.subject).unwrap_or_default(),
+        recipient: json!(own(&block.subject)),
         reason: block.reason,
         created_at: block.created_at,
     }
+}
+
+/// The recipient's own fields.
+fn own(subject: &str) -> BTreeMap<String, String> {
+    let fields = RecipientFields::from_json(subject);
+    fields.own().map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -14,7 +14,6 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::events::Event;
 use crate::ledger::{Decided, Effects, LockedState, Reply};
-use crate::rails::nobody;
 use crate::rules::{
     Action, Assessment, Assignments, Compared, PackKind, PayoutFacts, PayoutKind, Ruling,
 };
@@ -49,8 +48,6 @@ pub(super) async fn assessment(
     if is_played || assignments.for_merchant(PackKind::Fraud, &merchant.id).is_none() {
         return Ok(None);
     }
-    let served = app.rails.serving(payout.currency, Some(&payout.method), &nobody)?;
-    let bank = served.0.declaration.recipient.bank.as_deref();
     let is_first = match assignments.wants(&merchant.id, "first_payment") {
         true => Some(payee.is_first(app).await?),
         false => None,
@@ -70,7 +67,7 @@ pub(super) async fn assessment(
         recipient: &payout.recipient_identity,
         recipient_name: &payout.recipient_name,
         name_match: payee.name_match(),
-        bank: bank.map(|field| payout.recipient.get(field)).filter(|code| !code.is_empty()),
+        bank: Some(payout.recipient.bank()).filter(|code| !code.is_empty()),
         recipient_since: payee.beneficiary.created_at,
         is_first,
         customer: payout.customer_reference.as_deref(),

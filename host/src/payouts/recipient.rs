@@ -127,6 +127,12 @@ pub(super) async fn saved(
     if beneficiary.currency != request.currency {
         return Err(Problem::new(ErrorCode::BeneficiaryCurrencyMismatch).field("beneficiary_id"));
     }
+    if let Some(method) = request.method.as_ref().filter(|named| **named != beneficiary.method) {
+        let saved = &beneficiary.method;
+        let message =
+            format!("This recipient is saved for {saved}, and cannot be paid by {method}.");
+        return Err(Problem::because(ErrorCode::InvalidField, message).field("method"));
+    }
     Ok(Some(beneficiary))
 }
 

@@ -94,7 +94,6 @@ impl<'a> PayoutView<'a> {
     /// What a merchant sees of this payout.
     #[must_use]
     pub fn of(payout: &'a Payout) -> Self {
-        let field = |name: &str| Some(payout.recipient.get(name)).filter(|value| !value.is_empty());
         Self {
             object: "payout",
             id: payout.id.as_str(),
@@ -109,8 +108,8 @@ impl<'a> PayoutView<'a> {
             // The sum was checked when the payout was made.
             total_debit_minor: payout.costs.total().unwrap_or(payout.costs.amount),
             recipient_name: &payout.recipient_name,
-            recipient_account: field("account_number"),
-            recipient_bank_code: field("bank_code"),
+            recipient_account: shown(payout.recipient.account()),
+            recipient_bank_code: shown(payout.recipient.bank()),
             beneficiary_id: payout.beneficiary_id.as_str(),
             wallet_id: payout.wallet_id.as_str(),
             nip_reference: payout.rail_reference.as_deref().filter(|_| payout.method == "nip"),
@@ -137,4 +136,8 @@ impl<'a> PayoutView<'a> {
     pub fn json(payout: &Payout) -> String {
         serde_json::to_string(&PayoutView::of(payout)).unwrap_or_default()
     }
+}
+
+fn shown(value: &str) -> Option<&str> {
+    Some(value).filter(|value| !value.is_empty())
 }

@@ -262,6 +262,8 @@ pub struct SettingTerms {
     pub pattern: Option<String>,
     /// Used where the operator sets nothing.
     pub default: Option<String>,
+    /// The same where the simulator is on the other side, and only there.
+    pub sandbox: Option<String>,
 }
 
 /// `[query]`
@@ -290,6 +292,10 @@ pub struct NoticeTerms {
     /// How far what it says by itself is believed.
     #[serde(default)]
     pub trust: Trust,
+    /// Whether this is where the network answers questions. What is said there is no reason to
+    /// ask again: question and answer would never end.
+    #[serde(default)]
+    pub answers_queries: bool,
 }
 
 /// `[notices.auth]`: one of these.
@@ -366,6 +372,14 @@ pub enum Invalid {
     Sense(String),
 }
 
+impl SettingTerms {
+    /// The value where the simulator is on the other side and nothing is set.
+    #[must_use]
+    pub fn sandboxed(&self) -> Option<String> {
+        self.sandbox.clone().or_else(|| self.default.clone())
+    }
+}
+
 impl Declaration {
     /// Reads and checks a declaration.
     ///
@@ -388,6 +402,13 @@ impl Declaration {
     #[must_use]
     pub fn method(&self, currency: Currency, name: &str) -> Option<&MethodTerms> {
         self.methods_of(currency).find(|terms| terms.name == name)
+    }
+
+    /// Whether any of its calls moves money.
+    #[must_use]
+    pub fn moves_money(&self) -> bool {
+        let mut calls = self.endpoints.values().flat_map(|endpoint| &endpoint.calls);
+        calls.any(|call| call.moves_money)
     }
 
     /// Whether it pays in this currency.

@@ -11,7 +11,14 @@ use super::declaration::{FieldTerms, Recipient};
 
 const LENGTH_DEFAULT: usize = 140;
 
+/// What is said about fields begins with this; no field of a rail does.
+const MARK: char = '@';
+
 /// A recipient's fields by name. In a request as they were sent; in a payout in canonical form.
+///
+/// Where its rail calls the account, the bank or the bank's name otherwise than the API does, the
+/// canonical form says how, under names that begin with `@`: whoever shows a payout need not know
+/// its rail, not even years later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct RecipientFields(pub BTreeMap<String, String>);
@@ -23,17 +30,62 @@ impl RecipientFields {
         self.0.get(name).map_or("", String::as_str)
     }
 
+    /// The account, as the payout's `recipient_account` shows it.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        self.shown_as("account_number")
+    }
+
+    /// The bank or the operator, as the payout's `recipient_bank_code` shows it.
+    #[must_use]
+    pub fn bank(&self) -> &str {
+        self.shown_as("bank_code")
+    }
+
+    /// The bank's name.
+    #[must_use]
+    pub fn bank_name(&self) -> &str {
+        self.shown_as("bank_name")
+    }
+
+    fn shown_as(&self, name: &str) -> &str {
+        let own = self.0.get(&format!("{MARK}{name}"));
+        self.get(own.map_or(name, String::as_str))
+    }
+
+    /// The same, saying which of its fields are shown as what.
+    #[must_use]
+    pub(super) fn marked(mut self, recipient: &Recipient) -> Self {
+        let shown = [
+            ("account_number", Some(&recipient.account)),
+            ("bank_code", recipient.bank.as_ref()),
+            ("bank_name", recipient.bank_name.as_ref()),
+        ];
+        for (name, own) in shown {
+            if let Some(own) = own.filter(|own| *own != name) {
+                self.0.insert(format!("{MARK}{name}"), own.clone());
+            }
+        }
+        self
+    }
+
+    /// Its own fields, without what is said about them.
+    pub fn own(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.0.iter().filter(|(name, _)| !name.starts_with(MARK))
+    }
+
     /// As the component takes them.
     #[must_use]
     pub fn to_guest(&self) -> Vec<Field> {
-        let fields = self.0.iter();
+        let fields = self.own();
         fields.map(|(name, value)| Field { name: name.clone(), value: value.clone() }).collect()
     }
 
     /// As the component returns them.
     #[must_use]
     pub fn from_guest(fields: Vec<Field>) -> Self {
-        Self(fields.into_iter().map(|field| (field.name, field.value)).collect())
+        let own = fields.into_iter().filter(|field| !field.name.starts_with(MARK));
+        Self(own.map(|field| (field.name, field.value)).collect())
     }
 
     /// As the database keeps them.

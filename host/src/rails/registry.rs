@@ -71,6 +71,10 @@ impl Rail {
         let module = Module::load(&engines.rails, cache, bytes, CONTRACT)?;
         let declaration = Declaration::read(&module.declaration)?;
         let code = RailCode::link(&engines.rails, &module)?;
+        if code.makes_payouts() && !declaration.moves_money() {
+            let why = "it makes payouts, and no call of it moves money";
+            return Err(Invalid::Sense(why.to_owned()).into());
+        }
         let mut tables = BTreeMap::new();
         for (name, inside) in &module.tables {
             let folder = tables_folder.map(|folder| folder.join(&declaration.rail.name));
@@ -126,7 +130,9 @@ impl Rail {
         checked: Result<Vec<Field>, Vec<Violation>>,
     ) -> Result<RecipientFields, Problem> {
         match checked {
-            Ok(fields) => Ok(RecipientFields::from_guest(fields)),
+            Ok(fields) => {
+                Ok(RecipientFields::from_guest(fields).marked(&self.declaration.recipient))
+            }
             Err(violations) => Err(refusal(&violations)),
         }
     }

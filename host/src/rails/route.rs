@@ -24,7 +24,7 @@ use crate::simulator::Underway;
 use crate::wasm::egress::{Call, Network, Scheme, Target, TokenSource};
 use crate::wasm::rail::{Access, Door, Grant, Message, Money};
 
-use super::declaration::{CallTerms, Declaration, TokenTerms, Trust};
+use super::declaration::{CallTerms, Declaration, SettingTerms, TokenTerms, Trust};
 use super::registry::{Rail, Registry};
 use super::sql;
 
@@ -267,8 +267,14 @@ impl Routes {
                 None => missing = Some(format!("routes.{}.{name} is not configured", route.name)),
             }
         }
-        let (settings, unset) = settings(&route, &rail.declaration, &configured);
-        let missing = missing.or(unset);
+        let is_simulated = self.is_simulated(&route);
+        let given = |name: &str, terms: &SettingTerms| {
+            let value = configured.get(name).or_else(|| route.settings.get(name));
+            let sandbox = terms.sandbox.as_ref().filter(|_| is_simulated);
+            value.or(sandbox).or(terms.default.as_ref()).cloned()
+        };
+        let (settings, unset) = settings(&route.name, &rail.declaration, given);
+        let missing = missing.or(unset).or_else(|| self.unreachable(&route, &rail.declaration));
         let (name, tables) = (rail.declaration.rail.name.clone(), rail.tables.clone());
         let pure = Access {
             rail: name.clone(),
@@ -295,6 +301,15 @@ impl Routes {
             door_tokens,
             missing,
         }
+    }
+
+    /// What is wrong with the address that a real network would be given.
+    fn unreachable(&self, route: &Route, declaration: &Declaration) -> Option<String> {
+        let is_given = declaration.notices.iter().any(|notice| notice.auth.path_token);
+        let is_real = is_given && !self.is_simulated(route);
+        let is_good = self.config.public_url().starts_with("https://");
+        (is_real && !is_good)
+            .then(|| "server.public_url must be an https address that the network reaches".into())
     }
 
     /// Where the network of a route may be told to speak to this host.
@@ -401,6 +416,13 @@ impl ReadyRoute {
         notice.is_some_and(|notice| notice.trust == Trust::Outcome)
     }
 
+    /// Whether this is where its network answers questions.
+    #[must_use]
+    pub fn is_answer(&self, message: &Message) -> bool {
+        let notice = self.rail.declaration.notice(&message.method, &message.path);
+        notice.is_some_and(|notice| notice.answers_queries)
+    }
+
     /// Whether its network was given an address with this token in it.
     #[must_use]
     pub fn opens(&self, token: &str) -> bool {
@@ -418,18 +440,17 @@ impl ReadyRoute {
 
 /// The values of the declared settings, and what is missing of them.
 fn settings(
-    route: &Route,
+    route: &str,
     declaration: &Declaration,
-    configured: &BTreeMap<String, String>,
+    given: impl Fn(&str, &SettingTerms) -> Option<String>,
 ) -> (BTreeMap<String, String>, Option<String>) {
     let (mut settings, mut missing) = (BTreeMap::new(), None);
     for (name, terms) in &declaration.settings {
-        let value = configured.get(name).or_else(|| route.settings.get(name));
-        match value.or(terms.default.as_ref()) {
+        match given(name, terms) {
             Some(value) => {
-                settings.insert(name.clone(), value.clone());
+                settings.insert(name.clone(), value);
             }
-            None => missing = Some(format!("routes.{}.{name} is not configured", route.name)),
+            None => missing = Some(format!("routes.{route}.{name} is not configured")),
         }
     }
     (settings, missing)

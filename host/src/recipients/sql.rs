@@ -102,7 +102,7 @@ fn search(beneficiary: &Beneficiary) -> String {
     let parts = [
         beneficiary.name.as_str(),
         beneficiary.account_name.as_deref().unwrap_or(""),
-        beneficiary.recipient.get("account_number"),
+        beneficiary.recipient.account(),
         beneficiary.external_reference.as_deref().unwrap_or(""),
     ];
     parts.join("\n").to_lowercase()

@@ -81,12 +81,15 @@ impl PaymentRequest {
     fn fault(&self) -> Option<&'static str> {
         let is_command =
             matches!(&*self.command, "BusinessPayment" | "SalaryPayment" | "PromotionPayment");
-        let is_wallet = self.party_b.starts_with("254") && is_digits(&self.party_b, 12..=12);
-        let is_text = |text: &str, least| (least..=100).contains(&text.chars().count());
+        let is_wallet = ["2547", "2541"].iter().any(|start| self.party_b.starts_with(start))
+            && is_digits(&self.party_b, 12..=12);
+        let is_text = |text: &str, least| {
+            (least..=100).contains(&text.trim().chars().count()) && !text.contains(char::is_control)
+        };
         [
-            (!self.reference.is_empty() && self.reference.len() <= 50, "OriginatorConversationID"),
-            (!self.initiator_name.is_empty(), "InitiatorName"),
-            (!self.security_credential.is_empty(), "SecurityCredential"),
+            (is_word(&self.reference), "OriginatorConversationID"),
+            (is_word(&self.initiator_name), "InitiatorName"),
+            (self.security_credential == TOKEN, "SecurityCredential"),
             (is_command, "CommandID"),
             ((10..=250_000).contains(&self.amount), "Amount"),
             (is_digits(&self.party_a, 5..=7), "PartyA"),
@@ -104,10 +107,10 @@ impl PaymentRequest {
 impl StatusRequest {
     fn fault(&self) -> Option<&'static str> {
         [
-            (!self.initiator.is_empty(), "Initiator"),
-            (!self.security_credential.is_empty(), "SecurityCredential"),
+            (is_word(&self.initiator), "Initiator"),
+            (self.security_credential == TOKEN, "SecurityCredential"),
             (self.command == "TransactionStatusQuery", "CommandID"),
-            (!self.reference.is_empty(), "OriginalConversationID"),
+            (is_word(&self.reference), "OriginalConversationID"),
             (is_digits(&self.party_a, 5..=7), "PartyA"),
             (self.identifier_type == "4", "IdentifierType"),
             (is_address(&self.result_url), "ResultURL"),
@@ -124,8 +127,16 @@ fn is_digits(text: &str, length: std::ops::RangeInclusive<usize>) -> bool {
     length.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+fn is_word(text: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    (1..=50).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
 fn is_address(text: &str) -> bool {
-    text.starts_with("https://") || text.starts_with("http://")
+    let address: Option<http::Uri> = text.parse().ok();
+    address.is_some_and(|address| {
+        matches!(address.scheme_str(), Some("http" | "https")) && address.host().is_some()
+    })
 }
 
 async fn token(headers: HeaderMap, uri: http::Uri) -> Response {
@@ -260,11 +271,12 @@ async fn status(From(simulator): From<Simulator>, headers: HeaderMap, body: Byte
         Ok(request) => request,
         Err(refused) => return *refused,
     };
-    if simulator.scenario(&headers, "") == "provider_down" {
+    let found = simulator.0.transfers.change(&request.reference, |found| found.clone()).await;
+    let account = found.as_ref().ok().and_then(|found| Some(found.as_ref()?.account.clone()));
+    if simulator.scenario(&headers, account.as_deref().unwrap_or("")) == "provider_down" {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
-    let found = simulator.0.transfers.change(&request.reference, |found| found.clone());
-    let answer = match found.await {
+    let answer = match found {
         Ok(Some(transfer)) => answer(&transfer),
         Ok(None) => Some(json!({ "Result": { "ResultCode": 2, "ResultDesc": "not found" } })),
         Err(cause) => {

@@ -203,26 +203,25 @@ pub async fn list_attempts_between(
     rows.iter().map(attempt).collect()
 }
 
-/// The attempt that a network speaks of.
+/// The attempts that a network may be speaking of: one, if it names our reference.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn find_attempt(
+pub async fn find_attempts(
     pool: &AnyPool,
     rail: &str,
     about: &Subject,
-) -> Result<Option<Attempt>, sqlx::Error> {
+) -> Result<Vec<Attempt>, sqlx::Error> {
     let (sql, name) = match about {
         Subject::Reference(name) => {
             ("SELECT * FROM attempts WHERE rail = $1 AND rail_reference = $2", name)
         }
-        Subject::NetworkId(name) => (
-            "SELECT * FROM attempts WHERE rail = $1 AND network_id = $2 ORDER BY id DESC LIMIT 1",
-            name,
-        ),
+        Subject::NetworkId(name) => {
+            ("SELECT * FROM attempts WHERE rail = $1 AND network_id = $2 LIMIT 100", name)
+        }
     };
-    let row = sqlx::query(sql).bind(rail).bind(name).fetch_optional(pool).await?;
-    row.map(|row| attempt(&row)).transpose()
+    let rows = sqlx::query(sql).bind(rail).bind(name).fetch_all(pool).await?;
+    rows.iter().map(attempt).collect()
 }
 
 /// How many attempts over a route are open of which a byte may have left.

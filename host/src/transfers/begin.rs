@@ -10,13 +10,14 @@ use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::rails::route::ReadyRoute;
+use crate::wasm::rail::Refusal;
 
 use super::attempt::{self, Attempt, AttemptState};
 use super::calls::{self, Answered, Known};
 use super::carry::{Carry, Over, is_not_now};
 use super::finding::{Earlier, Learnt};
 use super::lanes::{Place, Purpose};
-use super::order::{Feature, OrderStage, Step, Writes};
+use super::order::{Failure, Feature, OrderStage, Step, Writes};
 use super::sealed;
 use super::serials;
 
@@ -25,6 +26,8 @@ struct Chosen {
     route: Arc<ReadyRoute>,
     /// Held until the call is over. None in the sandbox, where nobody can be slowed down.
     _place: Option<Place>,
+    /// Whether routes of other rails take it too.
+    has_other_rails: bool,
 }
 
 /// A payment that left and that the database has forgotten.
@@ -48,8 +51,8 @@ impl Forgotten {
 /// What a rail made of an attempt.
 enum Prepared {
     Ready(Over),
-    /// Refused before anything left, with the row that shows it.
-    Refused(Over, RowChange),
+    /// Refused before anything left: why, and the row that shows it.
+    Refused(Over, Failure, RowChange),
     /// Why nothing came of it.
     Broken(String, Attempt),
 }
@@ -91,6 +94,11 @@ impl<F: Feature> Carry<'_, F> {
                     failed = Some(why);
                     passed.push(unfixed);
                 }
+                // Another rail may take what this one does not.
+                Prepared::Refused(over, ..) if chosen.has_other_rails => {
+                    failed = over.attempt.message.clone();
+                    passed.push(Attempt { bytes_left: true, ..over.attempt });
+                }
                 prepared => break (prepared, chosen),
             }
         };
@@ -102,9 +110,14 @@ impl<F: Feature> Carry<'_, F> {
         }
         let ask_first = self.engine.quarantine.asks_first(self.order.env, self.order.made_at);
         match prepared {
-            Prepared::Refused(over, evidence) => {
+            Prepared::Refused(over, ..) if ask_first => {
+                let said = over.attempt.message.unwrap_or_default();
+                let why = format!("{said}; it may have left before the database was restored");
+                self.cannot_send(&why).await
+            }
+            Prepared::Refused(over, failure, evidence) => {
                 ended.push(evidence);
-                self.commit_refused(over, tried, (before, ended)).await
+                self.commit_refused((over, failure), tried, (before, ended)).await
             }
             Prepared::Ready(over) if ask_first => {
                 self.commit_attempt(over.unsent(), tried, (before, ended)).await
@@ -117,11 +130,11 @@ impl<F: Feature> Carry<'_, F> {
     /// Commits an attempt that its rail has refused before anything left, and that it is refused.
     async fn commit_refused(
         self,
-        over: Over,
+        (over, failure): (Over, Failure),
         tried: Vec<Attempt>,
         before: (Option<(Over, Answered)>, Vec<RowChange>),
     ) -> Result<(), Problem> {
-        let (fixed, failure) = (over.attempt.fixed(), over.attempt.failure());
+        let fixed = over.attempt.fixed();
         let Some(carry) = self.commit_begun(&over, tried, before).await? else { return Ok(()) };
         let with = Writes { rows: Vec::new(), fence: Some(carry.fence()) };
         let step = Step::Refused(fixed, failure);
@@ -256,6 +269,8 @@ impl<F: Feature> Carry<'_, F> {
         if tried.iter().any(|tried| serials::nth_of(tried.number) >= serials::ATTEMPTS_MAX) {
             return Ok(Err(later));
         }
+        let mut rails = candidates.iter().map(|route| &route.route.rail);
+        let has_other_rails = rails.next().is_some_and(|first| rails.any(|rail| rail != first));
         for route in candidates {
             let id = &route.route.id;
             // A route that was repaired since nothing left over it is worth another attempt.
@@ -267,7 +282,7 @@ impl<F: Feature> Carry<'_, F> {
                 continue;
             }
             if order.env == Env::Test {
-                return Ok(Ok(Chosen { route, _place: None }));
+                return Ok(Ok(Chosen { route, _place: None, has_other_rails }));
             }
             // The dispatcher has taken a place in the lane that the claim was in.
             let place = match *id == self.claim.route_id {
@@ -278,7 +293,7 @@ impl<F: Feature> Carry<'_, F> {
                 },
             };
             match self.engine.lanes.admit(id) {
-                Ok(()) => return Ok(Ok(Chosen { route, _place: place })),
+                Ok(()) => return Ok(Ok(Chosen { route, _place: place, has_other_rails })),
                 Err(pause) => {
                     if let Later::After(known) = later {
                         later = Later::After(known.min(pause));
@@ -347,7 +362,9 @@ impl<F: Feature> Carry<'_, F> {
                 };
                 let (calls, what) = (self.calls(), (&*route.rail, "prepare"));
                 let evidence = calls.evidence(Some(&refused), what, &called, &learnt.words());
-                Prepared::Refused(Over::new(refused, Arc::clone(route)), evidence)
+                let Refusal { code, message } = refusal.clone();
+                let failure = Failure { code, message };
+                Prepared::Refused(Over::new(refused, Arc::clone(route)), failure, evidence)
             }
             Err(broken) => Prepared::Broken(broken.to_string(), attempt),
         })

@@ -63,6 +63,8 @@ impl Calls<'_> {
             ..attempt.clone()
         };
         let Some(receipt) = learnt.receipt() else { return Ok(told) };
+        // Who has taken it on has received it.
+        told.bytes_left = true;
         if receipt.network_id.is_some() {
             told.network_id.clone_from(&receipt.network_id);
         }

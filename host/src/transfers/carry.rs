@@ -14,7 +14,7 @@ use crate::ledger::Done;
 use crate::ledger::{Command, Effects, Guard};
 use crate::rails::declaration::Query;
 use crate::rails::route::{ReadyRoute, scenario_header};
-use crate::wasm::rail::{Kept, Money};
+use crate::wasm::rail::{Kept, Money, Outcome};
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
@@ -151,7 +151,11 @@ impl<F: Feature> Carry<'_, F> {
         let grant = route.grant(self.engine.now(), headers, Money::MayMove);
         let called = route.rail.code.submit(kept, &grant, &payment).await;
         let learnt = Learnt::from_submit(&called, before).of(self.order.amount);
-        let bytes_left = before == Earlier::Left || called.may_have_moved_money;
+        // A rail that claims that it was taken on has sent something, whatever is declared of it.
+        let is_claimed = matches!(called.result, Ok(Outcome::Paid(_) | Outcome::Accepted(_)));
+        let bytes_left = before == Earlier::Left
+            || called.may_have_moved_money
+            || (is_claimed && called.bytes_left);
         let attempt = Attempt { bytes_left, never_received: 0, ..attempt };
         let answered = self.calls().note((&attempt, &route), "submit", &called, learnt);
         if !bytes_left && matches!(answered.learnt, Learnt::Unknown(_)) {
@@ -200,6 +204,11 @@ impl<F: Feature> Carry<'_, F> {
     fn may_send_again(&self, over: &Over, answered: &Answered) -> bool {
         let may_use_route = !over.route.route.is_paused && self.held_back().is_none();
         let now = self.engine.now();
+        // A definite answer counts, whatever this host thought of its own sending.
+        let is_open = matches!(answered.learnt, Learnt::Unknown(_) | Learnt::NeverReceived(_));
+        if !is_open {
+            return false;
+        }
         let is_unsent = answered.was_asked && !over.attempt.bytes_left;
         let query = &over.route.rail.declaration.query;
         may_use_route && (is_unsent || was_never_received(query, &over.attempt, now))
@@ -266,6 +275,57 @@ impl<F: Feature> Carry<'_, F> {
         }
     }
 
+    /// Takes in what was told about an attempt that had been given up. A payment counts: the
+    /// attempt that took over is ended if nothing of it left, and otherwise a person is called.
+    pub(super) async fn overtaken(
+        self,
+        open: Option<Attempt>,
+        over: Over,
+        answered: Answered,
+    ) -> Result<(), Problem> {
+        let now = self.engine.now();
+        let Answered { learnt, evidence, .. } = &answered;
+        if !matches!(learnt, Learnt::Paid(_)) {
+            let next = self.next_question(&over.route);
+            return self.put_off(vec![evidence.clone()], next, None).await;
+        }
+        let paid = Attempt {
+            state: AttemptState::Paid,
+            answered_at: Some(now),
+            ..self.calls().told(&over.attempt, learnt)?
+        };
+        let mut rows = vec![evidence.clone()];
+        if let Some(open) = open {
+            if open.bytes_left {
+                rows.push(attempt::ATTEMPT_STATES.change(&paid));
+                let case = self.case(
+                    CaseKind::OutcomeUnknown,
+                    outcome_unknown(&paid),
+                    format!(
+                        "{} was paid over {} as {}, which had been given up, and may be paid over \
+                         {} as {} too.",
+                        self.order.reference,
+                        paid.route,
+                        paid.rail_reference,
+                        open.route,
+                        open.rail_reference
+                    ),
+                    now,
+                );
+                let next = self.next_question(&over.route);
+                return self.put_off(rows, next, Some(case)).await;
+            }
+            let why = format!("not sent: {} was paid", paid.rail_reference);
+            rows.push(attempt::ATTEMPT_STATES.change(&open.not_sent(why, now)));
+        }
+        rows.push(attempt::ATTEMPT_STATES.change(&paid));
+        let with = Writes { rows, fence: Some(self.fence()) };
+        match self.feature.commit(&self.object, Step::Paid(paid.fixed()), with).await {
+            Ok(_) => Ok(()),
+            Err(problem) => self.lost(problem, Some((over, answered))).await,
+        }
+    }
+
     /// No other route takes it now: the same reference is sent again over its own route where that
     /// is permitted, and otherwise the work waits.
     pub(super) async fn wait_or_resend(
@@ -312,7 +372,7 @@ impl<F: Feature> Carry<'_, F> {
 
     /// A case about an outcome that is unknown for too long.
     fn unanswered(&self, attempt: &Attempt, now: Moment) -> Option<Case> {
-        (attempt.sent_at.after(limits::UNANSWERED_MAX) <= now).then(|| {
+        (attempt.created_at.after(limits::UNANSWERED_MAX) <= now).then(|| {
             self.case(
                 CaseKind::OutcomeUnknown,
                 outcome_unknown(attempt),

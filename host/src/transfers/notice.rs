@@ -20,6 +20,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::ledger::{Command, Effects};
 use crate::rails::declaration::NoticeAuth;
 use crate::rails::route::ReadyRoute;
+use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{
     Called, Finding, Message, News, Notice, Refusal, Reply, ReturnOfFunds, Subject,
 };
@@ -28,8 +29,8 @@ use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
 use super::calls::{Answered, Calls};
 use super::carry::{Carry, Over};
-use super::finding::Learnt;
-use super::order::{Failure, Feature, OrderStage, Step, Writes};
+use super::finding::{Learnt, Same};
+use super::order::{Failure, Feature, Order, OrderStage, Step, Writes};
 use super::work::{Claim, Claimed};
 
 /// How long an answer to the network waits for the rail to be asked; the asking goes on.
@@ -38,6 +39,9 @@ const ASK_WAIT: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(50);
 /// How often an object is read again that somebody changes meanwhile.
 const TRIES: u32 = 5;
+
+/// Longest name of a payment that is shown where nobody knows it.
+const REFERENCE_SHOWN_MAX: usize = 80;
 
 /// Texts with more digits than that are masked, where nobody knows what they are.
 const DIGITS_SHOWN_MAX: usize = 6;
@@ -92,6 +96,9 @@ impl Transfers {
         let route = &routes[0];
         let message = Message { body: body.await?, ..arrived.message };
         let called = route.rail.code.receive(&route.pure_grant(self.now()), &message).await;
+        let mut called = called;
+        let heard = Exchange::heard(&message.method, &message.path, &message.body);
+        called.exchanges.push(heard);
         let (answer, notices) = match &called.result {
             Ok(Ok(read)) => read.clone(),
             Ok(Err(why)) => return Err(Problem::because(ErrorCode::InvalidBody, why.clone())),
@@ -100,11 +107,13 @@ impl Transfers {
         // Its own task: a network that hangs up must not leave half of it undone.
         let (engine, feature) = (self.clone(), feature.clone());
         let taking = self.tasks.spawn(async move {
-            let read = (&message, &called);
+            let (read, mut first) = ((&message, &called), Ok(()));
+            // One that cannot be taken now keeps none of the others out.
             for notice in notices {
-                engine.take(&feature, &routes, notice, read).await?;
+                let taken = engine.take(&feature, &routes, notice, read).await;
+                first = first.and(taken);
             }
-            Ok::<_, Problem>(())
+            first
         });
         taking.await.map_err(Problem::internal)??;
         Ok(answer)
@@ -124,7 +133,9 @@ impl Transfers {
                 matching.push(Arc::clone(route));
             }
         }
-        let is_paused = matching.iter().all(|route| route.route.is_paused);
+        // Who was given an address says a thing once, and is heard even then.
+        let may_wait = matches!(arrived.by, Door::Rail { .. });
+        let is_paused = may_wait && matching.iter().all(|route| route.route.is_paused);
         match (matching.is_empty(), is_known) {
             (false, _) if is_paused => Err(later(&matching[0])),
             (false, _) => Ok(matching),
@@ -141,10 +152,15 @@ impl Transfers {
         (message, called): (&Message, &Read),
     ) -> Result<(), Problem> {
         let rail = &routes[0].route.rail;
-        let found = attempt::find_attempt(self.db.pool(), rail, &notice.about).await?;
+        let found = attempt::find_attempts(self.db.pool(), rail, &notice.about).await?;
         let over = |found: &Attempt| routes.iter().find(|route| route.route.id == found.route_id);
+        // A name of the network's that several payments have says which of them nobody.
+        let mut ours = found.into_iter().filter(|found| over(found).is_some());
+        let found = ours.next().filter(|_| ours.next().is_none());
         let route = found.as_ref().and_then(over);
-        if let Some(paused) = route.filter(|route| route.route.is_paused) {
+        let terms = routes[0].rail.declaration.notice(&message.method, &message.path);
+        let may_wait = terms.is_some_and(|terms| terms.auth.bearer.is_some());
+        if let Some(paused) = route.filter(|route| may_wait && route.route.is_paused) {
             return Err(later(paused));
         }
         let Some((attempt, route)) = found.zip(route) else {
@@ -155,11 +171,25 @@ impl Transfers {
                 self.returned(feature, route, attempt, (funds, called)).await
             }
             News::Found(finding) => {
-                let definite = Learnt::from_notice(&finding).filter(|_| route.believes(message));
+                let same = Same::of(&attempt.fingerprint, route.fingerprints(&self.keyring));
+                // Another gateway than it was sent to proves that it was paid, and nothing else.
+                let is_proof =
+                    |learnt: &Learnt| matches!(learnt, Learnt::Paid(_)) || same != Same::Nothing;
+                let definite = Learnt::from_notice(&finding)
+                    .filter(|learnt| route.believes(message) && is_proof(learnt));
                 let order = feature.order(&object(feature, &attempt).await?)?;
                 match definite.map(|learnt| learnt.of(order.amount)) {
-                    Some(Learnt::Unknown(_)) | None => {
-                        self.hinted(feature, route, attempt, (finding, called)).await
+                    open @ (Some(Learnt::Unknown(_)) | None) => {
+                        let is_answer = route.is_answer(message);
+                        let why =
+                            open.map_or_else(|| said(&finding, str::to_owned), |it| it.words());
+                        let words = format!("told: {why}");
+                        let with = (words.as_str(), called);
+                        self.write_down(&order, route, &attempt, with).await?;
+                        match is_answer {
+                            true => Ok(()),
+                            false => self.ask_about(feature, attempt).await,
+                        }
                     }
                     Some(learnt) => self.told(feature, route, attempt, (learnt, called)).await,
                 }
@@ -184,29 +214,34 @@ impl Transfers {
         attempt: Attempt,
         (learnt, called): (Learnt, &Read),
     ) -> Result<(), Problem> {
-        let claim = self.claimed(&attempt).await?;
+        let words = learnt.words();
+        let claim = match self.claimed(&attempt).await {
+            Ok(claim) => claim,
+            Err(problem) => {
+                // The network may not say it twice: whoever is at it asks once more.
+                let order = feature.order(&object(feature, &attempt).await?)?;
+                self.write_down(&order, route, &attempt, (&words, called)).await?;
+                self.nudge(&attempt.transfer_id).await?;
+                return Err(problem);
+            }
+        };
         let object = object(feature, &attempt).await?;
         let order = feature.order(&object)?;
         let calls = Calls { engine: self, order: &order };
-        let words = learnt.words();
         let evidence = calls.evidence(Some(&attempt), (&route.rail, "receive"), called, &words);
         let Some(claim) = claim else {
             return self.late(feature, &attempt, (learnt, evidence)).await;
         };
         let known = attempt::list_attempts(self.db.pool(), &order.id).await?;
-        let open = known.into_iter().find(|known| known.state == AttemptState::Open);
-        match open.filter(|open| open.id == attempt.id) {
-            Some(open) => {
-                let told = Attempt { bytes_left: true, ..open };
-                let over = Over::new(told, Arc::clone(route));
-                let carry = Carry { engine: self, feature, claim, object, order };
-                carry.conclude(over, Answered { learnt, evidence, was_asked: false }).await
-            }
-            // It is not the attempt that counts: whoever has it asks about that one.
-            None => {
-                self.give_back(&claim).await;
-                self.late(feature, &attempt, (learnt, evidence)).await
-            }
+        let open = known.iter().find(|known| known.state == AttemptState::Open).cloned();
+        let own = known.into_iter().find(|known| known.id == attempt.id);
+        let own = own.ok_or_else(|| Problem::internal("an attempt is gone"))?;
+        let over = Over::new(Attempt { bytes_left: true, ..own }, Arc::clone(route));
+        let answered = Answered { learnt, evidence, was_asked: false };
+        let carry = Carry { engine: self, feature, claim, object, order };
+        match open {
+            Some(open) if open.id == attempt.id => carry.conclude(over, answered).await,
+            other => carry.overtaken(other, over, answered).await,
         }
     }
 
@@ -258,21 +293,17 @@ impl Transfers {
         Ok(feature.order(&object)?.stage == OrderStage::Ended)
     }
 
-    /// What is not believed as it is told is written down, and the rail is asked, however lately
-    /// it was.
-    async fn hinted<F: Feature>(
+    /// Keeps what shows that a network has said something.
+    async fn write_down(
         &self,
-        feature: &F,
+        order: &Order,
         route: &ReadyRoute,
-        attempt: Attempt,
-        (finding, called): (Finding, &Read),
+        attempt: &Attempt,
+        (words, called): (&str, &Read),
     ) -> Result<(), Problem> {
-        let order = feature.order(&object(feature, &attempt).await?)?;
-        let calls = Calls { engine: self, order: &order };
-        let words = format!("told: {}; to be asked about", said(&finding, str::to_owned));
-        let evidence = calls.evidence(Some(&attempt), (&route.rail, "receive"), called, &words);
-        self.write_evidence(evidence).await?;
-        self.ask_about(feature, attempt).await
+        let calls = Calls { engine: self, order };
+        let evidence = calls.evidence(Some(attempt), (&route.rail, "receive"), called, words);
+        self.write_evidence(evidence).await
     }
 
     /// Money came back. It may be told before this host knows that it was paid, or twice.
@@ -356,7 +387,9 @@ impl Transfers {
         about: &Subject,
         news: &News,
     ) -> Result<(), Problem> {
-        let (Subject::Reference(reference) | Subject::NetworkId(reference)) = about;
+        let (Subject::Reference(named) | Subject::NetworkId(named)) = about;
+        let shown = named.chars().filter(|c| !c.is_control()).take(REFERENCE_SHOWN_MAX);
+        let reference: &str = &shown.collect::<String>();
         let said = match news {
             News::Ask => "there is news".to_owned(),
             News::Found(finding) => said(finding, masked),

@@ -35,7 +35,9 @@ const CHECKS: &[Check] = &[
                 OR (d.status <> 'delivered' AND d.delivered_at IS NOT NULL) \
                 OR (d.status = 'pending' AND (d.attempts > 0 OR d.response_status IS NOT NULL)) \
                 OR (d.status IN ('failed', 'giving_up') AND d.attempts = 0) \
-                OR (d.status IN ('pending', 'failed') AND d.is_test = 0 AND q.delivery_id IS NULL) \
+                OR (d.status IN ('pending', 'failed') AND d.is_test = 0 AND q.delivery_id IS NULL \
+                AND NOT EXISTS (SELECT 1 FROM webhook_endpoints e WHERE e.id = d.endpoint_id \
+                AND e.deleted_at IS NOT NULL)) \
                 OR (d.status IN ('delivered', 'giving_up') AND q.delivery_id IS NOT NULL)",
     },
     Check {

@@ -16,6 +16,8 @@ const REMARKS_DEFAULT: &str = "Payment";
 
 /// What Daraja says where it has read a request and will not have it, before anything is done.
 const BAD_REQUEST: &str = "400.002.02";
+/// What its gateway says, in front of everything else, to a token that it does not take.
+const BAD_TOKEN: &str = "404.001.03";
 
 /// Fixes the `OriginatorConversationID`.
 ///
@@ -48,8 +50,8 @@ pub fn submit(payment: &Payment) -> Outcome {
         });
     }
     match (answer.status, answer.get("errorCode").as_str()) {
-        (400, BAD_REQUEST) => Outcome::Refused(Refusal {
-            code: BAD_REQUEST.to_owned(),
+        (400, code @ BAD_REQUEST) | (401, code @ BAD_TOKEN) => Outcome::Refused(Refusal {
+            code: code.to_owned(),
             message: "M-Pesa did not accept the request".to_owned(),
         }),
         // A duplicate (500.002.1001) was taken on before, whatever became of it.
@@ -94,10 +96,16 @@ fn question(payment: &Payment) -> Object {
         .text("PartyA", &settings.short_code)
         // A short code that belongs to an organisation.
         .text("IdentifierType", "4")
-        .part("ResultURL", callback(&format!("/status/{}", payment.reference)))
-        .part("QueueTimeOutURL", callback(&format!("/timeout/{}", payment.reference)))
+        // Both lead to where questions are answered: that one waited too long is no reason to ask.
+        .part("ResultURL", callback(&answers(payment)))
+        .part("QueueTimeOutURL", callback(&answers(payment)))
         .text("Remarks", REMARKS_DEFAULT)
         .text("Occasion", &payment.payout)
+}
+
+/// Where a question about a payment is answered: the address says which it is, and how much.
+fn answers(payment: &Payment) -> String {
+    format!("/status/{}~{}", payment.reference, payment.amount_minor)
 }
 
 /// The merchant's text as far as there is room for it.
@@ -171,7 +179,7 @@ mod tests {
             (200, String::new()),
             (200, "[]".to_owned()),
             (500, error("500.002.1001")),
-            (401, error("404.001.03")),
+            (401, error("400.002.02")),
             (429, error("400.002.02")),
             (503, String::new()),
         ] {
@@ -179,6 +187,7 @@ mod tests {
             assert!(matches!(came, Outcome::Unknown(_)), "{status} {body}: {came:?}");
         }
         assert!(matches!(submitted(400, &error("400.002.02")), Outcome::Refused(_)));
+        assert!(matches!(submitted(401, &error("404.001.03")), Outcome::Refused(_)));
         fixtures::daraja(Err(Failure::NoAnswer("timeout".into())));
         assert!(matches!(submit(&payment()), Outcome::Unknown(_)));
     }
@@ -188,6 +197,6 @@ mod tests {
         let sent = fixtures::daraja(Ok((200, ack())));
         assert!(matches!(query(&payment()), Finding::Unknown(why) if why.contains("by itself")));
         assert_eq!(sent.borrow()[0].call, "status");
-        assert!(sent.borrow()[0].body.contains(&callback(&format!("/status/{REFERENCE}"))));
+        assert!(sent.borrow()[0].body.contains(&callback(&format!("/status/{REFERENCE}~125000"))));
     }
 }

@@ -11,7 +11,7 @@ const RESULT: &str = "/result";
 const STATUS: &str = "/status/";
 const TIMEOUT: &str = "/timeout/";
 
-/// What Daraja is answered: anything else would be tried again.
+/// What Daraja is answered.
 const HEARD: &[u8] = b"{\"ResultCode\":0,\"ResultDesc\":\"Accepted\"}";
 
 /// Reads a message.
@@ -21,8 +21,9 @@ const HEARD: &[u8] = b"{\"ResultCode\":0,\"ResultDesc\":\"Accepted\"}";
 pub fn receive(path: &str, body: &[u8]) -> Result<(Reply, Vec<Notice>), String> {
     let notice = if let Some(reference) = path.strip_prefix(TIMEOUT) {
         about(reference, News::Ask)
-    } else if let Some(reference) = path.strip_prefix(STATUS) {
-        about(reference, News::Found(answered(&result(body)?)))
+    } else if let Some(asked) = path.strip_prefix(STATUS) {
+        let (reference, sent) = asked.split_once('~').ok_or("the address names no amount")?;
+        about(reference, News::Found(answered(&message(body)?["Result"], sent)))
     } else if path == RESULT {
         let result = result(body)?;
         let reference = written(&result["OriginatorConversationID"]);
@@ -31,7 +32,7 @@ pub fn receive(path: &str, body: &[u8]) -> Result<(Reply, Vec<Notice>), String> 
         return Err("this rail receives nothing under this path".to_owned());
     };
     let Subject::Reference(reference) = &notice.about else { unreachable!("named by us") };
-    if reference.is_empty() {
+    if reference.is_empty() || reference.contains('/') {
         return Err("the message names no payment".to_owned());
     }
     let reply = Reply { content_type: "application/json".into(), body: HEARD.to_vec() };
@@ -42,10 +43,15 @@ fn about(reference: &str, news: News) -> Notice {
     Notice { about: Subject::Reference(reference.to_owned()), news }
 }
 
+fn message(body: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(body).map_err(|_| "the message is not JSON".to_owned())
+}
+
 fn result(body: &[u8]) -> Result<Value, String> {
-    let message: Value =
-        serde_json::from_slice(body).map_err(|_| "the message is not JSON".to_owned())?;
-    match &message["Result"] {
+    if String::from_utf8_lossy(body).matches("\"ResultCode\"").count() > 1 {
+        return Err("the message has two result codes".to_owned());
+    }
+    match &message(body)?["Result"] {
         result @ Value::Object(_) => Ok(result.clone()),
         _ => Err("the message has no Result".to_owned()),
     }
@@ -69,17 +75,22 @@ fn ended(result: &Value) -> Finding {
     }
 }
 
-/// What the answer to a question says. Its own code is about the question.
-fn answered(result: &Value) -> Finding {
+/// What the answer to a question says. Its own code is about the question, and one that waited
+/// too long has none. An answer that does not speak of our amount speaks of something else.
+fn answered(result: &Value, sent: &str) -> Finding {
     if written(&result["ResultCode"]) != "0" {
         return Finding::Unknown("M-Pesa could not answer the question".to_owned());
     }
     let status = parameter(result, "TransactionStatus");
+    let said = amount(&parameter(result, "Amount"));
+    if said.map(|said| said.to_string()).as_deref() != Some(sent) {
+        return Finding::Unknown("M-Pesa answered about another amount than was sent".to_owned());
+    }
     match status.as_str() {
         "Completed" => Finding::Paid(Receipt {
             code: "0".to_owned(),
             network_id: Some(parameter(result, "ReceiptNo")).filter(|id| !id.is_empty()),
-            amount_minor: amount(&parameter(result, "Amount")),
+            amount_minor: said,
             facts: Vec::new(),
         }),
         "Failed" | "Cancelled" | "Declined" | "Expired" => {
@@ -178,7 +189,13 @@ mod tests {
                 ] },
             } })
         };
-        let path = format!("/status/{REFERENCE}");
+        let path = format!("/status/{REFERENCE}~125000");
+        let other = format!("/status/{REFERENCE}~125100");
+        for status in ["Completed", "Failed"] {
+            let told = told(&other, &answer(status));
+            assert!(matches!(told, News::Found(Finding::Unknown(_))), "{status}: {told:?}");
+        }
+        assert!(matches!(told(&path, &json!({})), News::Found(Finding::Unknown(_))));
         let News::Found(Finding::Paid(receipt)) = told(&path, &answer("Completed")) else {
             panic!("paid")
         };
@@ -199,6 +216,9 @@ mod tests {
             ("/result", "{\"Result\":[]}".to_owned()),
             ("/result", "{\"Result\":{\"ResultCode\":0}}".to_owned()),
             ("/status/", "{\"Result\":{\"ResultCode\":0}}".to_owned()),
+            ("/status/~5", "{\"Result\":{\"ResultCode\":0}}".to_owned()),
+            ("/timeout/a/b", "{}".to_owned()),
+            ("/result", "{\"Result\":{\"ResultCode\":1,\"ResultCode\":0}}".to_owned()),
             ("/timeout/", "{}".to_owned()),
             ("/other", result(&json!(0)).to_string()),
         ] {

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -36,7 +35,31 @@ struct Idle {
 
 struct Connection {
     sender: SendRequest<Body>,
-    written: Arc<AtomicU64>,
+    written: Arc<Written>,
+}
+
+/// How many bytes were written. Once it is sealed no more can be: a request that is given up must
+/// not leave after it was said that nothing of it left.
+#[derive(Default)]
+struct Written(Mutex<Count>);
+
+#[derive(Default)]
+struct Count {
+    bytes: u64,
+    is_sealed: bool,
+}
+
+impl Written {
+    fn count(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).bytes
+    }
+
+    /// Lets nothing more out; how much there was.
+    fn seal(&self) -> u64 {
+        let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        count.is_sealed = true;
+        count.bytes
+    }
 }
 
 impl Network {
@@ -61,7 +84,7 @@ impl Network {
         let connected = connecting.unwrap_or_else(|_| Err("connecting took too long".to_owned()));
         let mut connection = connected.map_err(Failure::NotSent)?;
         let request = outgoing.request(call, &self.base, &host).map_err(Failure::NotSent)?;
-        let before = connection.written.load(Ordering::SeqCst);
+        let before = connection.written.count();
         let answering = async {
             let response = connection.sender.send_request(request).await;
             let response = response.map_err(|cause| Failure::NoAnswer(cause.to_string()))?;
@@ -73,7 +96,7 @@ impl Network {
                 self.pool.keep(connection);
                 Ok(answer)
             }
-            Err(Failure::NoAnswer(why)) if connection.written.load(Ordering::SeqCst) == before => {
+            Err(Failure::NoAnswer(why)) if connection.written.seal() == before => {
                 Err(Failure::NotSent(why))
             }
             Err(failure) => Err(failure),
@@ -141,7 +164,7 @@ async fn handshake<S>(stream: S) -> Result<Connection, String>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let written = Arc::new(AtomicU64::new(0));
+    let written = Arc::new(Written::default());
     let counted = Counted { stream, written: Arc::clone(&written) };
     let (sender, connection) =
         http1::handshake(TokioIo::new(counted)).await.map_err(|cause| cause.to_string())?;
@@ -156,7 +179,7 @@ where
 /// may count a byte that did not leave, never miss one that did.
 struct Counted<S> {
     stream: S,
-    written: Arc<AtomicU64>,
+    written: Arc<Written>,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
@@ -175,9 +198,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<std::io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        if let Poll::Ready(Ok(count)) = written {
-            self.written.fetch_add(count as u64, Ordering::SeqCst);
+        let this = &mut *self;
+        let mut count = this.written.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if count.is_sealed {
+            return Poll::Ready(Err(std::io::ErrorKind::ConnectionAborted.into()));
+        }
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        if let Poll::Ready(Ok(bytes)) = written {
+            count.bytes += bytes as u64;
         }
         written
     }

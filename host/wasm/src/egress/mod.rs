@@ -141,6 +141,21 @@ pub struct Exchange {
 }
 
 impl Exchange {
+    /// A message that came in by itself.
+    #[must_use]
+    pub fn heard(method: &str, path: &str, body: &[u8]) -> Self {
+        Self {
+            call: "notice".to_owned(),
+            moves_money: false,
+            is_for_token: false,
+            method: method.to_owned(),
+            path: path.to_owned(),
+            request: body.to_vec(),
+            result: Ok(Answer { status: 200, headers: Vec::new(), body: Vec::new() }),
+            took: Duration::ZERO,
+        }
+    }
+
     /// A request that is about to leave.
     fn of(call: &Call, outgoing: &Outgoing) -> Self {
         Self {
