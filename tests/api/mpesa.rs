@@ -149,7 +149,7 @@ async fn what_cannot_be_paid_is_refused_in_words(
             (recipient(json!({ "name": "" })), (400, "missing_field"), "recipient.name"),
             (
                 with(shillings("0712345678"), json!({ "amount_minor": "125050" })),
-                (400, "invalid_field"),
+                (422, "limit_violation"),
                 "amount_minor",
             ),
             (
@@ -168,7 +168,11 @@ async fn what_cannot_be_paid_is_refused_in_words(
         }
         let question = json!({ "currency": "KES", "amount_minor": "125050" });
         let refused = host.post("/v1/payouts/quote", question).await;
-        assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), "amount_minor"));
+        assert_eq!(
+            (refused.refused(), refused.field()),
+            ((422, "limit_violation"), "amount_minor")
+        );
+        assert_eq!(refused.json["error"]["detail"]["kind"], "step");
         assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 0);
     })
     .await;
@@ -264,6 +268,10 @@ async fn live_results_come_in_at_the_address_that_was_given(
             assert!(!timeline.text.contains(secret), "{secret}: {}", timeline.text);
         }
         assert!(timeline.text.contains("paymentrequest"), "{}", timeline.text);
+        let mut steps = timeline.json["data"].as_array().expect("steps").iter();
+        let attempt = steps.find(|step| step["type"] == "attempt").expect("an attempt");
+        let receipt = attempt["network_reference"].as_str().expect("a receipt");
+        assert!(receipt.starts_with("RH"), "{receipt}");
         let fetched = "SELECT COUNT(*) FROM rail_calls WHERE exchanges LIKE '%oauth%'";
         assert_eq!(host.count(fetched).await, 1, "one token for all calls");
     })

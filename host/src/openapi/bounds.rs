@@ -72,6 +72,8 @@ struct Bounds {
     currencies: Vec<String>,
     /// Methods by which.
     methods: Vec<String>,
+    /// For each rail the schema of its recipients, its currencies and its methods.
+    rails: Vec<(String, Vec<String>, Vec<String>)>,
     /// Currencies whose banks are listed.
     with_banks: Vec<String>,
     /// Currencies whose mobile money operators are listed.
@@ -85,6 +87,7 @@ impl Bounds {
         Self {
             currencies: sorted(terms().map(|terms| terms.currency.to_string()).collect()),
             methods: sorted(terms().map(|terms| terms.name.clone()).collect()),
+            rails: rails.iter().map(|rail| served(rail)).collect(),
             with_banks: sorted(
                 rails
                     .iter()
@@ -118,12 +121,33 @@ impl Bounds {
                     "maxLength": texts::REFERENCE.most,
                 },
             },
-            "allOf": [{ "$ref": "#/components/schemas/PayoutRecipient" }],
+            "oneOf": self.rails.iter().map(|(recipient, currencies, _)| json!({
+                "allOf": [{ "$ref": format!("#/components/schemas/{recipient}") }],
+                "properties": { "currency": { "enum": currencies } },
+            })).collect::<Vec<_>>(),
         });
         for text in ["name", "phone", "external_reference"] {
             plain(&mut schema["properties"][text]);
         }
         schema
+    }
+
+    /// What belongs together in a payout or a quote: a currency, its methods and its recipients.
+    fn each_rail(&self, name: &str) -> Vec<Value> {
+        let of_one = |(recipient, currencies, methods): &(String, Vec<String>, Vec<String>)| {
+            let methods: Vec<Value> =
+                methods.iter().map(|method| json!(method)).chain([Value::Null]).collect();
+            let mut properties = json!({
+                "currency": { "enum": currencies },
+                "method": { "enum": methods },
+            });
+            if name == "CreatePayout" {
+                let recipient = json!({ "$ref": format!("#/components/schemas/{recipient}") });
+                properties["recipient"] = json!({ "anyOf": [{ "type": "null" }, recipient] });
+            }
+            json!({ "properties": properties })
+        };
+        self.rails.iter().map(of_one).collect()
     }
 
     /// A request's schema: what it must have may not be null either.
@@ -147,6 +171,7 @@ impl Bounds {
         }
         if matches!(name, "CreatePayout" | "QuoteRequest") {
             schema["oneOf"] = one_amount(&schema["properties"]);
+            schema["allOf"] = json!([{ "anyOf": self.each_rail(name) }]);
         }
         if name == "CreatePayout" {
             schema["anyOf"] = json!([
@@ -247,6 +272,13 @@ impl Bounds {
     }
 }
 
+/// The schema of a rail's recipients, its currencies and its methods.
+fn served(rail: &Rail) -> (String, Vec<String>, Vec<String>) {
+    let currencies = rail.declaration.currencies().iter().map(ToString::to_string).collect();
+    let methods = rail.declaration.methods.iter().map(|terms| terms.name.clone()).collect();
+    (recipient_schema(rail), currencies, methods)
+}
+
 /// A name enquiry: where one rail alone answers any, its fields are that rail's.
 fn bind_enquiry(schemas: &mut Map<String, Value>, rails: &[std::sync::Arc<Rail>]) {
     let asked: Vec<_> = rails.iter().filter(|rail| rail.code.resolves_names()).collect();
@@ -254,6 +286,7 @@ fn bind_enquiry(schemas: &mut Map<String, Value>, rails: &[std::sync::Arc<Rail>]
     let fields = schemas.get(&recipient_schema(rail)).map(|schema| schema["properties"].clone());
     let enquiry = schemas.get_mut("NameEnquiry").map(|schema| &mut schema["properties"]);
     let (Some(fields), Some(enquiry)) = (fields, enquiry) else { return };
+    enquiry["currency"]["enum"] = json!(served(rail).1);
     for field in ["account_number", "bank_code"] {
         for bound in ["pattern", "minLength", "maxLength"] {
             if let Some(value) = fields[field].get(bound) {

@@ -81,8 +81,10 @@ pub enum What {
         rail_version: String,
         /// SHA-256 of its file.
         rail_digest: String,
-        /// The network's reference.
+        /// The reference under which it was sent.
         reference: String,
+        /// The network's own name for it, such as a receipt number, once it told one.
+        network_reference: Option<String>,
         /// How it stands: open, paid, refused, returned, not_sent, closed.
         state: String,
         /// How often it was sent.
@@ -222,6 +224,7 @@ async fn sending(app: &App, payout: &Payout) -> Result<Vec<Step>, Problem> {
             rail_version: attempt.rail_version,
             rail_digest: attempt.rail_digest,
             reference: attempt.rail_reference,
+            network_reference: attempt.network_id,
             state: attempt.state.as_str().to_owned(),
             sends: attempt.sends,
             queries: attempt.queries,

@@ -236,7 +236,7 @@ fn written(recent: &[(String, Moment)]) -> String {
 /// than the merchant may pay at once.
 ///
 /// # Errors
-/// `limit_violation`; `invalid_field` for parts of what the method can pay.
+/// `limit_violation`.
 pub(super) fn refuse_amount(
     merchant: &Merchant,
     (rail, method): (&Declaration, &str),
@@ -250,9 +250,7 @@ pub(super) fn refuse_amount(
         return refuse("below_minimum", least);
     }
     if let Some(terms) = terms.filter(|terms| amount.units() % terms.step != 0) {
-        let step = terms.step;
-        let message = format!("amount_minor must be a multiple of {step}: {method} pays no parts.");
-        return Err(Problem::because(ErrorCode::InvalidField, message).field("amount_minor"));
+        return refuse("step", Minor::new(terms.step));
     }
     let most = terms.map(|terms| Minor::new(terms.amount_minor_max));
     let allowed = merchant.settings.limits(currency).per_transaction_minor.map(|limit| limit.0);
@@ -265,6 +263,7 @@ pub(super) fn refuse_amount(
 fn violation(kind: &str, limit: Minor, used: Minor, requested: Minor) -> Problem {
     let message = match kind {
         "below_minimum" => format!("This rail takes {limit} minor units at least."),
+        "step" => format!("This rail takes multiples of {limit} minor units only."),
         _ => format!("The limit of {limit} minor units ({kind}) would be exceeded."),
     };
     Problem::because(ErrorCode::LimitViolation, message).detail(json!({
