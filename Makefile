@@ -37,10 +37,12 @@ lint: wasm-target
 		echo "cargo-deny is not installed: only tests/house looks at the dependencies"; \
 	fi
 
-# An input that fails is kept in tests/fuzz/corpus.
+# An input that fails is kept in tests/fuzz/corpus; faults at random print their seed.
 fuzz: wasm-target
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-60} RUST_BACKTRACE=0 \
 		$(CARGO) test --locked -p railhead-tests --test fuzz -- --nocapture $(ONLY)
+	RANDOM_FAULTS_SEED=$${RANDOM_FAULTS_SEED:-$$$$} RUST_BACKTRACE=0 \
+		$(POSTGRES) $(CARGO) test --locked -p railhead-tests --test api -- --nocapture at_random random_faults
 	$(CARGO) build --locked -p railhead-tests --bin railhead-under-test
 	tests/schemathesis/run $(PROGRAM) --max-time $${FUZZ_SECONDS:-60}
 

@@ -77,26 +77,9 @@ impl Deployment {
     /// Starts the program with these settings on top, and waits until it serves.
     pub(crate) async fn start(&mut self, settings: &[(&str, &str)]) {
         let mut program = self.spawn(settings);
-        let mut lines = BufReader::new(program.stderr.take().expect("a log")).lines();
-        let reading = async {
-            while let Some(line) = lines.next_line().await.expect("a line") {
-                self.log.lock().expect("a lock").push_str(&format!("{line}\n"));
-                let line: Value = serde_json::from_str(&line).unwrap_or_default();
-                if line["fields"]["message"] == "serving" {
-                    return line["fields"]["address"].as_str().expect("an address").to_owned();
-                }
-            }
-            panic!("it did not start: {}", self.log.lock().expect("a lock"));
-        };
-        let address = tokio::time::timeout(START_MAX, reading).await.expect("a start in time");
+        let address = until_serving(&mut program, &self.log).await;
         self.host.base = format!("http://{address}");
         self.program = Some(program);
-        let log = Arc::clone(&self.log);
-        tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next_line().await {
-                log.lock().expect("a lock").push_str(&format!("{line}\n"));
-            }
-        });
     }
 
     fn spawn(&self, settings: &[(&str, &str)]) -> Child {
@@ -126,12 +109,23 @@ impl Deployment {
 
     /// Starts a second program on the same database, which nobody speaks to.
     pub(crate) fn start_beside(&mut self, settings: &[(&str, &str)]) {
-        let folder = self.host.database.folder.path().join("beside").display().to_string();
-        let settings = [settings, &[("RAILHEAD_DATA__DIR", folder.as_str())]].concat();
-        let mut program = self.spawn_another(&settings);
+        let mut program = self.spawn_beside(settings);
         let mut lines = BufReader::new(program.stderr.take().expect("a log")).lines();
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         self.beside = Some(program);
+    }
+
+    /// Starts the second program and lets it look at its database and what it sent itself.
+    pub(crate) async fn until_beside_serves(&mut self) {
+        let mut program = self.spawn_beside(&[]);
+        until_serving(&mut program, &self.log).await;
+        self.beside = Some(program);
+    }
+
+    fn spawn_beside(&self, settings: &[(&str, &str)]) -> Child {
+        let folder = self.host.database.folder.path().join("beside").display().to_string();
+        let settings = [settings, &[("RAILHEAD_DATA__DIR", folder.as_str())]].concat();
+        self.spawn_another(&settings)
     }
 
     /// SIGKILL for the second program, if it runs.
@@ -317,6 +311,30 @@ impl Requests {
             .json(body);
         Answer::read(request.send().await?).await
     }
+}
+
+/// Waits until a program serves; answers its address. What it logs is kept.
+async fn until_serving(program: &mut Child, log: &Arc<Mutex<String>>) -> String {
+    let mut lines = BufReader::new(program.stderr.take().expect("a log")).lines();
+    let keep = |line: &str| log.lock().expect("a lock").push_str(&format!("{line}\n"));
+    let reading = async {
+        while let Some(line) = lines.next_line().await.expect("a line") {
+            keep(&line);
+            let line: Value = serde_json::from_str(&line).unwrap_or_default();
+            if line["fields"]["message"] == "serving" {
+                return line["fields"]["address"].as_str().expect("an address").to_owned();
+            }
+        }
+        panic!("it did not start: {}", log.lock().expect("a lock"));
+    };
+    let address = tokio::time::timeout(START_MAX, reading).await.expect("a start in time");
+    let log = Arc::clone(log);
+    tokio::spawn(async move {
+        while let Ok(Some(line)) = lines.next_line().await {
+            log.lock().expect("a lock").push_str(&format!("{line}\n"));
+        }
+    });
+    address
 }
 
 fn configuration(database: &Database, bank: &str, further: &str) -> String {

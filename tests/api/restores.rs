@@ -34,6 +34,8 @@ fn server(host: &TestHost) -> (String, String) {
 pub(crate) async fn copy(server: &str, from: &str, to: &str) {
     let mut connection = sqlx::PgConnection::connect(server).await.expect("PostgreSQL");
     for sql in [
+        // Sessions of programs that were killed may last a little longer than they.
+        format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{from}'"),
         format!("DROP DATABASE IF EXISTS {to} WITH (FORCE)"),
         format!("CREATE DATABASE {to} TEMPLATE {from}"),
     ] {
