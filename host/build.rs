@@ -7,12 +7,12 @@ use std::process::Command;
 #[allow(unreachable_pub, reason = "public in the host, which shares this file")]
 mod section;
 
-/// Folder, crate, declaration and what the host calls it.
-const BUILT_IN: &[(&str, &str, &str)] = &[
-    ("rails/nip", "railhead-rail-nip", "rail.toml"),
-    ("rails/mpesa", "railhead-rail-mpesa", "rail.toml"),
-    ("rules/fees", "railhead-rules-fees", "rules.toml"),
-    ("rules/fraud", "railhead-rules-fraud", "rules.toml"),
+/// Folder, crate, declaration and, for a rail, the crate of the other side of its network.
+const BUILT_IN: &[(&str, &str, &str, Option<&str>)] = &[
+    ("rails/nip", "railhead-rail-nip", "rail.toml", Some("railhead-simulator-nip")),
+    ("rails/mpesa", "railhead-rail-mpesa", "rail.toml", Some("railhead-simulator-mpesa")),
+    ("rules/fees", "railhead-rules-fees", "rules.toml", None),
+    ("rules/fraud", "railhead-rules-fraud", "rules.toml", None),
 ];
 const TARGET: &str = "wasm32-wasip2";
 
@@ -34,12 +34,14 @@ fn run() -> Result<(), String> {
     }
     let built = build(&root, &target_folder(&out)?)?;
     let mut list = String::from("&[\n");
-    for (folder, package, declaration) in BUILT_IN {
-        let file = package.replace('-', "_") + ".wasm";
-        let component = read(&built.join(file))?;
-        let sections = section::CustomSections::read(&root.join(folder), declaration)?;
+    let component = |package: &str| read(&built.join(package.replace('-', "_") + ".wasm"));
+    for (folder, package, declaration, simulator) in BUILT_IN {
+        let sections = section::CustomSections {
+            simulator: simulator.map(component).transpose()?,
+            ..section::CustomSections::read(&root.join(folder), declaration)?
+        };
         let packed = out.join(format!("{package}.wasm"));
-        let bytes = section::pack(&component, &sections);
+        let bytes = section::pack(&component(package)?, &sections);
         std::fs::write(&packed, bytes).map_err(|cause| cause.to_string())?;
         list += &format!("    ({folder:?}, include_bytes!({:?})),\n", packed.display().to_string());
     }
@@ -61,8 +63,8 @@ fn build(root: &Path, target: &Path) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     cargo.current_dir(root).args(["build", "--locked", "--profile", "component"]);
     cargo.args(["--target", TARGET, "--target-dir"]).arg(&folder);
-    for (_, package, _) in BUILT_IN {
-        cargo.args(["-p", package]);
+    for (_, package, _, simulator) in BUILT_IN {
+        cargo.args(["-p", package]).args(simulator.iter().flat_map(|package| ["-p", package]));
     }
     // What the outer build was told is not meant for this one.
     for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"]

@@ -194,8 +194,11 @@ CREATE UNIQUE INDEX cases_by_fingerprint ON cases (fingerprint);
 CREATE INDEX cases_by_subject ON cases (subject_id, id);
 CREATE INDEX cases_open ON cases (kind, id) WHERE status = 'open';
 
--- The other side of the sandbox: what the built-in bank simulator was sent.
+-- The other side of the sandbox: what the simulated networks of the rails remember.
 CREATE TABLE simulator_transfers (
-    reference TEXT PRIMARY KEY,
-    transfer  TEXT NOT NULL
+    rail      TEXT NOT NULL,
+    reference TEXT NOT NULL,
+    transfer  TEXT NOT NULL,
+    version   BIGINT NOT NULL,
+    PRIMARY KEY (rail, reference)
 );

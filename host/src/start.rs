@@ -28,12 +28,12 @@ use crate::ledger::{OutboxHook, Writer, WriterParts};
 use crate::listeners::Listeners;
 use crate::outbound::OutboundClient;
 use crate::rails::declaration::MethodTerms;
-use crate::rails::{Rail, Registry, Route, Routes, Sandbox, sql};
+use crate::rails::{Rail, Registry, Route, Routes, Sandbox, registry, sql};
 use crate::recipients::{IdentityKey, RecipientDirectory};
 use crate::routes::Door;
 use crate::rules::store::{Loader, PackStore, SuppliedPack};
 use crate::rules::{Pack, Packs, comparing};
-use crate::simulator::Simulator;
+use crate::simulator::{Network, Simulator};
 use crate::transfers::intents::IntentJournal;
 use crate::transfers::{Quarantine, Transfers};
 use crate::wasm::compiler::Costs;
@@ -95,7 +95,6 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         open(&config, &ids).await?;
 
     let (Components { rails, packs }, loader) = components(&config, &keyring)?;
-    let magic = magic(&rails);
     let rails = Arc::new(Registry::of(rails)?);
     let (pack_store, packs) = open_packs(&db, loader, &config, packs, &clock).await?;
     seed_routes(&db, &rails, &ids, &clock).await?;
@@ -105,10 +104,10 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let hook = outbox::hook(handover.clone());
     let writer = start_writer(&config, &db, (&clock, &ids), (hook, &broken)).await?;
     let (gate, intents) = gate((&db, &writer), &config, (&clock, &ids)).await?;
-    let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), magic);
+    let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), rails.networks());
     let tls = tls(config.egress.extra_ca_file.as_deref())?;
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
-    let sandbox = sandbox(&simulator, &keyring);
+    let sandbox = sandbox(simulator, &keyring);
     let inside = (sandbox.clone(), Arc::clone(&keyring));
     let routes = Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), inside, tls);
     let transfers = Transfers::new(transfers::Parts {
@@ -201,13 +200,9 @@ async fn start_writer(
 }
 
 /// The other side of the sandbox's routes, with a token that follows from the host's keys.
-fn sandbox(simulator: &Simulator, keyring: &Keyring) -> Sandbox {
+fn sandbox(simulator: Simulator, keyring: &Keyring) -> Sandbox {
     let token = keyring.settings_tags("what the sandbox's networks present").next();
-    Sandbox {
-        networks: simulator.router(),
-        token: token.unwrap_or_default().into(),
-        underway: simulator.underway(),
-    }
+    Sandbox { simulator, token: token.unwrap_or_default().into() }
 }
 
 /// What was built, or supplied, and the engines that run it.
@@ -408,11 +403,27 @@ fn add(
     Ok(())
 }
 
-/// Recipients that choose a scenario by themselves, of all rails.
-#[must_use]
-pub fn magic(rails: &[Rail]) -> BTreeMap<String, String> {
-    let scenarios = rails.iter().filter_map(|rail| rail.declaration.scenarios.as_ref());
-    scenarios.flat_map(|scenarios| scenarios.values.clone()).collect()
+/// The other sides of all rails' networks, built in or from the modules folder.
+///
+/// # Errors
+/// A component cannot be read, or is refused.
+pub fn networks(
+    engines: &Engines,
+    cache: &CodeCache,
+    folder: Option<&Path>,
+) -> Result<BTreeMap<String, Network>, StartError> {
+    let mut networks = BTreeMap::new();
+    for (name, bytes) in built_in::COMPONENTS {
+        let found = registry::network(engines, cache, bytes);
+        networks.extend(found.map_err(|cause| format!("built-in component {name}: {cause}"))?);
+    }
+    for path in modules(folder)? {
+        let named = |cause: String| format!("{}: {cause}", path.display());
+        let bytes = std::fs::read(&path).map_err(|cause| named(cause.to_string()))?;
+        let found = registry::network(engines, cache, &bytes);
+        networks.extend(found.map_err(|cause| named(cause.to_string()))?);
+    }
+    Ok(networks)
 }
 
 /// The host's keys: configured, or kept in a file beside the data.

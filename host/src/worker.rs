@@ -123,18 +123,21 @@ pub async fn carry_notices(
 async fn deliver(
     service: Router,
     token: SecretString,
-    OwnMessage { rail, path, url, body, on_its_way }: OwnMessage,
+    OwnMessage { rail, path, url, headers, body, on_its_way }: OwnMessage,
 ) {
     // What the network was given leads here, whatever host it names.
     let given = url.and_then(|url| url.parse::<Uri>().ok());
     let given = given.map(|uri| uri.path().to_owned());
     let to = given.unwrap_or_else(|| format!("/notices/test/{rail}{path}"));
     for tries in 0..NOTICE_TRIES {
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(Method::POST)
             .uri(&to)
-            .header(header::AUTHORIZATION, format!("Bearer {}", token.expose_secret()))
-            .body(Body::from(body.clone()));
+            .header(header::AUTHORIZATION, format!("Bearer {}", token.expose_secret()));
+        for (name, value) in &headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Body::from(body.clone()));
         let Ok(request) = request else { return };
         let Ok(response) = service.clone().oneshot(request).await;
         if response.status().is_success() {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use railhead::clock::Clock;
-use railhead::rails::Declaration;
-use railhead::simulator::{self, OwnMessage, Simulator, Transfer};
+use railhead::keyring::Keyring;
+use railhead::simulator::{self, Network, OwnMessage, Simulator, Transfer};
+use railhead::wasm::{CodeCache, Engines};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -47,14 +48,20 @@ pub(crate) struct Door {
     answered: watch::Sender<u32>,
 }
 
+/// The networks of the built-in rails, loaded once for all tests.
+pub(crate) fn networks() -> BTreeMap<String, Network> {
+    static NETWORKS: LazyLock<BTreeMap<String, Network>> = LazyLock::new(|| {
+        let engines = Engines::start().expect("engines");
+        let key = "07".repeat(32);
+        let keyring = Arc::new(Keyring::from_hex(&[key]).expect("a key"));
+        railhead::start::networks(&engines, &CodeCache::new(None, keyring), None).expect("networks")
+    });
+    NETWORKS.clone()
+}
+
 impl Bank {
     pub(crate) async fn open() -> Self {
-        let magic: BTreeMap<String, String> = railhead::built_in::declarations()
-            .iter()
-            .filter_map(|text| Declaration::read(text).ok()?.scenarios)
-            .flat_map(|scenarios| scenarios.values)
-            .collect();
-        let (simulator, messages) = Simulator::new(None, Clock::System, magic);
+        let (simulator, messages) = Simulator::new(None, Clock::System, networks());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let inside = listener.local_addr().expect("an address");
         tokio::spawn({
@@ -91,9 +98,9 @@ impl Bank {
         }
     }
 
-    /// Settles, fails or returns a transfer.
+    /// Settles, fails or returns a transfer over NIP.
     pub(crate) async fn control(&self, reference: &str, step: &str) -> Answer {
-        let url = format!("{}/control/transfers/{reference}/{step}", self.url);
+        let url = format!("{}/control/nip/transfers/{reference}/{step}", self.url);
         Answer::of(self.client.post(url).send().await.expect("an answer")).await
     }
 

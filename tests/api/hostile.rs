@@ -105,6 +105,8 @@ impl Till {
             .route("/ask", post(Self::ask))
             .route("/flood", post(Self::flood))
             .with_state(self.clone());
+        // Below its rail's name, as every network is.
+        let router = Router::new().nest("/hostile", router);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         tokio::spawn(async move { axum::serve(listener, router).await });

@@ -1,6 +1,5 @@
 //! A bank on its own port for live keys, and a second host on the same database.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,6 +11,7 @@ use railhead::start::{Sources, start};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::bank::networks;
 use crate::test_host::{Engine, TestHost, config, data_folder, with_host_configured};
 
 /// Whether the host sends what is queued by itself.
@@ -90,7 +90,7 @@ pub(crate) fn live(config: &mut Config, url: String, sends: Sends) {
 
 /// A bank that pays everybody, for as long as the test runs.
 pub(crate) async fn open_bank() -> String {
-    let (simulator, messages) = Simulator::new(None, Clock::System, BTreeMap::new());
+    let (simulator, messages) = Simulator::new(None, Clock::System, networks());
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move {

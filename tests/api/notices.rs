@@ -36,7 +36,12 @@ pub(crate) fn status(reference: &str, code: &str) -> OwnMessage {
         "<TSQuerySingleResponse><SessionID>{reference}</SessionID>\
          <ResponseCode>{code}</ResponseCode></TSQuerySingleResponse>"
     );
-    OwnMessage { rail: "nip", path: "/nip/txnstatusresponse", body, ..OwnMessage::default() }
+    OwnMessage {
+        rail: "nip".to_owned(),
+        path: "/nip/txnstatusresponse".to_owned(),
+        body,
+        ..OwnMessage::default()
+    }
 }
 
 /// A payout that is paid, and the message by which the bank sends it back.
@@ -177,8 +182,9 @@ async fn a_message_that_does_not_prove_itself_changes_nothing(
             assert_ne!(body, message.body);
             OwnMessage { body, ..message.clone() }
         };
-        let elsewhere = OwnMessage { path: "/nip/nameenquirysingleitem", ..message.clone() };
-        let stranger = OwnMessage { rail: "swift", ..message.clone() };
+        let elsewhere =
+            OwnMessage { path: "/nip/nameenquirysingleitem".to_owned(), ..message.clone() };
+        let stranger = OwnMessage { rail: "swift".to_owned(), ..message.clone() };
         let not_xml = OwnMessage { body: "{}".into(), ..message.clone() };
         let unknown = changed(&reference[18..], "000000000000");
         let sandbox = host.app().sandbox.token.clone();

@@ -8,6 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::bank::networks;
 use crate::test_host::{
     Answer, Engine, TestHost, naira, unique, with, with_host, with_host_configured,
 };
@@ -214,7 +215,7 @@ async fn a_paused_route_keeps_live_payouts_queued(
     let url = format!("http://{}", bank.local_addr().expect("an address"));
     let live = |config: &mut railhead::config::Config| config.simulator.url = Some(url);
     with_host_configured(engine, live, async |host| {
-        let (network, _messages) = Simulator::new(None, host.clock.clone(), Default::default());
+        let (network, _messages) = Simulator::new(None, host.clock.clone(), networks());
         let closing = CancellationToken::new();
         let serving = tokio::spawn({
             let (network, closing) = (network.clone(), closing.clone());

@@ -80,12 +80,13 @@ fn travels(input: &[u8]) {
         declaration: text.clone(),
         tables: vec![("banks".into(), input.to_vec())],
         cases: vec![("first.toml".into(), input.to_vec())],
+        simulator: Some(input.to_vec()),
     };
     let packed = pack(EMPTY, &sections);
     let out = custom_sections(&packed).expect("a component");
     assert_eq!(
-        (&out.declaration, &out.tables, &out.cases),
-        (&text, &sections.tables, &sections.cases)
+        (&out.declaration, &out.tables, &out.cases, &out.simulator),
+        (&text, &sections.tables, &sections.cases, &sections.simulator)
     );
     let other = CustomSections { declaration: "other".into(), ..CustomSections::default() };
     assert_eq!(repack(&packed, &other).expect("a component"), pack(EMPTY, &other));

@@ -64,12 +64,15 @@ enum RailCommand {
         #[arg(long)]
         cases: PathBuf,
     },
-    /// Pack a component with its declaration and tables into one file.
+    /// Pack a component with its declaration, tables and simulator into one file.
     Pack {
         /// The component as its compiler wrote it.
         component: PathBuf,
         /// Its rail.toml or rules.toml.
         declaration: PathBuf,
+        /// For a rail, the other side of its network: the component of its simulator.
+        #[arg(long)]
+        simulator: Option<PathBuf>,
         /// Where to write the packed component.
         #[arg(long, short)]
         output: PathBuf,
@@ -80,8 +83,8 @@ impl Rail {
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
         match self.command {
             RailCommand::Check { rail, cases } => check(config, &rail, cases).await,
-            RailCommand::Pack { component, declaration, output } => {
-                pack(&component, &declaration, &output)
+            RailCommand::Pack { component, declaration, simulator, output } => {
+                pack((&component, simulator.as_deref()), &declaration, &output)
             }
         }
     }
@@ -109,12 +112,20 @@ async fn check(config: &Config, name: &str, cases: PathBuf) -> Result<(), StartE
     }
 }
 
-fn pack(component: &Path, declaration: &Path, output: &Path) -> Result<(), StartError> {
-    let code = std::fs::read(component);
-    let code = code.map_err(|cause| format!("{}: {cause}", component.display()))?;
+fn pack(
+    (component, simulator): (&Path, Option<&Path>),
+    declaration: &Path,
+    output: &Path,
+) -> Result<(), StartError> {
+    let read =
+        |path: &Path| std::fs::read(path).map_err(|cause| format!("{}: {cause}", path.display()));
+    let code = read(component)?;
     let folder = declaration.parent().unwrap_or(Path::new("."));
     let file = declaration.file_name().map(|name| name.to_string_lossy().into_owned());
-    let sections = CustomSections::read(folder, &file.unwrap_or_default())?;
+    let sections = CustomSections {
+        simulator: simulator.map(read).transpose()?,
+        ..CustomSections::read(folder, &file.unwrap_or_default())?
+    };
     let packed = section::pack(&code, &sections);
     std::fs::write(output, &packed)?;
     say(format_args!("{}: {} bytes", output.display(), packed.len()));

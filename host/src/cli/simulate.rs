@@ -5,14 +5,12 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::built_in;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::rails::Declaration;
 use crate::simulator::{self, OwnMessage, Simulator};
-use crate::start::StartError;
+use crate::start::{self, StartError};
 
-use super::{say, serve};
+use super::{document, say, serve};
 
 /// Arguments of the command.
 #[derive(Args)]
@@ -28,15 +26,14 @@ pub(super) struct Simulate {
 impl Simulate {
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
         serve::log(config);
-        let magic = built_in::declarations()
-            .iter()
-            .filter_map(|text| Declaration::read(text).ok())
-            .filter_map(|declaration| declaration.scenarios)
-            .flat_map(|scenarios| scenarios.values)
-            .collect();
-        let (simulator, messages) = Simulator::new(None, Clock::System, magic);
+        let (engines, cache) = document::engines()?;
+        let networks = start::networks(&engines, &cache, config.modules.dir.as_deref())?;
+        let (simulator, messages) = Simulator::new(None, Clock::System, networks);
         let listener = TcpListener::bind(self.address.unwrap_or(config.simulator.address)).await?;
-        say(format_args!("Simulating banks on http://{}", listener.local_addr()?));
+        say(format_args!(
+            "Simulating networks on http://{}, each below its rail's name",
+            listener.local_addr()?
+        ));
         let host = match self.notify.or_else(|| config.simulator.notify_url.clone()) {
             Some(url) => {
                 let token = config.simulator.token.clone();
@@ -66,8 +63,8 @@ async fn notify(
 ) {
     let client = reqwest::Client::new();
     while let Some(message) = messages.recv().await {
-        let OwnMessage { rail, path, url: given, body, .. } = message;
-        let (to, request) = match (given, &host) {
+        let OwnMessage { rail, path, url: given, headers, body, .. } = message;
+        let (to, mut request) = match (given, &host) {
             // The address holds a token, which no log needs.
             (Some(given), _) => ("the address that was given".to_owned(), client.post(given)),
             (None, Some((url, token))) => {
@@ -76,6 +73,9 @@ async fn notify(
             }
             (None, None) => continue,
         };
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
         let sent = request.body(body).send().await;
         match sent.map(|answer| answer.status()) {
             Ok(status) if status.is_success() => {}

@@ -1,13 +1,14 @@
 //! The sandbox's scenarios, played by the simulator against a rail: how a payment stands once it
 //! was sent, what the network told by itself was heard, and it was asked about.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::clock::Clock;
 use crate::rails::Rail;
-use crate::simulator::{OwnMessage, Simulator};
+use crate::simulator::{Network, OwnMessage, Simulator};
 use crate::wasm::rail::{Finding, Grant, Message, Money, News, Outcome, Payment};
 
 use super::Report;
@@ -39,24 +40,28 @@ const SCENARIOS: &[(&str, Stands, Stands)] = &[
 ];
 
 pub(super) async fn run(rail: &Rail, cases: &Cases, report: &mut Report) {
+    let Some(network) = &rail.network else {
+        let why = "it brings no simulator, so that nobody can try it in the sandbox".to_owned();
+        return report.note("scenarios", Err(why));
+    };
     for (scenario, sent, asked) in SCENARIOS {
         if cases.unplayed.iter().any(|unplayed| unplayed == scenario) {
             continue;
         }
-        let result = play(rail, cases, scenario, (*sent, *asked)).await;
+        let result = play((rail, network), cases, scenario, (*sent, *asked)).await;
         report.note(&format!("scenario {scenario}"), result);
     }
-    report.note("the same reference twice", repeat(rail, cases).await);
+    report.note("the same reference twice", repeat((rail, network), cases).await);
 }
 
 async fn play(
-    rail: &Rail,
+    (rail, network): (&Rail, &Network),
     cases: &Cases,
     scenario: &str,
     (sent, asked): (Stands, Stands),
 ) -> Result<(), String> {
     let payment = payment(rail, cases.code_payment.as_ref())?;
-    let mut stage = Stage::new(rail, scenario);
+    let mut stage = Stage::new((rail, network), scenario);
     let first = stage.send(&payment).await?;
     // A network that confirms by itself may have done so already.
     let is_early = scenario == "duplicate_callback" && first == Stands::Paid;
@@ -78,9 +83,9 @@ async fn play(
 }
 
 /// A reference that was used is never paid again, nor refused: its first use counts.
-async fn repeat(rail: &Rail, cases: &Cases) -> Result<(), String> {
+async fn repeat((rail, network): (&Rail, &Network), cases: &Cases) -> Result<(), String> {
     let payment = payment(rail, cases.code_payment.as_ref())?;
-    let mut stage = Stage::new(rail, "paid");
+    let mut stage = Stage::new((rail, network), "paid");
     for _ in 0..2 {
         if stage.send(&payment).await? == Stands::Refused {
             return Err("it is refused".to_owned());
@@ -100,13 +105,15 @@ struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    fn new(rail: &'a Rail, scenario: &str) -> Self {
-        let (simulator, messages) = Simulator::new(None, Clock::System, Default::default());
+    fn new((rail, network): (&'a Rail, &Network), scenario: &str) -> Self {
+        let networks = BTreeMap::from([(rail.declaration.rail.name.clone(), network.clone())]);
+        let (simulator, messages) = Simulator::new(None, Clock::System, networks);
         Self { rail, simulator, messages, scenario: scenario.to_owned() }
     }
 
     fn grant(&self, money: Money) -> Arc<Grant> {
-        let plain = grant(self.rail, &self.simulator.router(), money);
+        let network = self.simulator.network(&self.rail.declaration.rail.name);
+        let plain = grant(self.rail, &network, money);
         let headers = vec![("x-sandbox-scenario".to_owned(), self.scenario.clone())];
         Arc::new(Grant { headers, ..Grant::clone(&plain) })
     }
@@ -129,14 +136,14 @@ impl<'a> Stage<'a> {
 
     /// Takes in what the network has told by itself.
     async fn hear(&mut self, mut stands: Stands) -> Result<Stands, String> {
-        while let Ok(OwnMessage { path, url, body, .. }) = self.messages.try_recv() {
+        while let Ok(OwnMessage { path, url, headers, body, .. }) = self.messages.try_recv() {
             // What the network was given ends with a path of ours.
             let door = url.as_ref().and_then(|url| url.split_once("/route/door"));
             let message = Message {
                 method: "POST".to_owned(),
-                path: door.map_or(path, |(_, path)| path).to_owned(),
+                path: door.map_or(path.as_str(), |(_, path)| path).to_owned(),
                 query: Vec::new(),
-                headers: Vec::new(),
+                headers,
                 body: body.into_bytes(),
             };
             let called = self.rail.code.receive(&pure(&self.grant(Money::Stays)), &message).await;

@@ -8,8 +8,10 @@ use arc_swap::ArcSwap;
 
 use crate::error::{ErrorCode, Problem};
 use crate::money::Currency;
-use crate::wasm::module::{Module, Refused};
+use crate::simulator::Network;
+use crate::wasm::module::{self, Module, Refused};
 use crate::wasm::rail::{Access, CONTRACT, Field, Grant, RailCode, Violation};
+use crate::wasm::simulator::SimulatorCode;
 use crate::wasm::tables::ReferenceTable;
 use crate::wasm::{CodeCache, Engines};
 
@@ -29,6 +31,8 @@ pub struct Rail {
     pub tables: BTreeMap<String, Arc<ReferenceTable>>,
     /// Masks its messages.
     pub redactor: Redactor,
+    /// The other side of its network, if it brings it.
+    pub network: Option<Network>,
     shapes: Shapes,
     /// What its calls reach that send nothing.
     pure: Arc<Access>,
@@ -85,6 +89,8 @@ impl Rail {
                 .map_err(|cause| LoadError::Table { name: name.clone(), why: cause.to_string() })?;
             tables.insert(name.clone(), Arc::new(table));
         }
+        let simulator = module.simulator.as_deref();
+        let network = other_side((engines, cache), simulator, &declaration)?;
         let pure = Access {
             rail: declaration.rail.name.clone(),
             tables: tables.clone(),
@@ -93,6 +99,7 @@ impl Rail {
         Ok(Self {
             pure: Arc::new(pure),
             redactor: Redactor::new(&declaration),
+            network,
             shapes: Shapes::new(&declaration.recipient),
             digest: module.digest,
             declaration,
@@ -151,6 +158,37 @@ impl Rail {
     }
 }
 
+/// The other side of the network of the rail in a component, if it is one and brings it; with the
+/// rail's name. Nothing else of the rail is compiled.
+///
+/// # Errors
+/// The component, its declaration or its simulator is refused.
+pub fn network(
+    engines: &Engines,
+    cache: &CodeCache,
+    bytes: &[u8],
+) -> Result<Option<(String, Network)>, LoadError> {
+    if module::is_rule_pack(bytes) {
+        return Ok(None);
+    }
+    let sections = module::custom_sections(bytes)?;
+    let declaration = Declaration::read(&sections.declaration)?;
+    let network = other_side((engines, cache), sections.simulator.as_deref(), &declaration)?;
+    Ok(network.map(|network| (declaration.rail.name, network)))
+}
+
+fn other_side(
+    (engines, cache): (&Engines, &CodeCache),
+    simulator: Option<&[u8]>,
+    declaration: &Declaration,
+) -> Result<Option<Network>, Refused> {
+    let Some(bytes) = simulator else { return Ok(None) };
+    let code = SimulatorCode::load(&engines.rails, cache, bytes);
+    let code = code.map_err(|cause| Refused::Simulator(Box::new(cause)))?;
+    let magic = declaration.scenarios.as_ref().map(|scenarios| scenarios.values.clone());
+    Ok(Some(Network { code: Arc::new(code), magic: Arc::new(magic.unwrap_or_default()) }))
+}
+
 /// All loaded rails, the built-in ones first: where several serve a currency, the first one's
 /// method is the default, and a rail that is added changes nothing for those who name none.
 /// Calls that began with one go on with it when it is replaced.
@@ -171,6 +209,14 @@ impl Registry {
             }
         }
         Ok(Self(ArcSwap::from_pointee(rails.into_iter().map(Arc::new).collect())))
+    }
+
+    /// The other sides of their networks, by the rails' names.
+    #[must_use]
+    pub fn networks(&self) -> BTreeMap<String, Network> {
+        let of =
+            |rail: &Arc<Rail>| Some((rail.declaration.rail.name.clone(), rail.network.clone()?));
+        self.0.load().iter().filter_map(of).collect()
     }
 
     /// The rail of this name.

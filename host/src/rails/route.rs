@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
 use http::Method;
 use ipnet::IpNet;
 use moka::future::Cache;
@@ -20,7 +19,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::{MerchantId, RouteId};
 use crate::keyring::Keyring;
 use crate::money::Currency;
-use crate::simulator::Underway;
+use crate::simulator::Simulator;
 use crate::wasm::egress::{Call, Network, Scheme, Target, TokenSource};
 use crate::wasm::rail::{Access, Door, Grant, Message, Money};
 
@@ -100,18 +99,17 @@ const SETTLE_WAIT: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct Sandbox {
     /// Every network, in this process.
-    pub networks: Router,
+    pub simulator: Simulator,
     /// What these networks present where they send messages by themselves. Nobody else knows it.
     pub token: SecretString,
-    /// What they have sent and has not arrived.
-    pub underway: Underway,
 }
 
 impl Sandbox {
     /// Waits until what its networks say by themselves about a payment has been taken in, or for
     /// a while; whether there was anything.
     pub async fn settled(&self, reference: &str) -> bool {
-        let arrived = self.underway.arrived(reference);
+        let underway = self.simulator.underway();
+        let arrived = underway.arrived(reference);
         tokio::time::timeout(SETTLE_WAIT, arrived).await.unwrap_or(true)
     }
 }
@@ -238,7 +236,7 @@ impl Routes {
         };
         let (mut calls, mut addresses) = (HashMap::new(), BTreeMap::new());
         for (name, terms) in &rail.declaration.endpoints {
-            match self.target(&route, name) {
+            match self.target((&route, &rail), name) {
                 Ok(target) => {
                     addresses.insert(name.clone(), target.address());
                     let target = Arc::new(target);
@@ -341,15 +339,23 @@ impl Routes {
         }
     }
 
-    fn target(&self, route: &Route, endpoint: &str) -> Result<Target, String> {
+    fn target(&self, (route, rail): (&Route, &Rail), endpoint: &str) -> Result<Target, String> {
+        let name = &rail.declaration.rail.name;
         // A test key cannot reach the outside by construction: there is no other arm for it.
         if route.env == Env::Test {
-            return Ok(Target::InProcess(self.sandbox.networks.clone()));
+            return match &rail.network {
+                Some(_) => Ok(Target::InProcess(self.sandbox.simulator.network(name))),
+                None => Err(format!("the rail {name} brings no simulator")),
+            };
         }
         let allowed = &self.config.egress.allow_private_networks;
         match (route.settings.get(&format!("endpoint.{endpoint}")), &self.config.simulator.url) {
             (Some(url), _) => self.network(url, allowed.clone(), Scheme::Https),
-            (None, Some(url)) => self.network(url, loopback(), Scheme::Http),
+            // There every network is below its rail's name.
+            (None, Some(url)) => {
+                let url = format!("{}/{name}", url.trim_end_matches('/'));
+                self.network(&url, loopback(), Scheme::Http)
+            }
             (None, None) => Err(format!(
                 "route {} has no endpoint.{endpoint}, and simulator.url is not set",
                 route.name

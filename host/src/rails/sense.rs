@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use http::Method;
 use regex_lite::Regex;
 
+use crate::simulator::RESERVED;
 use crate::wasm::rail::CONTRACT;
 
 use super::declaration::{CallTerms, Declaration, MethodTerms, NoticeTerms};
@@ -25,6 +26,9 @@ impl Declaration {
         }
         if !word(&self.rail.name) {
             return Some("rail.name must be lowercase letters, digits and dashes".into());
+        }
+        if self.rail.name == RESERVED {
+            return Some(format!("rail.name {RESERVED} is taken"));
         }
         let patterns = self.recipient.fields.iter().filter_map(|field| field.pattern.as_deref());
         let settings = self.settings.values().filter_map(|setting| setting.pattern.as_deref());

@@ -3,12 +3,9 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Body as HttpBody;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
-use http::{Method, Request, StatusCode};
 use serde::{Deserialize, Serialize};
-use tower::ServiceExt as _;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -21,6 +18,8 @@ use crate::ledger::{Done, Source, wallets};
 use crate::money::{Currency, Minor};
 use crate::payouts::model::{Payout, Status};
 use crate::payouts::{self, PayoutTransfers, PayoutView};
+use crate::simulator::{Event, TellError};
+use crate::transfers::attempt;
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -56,7 +55,7 @@ pub async fn settle(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    decide(&app, &caller, &id, "settle").await
+    decide(&app, &caller, &id, Event::Settle).await
 }
 
 /// Fail a payout in the sandbox
@@ -70,7 +69,7 @@ pub async fn fail(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    decide(&app, &caller, &id, "fail").await
+    decide(&app, &caller, &id, Event::Fail).await
 }
 
 /// Return a payout in the sandbox
@@ -85,7 +84,7 @@ pub async fn send_back(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let payout = find(&app, &caller, &id).await?;
-    tell(&app, &payout, "return").await?;
+    tell(&app, &payout, Event::Return).await?;
     let pause = Duration::from_millis(10);
     let mut waited = Duration::ZERO;
     let mut payout = payout;
@@ -98,7 +97,7 @@ pub async fn send_back(
     Ok(Json(PayoutView::of(&payout)).into_response())
 }
 
-async fn decide(app: &App, caller: &Caller, id: &str, step: &str) -> Result<Response, Problem> {
+async fn decide(app: &App, caller: &Caller, id: &str, step: Event) -> Result<Response, Problem> {
     let payout = find(app, caller, id).await?;
     tell(app, &payout, step).await?;
     let feature = PayoutTransfers(app.clone());
@@ -120,23 +119,24 @@ async fn find(app: &App, caller: &Caller, id: &str) -> Result<Payout, Problem> {
     }
 }
 
-/// Tells the simulated bank about a payout's transfer.
-async fn tell(app: &App, payout: &Payout, step: &str) -> Result<(), Problem> {
+/// Tells the simulated network about a payout's transfer.
+async fn tell(app: &App, payout: &Payout, event: Event) -> Result<(), Problem> {
+    let what = match event {
+        Event::Settle => "settle",
+        Event::Fail => "fail",
+        Event::Return => "return",
+    };
     let conflict = || {
-        let message = format!("A payout that is {} cannot be told to {step}.", payout.status);
+        let message = format!("A payout that is {} cannot be told to {what}.", payout.status);
         Problem::because(ErrorCode::StateConflict, message)
     };
-    let reference = payout.rail_reference.as_deref().ok_or_else(conflict)?;
-    let request = Request::builder()
-        .method(Method::POST)
-        .uri(format!("/control/transfers/{reference}/{step}"))
-        .body(HttpBody::empty())
-        .map_err(Problem::internal)?;
-    let Ok(response) = app.sandbox.networks.clone().oneshot(request).await;
-    match response.status() {
-        StatusCode::OK => Ok(()),
-        StatusCode::CONFLICT | StatusCode::NOT_FOUND => Err(conflict()),
-        status => Err(Problem::internal(format!("the simulator answered {status}"))),
+    let attempts = attempt::list_attempts(app.db.pool(), payout.id.as_str()).await?;
+    let last = attempts.last().ok_or_else(conflict)?;
+    let told = app.sandbox.simulator.tell(&last.rail, (&last.rail_reference, event)).await;
+    match told {
+        Ok(_) => Ok(()),
+        Err(TellError::Unknown | TellError::Impossible) => Err(conflict()),
+        Err(TellError::Broken(why)) => Err(Problem::internal(why)),
     }
 }
 

@@ -6,13 +6,12 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use http::StatusCode;
 
-use super::transfers::State;
-use super::{Simulator, mpesa, nip};
+use super::{Event, Simulator, TellError};
 
 pub(super) fn router(simulator: Simulator) -> Router {
     Router::new()
         .route("/control/transfers", get(list))
-        .route("/control/transfers/{reference}/{step}", post(step))
+        .route("/control/{rail}/transfers/{reference}/{event}", post(tell))
         .with_state(simulator)
 }
 
@@ -24,37 +23,20 @@ async fn list(From(simulator): From<Simulator>) -> Response {
 }
 
 /// Settles, fails or returns a transfer.
-async fn step(
+async fn tell(
     From(simulator): From<Simulator>,
-    Path((reference, step)): Path<(String, String)>,
+    Path((rail, reference, event)): Path<(String, String, String)>,
 ) -> Response {
-    let changed = simulator.0.transfers.change(&reference, |found| {
-        let transfer = found.as_mut()?;
-        match (step.as_str(), &transfer.state) {
-            ("settle", State::Pending | State::Unclear) => transfer.pay(),
-            ("fail", State::Pending | State::Unclear) => {
-                let code = if transfer.tell_at.is_some() { mpesa::REFUSAL } else { nip::REFUSAL };
-                transfer.state = State::Refused(code.to_owned());
-            }
-            ("return", State::Paid) if transfer.tell_at.is_none() => {
-                transfer.state = State::Returned;
-            }
-            _ => return Some((transfer.clone(), false)),
-        }
-        Some((transfer.clone(), true))
-    });
-    match changed.await {
-        Ok(Some((transfer, true))) => {
-            if transfer.tell_at.is_some() {
-                simulator.send(&transfer.reference, mpesa::decided(&transfer));
-            } else if transfer.state == State::Returned {
-                let message = nip::returned_funds(&transfer, simulator.0.clock.now());
-                simulator.send(&transfer.reference, message);
-            }
-            Json(transfer).into_response()
-        }
-        Ok(Some((transfer, false))) => (StatusCode::CONFLICT, Json(transfer)).into_response(),
-        Ok(None) => StatusCode::NOT_FOUND.into_response(),
-        Err(cause) => (StatusCode::SERVICE_UNAVAILABLE, cause.to_string()).into_response(),
+    let event = match event.as_str() {
+        "settle" => Event::Settle,
+        "fail" => Event::Fail,
+        "return" => Event::Return,
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    match simulator.tell(&rail, (&reference, event)).await {
+        Ok(transfer) => Json(transfer).into_response(),
+        Err(TellError::Impossible) => StatusCode::CONFLICT.into_response(),
+        Err(TellError::Unknown) => StatusCode::NOT_FOUND.into_response(),
+        Err(TellError::Broken(why)) => (StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
     }
 }

@@ -5,15 +5,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, mpsc};
 
+use crate::wasm::simulator::{Message, Place};
+
 /// A message that a simulated network sends to the host.
 #[derive(Clone, Debug, Default)]
 pub struct OwnMessage {
     /// The rail that it is for.
-    pub rail: &'static str,
+    pub rail: String,
     /// The path below the rail's notice address.
-    pub path: &'static str,
+    pub path: String,
     /// The address that the network was given, which stands in place of all others.
     pub url: Option<String>,
+    /// Headers that belong to it.
+    pub headers: Vec<(String, String)>,
     /// The body of the message.
     pub body: String,
     /// Until it is dropped, the message is on its way.
@@ -54,11 +58,22 @@ impl Outbox {
         self.underway.clone()
     }
 
-    /// Sends a message about a payment.
-    pub(super) fn send(&self, reference: &str, message: OwnMessage) {
-        let on_its_way = Some(Arc::new(self.underway.begin(reference)));
+    /// Sends a message of a rail's network.
+    pub(super) fn send(&self, rail: &str, message: Message) {
+        let (path, url) = match message.to {
+            Place::Notice(path) => (path, None),
+            Place::Url(url) => (String::new(), Some(url)),
+        };
+        let message = OwnMessage {
+            rail: rail.to_owned(),
+            path,
+            url,
+            headers: message.headers,
+            body: String::from_utf8_lossy(&message.body).into_owned(),
+            on_its_way: Some(Arc::new(self.underway.begin(&message.about))),
+        };
         // Without a receiver there is no host to tell.
-        let _ = self.messages.send(OwnMessage { on_its_way, ..message });
+        let _ = self.messages.send(message);
     }
 }
 

@@ -11,6 +11,9 @@
 //! | what crosses the border | bytes, requests, log lines | bytes |
 //! | imports | `railhead:host/*` and inert WASI | inert WASI |
 //!
+//! A simulator, the other side of a rail's network, has the limits of a rail call; instead of a
+//! network it has a book in which it remembers.
+//!
 //! A guest that breaks a limit traps. It cannot harm the host, another guest, or the next call.
 //!
 //! What a component may hold at all is counted before it is compiled (`bounds`), and what
@@ -27,6 +30,7 @@ pub mod module;
 pub mod pack;
 pub mod rail;
 pub mod section;
+pub mod simulator;
 pub mod tables;
 
 pub use cache::{CodeCache, Compiled};

@@ -1,6 +1,6 @@
-//! One budget for everything that an instance allocates.
+//! One budget for everything that an instance allocates, and one for what a call costs.
 
-use wasmtime::ResourceLimiter;
+use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
 
 use crate::config::limits;
 
@@ -38,6 +38,22 @@ fn take(used: &mut usize, current: usize, desired: usize, ceiling: usize) -> boo
         *used = after;
     }
     granted
+}
+
+/// What one call may cost: bytes across the border, and time on the processor.
+pub(super) fn bound<T>(store: &mut Store<T>) {
+    store.set_hostcall_fuel(limits::GUEST_EXCHANGE_BYTES_MAX);
+    // Epochs pass while a guest waits for the network as well. Only ticks that find it
+    // running are counted, and each lets other tasks have the processor.
+    let mut ticks = 0;
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(move |_| {
+        ticks += 1;
+        Ok(match ticks > limits::RAIL_TICKS_MAX {
+            true => UpdateDeadline::Interrupt,
+            false => UpdateDeadline::Yield(1),
+        })
+    });
 }
 
 #[cfg(test)]

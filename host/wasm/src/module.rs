@@ -8,7 +8,9 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-use super::section::{self, CASE_SECTION, CustomSections, DECLARATION_SECTION, TABLE_SECTION};
+use super::section::{
+    self, CASE_SECTION, CustomSections, DECLARATION_SECTION, SIMULATOR_SECTION, TABLE_SECTION,
+};
 use super::{CodeCache, bounds, inert};
 use bounds::malformed;
 
@@ -31,6 +33,8 @@ pub struct Module {
     pub tables: BTreeMap<String, Vec<u8>>,
     /// A rule pack's cases: file and TOML.
     pub cases: Vec<(String, Vec<u8>)>,
+    /// The other side of a rail's network: a component that is not compiled yet.
+    pub simulator: Option<Vec<u8>>,
     /// Interfaces that it exports, without version.
     pub exports: Vec<String>,
     pub(super) component: Component,
@@ -72,6 +76,9 @@ pub enum Refused {
     /// The component exports nothing that the host knows, or something of another shape.
     #[error("{0}")]
     Shape(String),
+    /// The other side of its network, which a rail brings, is refused.
+    #[error("its simulator: {0}")]
+    Simulator(Box<Refused>),
 }
 
 impl Module {
@@ -87,11 +94,34 @@ impl Module {
         contract: Contract,
     ) -> Result<Self, Refused> {
         let Source { sections, bare } = Source::read(bytes)?;
-        let CustomSections { declaration, tables, cases } = sections;
+        let CustomSections { declaration, tables, cases, simulator } = sections;
         let tables = tables.into_iter().collect();
         let digest = hex::encode(Sha256::digest(bytes));
+        let Code { component, exports } = Code::compile(engine, cache, &bare, contract)?;
+        Ok(Self { digest, declaration, tables, cases, simulator, exports, component })
+    }
+}
+
+/// Compiled code whose imports are known to be harmless.
+pub(super) struct Code {
+    pub(super) component: Component,
+    /// Interfaces that it exports, without version.
+    pub(super) exports: Vec<String>,
+}
+
+impl Code {
+    /// Compiles the code of a component, which must be within bounds.
+    ///
+    /// # Errors
+    /// It is no component, wants what none gets, or was built against another contract.
+    pub(super) fn compile(
+        engine: &Engine,
+        cache: &CodeCache,
+        bare: &[u8],
+        contract: Contract,
+    ) -> Result<Self, Refused> {
         let component = cache
-            .component(engine, &bare)
+            .component(engine, bare)
             .map_err(|cause| Refused::NotAComponent(format!("{cause:#}")))?;
         let kind = component.component_type();
         for (name, item) in kind.imports(engine) {
@@ -108,7 +138,7 @@ impl Module {
             contract.fits(name)?;
             exports.push(interface(name).to_owned());
         }
-        Ok(Self { digest, declaration, tables, cases, exports, component })
+        Ok(Self { component, exports })
     }
 }
 
@@ -233,6 +263,8 @@ pub fn custom_sections(bytes: &[u8]) -> Result<CustomSections, Refused> {
                     sections.tables.push((table.to_owned(), section.data().to_vec()));
                 } else if let Some(file) = section.name().strip_prefix(CASE_SECTION) {
                     sections.cases.push((file.to_owned(), section.data().to_vec()));
+                } else if section.name() == SIMULATOR_SECTION {
+                    sections.simulator = Some(section.data().to_vec());
                 }
             }
             _ => {}

@@ -11,13 +11,13 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use wasmtime::component::{Instance, InstancePre, Linker};
-use wasmtime::{Engine, Store, UpdateDeadline};
+use wasmtime::{Engine, Store};
 
 use crate::config::limits;
 
 use super::egress::{Egress, Exchange};
 use super::inert::{self, Inert};
-use super::limiter::Limiter;
+use super::limiter::{self, Limiter};
 use super::module::{Contract, Module, Refused};
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
@@ -37,6 +37,7 @@ pub use bindings::railhead::rail::types::{
     Enquiry, Field, Finding, Message, News, Notice, Opening, Outcome, Payment, Receipt, Refusal,
     Reply, Resolution, ReturnOfFunds, Subject, Unresolved, Violation,
 };
+pub(crate) use imports::presentable;
 pub use imports::{Access, Door, Grant, Money};
 
 use bindings::exports::railhead::rail as exports;
@@ -324,18 +325,7 @@ fn allow(store: &mut Store<Guest>, grant: &Arc<Grant>) {
     guest.grant = Arc::clone(grant);
     guest.requests_left = limits::GUEST_REQUESTS_MAX;
     guest.log_lines_left = limits::GUEST_LOG_LINES_MAX;
-    store.set_hostcall_fuel(limits::GUEST_EXCHANGE_BYTES_MAX);
-    // Epochs pass while a guest waits for the network as well. Only ticks that find it
-    // running are counted, and each lets other tasks have the processor.
-    let mut ticks = 0;
-    store.set_epoch_deadline(1);
-    store.epoch_deadline_callback(move |_| {
-        ticks += 1;
-        Ok(match ticks > limits::RAIL_TICKS_MAX {
-            true => UpdateDeadline::Interrupt,
-            false => UpdateDeadline::Yield(1),
-        })
-    });
+    limiter::bound(store);
 }
 
 fn not_offered<T>(interface: &'static str) -> Called<T> {
@@ -349,7 +339,7 @@ fn not_offered<T>(interface: &'static str) -> Called<T> {
 }
 
 /// Why a guest trapped, with what it said on stderr.
-fn explain(cause: &wasmtime::Error, said: &str) -> String {
+pub(super) fn explain(cause: &wasmtime::Error, said: &str) -> String {
     let root = cause.root_cause();
     match said {
         "" => root.to_string(),

@@ -10,6 +10,8 @@ pub const DECLARATION_SECTION: &str = "railhead:declaration";
 pub const TABLE_SECTION: &str = "railhead:table/";
 /// Prefix of the custom sections that hold a rule pack's cases.
 pub const CASE_SECTION: &str = "railhead:case/";
+/// Custom section that holds the other side of a rail's network, a component itself.
+pub const SIMULATOR_SECTION: &str = "railhead:simulator";
 
 /// What travels in a component besides its code.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +22,8 @@ pub struct CustomSections {
     pub tables: Vec<(String, Vec<u8>)>,
     /// A rule pack's cases: file and TOML.
     pub cases: Vec<(String, Vec<u8>)>,
+    /// The other side of a rail's network: a component itself.
+    pub simulator: Option<Vec<u8>>,
 }
 
 impl CustomSections {
@@ -42,7 +46,7 @@ impl CustomSections {
         }
         let is_pack = parsed.contains_key("pack");
         let cases = if is_pack { cases(&folder.join("cases"))? } else { Vec::new() };
-        Ok(Self { declaration: text, tables, cases })
+        Ok(Self { declaration: text, tables, cases, simulator: None })
     }
 }
 
@@ -71,6 +75,9 @@ pub fn pack(component: &[u8], sections: &CustomSections) -> Vec<u8> {
     }
     for (file, toml) in &sections.cases {
         append(&mut packed, &format!("{CASE_SECTION}{file}"), toml);
+    }
+    if let Some(simulator) = &sections.simulator {
+        append(&mut packed, SIMULATOR_SECTION, simulator);
     }
     packed
 }

@@ -110,7 +110,8 @@ const CHECKS: &[Check] = &[
         name: "bank-amount",
         means: "was paid another amount, or more than once, by the sandbox's bank",
         finds: "SELECT p.id FROM payouts p JOIN attempts a ON a.transfer_id = p.id \
-                JOIN simulator_transfers s ON s.reference = a.rail_reference \
+                JOIN simulator_transfers s ON s.rail = a.rail \
+                AND s.reference = a.rail_reference \
                 WHERE p.env = 'test' AND (s.transfer NOT LIKE '%\"amount_minor\":' \
                 || CAST(p.amount_minor AS TEXT) || ',%' OR (s.transfer NOT LIKE \
                 '%\"executed\":0%' AND s.transfer NOT LIKE '%\"executed\":1%'))",

@@ -355,7 +355,7 @@ const DIGITS_SHOWN_MAX: usize = 7;
 
 /// A guest's line as it may stand in the log: one line, of limited length, with the numbers of
 /// people masked but for their last four digits.
-fn presentable(message: &str) -> String {
+pub(crate) fn presentable(message: &str) -> String {
     let letters: Vec<char> = message
         .chars()
         // Control characters would let a guest forge lines.

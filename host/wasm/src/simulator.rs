@@ -1,0 +1,255 @@
+//! Calling a simulator: the other side of a network, as a rail brings it.
+//!
+//! Every call has a fresh instance in a fresh store. What it reads comes from a [`Book`]; what it
+//! changes and sends comes out as a [`Played`], for whoever called to make true all at once, or
+//! to call again if somebody else has changed what was read.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use wasmtime::component::{HasSelf, InstancePre, Linker};
+use wasmtime::{Engine, Store};
+
+use crate::config::limits;
+
+use super::CodeCache;
+use super::bounds;
+use super::inert::{self, Inert};
+use super::limiter::{self, Limiter};
+use super::module::{Code, Contract, Refused};
+use super::rail::{explain, presentable};
+
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: ["../../wit/host.wit", "../../wit/simulator.wit"],
+        world: "railhead:simulator/simulator",
+        imports: { default: async | trappable },
+        exports: { default: async },
+        additional_derives: [Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize],
+    });
+}
+
+pub use bindings::railhead::simulator::types::{
+    Answer, Event, Message, Obstacle, Place, Request, Response, State, Transfer,
+};
+
+use bindings::exports::railhead::simulator::network::GuestIndices;
+use bindings::railhead::host::{clock, log};
+use bindings::railhead::simulator::{book, outbox, play, types};
+
+/// What simulators are built against.
+const CONTRACT: Contract = Contract {
+    package: "railhead:simulator@0.1.0",
+    imports: &[
+        "railhead:simulator/types@0.1.0",
+        "railhead:simulator/book@0.1.0",
+        "railhead:simulator/play@0.1.0",
+        "railhead:simulator/outbox@0.1.0",
+        "railhead:host/clock@0.2.0",
+        "railhead:host/log@0.2.0",
+    ],
+};
+
+/// The other side of a network, ready to be called.
+pub struct SimulatorCode {
+    instance: InstancePre<Guest>,
+    network: GuestIndices,
+}
+
+/// A page of a book: how a transfer stood, and its version, if the network knew it.
+pub type Page = Option<(i64, Transfer)>;
+
+/// What a network remembers.
+pub trait Book: Send + Sync {
+    /// The transfer of this reference.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn find<'a>(
+        &'a self,
+        reference: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<Page, String>> + Send + 'a>>;
+}
+
+/// What one call works with.
+#[derive(Clone)]
+pub struct Scene {
+    /// The rail's name, for logs.
+    pub rail: String,
+    /// The instant of the call.
+    pub now_ms: u64,
+    /// What the network remembers.
+    pub book: Arc<dyn Book>,
+    /// The scenario that the caller asks for.
+    pub asked: Option<String>,
+    /// Recipients that choose a scenario by themselves.
+    pub magic: Arc<BTreeMap<String, String>>,
+}
+
+/// What a call came to.
+#[derive(Debug)]
+pub struct Played<T> {
+    /// The answer.
+    pub answer: T,
+    /// Versions of what was read.
+    pub read: BTreeMap<String, Option<i64>>,
+    /// What the network remembers from now on.
+    pub kept: BTreeMap<String, Transfer>,
+    /// What it sends by itself, in order.
+    pub sent: Vec<Message>,
+}
+
+/// What wasmtime keeps for a running simulator.
+struct Guest {
+    wasi: Inert,
+    limiter: Limiter,
+    scene: Scene,
+    read: BTreeMap<String, Option<i64>>,
+    kept: BTreeMap<String, Transfer>,
+    sent: Vec<Message>,
+    log_lines_left: u32,
+}
+
+impl SimulatorCode {
+    /// Loads a simulator.
+    ///
+    /// # Errors
+    /// The component is refused, or exports something else.
+    pub fn load(engine: &Engine, cache: &CodeCache, bytes: &[u8]) -> Result<Self, Refused> {
+        let shape = |cause: wasmtime::Error| Refused::Shape(format!("{cause:#}"));
+        bounds::check(bytes)?;
+        let code = Code::compile(engine, cache, bytes, CONTRACT)?;
+        if !code.exports.iter().any(|name| name == "railhead:simulator/network") {
+            let why = "a simulator must export railhead:simulator/network";
+            return Err(Refused::Shape(why.to_owned()));
+        }
+        let mut linker: Linker<Guest> = Linker::new(engine);
+        inert::link(&mut linker, |guest| &mut guest.wasi).map_err(shape)?;
+        link(&mut linker).map_err(shape)?;
+        let instance = linker.instantiate_pre(&code.component).map_err(shape)?;
+        let network = GuestIndices::new(&instance).map_err(shape)?;
+        Ok(Self { instance, network })
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// It failed, in words.
+    pub async fn handle(&self, scene: Scene, request: &Request) -> Result<Played<Answer>, String> {
+        self.call(scene, async |store, network| network.call_handle(store, request).await).await
+    }
+
+    /// Lets something happen to a transfer.
+    ///
+    /// # Errors
+    /// It failed, in words.
+    pub async fn tell(
+        &self,
+        scene: Scene,
+        (reference, event): (&str, Event),
+    ) -> Result<Played<Result<Transfer, Obstacle>>, String> {
+        self.call(scene, async |store, network| network.call_tell(store, reference, event).await)
+            .await
+    }
+
+    async fn call<T>(
+        &self,
+        scene: Scene,
+        run: impl AsyncFnOnce(
+            &mut Store<Guest>,
+            bindings::exports::railhead::simulator::network::Guest,
+        ) -> wasmtime::Result<T>,
+    ) -> Result<Played<T>, String> {
+        let guest = Guest {
+            wasi: Inert::at(scene.now_ms),
+            limiter: Limiter::default(),
+            scene,
+            read: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            sent: Vec::new(),
+            log_lines_left: limits::GUEST_LOG_LINES_MAX,
+        };
+        let mut store = Store::new(self.instance.engine(), guest);
+        store.limiter(|guest| &mut guest.limiter);
+        limiter::bound(&mut store);
+        let running = async {
+            let instance = self.instance.instantiate_async(&mut store).await?;
+            let network = self.network.load(&mut store, &instance)?;
+            run(&mut store, network).await
+        };
+        let answer = match tokio::time::timeout(limits::RAIL_WALL_MAX, running).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(cause)) => return Err(explain(&cause, &store.data().wasi.said())),
+            Err(_) => return Err(format!("it took longer than {:?}", limits::RAIL_WALL_MAX)),
+        };
+        let Guest { read, kept, sent, .. } = store.into_data();
+        Ok(Played { answer, read, kept, sent })
+    }
+}
+
+fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    type Own = HasSelf<Guest>;
+    types::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
+    book::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
+    play::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
+    outbox::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
+    clock::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
+    log::add_to_linker::<Guest, Own>(linker, |guest| guest)
+}
+
+impl types::Host for Guest {}
+
+impl book::Host for Guest {
+    async fn find(&mut self, reference: String) -> wasmtime::Result<Option<Transfer>> {
+        if let Some(kept) = self.kept.get(&reference) {
+            return Ok(Some(kept.clone()));
+        }
+        let page = self.scene.book.find(&reference).await.map_err(wasmtime::Error::msg)?;
+        self.read.insert(reference, page.as_ref().map(|(version, _)| *version));
+        Ok(page.map(|(_, transfer)| transfer))
+    }
+
+    async fn keep(&mut self, transfer: Transfer) -> wasmtime::Result<()> {
+        self.kept.insert(transfer.reference.clone(), transfer);
+        Ok(())
+    }
+}
+
+impl play::Host for Guest {
+    async fn scenario(&mut self, account: String) -> wasmtime::Result<String> {
+        let asked = self.scene.asked.as_ref().or_else(|| self.scene.magic.get(&account));
+        Ok(asked.map_or("paid", String::as_str).to_owned())
+    }
+}
+
+impl outbox::Host for Guest {
+    async fn send(&mut self, message: Message) -> wasmtime::Result<()> {
+        self.sent.push(message);
+        Ok(())
+    }
+}
+
+impl clock::Host for Guest {
+    async fn now_ms(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.scene.now_ms)
+    }
+}
+
+impl log::Host for Guest {
+    async fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
+        if self.log_lines_left == 0 {
+            return Ok(());
+        }
+        self.log_lines_left -= 1;
+        let (rail, line) = (self.scene.rail.as_str(), presentable(&message));
+        match level {
+            log::Level::Debug => tracing::debug!(simulated = rail, "{line}"),
+            log::Level::Info => tracing::info!(simulated = rail, "{line}"),
+            log::Level::Warn => tracing::warn!(simulated = rail, "{line}"),
+            log::Level::Error => tracing::error!(simulated = rail, "{line}"),
+        }
+        Ok(())
+    }
+}

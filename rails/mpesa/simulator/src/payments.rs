@@ -1,0 +1,193 @@
+//! What becomes of a payment, and of questions about it.
+
+use railhead_simulator::answers::unavailable;
+use railhead_simulator::host;
+use railhead_simulator::types::{Answer, Event, Obstacle, State, Transfer};
+use serde_json::{Value, json};
+
+use crate::requests::{PaymentRequest, StatusRequest};
+use crate::results::{answer_to, result, told_at};
+use crate::{acknowledged, error};
+
+/// "The recipient is not registered": what refused payments are refused with.
+const REFUSAL: i64 = 2040;
+/// The note of where a payment's outcome is told.
+pub(crate) const RESULT_URL: &str = "result_url";
+
+/// Takes a request for payment.
+///
+/// # Errors
+/// Daraja would not understand it.
+pub fn take(body: &[u8]) -> Result<Answer, String> {
+    let request = PaymentRequest::read(body)?;
+    if host::scenario(&request.party_b) == "provider_down" {
+        return Ok(unavailable());
+    }
+    let mut payment = host::find(&request.reference).unwrap_or_else(|| {
+        Transfer::new(&request.reference, request.amount * 100, &request.party_b)
+            .noting(RESULT_URL, &request.result_url)
+    });
+    let reply = receive(&mut payment);
+    host::keep(&payment);
+    Ok(match reply {
+        Reply::NotReceived => Answer::NotReceived,
+        Reply::Silence => Answer::Silence,
+        Reply::Duplicate => error(500, "500.002.1001", "Duplicate OriginatorConversationID."),
+        Reply::Taken(codes) => {
+            for code in codes {
+                host::send(&result(&payment, &code));
+            }
+            if payment.scenario == "queue_timeout" {
+                let body = json!({ "Result": {} });
+                host::send(&told_at(&payment.reference, request.timeout_url, &body));
+            }
+            acknowledged(&payment.reference)
+        }
+    })
+}
+
+/// What the network does with a payment once it has written it down.
+enum Reply {
+    /// It never came.
+    NotReceived,
+    /// It came, and is not answered.
+    Silence,
+    /// It came before.
+    Duplicate,
+    /// It is acknowledged, and these results are told.
+    Taken(Vec<Value>),
+}
+
+fn receive(payment: &mut Transfer) -> Reply {
+    let is_first = payment.received == 0;
+    payment.received += 1;
+    if !is_first {
+        let was_lost = payment.scenario == "never_received" && payment.state == State::Lost;
+        if !was_lost {
+            return Reply::Duplicate;
+        }
+        payment.pay();
+        return Reply::Taken(vec![json!(0)]);
+    }
+    match payment.scenario.as_str() {
+        "never_received" => return Reply::NotReceived,
+        "processing" => payment.state = State::Pending,
+        "failed" | "timeout_then_failed" => payment.state = State::Refused(REFUSAL.to_string()),
+        "timeout_then_unknown" => payment.state = State::Unclear,
+        _ => payment.pay(),
+    }
+    match payment.scenario.as_str() {
+        // What stays in a queue for too long is carried out all the same, and nobody tells.
+        "processing" | "queue_timeout" => Reply::Taken(Vec::new()),
+        "failed" => Reply::Taken(vec![json!(REFUSAL)]),
+        // As a text and as a number, as it comes in practice.
+        "duplicate_callback" => Reply::Taken(vec![json!("0"), json!(0)]),
+        scenario if scenario.starts_with("timeout_") => Reply::Silence,
+        _ => Reply::Taken(vec![json!(0)]),
+    }
+}
+
+/// Takes a question about a payment. The answer is told where the question says.
+///
+/// # Errors
+/// Daraja would not understand it.
+pub fn status(body: &[u8]) -> Result<Answer, String> {
+    let request = StatusRequest::read(body)?;
+    let found = host::find(&request.reference);
+    let account = found.as_ref().map_or("", |payment| payment.account.as_str());
+    if host::scenario(account) == "provider_down" {
+        return Ok(unavailable());
+    }
+    if let Some(answer) = answer_to(found.as_ref()) {
+        host::send(&told_at(&request.reference, request.result_url, &answer));
+    }
+    Ok(acknowledged(&format!("question-about-{}", request.reference)))
+}
+
+/// Something happens to a payment.
+///
+/// # Errors
+/// There is none of this reference, or it does not happen to it as it stands. What was paid to
+/// a customer does not come back.
+pub fn tell(reference: &str, event: Event) -> Result<Transfer, Obstacle> {
+    let mut payment = host::find(reference).ok_or(Obstacle::Unknown)?;
+    let code = match (event, &payment.state) {
+        (Event::Settle, State::Pending | State::Unclear) => {
+            payment.pay();
+            json!(0)
+        }
+        (Event::Fail, State::Pending | State::Unclear) => {
+            payment.state = State::Refused(REFUSAL.to_string());
+            json!(REFUSAL)
+        }
+        _ => return Err(Obstacle::Impossible),
+    };
+    host::keep(&payment);
+    host::send(&result(&payment, &code));
+    Ok(payment)
+}
+
+#[cfg(test)]
+mod tests {
+    use railhead_simulator::host::double::{self, Host};
+    use railhead_simulator::types::{Place, Request};
+
+    use super::*;
+
+    fn payment(amount: &Value) -> (u16, String) {
+        let body = json!({
+            "OriginatorConversationID": "rh-1",
+            "InitiatorName": "railhead",
+            "SecurityCredential": "simulator",
+            "CommandID": "BusinessPayment",
+            "Amount": amount,
+            "PartyA": "600000",
+            "PartyB": "254712345678",
+            "Remarks": "Invoice",
+            "QueueTimeOutURL": "http://localhost/timeout",
+            "ResultURL": "http://localhost/result",
+            "Occassion": "po_1",
+        });
+        let request = Request {
+            method: "POST".to_owned(),
+            path: "/mpesa/b2c/v3/paymentrequest".to_owned(),
+            query: Vec::new(),
+            headers: vec![("authorization".to_owned(), format!("Bearer {}", crate::BEARER))],
+            body: body.to_string().into_bytes(),
+        };
+        match crate::handle(&request) {
+            Answer::Response(it) => (it.status, String::from_utf8(it.body).expect("a text")),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_payment_is_made_once_and_told_where_it_said() {
+        double::install(Host { scenario: "paid".to_owned(), ..Host::default() });
+        assert_eq!(payment(&json!(1250)).0, 200);
+        let (status, again) = payment(&json!(1250));
+        assert_eq!(status, 500);
+        assert!(again.contains("500.002.1001"), "{again}");
+        double::with(|host| {
+            let kept = &host.book["rh-1"];
+            assert_eq!((kept.executed, kept.received, kept.amount_minor), (1, 2, 125_000));
+            assert_eq!(host.sent.len(), 1);
+            assert_eq!(host.sent[0].to, Place::Url("http://localhost/result".to_owned()));
+        });
+        assert_eq!(tell("rh-1", Event::Return), Err(Obstacle::Impossible));
+        assert_eq!(tell("rh-2", Event::Settle), Err(Obstacle::Unknown));
+    }
+
+    #[test]
+    fn what_daraja_does_not_understand_is_refused_loudly() {
+        double::install(Host::default());
+        for amount in [json!("1250"), json!(12.5), json!(9), json!(250_001), Value::Null] {
+            let (status, answer) = payment(&amount);
+            assert_eq!(status, 400, "{amount}: {answer}");
+        }
+        double::with(|host| {
+            assert_eq!(host.errors.len(), 5);
+            assert!(host.book.is_empty());
+        });
+    }
+}
