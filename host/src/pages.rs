@@ -20,8 +20,8 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::body;
 use crate::metrics;
 use crate::payouts::PayoutTransfers;
-use crate::transfers::{Arrived, Door};
-use crate::wasm::rail::{Message, Reply};
+use crate::transfers::{Answer, Arrived, Door};
+use crate::wasm::rail::Message;
 
 /// Whether the host is there, and ready.
 pub fn health() -> Router<App> {
@@ -129,9 +129,16 @@ async fn notice(
     };
     let arrived = Arrived { by, message };
     let feature = PayoutTransfers(app.clone());
-    let Reply { content_type, body } = app.transfers.receive(&feature, arrived, body).await?;
+    let Answer { content_type, headers, body } =
+        app.transfers.receive(&feature, arrived, body).await?;
     let content_type = HeaderValue::try_from(content_type).map_err(Problem::internal)?;
-    Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
+    let mut response = ([(header::CONTENT_TYPE, content_type)], body).into_response();
+    for (name, value) in headers {
+        let name = HeaderName::try_from(name).map_err(Problem::internal)?;
+        let value = HeaderValue::try_from(value).map_err(Problem::internal)?;
+        response.headers_mut().insert(name, value);
+    }
+    Ok(response)
 }
 
 /// What a rail is shown of a request, but for its body. Who sent it is the host's business.

@@ -274,7 +274,12 @@ async fn verify(app: &App, caller: &Caller, beneficiary: &mut Beneficiary) -> Re
             beneficiary.resolved_at = Some(now);
             beneficiary.verification = Verification::Verified;
         }
-        Err(problem) if problem.code() == ErrorCode::RecipientUnresolvable => {
+        Err(problem)
+            if matches!(
+                problem.code(),
+                ErrorCode::RecipientUnresolvable | ErrorCode::NameMismatch
+            ) =>
+        {
             beneficiary.verification = Verification::Failed;
         }
         Err(problem) if problem.code() == ErrorCode::ApiError => return Err(problem),

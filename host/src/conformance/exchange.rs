@@ -11,11 +11,11 @@ use secrecy::SecretString;
 
 use crate::rails::Rail;
 use crate::rails::declaration::MethodTerms;
-use crate::rails::route::{SIMULATOR_SECRET, call_to, token_source};
+use crate::rails::route::{SIMULATOR_SECRET, call_to, simulated_key, token_source};
 use crate::wasm::egress::{Exchange, HangUp, Target};
 use crate::wasm::rail::{
     Access, Called, Door, Enquiry, Field, Finding, Grant, Message, Money, News, Outcome, Payment,
-    Receipt, Refusal, Resolution, Unresolved,
+    Receipt, Refusal, Resolution, Verdict,
 };
 
 use super::cases::{AnswerCase, ExchangeCase, Expected, PaymentCase, RecipientCase, ViolationCase};
@@ -144,9 +144,12 @@ async fn call(
             let (serial, begun_at_ms) = (case.serial, case.begun_at_ms);
             let enquiry = Enquiry { serial, begun_at_ms, account };
             taken(rail.code.resolve(&asking, &enquiry).await, |found| match found {
-                Ok(found) => came("resolved", None, Some(found.name)),
-                Err(Unresolved::Refused(refusal)) => refused(refusal),
-                Err(Unresolved::Unavailable(why)) => came("unavailable", None, Some(why)),
+                Verdict::Named(found) => came("resolved", None, Some(found.name)),
+                Verdict::Matches(found) => came("matches", None, Some(found.name)),
+                Verdict::Close(found) => came("close", None, Some(found.name)),
+                Verdict::Differs(why) => came("differs", None, why),
+                Verdict::Refused(refusal) => refused(refusal),
+                Verdict::Unavailable(why) => came("unavailable", None, Some(why)),
             })
         }
         "receive" => {
@@ -276,6 +279,8 @@ pub(super) fn grant(rail: &Rail, network: &Router, money: Money) -> Arc<Grant> {
         .tokens
         .iter()
         .filter_map(|(name, terms)| Some((name.clone(), token_source(terms, &calls, &secrets)?)));
+    let keys = declaration.keys.iter();
+    let keys = keys.map(|(name, terms)| (name.clone(), Arc::new(simulated_key(terms))));
     let open = declaration.notices.iter().filter(|notice| notice.auth.path_token);
     let door = Door {
         address: "https://host.example/notices/route/".to_owned(),
@@ -289,6 +294,7 @@ pub(super) fn grant(rail: &Rail, network: &Router, money: Money) -> Arc<Grant> {
         calls,
         settings: settings.collect(),
         secrets,
+        keys: keys.collect(),
         tables: rail.tables.clone(),
     };
     Arc::new(Grant { access: Arc::new(access), money, ..Grant::default() })

@@ -161,7 +161,7 @@ async fn prepare(
         costs: Costs::of(request.amount, &pricing)?,
         beneficiary_id: payee.beneficiary.id.clone(),
         recipient_identity: payee.beneficiary.identity.clone(),
-        recipient_name: payee.name().to_owned(),
+        recipient_name: payee.name.clone(),
         recipient: payee.beneficiary.recipient.clone(),
         sender: request.sender.as_ref().and_then(|sender| serde_json::to_string(sender).ok()),
         narration: request.narration.clone(),

@@ -70,6 +70,7 @@ const CREATE_ERRORS: &[ErrorCode] = &[
     ErrorCode::InvalidAccount,
     ErrorCode::InvalidRecipient,
     ErrorCode::RecipientUnresolvable,
+    ErrorCode::NameMismatch,
     ErrorCode::SenderInfoRequired,
     ErrorCode::LimitViolation,
     ErrorCode::FraudRuleBlocked,

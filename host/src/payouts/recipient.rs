@@ -14,7 +14,8 @@ use crate::error::{ErrorCode, Problem};
 use crate::money::Currency;
 use crate::rails::Rail;
 use crate::recipients::{
-    Beneficiary, BeneficiarySource, Checked, Known, Question, Saving, Verification, names, resolve,
+    Beneficiary, BeneficiarySource, Checked, Known, NameFit, Question, Saving, Verification,
+    mismatch, names as recipient_names, resolve,
 };
 
 use super::request::{NewPayout, To, refuse_non_strings, sent};
@@ -29,6 +30,8 @@ pub(super) struct Payee {
     pub saving: Saving,
     /// The sandbox scenario: the header's, or the one that the recipient stands for.
     pub scenario: Option<String>,
+    /// The name to pay to: the bank's, where the rail overwrites names, or the one that was given.
+    pub name: String,
     /// The name that the request gives.
     given_name: Option<String>,
     /// Whether the merchant knew the recipient before.
@@ -36,19 +39,13 @@ pub(super) struct Payee {
 }
 
 impl Payee {
-    /// The name to pay to: the bank's, or the one that was given.
-    #[must_use]
-    pub(super) fn name(&self) -> &str {
-        self.beneficiary.account_name.as_deref().unwrap_or(&self.beneficiary.name)
-    }
-
     /// How well the name in the request matches the one on record, from 0 to 100; nothing
     /// where one of them is missing.
     #[must_use]
     pub(super) fn name_match(&self) -> Option<i64> {
         let (given, on_record) =
             (self.given_name.as_ref()?, self.beneficiary.account_name.as_ref()?);
-        names::score(given, on_record)
+        recipient_names::score(given, on_record)
     }
 
     /// Whether the merchant never paid this recipient.
@@ -104,6 +101,7 @@ pub(super) async fn payee(
     let mut named = name(app, caller, rail, draft, scenario.as_deref()).await?;
     let saving = saving(app, &known, &mut named)?;
     Ok(Payee {
+        name: name_to_pay(rail, &named.beneficiary),
         beneficiary: named.beneficiary,
         saving,
         scenario,
@@ -176,7 +174,9 @@ fn draft(
 ) -> Beneficiary {
     let (merchant, env) = caller.owner();
     if let Some(beneficiary) = &known.beneficiary {
-        return Beneficiary { deleted_at: None, ..beneficiary.clone() };
+        // What the request says is paid, whatever was saved before.
+        let recipient = checked.fields.clone();
+        return Beneficiary { deleted_at: None, recipient, ..beneficiary.clone() };
     }
     let now = app.now();
     Beneficiary {
@@ -208,7 +208,17 @@ struct Named {
     was_asked: bool,
 }
 
-/// Asks for the name on record, where the rail overwrites names and none is fresh.
+fn name_to_pay(rail: &Rail, beneficiary: &Beneficiary) -> String {
+    let given = beneficiary.recipient.get(&rail.declaration.recipient.name);
+    let on_record = beneficiary.account_name.as_deref();
+    match (rail.overwrites_names(), on_record) {
+        (true, Some(name)) => name.to_owned(),
+        (false, _) if !given.is_empty() => given.to_owned(),
+        _ => beneficiary.name.clone(),
+    }
+}
+
+/// Asks for the name on record where none is fresh, or whether the name that was given is the one.
 async fn name(
     app: &App,
     caller: &Caller,
@@ -216,15 +226,18 @@ async fn name(
     mut beneficiary: Beneficiary,
     scenario: Option<&str>,
 ) -> Result<Named, Problem> {
-    let Some(names) = rail.declaration.names.as_ref().filter(|names| names.overwrite) else {
+    let Some(names) = rail.declaration.names.as_ref() else {
         return Ok(Named { beneficiary, was_asked: false });
     };
     let now = app.now();
     let fresh_for = Duration::from_secs(u64::from(names.fresh_for_days) * 24 * 3600);
     let is_fresh = beneficiary.resolved_at.is_some_and(|at| at.after(fresh_for) > now);
+    let given = beneficiary.recipient.get(&rail.declaration.recipient.name).to_owned();
+    // What was compared was one name, and is known of no other.
+    let is_its = names.overwrite || beneficiary.account_name.as_ref() == Some(&given);
     // A scenario about names is played even for a recipient that is known.
-    let is_played = matches!(scenario, Some("unresolvable" | "provider_down"));
-    if is_fresh && beneficiary.resolution.is_some() && !is_played {
+    let is_played = matches!(scenario, Some("unresolvable" | "name_mismatch" | "provider_down"));
+    if is_fresh && is_its && beneficiary.resolution.is_some() && !is_played {
         return Ok(Named { beneficiary, was_asked: false });
     }
     let question = Question {
@@ -236,7 +249,18 @@ async fn name(
         number: app.transfers.enquiry_number().await?,
         scenario,
     };
-    let resolved = resolve(&app.routes, now, &question).await?;
+    let resolved = match resolve(&app.routes, now, &question).await {
+        // Where names are only compared, nobody who could compare them stops a payment.
+        Err(problem) if !names.overwrite && !is_about_name(&problem) => {
+            return Ok(Named { beneficiary, was_asked: false });
+        }
+        resolved => resolved?,
+    };
+    let on_record = resolved.resolution.name.as_str();
+    let is_like = || recipient_names::score(&given, on_record).unwrap_or(0) >= names.alike_at_least;
+    if !names.overwrite && resolved.fit != NameFit::Same && !is_like() {
+        return Err(mismatch(Some(on_record)));
+    }
     beneficiary.account_name = Some(resolved.resolution.name.clone());
     if beneficiary.name.is_empty() {
         beneficiary.name.clone_from(&resolved.resolution.name);
@@ -246,6 +270,11 @@ async fn name(
     beneficiary.verification = Verification::Verified;
     beneficiary.updated_at = now;
     Ok(Named { beneficiary, was_asked: true })
+}
+
+/// Whether it says something about who holds the account.
+fn is_about_name(problem: &Problem) -> bool {
+    matches!(problem.code(), ErrorCode::NameMismatch | ErrorCode::RecipientUnresolvable)
 }
 
 /// How the recipient is saved: as a new row, restored from its deletion, or with a new name.

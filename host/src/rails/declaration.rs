@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::money::Currency;
+use crate::wasm::keys::{Algorithm, Use};
 
 /// The declaration that travels inside a rail's component.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,6 +33,9 @@ pub struct Declaration {
     /// Tokens that the host fetches.
     #[serde(default)]
     pub tokens: BTreeMap<String, TokenTerms>,
+    /// Keys that sign what leaves, and that what arrives is checked by.
+    #[serde(default)]
+    pub keys: BTreeMap<String, KeyTerms>,
     /// Mobile money operators whose wallets it pays.
     #[serde(default)]
     pub operators: Vec<OperatorTerms>,
@@ -208,6 +212,10 @@ pub struct Names {
     pub overwrite: bool,
     /// How long a resolved name is used before it is asked for again.
     pub fresh_for_days: u32,
+    /// How alike, of a hundred, the name that was given must be to the one on record, where it is
+    /// not overwritten: less is refused with `name_mismatch`.
+    #[serde(default)]
+    pub alike_at_least: i64,
 }
 
 /// `[endpoints.<name>]`
@@ -298,6 +306,16 @@ pub struct NoticeTerms {
     pub answers_queries: bool,
 }
 
+/// `[notices.auth.signature]`: the base64 of a signature of the body, in a header.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignatureTerms {
+    /// The key that it is checked by.
+    pub key: String,
+    /// The header that it is in, in lowercase.
+    pub header: String,
+}
+
 /// `[notices.auth]`: one of these.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -307,6 +325,8 @@ pub struct NoticeAuth {
     /// It was given an address with a token in it.
     #[serde(default)]
     pub path_token: bool,
+    /// It signs the body.
+    pub signature: Option<SignatureTerms>,
 }
 
 fn post() -> Vec<String> {
@@ -340,12 +360,39 @@ pub struct Redact {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableTerms {
-    /// The CSV file beside the declaration.
-    pub file: String,
-    /// As of when.
-    pub dated: String,
+    /// Who brings it. What the operator puts into `modules.dir` stands in for a rail's own, too.
+    #[serde(default)]
+    pub supplied_by: Supplier,
+    /// The CSV file beside the declaration, of a table that the rail brings.
+    pub file: Option<String>,
+    /// As of when it is.
+    pub dated: Option<String>,
     /// Where the data were taken from.
-    pub source: String,
+    pub source: Option<String>,
+}
+
+/// Who brings a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Supplier {
+    /// It is packed into the rail.
+    #[default]
+    Rail,
+    /// Only the operator may have it, or nobody does.
+    Operator,
+}
+
+/// `[keys.<name>]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyTerms {
+    /// How it signs.
+    pub algorithm: Algorithm,
+    /// Which half of the pair this host has.
+    #[serde(rename = "use")]
+    pub half: Use,
+    /// What people call the key.
+    pub title: String,
 }
 
 /// `[scenarios]`

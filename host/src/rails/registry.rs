@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 
 use crate::error::{ErrorCode, Problem};
 use crate::money::Currency;
-use crate::simulator::Network;
+use crate::simulator::{Network, sandbox_key};
 use crate::wasm::module::{self, Module, Refused};
 use crate::wasm::rail::{Access, CONTRACT, Field, Grant, RailCode, Violation};
 use crate::wasm::simulator::SimulatorCode;
@@ -80,11 +80,12 @@ impl Rail {
             return Err(Invalid::Sense(why.to_owned()).into());
         }
         let mut tables = BTreeMap::new();
-        for (name, inside) in &module.tables {
+        for name in declaration.tables.keys() {
             let folder = tables_folder.map(|folder| folder.join(&declaration.rail.name));
             let operators = folder.map(|folder| folder.join(format!("{name}.csv")));
             let csv = operators.and_then(|path| std::fs::read(path).ok());
-            let table = ReferenceTable::parse(csv.as_deref().unwrap_or(inside));
+            let Some(csv) = csv.as_ref().or_else(|| module.tables.get(name)) else { continue };
+            let table = ReferenceTable::parse(csv);
             let table = table
                 .map_err(|cause| LoadError::Table { name: name.clone(), why: cause.to_string() })?;
             tables.insert(name.clone(), Arc::new(table));
@@ -144,6 +145,12 @@ impl Rail {
         }
     }
 
+    /// Whether the name on record replaces the one that was given.
+    #[must_use]
+    pub fn overwrites_names(&self) -> bool {
+        self.declaration.names.as_ref().is_some_and(|names| names.overwrite)
+    }
+
     /// What makes a canonical recipient the same as another one.
     #[must_use]
     pub fn identity(&self, recipient: &RecipientFields) -> String {
@@ -186,7 +193,12 @@ fn other_side(
     let code = SimulatorCode::load(&engines.rails, cache, bytes);
     let code = code.map_err(|cause| Refused::Simulator(Box::new(cause)))?;
     let magic = declaration.scenarios.as_ref().map(|scenarios| scenarios.values.clone());
-    Ok(Some(Network { code: Arc::new(code), magic: Arc::new(magic.unwrap_or_default()) }))
+    let keys = declaration.keys.keys().map(|name| (name.clone(), sandbox_key()));
+    Ok(Some(Network {
+        code: Arc::new(code),
+        magic: Arc::new(magic.unwrap_or_default()),
+        keys: Arc::new(keys.collect()),
+    }))
 }
 
 /// All loaded rails, the built-in ones first: where several serve a currency, the first one's

@@ -19,11 +19,12 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::{MerchantId, RouteId};
 use crate::keyring::Keyring;
 use crate::money::Currency;
-use crate::simulator::Simulator;
+use crate::simulator::{Simulator, sandbox_key};
 use crate::wasm::egress::{Call, Network, Scheme, Target, TokenSource};
-use crate::wasm::rail::{Access, Door, Grant, Message, Money};
+use crate::wasm::keys::{Key, Use};
+use crate::wasm::rail::{Access, Door, Grant, Message, Money, Reply};
 
-use super::declaration::{CallTerms, Declaration, SettingTerms, TokenTerms, Trust};
+use super::declaration::{CallTerms, Declaration, KeyTerms, SettingTerms, TokenTerms, Trust};
 use super::registry::{Rail, Registry};
 use super::sql;
 
@@ -71,6 +72,9 @@ pub struct ReadyRoute {
     fingerprints: OnceLock<Vec<String>>,
     /// What an address holds at which its network may speak: one under every master key.
     door_tokens: Vec<String>,
+    /// What a simulated network presents besides its signature, with keys that everybody knows;
+    /// nothing inside where none may speak.
+    simulated_token: Option<Option<SecretString>>,
     /// What is missing before it can be called.
     missing: Option<String>,
 }
@@ -246,33 +250,18 @@ impl Routes {
                 Err(why) => missing = Some(why),
             }
         }
-        let is_notice_token = |name: &str| rail.declaration.is_presented(name);
-        let mut secrets = BTreeMap::new();
-        for name in rail.declaration.secrets.keys() {
-            match configured.get(name).filter(|value| !value.is_empty()) {
-                Some(value) if is_notice_token(name) && value.len() < limits::TOKEN_BYTES_MIN => {
-                    let least = limits::TOKEN_BYTES_MIN;
-                    let at = format!("routes.{}.{name}", route.name);
-                    missing = Some(format!("{at} must have {least} characters at least"));
-                }
-                Some(value) => {
-                    secrets.insert(name.clone(), SecretString::from(value.clone()));
-                }
-                None if self.is_simulated(&route) => {
-                    let secret = self.simulated_secret(&route, &rail.declaration, name);
-                    secrets.extend(secret.map(|secret| (name.clone(), secret)));
-                }
-                None => missing = Some(format!("routes.{}.{name} is not configured", route.name)),
-            }
-        }
+        let (secrets, secretless) = self.secrets((&route, &rail.declaration), &configured);
+        let missing = secretless.or(missing);
         let is_simulated = self.is_simulated(&route);
+        let (keys, keyless) = self.keys((&route, &rail.declaration), &configured);
         let given = |name: &str, terms: &SettingTerms| {
             let value = configured.get(name).or_else(|| route.settings.get(name));
             let sandbox = terms.sandbox.as_ref().filter(|_| is_simulated);
             value.or(sandbox).or(terms.default.as_ref()).cloned()
         };
         let (settings, unset) = settings(&route.name, &rail.declaration, given);
-        let missing = missing.or(unset).or_else(|| self.unreachable(&route, &rail.declaration));
+        let missing =
+            missing.or(keyless).or(unset).or_else(|| self.unreachable(&route, &rail.declaration));
         let (name, tables) = (rail.declaration.rail.name.clone(), rail.tables.clone());
         let pure = Access {
             rail: name.clone(),
@@ -288,7 +277,8 @@ impl Routes {
         }
         let door_tokens = door_tokens(&self.keyring, &route.id);
         let door = self.door(&route.id, &rail.declaration, &door_tokens[0]);
-        let access = Access { rail: name, calls, settings, secrets, tokens, door, tables };
+        let access = Access { rail: name, calls, settings, secrets, keys, tokens, door, tables };
+        let simulated_token = is_simulated.then(|| self.presented(route.env));
         ReadyRoute {
             route,
             rail,
@@ -297,8 +287,60 @@ impl Routes {
             addresses,
             fingerprints: OnceLock::new(),
             door_tokens,
+            simulated_token,
             missing,
         }
+    }
+
+    /// The declared secrets of a route, and what is missing of them.
+    fn secrets(
+        &self,
+        (route, declaration): (&Route, &Declaration),
+        configured: &BTreeMap<String, String>,
+    ) -> (BTreeMap<String, SecretString>, Option<String>) {
+        let (mut secrets, mut missing) = (BTreeMap::new(), None);
+        for name in declaration.secrets.keys() {
+            let at = format!("routes.{}.{name}", route.name);
+            let is_presented = declaration.is_presented(name);
+            match configured.get(name).filter(|value| !value.is_empty()) {
+                Some(value) if is_presented && value.len() < limits::TOKEN_BYTES_MIN => {
+                    let least = limits::TOKEN_BYTES_MIN;
+                    missing = Some(format!("{at} must have {least} characters at least"));
+                }
+                Some(value) => {
+                    secrets.insert(name.clone(), SecretString::from(value.clone()));
+                }
+                None if self.is_simulated(route) => {
+                    let secret = self.simulated_secret(route, declaration, name);
+                    secrets.extend(secret.map(|secret| (name.clone(), secret)));
+                }
+                None => missing = Some(format!("{at} is not configured")),
+            }
+        }
+        (secrets, missing)
+    }
+
+    /// The declared keys of a route, and what is missing of them.
+    fn keys(
+        &self,
+        (route, declaration): (&Route, &Declaration),
+        configured: &BTreeMap<String, String>,
+    ) -> (BTreeMap<String, Arc<Key>>, Option<String>) {
+        let (mut keys, mut missing) = (BTreeMap::new(), None);
+        for (name, terms) in &declaration.keys {
+            let key = match configured.get(name).filter(|pem| !pem.is_empty()) {
+                Some(pem) => Key::read(terms.algorithm, terms.half, pem),
+                None if self.is_simulated(route) => Ok(simulated_key(terms)),
+                None => Err("it is not configured".to_owned()),
+            };
+            match key {
+                Ok(key) => {
+                    keys.insert(name.clone(), Arc::new(key));
+                }
+                Err(why) => missing = Some(format!("routes.{}.{name}: {why}", route.name)),
+            }
+        }
+        (keys, missing)
     }
 
     /// What is wrong with the address that a real network would be given.
@@ -332,10 +374,17 @@ impl Routes {
         declaration: &Declaration,
         name: &str,
     ) -> Option<SecretString> {
-        match (declaration.is_presented(name), route.env) {
-            (false, _) => Some(SecretString::from(SIMULATOR_SECRET)),
-            (true, Env::Test) => Some(self.sandbox.token.clone()),
-            (true, Env::Live) => self.config.simulator.token.clone(),
+        match declaration.is_presented(name) {
+            false => Some(SecretString::from(SIMULATOR_SECRET)),
+            true => self.presented(route.env),
+        }
+    }
+
+    /// What simulated networks present where they speak by themselves.
+    fn presented(&self, env: Env) -> Option<SecretString> {
+        match env {
+            Env::Test => Some(self.sandbox.token.clone()),
+            Env::Live => self.config.simulator.token.clone(),
         }
     }
 
@@ -399,10 +448,13 @@ impl ReadyRoute {
     #[must_use]
     pub fn fingerprints(&self, keyring: &Keyring) -> &[String] {
         self.fingerprints.get_or_init(|| {
-            let Access { rail, settings, secrets, .. } = &*self.access;
+            let Access { rail, settings, secrets, keys, .. } = &*self.access;
             let place = format!("{:?}", (rail, &self.addresses, settings));
             let secrets = secrets.iter().map(|(name, secret)| (name, secret.expose_secret()));
-            let credentials = format!("{:?}", secrets.collect::<Vec<_>>());
+            let mut credentials = format!("{:?}", secrets.collect::<Vec<_>>());
+            for (name, key) in keys {
+                credentials += &format!("{name} {}", key.digest());
+            }
             let (place, credentials) =
                 (keyring.settings_tags(&place), keyring.settings_tags(&credentials));
             place.zip(credentials).map(|(place, who)| format!("{place}.{who}")).collect()
@@ -437,6 +489,33 @@ impl ReadyRoute {
         self.door_tokens.iter().filter(|known| is_it(known)).count() > 0
     }
 
+    /// Whether a body is signed by its network with the other half of this key. A simulated one
+    /// presents a token, too: everybody could sign like it.
+    #[must_use]
+    pub fn is_signed(
+        &self,
+        key: &str,
+        token: Option<&str>,
+        (body, signature): (&[u8], &str),
+    ) -> bool {
+        let is_its = match &self.simulated_token {
+            None => true,
+            Some(expected) => expected.as_ref().zip(token).is_some_and(|(expected, token)| {
+                expected.expose_secret().as_bytes().ct_eq(token.as_bytes()).into()
+            }),
+        };
+        let key = self.access.keys.get(key).map(Arc::as_ref);
+        is_its && matches!(key, Some(Key::Verify(key)) if key.verify_text(body, signature))
+    }
+
+    /// The headers that the rail wants its reply to have.
+    ///
+    /// # Errors
+    /// It may not have them.
+    pub fn reply_headers(&self, reply: &Reply) -> Result<Vec<(String, String)>, String> {
+        self.access.reply_headers(reply)
+    }
+
     /// The value of one of its secrets.
     #[must_use]
     pub fn secret(&self, name: &str) -> Option<&SecretString> {
@@ -460,6 +539,15 @@ fn settings(
         }
     }
     (settings, missing)
+}
+
+/// What stands for a key where the network is simulated.
+#[must_use]
+pub fn simulated_key(terms: &KeyTerms) -> Key {
+    match terms.half {
+        Use::Sign => Key::Sign(sandbox_key()),
+        Use::Verify => Key::Verify(sandbox_key().verifying()),
+    }
 }
 
 /// What stands in the address that a route's network is given: it follows from the host's keys.

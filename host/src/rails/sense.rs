@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use http::Method;
+use http::{HeaderName, Method};
 use regex_lite::Regex;
 
 use crate::simulator::RESERVED;
+use crate::wasm::keys::Use;
 use crate::wasm::rail::CONTRACT;
 
-use super::declaration::{CallTerms, Declaration, MethodTerms, NoticeTerms};
+use super::declaration::{CallTerms, Declaration, MethodTerms, NoticeTerms, Supplier, TableTerms};
 
 impl Declaration {
     /// The first thing that makes no sense.
@@ -44,6 +45,35 @@ impl Declaration {
             .or_else(|| self.calls_nonsense())
             .or_else(|| self.tokens_nonsense())
             .or_else(|| self.notices_nonsense())
+            .or_else(|| self.names_nonsense())
+            .or_else(|| self.tables_nonsense())
+    }
+
+    /// Secrets, keys and settings are configured in one place, by name.
+    fn names_nonsense(&self) -> Option<String> {
+        let mut names = BTreeSet::new();
+        let all = self.secrets.keys().chain(self.keys.keys()).chain(self.settings.keys());
+        let mut twice = all.filter(|name| !names.insert(*name));
+        if let Some(name) = twice.next() {
+            return Some(format!("{name} is declared twice"));
+        }
+        let alike = self.names.as_ref().map_or(0, |names| names.alike_at_least);
+        (!(0..=100).contains(&alike))
+            .then(|| format!("names.alike_at_least is {alike}; it is a share of a hundred"))
+    }
+
+    fn tables_nonsense(&self) -> Option<String> {
+        let is_whole = |terms: &TableTerms| match terms.supplied_by {
+            Supplier::Rail => {
+                terms.file.is_some() && terms.dated.is_some() && terms.source.is_some()
+            }
+            Supplier::Operator => terms.file.is_none(),
+        };
+        let (name, terms) = self.tables.iter().find(|(_, terms)| !is_whole(terms))?;
+        Some(match terms.supplied_by {
+            Supplier::Rail => format!("tables.{name} needs file, dated and source"),
+            Supplier::Operator => format!("tables.{name} is the operator's, and names a file"),
+        })
     }
 
     fn methods_nonsense(&self, is_word: impl Fn(&str) -> bool) -> Option<String> {
@@ -108,8 +138,22 @@ impl Declaration {
 
     fn notices_nonsense(&self) -> Option<String> {
         for NoticeTerms { path, auth, .. } in &self.notices {
-            if auth.bearer.is_some() == auth.path_token {
-                return Some(format!("notices {path}: auth is either bearer or path_token"));
+            let ways = [auth.bearer.is_some(), auth.path_token, auth.signature.is_some()];
+            if ways.iter().filter(|way| **way).count() != 1 {
+                let why = "auth is one of bearer, path_token and signature";
+                return Some(format!("notices {path}: {why}"));
+            }
+            if let Some(signature) = &auth.signature {
+                let key = self.keys.get(&signature.key);
+                if key.is_none_or(|key| key.half != Use::Verify) {
+                    let key = &signature.key;
+                    return Some(format!("notices {path}: {key} is no key to verify by"));
+                }
+                let is_name = HeaderName::from_lowercase(signature.header.as_bytes()).is_ok();
+                if !is_name {
+                    let header = &signature.header;
+                    return Some(format!("notices {path}: {header} is no header in lowercase"));
+                }
             }
             if let Some(secret) = auth.bearer.as_ref().filter(|it| !self.secrets.contains_key(*it))
             {

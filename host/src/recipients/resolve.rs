@@ -7,15 +7,28 @@ use crate::id::MerchantId;
 use crate::money::Currency;
 use crate::rails::route::{ReadyRoute, scenario_header};
 use crate::rails::{RecipientFields, Routes};
-use crate::wasm::rail::{Enquiry, Money, Resolution, Unresolved};
+use crate::wasm::rail::{Enquiry, Money, Resolution, Verdict};
 
 /// An answer, and the route that gave it.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// What the network said.
     pub resolution: Resolution,
+    /// How it compares with the name that was given.
+    pub fit: NameFit,
     /// The route's name; opaque to merchants.
     pub route: String,
+}
+
+/// How a name on record compares with the one that was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameFit {
+    /// The network told the name and compared nothing.
+    NotCompared,
+    /// The network says that it is the same.
+    Same,
+    /// The network says that it is nearly the same.
+    Close,
 }
 
 /// A name enquiry: about which account, and for whom.
@@ -40,8 +53,9 @@ pub struct Question<'a> {
 /// "no such account" does not end the search: another may know it.
 ///
 /// # Errors
-/// `recipient_unresolvable` where every network that answered refused, `provider_error` where
-/// none gave a usable answer, and the refusals of [`Routes::candidates`].
+/// `recipient_unresolvable` where every network that answered refused, `name_mismatch` where one
+/// says that somebody else holds it, `provider_error` where none gave a usable answer, and the
+/// refusals of [`Routes::candidates`].
 pub async fn resolve(
     routes: &Routes,
     now: Moment,
@@ -52,11 +66,21 @@ pub async fn resolve(
     let mut refused = None;
     let mut unavailable = None;
     for route in candidates.iter().filter(|route| route.rail.code.resolves_names()) {
-        match ask(route, now, question).await {
-            Ok(resolution) => return Ok(Resolved { resolution, route: route.route.name.clone() }),
-            Err(Unresolved::Refused(refusal)) => refused = Some(refusal),
-            Err(Unresolved::Unavailable(why)) => unavailable = Some(why),
-        }
+        let (resolution, fit) = match ask(route, now, question).await {
+            Verdict::Named(resolution) => (resolution, NameFit::NotCompared),
+            Verdict::Matches(resolution) => (resolution, NameFit::Same),
+            Verdict::Close(resolution) => (resolution, NameFit::Close),
+            Verdict::Differs(_) => return Err(mismatch(None)),
+            Verdict::Refused(refusal) => {
+                refused = Some(refusal);
+                continue;
+            }
+            Verdict::Unavailable(why) => {
+                unavailable = Some(why);
+                continue;
+            }
+        };
+        return Ok(Resolved { resolution, fit, route: route.route.name.clone() });
     }
     match (refused, unavailable) {
         (_, Some(why)) => Err(Problem::new(ErrorCode::ProviderError).caused_by(why)),
@@ -68,11 +92,20 @@ pub async fn resolve(
     }
 }
 
-async fn ask(
-    route: &ReadyRoute,
-    now: Moment,
-    question: &Question<'_>,
-) -> Result<Resolution, Unresolved> {
+/// The name that was given is not the one on record, which some networks tell.
+#[must_use]
+pub fn mismatch(on_record: Option<&str>) -> Problem {
+    let message = match on_record {
+        Some(name) => format!(
+            "The name is not the one on the account, which is {name}. Please ask the recipient."
+        ),
+        None => "The bank says that this is not the name on the account. Please ask the recipient."
+            .to_owned(),
+    };
+    Problem::because(ErrorCode::NameMismatch, message).field("recipient.name")
+}
+
+async fn ask(route: &ReadyRoute, now: Moment, question: &Question<'_>) -> Verdict {
     let grant = route.grant(now, scenario_header(question.scenario), Money::Stays);
     let enquiry = Enquiry {
         serial: u64::try_from(question.number).unwrap_or(0),
@@ -82,6 +115,6 @@ async fn ask(
     let called = route.rail.code.resolve(&grant, &enquiry).await;
     called.result.unwrap_or_else(|broken| {
         tracing::warn!(rail.name = route.route.rail, %broken, "a name enquiry failed");
-        Err(Unresolved::Unavailable(broken.to_string()))
+        Verdict::Unavailable(broken.to_string())
     })
 }

@@ -14,7 +14,7 @@ pub mod scenario;
 mod server;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::{OriginalUri, Path, Request, State as From};
@@ -29,6 +29,7 @@ use crate::clock::Clock;
 use crate::config::limits;
 use crate::db::Db;
 use crate::wasm::egress::HangUp;
+use crate::wasm::keys::{Algorithm, SigningKey};
 use crate::wasm::simulator as wasm;
 use crate::wasm::simulator::{Answer, Obstacle, Played, Scene, SimulatorCode};
 
@@ -53,6 +54,19 @@ pub struct Network {
     pub code: Arc<SimulatorCode>,
     /// Recipients that choose a scenario by themselves.
     pub magic: Arc<BTreeMap<String, String>>,
+    /// What stands for the rail's keys, by name.
+    pub keys: Arc<BTreeMap<String, Arc<SigningKey>>>,
+}
+
+/// The key pair that stands for every key of a rail where its network is simulated. Everybody
+/// knows it, and no network in earnest is spoken to with it.
+#[must_use]
+pub fn sandbox_key() -> Arc<SigningKey> {
+    static KEY: LazyLock<Arc<SigningKey>> = LazyLock::new(|| {
+        let key = SigningKey::read(Algorithm::RsaPkcs1Sha256, include_str!("keys.pem"));
+        Arc::new(key.unwrap_or_else(|why| unreachable!("the sandbox's key: {why}")))
+    });
+    Arc::clone(&KEY)
 }
 
 /// A set of simulated networks.
@@ -202,6 +216,7 @@ impl Simulator {
             book: self.0.books.of(rail),
             asked,
             magic: Arc::clone(&network.magic),
+            keys: Arc::clone(&network.keys),
         }
     }
 

@@ -64,7 +64,7 @@ use crate::ledger::Writer;
 use crate::rails::Routes;
 
 pub use metrics::TransferMetrics;
-pub use notice::{Arrived, Door};
+pub use notice::{Answer, Arrived, Door};
 pub use order::{Failure, Feature, Fixed, Order, OrderStage, Step, Writes};
 pub use quarantine::{Quarantine, QuarantineError, QuarantineState, Suspicion};
 pub use serials::{nth_of, serial_of};

@@ -1,10 +1,11 @@
 //! Messages that a network sends by itself.
 //!
-//! The host checks the sender's token, in a header or in the address that the network was given. What the rail reads out of a message is a hint: the host
-//! asks the rail and believes only the answer. The exception is a payment that came back, where
-//! the rail declares that no question would show it. A message speaks for payments that went over
-//! a route whose token it carries, and for no others; what it says of others becomes a case. A
-//! paused route takes none: the network says it again when the route is resumed.
+//! The host checks who speaks: by a token, in a header or in the address that the network was
+//! given, or by the signature of the message. What the rail reads out of a message is a hint: the
+//! host asks the rail and believes only the answer, unless the rail declares that this channel is
+//! to be believed. A message speaks for payments that went over a route whose credentials it
+//! carries, and for no others; what it says of others becomes a case. A paused route takes none,
+//! but from a network that says a thing once: others say it again when the route is resumed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,16 @@ pub struct Arrived<'a> {
     pub message: Message,
 }
 
+/// What the network is answered.
+pub struct Answer {
+    /// The content type.
+    pub content_type: String,
+    /// Further headers.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
 /// A way in for networks.
 #[derive(Clone, Copy, Debug)]
 pub enum Door<'a> {
@@ -90,20 +101,32 @@ impl Transfers {
         feature: &F,
         arrived: Arrived<'_>,
         body: impl Future<Output = Result<Vec<u8>, Problem>>,
-    ) -> Result<Reply, Problem> {
-        // Nobody is listened to before it is known who speaks.
-        let routes = self.authenticate(&arrived).await?;
+    ) -> Result<Answer, Problem> {
+        let Arrived { by, mut message } = arrived;
+        // Nobody is listened to before it is known who speaks; but whoever signs what he says.
+        let routes = match self.is_signed(by, &message).await? {
+            true => {
+                message.body = body.await?;
+                self.authenticate(by, &message).await?
+            }
+            false => {
+                let routes = self.authenticate(by, &message).await?;
+                message.body = body.await?;
+                routes
+            }
+        };
         let route = &routes[0];
-        let message = Message { body: body.await?, ..arrived.message };
         let called = route.rail.code.receive(&route.pure_grant(self.now()), &message).await;
         let mut called = called;
         let heard = Exchange::heard(&message.method, &message.path, &message.body);
         called.exchanges.push(heard);
-        let (answer, notices) = match &called.result {
+        let (reply, notices) = match &called.result {
             Ok(Ok(read)) => read.clone(),
             Ok(Err(why)) => return Err(Problem::because(ErrorCode::InvalidBody, why.clone())),
             Err(broken) => return Err(Problem::internal(broken.clone())),
         };
+        let headers = route.reply_headers(&reply).map_err(Problem::internal)?;
+        let answer = Answer { content_type: reply.content_type, headers, body: reply.body };
         // Its own task: a network that hangs up must not leave half of it undone.
         let (engine, feature) = (self.clone(), feature.clone());
         let taking = self.tasks.spawn(async move {
@@ -119,22 +142,34 @@ impl Transfers {
         Ok(answer)
     }
 
-    /// The routes whose token the message carries, at least one.
-    async fn authenticate(&self, arrived: &Arrived<'_>) -> Result<Vec<Arc<ReadyRoute>>, Problem> {
+    /// Whether a message of this kind is known by its signature.
+    async fn is_signed(&self, by: Door<'_>, message: &Message) -> Result<bool, Problem> {
+        Ok(self.routes.all().await?.iter().any(|route| {
+            let terms = route.rail.declaration.notice(&message.method, &message.path);
+            by.leads_to(route) && terms.is_some_and(|terms| terms.auth.signature.is_some())
+        }))
+    }
+
+    /// The routes whose token or signature the message carries, at least one.
+    async fn authenticate(
+        &self,
+        by: Door<'_>,
+        message: &Message,
+    ) -> Result<Vec<Arc<ReadyRoute>>, Problem> {
         let (mut is_known, mut matching) = (false, Vec::new());
         for route in self.routes.all().await?.iter() {
-            let Message { method, path, .. } = &arrived.message;
-            let Some(notice) = route.rail.declaration.notice(method, path) else { continue };
-            if route.missing().is_some() || !arrived.by.leads_to(route) {
+            let terms = route.rail.declaration.notice(&message.method, &message.path);
+            let Some(terms) = terms else { continue };
+            if route.missing().is_some() || !by.leads_to(route) {
                 continue;
             }
             is_known = true;
-            if arrived.by.is_opened(route, &notice.auth) {
+            if by.is_opened(route, &terms.auth, message) {
                 matching.push(Arc::clone(route));
             }
         }
         // Who was given an address says a thing once, and is heard even then.
-        let may_wait = matches!(arrived.by, Door::Rail { .. });
+        let may_wait = matches!(by, Door::Rail { .. });
         let is_paused = may_wait && matching.iter().all(|route| route.route.is_paused);
         match (matching.is_empty(), is_known) {
             (false, _) if is_paused => Err(later(&matching[0])),
@@ -159,7 +194,7 @@ impl Transfers {
         let found = ours.next().filter(|_| ours.next().is_none());
         let route = found.as_ref().and_then(over);
         let terms = routes[0].rail.declaration.notice(&message.method, &message.path);
-        let may_wait = terms.is_some_and(|terms| terms.auth.bearer.is_some());
+        let may_wait = terms.is_some_and(|terms| !terms.auth.path_token);
         if let Some(paused) = route.filter(|route| may_wait && route.route.is_paused) {
             return Err(later(paused));
         }
@@ -437,14 +472,23 @@ impl Door<'_> {
         }
     }
 
-    fn is_opened(&self, route: &ReadyRoute, auth: &NoticeAuth) -> bool {
-        match (self, &auth.bearer) {
+    fn is_opened(&self, route: &ReadyRoute, auth: &NoticeAuth, message: &Message) -> bool {
+        match (self, auth) {
             // Nothing is nobody's token, whatever was configured.
-            (Self::Rail { token: Some(token), .. }, Some(bearer)) if !token.is_empty() => {
+            (Self::Rail { token: Some(token), .. }, NoticeAuth { bearer: Some(bearer), .. })
+                if !token.is_empty() =>
+            {
                 let secret = route.secret(bearer).map(|secret| secret.expose_secret().as_bytes());
                 secret.is_some_and(|secret| secret.ct_eq(token.as_bytes()).into())
             }
-            (Self::Route { token, .. }, None) => route.opens(token),
+            (Self::Rail { token, .. }, NoticeAuth { signature: Some(terms), .. }) => {
+                let mut headers = message.headers.iter();
+                let found = headers.find(|(name, _)| *name == terms.header);
+                found.is_some_and(|(_, signature)| {
+                    route.is_signed(&terms.key, *token, (&message.body, signature))
+                })
+            }
+            (Self::Route { token, .. }, NoticeAuth { path_token: true, .. }) => route.opens(token),
             _ => false,
         }
     }

@@ -25,6 +25,7 @@ pub mod compiler;
 pub mod egress;
 mod engine;
 mod inert;
+pub mod keys;
 mod limiter;
 pub mod module;
 pub mod pack;

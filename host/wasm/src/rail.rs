@@ -35,7 +35,7 @@ mod imports;
 
 pub use bindings::railhead::rail::types::{
     Enquiry, Field, Finding, Message, News, Notice, Opening, Outcome, Payment, Receipt, Refusal,
-    Reply, Resolution, ReturnOfFunds, Subject, Unresolved, Violation,
+    Reply, Resolution, ReturnOfFunds, Subject, Verdict, Violation,
 };
 pub(crate) use imports::presentable;
 pub use imports::{Access, Door, Grant, Money};
@@ -225,11 +225,7 @@ impl RailCode {
     }
 
     /// `names.resolve`
-    pub async fn resolve(
-        &self,
-        grant: &Arc<Grant>,
-        enquiry: &Enquiry,
-    ) -> Called<Result<Resolution, Unresolved>> {
+    pub async fn resolve(&self, grant: &Arc<Grant>, enquiry: &Enquiry) -> Called<Verdict> {
         let Some(indices) = &self.names else { return not_offered("names") };
         self.call(grant, async |store, instance| {
             let guest = indices.load(&mut *store, instance)?;

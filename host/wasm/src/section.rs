@@ -27,7 +27,7 @@ pub struct CustomSections {
 }
 
 impl CustomSections {
-    /// The declaration in `folder`, the tables that it names, and, for a rule pack, its cases:
+    /// The declaration in `folder`, the tables that come with it, and, for a rule pack, its cases:
     /// whoever is given the pack can check it.
     ///
     /// # Errors
@@ -40,6 +40,9 @@ impl CustomSections {
         let named = parsed.get("tables").and_then(toml::Value::as_table);
         let mut tables = Vec::new();
         for (name, table) in named.into_iter().flatten() {
+            if table.get("supplied_by").and_then(toml::Value::as_str) == Some("operator") {
+                continue;
+            }
             let file = table.get("file").and_then(toml::Value::as_str);
             let file = file.ok_or_else(|| format!("{declaration}: tables.{name} names no file"))?;
             tables.push((name.clone(), read(&folder.join(file))?));

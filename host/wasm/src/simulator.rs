@@ -16,6 +16,7 @@ use crate::config::limits;
 use super::CodeCache;
 use super::bounds;
 use super::inert::{self, Inert};
+use super::keys::SigningKey;
 use super::limiter::{self, Limiter};
 use super::module::{Code, Contract, Refused};
 use super::rail::{explain, presentable};
@@ -37,7 +38,7 @@ pub use bindings::railhead::simulator::types::{
 
 use bindings::exports::railhead::simulator::network::GuestIndices;
 use bindings::railhead::host::{clock, log};
-use bindings::railhead::simulator::{book, outbox, play, types};
+use bindings::railhead::simulator::{book, outbox, play, signatures, types};
 
 /// What simulators are built against.
 const CONTRACT: Contract = Contract {
@@ -46,6 +47,7 @@ const CONTRACT: Contract = Contract {
         "railhead:simulator/types@0.1.0",
         "railhead:simulator/book@0.1.0",
         "railhead:simulator/play@0.1.0",
+        "railhead:simulator/signatures@0.1.0",
         "railhead:simulator/outbox@0.1.0",
         "railhead:host/clock@0.2.0",
         "railhead:host/log@0.2.0",
@@ -86,6 +88,8 @@ pub struct Scene {
     pub asked: Option<String>,
     /// Recipients that choose a scenario by themselves.
     pub magic: Arc<BTreeMap<String, String>>,
+    /// The keys that the rail is configured with here, by name, with both halves.
+    pub keys: Arc<BTreeMap<String, Arc<SigningKey>>>,
 }
 
 /// What a call came to.
@@ -194,6 +198,7 @@ fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     types::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
     book::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
     play::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
+    signatures::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
     outbox::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
     clock::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
     log::add_to_linker::<Guest, Own>(linker, |guest| guest)
@@ -221,6 +226,28 @@ impl play::Host for Guest {
     async fn scenario(&mut self, account: String) -> wasmtime::Result<String> {
         let asked = self.scene.asked.as_ref().or_else(|| self.scene.magic.get(&account));
         Ok(asked.map_or("paid", String::as_str).to_owned())
+    }
+}
+
+impl Guest {
+    fn key(&self, name: &str) -> wasmtime::Result<&SigningKey> {
+        let key = self.scene.keys.get(name).map(Arc::as_ref);
+        key.ok_or_else(|| wasmtime::Error::msg(format!("the rail declares no key {name}")))
+    }
+}
+
+impl signatures::Host for Guest {
+    async fn sign(&mut self, key: String, message: Vec<u8>) -> wasmtime::Result<Vec<u8>> {
+        self.key(&key)?.sign(&message).map_err(wasmtime::Error::msg)
+    }
+
+    async fn verify(
+        &mut self,
+        key: String,
+        message: Vec<u8>,
+        signature: Vec<u8>,
+    ) -> wasmtime::Result<bool> {
+        Ok(self.key(&key)?.verifying().verify(&message, &signature))
     }
 }
 

@@ -52,6 +52,17 @@ impl ReferenceTable {
         rows.into_iter().flatten().map(|&number| TableRow { table: self, number })
     }
 
+    /// Rows whose columns `start` and `end` hold this value between them, both included, as texts
+    /// of equal length.
+    pub fn range(&self, value: &str) -> impl Iterator<Item = TableRow<'_>> {
+        let value = value.to_owned();
+        self.rows().filter(move |row| {
+            let (start, end) = (row.get("start"), row.get("end"));
+            let is_as_long = start.len() == value.len() && end.len() == value.len();
+            is_as_long && start <= value.as_str() && value.as_str() <= end
+        })
+    }
+
     /// Every row, in the order of the file.
     pub fn rows(&self) -> impl Iterator<Item = TableRow<'_>> {
         (0..self.rows.len()).map(|number| TableRow { table: self, number })
@@ -89,6 +100,15 @@ impl<'a> TableRow<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_is_found_between_start_and_end() {
+        let csv = b"start,end,rule\n070116,074456,a\n074456,089999,b\n1,9,c\n";
+        let table = ReferenceTable::parse(csv).expect("valid");
+        let found = |value| table.range(value).map(|row| row.get("rule")).collect::<String>();
+        assert_eq!((found("070116"), found("074456")), ("a".into(), "ab".into()));
+        assert_eq!((found("090000"), found("5"), found("")), ("".into(), "c".into(), "".into()));
+    }
 
     #[test]
     fn cells_are_found_whole_and_by_word() {

@@ -35,7 +35,11 @@ pub fn receive(path: &str, body: &[u8]) -> Result<(Reply, Vec<Notice>), String> 
     if reference.is_empty() || reference.contains('/') {
         return Err("the message names no payment".to_owned());
     }
-    let reply = Reply { content_type: "application/json".into(), body: HEARD.to_vec() };
+    let reply = Reply {
+        content_type: "application/json".into(),
+        headers: Vec::new(),
+        body: HEARD.to_vec(),
+    };
     Ok((reply, vec![notice]))
 }
 

@@ -3,9 +3,7 @@
 
 use railhead_rail::fields::{field, value};
 use railhead_rail::imports::http::Failure;
-use railhead_rail::types::{
-    Enquiry, Field, Finding, News, Outcome, Payment, Resolution, Unresolved,
-};
+use railhead_rail::types::{Enquiry, Field, Finding, News, Outcome, Payment, Resolution, Verdict};
 use toml::{Table, Value};
 
 use crate::fixtures::{self, Sent};
@@ -96,9 +94,10 @@ fn queried(payment: &Payment) -> Came {
 
 fn resolved(serial: u64, begun_at_ms: u64, account: Vec<Field>) -> Came {
     match resolve(&Enquiry { serial, begun_at_ms, account }) {
-        Ok(_) => ("resolved", None),
-        Err(Unresolved::Refused(refusal)) => ("refused", Some(refusal.code)),
-        Err(Unresolved::Unavailable(_)) => ("unavailable", None),
+        Verdict::Named(_) => ("resolved", None),
+        Verdict::Refused(refusal) => ("refused", Some(refusal.code)),
+        Verdict::Unavailable(_) => ("unavailable", None),
+        compared => panic!("NIP compares nothing: {compared:?}"),
     }
 }
 

@@ -21,8 +21,8 @@ mod bindings {
 
 use bindings::exports::railhead::rail::{names, notices, payouts, recipients};
 use railhead_rail::types::{
-    Enquiry, Field, Finding, Message, Notice, Opening, Outcome, Payment, Refusal, Reply,
-    Resolution, Unresolved, Violation,
+    Enquiry, Field, Finding, Message, Notice, Opening, Outcome, Payment, Refusal, Reply, Verdict,
+    Violation,
 };
 
 struct Nip;
@@ -53,7 +53,7 @@ impl payouts::Guest for Nip {
 }
 
 impl names::Guest for Nip {
-    fn resolve(enquiry: Enquiry) -> Result<Resolution, Unresolved> {
+    fn resolve(enquiry: Enquiry) -> Verdict {
         crate::names::resolve(&enquiry)
     }
 }

@@ -1,7 +1,7 @@
 //! Who holds an account.
 
 use railhead_rail::fields::{self, field};
-use railhead_rail::types::{Enquiry, Refusal, Resolution, Unresolved};
+use railhead_rail::types::{Enquiry, Refusal, Resolution, Verdict};
 
 use crate::codes::{self, Class};
 use crate::gateway::{self, Answer};
@@ -10,21 +10,22 @@ use crate::session;
 use crate::settings::Settings;
 
 /// The name on an account. The resolution's reference is the enquiry's SessionID, which a
-/// transfer repeats as `NameEnquiryRef`.
-///
-/// # Errors
-/// [`Unresolved`]; only codes about the account itself count as a refusal.
-pub fn resolve(enquiry: &Enquiry) -> Result<Resolution, Unresolved> {
-    let (session, answer) = ask(enquiry).map_err(Unresolved::Unavailable)?;
+/// transfer repeats as `NameEnquiryRef`. NIP tells the name and compares nothing; only codes
+/// about the account itself count as a refusal.
+#[must_use]
+pub fn resolve(enquiry: &Enquiry) -> Verdict {
+    verdict(enquiry).unwrap_or_else(Verdict::Unavailable)
+}
+
+fn verdict(enquiry: &Enquiry) -> Result<Verdict, String> {
+    let (session, answer) = ask(enquiry)?;
     match answer.class(|code| code.enquiry) {
-        Class::Done => resolution(session, &answer, enquiry).map_err(Unresolved::Unavailable),
-        Class::Refused => Err(Unresolved::Refused(Refusal {
+        Class::Done => resolution(session, &answer, enquiry).map(Verdict::Named),
+        Class::Refused => Ok(Verdict::Refused(Refusal {
             code: answer.code.clone(),
             message: codes::meaning(&answer.code).into(),
         })),
-        Class::Pending | Class::NotFound | Class::Unclear => {
-            Err(Unresolved::Unavailable(answer.sentence()))
-        }
+        Class::Pending | Class::NotFound | Class::Unclear => Err(answer.sentence()),
     }
 }
 
@@ -62,7 +63,7 @@ mod tests {
     use railhead_rail::fields::{field, value};
     use railhead_rail::imports::http::Failure;
 
-    use railhead_rail::types::{Enquiry, Resolution, Unresolved};
+    use railhead_rail::types::{Enquiry, Verdict};
 
     use super::resolve;
     use crate::codes::{Class, all};
@@ -87,14 +88,14 @@ mod tests {
         )
     }
 
-    fn resolved(body: &str) -> Result<Resolution, Unresolved> {
+    fn resolved(body: &str) -> Verdict {
         fixtures::gateway(Ok((200, body.to_owned())));
         resolve(&enquiry())
     }
 
     #[test]
     fn a_name_and_what_the_transfer_needs() {
-        let resolution = resolved(&answer("00")).expect("a name");
+        let Verdict::Named(resolution) = resolved(&answer("00")) else { panic!("a name") };
         assert_eq!(resolution.name, "ADA ỌBI");
         assert_eq!(resolution.reference, REFERENCE);
         assert_eq!(value(&resolution.attributes, "bvn"), "22212345678");
@@ -104,9 +105,11 @@ mod tests {
     #[test]
     fn every_code() {
         for row in all().iter().filter(|row| row.enquiry != Class::Done) {
-            let unresolved = resolved(&answer(row.code)).expect_err(row.code);
-            let is_refused = matches!(unresolved, Unresolved::Refused(_));
-            assert_eq!(is_refused, row.enquiry == Class::Refused, "{}", row.code);
+            match resolved(&answer(row.code)) {
+                Verdict::Refused(_) => assert_eq!(row.enquiry, Class::Refused, "{}", row.code),
+                Verdict::Unavailable(_) => assert_ne!(row.enquiry, Class::Refused, "{}", row.code),
+                other => panic!("{}: {other:?}", row.code),
+            }
         }
     }
 
@@ -120,19 +123,20 @@ mod tests {
             answer("07").replace(REFERENCE, "999998261121100000000000000003"),
             String::new(),
         ] {
-            let unresolved = resolved(&body).expect_err("no name");
-            assert!(matches!(unresolved, Unresolved::Unavailable(_)), "{body}");
+            assert!(matches!(resolved(&body), Verdict::Unavailable(_)), "{body}");
         }
         fixtures::gateway(Err(Failure::NoAnswer("timeout".into())));
-        assert!(matches!(resolve(&enquiry()), Err(Unresolved::Unavailable(_))));
+        assert!(matches!(resolve(&enquiry()), Verdict::Unavailable(_)));
     }
 
     #[test]
     fn an_account_that_is_not_whole_is_not_asked_for() {
         let sent = fixtures::gateway(Ok((200, answer("00"))));
         let account = vec![field("account_number", "0123456785")];
-        assert!(resolve(&Enquiry { account, ..enquiry() }).is_err());
-        assert!(resolve(&Enquiry { serial: u64::MAX, ..enquiry() }).is_err());
+        let short = resolve(&Enquiry { account, ..enquiry() });
+        assert!(matches!(short, Verdict::Unavailable(_)));
+        let unnumbered = resolve(&Enquiry { serial: u64::MAX, ..enquiry() });
+        assert!(matches!(unnumbered, Verdict::Unavailable(_)));
         assert!(sent.borrow().is_empty());
     }
 }

@@ -93,7 +93,7 @@ fn about(reference: String, news: News) -> Notice {
 }
 
 fn reply(answer: Document) -> Reply {
-    Reply { content_type: "application/xml".into(), body: answer.finish() }
+    Reply { content_type: "application/xml".into(), headers: Vec::new(), body: answer.finish() }
 }
 
 fn ours(session: &str) -> Result<String, String> {

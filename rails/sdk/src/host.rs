@@ -37,6 +37,18 @@ pub fn rows(table: &str, column: &str, value: &str) -> Vec<Row> {
     platform::rows(table, column, value)
 }
 
+/// Rows of a reference table whose columns `start` and `end` hold this value between them.
+#[must_use]
+pub fn rows_around(table: &str, value: &str) -> Vec<Row> {
+    platform::rows_around(table, value)
+}
+
+/// Whether there is such a reference table.
+#[must_use]
+pub fn has_table(table: &str) -> bool {
+    platform::has_table(table)
+}
+
 /// The instant of this call, milliseconds since 1970 UTC.
 #[must_use]
 pub fn now_ms() -> u64 {
@@ -63,10 +75,21 @@ mod platform {
     }
 
     pub(super) fn rows(table: &str, column: &str, value: &str) -> Vec<Row> {
-        tables::find(table, column, value)
-            .into_iter()
+        read(tables::find(table, column, value))
+    }
+
+    pub(super) fn rows_around(table: &str, value: &str) -> Vec<Row> {
+        read(tables::range(table, value))
+    }
+
+    fn read(rows: Vec<Vec<tables::Cell>>) -> Vec<Row> {
+        rows.into_iter()
             .map(|cells| Row(cells.into_iter().map(|cell| (cell.column, cell.value)).collect()))
             .collect()
+    }
+
+    pub(super) fn has_table(table: &str) -> bool {
+        tables::present(table)
     }
 
     pub(super) fn now_ms() -> u64 {
@@ -104,6 +127,20 @@ mod platform {
                 .cloned()
                 .collect()
         })
+    }
+
+    pub(super) fn rows_around(table: &str, value: &str) -> Vec<Row> {
+        let holds = |row: &&Row| {
+            let (start, end) = (row.get("start"), row.get("end"));
+            start.len() == value.len() && end.len() == value.len() && start <= value && value <= end
+        };
+        double::with(|host| {
+            host.tables.get(table).into_iter().flatten().filter(holds).cloned().collect()
+        })
+    }
+
+    pub(super) fn has_table(table: &str) -> bool {
+        double::with(|host| host.tables.contains_key(table))
     }
 
     pub(super) fn now_ms() -> u64 {

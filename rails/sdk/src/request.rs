@@ -26,6 +26,12 @@ pub fn callback(path: &str) -> Part {
     Part::CallbackUrl(path.to_owned())
 }
 
+/// The signature of the body under a declared key, which the host makes. For headers only.
+#[must_use]
+pub fn signature(key: &str) -> Part {
+    Part::Signature(key.to_owned())
+}
+
 /// A header, or a parameter of the query.
 #[must_use]
 pub fn parameter(name: &str, value: impl Into<Vec<Part>>) -> Parameter {
@@ -52,7 +58,9 @@ pub fn plain(parts: &[Part]) -> Option<Vec<u8>> {
     for part in parts {
         match part {
             Part::Bytes(piece) => bytes.extend_from_slice(piece),
-            Part::Secret(_) | Part::Token(_) | Part::CallbackUrl(_) => return None,
+            Part::Secret(_) | Part::Token(_) | Part::CallbackUrl(_) | Part::Signature(_) => {
+                return None;
+            }
         }
     }
     Some(bytes)

@@ -22,6 +22,18 @@ pub fn scenario(account: &str) -> String {
     platform::scenario(account)
 }
 
+/// The network's signature of a message, for a key that the rail verifies by.
+#[must_use]
+pub fn sign(key: &str, message: &[u8]) -> Vec<u8> {
+    platform::sign(key, message)
+}
+
+/// Whether a signature of a message is the rail's, for a key that it signs by.
+#[must_use]
+pub fn verify(key: &str, message: &[u8], signature: &[u8]) -> bool {
+    platform::verify(key, message, signature)
+}
+
 /// Sends a message by itself.
 pub fn send(message: &Message) {
     platform::send(message);
@@ -40,7 +52,7 @@ pub fn error(message: &str) {
 
 #[cfg(target_family = "wasm")]
 mod platform {
-    use crate::imports::{book, clock, log, outbox, play};
+    use crate::imports::{book, clock, log, outbox, play, signatures};
     use crate::types::{Message, Transfer};
 
     pub(super) fn find(reference: &str) -> Option<Transfer> {
@@ -53,6 +65,14 @@ mod platform {
 
     pub(super) fn scenario(account: &str) -> String {
         play::scenario(account)
+    }
+
+    pub(super) fn sign(key: &str, message: &[u8]) -> Vec<u8> {
+        signatures::sign(key, message)
+    }
+
+    pub(super) fn verify(key: &str, message: &[u8], signature: &[u8]) -> bool {
+        signatures::verify(key, message, signature)
     }
 
     pub(super) fn send(message: &Message) {
@@ -83,6 +103,14 @@ mod platform {
 
     pub(super) fn scenario(_account: &str) -> String {
         double::with(|host| host.scenario.clone())
+    }
+
+    pub(super) fn sign(key: &str, message: &[u8]) -> Vec<u8> {
+        double::signature(key, message)
+    }
+
+    pub(super) fn verify(key: &str, message: &[u8], signature: &[u8]) -> bool {
+        double::signature(key, message) == signature
     }
 
     pub(super) fn send(message: &Message) {
@@ -128,6 +156,12 @@ pub mod double {
     /// Installs `host` for this thread.
     pub fn install(host: Host) {
         HOST.set(host);
+    }
+
+    /// What stands for a signature here: the key's name and the message.
+    #[must_use]
+    pub fn signature(key: &str, message: &[u8]) -> Vec<u8> {
+        [key.as_bytes(), b":", message].concat()
     }
 
     /// Looks at, or changes, the host of this thread.

@@ -14,6 +14,7 @@ mod bindings {
                 import railhead:simulator/types@0.1.0;
                 import railhead:simulator/book@0.1.0;
                 import railhead:simulator/play@0.1.0;
+                import railhead:simulator/signatures@0.1.0;
                 import railhead:simulator/outbox@0.1.0;
                 import railhead:host/clock@0.2.0;
                 import railhead:host/log@0.2.0;
@@ -36,7 +37,7 @@ pub mod types {
 /// The raw imports, for `with:` in a simulator's own `wit_bindgen::generate!`.
 pub mod imports {
     pub use crate::bindings::railhead::host::{clock, log};
-    pub use crate::bindings::railhead::simulator::{book, outbox, play, types};
+    pub use crate::bindings::railhead::simulator::{book, outbox, play, signatures, types};
 }
 
 pub use wit_bindgen;

@@ -34,6 +34,11 @@ impl Filled {
         self.shown.as_deref().unwrap_or(&self.leaves)
     }
 
+    /// What will leave.
+    pub(crate) fn leaving(&self) -> &[u8] {
+        &self.leaves
+    }
+
     /// What leaves.
     pub(crate) fn leaves(self) -> Vec<u8> {
         self.leaves

@@ -11,10 +11,11 @@ use wasmtime::component::{HasSelf, Linker};
 use crate::config::limits;
 use crate::egress::{Answer, Call, Failure, Filled, Outgoing, TokenSource, UNRESERVED};
 use crate::keyring::Keyring;
-use crate::tables::ReferenceTable;
+use crate::keys::Key;
+use crate::tables::{ReferenceTable, TableRow};
 
-use super::Guest;
 use super::bindings::railhead::host::{clock, http, keys, log, settings, tables};
+use super::{Guest, Reply};
 
 /// What calls may reach. It names everything; what is not in here does not exist for the guest.
 #[derive(Default)]
@@ -27,6 +28,8 @@ pub struct Access {
     pub settings: BTreeMap<String, String>,
     /// Secrets by name: put into requests, used as keys, never shown.
     pub secrets: BTreeMap<String, SecretString>,
+    /// Private keys by name: they sign what leaves, and are never shown.
+    pub keys: BTreeMap<String, Arc<Key>>,
     /// Tokens by name.
     pub tokens: HashMap<String, TokenSource>,
     /// Where the network reaches this host, if it may be told.
@@ -162,14 +165,16 @@ impl Guest {
         }
         let mut body = Filled::default();
         self.fill((&mut body, tokens), request.body, std::convert::identity)?;
-        Ok(Outgoing { path, headers: self.headers(request.headers, tokens)?, body })
+        let headers = self.headers(request.headers, tokens, body.leaving())?;
+        Ok(Outgoing { path, headers, body })
     }
 
-    /// The guest's headers with secrets filled in, then the host's own.
+    /// The guest's headers with secrets and signatures of the body filled in, then the host's own.
     fn headers(
         &self,
         wanted: Vec<http::Parameter>,
         tokens: &Tokens<'_>,
+        body: &[u8],
     ) -> Result<Vec<(String, String)>, String> {
         let mut headers = Vec::new();
         for header in wanted {
@@ -179,7 +184,16 @@ impl Guest {
                 return Err(format!("the header {name} belongs to the host"));
             }
             let mut value = Filled::default();
-            self.fill((&mut value, tokens), header.value, std::convert::identity)?;
+            for part in header.value {
+                match part {
+                    http::Part::Signature(key) => {
+                        value.open(self.grant.access.signature(&key, body)?.into_bytes());
+                    }
+                    part => {
+                        self.fill((&mut value, tokens), vec![part], std::convert::identity)?;
+                    }
+                }
+            }
             let value = String::from_utf8(value.leaves());
             headers.push((name.clone(), value.map_err(|_| format!("{name} is not a text"))?));
         }
@@ -205,6 +219,9 @@ impl Guest {
                 http::Part::Token(name) => {
                     let (_, token) = tokens.get(&name).ok_or("a token that was not fetched")?;
                     filled.secret(&written(token.expose_secret().as_bytes().to_vec()));
+                }
+                http::Part::Signature(_) => {
+                    return Err("a signature of the body stands in a header only".to_owned());
                 }
                 http::Part::CallbackUrl(path) => {
                     let Door { address, token, .. } = self.door(&path)?;
@@ -237,6 +254,40 @@ impl Guest {
 fn is_segment(text: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
     !text.is_empty() && text.bytes().all(is_plain)
+}
+
+impl Access {
+    /// The signature of a body under a key that signs.
+    fn signature(&self, key: &str, body: &[u8]) -> Result<String, String> {
+        match self.keys.get(key).map(Arc::as_ref) {
+            Some(Key::Sign(key)) => key.sign_text(body),
+            Some(Key::Verify(_)) | None => Err(format!("the key {key} does not sign here")),
+        }
+    }
+
+    /// The headers that a rail wants its reply to have.
+    ///
+    /// # Errors
+    /// A value holds anything but bytes and signatures, or the key is not there.
+    pub fn reply_headers(&self, reply: &Reply) -> Result<Vec<(String, String)>, String> {
+        let value = |parts: &[http::Part]| {
+            let mut value = Vec::new();
+            for part in parts {
+                match part {
+                    http::Part::Bytes(bytes) => value.extend_from_slice(bytes),
+                    http::Part::Signature(key) => {
+                        value.extend(self.signature(key, &reply.body)?.into_bytes());
+                    }
+                    _ => return Err("a reply holds bytes and signatures only".to_owned()),
+                }
+            }
+            String::from_utf8(value).map_err(|_| "a header is not a text".to_owned())
+        };
+        let headers = reply.headers.iter();
+        headers
+            .map(|header| Ok((header.name.to_ascii_lowercase(), value(&header.value)?)))
+            .collect()
+    }
 }
 
 /// The tokens that a request names.
@@ -311,18 +362,29 @@ impl tables::Host for Guest {
         value: String,
     ) -> wasmtime::Result<Vec<Vec<tables::Cell>>> {
         let Some(table) = self.grant.access.tables.get(&table) else { return Ok(Vec::new()) };
-        let rows = table.find(&column, &value);
-        Ok(rows
-            .map(|row| {
-                row.cells()
-                    .map(|(column, value)| tables::Cell {
-                        column: column.to_owned(),
-                        value: value.to_owned(),
-                    })
-                    .collect()
-            })
-            .collect())
+        Ok(table.find(&column, &value).map(cells).collect())
     }
+
+    async fn range(
+        &mut self,
+        table: String,
+        value: String,
+    ) -> wasmtime::Result<Vec<Vec<tables::Cell>>> {
+        let Some(table) = self.grant.access.tables.get(&table) else { return Ok(Vec::new()) };
+        Ok(table.range(&value).map(cells).collect())
+    }
+
+    async fn present(&mut self, table: String) -> wasmtime::Result<bool> {
+        Ok(self.grant.access.tables.contains_key(&table))
+    }
+}
+
+fn cells(row: TableRow<'_>) -> Vec<tables::Cell> {
+    let owned = |(column, value): (&str, &str)| tables::Cell {
+        column: column.to_owned(),
+        value: value.to_owned(),
+    };
+    row.cells().map(owned).collect()
 }
 
 impl clock::Host for Guest {

@@ -9,6 +9,7 @@ mod bindings {
             "railhead:simulator/types@0.1.0": railhead_simulator::imports::types,
             "railhead:simulator/book@0.1.0": railhead_simulator::imports::book,
             "railhead:simulator/play@0.1.0": railhead_simulator::imports::play,
+            "railhead:simulator/signatures@0.1.0": railhead_simulator::imports::signatures,
             "railhead:simulator/outbox@0.1.0": railhead_simulator::imports::outbox,
             "railhead:host/clock@0.2.0": railhead_simulator::imports::clock,
             "railhead:host/log@0.2.0": railhead_simulator::imports::log,
