@@ -24,6 +24,7 @@ mod crash;
 mod crash_at_random;
 mod developer_commands;
 mod edges;
+mod fps;
 mod hooks;
 mod hostile;
 mod idempotency;

@@ -18,12 +18,12 @@ async fn send(host: &TestHost, key: &str, path: &str, scenario: &str) -> Answer 
     host.send(Method::POST, path, key, &headers, Some(body)).await
 }
 
-/// Gives the merchant's test wallet in shillings something to pay from.
-async fn fund_shillings(host: &TestHost) {
+/// Gives every test wallet of the merchant something to pay from.
+async fn fund_all(host: &TestHost) {
     let wallets = host.get("/v1/wallets").await.ok();
-    let mut wallets = wallets.json["data"].as_array().expect("wallets").iter();
-    let wallet = wallets.find(|wallet| wallet["currency"] == "KES").expect("a wallet");
-    host.credit(wallet["id"].as_str().expect("an id"), 100_000_000).await;
+    for wallet in wallets.json["data"].as_array().expect("wallets") {
+        host.credit(wallet["id"].as_str().expect("an id"), 100_000_000).await;
+    }
 }
 
 #[rstest]
@@ -58,8 +58,8 @@ async fn the_recipients_that_are_listed_do_what_is_said_of_them(
         let list = host.get("/v1/sandbox/recipients").await.ok();
         assert_eq!((&list.json["object"], &list.json["has_more"]), (&json!("list"), &json!(false)));
         let recipients = list.json["data"].as_array().expect("a list");
-        assert_eq!(recipients.len(), 13 + 12);
-        fund_shillings(host).await;
+        assert_eq!(recipients.len(), 13 + 12 + 14);
+        fund_all(host).await;
         let first = json!({ "account_number": "0123456785", "bank_code": "058" });
         assert_eq!(
             (&recipients[0]["recipient"], &recipients[0]["scenario"]),
@@ -68,7 +68,7 @@ async fn the_recipients_that_are_listed_do_what_is_said_of_them(
         for recipient in recipients {
             let text = |field: &str| recipient[field].as_str().expect("a text");
             assert_eq!(text("object"), "sandbox_recipient");
-            let is_known = [("NGN", "nip"), ("KES", "mpesa")];
+            let is_known = [("NGN", "nip"), ("KES", "mpesa"), ("GBP", "fps")];
             assert!(is_known.contains(&(text("currency"), text("method"))), "{recipient}");
             assert!(!text("description").is_empty(), "{recipient}");
             let to = json!({ "recipient": recipient["recipient"], "currency": text("currency") });
@@ -77,6 +77,7 @@ async fn the_recipients_that_are_listed_do_what_is_said_of_them(
             let answer = host.pay_as(&host.merchant.test_key, &key, body).await;
             match text("scenario") {
                 "unresolvable" => assert_eq!(answer.refused(), (422, "recipient_unresolvable")),
+                "name_mismatch" => assert_eq!(answer.refused(), (422, "name_mismatch")),
                 "provider_down" if text("method") == "nip" => {
                     assert_eq!(answer.refused(), (502, "provider_error"));
                 }

@@ -7,6 +7,7 @@ use railhead::clock::Clock;
 use railhead::id::{Id as _, MerchantId};
 use railhead::keyring::Keyring;
 use railhead::money::{Currency, Minor};
+use railhead::rails::Block;
 use railhead::rules::{FeeFacts, PackKind, PayoutKind};
 use railhead::start::load;
 use railhead::wasm::{CodeCache, Engines};
@@ -26,7 +27,7 @@ pub(crate) async fn run() {
 
     let fields = [("account_number", "0123456785"), ("bank_code", "058")];
     let sent = |name: &str| fields.iter().find(|f| f.0 == name).map(|f| f.1.to_owned());
-    let recipient = rail.take_recipient(sent).unwrap().to_guest();
+    let recipient = rail.take_recipient(Block::Inline, sent).unwrap().to_guest();
     let grant = rail.pure_grant(now.millis());
     let mut checks = Vec::new();
     for _ in 0..CALLS {

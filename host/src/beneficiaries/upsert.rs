@@ -12,6 +12,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::texts;
 use crate::ledger::{Command, Done, Effects, Reply, Reservation, replay};
 use crate::money::Currency;
+use crate::rails::{Block, placed};
 use crate::recipients::{
     Beneficiary, BeneficiarySource, Known, Question, Saving, Verification, resolve,
 };
@@ -163,7 +164,7 @@ async fn understand(
     caller: &Caller,
     body: &BTreeMap<String, Value>,
 ) -> Result<Beneficiary, Problem> {
-    let text = |name: &str| match body.get(name) {
+    let text = |name: &str| match placed(body, name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => {
             Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
@@ -193,11 +194,14 @@ async fn understand(
     for rail in app.rails.all() {
         for field in &rail.declaration.recipient.fields {
             text(&field.name)?;
+            text(field.place(Block::Saved))?;
         }
         rail.refuse_long(|name| text(name).ok().flatten())?;
     }
-    let checked =
-        app.recipients.check(&rail, (&method, currency), |name| text(name).ok().flatten()).await?;
+    let checked = app
+        .recipients
+        .check(&rail, (&method, currency, Block::Saved), |name| text(name).ok().flatten())
+        .await?;
     let (merchant, env) = caller.owner();
     let now = app.now();
     Ok(Beneficiary {

@@ -20,7 +20,7 @@ use crate::http::{Body, Page, PageQuery, Query};
 use crate::money::Currency;
 use crate::rails::declaration::OperatorTerms;
 use crate::rails::directory::{self, Bank};
-use crate::rails::{Rail, nobody};
+use crate::rails::{Block, Rail, nobody};
 use crate::recipients::{Question, resolve};
 use crate::simulator::scenario;
 
@@ -179,17 +179,20 @@ pub async fn name_enquiry(
     };
     let unsupported = || Problem::new(ErrorCode::UnsupportedCurrency).field("currency");
     let currency = required("currency", &body.currency)?;
-    let currency = Currency::parse(&currency).filter(|code| code.as_str() == "NGN");
-    let currency = currency.ok_or_else(unsupported)?;
+    let currency = Currency::parse(&currency).ok_or_else(unsupported)?;
+    // Other networks only say whether a name that is given is the one.
+    let served = app.rails.serving(currency, None, &nobody).ok();
+    let served = served.filter(|(rail, _)| rail.overwrites_names());
+    let (rail, method) = served.ok_or_else(unsupported)?;
     required("account_number", &body.account_number)?;
     required("bank_code", &body.bank_code)?;
-    let (rail, method) = app.rails.serving(currency, None, &nobody).map_err(|_| unsupported())?;
-    let checked = app.recipients.check(&rail, (&method, currency), |name| match name {
-        "account_number" => body.account_number.clone(),
-        "bank_code" => body.bank_code.clone(),
-        "bank_name" => body.bank_name.clone(),
-        _ => None,
-    });
+    let checked =
+        app.recipients.check(&rail, (&method, currency, Block::Identity), |name| match name {
+            "account_number" => body.account_number.clone(),
+            "bank_code" => body.bank_code.clone(),
+            "bank_name" => body.bank_name.clone(),
+            _ => None,
+        });
     let checked = checked.await.map_err(format_problem)?;
     let asked_for = scenario::asked_for(caller.key.env, &headers)?;
     let chosen = rail.declaration.scenario(|field| Some(checked.fields.get(field).to_owned()));

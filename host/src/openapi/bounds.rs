@@ -122,7 +122,7 @@ impl Bounds {
                 },
             },
             "oneOf": self.rails.iter().map(|(recipient, currencies, _)| json!({
-                "allOf": [{ "$ref": format!("#/components/schemas/{recipient}") }],
+                "allOf": [{ "$ref": format!("#/components/schemas/Saved{recipient}") }],
                 "properties": { "currency": { "enum": currencies } },
             })).collect::<Vec<_>>(),
         });
@@ -281,7 +281,7 @@ fn served(rail: &Rail) -> (String, Vec<String>, Vec<String>) {
 
 /// A name enquiry: where one rail alone answers any, its fields are that rail's.
 fn bind_enquiry(schemas: &mut Map<String, Value>, rails: &[std::sync::Arc<Rail>]) {
-    let asked: Vec<_> = rails.iter().filter(|rail| rail.code.resolves_names()).collect();
+    let asked: Vec<_> = rails.iter().filter(|rail| rail.overwrites_names()).collect();
     let [rail] = asked[..] else { return };
     let fields = schemas.get(&recipient_schema(rail)).map(|schema| schema["properties"].clone());
     let enquiry = schemas.get_mut("NameEnquiry").map(|schema| &mut schema["properties"]);

@@ -12,8 +12,8 @@ use strum::IntoEnumIterator as _;
 use utoipa::openapi::OpenApi;
 
 use crate::error::{ErrorCode, Kind};
-use crate::rails::Rail;
 use crate::rails::declaration::FieldTerms;
+use crate::rails::{Block, Rail};
 
 /// Refusals that every call with a key may meet.
 const COMMON: &[ErrorCode] = &[
@@ -175,10 +175,12 @@ fn recipients(schemas: &mut Value, rails: &[Arc<Rail>]) {
     for rail in rails {
         let name = recipient_schema(rail);
         let fields = &rail.declaration.recipient.fields;
-        let properties: Map<String, Value> =
-            fields.iter().map(|field| (field.name.clone(), field_schema(field))).collect();
-        let required: Vec<&str> =
-            fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
+        let properties: Map<String, Value> = fields
+            .iter()
+            .map(|field| (field.name.clone(), field_schema(field, Block::Inline)))
+            .collect();
+        let required = fields.iter().filter(|field| field.is_required(Block::Inline));
+        let required: Vec<&str> = required.map(|field| field.name.as_str()).collect();
         let currencies: Vec<String> =
             rail.declaration.currencies().iter().map(ToString::to_string).collect();
         schemas[&name] = json!({
@@ -188,13 +190,42 @@ fn recipients(schemas: &mut Value, rails: &[Arc<Rail>]) {
             "properties": properties,
             "x-currencies": currencies,
         });
+        schemas[format!("Saved{name}")] = saved_recipient(rail);
         choices.push(json!({ "$ref": format!("#/components/schemas/{name}") }));
     }
     schemas["PayoutRecipient"] = json!({ "oneOf": choices });
 }
 
-fn field_schema(field: &FieldTerms) -> Value {
-    let kind = if field.required { json!("string") } else { json!(["string", "null"]) };
+/// A rail's recipient as it is given to be saved: some of its fields are in blocks of their own.
+fn saved_recipient(rail: &Rail) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for field in &rail.declaration.recipient.fields {
+        let (schema, is_required) =
+            (field_schema(field, Block::Saved), field.is_required(Block::Saved));
+        let Some((block, name)) = field.place(Block::Saved).split_once('.') else {
+            properties.insert(field.name.clone(), schema);
+            required.extend(is_required.then(|| field.name.clone()));
+            continue;
+        };
+        let inside = properties.entry(block).or_insert_with(
+            || json!({ "type": ["object", "null"], "required": [], "properties": {} }),
+        );
+        inside["properties"][name] = schema;
+        if is_required {
+            inside["type"] = json!("object");
+            if let Some(names) = inside["required"].as_array_mut() {
+                names.push(json!(name));
+            }
+            if !required.iter().any(|known| known == block) {
+                required.push(block.to_owned());
+            }
+        }
+    }
+    json!({ "type": "object", "required": required, "properties": properties })
+}
+
+fn field_schema(field: &FieldTerms, block: Block) -> Value {
+    let kind = if field.is_required(block) { json!("string") } else { json!(["string", "null"]) };
     let mut schema = json!({ "type": kind, "description": field.title });
     if let Some(pattern) = &field.pattern {
         schema["pattern"] = json!(pattern);

@@ -18,7 +18,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page, PageQuery, Query};
 use crate::ledger::Command;
 use crate::money::Currency;
-use crate::rails::RecipientFields;
+use crate::rails::{Block as Given, RecipientFields};
 use crate::recipients::sql::{self, Block};
 
 use super::{Done, invalid, required, write};
@@ -123,8 +123,10 @@ pub async fn create(
     for field in &rail.declaration.recipient.fields {
         text(&field.name)?;
     }
-    let checked =
-        app.recipients.check(&rail, (&method, currency), |name| text(name).ok().flatten()).await?;
+    let checked = app
+        .recipients
+        .check(&rail, (&method, currency, Given::Identity), |name| text(name).ok().flatten())
+        .await?;
     let block = Block {
         id: app.ids.id(),
         merchant_id,

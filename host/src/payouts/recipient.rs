@@ -12,7 +12,7 @@ use crate::caller::Caller;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::money::Currency;
-use crate::rails::Rail;
+use crate::rails::{Block, Rail};
 use crate::recipients::{
     Beneficiary, BeneficiarySource, Checked, Known, NameFit, Question, Saving, Verification,
     mismatch, names as recipient_names, resolve,
@@ -154,13 +154,16 @@ pub(super) fn serving(
 
 async fn inline(
     app: &App,
-    (rail, which): (&Rail, (&str, Currency)),
+    (rail, (method, currency)): (&Rail, (&str, Currency)),
     fields: &BTreeMap<String, Value>,
 ) -> Result<Checked, Problem> {
     let declared = &rail.declaration.recipient.fields;
     refuse_non_strings(fields, |name| declared.iter().any(|field| field.name == name))
         .map_err(|problem| problem.within("recipient"))?;
-    let checked = app.recipients.check(rail, which, |name| sent(fields, name)).await;
+    let checked = app
+        .recipients
+        .check(rail, (method, currency, Block::Inline), |name| sent(fields, name))
+        .await;
     let checked = checked.map_err(|problem| problem.within("recipient"))?;
     Ok(Checked::clone(&checked))
 }

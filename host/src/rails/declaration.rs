@@ -182,9 +182,15 @@ pub struct FieldTerms {
     pub hint: Option<String>,
     /// Most characters; 140 if left out.
     pub max_length: Option<usize>,
+    /// Where the body of a recipient that is saved has it: a member of a member, as in
+    /// `bank.sort_code`. Its own name does as well.
+    pub from: Option<String>,
     /// Whether it must be there.
     #[serde(default)]
     pub required: bool,
+    /// Whether it must be there with a payment, of a recipient that is not saved.
+    #[serde(default)]
+    pub required_inline: bool,
     /// Whether records and logs mask it.
     #[serde(default)]
     pub sensitive: bool,

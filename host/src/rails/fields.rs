@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use regex_lite::Regex;
+use serde_json::Value;
 
 use crate::error::{ErrorCode, Problem};
 use crate::wasm::rail::{Field, Violation};
@@ -101,8 +102,50 @@ impl RecipientFields {
     }
 }
 
+/// In what a recipient is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// With a payment.
+    Inline,
+    /// To be saved.
+    Saved,
+    /// To be known again: only what it is identified by has to be there.
+    Identity,
+}
+
+/// A value in the body of a request, by its name or, with points, by its place in blocks.
+#[must_use]
+pub fn placed<'a>(body: &'a BTreeMap<String, Value>, place: &str) -> Option<&'a Value> {
+    let (first, rest) = place.split_once('.').map_or((place, None), |(a, b)| (a, Some(b)));
+    let found = body.get(first)?;
+    match rest {
+        Some(rest) => rest.split('.').try_fold(found, |found, name| found.get(name)),
+        None => Some(found),
+    }
+}
+
+impl FieldTerms {
+    /// Whether it must be there, in a block of this kind.
+    #[must_use]
+    pub fn is_required(&self, block: Block) -> bool {
+        self.required || (self.required_inline && block == Block::Inline)
+    }
+
+    /// Where it belongs in a block of this kind.
+    #[must_use]
+    pub fn place(&self, block: Block) -> &str {
+        match (&self.from, block) {
+            (Some(from), Block::Saved) => from,
+            _ => &self.name,
+        }
+    }
+}
+
 /// The compiled patterns of a recipient's declared fields.
-pub(super) struct Shapes(Vec<(FieldTerms, Option<Regex>)>);
+pub(super) struct Shapes {
+    fields: Vec<(FieldTerms, Option<Regex>)>,
+    identity: Vec<String>,
+}
 
 impl Shapes {
     pub(super) fn new(recipient: &Recipient) -> Self {
@@ -110,39 +153,50 @@ impl Shapes {
             let pattern = field.pattern.as_deref().and_then(|pattern| Regex::new(pattern).ok());
             (field.clone(), pattern)
         });
-        Self(compiled.collect())
+        Self { fields: compiled.collect(), identity: recipient.identity.clone() }
     }
 
     /// Takes the declared fields out of a recipient block, trimmed, each of the declared shape.
     /// The first that is missing or malformed is refused, in the order of the declaration.
     pub(super) fn take(
         &self,
+        block: Block,
         sent: impl Fn(&str) -> Option<String>,
     ) -> Result<RecipientFields, Problem> {
         let mut fields = BTreeMap::new();
-        for (terms, pattern) in &self.0 {
-            let value = sent(&terms.name).map(|value| value.trim().to_owned());
+        for (terms, pattern) in &self.fields {
+            let place = terms.place(block);
+            let value = sent(place).or_else(|| sent(&terms.name));
+            let value = value.map(|value| value.trim().to_owned());
+            let is_wanted = block != Block::Identity || self.identity.contains(&terms.name);
             match value.filter(|value| !value.is_empty()) {
                 Some(value) => {
-                    check(terms, pattern.as_ref(), &value)?;
+                    check(terms, pattern.as_ref(), (place, &value))?;
                     fields.insert(terms.name.clone(), value);
                 }
-                None if terms.required => {
-                    let message = format!("{} is required: {}.", terms.name, terms.title);
-                    return Err(Problem::because(ErrorCode::MissingField, message)
-                        .field(terms.name.clone()));
+                None if is_wanted && terms.is_required(block) => {
+                    let message = format!("{place} is required: {}.", terms.title);
+                    return Err(
+                        Problem::because(ErrorCode::MissingField, message).field(place.to_owned())
+                    );
                 }
                 None => {}
             }
         }
         Ok(RecipientFields(fields))
     }
+
+    /// Where a field belongs in a block of this kind.
+    pub(super) fn place<'a>(&'a self, name: &'a str, block: Block) -> &'a str {
+        let mut fields = self.fields.iter();
+        fields.find(|(terms, _)| terms.name == name).map_or(name, |(terms, _)| terms.place(block))
+    }
 }
 
 impl Shapes {
     /// Refuses what is longer than a declared field may be, whatever becomes of it.
     pub(super) fn refuse_long(&self, sent: impl Fn(&str) -> Option<String>) -> Result<(), Problem> {
-        for (terms, _) in &self.0 {
+        for (terms, _) in &self.fields {
             let most = terms.max_length.unwrap_or(LENGTH_DEFAULT);
             if sent(&terms.name).is_some_and(|value| value.trim().chars().count() > most) {
                 let message = format!("{} must have at most {most} characters.", terms.name);
@@ -155,7 +209,11 @@ impl Shapes {
     }
 }
 
-fn check(terms: &FieldTerms, pattern: Option<&Regex>, value: &str) -> Result<(), Problem> {
+fn check(
+    terms: &FieldTerms,
+    pattern: Option<&Regex>,
+    (place, value): (&str, &str),
+) -> Result<(), Problem> {
     let most = terms.max_length.unwrap_or(LENGTH_DEFAULT);
     let why = if value.chars().count() > most {
         format!("must have at most {most} characters")
@@ -166,12 +224,15 @@ fn check(terms: &FieldTerms, pattern: Option<&Regex>, value: &str) -> Result<(),
     } else {
         return Ok(());
     };
-    let message = format!("{} {why}.", terms.name);
-    Err(Problem::because(ErrorCode::InvalidField, message).field(terms.name.clone()))
+    let message = format!("{place} {why}.");
+    Err(Problem::because(ErrorCode::InvalidField, message).field(place.to_owned()))
 }
 
 /// The refusal for the first violation that a component found.
-pub(super) fn refusal(violations: &[Violation]) -> Problem {
+pub(super) fn refusal<'a>(
+    violations: &'a [Violation],
+    place: impl Fn(&'a str) -> &'a str,
+) -> Problem {
     let Some(violation) = violations.first() else {
         return Problem::new(ErrorCode::InvalidRecipient);
     };
@@ -184,5 +245,5 @@ pub(super) fn refusal(violations: &[Violation]) -> Problem {
         "invalid_account" => ErrorCode::InvalidAccount,
         _ => ErrorCode::InvalidRecipient,
     };
-    Problem::because(code, violation.message.clone()).field(violation.field.clone())
+    Problem::because(code, violation.message.clone()).field(place(&violation.field).to_owned())
 }

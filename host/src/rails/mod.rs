@@ -10,6 +10,6 @@ mod sense;
 pub mod sql;
 
 pub use declaration::Declaration;
-pub use fields::RecipientFields;
+pub use fields::{Block, RecipientFields, placed};
 pub use registry::{Rail, Registry, nobody};
 pub use route::{Route, Routes, Sandbox};

@@ -16,7 +16,7 @@ use crate::wasm::tables::ReferenceTable;
 use crate::wasm::{CodeCache, Engines};
 
 use super::declaration::{Declaration, Invalid};
-use super::fields::{RecipientFields, Shapes, refusal};
+use super::fields::{Block, RecipientFields, Shapes, refusal};
 use super::redact::Redactor;
 
 /// A loaded rail.
@@ -116,9 +116,10 @@ impl Rail {
     /// `missing_field` or `invalid_field`, naming the field.
     pub fn take_recipient(
         &self,
+        block: Block,
         sent: impl Fn(&str) -> Option<String>,
     ) -> Result<RecipientFields, Problem> {
-        self.shapes.take(sent)
+        self.shapes.take(block, sent)
     }
 
     /// Refuses what is longer than a field of this rail may be, in a block that is for another.
@@ -136,12 +137,13 @@ impl Rail {
     pub fn canonical(
         &self,
         checked: Result<Vec<Field>, Vec<Violation>>,
+        block: Block,
     ) -> Result<RecipientFields, Problem> {
         match checked {
             Ok(fields) => {
                 Ok(RecipientFields::from_guest(fields).marked(&self.declaration.recipient))
             }
-            Err(violations) => Err(refusal(&violations)),
+            Err(violations) => Err(refusal(&violations, |name| self.shapes.place(name, block))),
         }
     }
 

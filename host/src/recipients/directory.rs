@@ -12,7 +12,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::{BeneficiaryId, MerchantId};
 use crate::keyring::Keyring;
 use crate::money::Currency;
-use crate::rails::{Rail, RecipientFields};
+use crate::rails::{Block, Rail, RecipientFields};
 
 use super::beneficiary::Beneficiary;
 use super::identity::IdentityKey;
@@ -88,17 +88,17 @@ impl RecipientDirectory {
     pub async fn check(
         &self,
         rail: &Rail,
-        (method, currency): (&str, Currency),
+        (method, currency, block): (&str, Currency, Block),
         sent: impl Fn(&str) -> Option<String>,
     ) -> Result<Arc<Checked>, Problem> {
-        let fields = rail.take_recipient(sent)?;
+        let fields = rail.take_recipient(block, sent)?;
         let key = (rail.digest.clone(), format!("{method}\n{currency}\n{}", fields.to_json()));
         if let Some(checked) = self.checked.get(&key).await {
             return Ok(checked);
         }
         let which = (method, currency.as_str());
         let called = rail.code.check(&rail.pure_grant(0), which, &fields.to_guest()).await;
-        let fields = rail.canonical(called.result.map_err(Problem::internal)?)?;
+        let fields = rail.canonical(called.result.map_err(Problem::internal)?, block)?;
         let identity = self.identities.hide(&rail.identity(&fields));
         let checked = Arc::new(Checked { fields, identity });
         self.checked.insert(key, Arc::clone(&checked)).await;

@@ -10,8 +10,8 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Page;
-use crate::rails::Declaration;
 use crate::rails::declaration::MethodTerms;
+use crate::rails::{Block, Declaration};
 use crate::simulator::scenario::what_happens;
 
 use super::http::require_test;
@@ -63,7 +63,7 @@ pub async fn list(
 
 /// The example of a rail, which is paid, and those that choose another scenario.
 fn of_method(rail: &Declaration, terms: &MethodTerms) -> Vec<SandboxRecipient> {
-    let required = rail.recipient.fields.iter().filter(|field| field.required);
+    let required = rail.recipient.fields.iter().filter(|field| field.is_required(Block::Inline));
     let example: BTreeMap<String, String> =
         required.filter_map(|field| Some((field.name.clone(), field.example.clone()?))).collect();
     let own = |scenario: &str| rail.scenarios.as_ref()?.own.get(scenario).map(String::as_str);
