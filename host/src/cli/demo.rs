@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::id::IdGenerator;
-use crate::rails::Declaration;
 use crate::rails::declaration::MethodTerms;
+use crate::rails::{Block, Declaration};
 use crate::start::{Host, Sources, StartError, shown, start};
 
 use super::{admin, say, serve};
@@ -231,7 +231,7 @@ fn keep(file: &Path, kept: &Kept) -> Result<(), StartError> {
 
 /// The recipient that the rail's declaration gives as its example.
 fn example(rail: &Declaration) -> Value {
-    let fields = rail.recipient.fields.iter().filter(|field| field.required);
+    let fields = rail.recipient.fields.iter().filter(|field| field.is_required(Block::Inline));
     fields.filter_map(|field| Some((field.name.clone(), json!(field.example.as_ref()?)))).collect()
 }
 

@@ -4,7 +4,6 @@
 //! The host has checked the gateway's signature. A message that is of no concern here is
 //! acknowledged like any other: the gateway would repeat it for a day.
 
-use railhead_rail::host;
 use railhead_rail::request::{parameter, signature};
 use railhead_rail::types::{
     Finding, News, Notice, Receipt, Refusal, Reply, ReturnOfFunds, Subject,
@@ -58,12 +57,27 @@ struct Pair {
     value: Option<String>,
 }
 
-/// A payment that was refused before it was one. The gateway writes the first name so; the
-/// documentation has objects where its examples have lists.
+/// Payments that were refused before they were any. The gateway writes the first name so; the
+/// documentation has objects where its examples have lists, and in one table nothing around them.
 #[derive(Deserialize)]
-struct Failures {
-    #[serde(rename = "AssesmentFailure", alias = "AssessmentFailure", alias = "ValidationFailure")]
-    failures: OneOrMore<Failure>,
+#[serde(untagged)]
+enum Failures {
+    Listed {
+        #[serde(
+            rename = "AssesmentFailure",
+            alias = "AssessmentFailure",
+            alias = "ValidationFailure"
+        )]
+        failures: OneOrMore<Failure>,
+    },
+    Bare(BareFailure),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct BareFailure {
+    end_to_end_id: String,
+    reasons: Option<OneOrMore<String>>,
 }
 
 #[derive(Deserialize)]
@@ -165,7 +179,7 @@ fn paid(transaction: &Transaction) -> Option<Finding> {
     }))
 }
 
-/// A return names the payment by our reference, or as the scheme does.
+/// A return names the payment by our reference, as the scheme does, or not at all.
 fn returned(transaction: &Transaction) -> Option<Notice> {
     let pair = |name: &str| {
         let pairs = transaction.supplementary_data.as_deref().unwrap_or_default();
@@ -173,11 +187,13 @@ fn returned(transaction: &Transaction) -> Option<Notice> {
         found.and_then(|pair| pair.value.as_deref()).filter(|value| !value.is_empty())
     };
     let by_reference = ours(transaction.end_to_end_transaction_id.as_ref()).map(Subject::Reference);
-    let about =
-        by_reference.or_else(|| pair(RETURNED_FPID).map(|id| Subject::NetworkId(id.into())));
-    let (Some(about), Some(amount_minor)) = (about, pence(transaction)) else {
-        host::warn("money came back, and the message does not say of which payment or how much");
-        return None;
+    // Money that came back is never passed over: what it is about, nobody here may know, and a
+    // person has to find out.
+    let named = pair(RETURNED_FPID).or(transaction.transaction_id.as_deref());
+    let about = by_reference.or_else(|| named.map(|id| Subject::NetworkId(id.into())));
+    let about = about.unwrap_or_else(|| Subject::NetworkId("a return without a name".into()));
+    let Some(amount_minor) = pence(transaction) else {
+        return Some(Notice { about, news: News::Ask });
     };
     let code = codes::plain(pair(RETURN_CODE).unwrap_or("returned"));
     let message = codes::returned(&code).to_owned();
@@ -201,12 +217,20 @@ fn rejected(transaction: &Transaction) -> Option<Notice> {
 }
 
 fn failed(failures: &Failures, code: &str) -> Vec<Notice> {
-    let ours = failures.failures.all().iter().filter_map(|failure| {
-        let reference = ours(failure.end_to_end_id.as_ref())?;
-        let reasons = failure.reasons.as_ref().map(OneOrMore::all).unwrap_or_default();
-        Some(about(reference, refused(reasons, code)))
-    });
-    ours.collect()
+    let one = |reference: Option<&String>, reasons: Option<&OneOrMore<String>>| {
+        let reasons = reasons.map(OneOrMore::all).unwrap_or_default();
+        Some(about(ours(reference)?, refused(reasons, code)))
+    };
+    match failures {
+        Failures::Listed { failures } => failures
+            .all()
+            .iter()
+            .filter_map(|it| one(it.end_to_end_id.as_ref(), it.reasons.as_ref()))
+            .collect(),
+        Failures::Bare(it) => {
+            one(Some(&it.end_to_end_id), it.reasons.as_ref()).into_iter().collect()
+        }
+    }
 }
 
 /// What the gateway's reasons come to. A duplicate is of a copy that may have been paid. The
@@ -322,12 +346,17 @@ mod tests {
             "\"EndToEndTransactionId\":\"05726acd06dc\",\"DebitCreditCode\":\"Debit\"",
             "\"EndToEndTransactionId\":null,\"DebitCreditCode\":\"Debit\"",
             "\"DebitCreditCode\":\"Credit\",\"Amount\":5",
-            "\"DebitCreditCode\":\"Credit\",\"Amount\":5,\"IsReturn\":true",
             "\"EndToEndTransactionId\":\"RP01A1FD557A800000000002\",\"DebitCreditCode\":\"Credit\",\
              \"IsReturn\":false,\"Amount\":5",
         ] {
             assert!(settled(rest).is_empty(), "{rest}");
         }
+        // A return is never passed over, whatever it does not say.
+        let returned = settled("\"DebitCreditCode\":\"Credit\",\"Amount\":5,\"IsReturn\":true");
+        assert!(matches!(
+            returned.as_slice(),
+            [Notice { about: Subject::NetworkId(_), news: News::Found(Finding::Returned(_)) }]
+        ));
     }
 
     #[test]
