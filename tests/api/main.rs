@@ -45,6 +45,7 @@ mod news;
 mod notices;
 mod operator;
 mod operator_objects;
+mod outside;
 mod oversized;
 mod packs;
 mod payouts;

@@ -1,0 +1,194 @@
+//! A rail from a folder outside this repository: built, packed, checked and put into
+//! `modules.dir`, it pays in a currency that nobody else serves, as `docs/rails.md` says.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use http::Method;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::program::PROGRAM;
+use crate::test_host::{Answer, Engine, TestHost, unique, with, with_host_configured};
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// The folder, away from the repository, with everything built and packed: for `modules.dir`.
+static MODULES: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rail = folder.path().join("vola");
+    copy(&Path::new(REPOSITORY).join("examples/vola"), &rail);
+    // What the page tells to do: the contract beside the rail, and where its crates are.
+    copy(&Path::new(REPOSITORY).join("wit"), &rail.join("wit"));
+    for (manifest, up) in [("Cargo.toml", "../../"), ("simulator/Cargo.toml", "../../../")] {
+        let path = rail.join(manifest);
+        let text = std::fs::read_to_string(&path).expect("a manifest");
+        let here = format!("path = \"{REPOSITORY}/rails");
+        let moved = text.replace(&format!("path = \"{up}rails"), &here);
+        assert_ne!(moved, text);
+        std::fs::write(path, moved).expect("written");
+    }
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside");
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    run(
+        Command::new(cargo)
+            .current_dir(&rail)
+            .args(["build", "--release", "--locked", "--workspace"])
+            .args(["--target", "wasm32-wasip2", "--target-dir"])
+            .arg(&target)
+            // What the tests were built with is not meant for this.
+            .env_remove("RUSTFLAGS")
+            .env_remove("CARGO_ENCODED_RUSTFLAGS"),
+    );
+    let built = target.join("wasm32-wasip2/release");
+    let packed = folder.path().join("vola.wasm");
+    run(
+        Command::new(PROGRAM)
+            .args(["rail", "pack"])
+            .args([built.join("vola.wasm"), rail.join("rail.toml")])
+            .arg("--simulator")
+            .arg(built.join("vola_simulator.wasm"))
+            .arg("--output")
+            .arg(&packed),
+    );
+    let checked = run(
+        Command::new(PROGRAM)
+            .args(["rail", "check"])
+            .arg(&packed)
+            .arg("--cases")
+            .arg(rail.join("cases")),
+    );
+    assert!(checked.contains("13 of 13 cases hold"), "{checked}");
+    std::fs::remove_dir_all(rail).expect("removed");
+    folder
+});
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().expect("a program");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned() + &said
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let entry: PathBuf = entry.expect("an entry").path();
+        let name = entry.file_name().expect("a name");
+        match entry.is_dir() {
+            true if name != "target" => copy(&entry, &to.join(name)),
+            true => {}
+            false => drop(std::fs::copy(&entry, to.join(name)).expect("copied")),
+        }
+    }
+}
+
+async fn with_vola(engine: Engine, test: impl AsyncFnOnce(&mut TestHost)) {
+    let modules = MODULES.path().to_owned();
+    with_host_configured(engine, |config| config.modules.dir = Some(modules), test).await;
+}
+
+fn ariary(changes: Value) -> Value {
+    let body = json!({
+        "amount_minor": "150000",
+        "currency": "MGA",
+        "recipient": { "mobile_number": "0341234567", "name": "Rasoa Rakoto" },
+        "allow_duplicate": true,
+    });
+    with(body, changes)
+}
+
+async fn pay(host: &TestHost, scenario: &str, body: Value) -> Answer {
+    let headers = [("Idempotency-Key", unique()), ("X-Sandbox-Scenario", scenario.to_owned())];
+    let headers: Vec<(&str, &str)> =
+        headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let key = host.merchant.test_key.clone();
+    host.send(Method::POST, "/v1/payouts", &key, &headers, Some(body)).await
+}
+
+async fn fund(host: &TestHost) {
+    let wallets = host.get("/v1/wallets").await.ok();
+    let mut wallets = wallets.json["data"].as_array().expect("wallets").iter();
+    let wallet = wallets.find(|wallet| wallet["currency"] == "MGA").expect("a wallet");
+    host.credit(wallet["id"].as_str().expect("an id"), 10_000_000).await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rail_from_elsewhere_pays_without_a_line_of_the_host(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_vola(engine, async |host| {
+        fund(host).await;
+        for (scenario, at_once, asked) in [
+            ("paid", "paid", "paid"),
+            ("failed", "failed", "failed"),
+            ("duplicate_callback", "paid", "paid"),
+            ("processing", "processing", "processing"),
+            ("timeout_then_paid", "processing", "paid"),
+            ("timeout_then_failed", "processing", "failed"),
+            ("timeout_then_unknown", "processing", "processing"),
+            ("never_received", "processing", "paid"),
+        ] {
+            let payout = pay(host, scenario, ariary(json!({}))).await.ok();
+            assert_eq!(payout.status_word(), at_once, "{scenario}");
+            let path = format!("/v1/payouts/{}/requery", payout.id());
+            let key = host.merchant.test_key.clone();
+            let later = host.send(Method::POST, &path, &key, &[], None).await.ok();
+            assert_eq!(later.status_word(), asked, "{scenario}");
+        }
+        for (step, end) in [("settle", "paid"), ("fail", "failed")] {
+            let payout = pay(host, "processing", ariary(json!({}))).await.ok();
+            let path = format!("/v1/sandbox/payouts/{}/{step}", payout.id());
+            assert_eq!(host.post(&path, json!({})).await.ok().status_word(), end);
+        }
+        for (changes, refusal, field) in [
+            (json!({ "amount_minor": "150100" }), (422, "limit_violation"), "amount_minor"),
+            (
+                json!({ "recipient": { "mobile_number": "1", "name": "R" } }),
+                (400, "invalid_field"),
+                "recipient.mobile_number",
+            ),
+        ] {
+            let refused = pay(host, "", ariary(changes)).await;
+            assert_eq!((refused.refused(), refused.field()), (refusal, field));
+        }
+    })
+    .await;
+}
+
+/// Lists, documents and saved recipients know it as they know those that come with the host.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rail_from_elsewhere_is_known_everywhere(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_vola(engine, async |host| {
+        fund(host).await;
+        let operators = host.get("/v1/momo_operators?currency=MGA").await.ok();
+        assert_eq!(operators.json["data"][0]["slug"], "vola");
+        let document = host.get("/openapi.json").await.ok();
+        let schemas = &document.json["components"]["schemas"];
+        assert!(schemas["Recipient_vola"].is_object(), "no schema");
+        let recipients = host.get("/v1/sandbox/recipients").await.ok();
+        let recipients = recipients.json["data"].as_array().expect("a list");
+        assert_eq!(recipients.iter().filter(|one| one["currency"] == "MGA").count(), 4);
+        let body = json!({ "currency": "MGA", "name": "Rasoa Rakoto",
+            "wallet": { "number": "0341234567" } });
+        let missing = with(body.clone(), json!({ "wallet": null }));
+        let refused = host.post("/v1/beneficiaries", missing).await;
+        let told = (refused.refused(), refused.field());
+        assert_eq!(told, ((400, "missing_field"), "wallet.number"));
+        let saved = host.post("/v1/beneficiaries", body).await.ok();
+        assert_eq!(saved.json["account_number"], "261341234567");
+        let to =
+            json!({ "amount_minor": "150000", "currency": "MGA", "beneficiary_id": saved.id() });
+        assert_eq!(pay(host, "", to).await.ok().status_word(), "paid");
+        let quote = json!({ "currency": "MGA", "amount_minor": "150000" });
+        assert_eq!(host.post("/v1/payouts/quote", quote).await.ok().json["fee_minor"], "0");
+        let rails = host.admin(Method::GET, "rails", json!({})).await.ok();
+        assert!(rails.text.contains("\"vola\""), "{}", rails.text);
+    })
+    .await;
+}
