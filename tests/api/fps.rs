@@ -11,7 +11,7 @@ use crate::hostile::attempt;
 use crate::live::{until, until_asked, with_bank};
 use crate::notices::RIGHT;
 use crate::packs::restart;
-use crate::test_host::{Answer, Engine, TestHost, unique, with, with_host};
+use crate::test_host::{Answer, Engine, TestHost, unique, with, with_host, with_host_configured};
 
 /// 1,250.50 pounds, and what they cost beside.
 const AMOUNT: i64 = 125_050;
@@ -219,6 +219,138 @@ async fn recipients_are_saved_and_what_a_request_says_is_paid(
         assert!(steps.any(|step| step["operation"] == "submit"), "{}", timeline.text);
         assert!(!timeline.text.contains("66374958"), "{}", timeline.text);
         assert_eq!(host.count("SELECT COUNT(*) FROM beneficiaries").await, 1);
+        // What was saved stays what it was, and is paid as it is.
+        let path = format!("/v1/beneficiaries/{}", saved.id());
+        let kept = host.get(&path).await.ok();
+        let shown = (&kept.json["name"], &kept.json["account_name"]);
+        assert_eq!(shown, (&json!("Jane Smith"), &json!("Jane Smith")));
+        changed(host, &path, saved.id()).await;
+    })
+    .await;
+}
+
+/// The name may be changed, and is compared and paid then; whose account it is may not.
+async fn changed(host: &TestHost, path: &str, id: String) {
+    let key = host.merchant.test_key.clone();
+    let patch = async |body: Value| host.send(Method::PATCH, path, &key, &[], Some(body)).await;
+    for (body, field) in [
+        (json!({ "bank": { "account_number": "11111111" } }), "bank"),
+        (json!({ "sort_code": "089998" }), "sort_code"),
+        (json!({ "address": 5 }), "address"),
+    ] {
+        let refused = patch(body).await;
+        assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), field));
+    }
+    let renamed = patch(json!({ "name": "Jane Jones" })).await.ok();
+    let shown = (&renamed.json["name"], &renamed.json["account_name"]);
+    assert_eq!(shown, (&json!("Jane Jones"), &json!("Jane Jones")));
+    let to = json!({ "amount_minor": "125050", "currency": "GBP", "beneficiary_id": id,
+        "allow_duplicate": true });
+    let paid = pay_test(host, "", to).await.ok();
+    assert_eq!(paid.json["recipient_name"], json!("Jane Jones"));
+    for (body, field) in [
+        (json!({ "account_number": "66374959" }), "bank.account_number"),
+        (json!({ "bank": "x" }), "bank"),
+    ] {
+        let whole = json!({
+            "currency": "GBP", "name": "Jane Smith", "country": "GB",
+            "bank": { "account_number": "66374958", "sort_code": "089999" },
+            "address": { "street": "1 High Street", "city": "Leeds", "zip_code": "LS1 4AP" },
+        });
+        let refused = host.post("/v1/beneficiaries", with(whole, body)).await;
+        assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), field));
+    }
+}
+
+/// What is nearly the name on the account is paid, and told; what is not, is neither.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_nearly_the_same_is_taken(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        funded(host, &host.merchant.test_key.clone()).await;
+        // Jane A Smith has it.
+        let to = |name: &str| pounds(json!({ "account_number": "00001149", "name": name }));
+        let paid = pay_test(host, "", to("Jane Smith")).await.ok();
+        assert_eq!(
+            (paid.status_word(), &paid.json["recipient_name"]),
+            ("paid", &json!("Jane Smith"))
+        );
+        // Nobody can be asked, and the payment goes; what was known of another name stays away.
+        let paid = pay_test(host, "provider_down", to("Peter Miller")).await.ok();
+        assert_eq!(paid.json["recipient_name"], json!("Peter Miller"));
+    })
+    .await;
+}
+
+/// Two parts of the same amount that come back are two, however alike they are told.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn every_part_that_comes_back_is_one_of_its_own(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        funded(host, &host.merchant.live_key.clone()).await;
+        let id = pay_live(host).await;
+        answered(host, &bank.message().await).await;
+        until(host, &id, "paid").await;
+        let (reference, ..) = attempt(host, &id).await;
+        let part = |own: &str, nonce: u32| {
+            let body = json!({ "Type": "TransactionSettled", "Version": 6, "Nonce": nonce,
+                "Payload": { "TransactionId": own, "Status": "Settled", "CurrencyCode": "GBP",
+                    "EndToEndTransactionId": reference, "Amount": 30, "DebitCreditCode": "Credit",
+                    "IsReturn": true } });
+            let empty = ("digitalsignature".to_owned(), String::new());
+            let message = OwnMessage {
+                rail: "fps".to_owned(),
+                path: "/webhooks".to_owned(),
+                headers: vec![empty],
+                ..OwnMessage::default()
+            };
+            signed(&message, body.to_string())
+        };
+        // The first one is told twice.
+        for message in [part("RA1", 1), part("RA1", 2), part("RA2", 3)] {
+            answered(host, &message).await;
+        }
+        let cases = "SELECT COUNT(*) FROM cases WHERE kind = 'partial_return'";
+        assert_eq!(host.count(cases).await, 2);
+        // Money that nobody can attribute is two cases as well.
+        for (own, nonce) in [("RB1", 4), ("RB2", 5), ("RB1", 6)] {
+            let message = part(own, nonce);
+            let body = message.body.replace(&reference, "somebody else's");
+            answered(host, &signed(&message, body)).await;
+        }
+        let cases = "SELECT COUNT(*) FROM cases WHERE kind = 'unknown_reference'";
+        assert_eq!(host.count(cases).await, 2);
+    })
+    .await;
+}
+
+/// The key that everybody knows opens no route in earnest.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sandboxs_key_is_nobodys_in_earnest(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let known = include_str!("../../host/src/simulator/keys.pem").to_owned();
+    let another = include_str!("another_key.pub.pem").to_owned();
+    let change = |config: &mut railhead::config::Config| {
+        let keys =
+            [("api_token", "a token of ours".to_owned()), ("signing", known), ("gateway", another)];
+        let keys = keys.map(|(name, value)| (name.to_owned(), value));
+        config.routes.insert("gbp_real".to_owned(), keys.into());
+    };
+    with_host_configured(engine, change, async |host| {
+        let route = json!({ "name": "gbp_real", "env": "live", "currency": "GBP", "rail": "fps",
+            "position": 9, "settings": { "endpoint.gateway": "https://gateway.example",
+                "debtor_sort_code": "040004", "debtor_account": "12345678",
+                "debtor_address": "UK, London, High Street, 1, EC1A 1AA" } });
+        let made = host.admin(Method::POST, "routes", route).await.ok();
+        let missing = made.json["missing"].as_str().expect("what is missing");
+        assert!(missing.contains("routes.gbp_real.signing") && missing.contains("everybody knows"));
+        assert!(!made.text.contains("PRIVATE"), "{}", made.text);
     })
     .await;
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -61,7 +61,7 @@ fn component(features: &str) -> Vec<u8> {
 /// The component of a crate in this folder of the tests.
 pub(crate) fn built(folder: &str, features: &str) -> Vec<u8> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _turn = ONE_AT_A_TIME.lock().expect("a turn");
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
     // Where the built-in components are built: what they share is there already.
     let components = target.join("components");

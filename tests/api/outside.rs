@@ -31,34 +31,28 @@ static MODULES: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     }
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside");
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    run(
-        Command::new(cargo)
-            .current_dir(&rail)
-            .args(["build", "--release", "--locked", "--workspace"])
-            .args(["--target", "wasm32-wasip2", "--target-dir"])
-            .arg(&target)
-            // What the tests were built with is not meant for this.
-            .env_remove("RUSTFLAGS")
-            .env_remove("CARGO_ENCODED_RUSTFLAGS"),
-    );
+    run(Command::new(cargo)
+        .current_dir(&rail)
+        .args(["build", "--release", "--locked", "--workspace"])
+        .args(["--target", "wasm32-wasip2", "--target-dir"])
+        .arg(&target)
+        // What the tests were built with is not meant for this.
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS"));
     let built = target.join("wasm32-wasip2/release");
     let packed = folder.path().join("vola.wasm");
-    run(
-        Command::new(PROGRAM)
-            .args(["rail", "pack"])
-            .args([built.join("vola.wasm"), rail.join("rail.toml")])
-            .arg("--simulator")
-            .arg(built.join("vola_simulator.wasm"))
-            .arg("--output")
-            .arg(&packed),
-    );
-    let checked = run(
-        Command::new(PROGRAM)
-            .args(["rail", "check"])
-            .arg(&packed)
-            .arg("--cases")
-            .arg(rail.join("cases")),
-    );
+    run(Command::new(PROGRAM)
+        .args(["rail", "pack"])
+        .args([built.join("vola.wasm"), rail.join("rail.toml")])
+        .arg("--simulator")
+        .arg(built.join("vola_simulator.wasm"))
+        .arg("--output")
+        .arg(&packed));
+    let checked = run(Command::new(PROGRAM)
+        .args(["rail", "check"])
+        .arg(&packed)
+        .arg("--cases")
+        .arg(rail.join("cases")));
     assert!(checked.contains("13 of 13 cases hold"), "{checked}");
     std::fs::remove_dir_all(rail).expect("removed");
     folder

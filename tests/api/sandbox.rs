@@ -58,7 +58,7 @@ async fn the_recipients_that_are_listed_do_what_is_said_of_them(
         let list = host.get("/v1/sandbox/recipients").await.ok();
         assert_eq!((&list.json["object"], &list.json["has_more"]), (&json!("list"), &json!(false)));
         let recipients = list.json["data"].as_array().expect("a list");
-        assert_eq!(recipients.len(), 13 + 12 + 14);
+        assert_eq!(recipients.len(), 13 + 12 + 15);
         fund_all(host).await;
         let first = json!({ "account_number": "0123456785", "bank_code": "058" });
         assert_eq!(

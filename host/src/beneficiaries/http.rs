@@ -18,9 +18,10 @@ use crate::http::texts;
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied};
 use crate::id::BeneficiaryId;
 use crate::ledger::{Command, Effects, Reservation};
+use crate::rails::{Block, nobody};
 use crate::recipients::{Beneficiary, Saving, sql};
 
-use super::upsert;
+use super::upsert::{self, verify};
 use super::view::BeneficiaryView;
 
 /// What each call may refuse, besides what every call may.
@@ -188,6 +189,9 @@ pub struct UpdateBeneficiary {
     currency: Option<Value>,
     #[schema(ignore)]
     interac_email: Option<Value>,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    others: BTreeMap<String, Value>,
 }
 
 /// Change a beneficiary
@@ -219,6 +223,7 @@ pub async fn update(
             return Err(Problem::because(ErrorCode::InvalidField, message).field(name));
         }
     }
+    refuse_fields(&app, &body.others)?;
     let blank = |text: &Option<String>| text.as_ref().is_some_and(|text| text.trim().is_empty());
     if blank(&body.name) {
         let message = "name must not be empty.";
@@ -231,15 +236,62 @@ pub async fn update(
     if before.is_blacklisted {
         return Err(Problem::new(ErrorCode::BeneficiaryBlacklisted));
     }
-    let after = Beneficiary {
-        name: body.name.unwrap_or_else(|| before.name.clone()),
+    let mut after = Beneficiary {
+        name: body.name.clone().unwrap_or_else(|| before.name.clone()),
         email: body.email.or_else(|| before.email.clone()),
         phone: body.phone.or_else(|| before.phone.clone()),
         updated_at: app.now(),
         ..before.clone()
     };
+    if let Some(name) = &body.name {
+        rename(&app, &caller, &mut after, name).await?;
+    }
     store(&app, &caller, (&before, &after), ("beneficiary.update", None)).await?;
     Ok(Json(BeneficiaryView::of(&after)))
+}
+
+/// Where the merchant's name is the one that is paid to, another one is another recipient's until
+/// it was compared.
+async fn rename(
+    app: &App,
+    caller: &Caller,
+    beneficiary: &mut Beneficiary,
+    name: &str,
+) -> Result<(), Problem> {
+    let (currency, method) = (beneficiary.currency, beneficiary.method.clone());
+    let (rail, _) = app.rails.serving(currency, Some(&method), &nobody)?;
+    let own = rail.declaration.recipient.name.as_str();
+    if rail.overwrites_names() || beneficiary.recipient.get(own).is_empty() {
+        return Ok(());
+    }
+    let known = beneficiary.recipient.clone();
+    let given = |field: &str| {
+        let known = known.own().find(|(known, _)| *known == field).map(|(_, value)| value.clone());
+        if field == own { Some(name.to_owned()) } else { known }
+    };
+    let which = (method.as_str(), currency, Block::Identity);
+    beneficiary.recipient = app.recipients.check(&rail, which, given).await?.fields.clone();
+    verify(app, caller, beneficiary).await
+}
+
+/// Refuses fields of recipients, and blocks of them, which stay what they were.
+fn refuse_fields(app: &App, sent: &BTreeMap<String, Value>) -> Result<(), Problem> {
+    let rails = app.rails.all();
+    let fields = || rails.iter().flat_map(|rail| &rail.declaration.recipient.fields);
+    let is_of_one = |name: &&String| {
+        fields().any(|field| {
+            let place = field.place(Block::Saved);
+            field.name == **name || place.split('.').next() == Some(name.as_str())
+        })
+    };
+    match sent.keys().find(is_of_one) {
+        Some(name) => {
+            let message =
+                format!("{name} cannot be changed: delete the beneficiary and save it anew.");
+            Err(Problem::because(ErrorCode::InvalidField, message).field(name.clone()))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The body of a deletion.

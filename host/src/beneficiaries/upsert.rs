@@ -14,7 +14,8 @@ use crate::ledger::{Command, Done, Effects, Reply, Reservation, replay};
 use crate::money::Currency;
 use crate::rails::{Block, placed};
 use crate::recipients::{
-    Beneficiary, BeneficiarySource, Known, Question, Saving, Verification, resolve,
+    Beneficiary, BeneficiarySource, Known, NameFit, Question, Saving, Verification,
+    names as recipient_names, resolve,
 };
 
 use super::view::BeneficiaryView;
@@ -194,7 +195,9 @@ async fn understand(
     for rail in app.rails.all() {
         for field in &rail.declaration.recipient.fields {
             text(&field.name)?;
-            text(field.place(Block::Saved))?;
+            let place = field.place(Block::Saved);
+            text(place)?;
+            refuse_no_block(body, place)?;
         }
         rail.refuse_long(|name| text(name).ok().flatten())?;
     }
@@ -228,6 +231,22 @@ async fn understand(
     })
 }
 
+fn is_like(given: &str, on_record: &str, least: i64) -> bool {
+    recipient_names::score(given, on_record).unwrap_or(0) >= least
+}
+
+/// Refuses what stands where a block belongs and is none.
+fn refuse_no_block(body: &BTreeMap<String, Value>, place: &str) -> Result<(), Problem> {
+    let Some((block, _)) = place.split_once('.') else { return Ok(()) };
+    match body.get(block) {
+        None | Some(Value::Null | Value::Object(_)) => Ok(()),
+        Some(_) => {
+            let message = format!("{block} must be an object.");
+            Err(Problem::because(ErrorCode::InvalidField, message).field(block))
+        }
+    }
+}
+
 /// What is known of the recipient, with what the body says on top.
 fn merge(wanted: Beneficiary, known: &Known) -> (Beneficiary, Outcome) {
     let Some(before) = known.beneficiary.clone() else { return (wanted, Outcome::Created) };
@@ -250,14 +269,26 @@ fn merge(wanted: Beneficiary, known: &Known) -> (Beneficiary, Outcome) {
 
 /// Asks the bank for the name, where it was not asked before. A bank that does not know the
 /// account makes the verification fail; one that cannot be asked leaves it pending.
-async fn verify(app: &App, caller: &Caller, beneficiary: &mut Beneficiary) -> Result<(), Problem> {
+pub(super) async fn verify(
+    app: &App,
+    caller: &Caller,
+    beneficiary: &mut Beneficiary,
+) -> Result<(), Problem> {
     let (rail, _) = app.rails.serving(
         beneficiary.currency,
         Some(&beneficiary.method),
         &crate::rails::nobody,
     )?;
-    if rail.declaration.names.is_none() || beneficiary.verification == Verification::Verified {
+    let Some(names) = &rail.declaration.names else { return Ok(()) };
+    let given = beneficiary.recipient.get(&rail.declaration.recipient.name).to_owned();
+    let is_its = names.overwrite || beneficiary.account_name.as_ref() == Some(&given);
+    if is_its && beneficiary.verification == Verification::Verified {
         return Ok(());
+    }
+    if !is_its {
+        // What was known was known of another name.
+        (beneficiary.account_name, beneficiary.resolution) = (None, None);
+        (beneficiary.resolved_at, beneficiary.verification) = (None, Verification::Pending);
     }
     let chosen =
         rail.declaration.scenario(|field| Some(beneficiary.recipient.get(field).to_owned()));
@@ -272,6 +303,13 @@ async fn verify(app: &App, caller: &Caller, beneficiary: &mut Beneficiary) -> Re
     };
     let now = app.now();
     match resolve(&app.routes, now, &question).await {
+        Ok(resolved)
+            if !names.overwrite
+                && resolved.fit != NameFit::Same
+                && !is_like(&given, &resolved.resolution.name, names.alike_at_least) =>
+        {
+            beneficiary.verification = Verification::Failed;
+        }
         Ok(resolved) => {
             beneficiary.account_name = Some(resolved.resolution.name.clone());
             beneficiary.resolution = Some(resolved.resolution);

@@ -118,7 +118,7 @@ impl Tour {
         let wallet_id = text(&wallet["id"]);
         say(format!("  wallet      {}", shown(&wallet["available_balance_minor"])));
 
-        if rail.names.is_some() {
+        if rail.names.as_ref().is_some_and(|names| names.overwrite) {
             let mut question = recipient.clone();
             question["currency"] = json!(currency);
             let name = self.post("/v1/name-enquiry", &[], question).await?;

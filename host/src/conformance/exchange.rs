@@ -11,7 +11,8 @@ use secrecy::SecretString;
 
 use crate::rails::Rail;
 use crate::rails::declaration::MethodTerms;
-use crate::rails::route::{SIMULATOR_SECRET, call_to, simulated_key, token_source};
+use crate::rails::granted::{call_to, simulated_key, token_source};
+use crate::rails::route::SIMULATOR_SECRET;
 use crate::wasm::egress::{Exchange, HangUp, Target};
 use crate::wasm::rail::{
     Access, Called, Door, Enquiry, Field, Finding, Grant, Message, Money, News, Outcome, Payment,

@@ -26,6 +26,9 @@ pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanyi
         format!("{}: {message}", why.code)
     });
     let told = said.clone().unwrap_or_default();
+    // By its own name, where the network has one for it.
+    let own = with.failure.as_ref().and_then(|why| why.id.clone());
+    let named = own.map_or_else(|| told.clone(), |own| format!("as {own}"));
     let (name, status) = (payout.id.reference(), payout.status);
     let summary = match kind {
         CaseKind::PaidAfterFailure => {
@@ -42,7 +45,7 @@ pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanyi
     Case {
         id: app.ids.id(),
         kind,
-        fingerprint: fingerprint(payout, kind, (reference, &told, amount)),
+        fingerprint: fingerprint(payout, kind, (reference, &named, amount)),
         env: payout.env,
         merchant_id: Some(payout.merchant_id.to_string()),
         subject_type: "payout",
@@ -61,7 +64,7 @@ pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanyi
 }
 
 /// A contradiction is the same one as long as the payout's round is; a part that comes back is
-/// the same where it is told in the same words.
+/// the same where it is told by the same name or, without one, in the same words.
 fn fingerprint(
     payout: &Payout,
     kind: CaseKind,

@@ -431,7 +431,7 @@ impl Payout {
             _ => after.completed_at = Some(now),
         }
         match failure {
-            Some(Failure { code, message }) => {
+            Some(Failure { code, message, .. }) => {
                 after.failure_code = Some(code);
                 after.failure_message = Some(message);
             }

@@ -99,7 +99,7 @@ pub(super) async fn payee(
     app.routes.candidates(wanted, &caller.merchant.id).await?;
     let draft = draft(app, caller, (request.currency, method), (&checked, &known, &given));
     let mut named = name(app, caller, rail, draft, scenario.as_deref()).await?;
-    let saving = saving(app, &known, &mut named)?;
+    let saving = saving(app, rail, &known, &mut named)?;
     Ok(Payee {
         name: name_to_pay(rail, &named.beneficiary),
         beneficiary: named.beneficiary,
@@ -254,7 +254,10 @@ async fn name(
     };
     let resolved = match resolve(&app.routes, now, &question).await {
         // Where names are only compared, nobody who could compare them stops a payment.
-        Err(problem) if !names.overwrite && !is_about_name(&problem) => {
+        Err(problem) if !names.overwrite && is_nobody_there(&problem) => {
+            // What is known is known of another name.
+            let (account_name, resolution) = (None, None);
+            let beneficiary = Beneficiary { account_name, resolution, ..beneficiary };
             return Ok(Named { beneficiary, was_asked: false });
         }
         resolved => resolved?,
@@ -275,20 +278,27 @@ async fn name(
     Ok(Named { beneficiary, was_asked: true })
 }
 
-/// Whether it says something about who holds the account.
-fn is_about_name(problem: &Problem) -> bool {
-    matches!(problem.code(), ErrorCode::NameMismatch | ErrorCode::RecipientUnresolvable)
+/// Whether nobody could be asked who holds the account.
+fn is_nobody_there(problem: &Problem) -> bool {
+    matches!(problem.code(), ErrorCode::ProviderError | ErrorCode::RoutingFailed)
 }
 
 /// How the recipient is saved: as a new row, restored from its deletion, or with a new name.
-fn saving(app: &App, known: &Known, named: &mut Named) -> Result<Saving, Problem> {
+fn saving(app: &App, rail: &Rail, known: &Known, named: &mut Named) -> Result<Saving, Problem> {
     let beneficiary = &mut named.beneficiary;
     let Some(before) = &known.beneficiary else {
         return Saving::new(beneficiary, &app.keyring, &app.ids);
     };
-    if before.deleted_at.is_none() && !named.was_asked {
+    // What was learnt of the name in this request says nothing about the one that was saved.
+    let name = &rail.declaration.recipient.name;
+    let is_its =
+        rail.overwrites_names() || before.recipient.get(name) == beneficiary.recipient.get(name);
+    if before.deleted_at.is_none() && !(named.was_asked && is_its) {
         return Ok(Saving::nothing(beneficiary));
     }
     beneficiary.updated_at = app.now();
-    Saving::change(beneficiary, before.updated_at, (&app.keyring, &app.ids))
+    // A payment is no reason to change what was saved.
+    let recipient = before.recipient.clone();
+    let kept = Beneficiary { recipient, ..beneficiary.clone() };
+    Saving::change(&kept, before.updated_at, (&app.keyring, &app.ids))
 }

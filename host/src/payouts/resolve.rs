@@ -49,6 +49,7 @@ pub async fn resolve(
     let failure = (what == Change::GiveBack).then(|| Failure {
         code: "not_paid".to_owned(),
         message: "The bank did not pay it after all.".to_owned(),
+        id: None,
     });
     let with = Accompanying {
         failure,

@@ -267,5 +267,6 @@ fn failure(what: Change, request: &ReviewRequest) -> Option<Failure> {
         Change::Reverse => ("reversed", "The operator gave the payout back."),
         _ => return None,
     };
-    Some(Failure { code: code.to_owned(), message: reason.unwrap_or_else(|| otherwise.to_owned()) })
+    let message = reason.unwrap_or_else(|| otherwise.to_owned());
+    Some(Failure { code: code.to_owned(), message, id: None })
 }

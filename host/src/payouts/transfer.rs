@@ -62,7 +62,12 @@ impl Feature for PayoutTransfers {
         let owner = (&payout.merchant_id, payout.env);
         let which = (payout.currency, payout.recipient_identity.as_str());
         let known = self.0.recipients.known(owner, which).await?;
-        Ok(known.beneficiary.as_ref().and_then(|saved| saved.resolution.clone()))
+        let found = known.beneficiary.as_ref().and_then(|saved| saved.resolution.clone());
+        let served =
+            self.0.rails.serving(payout.currency, Some(&payout.method), &crate::rails::nobody);
+        let is_told = served.is_ok_and(|(rail, _)| rail.overwrites_names());
+        // Where names are only compared, it is known of one name.
+        Ok(found.filter(|found| is_told || found.name == payout.recipient_name))
     }
 
     async fn commit(&self, payout: &Payout, step: Step, with: Writes) -> Result<Payout, Problem> {

@@ -369,6 +369,9 @@ pub struct TableTerms {
     /// Who brings it. What the operator puts into `modules.dir` stands in for a rail's own, too.
     #[serde(default)]
     pub supplied_by: Supplier,
+    /// Columns without which it is refused.
+    #[serde(default)]
+    pub columns: Vec<String>,
     /// The CSV file beside the declaration, of a table that the rail brings.
     pub file: Option<String>,
     /// As of when it is.

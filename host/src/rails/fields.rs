@@ -166,10 +166,20 @@ impl Shapes {
         let mut fields = BTreeMap::new();
         for (terms, pattern) in &self.fields {
             let place = terms.place(block);
-            let value = sent(place).or_else(|| sent(&terms.name));
-            let value = value.map(|value| value.trim().to_owned());
+            let given = |place: &str| {
+                let value = sent(place).map(|value| value.trim().to_owned());
+                value.filter(|value| !value.is_empty())
+            };
+            let (placed, plain) = (given(place), given(&terms.name));
+            if placed.is_some() && plain.is_some() && placed != plain {
+                let message = format!("{place} and {} say two things; send one.", terms.name);
+                return Err(
+                    Problem::because(ErrorCode::InvalidField, message).field(place.to_owned())
+                );
+            }
+            let value = placed.or(plain);
             let is_wanted = block != Block::Identity || self.identity.contains(&terms.name);
-            match value.filter(|value| !value.is_empty()) {
+            match value {
                 Some(value) => {
                     check(terms, pattern.as_ref(), (place, &value))?;
                     fields.insert(terms.name.clone(), value);

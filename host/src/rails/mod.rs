@@ -3,6 +3,7 @@
 pub mod declaration;
 pub mod directory;
 mod fields;
+pub mod granted;
 pub mod redact;
 pub mod registry;
 pub mod route;

@@ -80,14 +80,18 @@ impl Rail {
             return Err(Invalid::Sense(why.to_owned()).into());
         }
         let mut tables = BTreeMap::new();
-        for name in declaration.tables.keys() {
+        for (name, terms) in &declaration.tables {
             let folder = tables_folder.map(|folder| folder.join(&declaration.rail.name));
             let operators = folder.map(|folder| folder.join(format!("{name}.csv")));
-            let csv = operators.and_then(|path| std::fs::read(path).ok());
+            let csv = operators.map_or(Ok(None), |path| supplied(&path, name))?;
             let Some(csv) = csv.as_ref().or_else(|| module.tables.get(name)) else { continue };
             let table = ReferenceTable::parse(csv);
             let table = table
                 .map_err(|cause| LoadError::Table { name: name.clone(), why: cause.to_string() })?;
+            if let Some(column) = terms.columns.iter().find(|column| !table.has_column(column)) {
+                let why = format!("it has no column {column}");
+                return Err(LoadError::Table { name: name.clone(), why });
+            }
             tables.insert(name.clone(), Arc::new(table));
         }
         let simulator = module.simulator.as_deref();
@@ -164,6 +168,18 @@ impl Rail {
     #[must_use]
     pub fn pure_grant(&self, now_ms: u64) -> Arc<Grant> {
         Arc::new(Grant { access: Arc::clone(&self.pure), now_ms, ..Grant::default() })
+    }
+}
+
+/// A table that the operator has put beside the rail, if he has.
+fn supplied(path: &Path, name: &str) -> Result<Option<Vec<u8>>, LoadError> {
+    match std::fs::read(path) {
+        Ok(csv) => Ok(Some(csv)),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => {
+            let why = format!("{}: {cause}", path.display());
+            Err(LoadError::Table { name: name.to_owned(), why })
+        }
     }
 }
 

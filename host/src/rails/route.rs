@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use http::Method;
 use ipnet::IpNet;
 use moka::future::Cache;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -19,12 +18,15 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::{MerchantId, RouteId};
 use crate::keyring::Keyring;
 use crate::money::Currency;
-use crate::simulator::{Simulator, sandbox_key};
-use crate::wasm::egress::{Call, Network, Scheme, Target, TokenSource};
-use crate::wasm::keys::{Key, Use};
+use crate::simulator::Simulator;
+use crate::wasm::egress::{Network, Scheme, Target};
+use crate::wasm::keys::Key;
 use crate::wasm::rail::{Access, Door, Grant, Message, Money, Reply};
 
-use super::declaration::{CallTerms, Declaration, KeyTerms, SettingTerms, TokenTerms, Trust};
+use super::declaration::{Declaration, SettingTerms, Trust};
+use super::granted::{
+    Leads, call_to, configured_key, door_tokens, loopback, settings, simulated_key, token_source,
+};
 use super::registry::{Rail, Registry};
 use super::sql;
 
@@ -329,7 +331,7 @@ impl Routes {
         let (mut keys, mut missing) = (BTreeMap::new(), None);
         for (name, terms) in &declaration.keys {
             let key = match configured.get(name).filter(|pem| !pem.is_empty()) {
-                Some(pem) => Key::read(terms.algorithm, terms.half, pem),
+                Some(pem) => configured_key(terms, pem, self.leads(route)),
                 None if self.is_simulated(route) => Ok(simulated_key(terms)),
                 None => Err("it is not configured".to_owned()),
             };
@@ -364,6 +366,10 @@ impl Routes {
     fn is_simulated(&self, route: &Route) -> bool {
         let configured = route.settings.keys().any(|key| key.starts_with("endpoint."));
         route.env == Env::Test || (!configured && self.config.simulator.url.is_some())
+    }
+
+    fn leads(&self, route: &Route) -> Leads {
+        if self.is_simulated(route) { Leads::ToTheSimulator } else { Leads::ToANetwork }
     }
 
     /// What stands in for a secret of a simulated route. Whatever lets somebody speak to this host
@@ -452,7 +458,8 @@ impl ReadyRoute {
             let place = format!("{:?}", (rail, &self.addresses, settings));
             let secrets = secrets.iter().map(|(name, secret)| (name, secret.expose_secret()));
             let mut credentials = format!("{:?}", secrets.collect::<Vec<_>>());
-            for (name, key) in keys {
+            // The network's own keys say nothing about who we are to it.
+            for (name, key) in keys.iter().filter(|(_, key)| matches!(***key, Key::Sign(_))) {
                 credentials += &format!("{name} {}", key.digest());
             }
             let (place, credentials) =
@@ -489,6 +496,18 @@ impl ReadyRoute {
         self.door_tokens.iter().filter(|known| is_it(known)).count() > 0
     }
 
+    /// Whether whoever presents this token may speak for its network, if he can sign: a simulated
+    /// one presents its own, and one in earnest none.
+    #[must_use]
+    pub fn is_spoken_for(&self, token: Option<&str>) -> bool {
+        match &self.simulated_token {
+            None => true,
+            Some(expected) => expected.as_ref().zip(token).is_some_and(|(expected, token)| {
+                expected.expose_secret().as_bytes().ct_eq(token.as_bytes()).into()
+            }),
+        }
+    }
+
     /// Whether a body is signed by its network with the other half of this key. A simulated one
     /// presents a token, too: everybody could sign like it.
     #[must_use]
@@ -498,12 +517,7 @@ impl ReadyRoute {
         token: Option<&str>,
         (body, signature): (&[u8], &str),
     ) -> bool {
-        let is_its = match &self.simulated_token {
-            None => true,
-            Some(expected) => expected.as_ref().zip(token).is_some_and(|(expected, token)| {
-                expected.expose_secret().as_bytes().ct_eq(token.as_bytes()).into()
-            }),
-        };
+        let is_its = self.is_spoken_for(token);
         let key = self.access.keys.get(key).map(Arc::as_ref);
         is_its && matches!(key, Some(Key::Verify(key)) if key.verify_text(body, signature))
     }
@@ -521,78 +535,4 @@ impl ReadyRoute {
     pub fn secret(&self, name: &str) -> Option<&SecretString> {
         self.access.secrets.get(name)
     }
-}
-
-/// The values of the declared settings, and what is missing of them.
-fn settings(
-    route: &str,
-    declaration: &Declaration,
-    given: impl Fn(&str, &SettingTerms) -> Option<String>,
-) -> (BTreeMap<String, String>, Option<String>) {
-    let (mut settings, mut missing) = (BTreeMap::new(), None);
-    for (name, terms) in &declaration.settings {
-        match given(name, terms) {
-            Some(value) => {
-                settings.insert(name.clone(), value);
-            }
-            None => missing = Some(format!("routes.{route}.{name} is not configured")),
-        }
-    }
-    (settings, missing)
-}
-
-/// What stands for a key where the network is simulated.
-#[must_use]
-pub fn simulated_key(terms: &KeyTerms) -> Key {
-    match terms.half {
-        Use::Sign => Key::Sign(sandbox_key()),
-        Use::Verify => Key::Verify(sandbox_key().verifying()),
-    }
-}
-
-/// What stands in the address that a route's network is given: it follows from the host's keys.
-fn door_tokens(keyring: &Keyring, id: &RouteId) -> Vec<String> {
-    keyring.settings_tags(&format!("what the network of {id} is given")).collect()
-}
-
-/// Where a declared token comes from; nothing where its call or its secrets are not there.
-#[must_use]
-pub fn token_source(
-    terms: &TokenTerms,
-    calls: &HashMap<String, Arc<Call>>,
-    secrets: &BTreeMap<String, SecretString>,
-) -> Option<TokenSource> {
-    let [user, password] = &terms.basic;
-    Some(TokenSource {
-        call: Arc::clone(calls.get(&terms.call)?),
-        query: terms.query.clone(),
-        basic: [secrets.get(user)?.clone(), secrets.get(password)?.clone()],
-        token: terms.token.clone(),
-        lifetime_s: terms.lifetime_s.clone(),
-        kept: tokio::sync::Mutex::default(),
-    })
-}
-
-/// A declared call to this target.
-#[must_use]
-pub fn call_to(terms: &CallTerms, target: &Arc<Target>) -> Option<Call> {
-    Some(Call {
-        name: terms.name.clone(),
-        target: Arc::clone(target),
-        method: Method::from_bytes(terms.method.as_bytes()).ok()?,
-        path: terms.path.clone(),
-        moves_money: terms.moves_money,
-        timeout: Duration::from_millis(terms.timeout_ms).min(limits::RAIL_WALL_MAX),
-        answer_bytes_max: terms.answer_bytes_max.min(limits::ANSWER_BYTES_MAX),
-    })
-}
-
-/// The header that tells the simulator which scenario to play.
-#[must_use]
-pub fn scenario_header(scenario: Option<&str>) -> Vec<(String, String)> {
-    scenario.map(|name| ("x-sandbox-scenario".to_owned(), name.to_owned())).into_iter().collect()
-}
-
-fn loopback() -> Vec<IpNet> {
-    ["127.0.0.0/8", "::1/128"].iter().filter_map(|network| network.parse().ok()).collect()
 }

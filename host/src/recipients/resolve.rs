@@ -5,7 +5,8 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::MerchantId;
 use crate::money::Currency;
-use crate::rails::route::{ReadyRoute, scenario_header};
+use crate::rails::granted::scenario_header;
+use crate::rails::route::ReadyRoute;
 use crate::rails::{RecipientFields, Routes};
 use crate::wasm::rail::{Enquiry, Money, Resolution, Verdict};
 
@@ -71,6 +72,10 @@ pub async fn resolve(
             Verdict::Matches(resolution) => (resolution, NameFit::Same),
             Verdict::Close(resolution) => (resolution, NameFit::Close),
             Verdict::Differs(_) => return Err(mismatch(None)),
+            // Whoever compares names and knows no such account has answered.
+            Verdict::Refused(refusal) if !route.rail.overwrites_names() => {
+                return Err(unresolvable(&refusal.message));
+            }
             Verdict::Refused(refusal) => {
                 refused = Some(refusal);
                 continue;
@@ -84,12 +89,14 @@ pub async fn resolve(
     }
     match (refused, unavailable) {
         (_, Some(why)) => Err(Problem::new(ErrorCode::ProviderError).caused_by(why)),
-        (Some(refusal), None) => {
-            let message = format!("The bank does not know this account: {}.", refusal.message);
-            Err(Problem::because(ErrorCode::RecipientUnresolvable, message))
-        }
+        (Some(refusal), None) => Err(unresolvable(&refusal.message)),
         (None, None) => Err(Problem::new(ErrorCode::RoutingFailed)),
     }
+}
+
+fn unresolvable(why: &str) -> Problem {
+    let message = format!("The bank does not know this account: {why}.");
+    Problem::because(ErrorCode::RecipientUnresolvable, message)
 }
 
 /// The name that was given is not the one on record, which some networks tell.

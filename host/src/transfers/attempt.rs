@@ -120,6 +120,7 @@ impl Attempt {
         Failure {
             code: self.code.clone().unwrap_or_default(),
             message: self.message.clone().unwrap_or_default(),
+            id: None,
         }
     }
 

@@ -363,7 +363,7 @@ impl<F: Feature> Carry<'_, F> {
                 let (calls, what) = (self.calls(), (&*route.rail, "prepare"));
                 let evidence = calls.evidence(Some(&refused), what, &called, &learnt.words());
                 let Refusal { code, message } = refusal.clone();
-                let failure = Failure { code, message };
+                let failure = Failure { code, message, id: None };
                 Prepared::Refused(Over::new(refused, Arc::clone(route)), failure, evidence)
             }
             Err(broken) => Prepared::Broken(broken.to_string(), attempt),

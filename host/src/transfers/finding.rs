@@ -155,11 +155,12 @@ impl Learnt {
         match self {
             Self::Paid(_) => Some((Step::Paid(fixed), AttemptState::Paid)),
             Self::Refused(Refusal { code, message }) => {
-                let failure = Failure { code: code.clone(), message: message.clone() };
+                let failure = Failure { code: code.clone(), message: message.clone(), id: None };
                 Some((Step::Refused(fixed, failure), AttemptState::Refused))
             }
-            Self::Returned(ReturnOfFunds { code, message, .. }) => {
-                let failure = Failure { code: code.clone(), message: message.clone() };
+            Self::Returned(ReturnOfFunds { code, message, network_id, .. }) => {
+                let (code, message) = (code.clone(), message.clone());
+                let failure = Failure { code, message, id: network_id.clone() };
                 Some((Step::Returned(fixed, failure), AttemptState::Returned))
             }
             Self::Accepted(_) | Self::Unknown(_) | Self::NeverReceived(_) => None,
@@ -241,8 +242,12 @@ mod tests {
             let paid = Learnt::Paid(receipt(said));
             assert_eq!(paid.clone().of(sent), paid);
         }
-        let funds =
-            |amount_minor| ReturnOfFunds { code: "R".into(), message: "no".into(), amount_minor };
+        let funds = |amount_minor| ReturnOfFunds {
+            code: "R".into(),
+            message: "no".into(),
+            amount_minor,
+            network_id: None,
+        };
         assert!(matches!(Learnt::Paid(receipt(Some(99))).of(sent), Learnt::Unknown(_)));
         assert!(matches!(Learnt::Accepted(receipt(Some(1))).of(sent), Learnt::Unknown(_)));
         assert!(matches!(Learnt::Returned(funds(50)).of(sent), Learnt::Unknown(_)));

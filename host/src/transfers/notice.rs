@@ -41,6 +41,9 @@ const POLL: Duration = Duration::from_millis(50);
 /// How often an object is read again that somebody changes meanwhile.
 const TRIES: u32 = 5;
 
+/// Signatures in base64, of keys from 2048 to 8192 bits.
+const SIGNATURE_LENGTHS: std::ops::RangeInclusive<usize> = 342..=1_368;
+
 /// Longest name of a payment that is shown where nobody knows it.
 const REFERENCE_SHOWN_MAX: usize = 80;
 
@@ -142,11 +145,19 @@ impl Transfers {
         Ok(answer)
     }
 
-    /// Whether a message of this kind is known by its signature.
+    /// Whether a message is one that may be known by its signature, so that its body has to be
+    /// read first: it carries what looks like one, for a route that could check it.
     async fn is_signed(&self, by: Door<'_>, message: &Message) -> Result<bool, Problem> {
         Ok(self.routes.all().await?.iter().any(|route| {
             let terms = route.rail.declaration.notice(&message.method, &message.path);
-            by.leads_to(route) && terms.is_some_and(|terms| terms.auth.signature.is_some())
+            let terms = terms.and_then(|terms| terms.auth.signature.as_ref());
+            let is_ready = route.missing().is_none() && by.leads_to(route);
+            terms.filter(|_| is_ready).is_some_and(|terms| {
+                let mut headers = message.headers.iter();
+                let found = headers.find(|(name, _)| *name == terms.header);
+                let is_plausible = |it: &String| SIGNATURE_LENGTHS.contains(&it.len());
+                found.is_some_and(|(_, it)| is_plausible(it)) && route.is_spoken_for(by.token())
+            })
         }))
     }
 
@@ -199,7 +210,7 @@ impl Transfers {
             return Err(later(paused));
         }
         let Some((attempt, route)) = found.zip(route) else {
-            return self.unknown(&routes[0], &notice.about, &notice.news).await;
+            return self.unknown(&routes[0], message, &notice).await;
         };
         match notice.news {
             News::Found(Finding::Returned(funds)) if route.believes(message) => {
@@ -362,17 +373,24 @@ impl Transfers {
             let known = known.ok_or_else(|| Problem::internal("an attempt is gone"))?;
             let calls = Calls { engine: self, order: &order };
             let message = route.rail.redactor.text(&funds.message, &order.recipient);
-            let words = format!("returned ({}): {message}", funds.code);
-            let failure = Failure { code: funds.code.clone(), message };
+            let own = funds.network_id.as_ref().map(|id| format!(", {id}")).unwrap_or_default();
+            let words = format!("returned ({}{own}): {message}", funds.code);
+            let failure =
+                Failure { code: funds.code.clone(), message, id: funds.network_id.clone() };
             let evidence = calls.evidence(Some(&known), (&route.rail, "receive"), called, &words);
             if order.env == Env::Test && funds.amount_minor > order.amount.units() {
                 let message = "More came back than was sent.";
                 return Err(Problem::because(ErrorCode::InvalidBody, message));
             }
             let is_whole = funds.amount_minor == order.amount.units();
-            if is_whole && known.state == AttemptState::Returned {
+            let is_back = known.state == AttemptState::Returned;
+            let is_same = own.is_empty()
+                || known.message.as_ref().is_some_and(|known| known.contains(&format!("{own})")));
+            if is_whole && is_back && is_same {
                 return self.write_evidence(evidence).await;
             }
+            // All of it came back before: what comes now is more.
+            let is_whole = is_whole && !is_back;
             let mut rows = vec![evidence];
             let step = match is_whole {
                 true => {
@@ -419,8 +437,8 @@ impl Transfers {
     async fn unknown(
         &self,
         route: &ReadyRoute,
-        about: &Subject,
-        news: &News,
+        message: &Message,
+        Notice { about, news }: &Notice,
     ) -> Result<(), Problem> {
         let (Subject::Reference(named) | Subject::NetworkId(named)) = about;
         let shown = named.chars().filter(|c| !c.is_control()).take(REFERENCE_SHOWN_MAX);
@@ -434,7 +452,15 @@ impl Transfers {
             tracing::info!(rail.name = rail, reference, "a notice about a payment unknown here");
             return Ok(());
         }
-        let digest = hex::encode(Sha256::digest(format!("{reference}\n{said}")));
+        // Two messages that say the same of different money are two, by the network's own name
+        // for it or, where nothing is said, by all of their words.
+        let own = match news {
+            News::Found(Finding::Returned(ReturnOfFunds { network_id, .. })) => network_id.clone(),
+            News::Ask => Some(hex::encode(Sha256::digest(&message.body))),
+            News::Found(_) => None,
+        };
+        let own = own.unwrap_or_default();
+        let digest = hex::encode(Sha256::digest(format!("{reference}\n{said}\n{own}")));
         let case = Case {
             id: self.ids.id(),
             kind: CaseKind::UnknownReference,
@@ -462,7 +488,15 @@ impl Transfers {
     }
 }
 
-impl Door<'_> {
+impl<'a> Door<'a> {
+    /// The bearer token, if there is one.
+    const fn token(&self) -> Option<&'a str> {
+        match self {
+            Self::Rail { token, .. } => *token,
+            Self::Route { .. } => None,
+        }
+    }
+
     fn leads_to(&self, route: &ReadyRoute) -> bool {
         match self {
             Self::Rail { env, rail, .. } => {
@@ -503,7 +537,8 @@ async fn object<F: Feature>(feature: &F, attempt: &Attempt) -> Result<F::Object,
 /// What a network is told that speaks to a paused route.
 fn later(paused: &ReadyRoute) -> Problem {
     tracing::warn!(route.name = paused.route.name, "a notice for a route that is paused");
-    Problem::new(ErrorCode::ServiceUnavailable).retry_after(60)
+    let message = "This route is paused. Say it again later.";
+    Problem::because(ErrorCode::ServiceUnavailable, message).retry_after(60)
 }
 
 /// A finding in words, with the network's own as `shown` shows them.
@@ -514,7 +549,7 @@ fn said(finding: &Finding, shown: impl Fn(&str) -> String) -> String {
         Finding::Refused(Refusal { code, message }) => {
             format!("refused ({code}): {}", shown(message))
         }
-        Finding::Returned(ReturnOfFunds { code, message, amount_minor }) => {
+        Finding::Returned(ReturnOfFunds { code, message, amount_minor, .. }) => {
             format!("{amount_minor} came back ({code}): {}", shown(message))
         }
         Finding::Unknown(why) => format!("unknown: {}", shown(why)),

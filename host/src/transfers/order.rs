@@ -66,6 +66,8 @@ pub struct Failure {
     pub code: String,
     /// Its meaning.
     pub message: String,
+    /// The network's own name for what it told, if it gave one: two returns have two.
+    pub id: Option<String>,
 }
 
 /// The attempt that a step is about.

@@ -31,6 +31,9 @@ pub enum Use {
     Verify,
 }
 
+/// What an RSA key of 2048 bits takes at least, as PKCS#1 in DER.
+const RSA_2048_BYTES: usize = 266;
+
 /// A private key.
 pub struct SigningKey {
     pair: RsaKeyPair,
@@ -61,6 +64,16 @@ impl Key {
         match kind {
             Use::Sign => Ok(Self::Sign(Arc::new(SigningKey::read(algorithm, pem)?))),
             Use::Verify => VerifyingKey::read(algorithm, pem).map(Self::Verify),
+        }
+    }
+
+    /// Whether it is either half of this pair.
+    #[must_use]
+    pub fn is_half_of(&self, pair: &SigningKey) -> bool {
+        let other = pair.pair.public_key().as_ref();
+        match self {
+            Self::Sign(key) => key.pair.public_key().as_ref() == other,
+            Self::Verify(key) => key.key == other,
         }
     }
 
@@ -129,6 +142,9 @@ impl VerifyingKey {
             return Err("it is not an RSA key".to_owned());
         }
         let key = info.subject_public_key.as_bytes().ok_or("it is not a public key")?;
+        if key.len() < RSA_2048_BYTES {
+            return Err("it is not an RSA key of 2048 bits at least".to_owned());
+        }
         Ok(Self { key: key.to_vec(), digest: digest(pem) })
     }
 

@@ -113,6 +113,8 @@ struct Guest {
     read: BTreeMap<String, Option<i64>>,
     kept: BTreeMap<String, Transfer>,
     sent: Vec<Message>,
+    /// Bytes that it may still keep and send.
+    bytes_left: usize,
     log_lines_left: u32,
 }
 
@@ -173,6 +175,7 @@ impl SimulatorCode {
             read: BTreeMap::new(),
             kept: BTreeMap::new(),
             sent: Vec::new(),
+            bytes_left: limits::GUEST_EXCHANGE_BYTES_MAX,
             log_lines_left: limits::GUEST_LOG_LINES_MAX,
         };
         let mut store = Store::new(self.instance.engine(), guest);
@@ -217,6 +220,9 @@ impl book::Host for Guest {
     }
 
     async fn keep(&mut self, transfer: Transfer) -> wasmtime::Result<()> {
+        let notes = transfer.notes.iter().map(|(name, value)| name.len() + value.len());
+        let texts = [&transfer.reference, &transfer.account, &transfer.scenario];
+        self.take(notes.sum::<usize>() + texts.map(String::len).iter().sum::<usize>())?;
         self.kept.insert(transfer.reference.clone(), transfer);
         Ok(())
     }
@@ -229,7 +235,18 @@ impl play::Host for Guest {
     }
 }
 
+/// What anything costs that is kept or sent, beside its bytes.
+const COST: usize = 1_024;
+
 impl Guest {
+    /// Counts what it keeps and sends.
+    fn take(&mut self, bytes: usize) -> wasmtime::Result<()> {
+        let left = self.bytes_left.checked_sub(bytes.saturating_add(COST));
+        self.bytes_left =
+            left.ok_or_else(|| wasmtime::Error::msg("it keeps and sends too much"))?;
+        Ok(())
+    }
+
     fn key(&self, name: &str) -> wasmtime::Result<&SigningKey> {
         let key = self.scene.keys.get(name).map(Arc::as_ref);
         key.ok_or_else(|| wasmtime::Error::msg(format!("the rail declares no key {name}")))
@@ -253,6 +270,8 @@ impl signatures::Host for Guest {
 
 impl outbox::Host for Guest {
     async fn send(&mut self, message: Message) -> wasmtime::Result<()> {
+        let headers = message.headers.iter().map(|(name, value)| name.len() + value.len());
+        self.take(headers.sum::<usize>() + message.about.len() + message.body.len())?;
         self.sent.push(message);
         Ok(())
     }

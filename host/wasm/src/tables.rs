@@ -63,6 +63,12 @@ impl ReferenceTable {
         })
     }
 
+    /// Whether it has a column of this name.
+    #[must_use]
+    pub fn has_column(&self, name: &str) -> bool {
+        self.columns.iter().any(|column| column == name)
+    }
+
     /// Every row, in the order of the file.
     pub fn rows(&self) -> impl Iterator<Item = TableRow<'_>> {
         (0..self.rows.len()).map(|number| TableRow { table: self, number })

@@ -107,6 +107,27 @@ const RETURNS: &[(&str, &str)] = &[
     ("00000014", "Returned without a reason"),
 ];
 
+/// Whether a text of the gateway's may speak of an earlier copy of the same payment, which may have
+/// been made.
+#[must_use]
+pub fn is_of_a_copy(text: &str) -> bool {
+    const WORDS: [&str; 11] = [
+        "endtoend",
+        "end to end",
+        "end-to-end",
+        "instructionidentification",
+        "request-id",
+        "requestid",
+        "duplicate",
+        "already",
+        "unique",
+        "exist",
+        "used before",
+    ];
+    let text = text.to_ascii_lowercase();
+    WORDS.iter().any(|word| text.contains(word))
+}
+
 /// What a reject code proves.
 #[must_use]
 pub fn class(code: &str) -> Class {
@@ -116,7 +137,9 @@ pub fn class(code: &str) -> Class {
 /// Whether a reject code is one of the listed ones that prove nothing.
 #[must_use]
 pub fn is_ambiguous(code: &str) -> bool {
-    find(code).is_some_and(|(_, class, _)| *class == Unclear)
+    let code = code.to_ascii_uppercase();
+    let is_listed_so = find(&code).is_some_and(|(_, class, _)| *class == Unclear);
+    is_listed_so || code.contains("DUP")
 }
 
 /// The meaning of a reject code, for a person.

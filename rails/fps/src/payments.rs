@@ -115,12 +115,7 @@ fn invalid(response: &Response, errors: &BTreeMap<String, Vec<String>>) -> Resul
     let Some((first, _)) = errors.first_key_value() else {
         return Err(gateway::useless(response));
     };
-    let is_of_a_copy = |text: &String| {
-        let text = text.to_ascii_lowercase();
-        ["endtoend", "end to end", "instructionidentification", "duplicate", "already"]
-            .iter()
-            .any(|word| text.contains(word))
-    };
+    let is_of_a_copy = |text: &String| codes::is_of_a_copy(text);
     if errors.iter().any(|(name, texts)| is_of_a_copy(name) || texts.iter().any(is_of_a_copy)) {
         return Err("the gateway may know the payment's reference already".to_owned());
     }

@@ -84,6 +84,10 @@ fn account(text: &str) -> Result<String, Violation> {
 /// The name in the scheme's characters. Without one it is only the account that is spoken of.
 fn name(text: &str) -> Result<Option<String>, Violation> {
     let name = charset::tidy(text);
+    if !name.is_empty() && !name.contains(|c: char| c.is_ascii_alphanumeric()) {
+        let message = "name must hold a letter or a digit.".to_owned();
+        return Err(violation("name", "invalid_field", message));
+    }
     match charset::foreign(&name) {
         None => Ok(Some(name).filter(|name| !name.is_empty())),
         Some(c) => {

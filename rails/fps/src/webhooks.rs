@@ -189,15 +189,23 @@ fn returned(transaction: &Transaction) -> Option<Notice> {
     let by_reference = ours(transaction.end_to_end_transaction_id.as_ref()).map(Subject::Reference);
     // Money that came back is never passed over: what it is about, nobody here may know, and a
     // person has to find out.
-    let named = pair(RETURNED_FPID).or(transaction.transaction_id.as_deref());
-    let about = by_reference.or_else(|| named.map(|id| Subject::NetworkId(id.into())));
-    let about = about.unwrap_or_else(|| Subject::NetworkId("a return without a name".into()));
+    let own = transaction.transaction_id.clone().filter(|id| !id.is_empty());
+    let named = pair(RETURNED_FPID).map(str::to_owned).or_else(|| own.clone());
+    let nobody = || "a return without a name".to_owned();
     let Some(amount_minor) = pence(transaction) else {
+        // No question would show it: it is told as something that nobody here knows.
+        let name = own.unwrap_or_else(nobody);
+        let about = Subject::NetworkId(format!("a return of an unreadable amount, {name}"));
         return Some(Notice { about, news: News::Ask });
     };
+    let about = by_reference.unwrap_or_else(|| Subject::NetworkId(named.unwrap_or_else(nobody)));
+    if transaction.status.as_deref().is_some_and(|status| status != "Settled") {
+        return Some(Notice { about, news: News::Ask });
+    }
     let code = codes::plain(pair(RETURN_CODE).unwrap_or("returned"));
     let message = codes::returned(&code).to_owned();
-    let news = News::Found(Finding::Returned(ReturnOfFunds { code, message, amount_minor }));
+    let funds = ReturnOfFunds { code, message, amount_minor, network_id: own };
+    let news = News::Found(Finding::Returned(funds));
     Some(Notice { about, news })
 }
 
@@ -206,7 +214,8 @@ fn rejected(transaction: &Transaction) -> Option<Notice> {
     let reference = ours(transaction.end_to_end_transaction_id.as_ref())?;
     let code = codes::plain(transaction.cancellation_code.as_deref().unwrap_or_default());
     let is_rejected = transaction.status.as_deref().is_none_or(|status| status == "Rejected");
-    let is_payment = transaction.is_return != Some(true);
+    let is_payment =
+        transaction.is_return != Some(true) && transaction.debit_credit_code == "Debit";
     let news = if is_rejected && is_payment && codes::class(&code) == Class::Refused {
         let message = codes::reject(&code).to_owned();
         News::Found(Finding::Refused(Refusal { code, message }))
@@ -233,14 +242,11 @@ fn failed(failures: &Failures, code: &str) -> Vec<Notice> {
     }
 }
 
-/// What the gateway's reasons come to. A duplicate is of a copy that may have been paid. The
-/// texts themselves are not passed on: they quote accounts.
+/// What the gateway's reasons come to: a refusal only where one is known to be one. The texts
+/// themselves are not passed on: they quote accounts.
 fn refused(reasons: &[String], code: &str) -> News {
     let says =
         |words: &str| reasons.iter().any(|reason| reason.to_ascii_lowercase().contains(words));
-    if reasons.is_empty() || ["duplicate", "already"].iter().any(|word| says(word)) {
-        return News::Ask;
-    }
     let known = [
         ("insufficient", "The paying account has too little money"),
         ("modulus", "No account at this sort code has this number"),
@@ -253,16 +259,18 @@ fn refused(reasons: &[String], code: &str) -> News {
         ("limit exceeded", "The amount is above the scheme's limit"),
         ("characters", "The name or the reference holds what the scheme does not carry"),
     ];
+    // A reason that is not listed may be about a copy of the payment that was made.
     let found = known.iter().find(|(words, _)| says(words));
-    let message = found.map_or("The gateway found the payment invalid", |(_, message)| message);
-    let (code, message) = (code.to_owned(), message.to_owned());
+    let Some((_, message)) = found.filter(|_| !reasons.iter().any(|it| codes::is_of_a_copy(it)))
+    else {
+        return News::Ask;
+    };
+    let (code, message) = (code.to_owned(), (*message).to_owned());
     News::Found(Finding::Refused(Refusal { code, message }))
 }
 
 fn pence(transaction: &Transaction) -> Option<i64> {
-    if transaction.currency_code.as_deref().is_some_and(|currency| currency != "GBP") {
-        return None;
-    }
+    transaction.currency_code.as_deref().filter(|currency| *currency == "GBP")?;
     amount::pence(transaction.amount.as_deref()?)
 }
 
@@ -352,7 +360,9 @@ mod tests {
             assert!(settled(rest).is_empty(), "{rest}");
         }
         // A return is never passed over, whatever it does not say.
-        let returned = settled("\"DebitCreditCode\":\"Credit\",\"Amount\":5,\"IsReturn\":true");
+        let returned = settled(
+            "\"DebitCreditCode\":\"Credit\",\"Amount\":5,\"IsReturn\":true,\"CurrencyCode\":\"GBP\"",
+        );
         assert!(matches!(
             returned.as_slice(),
             [Notice { about: Subject::NetworkId(_), news: News::Found(Finding::Returned(_)) }]
@@ -363,7 +373,8 @@ mod tests {
     fn returns_by_our_reference_or_the_schemes() {
         let data = "\"SupplementaryData\":[{\"Name\":\"ReturnedPaymentFpId\",\"Value\":\"F\"},\
                     {\"Name\":\"PaymentReturnCode\",\"Value\":\"00000002\"}]";
-        let credit = "\"DebitCreditCode\":\"Credit\",\"IsReturn\":true,\"Amount\":1250.50";
+        let credit = "\"DebitCreditCode\":\"Credit\",\"IsReturn\":true,\"CurrencyCode\":\"GBP\",\
+                      \"Amount\":1250.50";
         for (reference, subject) in [
             (REFERENCE, Subject::Reference(REFERENCE.into())),
             ("another", Subject::NetworkId("F".into())),
@@ -393,8 +404,8 @@ mod tests {
         let [first, second] = found.as_slice() else { panic!("{found:?}") };
         let News::Found(Finding::Refused(refusal)) = &first.news else { panic!("{found:?}") };
         assert_eq!(refusal.message, "No account at this sort code has this number");
-        let News::Found(Finding::Refused(refusal)) = &second.news else { panic!("{found:?}") };
-        assert_eq!(refusal.message, "The gateway found the payment invalid");
+        // A reason that nobody knows may be about a copy that was paid.
+        assert_eq!(second.news, News::Ask);
     }
 
     #[test]

@@ -68,7 +68,12 @@ fn returned(credit: &Element) -> Result<(Reply, Vec<Notice>), String> {
     // A return has no response code; the mark stands in its place.
     let code = RETURN_MARK.trim_end_matches('/');
     let amount_minor = amount::kobo(credit.get("Amount")).ok_or("the return has no amount")?;
-    let returned = ReturnOfFunds { code: code.into(), message: message.into(), amount_minor };
+    let returned = ReturnOfFunds {
+        code: code.into(),
+        message: message.into(),
+        amount_minor,
+        network_id: Some(credit.get("SessionID").to_owned()),
+    };
     let answer = REPEATED
         .iter()
         .fold(Document::new("FTSingleCreditResponse"), |answer, name| {

@@ -132,7 +132,11 @@ impl notices::Guest for Hostile {
             "refused" => Finding::Refused(refusal),
             _ => Finding::Unknown("it does not know".into()),
         };
-        let reply = Reply { content_type: "text/plain".into(), body: b"heard".to_vec() };
+        let reply = Reply {
+            content_type: "text/plain".into(),
+            headers: Vec::new(),
+            body: b"heard".to_vec(),
+        };
         Ok((reply, vec![Notice { about, news: News::Found(found) }]))
     }
 }

@@ -283,10 +283,18 @@ impl Access {
             }
             String::from_utf8(value).map_err(|_| "a header is not a text".to_owned())
         };
-        let headers = reply.headers.iter();
-        headers
-            .map(|header| Ok((header.name.to_ascii_lowercase(), value(&header.value)?)))
-            .collect()
+        let headers = reply.headers.iter().map(|header| {
+            let (name, value) = (header.name.to_ascii_lowercase(), value(&header.value)?);
+            let is_hosts = FORBIDDEN.contains(&name.as_str())
+                || ["content-type", "set-cookie"].contains(&name.as_str());
+            let is_one = ::http::HeaderName::try_from(&name).is_ok()
+                && ::http::HeaderValue::try_from(&value).is_ok();
+            match is_one && !is_hosts {
+                true => Ok((name, value)),
+                false => Err(format!("a reply cannot have the header {name:?}")),
+            }
+        });
+        headers.collect()
     }
 }
 

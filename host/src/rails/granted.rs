@@ -1,0 +1,110 @@
+//! What calls over a route are made of: settings, keys, tokens and declared calls.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use ipnet::IpNet;
+use secrecy::SecretString;
+
+use crate::config::limits;
+use crate::id::RouteId;
+use crate::keyring::Keyring;
+use crate::simulator::sandbox_key;
+use crate::wasm::egress::{Call, Target, TokenSource};
+use crate::wasm::keys::{Key, Use};
+
+use super::declaration::{CallTerms, Declaration, KeyTerms, SettingTerms, TokenTerms};
+
+/// The values of the declared settings, and what is missing of them.
+pub(super) fn settings(
+    route: &str,
+    declaration: &Declaration,
+    given: impl Fn(&str, &SettingTerms) -> Option<String>,
+) -> (BTreeMap<String, String>, Option<String>) {
+    let (mut settings, mut missing) = (BTreeMap::new(), None);
+    for (name, terms) in &declaration.settings {
+        match given(name, terms) {
+            Some(value) => {
+                settings.insert(name.clone(), value);
+            }
+            None => missing = Some(format!("routes.{route}.{name} is not configured")),
+        }
+    }
+    (settings, missing)
+}
+
+/// Where a route leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leads {
+    /// To a bank.
+    ToANetwork,
+    /// To where no money is.
+    ToTheSimulator,
+}
+
+/// A key as it is configured. What everybody knows is nobody's key in earnest.
+pub(super) fn configured_key(terms: &KeyTerms, pem: &str, leads: Leads) -> Result<Key, String> {
+    let key = Key::read(terms.algorithm, terms.half, pem)?;
+    match leads == Leads::ToANetwork && key.is_half_of(&sandbox_key()) {
+        true => Err("this is the sandbox's key, which everybody knows".to_owned()),
+        false => Ok(key),
+    }
+}
+
+/// What stands for a key where the network is simulated.
+#[must_use]
+pub fn simulated_key(terms: &KeyTerms) -> Key {
+    match terms.half {
+        Use::Sign => Key::Sign(sandbox_key()),
+        Use::Verify => Key::Verify(sandbox_key().verifying()),
+    }
+}
+
+/// What stands in the address that a route's network is given: it follows from the host's keys.
+pub(super) fn door_tokens(keyring: &Keyring, id: &RouteId) -> Vec<String> {
+    keyring.settings_tags(&format!("what the network of {id} is given")).collect()
+}
+
+/// Where a declared token comes from; nothing where its call or its secrets are not there.
+#[must_use]
+pub fn token_source(
+    terms: &TokenTerms,
+    calls: &HashMap<String, Arc<Call>>,
+    secrets: &BTreeMap<String, SecretString>,
+) -> Option<TokenSource> {
+    let [user, password] = &terms.basic;
+    Some(TokenSource {
+        call: Arc::clone(calls.get(&terms.call)?),
+        query: terms.query.clone(),
+        basic: [secrets.get(user)?.clone(), secrets.get(password)?.clone()],
+        token: terms.token.clone(),
+        lifetime_s: terms.lifetime_s.clone(),
+        kept: tokio::sync::Mutex::default(),
+    })
+}
+
+/// A declared call to this target.
+#[must_use]
+pub fn call_to(terms: &CallTerms, target: &Arc<Target>) -> Option<Call> {
+    Some(Call {
+        name: terms.name.clone(),
+        target: Arc::clone(target),
+        method: Method::from_bytes(terms.method.as_bytes()).ok()?,
+        path: terms.path.clone(),
+        moves_money: terms.moves_money,
+        timeout: Duration::from_millis(terms.timeout_ms).min(limits::RAIL_WALL_MAX),
+        answer_bytes_max: terms.answer_bytes_max.min(limits::ANSWER_BYTES_MAX),
+    })
+}
+
+/// The header that tells the simulator which scenario to play.
+#[must_use]
+pub fn scenario_header(scenario: Option<&str>) -> Vec<(String, String)> {
+    scenario.map(|name| ("x-sandbox-scenario".to_owned(), name.to_owned())).into_iter().collect()
+}
+
+pub(super) fn loopback() -> Vec<IpNet> {
+    ["127.0.0.0/8", "::1/128"].iter().filter_map(|network| network.parse().ok()).collect()
+}
