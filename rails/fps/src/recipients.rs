@@ -250,7 +250,7 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix('"')?.split_once("\" = ").map(|(key, _)| key))
             .collect();
-        assert_eq!(numbers.len(), 13);
+        assert_eq!(numbers.len(), 14);
         for number in numbers {
             assert_eq!(checked(&[("account_number", number)]), Ok(()), "{number}");
         }
