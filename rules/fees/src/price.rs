@@ -103,8 +103,18 @@ mod tests {
         ] {
             assert_eq!(sums(&rules, &payout("c1", "NGN", amount)), expected, "{amount}");
         }
-        assert!(price(&rules, &Facts(&payout("c1", "JPY", 1))).is_err());
+        // What has no price of its own costs nothing, so that a rail can be tried.
+        assert_eq!(sums(&rules, &payout("c1", "JPY", 1)), (0, 0, 0));
         assert!(price(&rules, &Facts(&payout("c1", "NGN", 0))).is_err());
+    }
+
+    #[test]
+    fn what_no_rule_is_for_has_no_price() {
+        let text = format!(
+            "{HEAD}[[price]]\nwhen = {{ currency = 'NGN' }}\ntiers = [{{ flat_minor = 7 }}]\n"
+        );
+        let rules = Rules::read(&text).expect("valid");
+        assert!(price(&rules, &Facts(&payout("c1", "JPY", 1))).is_err());
     }
 
     #[test]
