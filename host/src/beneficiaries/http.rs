@@ -180,15 +180,7 @@ pub struct UpdateBeneficiary {
     /// The telephone number, as the merchant writes it.
     #[schema(max_length = 40)]
     pub phone: Option<String>,
-    /// Not changeable; delete and save it anew.
-    #[schema(ignore)]
-    account_number: Option<Value>,
-    #[schema(ignore)]
-    bank_code: Option<Value>,
-    #[schema(ignore)]
-    currency: Option<Value>,
-    #[schema(ignore)]
-    interac_email: Option<Value>,
+    /// What is refused where it is a recipient's: that is deleted, and saved anew.
     #[serde(flatten)]
     #[schema(ignore)]
     others: BTreeMap<String, Value>,
@@ -211,18 +203,6 @@ pub async fn update(
 ) -> Result<Json<BeneficiaryView>, Problem> {
     require(&caller)?;
     let body = body.value;
-    for (name, sent) in [
-        ("account_number", &body.account_number),
-        ("bank_code", &body.bank_code),
-        ("currency", &body.currency),
-        ("interac_email", &body.interac_email),
-    ] {
-        if sent.is_some() {
-            let message =
-                format!("{name} cannot be changed: delete the beneficiary and save it anew.");
-            return Err(Problem::because(ErrorCode::InvalidField, message).field(name));
-        }
-    }
     refuse_fields(&app, &body.others)?;
     let blank = |text: &Option<String>| text.as_ref().is_some_and(|text| text.trim().is_empty());
     if blank(&body.name) {
@@ -274,15 +254,20 @@ async fn rename(
     verify(app, caller, beneficiary).await
 }
 
+/// Of every recipient, whatever its rail.
+const NEVER_CHANGED: [&str; 2] = ["currency", "interac_email"];
+
 /// Refuses fields of recipients, and blocks of them, which stay what they were.
 fn refuse_fields(app: &App, sent: &BTreeMap<String, Value>) -> Result<(), Problem> {
     let rails = app.rails.all();
     let fields = || rails.iter().flat_map(|rail| &rail.declaration.recipient.fields);
     let is_of_one = |name: &&String| {
-        fields().any(|field| {
-            let place = field.place(Block::Saved);
-            field.name == **name || place.split('.').next() == Some(name.as_str())
-        })
+        let is_of_all = NEVER_CHANGED.contains(&name.as_str());
+        is_of_all
+            || fields().any(|field| {
+                let place = field.place(Block::Saved);
+                field.name == **name || place.split('.').next() == Some(name.as_str())
+            })
     };
     match sent.keys().find(is_of_one) {
         Some(name) => {

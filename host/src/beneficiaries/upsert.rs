@@ -14,8 +14,7 @@ use crate::ledger::{Command, Done, Effects, Reply, Reservation, replay};
 use crate::money::Currency;
 use crate::rails::{Block, placed};
 use crate::recipients::{
-    Beneficiary, BeneficiarySource, Known, NameFit, Question, Saving, Verification,
-    names as recipient_names, resolve,
+    Beneficiary, BeneficiarySource, Known, Question, Saving, Verification, resolve,
 };
 
 use super::view::BeneficiaryView;
@@ -231,10 +230,6 @@ async fn understand(
     })
 }
 
-fn is_like(given: &str, on_record: &str, least: i64) -> bool {
-    recipient_names::score(given, on_record).unwrap_or(0) >= least
-}
-
 /// Refuses what stands where a block belongs and is none.
 fn refuse_no_block(body: &BTreeMap<String, Value>, place: &str) -> Result<(), Problem> {
     let Some((block, _)) = place.split_once('.') else { return Ok(()) };
@@ -303,13 +298,6 @@ pub(super) async fn verify(
     };
     let now = app.now();
     match resolve(&app.routes, now, &question).await {
-        Ok(resolved)
-            if !names.overwrite
-                && resolved.fit != NameFit::Same
-                && !is_like(&given, &resolved.resolution.name, names.alike_at_least) =>
-        {
-            beneficiary.verification = Verification::Failed;
-        }
         Ok(resolved) => {
             beneficiary.account_name = Some(resolved.resolution.name.clone());
             beneficiary.resolution = Some(resolved.resolution);

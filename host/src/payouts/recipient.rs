@@ -14,8 +14,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::money::Currency;
 use crate::rails::{Block, Rail};
 use crate::recipients::{
-    Beneficiary, BeneficiarySource, Checked, Known, NameFit, Question, Saving, Verification,
-    mismatch, names as recipient_names, resolve,
+    Beneficiary, BeneficiarySource, Checked, Known, Question, Saving, Verification, names, resolve,
 };
 
 use super::request::{NewPayout, To, refuse_non_strings, sent};
@@ -45,7 +44,7 @@ impl Payee {
     pub(super) fn name_match(&self) -> Option<i64> {
         let (given, on_record) =
             (self.given_name.as_ref()?, self.beneficiary.account_name.as_ref()?);
-        recipient_names::score(given, on_record)
+        names::score(given, on_record)
     }
 
     /// Whether the merchant never paid this recipient.
@@ -229,15 +228,15 @@ async fn name(
     mut beneficiary: Beneficiary,
     scenario: Option<&str>,
 ) -> Result<Named, Problem> {
-    let Some(names) = rail.declaration.names.as_ref() else {
+    let Some(terms) = rail.declaration.names.as_ref() else {
         return Ok(Named { beneficiary, was_asked: false });
     };
     let now = app.now();
-    let fresh_for = Duration::from_secs(u64::from(names.fresh_for_days) * 24 * 3600);
+    let fresh_for = Duration::from_secs(u64::from(terms.fresh_for_days) * 24 * 3600);
     let is_fresh = beneficiary.resolved_at.is_some_and(|at| at.after(fresh_for) > now);
     let given = beneficiary.recipient.get(&rail.declaration.recipient.name).to_owned();
     // What was compared was one name, and is known of no other.
-    let is_its = names.overwrite || beneficiary.account_name.as_ref() == Some(&given);
+    let is_its = terms.overwrite || beneficiary.account_name.as_ref() == Some(&given);
     // A scenario about names is played even for a recipient that is known.
     let is_played = matches!(scenario, Some("unresolvable" | "name_mismatch" | "provider_down"));
     if is_fresh && is_its && beneficiary.resolution.is_some() && !is_played {
@@ -254,7 +253,7 @@ async fn name(
     };
     let resolved = match resolve(&app.routes, now, &question).await {
         // Where names are only compared, nobody who could compare them stops a payment.
-        Err(problem) if !names.overwrite && is_nobody_there(&problem) => {
+        Err(problem) if !terms.overwrite && is_nobody_there(&problem) => {
             // What is known is known of another name.
             let (account_name, resolution) = (None, None);
             let beneficiary = Beneficiary { account_name, resolution, ..beneficiary };
@@ -262,11 +261,6 @@ async fn name(
         }
         resolved => resolved?,
     };
-    let on_record = resolved.resolution.name.as_str();
-    let is_like = || recipient_names::score(&given, on_record).unwrap_or(0) >= names.alike_at_least;
-    if !names.overwrite && resolved.fit != NameFit::Same && !is_like() {
-        return Err(mismatch(Some(on_record)));
-    }
     beneficiary.account_name = Some(resolved.resolution.name.clone());
     if beneficiary.name.is_empty() {
         beneficiary.name.clone_from(&resolved.resolution.name);

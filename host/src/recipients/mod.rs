@@ -14,5 +14,5 @@ pub mod sql;
 pub use beneficiary::{Beneficiary, BeneficiarySource, Verification};
 pub use directory::{Checked, Known, RecipientDirectory};
 pub use identity::IdentityKey;
-pub use resolve::{NameFit, Question, Resolved, mismatch, resolve};
+pub use resolve::{Question, Resolved, resolve};
 pub use saving::Saving;

@@ -7,29 +7,18 @@ use crate::id::MerchantId;
 use crate::money::Currency;
 use crate::rails::granted::scenario_header;
 use crate::rails::route::ReadyRoute;
-use crate::rails::{RecipientFields, Routes};
+use crate::rails::{Rail, RecipientFields, Routes};
 use crate::wasm::rail::{Enquiry, Money, Resolution, Verdict};
+
+use super::names;
 
 /// An answer, and the route that gave it.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// What the network said.
     pub resolution: Resolution,
-    /// How it compares with the name that was given.
-    pub fit: NameFit,
     /// The route's name; opaque to merchants.
     pub route: String,
-}
-
-/// How a name on record compares with the one that was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NameFit {
-    /// The network told the name and compared nothing.
-    NotCompared,
-    /// The network says that it is the same.
-    Same,
-    /// The network says that it is nearly the same.
-    Close,
 }
 
 /// A name enquiry: about which account, and for whom.
@@ -67,30 +56,54 @@ pub async fn resolve(
     let mut refused = None;
     let mut unavailable = None;
     for route in candidates.iter().filter(|route| route.rail.code.resolves_names()) {
-        let (resolution, fit) = match ask(route, now, question).await {
-            Verdict::Named(resolution) => (resolution, NameFit::NotCompared),
-            Verdict::Matches(resolution) => (resolution, NameFit::Same),
-            Verdict::Close(resolution) => (resolution, NameFit::Close),
-            Verdict::Differs(_) => return Err(mismatch(None)),
-            // Whoever compares names and knows no such account has answered.
-            Verdict::Refused(refusal) if !route.rail.overwrites_names() => {
-                return Err(unresolvable(&refusal.message));
+        match judged(&route.rail, question.account, ask(route, now, question).await) {
+            Ok(resolution) => {
+                return Ok(Resolved { resolution, route: route.route.name.clone() });
             }
-            Verdict::Refused(refusal) => {
-                refused = Some(refusal);
-                continue;
-            }
-            Verdict::Unavailable(why) => {
-                unavailable = Some(why);
-                continue;
-            }
-        };
-        return Ok(Resolved { resolution, fit, route: route.route.name.clone() });
+            Err(Ended::Here(problem)) => return Err(problem),
+            Err(Ended::Refused(why)) => refused = Some(why),
+            Err(Ended::Unavailable(why)) => unavailable = Some(why),
+        }
     }
     match (refused, unavailable) {
         (_, Some(why)) => Err(Problem::new(ErrorCode::ProviderError).caused_by(why)),
-        (Some(refusal), None) => Err(unresolvable(&refusal.message)),
+        (Some(why), None) => Err(unresolvable(&why)),
         (None, None) => Err(Problem::new(ErrorCode::RoutingFailed)),
+    }
+}
+
+/// Why a route gave no name.
+#[derive(Debug)]
+enum Ended {
+    /// Nobody else need be asked.
+    Here(Problem),
+    /// It knows no such account; another may.
+    Refused(String),
+    /// It could not say.
+    Unavailable(String),
+}
+
+/// What a verdict comes to. Where a name is only compared it must be the one that was given, or
+/// as nearly as the rail declares; and who compares names and knows no such account has answered.
+fn judged(rail: &Rail, account: &RecipientFields, verdict: Verdict) -> Result<Resolution, Ended> {
+    let is_told = rail.overwrites_names();
+    let least = rail.declaration.names.as_ref().map_or(0, |names| names.alike_at_least);
+    let given = account.get(&rail.declaration.recipient.name);
+    match verdict {
+        Verdict::Matches(resolution) => Ok(resolution),
+        Verdict::Named(resolution) if is_told => Ok(resolution),
+        Verdict::Named(resolution) | Verdict::Close(resolution)
+            if names::score(given, &resolution.name).unwrap_or(0) >= least =>
+        {
+            Ok(resolution)
+        }
+        Verdict::Named(other) | Verdict::Close(other) => {
+            Err(Ended::Here(mismatch(Some(&other.name))))
+        }
+        Verdict::Differs(_) => Err(Ended::Here(mismatch(None))),
+        Verdict::Refused(refusal) if is_told => Err(Ended::Refused(refusal.message)),
+        Verdict::Refused(refusal) => Err(Ended::Here(unresolvable(&refusal.message))),
+        Verdict::Unavailable(why) => Err(Ended::Unavailable(why)),
     }
 }
 
@@ -100,8 +113,7 @@ fn unresolvable(why: &str) -> Problem {
 }
 
 /// The name that was given is not the one on record, which some networks tell.
-#[must_use]
-pub fn mismatch(on_record: Option<&str>) -> Problem {
+fn mismatch(on_record: Option<&str>) -> Problem {
     let message = match on_record {
         Some(name) => format!(
             "The name is not the one on the account, which is {name}. Please ask the recipient."

@@ -1,13 +1,10 @@
 //! What the tests of several modules need: the declared settings, invented tables, one payment,
 //! and a gateway that answers what the test wants.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use railhead_rail::fields::field;
 use railhead_rail::host::double::{self, Host};
-use railhead_rail::imports::http::{Failure, Request, Response};
-use railhead_rail::request::plain;
+pub(crate) use railhead_rail::host::double::{Sent, body};
+use railhead_rail::imports::http::Failure;
 use railhead_rail::types::{Field, Payment};
 
 use crate::modulus::{SUBSTITUTIONS, WEIGHTS};
@@ -17,9 +14,6 @@ pub(crate) const WEIGHTS_CSV: &str = include_str!("../fixtures/weights.csv");
 
 /// The reference of [`payment`].
 pub(crate) const REFERENCE: &str = "RP01A1FD557A800000000002";
-
-/// Requests that reached the gateway.
-pub(crate) type Sent = Rc<RefCell<Vec<Request>>>;
 
 /// A host with the tables and the settings, and no gateway.
 pub(crate) fn host() -> Host {
@@ -45,27 +39,7 @@ pub(crate) fn install() {
 
 /// Installs a host whose gateway gives this answer, and returns what is sent to it.
 pub(crate) fn gateway(answer: Result<(u16, String), Failure>) -> Sent {
-    let sent = Sent::default();
-    let seen = Rc::clone(&sent);
-    let mut host = host();
-    host.send = Box::new(move |request| {
-        seen.borrow_mut().push(request.clone());
-        answer.clone().map(|(status, body)| Response {
-            status,
-            headers: Vec::new(),
-            body: body.into_bytes(),
-        })
-    });
-    double::install(host);
-    sent
-}
-
-/// The body of the only request that was sent.
-pub(crate) fn body(sent: &Sent) -> String {
-    let sent = sent.borrow();
-    assert_eq!(sent.len(), 1, "one request");
-    let body = plain(&sent[0].body).expect("nothing secret in it");
-    String::from_utf8(body).expect("UTF-8")
+    double::install_with(host(), answer)
 }
 
 /// A recipient in canonical form.

@@ -35,9 +35,6 @@ pub mod webhooks;
 
 #[cfg(test)]
 #[cfg(not(target_family = "wasm"))]
-mod cases_tests;
-#[cfg(test)]
-#[cfg(not(target_family = "wasm"))]
 mod fixtures;
 #[cfg(target_family = "wasm")]
 mod guest;

@@ -1,19 +1,14 @@
 //! What the tests of several modules need: the declared settings, one payment, and a Daraja that
 //! answers what the test wants.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use railhead_rail::fields::field;
+pub(crate) use railhead_rail::host::double::Sent;
 use railhead_rail::host::double::{self, Host};
-use railhead_rail::imports::http::{Failure, Request, Response};
+use railhead_rail::imports::http::Failure;
 use railhead_rail::types::Payment;
 
 /// The reference of [`payment`].
 pub(crate) const REFERENCE: &str = "600000-1a1fd557a80-2";
-
-/// Requests that reached Daraja.
-pub(crate) type Sent = Rc<RefCell<Vec<Request>>>;
 
 fn host() -> Host {
     let mut host = Host::default();
@@ -32,19 +27,7 @@ pub(crate) fn install() {
 
 /// Installs a host whose Daraja gives this answer, and returns what is sent to it.
 pub(crate) fn daraja(answer: Result<(u16, String), Failure>) -> Sent {
-    let sent = Sent::default();
-    let seen = Rc::clone(&sent);
-    let mut host = host();
-    host.send = Box::new(move |request| {
-        seen.borrow_mut().push(request.clone());
-        answer.clone().map(|(status, body)| Response {
-            status,
-            headers: Vec::new(),
-            body: body.into_bytes(),
-        })
-    });
-    double::install(host);
-    sent
+    double::install_with(host(), answer)
 }
 
 /// 1,250 shillings to a wallet.

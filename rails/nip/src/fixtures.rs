@@ -1,20 +1,14 @@
 //! What the tests of several modules need: the real directory, the declared settings, one
 //! payment, and a gateway that answers what the test wants.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use railhead_rail::fields::field;
 use railhead_rail::host::double::{self, Host};
-use railhead_rail::imports::http::{Failure, Request, Response};
-use railhead_rail::request::plain;
+pub(crate) use railhead_rail::host::double::{Sent, body};
+use railhead_rail::imports::http::Failure;
 use railhead_rail::types::{Payment, Resolution};
 
 /// The reference of [`payment`]: 21 November 2026, 10:00:00 in Lagos, number 2.
 pub(crate) const REFERENCE: &str = "999998261121100000000000000002";
-
-/// Requests that reached the gateway.
-pub(crate) type Sent = Rc<RefCell<Vec<Request>>>;
 
 /// A host with the directory and the settings, and no gateway.
 pub(crate) fn host() -> Host {
@@ -40,27 +34,7 @@ pub(crate) fn install() {
 
 /// Installs a host whose gateway gives this answer, and returns what is sent to it.
 pub(crate) fn gateway(answer: Result<(u16, String), Failure>) -> Sent {
-    let sent = Sent::default();
-    let seen = Rc::clone(&sent);
-    let mut host = host();
-    host.send = Box::new(move |request| {
-        seen.borrow_mut().push(request.clone());
-        answer.clone().map(|(status, body)| Response {
-            status,
-            headers: Vec::new(),
-            body: body.into_bytes(),
-        })
-    });
-    double::install(host);
-    sent
-}
-
-/// The body of the only request that was sent.
-pub(crate) fn body(sent: &Sent) -> String {
-    let sent = sent.borrow();
-    assert_eq!(sent.len(), 1, "one request");
-    let body = plain(&sent[0].body).expect("nothing secret in it");
-    String::from_utf8(body).expect("UTF-8")
+    double::install_with(host(), answer)
 }
 
 /// 1,250.50 naira to Guaranty Trust Bank.

@@ -38,9 +38,6 @@ pub mod xml;
 
 #[cfg(test)]
 #[cfg(not(target_family = "wasm"))]
-mod cases_tests;
-#[cfg(test)]
-#[cfg(not(target_family = "wasm"))]
 mod fixtures;
 #[cfg(target_family = "wasm")]
 mod guest;

@@ -157,9 +157,11 @@ mod platform {
 pub mod double {
     use std::cell::RefCell;
     use std::collections::HashMap;
+    use std::rc::Rc;
 
     use super::Row;
     use crate::imports::http::{Failure, Request, Response};
+    use crate::request::plain;
 
     /// What the network answers in a test.
     pub type Network = Box<dyn FnMut(&Request) -> Result<Response, Failure>>;
@@ -197,6 +199,40 @@ pub mod double {
     /// Installs `host` for this thread.
     pub fn install(host: Host) {
         HOST.set(host);
+    }
+
+    /// Requests that reached the network.
+    pub type Sent = Rc<RefCell<Vec<Request>>>;
+
+    /// Installs `host` with a network that always gives this answer; what is sent to it comes out.
+    #[must_use]
+    pub fn install_with(mut host: Host, answer: Result<(u16, String), Failure>) -> Sent {
+        let sent = Sent::default();
+        let seen = Rc::clone(&sent);
+        host.send = Box::new(move |request| {
+            seen.borrow_mut().push(request.clone());
+            let written = |(status, body): (u16, String)| Response {
+                status,
+                headers: Vec::new(),
+                body: body.into_bytes(),
+            };
+            answer.clone().map(written)
+        });
+        install(host);
+        sent
+    }
+
+    /// The body of the only request that was sent.
+    ///
+    /// # Panics
+    /// There was none, or another one, or it held a secret.
+    #[must_use]
+    #[allow(clippy::expect_used, reason = "for tests")]
+    pub fn body(sent: &Sent) -> String {
+        let sent = sent.borrow();
+        assert_eq!(sent.len(), 1, "one request");
+        let body = plain(&sent[0].body).expect("nothing secret in it");
+        String::from_utf8(body).expect("UTF-8")
     }
 
     pub(super) fn with<T>(act: impl FnOnce(&mut Host) -> T) -> T {

@@ -52,7 +52,8 @@ pub fn error(message: &str) {
 
 #[cfg(target_family = "wasm")]
 mod platform {
-    use crate::imports::{book, clock, log, outbox, play, signatures};
+    use crate::bindings::railhead::host::{clock, log};
+    use crate::bindings::railhead::simulator::{book, outbox, play, signatures};
     use crate::types::{Message, Transfer};
 
     pub(super) fn find(reference: &str) -> Option<Transfer> {

@@ -4,25 +4,17 @@
 //!
 //! A simulator shares no code with the rail that it is the other side of.
 
+#[doc(hidden)]
 #[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
-mod bindings {
+pub mod bindings {
     wit_bindgen::generate!({
         path: ["../../wit/host.wit", "../../wit/simulator.wit"],
-        inline: "
-            package railhead:simulated;
-            world imports {
-                import railhead:simulator/types@0.1.0;
-                import railhead:simulator/book@0.1.0;
-                import railhead:simulator/play@0.1.0;
-                import railhead:simulator/signatures@0.1.0;
-                import railhead:simulator/outbox@0.1.0;
-                import railhead:host/clock@0.2.0;
-                import railhead:host/log@0.2.0;
-            }
-        ",
-        world: "railhead:simulated/imports",
+        world: "railhead:simulator/simulator",
         generate_all,
         additional_derives: [PartialEq, Eq],
+        pub_export_macro: true,
+        export_macro_name: "export_network",
+        default_bindings_module: "railhead_simulator::bindings",
     });
 }
 
@@ -34,13 +26,10 @@ pub mod types {
     pub use crate::bindings::railhead::simulator::types::*;
 }
 
-/// The raw imports, for `with:` in a simulator's own `wit_bindgen::generate!`.
-pub mod imports {
-    pub use crate::bindings::railhead::host::{clock, log};
-    pub use crate::bindings::railhead::simulator::{book, outbox, play, signatures, types};
-}
-
-pub use wit_bindgen;
+/// Makes a type that is a [`Network`] what the component exports.
+pub use bindings::export_network;
+/// What a simulator offers, as its component exports it.
+pub use bindings::exports::railhead::simulator::network::Guest as Network;
 
 use types::{Message, Place, Request, State, Transfer};
 
