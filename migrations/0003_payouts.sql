@@ -85,6 +85,7 @@ CREATE TABLE payouts (
     rail_reference     TEXT,
     failure_code       TEXT,
     failure_message    TEXT,
+    correction         TEXT,
     created_at         BIGINT NOT NULL,
     queued_at          BIGINT,
     processing_at      BIGINT,
@@ -193,6 +194,31 @@ CREATE TABLE cases (
 CREATE UNIQUE INDEX cases_by_fingerprint ON cases (fingerprint);
 CREATE INDEX cases_by_subject ON cases (subject_id, id);
 CREATE INDEX cases_open ON cases (kind, id) WHERE status = 'open';
+
+-- What networks have sent, sealed, as it arrived. It is stored before the network is answered, and
+-- taken in after that: what is new is due again until it has had its effect. routes are those whose
+-- network it was proved to be; done says which of the things that it says have had theirs.
+CREATE TABLE inbox (
+    id          TEXT PRIMARY KEY,
+    env         TEXT NOT NULL,
+    rail        TEXT NOT NULL,
+    routes      TEXT NOT NULL,
+    source      TEXT NOT NULL CHECK (source IN ('notice', 'file')),
+    name        TEXT NOT NULL,
+    digest      TEXT NOT NULL,
+    content     TEXT NOT NULL,
+    state       TEXT NOT NULL CHECK (state IN ('new', 'taken', 'unreadable', 'unmatched')),
+    done        TEXT NOT NULL,
+    tries       BIGINT NOT NULL,
+    due_at      BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL,
+    received_at BIGINT NOT NULL,
+    taken_at    BIGINT,
+    why         TEXT
+);
+CREATE INDEX inbox_due ON inbox (due_at) WHERE state = 'new';
+CREATE INDEX inbox_by_age ON inbox (received_at);
+CREATE UNIQUE INDEX inbox_files ON inbox (routes, name, digest) WHERE source = 'file';
 
 -- The other side of the sandbox: what the simulated networks of the rails remember.
 CREATE TABLE simulator_transfers (

@@ -28,7 +28,8 @@ const QUARANTINE_POLL: Duration = Duration::from_secs(1);
 pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver<Compared>) {
     if app.config.worker.dispatch {
         let feature = PayoutTransfers(app.clone());
-        app.tasks.spawn(app.transfers.clone().dispatch(feature));
+        app.tasks.spawn(app.transfers.clone().dispatch(feature.clone()));
+        app.tasks.spawn(app.transfers.clone().take_in_what_is_left(feature));
     }
     if app.config.webhooks.deliver {
         app.tasks.spawn(webhooks::deliver::deliver(app.clone(), handed));

@@ -99,6 +99,10 @@ ids! {
     DeliveryId = "ckwhd_";
     /// What needs a person.
     CaseId = "case_";
+    /// A message of a network, as it arrived.
+    MessageId = "msg_";
+    /// A file of payments.
+    PaymentFileId = "pf_";
     /// A request.
     RequestId = "req_";
 }

@@ -167,6 +167,9 @@ async fn call(
                 Ok((_, notices)) => match notices.into_iter().next().map(|notice| notice.news) {
                     Some(News::Ask) => came("ask", None, None),
                     Some(News::Found(found)) => finding(found),
+                    Some(News::Corrected(told)) => {
+                        came("corrected", Some(told.code), Some(told.message))
+                    }
                     None => came("nothing", None, None),
                 },
             })

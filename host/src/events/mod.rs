@@ -47,6 +47,7 @@ pub const CATALOGUE: &[&str] = &[
     "payout.failed",
     "payout.reversed",
     "payout.cancelled",
+    "payout.recipient_corrected",
     "wallet_funded",
     "wallet_auto_converted",
     "customer.status_changed",

@@ -16,7 +16,7 @@ use crate::ledger::{
 };
 use crate::money::Minor;
 use crate::transfers::work::{WORK, WORK_DONE, Work};
-use crate::transfers::{Failure, Fixed};
+use crate::transfers::{Correction, Failure, Fixed};
 
 use super::booking::{Suspended, book};
 use super::model::{Change, LedgerEffect, NextStep, Payout, Transition};
@@ -31,6 +31,8 @@ pub(super) struct Accompanying {
     pub failure: Option<Failure>,
     /// The attempt that it is about.
     pub attempt: Option<Fixed>,
+    /// What the network has otherwise about the recipient.
+    pub correction: Option<Correction>,
     /// What came back, where that is not the whole.
     pub part: Option<Minor>,
     /// The claim of work under which this is written.
@@ -75,6 +77,9 @@ pub(super) async fn change(
         && matches!(change, Change::Dispatch | Change::Reroute | Change::Resend)
     {
         (after.route, after.rail_reference) = (Some(route.clone()), Some(reference.clone()));
+    }
+    if let Some(correction) = &with.correction {
+        after.correction = Some(correction.json());
     }
     let usage = usage(app, payout, &transition, now).await?;
     let case = transition.case.map(|kind| {

@@ -174,6 +174,7 @@ async fn prepare(
         rail_reference: None,
         failure_code: None,
         failure_message: None,
+        correction: None,
         created_at: now,
         queued_at: None,
         processing_at: None,

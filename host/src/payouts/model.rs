@@ -75,6 +75,8 @@ pub enum Change {
     Return,
     /// Another amount than the whole came back.
     ReturnPart,
+    /// The network says how the recipient should be addressed from now on.
+    Correct,
     /// The operator has evidence that it was paid.
     MarkPaid,
     /// The operator has evidence that it was not.
@@ -237,6 +239,11 @@ fn learnt_from_banks(status: Status, change: Change) -> Option<Transition> {
         (S::Processing, C::Reroute) => plain(S::Processing, L::None, "payout.rerouted", Ask),
         (S::Processing, C::Resend) => plain(S::Processing, L::None, "payout.resent", Ask),
         (S::Processing, C::Confirm) => plain(S::Paid, L::Settle, "payout.paid", Rest),
+        (S::Processing, C::Correct) => corrected(status, Ask),
+        (
+            S::Paid | S::PaidManual | S::Failed | S::FailedManual | S::Reversed | S::Cancelled,
+            C::Correct,
+        ) => corrected(status, Rest),
         // What came back was never paid, as far as the wallet is concerned.
         (S::Processing, C::Refuse | C::Return) => {
             plain(S::Failed, L::GiveBack, "payout.failed", Rest)
@@ -283,6 +290,11 @@ const fn plain(
     next: NextStep,
 ) -> Transition {
     Transition { to, ledger, event, next, case: None }
+}
+
+/// The status stays: only the recipient's details are in question.
+const fn corrected(status: Status, next: NextStep) -> Transition {
+    plain(status, LedgerEffect::None, "payout.recipient_corrected", next)
 }
 
 /// The status stays, the amount in question goes to suspense, and a case is opened.
@@ -394,6 +406,8 @@ pub struct Payout {
     pub failure_code: Option<String>,
     /// What that code means, for the merchant.
     pub failure_message: Option<String>,
+    /// What the network has otherwise about the recipient, as JSON.
+    pub correction: Option<String>,
     /// When it was created.
     pub created_at: Moment,
     /// When it was debited.
@@ -422,7 +436,7 @@ impl Payout {
         if matches!(transition.ledger, LedgerEffect::DebitSettled | LedgerEffect::DebitSuspended) {
             after.round += 1;
         }
-        if transition.case.is_some() {
+        if transition.case.is_some() || change == Change::Correct {
             return Ok((after, transition));
         }
         match transition.to {
@@ -456,6 +470,7 @@ impl Payout {
             rail_reference: None,
             failure_code: None,
             failure_message: None,
+            correction: None,
             queued_at,
             processing_at: None,
             completed_at: None,

@@ -100,6 +100,12 @@ fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
     let is_other = |attempt: &Fixed| {
         payout.rail_reference.as_ref().is_some_and(|known| *known != attempt.reference)
     };
+    if let Step::Corrected(_, correction) = step {
+        // Told twice, it is told once.
+        let is_known = payout.correction.as_ref() == Some(&correction.json());
+        let with = Accompanying { correction: Some(correction), ..Accompanying::default() };
+        return (!is_known).then_some((Change::Correct, with));
+    }
     let (what, attempt, failure, part) = match step {
         Step::Begun(attempt) => (Change::Dispatch, attempt, None, None),
         Step::Rerouted(attempt) => (Change::Reroute, attempt, None, None),
@@ -117,6 +123,7 @@ fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
             (Change::ReturnPart, attempt, Some(failure), Some(payout.costs.amount))
         }
         Step::Returned(attempt, failure) => (Change::Return, attempt, Some(failure), None),
+        Step::Corrected(..) => return None,
         Step::PartReturned(attempt, failure, part) => {
             (Change::ReturnPart, attempt, Some(failure), Some(part))
         }

@@ -76,6 +76,11 @@ pub struct PayoutView<'a> {
     pub failure_code: Option<&'a str>,
     /// What the code means.
     pub failure_message: Option<&'a str>,
+    /// What the network has otherwise about the recipient, once it said so. The payment stands;
+    /// the next one should be addressed like this.
+    #[schema(value_type = Option<RecipientCorrection>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recipient_correction: Option<&'a serde_json::value::RawValue>,
     /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
@@ -88,6 +93,18 @@ pub struct PayoutView<'a> {
     /// When it ended.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub completed_at: Option<Moment>,
+}
+
+/// How a network wants a recipient to be addressed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RecipientCorrection {
+    /// The network's code.
+    #[schema(example = "C01")]
+    pub code: String,
+    /// Its meaning.
+    pub message: String,
+    /// Fields of the recipient with the values that the network has for them.
+    pub fields: std::collections::BTreeMap<String, String>,
 }
 
 impl<'a> PayoutView<'a> {
@@ -124,6 +141,10 @@ impl<'a> PayoutView<'a> {
                 .filter(|_| payout.status == Status::AwaitingAdminReview),
             failure_code: payout.failure_code.as_deref(),
             failure_message: payout.failure_message.as_deref(),
+            recipient_correction: payout
+                .correction
+                .as_deref()
+                .and_then(|json| serde_json::from_str(json).ok()),
             created_at: payout.created_at,
             queued_at: payout.queued_at,
             processing_at: payout.processing_at,

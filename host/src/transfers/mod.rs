@@ -25,7 +25,8 @@
 //! | `begin`, `carry` | one object on its way: a route and a reference for it, and all that follows |
 //! | `late` | what is learnt when somebody else has the object, or nobody any more |
 //! | `dispatch` | the loop that claims what is due |
-//! | `notice` | messages of networks |
+//! | `door`, `inbox` | who speaks, and what was said: stored first, then taken in |
+//! | `notice`, `strangers` | what news does, about payments that are known here and others |
 //! | `intents`, `epoch`, `quarantine` | noticing that the database has forgotten something |
 
 pub mod attempt;
@@ -33,9 +34,11 @@ mod begin;
 mod calls;
 mod carry;
 mod dispatch;
+mod door;
 mod epoch;
 pub mod evidence;
 mod finding;
+mod inbox;
 pub mod intents;
 pub mod lanes;
 mod late;
@@ -45,6 +48,7 @@ mod order;
 mod quarantine;
 mod sealed;
 mod serials;
+mod strangers;
 pub mod work;
 
 use std::collections::HashMap;
@@ -63,9 +67,9 @@ use crate::keyring::Keyring;
 use crate::ledger::Writer;
 use crate::rails::Routes;
 
+pub use door::{Answer, Arrived, Door};
 pub use metrics::TransferMetrics;
-pub use notice::{Answer, Arrived, Door};
-pub use order::{Failure, Feature, Fixed, Order, OrderStage, Step, Writes};
+pub use order::{Correction, Failure, Feature, Fixed, Order, OrderStage, Step, Writes};
 pub use quarantine::{Quarantine, QuarantineError, QuarantineState, Suspicion};
 pub use serials::{nth_of, serial_of};
 pub use work::{Claim, Claimed};

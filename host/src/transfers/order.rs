@@ -3,7 +3,9 @@
 //! The engine carries payments out and knows nothing of payouts or refunds. A feature hands it
 //! an [`Order`], and gets back what was learnt, with the rows to commit in the same transaction.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
 
 use crate::clock::Moment;
 use crate::db::bulk::RowChange;
@@ -70,6 +72,25 @@ pub struct Failure {
     pub id: Option<String>,
 }
 
+/// What the network has otherwise about a recipient.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Correction {
+    /// The network's code.
+    pub code: String,
+    /// Its meaning.
+    pub message: String,
+    /// Fields of the recipient, each with its right value.
+    pub fields: BTreeMap<String, String>,
+}
+
+impl Correction {
+    /// As payouts and events show it.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
 /// The attempt that a step is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed {
@@ -96,6 +117,8 @@ pub enum Step {
     Returned(Fixed, Failure),
     /// Another amount than all of it came back.
     PartReturned(Fixed, Failure, Minor),
+    /// It stands, and the recipient should be addressed otherwise from now on.
+    Corrected(Fixed, Correction),
 }
 
 /// What goes with a step into the same transaction.

@@ -40,16 +40,29 @@ fn take(used: &mut usize, current: usize, desired: usize, ceiling: usize) -> boo
     granted
 }
 
+/// What a call is about, and with that how much it may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    /// One payment, or one message.
+    One,
+    /// A whole file.
+    File,
+}
+
 /// What one call may cost: bytes across the border, and time on the processor.
-pub(super) fn bound<T>(store: &mut Store<T>) {
-    store.set_hostcall_fuel(limits::GUEST_EXCHANGE_BYTES_MAX);
+pub(super) fn bound<T>(store: &mut Store<T>, size: Size) {
+    let (bytes_max, ticks_max) = match size {
+        Size::One => (limits::GUEST_EXCHANGE_BYTES_MAX, limits::RAIL_TICKS_MAX),
+        Size::File => (limits::FILE_EXCHANGE_BYTES_MAX, limits::FILE_TICKS_MAX),
+    };
+    store.set_hostcall_fuel(bytes_max);
     // Epochs pass while a guest waits for the network as well. Only ticks that find it
     // running are counted, and each lets other tasks have the processor.
     let mut ticks = 0;
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |_| {
         ticks += 1;
-        Ok(match ticks > limits::RAIL_TICKS_MAX {
+        Ok(match ticks > ticks_max {
             true => UpdateDeadline::Interrupt,
             false => UpdateDeadline::Yield(1),
         })

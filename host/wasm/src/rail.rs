@@ -17,25 +17,27 @@ use crate::config::limits;
 
 use super::egress::{Egress, Exchange};
 use super::inert::{self, Inert};
-use super::limiter::{self, Limiter};
+use super::limiter::{self, Limiter, Size};
 use super::module::{Contract, Module, Refused};
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
 mod bindings {
     wasmtime::component::bindgen!({
         path: ["../../wit/host.wit", "../../wit/rail.wit"],
-        world: "railhead:rail/rail",
+        world: "railhead:rail/all",
         imports: { default: async | trappable },
         exports: { default: async },
         additional_derives: [Clone, PartialEq, Eq],
     });
 }
 
+mod files;
 mod imports;
 
 pub use bindings::railhead::rail::types::{
-    Enquiry, Field, Finding, Message, News, Notice, Opening, Outcome, Payment, Receipt, Refusal,
-    Reply, Resolution, ReturnOfFunds, Subject, Verdict, Violation,
+    Arrival, Assembled, Correction, Delivery, Enquiry, Field, File, Finding, Message, News, Notice,
+    Opening, Outcome, Payment, Placement, Presence, Receipt, Refusal, Reply, Resolution,
+    ReturnOfFunds, Subject, TurnedDown, Verdict, Violation, Window,
 };
 pub(crate) use imports::presentable;
 pub use imports::{Access, Door, Grant, Money};
@@ -61,6 +63,7 @@ pub struct RailCode {
     instance: InstancePre<Guest>,
     recipients: Option<exports::recipients::GuestIndices>,
     payouts: Option<exports::payouts::GuestIndices>,
+    files: Option<exports::files::GuestIndices>,
     names: Option<exports::names::GuestIndices>,
     notices: Option<exports::notices::GuestIndices>,
 }
@@ -136,6 +139,10 @@ impl RailCode {
                 .then(|| exports::payouts::GuestIndices::new(&instance))
                 .transpose()
                 .map_err(shape)?,
+            files: offers("files")
+                .then(|| exports::files::GuestIndices::new(&instance))
+                .transpose()
+                .map_err(shape)?,
             names: offers("names")
                 .then(|| exports::names::GuestIndices::new(&instance))
                 .transpose()
@@ -156,6 +163,12 @@ impl RailCode {
     #[must_use]
     pub fn makes_payouts(&self) -> bool {
         self.payouts.is_some()
+    }
+
+    /// Whether it can make payouts by file.
+    #[must_use]
+    pub fn makes_files(&self) -> bool {
+        self.files.is_some()
     }
 
     /// Whether it can say who holds an account.
@@ -185,14 +198,16 @@ impl RailCode {
         .await
     }
 
-    /// `payouts.prepare`, and the instance that did it.
+    /// `payouts.prepare`, or `files.prepare` where it pays by file, and the instance that did it.
     pub async fn prepare(
         &self,
         grant: &Arc<Grant>,
         payment: &Payment,
     ) -> (Called<Result<Opening, Refusal>>, Option<Kept>) {
-        let Some(indices) = &self.payouts else { return (not_offered("payouts"), None) };
-        self.call_in(None, grant, async |store, instance| {
+        let Some(indices) = &self.payouts else {
+            return (self.prepare_for_file(grant, payment).await, None);
+        };
+        self.call_in((None, Size::One), grant, async |store, instance| {
             let guest = indices.load(&mut *store, instance)?;
             guest.call_prepare(store, payment).await
         })
@@ -207,7 +222,7 @@ impl RailCode {
         payment: &Payment,
     ) -> Called<Outcome> {
         let Some(indices) = &self.payouts else { return not_offered("payouts") };
-        let sending = self.call_in(kept, grant, async |store, instance| {
+        let sending = self.call_in((kept, Size::One), grant, async |store, instance| {
             let guest = indices.load(&mut *store, instance)?;
             guest.call_submit(store, payment).await
         });
@@ -253,13 +268,13 @@ impl RailCode {
         grant: &Arc<Grant>,
         run: impl AsyncFnOnce(&mut Store<Guest>, &Instance) -> wasmtime::Result<T>,
     ) -> Called<T> {
-        self.call_in(None, grant, run).await.0
+        self.call_in((None, Size::One), grant, run).await.0
     }
 
     /// Makes a call in a kept instance or in a fresh one, and keeps it if all went well.
     async fn call_in<T>(
         &self,
-        kept: Option<Kept>,
+        (kept, size): (Option<Kept>, Size),
         grant: &Arc<Grant>,
         run: impl AsyncFnOnce(&mut Store<Guest>, &Instance) -> wasmtime::Result<T>,
     ) -> (Called<T>, Option<Kept>) {
@@ -271,7 +286,7 @@ impl RailCode {
                 (self.store(&journal), None, journal)
             }
         };
-        allow(&mut store, grant);
+        allow(&mut store, grant, size);
         let wall = limits::RAIL_WALL_MAX;
         let running = async {
             let instance = match known {
@@ -315,13 +330,13 @@ impl RailCode {
 }
 
 /// What one call may do, in time and in requests.
-fn allow(store: &mut Store<Guest>, grant: &Arc<Grant>) {
+fn allow(store: &mut Store<Guest>, grant: &Arc<Grant>, size: Size) {
     let guest = store.data_mut();
     guest.wasi = Inert::at(grant.now_ms);
     guest.grant = Arc::clone(grant);
     guest.requests_left = limits::GUEST_REQUESTS_MAX;
     guest.log_lines_left = limits::GUEST_LOG_LINES_MAX;
-    limiter::bound(store);
+    limiter::bound(store, size);
 }
 
 fn not_offered<T>(interface: &'static str) -> Called<T> {

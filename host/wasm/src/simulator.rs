@@ -17,7 +17,7 @@ use super::CodeCache;
 use super::bounds;
 use super::inert::{self, Inert};
 use super::keys::SigningKey;
-use super::limiter::{self, Limiter};
+use super::limiter::{self, Limiter, Size};
 use super::module::{Code, Contract, Refused};
 use super::rail::{explain, presentable};
 
@@ -180,7 +180,7 @@ impl SimulatorCode {
         };
         let mut store = Store::new(self.instance.engine(), guest);
         store.limiter(|guest| &mut guest.limiter);
-        limiter::bound(&mut store);
+        limiter::bound(&mut store, Size::One);
         let running = async {
             let instance = self.instance.instantiate_async(&mut store).await?;
             let network = self.network.load(&mut store, &instance)?;

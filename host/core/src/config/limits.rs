@@ -81,12 +81,16 @@ pub const LEASE: Duration = Duration::from_secs(120);
 pub const RAIL_WALL_MAX: Duration = Duration::from_secs(60);
 /// Processor time of one rail call, in epoch ticks of 10 ms.
 pub const RAIL_TICKS_MAX: u64 = 20;
+/// The same where a whole file is made or read.
+pub const FILE_TICKS_MAX: u64 = 1_000;
 /// Memory of one guest instance, all its memories and tables together.
 pub const GUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Elements in all tables of one guest instance.
 pub const GUEST_TABLE_ELEMENTS_MAX: usize = 100_000;
 /// What crosses between host and guest in one call, counted by wasmtime.
 pub const GUEST_EXCHANGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The same where a whole file is made, delivered or read.
+pub const FILE_EXCHANGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Requests that one rail call may make.
 pub const GUEST_REQUESTS_MAX: u32 = 4;
 /// Log lines that one guest call may write.
@@ -203,6 +207,15 @@ pub const SEND_TRIES_MAX: i64 = 5;
 pub const ANSWER_FRESH: Duration = Duration::from_secs(10 * 60);
 /// A returned payment that somebody is at is waited for this long.
 pub const NOTICE_WAIT: Duration = Duration::from_secs(5);
+/// What has been taken in of a network waits this long for its effect before the network hears
+/// that it was stored.
+pub const TAKING_WAIT: Duration = Duration::from_secs(5);
+/// How often what is left in the inbox is looked for.
+pub const INBOX_POLL: Duration = Duration::from_secs(1);
+/// Messages of the inbox that a host claims at a time.
+pub const INBOX_CLAIM: i64 = 50;
+/// Seconds after which what could not be taken in is tried again; then it is given up.
+pub const INBOX_SCHEDULE_S: [u64; 7] = [5, 30, 300, 1_800, 3_600, 6 * 3_600, 24 * 3_600];
 /// Intents are kept this long: longer than any backup is old that somebody would restore.
 pub const INTENTS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a host leaves its mark in the database and in its side file. A backup that is

@@ -1,0 +1,211 @@
+//! The ways in for networks: who speaks, and that what he says is stored before he is answered.
+//!
+//! The host checks who speaks: by a token, in a header or in the address that the network was
+//! given, or by the signature of the message. A paused route takes nothing, but from a network
+//! that says a thing once: others say it again when the route is resumed.
+
+use std::sync::Arc;
+
+use secrecy::ExposeSecret as _;
+use subtle::ConstantTimeEq as _;
+
+use crate::config::limits;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::rails::declaration::NoticeAuth;
+use crate::rails::route::ReadyRoute;
+use crate::wasm::rail::Message;
+
+use super::Transfers;
+use super::inbox::{Arrival, Read};
+use super::order::Feature;
+
+/// Signatures in base64, of keys from 2048 to 8192 bits.
+const SIGNATURE_LENGTHS: std::ops::RangeInclusive<usize> = 342..=1_368;
+
+/// A message as it arrived.
+pub struct Arrived<'a> {
+    /// Through which door.
+    pub by: Door<'a>,
+    /// The message, still without its body.
+    pub message: Message,
+}
+
+/// What the network is answered.
+pub struct Answer {
+    /// The content type.
+    pub content_type: String,
+    /// Further headers.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// A way in for networks.
+#[derive(Clone, Copy, Debug)]
+pub enum Door<'a> {
+    /// That of a rail, whose networks present a bearer token each.
+    Rail {
+        /// Test or live.
+        env: Env,
+        /// The rail's name.
+        rail: &'a str,
+        /// The bearer token, if there was one.
+        token: Option<&'a str>,
+    },
+    /// That of one route, whose network was given an address with a token in it.
+    Route {
+        /// The route's id.
+        id: &'a str,
+        /// The token.
+        token: &'a str,
+    },
+}
+
+impl Transfers {
+    /// Takes a message in; answers what the network is to be told.
+    ///
+    /// # Errors
+    /// `not_found` for a rail or path that takes none, `unauthorized` without the right token,
+    /// `invalid_body` for a message that the rail does not take, `service_unavailable` where
+    /// the network should say it again, as it should to a route that is paused. What is answered
+    /// otherwise is stored.
+    pub async fn receive<F: Feature>(
+        &self,
+        feature: &F,
+        arrived: Arrived<'_>,
+        body: impl Future<Output = Result<Vec<u8>, Problem>>,
+    ) -> Result<Answer, Problem> {
+        let Arrived { by, mut message } = arrived;
+        // Nobody is listened to before it is known who speaks; but whoever signs what he says.
+        let routes = match self.is_signed(by, &message).await? {
+            true => {
+                message.body = body.await?;
+                self.authenticate(by, &message).await?
+            }
+            false => {
+                let routes = self.authenticate(by, &message).await?;
+                message.body = body.await?;
+                routes
+            }
+        };
+        let item = self.store(&routes, Arrival::of(&message)).await?;
+        let (reply, notices, heard) = match self.read(&routes[0], &item).await? {
+            Read::Says(Some(reply), notices, heard) => (reply, notices, heard),
+            Read::Says(None, ..) => return Err(Problem::internal("a message without a reply")),
+            Read::Nothing(why) => {
+                self.not_understood(item, &why).await?;
+                return Err(Problem::because(ErrorCode::InvalidBody, why));
+            }
+        };
+        let headers = routes[0].reply_headers(&reply).map_err(Problem::internal)?;
+        let answer = Answer { content_type: reply.content_type, headers, body: reply.body };
+        // Its own task: a network that hangs up must not leave half of it undone.
+        let (engine, feature) = (self.clone(), feature.clone());
+        let taking = self.tasks.spawn(async move {
+            engine.take_in(&feature, (&routes, item), (notices, heard)).await
+        });
+        match tokio::time::timeout(limits::TAKING_WAIT, taking).await {
+            Ok(Ok(Err(problem))) if problem.code() == ErrorCode::InvalidBody => Err(problem),
+            // It is stored, and what it says has its effect as soon as it can.
+            Ok(Ok(Err(problem))) => {
+                tracing::info!(%problem, "a message of a network waits in the inbox");
+                Ok(answer)
+            }
+            Ok(Err(cause)) => Err(Problem::internal(cause)),
+            Ok(Ok(Ok(()))) | Err(_) => Ok(answer),
+        }
+    }
+
+    /// Whether a message is one that may be known by its signature, so that its body has to be
+    /// read first: it carries what looks like one, for a route that could check it.
+    async fn is_signed(&self, by: Door<'_>, message: &Message) -> Result<bool, Problem> {
+        Ok(self.routes.all().await?.iter().any(|route| {
+            let terms = route.rail.declaration.notice(&message.method, &message.path);
+            let terms = terms.and_then(|terms| terms.auth.signature.as_ref());
+            let is_ready = route.missing().is_none() && by.leads_to(route);
+            terms.filter(|_| is_ready).is_some_and(|terms| {
+                let mut headers = message.headers.iter();
+                let found = headers.find(|(name, _)| *name == terms.header);
+                let is_plausible = |it: &String| SIGNATURE_LENGTHS.contains(&it.len());
+                found.is_some_and(|(_, it)| is_plausible(it)) && route.is_spoken_for(by.token())
+            })
+        }))
+    }
+
+    /// The routes whose token or signature the message carries, at least one.
+    async fn authenticate(
+        &self,
+        by: Door<'_>,
+        message: &Message,
+    ) -> Result<Vec<Arc<ReadyRoute>>, Problem> {
+        let (mut is_known, mut matching) = (false, Vec::new());
+        for route in self.routes.all().await?.iter() {
+            let terms = route.rail.declaration.notice(&message.method, &message.path);
+            let Some(terms) = terms else { continue };
+            if route.missing().is_some() || !by.leads_to(route) {
+                continue;
+            }
+            is_known = true;
+            if by.is_opened(route, &terms.auth, message) {
+                matching.push(Arc::clone(route));
+            }
+        }
+        // Who was given an address says a thing once, and is heard even then.
+        let may_wait = matches!(by, Door::Rail { .. });
+        let is_paused = may_wait && matching.iter().all(|route| route.route.is_paused);
+        match (matching.is_empty(), is_known) {
+            (false, _) if is_paused => Err(later(&matching[0])),
+            (false, _) => Ok(matching),
+            (true, true) => Err(Problem::new(ErrorCode::Unauthorized)),
+            (true, false) => Err(Problem::new(ErrorCode::NotFound)),
+        }
+    }
+}
+
+impl<'a> Door<'a> {
+    /// The bearer token, if there is one.
+    const fn token(&self) -> Option<&'a str> {
+        match self {
+            Self::Rail { token, .. } => *token,
+            Self::Route { .. } => None,
+        }
+    }
+
+    fn leads_to(&self, route: &ReadyRoute) -> bool {
+        match self {
+            Self::Rail { env, rail, .. } => {
+                (route.route.env, route.route.rail.as_str()) == (*env, *rail)
+            }
+            Self::Route { id, .. } => route.route.id.as_str() == *id,
+        }
+    }
+
+    fn is_opened(&self, route: &ReadyRoute, auth: &NoticeAuth, message: &Message) -> bool {
+        match (self, auth) {
+            // Nothing is nobody's token, whatever was configured.
+            (Self::Rail { token: Some(token), .. }, NoticeAuth { bearer: Some(bearer), .. })
+                if !token.is_empty() =>
+            {
+                let secret = route.secret(bearer).map(|secret| secret.expose_secret().as_bytes());
+                secret.is_some_and(|secret| secret.ct_eq(token.as_bytes()).into())
+            }
+            (Self::Rail { token, .. }, NoticeAuth { signature: Some(terms), .. }) => {
+                let mut headers = message.headers.iter();
+                let found = headers.find(|(name, _)| *name == terms.header);
+                found.is_some_and(|(_, signature)| {
+                    route.is_signed(&terms.key, *token, (&message.body, signature))
+                })
+            }
+            (Self::Route { token, .. }, NoticeAuth { path_token: true, .. }) => route.opens(token),
+            _ => false,
+        }
+    }
+}
+
+/// What a network is told that speaks to a paused route.
+pub(super) fn later(paused: &ReadyRoute) -> Problem {
+    tracing::warn!(route.name = paused.route.name, "a notice for a route that is paused");
+    let message = "This route is paused. Say it again later.";
+    Problem::because(ErrorCode::ServiceUnavailable, message).retry_after(60)
+}

@@ -1,0 +1,424 @@
+//! The inbox: what networks have sent, stored before they are answered, and taken in after that.
+//!
+//! A message that cannot have its effect yet (somebody is at the payment, the database is slow,
+//! the payment is not known here yet) is due again, on a schedule. Nothing that it says is lost,
+//! and nothing keeps out what stands beside it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use sqlx::Row as _;
+use sqlx::any::AnyRow;
+
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::db;
+use crate::db::bulk::{RowChange, Table, Update, int, text};
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::id::{Id as _, MessageId, RouteId};
+use crate::ledger::Command;
+use crate::rails::route::ReadyRoute;
+use crate::wasm::egress::Exchange;
+use crate::wasm::rail::{Called, Message, Notice, Reply};
+
+use super::Transfers;
+use super::notice::{Heard, Taken};
+use super::order::Feature;
+
+/// What arrived.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub(super) enum Arrival {
+    /// A message that the network sent by itself.
+    Notice {
+        method: String,
+        path: String,
+        query: Vec<(String, String)>,
+        headers: Vec<(String, String)>,
+        /// In base64.
+        body: String,
+    },
+    /// A file that lay ready.
+    File {
+        feed: String,
+        name: String,
+        /// In base64.
+        content: String,
+    },
+}
+
+/// Something in the inbox.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    id: MessageId,
+    env: Env,
+    rail: String,
+    /// Routes whose network it is from.
+    routes: Vec<RouteId>,
+    arrival: Arrival,
+    received_at: Moment,
+    tries: i64,
+    /// Which of the things that it says have had their effect.
+    done: BTreeSet<usize>,
+}
+
+/// An item as it is stored first.
+struct Stored {
+    item: Item,
+    digest: String,
+    content: String,
+    due_at: Moment,
+    lease_until: Moment,
+}
+
+static INBOX: Table<Stored> = Table {
+    name: "inbox",
+    fixed: &[
+        text("id", |it| it.item.id.as_str().into()),
+        text("env", |it| it.item.env.as_str().into()),
+        text("rail", |it| (&it.item.rail).into()),
+        text("routes", |it| it.item.routes_text().into()),
+        text("source", |it| it.item.arrival.source().into()),
+        text("name", |it| it.item.arrival.name().into()),
+        text("digest", |it| (&it.digest).into()),
+        text("content", |it| (&it.content).into()),
+        int("received_at", |it| it.item.received_at.into()),
+    ],
+    changing: &[
+        text("state", |_| "new".into()),
+        text("done", |_| "[]".into()),
+        int("tries", |_| 0.into()),
+        int("due_at", |it| it.due_at.into()),
+        int("lease_until", |it| it.lease_until.into()),
+    ],
+    on_conflict: None,
+    is_sealed: false,
+};
+
+/// How an item stands after it was tried.
+struct Tried {
+    id: MessageId,
+    state: &'static str,
+    done: String,
+    tries: i64,
+    due_at: Moment,
+    taken_at: Option<Moment>,
+    why: Option<String>,
+}
+
+static INBOX_TRIED: Update<Tried> = Update {
+    name: "inbox",
+    key: text("id", |it| it.id.as_str().into()),
+    columns: &[
+        text("state", |it| it.state.into()),
+        text("done", |it| (&it.done).into()),
+        int("tries", |it| it.tries.into()),
+        int("due_at", |it| it.due_at.into()),
+        int("lease_until", |_| 0.into()),
+        int("taken_at", |it| it.taken_at.into()),
+        text("why", |it| (&it.why).into()),
+    ],
+    only_where: None,
+};
+
+impl Arrival {
+    /// A message as it is kept.
+    pub(super) fn of(message: &Message) -> Self {
+        Self::Notice {
+            method: message.method.clone(),
+            path: message.path.clone(),
+            query: message.query.clone(),
+            headers: message.headers.clone(),
+            body: BASE64.encode(&message.body),
+        }
+    }
+
+    const fn source(&self) -> &'static str {
+        match self {
+            Self::Notice { .. } => "notice",
+            Self::File { .. } => "file",
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Notice { method, path, .. } => format!("{method} {path}"),
+            Self::File { feed, name, .. } => format!("{feed}/{name}"),
+        }
+    }
+}
+
+impl Item {
+    fn routes_text(&self) -> String {
+        let ids: Vec<&str> = self.routes.iter().map(RouteId::as_str).collect();
+        serde_json::to_string(&ids).unwrap_or_default()
+    }
+
+    fn place(id: &MessageId) -> String {
+        format!("inbox/{id}")
+    }
+}
+
+/// What a rail reads out of an item.
+pub(super) enum Read {
+    /// What it says, and the answer for whoever sent it.
+    Says(Option<Reply>, Vec<Notice>, Heard),
+    /// Nothing that could be understood.
+    Nothing(String),
+}
+
+impl Transfers {
+    /// Stores what arrived over these routes. It is held by the caller, who takes it in.
+    ///
+    /// # Errors
+    /// The database cannot be written; the network has to say it again.
+    pub(super) async fn store(
+        &self,
+        routes: &[Arc<ReadyRoute>],
+        arrival: Arrival,
+    ) -> Result<Item, Problem> {
+        let now = self.now();
+        let item = Item {
+            id: self.ids.id(),
+            env: routes[0].route.env,
+            rail: routes[0].route.rail.clone(),
+            routes: routes.iter().map(|route| route.route.id.clone()).collect(),
+            arrival,
+            received_at: now,
+            tries: 0,
+            done: BTreeSet::new(),
+        };
+        let row = self.stored(&item).await?;
+        self.writer.work(Command::rows(vec![row])).await?;
+        Ok(item)
+    }
+
+    async fn stored(&self, item: &Item) -> Result<RowChange, Problem> {
+        let content = serde_json::to_vec(&item.arrival).map_err(Problem::internal)?;
+        let digest = hex::encode(Sha256::digest(&content));
+        let content = self.keyring.seal(&self.ids, &Item::place(&item.id), &content);
+        let lease_until = self.db.now().await?.after(limits::LEASE);
+        Ok(INBOX.insert(&Stored {
+            item: item.clone(),
+            digest,
+            content: content.map_err(Problem::internal)?,
+            due_at: item.received_at,
+            lease_until,
+        }))
+    }
+
+    /// Has the rail read an item.
+    ///
+    /// # Errors
+    /// The rail failed.
+    pub(super) async fn read(&self, route: &ReadyRoute, item: &Item) -> Result<Read, Problem> {
+        let grant = route.pure_grant(item.received_at);
+        let decoded = |text: &str| BASE64.decode(text).map_err(Problem::internal);
+        match &item.arrival {
+            Arrival::Notice { method, path, query, headers, body } => {
+                let message = Message {
+                    method: method.clone(),
+                    path: path.clone(),
+                    query: query.clone(),
+                    headers: headers.clone(),
+                    body: decoded(body)?,
+                };
+                let called = route.rail.code.receive(&grant, &message).await;
+                let heard = Exchange::heard(&message.method, &message.path, &message.body);
+                let (result, called) = apart(called, heard);
+                Ok(match result? {
+                    Ok((reply, notices)) => {
+                        Read::Says(Some(reply), notices, Heard::message(route, &message, called))
+                    }
+                    Err(why) => Read::Nothing(why),
+                })
+            }
+            Arrival::File { feed, name, content } => {
+                let content = decoded(content)?;
+                let called = route.rail.code.read(&grant, (feed, name), &content).await;
+                let heard = Exchange::heard("FILE", &item.arrival.name(), &[]);
+                let (result, called) = apart(called, heard);
+                Ok(match result? {
+                    Ok(notices) => Read::Says(None, notices, Heard::file(&content, called)),
+                    Err(why) => Read::Nothing(why),
+                })
+            }
+        }
+    }
+
+    /// Gives everything that an item says its effect, and writes down how far that went.
+    ///
+    /// # Errors
+    /// What the first thing that had no effect came to.
+    pub(super) async fn take_in<F: Feature>(
+        &self,
+        feature: &F,
+        (routes, mut item): (&[Arc<ReadyRoute>], Item),
+        (notices, heard): (Vec<Notice>, Heard),
+    ) -> Result<(), Problem> {
+        let (mut first, mut is_known) = (Ok(()), true);
+        for (index, notice) in notices.into_iter().enumerate() {
+            if item.done.contains(&index) {
+                continue;
+            }
+            // One that cannot be taken now keeps none of the others out.
+            match self.take(feature, routes, notice, &heard).await {
+                Ok(Taken::Acted) => drop(item.done.insert(index)),
+                Ok(Taken::Unknown) => is_known = false,
+                Err(problem) => first = first.and(Err(problem)),
+            }
+        }
+        let (state, why) = match &first {
+            Err(problem) if problem.code() == ErrorCode::InvalidBody => {
+                ("unreadable", Some(problem.to_string()))
+            }
+            Err(problem) => ("new", Some(problem.to_string())),
+            Ok(()) if is_known => ("taken", None),
+            Ok(()) => ("unmatched", None),
+        };
+        self.put_away(item, (state, why)).await?;
+        first
+    }
+
+    /// Writes down that nobody understands an item.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub(super) async fn not_understood(&self, item: Item, why: &str) -> Result<(), Problem> {
+        tracing::warn!(rail.name = item.rail, message.id = %item.id, why, "a message of a network");
+        self.put_away(item, ("unreadable", Some(why.to_owned()))).await
+    }
+
+    async fn put_away(
+        &self,
+        item: Item,
+        (state, why): (&'static str, Option<String>),
+    ) -> Result<(), Problem> {
+        let now = self.now();
+        let schedule = limits::INBOX_SCHEDULE_S;
+        let tries = usize::try_from(item.tries).unwrap_or(usize::MAX);
+        let again = schedule.get(tries).unwrap_or(&schedule[schedule.len() - 1]);
+        // What nobody knows may be known a moment later; but not for ever.
+        let state = match state {
+            "unmatched" if tries < schedule.len() => "new",
+            state => state,
+        };
+        let row = INBOX_TRIED.change(&Tried {
+            id: item.id,
+            state,
+            done: serde_json::to_string(&item.done).unwrap_or_default(),
+            tries: item.tries + 1,
+            due_at: now.after(Duration::from_secs(*again)),
+            taken_at: (state == "taken").then_some(now),
+            why,
+        });
+        self.writer.work(Command::rows(vec![row])).await.map(drop)
+    }
+
+    /// Takes in what is left in the inbox, until the host is told to stop.
+    pub async fn take_in_what_is_left<F: Feature>(self, feature: F) {
+        while !self.stopping.is_cancelled() {
+            match db::in_time(self.claim_items()).await {
+                Ok(items) => {
+                    for item in items {
+                        if let Err(problem) = self.take_in_again(&feature, item).await {
+                            tracing::warn!(%problem, "a message of a network, again");
+                        }
+                    }
+                }
+                Err(cause) => tracing::warn!(%cause, "looking into the inbox"),
+            }
+            tokio::select! {
+                () = self.stopping.cancelled() => return,
+                () = tokio::time::sleep(limits::INBOX_POLL) => {}
+            }
+        }
+    }
+
+    async fn take_in_again<F: Feature>(&self, feature: &F, item: Item) -> Result<(), Problem> {
+        let all = self.routes.all().await?;
+        let its = |route: &&Arc<ReadyRoute>| item.routes.contains(&route.route.id);
+        let routes: Vec<_> = all.iter().filter(its).cloned().collect();
+        let Some(route) = routes.first() else {
+            let why = "its routes are not there any more";
+            return self.not_understood(item, why).await;
+        };
+        match self.read(route, &item).await? {
+            Read::Nothing(why) => self.not_understood(item, &why).await,
+            Read::Says(_, notices, mut heard) => {
+                heard.was_unknown = true;
+                self.take_in(feature, (&routes, item), (notices, heard)).await
+            }
+        }
+    }
+
+    /// Claims what is due.
+    async fn claim_items(&self) -> Result<Vec<Item>, sqlx::Error> {
+        let now = self.now().micros();
+        let sql = "SELECT COUNT(*) FROM (SELECT id FROM inbox WHERE state = 'new' \
+                   AND due_at <= $1 LIMIT 1) due";
+        let due: i64 = sqlx::query_scalar(sql).bind(now).fetch_one(self.db.pool()).await?;
+        if due == 0 {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.db.write().await?;
+        let database_now = tx.now(self.db.engine()).await?;
+        let sql = "UPDATE inbox SET lease_until = $1 WHERE lease_until < $2 AND id IN (\
+                   SELECT id FROM inbox WHERE state = 'new' AND due_at <= $3 \
+                   AND lease_until < $2 ORDER BY due_at LIMIT $4) \
+                   RETURNING id, env, rail, routes, content, received_at, tries, done";
+        let rows = sqlx::query(sql)
+            .bind(database_now.after(limits::LEASE).micros())
+            .bind(database_now.micros())
+            .bind(now)
+            .bind(limits::INBOX_CLAIM)
+            .fetch_all(tx.conn())
+            .await?;
+        tx.commit().await?;
+        // One that cannot be read keeps the others out of nothing; its lease runs out.
+        let items = rows.iter().filter_map(|row| match self.item(row) {
+            Ok(item) => Some(item),
+            Err(cause) => {
+                tracing::error!(%cause, "something in the inbox cannot be read");
+                None
+            }
+        });
+        let mut items: Vec<Item> = items.collect();
+        items.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(items)
+    }
+
+    fn item(&self, row: &AnyRow) -> Result<Item, Problem> {
+        let text = |column| row.try_get::<String, _>(column);
+        let id = MessageId::from_text(text("id")?);
+        let opened = self.keyring.open(&Item::place(&id), &text("content")?);
+        let opened = opened.map_err(Problem::internal)?;
+        let routes: Vec<String> =
+            serde_json::from_str(&text("routes")?).map_err(Problem::internal)?;
+        let env = Env::parse(&text("env")?);
+        Ok(Item {
+            env: env.ok_or_else(|| Problem::internal("an item of no environment"))?,
+            rail: text("rail")?,
+            routes: routes.into_iter().map(RouteId::from_text).collect(),
+            arrival: serde_json::from_slice(&opened).map_err(Problem::internal)?,
+            received_at: Moment::from_micros(row.try_get("received_at")?),
+            tries: row.try_get("tries")?,
+            done: serde_json::from_str(&text("done")?).unwrap_or_default(),
+            id,
+        })
+    }
+}
+
+/// What a call answered, and the call itself with what was heard, as evidence.
+fn apart<T>(called: Called<T>, heard: Exchange) -> (Result<T, Problem>, Called<()>) {
+    let Called { result, mut exchanges, bytes_left, may_have_moved_money, took } = called;
+    exchanges.push(heard);
+    let called = Called { result: Ok(()), exchanges, bytes_left, may_have_moved_money, took };
+    (result.map_err(Problem::internal), called)
+}
