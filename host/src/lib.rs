@@ -5,6 +5,7 @@ pub mod audit;
 pub mod auth;
 pub mod beneficiaries;
 pub mod built_in;
+pub mod calendar;
 pub mod caller;
 pub mod cases;
 pub mod cli;

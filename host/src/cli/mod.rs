@@ -2,6 +2,7 @@
 
 mod account;
 mod admin;
+mod calendar;
 mod compile;
 mod demo;
 mod document;
@@ -60,6 +61,8 @@ enum Command {
     Rail(document::Rail),
     /// Write, try and swap rule packs.
     Rules(rules::Rules),
+    /// Show on which days networks settle.
+    Calendar(calendar::Calendar),
     /// Run the bank simulator on a port of its own.
     Simulator(simulate::Simulate),
     /// Compile a component for a host that started this: from standard input to standard output.
@@ -121,6 +124,7 @@ fn execute(arguments: Arguments) -> Result<(), StartError> {
             Command::Logs(logs) => logs.run(&config).await,
             Command::Rail(rail) => rail.run(&config).await,
             Command::Rules(rules) => rules.run(&config).await,
+            Command::Calendar(calendar) => calendar.run(&config),
             Command::Simulator(simulate) => simulate.run(&config).await,
             Command::CompileComponent(compile) => compile.run(),
         }
