@@ -12,6 +12,7 @@ const BUILT_IN: &[(&str, &str, &str, Option<&str>)] = &[
     ("rails/nip", "railhead-rail-nip", "rail.toml", Some("railhead-simulator-nip")),
     ("rails/mpesa", "railhead-rail-mpesa", "rail.toml", Some("railhead-simulator-mpesa")),
     ("rails/fps", "railhead-rail-fps", "rail.toml", Some("railhead-simulator-fps")),
+    ("rails/ach", "railhead-rail-ach", "rail.toml", Some("railhead-simulator-ach")),
     ("rules/fees", "railhead-rules-fees", "rules.toml", None),
     ("rules/fraud", "railhead-rules-fraud", "rules.toml", None),
 ];

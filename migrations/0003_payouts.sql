@@ -124,8 +124,10 @@ CREATE TABLE attempts (
     message        TEXT,
     sent_at        BIGINT NOT NULL,
     answered_at    BIGINT,
+    file_id        TEXT,
     batch_id       BIGINT NOT NULL
 );
+CREATE INDEX attempts_by_file ON attempts (file_id, id) WHERE file_id IS NOT NULL;
 CREATE UNIQUE INDEX attempts_by_reference ON attempts (rail, rail_reference);
 CREATE INDEX attempts_by_network_id ON attempts (rail, network_id) WHERE network_id IS NOT NULL;
 CREATE UNIQUE INDEX attempts_open ON attempts (transfer_id) WHERE state = 'open';
@@ -194,6 +196,75 @@ CREATE TABLE cases (
 CREATE UNIQUE INDEX cases_by_fingerprint ON cases (fingerprint);
 CREATE INDEX cases_by_subject ON cases (subject_id, id);
 CREATE INDEX cases_open ON cases (kind, id) WHERE status = 'open';
+
+-- Files of payments. Payments join the one in a slot until its window closes; its bytes, sealed,
+-- are there before it is delivered. Leases run by the database's clock.
+CREATE TABLE payment_files (
+    id             TEXT PRIMARY KEY,
+    env            TEXT NOT NULL,
+    route_id       TEXT NOT NULL,
+    route          TEXT NOT NULL,
+    rail           TEXT NOT NULL,
+    method         TEXT NOT NULL,
+    currency       TEXT NOT NULL,
+    slot           TEXT NOT NULL,
+    window_name    TEXT NOT NULL,
+    closes_at      BIGINT NOT NULL,
+    business_date  TEXT NOT NULL,
+    local_time     TEXT NOT NULL,
+    value_date     TEXT NOT NULL,
+    settles_at     BIGINT NOT NULL,
+    created_at     BIGINT NOT NULL,
+    state          TEXT NOT NULL,
+    is_closed      BIGINT NOT NULL,
+    is_held        BIGINT NOT NULL,
+    number         BIGINT NOT NULL,
+    number_of_day  BIGINT NOT NULL,
+    first_entry    BIGINT NOT NULL,
+    name           TEXT,
+    identity       TEXT,
+    digest         TEXT,
+    content        TEXT,
+    entries        BIGINT NOT NULL,
+    amount_minor   BIGINT NOT NULL,
+    may_have_left  BIGINT NOT NULL,
+    deliveries     BIGINT NOT NULL,
+    code           TEXT,
+    message        TEXT,
+    sent_at        BIGINT,
+    answered_at    BIGINT,
+    due_at         BIGINT NOT NULL,
+    lease_until    BIGINT NOT NULL,
+    fence          BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX payment_files_by_slot ON payment_files (slot);
+CREATE UNIQUE INDEX payment_files_by_name ON payment_files (route_id, name) WHERE name IS NOT NULL;
+CREATE UNIQUE INDEX payment_files_by_identity ON payment_files (route_id, identity)
+    WHERE identity IS NOT NULL;
+CREATE INDEX payment_files_due ON payment_files (due_at)
+    WHERE state NOT IN ('acknowledged', 'refused', 'empty');
+
+-- The last numbers that were allotted over each route: of files, of entries, of files of a day.
+CREATE TABLE file_numbers (
+    route_id TEXT PRIMARY KEY,
+    files    BIGINT NOT NULL,
+    entries  BIGINT NOT NULL,
+    day      TEXT NOT NULL,
+    of_day   BIGINT NOT NULL
+);
+
+-- How far what networks leave lying ready was read, and when it is looked for again.
+CREATE TABLE feeds (
+    route_id    TEXT NOT NULL,
+    feed        TEXT NOT NULL,
+    cursor      TEXT NOT NULL,
+    lease_until BIGINT NOT NULL,
+    PRIMARY KEY (route_id, feed)
+);
+CREATE TABLE feed_turns (
+    route_id TEXT PRIMARY KEY,
+    due_at   BIGINT NOT NULL
+);
 
 -- What networks have sent, sealed, as it arrived. It is stored before the network is answered, and
 -- taken in after that: what is new is due again until it has had its effect. routes are those whose

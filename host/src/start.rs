@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::{App, Metrics, Parts};
 use crate::audit::FailedLogIns;
 use crate::auth::Directory;
+use crate::calendar::Calendars;
 use crate::clock::Clock;
 use crate::config::{Config, limits};
 use crate::db::bulk::Write;
@@ -109,7 +110,9 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
     let sandbox = sandbox(simulator, &keyring);
     let inside = (sandbox.clone(), Arc::clone(&keyring));
-    let routes = Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), inside, tls);
+    let calendars = Arc::new(Calendars::load(config.modules.dir.as_deref())?);
+    let with = (tls, calendars);
+    let routes = Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), inside, with);
     let transfers = Transfers::new(transfers::Parts {
         db: db.clone(),
         writer: writer.clone(),

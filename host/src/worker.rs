@@ -29,6 +29,7 @@ pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver
     if app.config.worker.dispatch {
         let feature = PayoutTransfers(app.clone());
         app.tasks.spawn(app.transfers.clone().dispatch(feature.clone()));
+        app.tasks.spawn(app.transfers.clone().carry_files(feature.clone()));
         app.tasks.spawn(app.transfers.clone().take_in_what_is_left(feature));
     }
     if app.config.webhooks.deliver {

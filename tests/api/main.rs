@@ -6,6 +6,7 @@
 #![allow(clippy::field_reassign_with_default, reason = "configurations differ in a few fields")]
 
 mod accounts;
+mod ach;
 mod approvals;
 mod audit_coverage;
 mod audit_log;

@@ -86,6 +86,12 @@ impl Moment {
         Self(self.0.saturating_add(micros(span)))
     }
 
+    /// How much later than another instant; nothing, where it is earlier.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
     /// This much earlier.
     #[must_use]
     pub fn before(self, span: Duration) -> Self {

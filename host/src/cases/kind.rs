@@ -20,6 +20,12 @@ pub enum CaseKind {
     /// A payout can neither be sent nor asked about: its rail makes no reference, or its route is
     /// not there.
     CannotSend,
+    /// A network has a file of payments, or may have it, and does not say what it makes of it.
+    FileUnacknowledged,
+    /// A network has refused a whole file.
+    FileRefused,
+    /// A network says otherwise of a file than it said before.
+    FileContradicted,
 }
 
 /// What an operator decides.
@@ -56,6 +62,9 @@ impl CaseKind {
             Self::ForgottenTransfer => "forgotten_transfer",
             Self::OutcomeUnknown => "outcome_unknown",
             Self::CannotSend => "cannot_send",
+            Self::FileUnacknowledged => "file_unacknowledged",
+            Self::FileRefused => "file_refused",
+            Self::FileContradicted => "file_contradicted",
         }
     }
 
@@ -78,7 +87,10 @@ impl CaseKind {
             Self::UnknownReference
             | Self::ForgottenTransfer
             | Self::OutcomeUnknown
-            | Self::CannotSend => &[R::Acknowledge],
+            | Self::CannotSend
+            | Self::FileUnacknowledged
+            | Self::FileRefused
+            | Self::FileContradicted => &[R::Acknowledge],
         }
     }
 
@@ -133,6 +145,18 @@ impl CaseKind {
                 "See the log for the reason. Restore the route, or repair the rail's settings or \
                  version. A payout that is still queued can be cancelled. The host goes on trying \
                  meanwhile."
+            }
+            Self::FileUnacknowledged => {
+                "Ask the bank whether it has the file and carries it out. If it never had it, have \
+                 the same bytes delivered again; nothing else may be sent in its place."
+            }
+            Self::FileRefused => {
+                "Find out from the bank's words what is wrong. Its payments join the next file by \
+                 themselves, once; hold that file back if it would be refused as well."
+            }
+            Self::FileContradicted => {
+                "Ask the bank which of the two is true, and mark the payouts of the file with what \
+                 it says."
             }
         }
     }

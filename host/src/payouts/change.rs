@@ -37,6 +37,8 @@ pub(super) struct Accompanying {
     pub part: Option<Minor>,
     /// The claim of work under which this is written.
     pub fence: Option<Guard>,
+    /// What else must be as it was.
+    pub beside: Option<Guard>,
     /// The case that it resolves: it must be as it was, and its money is in suspense.
     pub case: Option<Guard>,
     /// The request of the first of two operators, where it took two.
@@ -109,6 +111,7 @@ pub(super) async fn change(
         .wallets([payout.wallet_id.clone()])
         .guards([version(payout)])
         .guards(with.fence)
+        .guards(with.beside)
         .guards(with.case)
         .guards(with.agreed)
         .counters(counters)

@@ -71,13 +71,14 @@ impl Feature for PayoutTransfers {
     }
 
     async fn commit(&self, payout: &Payout, step: Step, with: Writes) -> Result<Payout, Problem> {
-        let Writes { rows, fence } = with;
+        let Writes { rows, fence, beside } = with;
         let Some((what, mut with)) = understand(payout, step) else {
             self.0.writer.work(Command::rows(rows).guards([version(payout)])).await?;
             return Ok(payout.clone());
         };
         with.rows.clone_from(&rows);
         with.fence.clone_from(&fence);
+        with.beside = beside;
         match change(&self.0, payout, what, with).await {
             Ok(Done::Now(after)) => Ok(after),
             Ok(Done::Before { .. }) => Err(Problem::internal("a step with an idempotency key")),

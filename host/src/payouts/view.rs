@@ -97,7 +97,7 @@ pub struct PayoutView<'a> {
 
 /// How a network wants a recipient to be addressed.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct RecipientCorrection {
+pub(super) struct RecipientCorrection {
     /// The network's code.
     #[schema(example = "C01")]
     pub code: String,

@@ -7,6 +7,8 @@ use serde::Deserialize;
 use crate::money::Currency;
 use crate::wasm::keys::{Algorithm, Use};
 
+use super::files::FilesTerms;
+
 /// The declaration that travels inside a rail's component.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,6 +46,8 @@ pub struct Declaration {
     pub settings: BTreeMap<String, SettingTerms>,
     /// Asking about unknown outcomes.
     pub query: Query,
+    /// Payments by file.
+    pub files: Option<FilesTerms>,
     /// Messages that the network sends by itself.
     #[serde(default)]
     pub notices: Vec<NoticeTerms>,
@@ -90,8 +94,22 @@ pub struct MethodTerms {
     /// Amounts are multiples of this: 100 where a network has no cents.
     #[serde(default = "one")]
     pub step: i64,
+    /// How its payments leave.
+    #[serde(default)]
+    pub via: Via,
     /// The recipients that select it, where the request names no method.
     pub select: Option<SelectTerms>,
+}
+
+/// How payments of a method leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Via {
+    /// One by one, by request and answer.
+    #[default]
+    Payouts,
+    /// Together with others, in a file.
+    Files,
 }
 
 /// How well a method fits a recipient, the best first.

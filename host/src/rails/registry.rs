@@ -75,7 +75,7 @@ impl Rail {
         let module = Module::load(&engines.rails, cache, bytes, CONTRACT)?;
         let declaration = Declaration::read(&module.declaration)?;
         let code = RailCode::link(&engines.rails, &module)?;
-        if code.makes_payouts() && !declaration.moves_money() {
+        if (code.makes_payouts() || code.makes_files()) && !declaration.moves_money() {
             let why = "it makes payouts, and no call of it moves money";
             return Err(Invalid::Sense(why.to_owned()).into());
         }

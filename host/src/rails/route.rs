@@ -10,6 +10,7 @@ use moka::future::Cache;
 use secrecy::{ExposeSecret as _, SecretString};
 use subtle::ConstantTimeEq as _;
 
+use crate::calendar::Calendars;
 use crate::clock::Moment;
 use crate::config::{Config, limits};
 use crate::db::Db;
@@ -23,7 +24,8 @@ use crate::wasm::egress::{Network, Scheme, Target};
 use crate::wasm::keys::Key;
 use crate::wasm::rail::{Access, Door, Grant, Message, Money, Reply};
 
-use super::declaration::{Declaration, SettingTerms, Trust};
+use super::declaration::{Declaration, SettingTerms, Trust, Via};
+use super::files::Timetable;
 use super::granted::{
     Leads, call_to, configured_key, door_tokens, loopback, settings, simulated_key, token_source,
 };
@@ -77,6 +79,8 @@ pub struct ReadyRoute {
     /// What a simulated network presents besides its signature, with keys that everybody knows;
     /// nothing inside where none may speak.
     simulated_token: Option<Option<SecretString>>,
+    /// When its files are made, where it pays by file.
+    timetable: Option<Timetable>,
     /// What is missing before it can be called.
     missing: Option<String>,
 }
@@ -90,6 +94,7 @@ pub struct Routes {
     sandbox: Sandbox,
     keyring: Arc<Keyring>,
     tls: Arc<rustls::ClientConfig>,
+    calendars: Arc<Calendars>,
     snapshot: Cache<(), Arc<Vec<Arc<ReadyRoute>>>>,
     /// Kept while a route does not change, so that its connections are.
     ready: Arc<Mutex<HashMap<RouteId, Arc<ReadyRoute>>>>,
@@ -128,10 +133,11 @@ impl Routes {
         rails: Arc<Registry>,
         config: Arc<Config>,
         (sandbox, keyring): (Sandbox, Arc<Keyring>),
-        tls: Arc<rustls::ClientConfig>,
+        (tls, calendars): (Arc<rustls::ClientConfig>, Arc<Calendars>),
     ) -> Self {
         let snapshot = Cache::builder().time_to_live(limits::CACHE_FRESH).build();
-        Self { db, rails, config, sandbox, keyring, tls, snapshot, ready: Arc::default() }
+        let ready = Arc::default();
+        Self { db, rails, config, sandbox, keyring, tls, calendars, snapshot, ready }
     }
 
     /// Every route whose rail is loaded, in order.
@@ -271,6 +277,9 @@ impl Routes {
             tables: tables.clone(),
             ..Access::default()
         };
+        let timetable = self.timetable(&route, &rail.declaration, &settings);
+        let missing = missing.or(timetable.as_ref().err().cloned());
+        let timetable = timetable.unwrap_or_default();
         let mut tokens = HashMap::new();
         for (name, terms) in &rail.declaration.tokens {
             // Where something is missing, that is said above.
@@ -290,8 +299,23 @@ impl Routes {
             fingerprints: OnceLock::new(),
             door_tokens,
             simulated_token,
+            timetable,
             missing,
         }
+    }
+
+    /// When files are made for a route, where its method goes by file.
+    fn timetable(
+        &self,
+        route: &Route,
+        declaration: &Declaration,
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Option<Timetable>, String> {
+        let method = declaration.method(route.currency, &route.method);
+        let by_file = method.is_some_and(|terms| terms.via == Via::Files);
+        let Some(terms) = declaration.files.as_ref().filter(|_| by_file) else { return Ok(None) };
+        let calendar = self.calendars.get(&terms.calendar).cloned();
+        Timetable::new(terms, calendar, |name| settings.get(name).cloned()).map(Some)
     }
 
     /// The declared secrets of a route, and what is missing of them.
@@ -466,6 +490,27 @@ impl ReadyRoute {
                 (keyring.settings_tags(&place), keyring.settings_tags(&credentials));
             place.zip(credentials).map(|(place, who)| format!("{place}.{who}")).collect()
         })
+    }
+
+    /// When its files are made, where it pays by file.
+    #[must_use]
+    pub const fn timetable(&self) -> Option<&Timetable> {
+        self.timetable.as_ref()
+    }
+
+    /// Whether its payments leave in files.
+    #[must_use]
+    pub const fn goes_by_file(&self) -> bool {
+        self.timetable.is_some()
+    }
+
+    /// Whether its rail can carry payments of its method.
+    #[must_use]
+    pub fn takes_payments(&self) -> bool {
+        match self.timetable {
+            Some(_) => self.rail.code.makes_files(),
+            None => self.rail.code.makes_payouts(),
+        }
     }
 
     /// Why it cannot be called, if it cannot.

@@ -9,7 +9,10 @@ use crate::simulator::RESERVED;
 use crate::wasm::keys::Use;
 use crate::wasm::rail::CONTRACT;
 
-use super::declaration::{CallTerms, Declaration, MethodTerms, NoticeTerms, Supplier, TableTerms};
+use super::declaration::{
+    CallTerms, Declaration, MethodTerms, NoticeTerms, Supplier, TableTerms, Via,
+};
+use super::files::FilesTerms;
 
 impl Declaration {
     /// The first thing that makes no sense.
@@ -47,6 +50,17 @@ impl Declaration {
             .or_else(|| self.notices_nonsense())
             .or_else(|| self.names_nonsense())
             .or_else(|| self.tables_nonsense())
+            .or_else(|| self.files_nonsense())
+    }
+
+    /// Whoever pays by file says when, and whoever does not says nothing of it.
+    fn files_nonsense(&self) -> Option<String> {
+        let by_file = self.methods.iter().find(|terms| terms.via == Via::Files);
+        match (by_file, &self.files) {
+            (Some(terms), None) => Some(format!("method {} goes by file: say [files]", terms.name)),
+            (None, Some(_)) => Some("[files] is declared, and no method goes by file".to_owned()),
+            (_, files) => files.as_ref().and_then(FilesTerms::nonsense),
+        }
     }
 
     /// Secrets, keys and settings are configured in one place, by name.

@@ -85,6 +85,7 @@ pub async fn send_back(
 ) -> Result<Response, Problem> {
     let payout = find(&app, &caller, &id).await?;
     tell(&app, &payout, Event::Return).await?;
+    look_for_files(&app, &payout).await?;
     let pause = Duration::from_millis(10);
     let mut waited = Duration::ZERO;
     let mut payout = payout;
@@ -100,6 +101,7 @@ pub async fn send_back(
 async fn decide(app: &App, caller: &Caller, id: &str, step: Event) -> Result<Response, Problem> {
     let payout = find(app, caller, id).await?;
     tell(app, &payout, step).await?;
+    look_for_files(app, &payout).await?;
     let feature = PayoutTransfers(app.clone());
     app.transfers.nudge(payout.id.as_str()).await?;
     app.transfers.work_now(&feature, payout.id.as_str()).await?;
@@ -108,6 +110,13 @@ async fn decide(app: &App, caller: &Caller, id: &str, step: Event) -> Result<Res
     }
     let payout = payouts::get(app, payout.id.as_str()).await?;
     Ok(Json(PayoutView::of(&payout)).into_response())
+}
+
+/// A network that pays by file says in files what has happened.
+async fn look_for_files(app: &App, payout: &Payout) -> Result<(), Problem> {
+    let attempts = attempt::list_attempts(app.db.pool(), payout.id.as_str()).await?;
+    let Some(last) = attempts.last() else { return Ok(()) };
+    app.transfers.take_in_files(&PayoutTransfers(app.clone()), last).await
 }
 
 async fn find(app: &App, caller: &Caller, id: &str) -> Result<Payout, Problem> {

@@ -5,7 +5,7 @@ use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::{Table, Update, int, text};
-use crate::id::{AttemptId, Id as _, RouteId};
+use crate::id::{AttemptId, Id as _, PaymentFileId, RouteId};
 use crate::wasm::rail::Subject;
 
 use super::order::{Failure, Fixed};
@@ -104,6 +104,8 @@ pub struct Attempt {
     pub sent_at: Moment,
     /// When the rail gave its final answer.
     pub answered_at: Option<Moment>,
+    /// The file that it is in, where it goes by file.
+    pub file_id: Option<PaymentFileId>,
     /// When it was written down.
     pub created_at: Moment,
 }
@@ -176,6 +178,7 @@ pub static ATTEMPT_STATES: Update<Attempt> = Update {
         text("message", |attempt| (&attempt.message).into()),
         int("sent_at", |attempt| attempt.sent_at.into()),
         int("answered_at", |attempt| attempt.answered_at.into()),
+        text("file_id", |attempt| attempt.file_id.as_ref().map(PaymentFileId::as_str).into()),
     ],
     only_where: None,
 };
@@ -224,6 +227,19 @@ pub async fn find_attempts(
         }
     };
     let rows = sqlx::query(sql).bind(rail).bind(name).fetch_all(pool).await?;
+    rows.iter().map(attempt).collect()
+}
+
+/// The attempts in a file that have not ended, oldest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn list_in_file(
+    pool: &AnyPool,
+    file: &PaymentFileId,
+) -> Result<Vec<Attempt>, sqlx::Error> {
+    let sql = "SELECT * FROM attempts WHERE file_id = $1 AND state = 'open' ORDER BY id";
+    let rows = sqlx::query(sql).bind(file.as_str()).fetch_all(pool).await?;
     rows.iter().map(attempt).collect()
 }
 
@@ -286,6 +302,7 @@ fn attempt(row: &AnyRow) -> Result<Attempt, sqlx::Error> {
         message: row.try_get("message")?,
         sent_at: at("sent_at")?,
         answered_at: row.try_get::<Option<i64>, _>("answered_at")?.map(Moment::from_micros),
+        file_id: row.try_get::<Option<String>, _>("file_id")?.map(PaymentFileId::from_text),
         created_at: at("created_at")?,
     })
 }

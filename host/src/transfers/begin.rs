@@ -49,7 +49,7 @@ impl Forgotten {
 }
 
 /// What a rail made of an attempt.
-enum Prepared {
+pub(super) enum Prepared {
     Ready(Over),
     /// Refused before anything left: why, and the row that shows it.
     Refused(Over, Failure, RowChange),
@@ -87,6 +87,9 @@ impl<F: Feature> Carry<'_, F> {
                     _ => return self.wait_or_resend(tried, before, later).await,
                 },
             };
+            if chosen.route.goes_by_file() {
+                return self.into_file(chosen.route, tried, before).await;
+            }
             let nth = tried.iter().map(|tried| serials::nth_of(tried.number)).max().unwrap_or(0);
             match self.fix(&chosen.route, nth + 1).await? {
                 Prepared::Broken(why, unfixed) => {
@@ -128,7 +131,7 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     /// Commits an attempt that its rail has refused before anything left, and that it is refused.
-    async fn commit_refused(
+    pub(super) async fn commit_refused(
         self,
         (over, failure): (Over, Failure),
         tried: Vec<Attempt>,
@@ -136,7 +139,7 @@ impl<F: Feature> Carry<'_, F> {
     ) -> Result<(), Problem> {
         let fixed = over.attempt.fixed();
         let Some(carry) = self.commit_begun(&over, tried, before).await? else { return Ok(()) };
-        let with = Writes { rows: Vec::new(), fence: Some(carry.fence()) };
+        let with = Writes { rows: Vec::new(), fence: Some(carry.fence()), beside: None };
         let step = Step::Refused(fixed, failure);
         match carry.feature.commit(&carry.object, step, with).await {
             // Whoever has it now finds how its attempt ended.
@@ -178,7 +181,7 @@ impl<F: Feature> Carry<'_, F> {
         let mut rows = ended;
         rows.push(attempt::ATTEMPTS.insert(&over.attempt));
         rows.push(self.under_way(&over.route));
-        let with = Writes { rows, fence: Some(self.fence()) };
+        let with = Writes { rows, fence: Some(self.fence()), beside: None };
         match self.feature.commit(&self.object, step, with).await {
             Ok(object) => self.object = object,
             Err(problem) if is_not_now(&problem) => {
@@ -278,7 +281,7 @@ impl<F: Feature> Carry<'_, F> {
             let is_tried = tried.iter().any(|tried| {
                 tried.route_id == *id && (tried.bytes_left || tags().contains(&tried.fingerprint))
             });
-            if !route.rail.code.makes_payouts() || is_tried {
+            if !route.takes_payments() || is_tried {
                 continue;
             }
             if order.env == Env::Test {
@@ -305,7 +308,7 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     /// The attempt as it will be committed: everything about it is fixed, its reference too.
-    async fn fix(&self, route: &Arc<ReadyRoute>, nth: i64) -> Result<Prepared, Problem> {
+    pub(super) async fn fix(&self, route: &Arc<ReadyRoute>, nth: i64) -> Result<Prepared, Problem> {
         let (engine, order) = (self.engine, &self.order);
         let resolution = self.feature.resolution(&self.object).await?;
         let id = engine.ids.id();
@@ -336,6 +339,7 @@ impl<F: Feature> Carry<'_, F> {
             message: None,
             sent_at: now,
             answered_at: None,
+            file_id: None,
             created_at: now,
         };
         let known = Known { resolution, facts: Vec::new() };

@@ -115,7 +115,7 @@ impl<F: Feature> Carry<'_, F> {
         match step {
             // The attempt says how it ended, and the object does not know yet.
             Some(step) => {
-                let with = Writes { rows: Vec::new(), fence: Some(self.fence()) };
+                let with = Writes { rows: Vec::new(), fence: Some(self.fence()), beside: None };
                 self.feature.commit(&self.object, step, with).await.map(drop)
             }
             None => {
@@ -170,6 +170,9 @@ impl<F: Feature> Carry<'_, F> {
 
     /// Asks the rail about an attempt whose outcome is not known.
     pub(super) async fn ask(self, attempt: Attempt, tried: Vec<Attempt>) -> Result<(), Problem> {
+        if attempt.file_id.is_some() {
+            return Box::pin(self.in_file(attempt)).await;
+        }
         let route = match self.engine.routes.get(&attempt.route_id).await {
             Ok(route) => route,
             Err(problem) if problem.code() == ErrorCode::RailNotConfigured => {
@@ -240,7 +243,7 @@ impl<F: Feature> Carry<'_, F> {
             answered.evidence.clone(),
             self.under_way(&over.route),
         ];
-        let with = Writes { rows, fence: Some(self.fence()) };
+        let with = Writes { rows, fence: Some(self.fence()), beside: None };
         match self.feature.commit(&self.object, Step::Resent(again.fixed()), with).await {
             Ok(object) => self.object = object,
             Err(problem) if is_not_now(&problem) => return self.conclude(over, answered).await,
@@ -269,7 +272,7 @@ impl<F: Feature> Carry<'_, F> {
         let ended = Attempt { state, answered_at: Some(now), ..attempt };
         let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended), evidence.clone()];
         rows.extend(no_longer_unknown(&ended, now));
-        let with = Writes { rows, fence: Some(self.fence()) };
+        let with = Writes { rows, fence: Some(self.fence()), beside: None };
         match self.feature.commit(&self.object, step, with).await {
             Ok(_) => Ok(()),
             Err(problem) => self.lost(problem, Some((over, answered))).await,
@@ -320,7 +323,7 @@ impl<F: Feature> Carry<'_, F> {
             rows.push(attempt::ATTEMPT_STATES.change(&open.not_sent(why, now)));
         }
         rows.push(attempt::ATTEMPT_STATES.change(&paid));
-        let with = Writes { rows, fence: Some(self.fence()) };
+        let with = Writes { rows, fence: Some(self.fence()), beside: None };
         match self.feature.commit(&self.object, Step::Paid(paid.fixed()), with).await {
             Ok(_) => Ok(()),
             Err(problem) => self.lost(problem, Some((over, answered))).await,
@@ -386,7 +389,13 @@ impl<F: Feature> Carry<'_, F> {
         })
     }
 
-    fn case(&self, kind: CaseKind, fingerprint: String, summary: String, now: Moment) -> Case {
+    pub(super) fn case(
+        &self,
+        kind: CaseKind,
+        fingerprint: String,
+        summary: String,
+        now: Moment,
+    ) -> Case {
         let order = &self.order;
         Case {
             id: self.engine.ids.id(),
@@ -421,7 +430,7 @@ impl<F: Feature> Carry<'_, F> {
 
     /// Ends the lease and says when the work is due again: now, if there has been news since it
     /// was claimed.
-    async fn put_off(
+    pub(super) async fn put_off(
         &self,
         rows: Vec<RowChange>,
         next: Next,
@@ -514,10 +523,10 @@ impl<F: Feature> Carry<'_, F> {
 }
 
 /// When and where work is looked at again.
-struct Next {
-    route: RouteId,
-    at: Moment,
-    tries: i64,
+pub(super) struct Next {
+    pub(super) route: RouteId,
+    pub(super) at: Moment,
+    pub(super) tries: i64,
 }
 
 /// Whether enough answers of "never received" permit sending the same reference again: at once

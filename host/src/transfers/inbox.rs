@@ -25,7 +25,7 @@ use crate::id::{Id as _, MessageId, RouteId};
 use crate::ledger::Command;
 use crate::rails::route::ReadyRoute;
 use crate::wasm::egress::Exchange;
-use crate::wasm::rail::{Called, Message, Notice, Reply};
+use crate::wasm::rail::{Called, Message, Notice, Reply, Subject};
 
 use super::Transfers;
 use super::notice::{Heard, Taken};
@@ -156,13 +156,17 @@ impl Arrival {
 
 impl Item {
     fn routes_text(&self) -> String {
-        let ids: Vec<&str> = self.routes.iter().map(RouteId::as_str).collect();
-        serde_json::to_string(&ids).unwrap_or_default()
+        routes_text(self.routes.iter())
     }
 
     fn place(id: &MessageId) -> String {
         format!("inbox/{id}")
     }
+}
+
+fn routes_text<'a>(routes: impl Iterator<Item = &'a RouteId>) -> String {
+    let ids: Vec<&str> = routes.map(RouteId::as_str).collect();
+    serde_json::to_string(&ids).unwrap_or_default()
 }
 
 /// What a rail reads out of an item.
@@ -197,6 +201,31 @@ impl Transfers {
         let row = self.stored(&item).await?;
         self.writer.work(Command::rows(vec![row])).await?;
         Ok(item)
+    }
+
+    /// Stores a file that lay ready, unless it was stored before.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub(super) async fn store_once(
+        &self,
+        routes: &[Arc<ReadyRoute>],
+        arrival: Arrival,
+    ) -> Result<Option<Item>, Problem> {
+        let content = serde_json::to_vec(&arrival).map_err(Problem::internal)?;
+        let routes_text = routes_text(routes.iter().map(|route| &route.route.id));
+        let sql = "SELECT COUNT(*) FROM inbox WHERE source = 'file' AND routes = $1 \
+                   AND name = $2 AND digest = $3";
+        let known: i64 = sqlx::query_scalar(sql)
+            .bind(routes_text)
+            .bind(arrival.name())
+            .bind(hex::encode(Sha256::digest(&content)))
+            .fetch_one(self.db.pool())
+            .await?;
+        match known {
+            0 => self.store(routes, arrival).await.map(Some),
+            _ => Ok(None),
+        }
     }
 
     async fn stored(&self, item: &Item) -> Result<RowChange, Problem> {
@@ -263,8 +292,14 @@ impl Transfers {
         (notices, heard): (Vec<Notice>, Heard),
     ) -> Result<(), Problem> {
         let (mut first, mut is_known) = (Ok(()), true);
-        for (index, notice) in notices.into_iter().enumerate() {
-            if item.done.contains(&index) {
+        // That a file is carried out counts for what nobody has said anything else of.
+        let (of_files, of_payments): (Vec<_>, Vec<_>) = notices
+            .into_iter()
+            .enumerate()
+            .partition(|(_, notice)| matches!(notice.about, Subject::File(_)));
+        for (index, notice) in of_payments.into_iter().chain(of_files) {
+            let is_of_file = matches!(notice.about, Subject::File(_));
+            if item.done.contains(&index) || (is_of_file && first.is_err()) {
                 continue;
             }
             // One that cannot be taken now keeps none of the others out.

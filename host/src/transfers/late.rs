@@ -51,7 +51,7 @@ impl Transfers {
                 ..calls.told(&now, &learnt)?
             };
             let rows = vec![attempt::ATTEMPT_STATES.change(&told), evidence.clone()];
-            match feature.commit(&object, step, Writes { rows, fence: None }).await {
+            match feature.commit(&object, step, Writes { rows, fence: None, beside: None }).await {
                 Err(problem) if problem.code() == ErrorCode::StateConflict => {}
                 other => return other.map(drop),
             }

@@ -24,6 +24,7 @@
 //! | `calls`, `finding`, `sealed` | calling a rail, and what is known afterwards |
 //! | `begin`, `carry` | one object on its way: a route and a reference for it, and all that follows |
 //! | `late` | what is learnt when somebody else has the object, or nobody any more |
+//! | `files` | payments that are collected and sent together |
 //! | `dispatch` | the loop that claims what is due |
 //! | `door`, `inbox` | who speaks, and what was said: stored first, then taken in |
 //! | `notice`, `strangers` | what news does, about payments that are known here and others |
@@ -37,6 +38,7 @@ mod dispatch;
 mod door;
 mod epoch;
 pub mod evidence;
+pub mod files;
 mod finding;
 mod inbox;
 pub mod intents;

@@ -14,7 +14,9 @@ use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::rails::route::ReadyRoute;
-use crate::wasm::rail::{self, Called, Finding, Message, News, Notice, Refusal, ReturnOfFunds};
+use crate::wasm::rail::{
+    self, Called, Finding, Message, News, Notice, Refusal, ReturnOfFunds, Subject,
+};
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
@@ -60,6 +62,11 @@ pub(super) enum Taken {
 }
 
 impl Heard {
+    /// Whether what is said is believed as it is told.
+    pub(super) const fn is_believed(&self) -> bool {
+        self.is_believed
+    }
+
     /// A message that the network of a route sent by itself.
     pub(super) fn message(route: &ReadyRoute, message: &Message, called: Called<()>) -> Self {
         let terms = route.rail.declaration.notice(&message.method, &message.path);
@@ -100,6 +107,13 @@ impl Transfers {
         notice: Notice,
         heard: &Heard,
     ) -> Result<Taken, Problem> {
+        if let Subject::File(identity) = &notice.about {
+            let taken = self.take_about_file(routes, (identity, &notice.news), heard).await?;
+            if taken == Taken::Unknown {
+                self.unknown(&routes[0], heard, &notice).await?;
+            }
+            return Ok(taken);
+        }
         let rail = &routes[0].route.rail;
         let found = attempt::find_attempts(self.db.pool(), rail, &notice.about).await?;
         let over = |found: &Attempt| routes.iter().find(|route| route.route.id == found.route_id);
@@ -321,7 +335,7 @@ impl Transfers {
                     Step::PartReturned(known.fixed(), failure.clone(), part)
                 }
             };
-            match feature.commit(&object, step, Writes { rows, fence: None }).await {
+            match feature.commit(&object, step, Writes { rows, fence: None, beside: None }).await {
                 Err(problem) if problem.code() == ErrorCode::StateConflict => {}
                 other => return other.map(drop),
             }
@@ -351,7 +365,7 @@ impl Transfers {
             let by = (&*route.rail, heard.operation);
             let rows = vec![calls.evidence(Some(attempt), by, &heard.called, &words)];
             let step = Step::Corrected(attempt.fixed(), correction.clone());
-            match feature.commit(&object, step, Writes { rows, fence: None }).await {
+            match feature.commit(&object, step, Writes { rows, fence: None, beside: None }).await {
                 Err(problem) if problem.code() == ErrorCode::StateConflict => {}
                 other => return other.map(drop),
             }

@@ -129,6 +129,8 @@ pub struct Writes {
     /// The claim under which this is written. Without one, news has come from outside, and the
     /// rows are written whether or not the object makes anything of it.
     pub fence: Option<Guard>,
+    /// What else must be as it was.
+    pub beside: Option<Guard>,
 }
 
 /// A feature with something to send. Cheap to clone.

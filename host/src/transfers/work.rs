@@ -133,6 +133,28 @@ pub(super) static WORK_UNDER_WAY: Update<UnderWay> = Update {
     only_where: None,
 };
 
+/// Work that waits for its file: nobody's, until the file's day has come.
+#[derive(Clone, Debug)]
+pub(super) struct InFile {
+    pub id: String,
+    pub route_id: RouteId,
+    pub due_at: Moment,
+}
+
+pub(super) static WORK_IN_FILE: Update<InFile> = Update {
+    name: "transfers",
+    key: text("id", |work| (&work.id).into()),
+    columns: &[
+        text("route_id", |work| work.route_id.as_str().into()),
+        text("stage", |_| Stage::Sent.as_str().into()),
+        int("due_at", |work| work.due_at.into()),
+        int("lease_until", |_| 0.into()),
+        int("tries", |_| 0.into()),
+        int("nudges", |_| 0.into()),
+    ],
+    only_where: None,
+};
+
 /// Work that this process has claimed.
 #[derive(Clone, Debug)]
 pub struct Claim {

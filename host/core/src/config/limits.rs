@@ -138,7 +138,7 @@ pub const COMPILED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// away.
 pub const OPENING_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Largest answer of a network, unless the rail declares less.
-pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
+pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Fuel of one decision of a rule pack; a plain price takes a few thousand units.
 /// Decisions about fraud are made while wallets are locked: this is a millisecond or two.
 pub const PACK_FUEL_PER_DECISION: u64 = 2_000_000;
@@ -216,6 +216,20 @@ pub const INBOX_POLL: Duration = Duration::from_secs(1);
 pub const INBOX_CLAIM: i64 = 50;
 /// Seconds after which what could not be taken in is tried again; then it is given up.
 pub const INBOX_SCHEDULE_S: [u64; 7] = [5, 30, 300, 1_800, 3_600, 6 * 3_600, 24 * 3_600];
+/// How long a file of payments is somebody's: longer than any call about one takes.
+pub const FILE_LEASE: Duration = Duration::from_secs(300);
+/// How often files that something is to be done about are looked for.
+pub const FILES_POLL: Duration = Duration::from_secs(1);
+/// How often a file is looked at that is held back.
+pub const FILE_HELD_POLL: Duration = Duration::from_secs(30);
+/// How long after its closing a file may still be made: those who sent in time may be late to join.
+pub const WINDOW_GRACE: Duration = Duration::from_secs(15 * 60);
+/// How long after an unclear delivery a file is first looked for.
+pub const FILE_LOOK_AFTER: Duration = Duration::from_secs(10);
+/// And how often at least; what cannot be made is tried again as often.
+pub const FILE_RETRY: Duration = Duration::from_secs(3600);
+/// Largest file of payments.
+pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Intents are kept this long: longer than any backup is old that somebody would restore.
 pub const INTENTS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a host leaves its mark in the database and in its side file. A backup that is

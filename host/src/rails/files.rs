@@ -1,0 +1,181 @@
+//! `[files]` of a declaration: payments that are collected until a window closes, and its clock.
+
+use std::sync::Arc;
+
+use jiff::civil::Time;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+
+use crate::calendar::Calendar;
+use crate::calendar::windows::{Closing, NoClosing, Schedule, Window, settles_at};
+use crate::clock::Moment;
+use crate::money::Minor;
+
+/// `[files]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilesTerms {
+    /// Where the network is, as the IANA database names it.
+    pub timezone: String,
+    /// The table of its holidays.
+    pub calendar: String,
+    /// Most payments in one file.
+    pub entries_max: usize,
+    /// From when on the value date what was acknowledged counts as paid: a time there.
+    pub settles_at: String,
+    /// After how long a person is told that an acknowledgement is missing.
+    pub acknowledged_within_s: u64,
+    /// How often what lies ready is looked for.
+    pub poll_s: u64,
+    /// Where it lies.
+    #[serde(default)]
+    pub feeds: Vec<String>,
+    /// When files are made.
+    pub windows: Vec<WindowTerms>,
+}
+
+/// `[[files.windows]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowTerms {
+    /// Its name.
+    pub name: String,
+    /// When it closes: a time where the network is.
+    pub closes: String,
+    /// Business days until recipients have the money.
+    pub value_days: u32,
+    /// The largest payment that it takes; any, if left out.
+    pub amount_minor_max: Option<i64>,
+    /// The setting without which it is not used.
+    pub when: Option<WhenTerms>,
+}
+
+/// `[files.windows.when]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WhenTerms {
+    /// A setting of the route.
+    pub setting: String,
+    /// What it has to be.
+    pub is: String,
+}
+
+/// When the files of a route are made.
+#[derive(Clone, Debug)]
+pub struct Timetable {
+    /// What the rail declares.
+    pub terms: Arc<FilesTerms>,
+    windows: Vec<(Window, Option<i64>)>,
+    timezone: TimeZone,
+    calendar: Arc<Calendar>,
+    settles: Time,
+}
+
+/// A closing, and when its payments count as paid.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// When and for which day.
+    pub closing: Closing,
+    /// From then on what was acknowledged is paid.
+    pub settles_at: Moment,
+}
+
+impl FilesTerms {
+    /// The first thing that makes no sense.
+    pub(super) fn nonsense(&self) -> Option<String> {
+        if let Err(cause) = TimeZone::get(&self.timezone) {
+            return Some(format!("files.timezone {}: {cause}", self.timezone));
+        }
+        if self.entries_max == 0 || self.poll_s == 0 || self.acknowledged_within_s == 0 {
+            return Some(
+                "files: entries_max, poll_s and acknowledged_within_s are positive".into(),
+            );
+        }
+        let mut times = vec![&self.settles_at];
+        times.extend(self.windows.iter().map(|window| &window.closes));
+        if let Some(time) = times.into_iter().find(|text| time(text).is_none()) {
+            return Some(format!("files: {time} is no time, such as 16:45"));
+        }
+        let is_always = |window: &WindowTerms| window.when.is_none();
+        let is_open = |window: &WindowTerms| window.amount_minor_max.is_none();
+        // Otherwise some payment would wait for ever.
+        let has_one = self.windows.iter().any(|window| is_always(window) && is_open(window));
+        (!has_one).then(|| "files needs a window for every amount and setting".to_owned())
+    }
+}
+
+impl Timetable {
+    /// The timetable of a route with these settings.
+    ///
+    /// # Errors
+    /// A time, the timezone or the calendar makes no sense, in words.
+    pub(super) fn new(
+        terms: &FilesTerms,
+        calendar: Option<Arc<Calendar>>,
+        setting: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        let odd = |text: &str| format!("{text} is no time");
+        let calendar = calendar.ok_or_else(|| format!("no calendar {} is known", terms.calendar));
+        let is_used = |terms: &&WindowTerms| {
+            let when = terms.when.as_ref();
+            when.is_none_or(|when| setting(&when.setting).as_ref() == Some(&when.is))
+        };
+        let window = |terms: &WindowTerms| {
+            let closes = time(&terms.closes).ok_or_else(|| odd(&terms.closes))?;
+            let window = Window { name: terms.name.clone(), closes, value_days: terms.value_days };
+            Ok((window, terms.amount_minor_max))
+        };
+        let windows: Result<_, String> = terms.windows.iter().filter(is_used).map(window).collect();
+        Ok(Self {
+            windows: windows?,
+            timezone: TimeZone::get(&terms.timezone).map_err(|cause| cause.to_string())?,
+            calendar: calendar?,
+            settles: time(&terms.settles_at).ok_or_else(|| odd(&terms.settles_at))?,
+            terms: Arc::new(terms.clone()),
+        })
+    }
+
+    /// The next closing at or after an instant of a window that takes so much.
+    ///
+    /// # Errors
+    /// The calendar ends before.
+    pub fn next(&self, at: Moment, amount: Minor) -> Result<Planned, NoClosing> {
+        let takes = |most: &Option<i64>| most.is_none_or(|most| amount.units() <= most);
+        let windows = self.windows.iter().filter(|(_, most)| takes(most));
+        let windows: Vec<Window> = windows.map(|(window, _)| window.clone()).collect();
+        let schedule =
+            Schedule { windows: &windows, timezone: &self.timezone, calendar: &self.calendar };
+        schedule.next(at).map(|closing| self.planned(closing))
+    }
+
+    /// The next closing of every window.
+    ///
+    /// # Errors
+    /// The calendar ends before.
+    pub fn upcoming(&self, at: Moment) -> Result<Vec<Planned>, NoClosing> {
+        let of = |(window, _): &(Window, Option<i64>)| {
+            let (timezone, calendar) = (&self.timezone, &self.calendar);
+            let windows = std::slice::from_ref(window);
+            Schedule { windows, timezone, calendar }.next(at).map(|closing| self.planned(closing))
+        };
+        self.windows.iter().map(of).collect()
+    }
+
+    /// A closing at this very instant, whatever the clock shows: in the sandbox.
+    ///
+    /// # Errors
+    /// The calendar ends before.
+    pub fn at_once(&self, at: Moment) -> Result<Planned, NoClosing> {
+        let next = self.next(at, Minor::new(1))?.closing;
+        Ok(Planned { closing: Closing { closes_at: at, ..next }, settles_at: at })
+    }
+
+    fn planned(&self, closing: Closing) -> Planned {
+        let settles_at = settles_at(closing.value_date, self.settles, &self.timezone);
+        Planned { settles_at, closing }
+    }
+}
+
+fn time(text: &str) -> Option<Time> {
+    Time::strptime("%H:%M", text).ok()
+}

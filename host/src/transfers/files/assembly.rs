@@ -1,0 +1,259 @@
+//! Making a file of the payments that have joined it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::cases::CaseKind;
+use crate::config::limits;
+use crate::error::{ErrorCode, Problem};
+use crate::ledger::Command;
+use crate::rails::route::ReadyRoute;
+use crate::wasm::egress::Exchange;
+use crate::wasm::rail::{Assembled, Called, Payment, Refusal, Window};
+
+use super::super::Transfers;
+use super::super::attempt::{self, Attempt};
+use super::super::calls::{Answered, Calls};
+use super::super::carry::{Carry, Over};
+use super::super::finding::Learnt;
+use super::super::order::{Feature, Order};
+use super::super::work::Claimed;
+use super::table::{ENTRY_KEYS, EntryKey, FileState, NewFile, PaymentFile};
+use super::{Next, table, timetable};
+
+/// Payments that are written down together.
+const CHUNK: usize = 500;
+
+/// A payment that has joined.
+struct Entry {
+    attempt: Attempt,
+    order: Order,
+}
+
+impl Transfers {
+    /// Has the rail make the file, and commits what it is before anything can leave. Whoever makes
+    /// it again makes the same: nothing of it has left.
+    pub(super) async fn assemble<F: Feature>(
+        &self,
+        feature: &F,
+        route: &Arc<ReadyRoute>,
+        file: &mut PaymentFile,
+    ) -> Result<Next, Problem> {
+        let (entries, payments) = self.entries(feature, route, file).await?;
+        if payments.is_empty() {
+            file.state = FileState::Empty;
+            return Ok(Next::At(self.now()));
+        }
+        let window = window(file, &payments[0]);
+        let grant = route.pure_grant(file.closes_at);
+        let called = route.rail.code.assemble(&grant, &window, &payments).await;
+        let made = match called.result {
+            Ok(Ok(made)) => checked(&entries, made),
+            Ok(Err(why)) => Err(why),
+            Err(broken) => Err(broken.to_string()),
+        };
+        let made = match made {
+            Ok(made) => made,
+            Err(why) => return self.cannot_be_made(file, why).await,
+        };
+        for turned_down in &made.refused {
+            let entry = &entries[turned_down.reference.as_str()];
+            self.turn_down(feature, route, entry, turned_down.why.clone()).await?;
+        }
+        self.put_into_the_next(route, file, &entries, &made.later).await?;
+        file.name = Some(made.name.clone());
+        file.identity = Some(made.identity.clone());
+        file.digest = Some(hex::encode(Sha256::digest(&made.content)));
+        self.name_entries(route, file, (&entries, &made)).await?;
+        let placed = made.placed.iter().map(|placed| &entries[placed.reference.as_str()]);
+        file.amount_minor = placed.map(|entry| entry.order.amount.units()).sum();
+        file.entries = i64::try_from(made.placed.len()).unwrap_or(i64::MAX);
+        if made.placed.is_empty() {
+            file.state = FileState::Empty;
+            return Ok(Next::At(self.now()));
+        }
+        let place = (&self.db, &*self.keyring, &*self.ids);
+        table::keep_content(place, file, &made.content).await?;
+        file.state = FileState::Assembled;
+        Ok(Next::Go)
+    }
+
+    /// Everything that has joined and has not ended, by reference, and as the rail is told of it.
+    async fn entries<F: Feature>(
+        &self,
+        feature: &F,
+        route: &ReadyRoute,
+        file: &PaymentFile,
+    ) -> Result<(BTreeMap<String, Entry>, Vec<Payment>), Problem> {
+        let attempts = attempt::list_in_file(self.db.pool(), &file.id).await?;
+        let (mut entries, mut payments) = (BTreeMap::new(), Vec::with_capacity(attempts.len()));
+        for chunk in attempts.chunks(CHUNK) {
+            let ids: Vec<String> = chunk.iter().map(|it| it.transfer_id.clone()).collect();
+            let mut objects = feature.load_all(&ids).await?;
+            for attempt in chunk {
+                let object = objects.remove(&attempt.transfer_id);
+                let gone = || Problem::internal("an attempt without its object");
+                let order = feature.order(&object.ok_or_else(gone)?)?;
+                payments.push(Calls { engine: self, order: &order }.payment((attempt, route))?);
+                let attempt = attempt.clone();
+                entries.insert(attempt.rail_reference.clone(), Entry { attempt, order });
+            }
+        }
+        Ok((entries, payments))
+    }
+
+    /// The rail makes nothing of it: a person is told, and it is tried again later.
+    async fn cannot_be_made(&self, file: &mut PaymentFile, why: String) -> Result<Next, Problem> {
+        tracing::error!(file.id = %file.id, rail.name = file.rail, why, "a file is not made");
+        let summary = format!("A file over {} cannot be made: {why}.", file.route);
+        file.message = Some(why);
+        let case = (CaseKind::CannotSend, summary);
+        self.file_case(file, case, serde_json::Value::Null).await?;
+        Ok(Next::At(self.now().after(limits::FILE_RETRY)))
+    }
+
+    /// Ends a payment that no file can carry.
+    async fn turn_down<F: Feature>(
+        &self,
+        feature: &F,
+        route: &Arc<ReadyRoute>,
+        entry: &Entry,
+        why: Refusal,
+    ) -> Result<(), Problem> {
+        let claim = match self.claim(&entry.order.id).await? {
+            Claimed::Yes(claim) => claim,
+            Claimed::NoWork => return Ok(()),
+            Claimed::Busy => return Err(Problem::new(ErrorCode::ServiceUnavailable)),
+        };
+        let Some(object) = feature.load(&entry.order.id).await? else { return Ok(()) };
+        let order = feature.order(&object)?;
+        let learnt = Learnt::Refused(why);
+        let calls = Calls { engine: self, order: &order };
+        let by = (&*route.rail, "assemble");
+        let called = shown("refused", Vec::new());
+        let evidence = calls.evidence(Some(&entry.attempt), by, &called, &learnt.words());
+        let attempt = Attempt { bytes_left: false, ..entry.attempt.clone() };
+        let answered = Answered { learnt, evidence, was_asked: false };
+        let carry = Carry { engine: self, feature, claim, object, order };
+        Box::pin(carry.conclude(Over::new(attempt, Arc::clone(route)), answered)).await
+    }
+
+    /// Moves what the rail wants to go later into the file of the next closing.
+    async fn put_into_the_next(
+        &self,
+        route: &ReadyRoute,
+        file: &PaymentFile,
+        entries: &BTreeMap<String, Entry>,
+        later: &[String],
+    ) -> Result<(), Problem> {
+        if later.is_empty() {
+            return Ok(());
+        }
+        let after = self.now().max(file.closes_at).after(limits::WINDOW_GRACE);
+        let moving: Vec<_> = later.iter().map(|it| &entries[it.as_str()]).collect();
+        let largest = moving.iter().map(|entry| entry.order.amount).max();
+        let planned = timetable(route)?.next(after, largest.unwrap_or(crate::money::Minor::new(1)));
+        let planned = planned.map_err(Problem::internal)?;
+        let slot = slot(route, &planned.closing);
+        let due_at = planned.closing.closes_at;
+        let new = NewFile { route, planned: &planned, slot, due_at, now: self.now() };
+        let next = table::open(&self.db, &self.ids, &new).await?;
+        let moving: Vec<_> = moving.iter().map(|entry| entry.attempt.id.clone()).collect();
+        Ok(table::shift(&self.db, &moving, &next).await?)
+    }
+
+    /// Writes down what the network calls each payment, and what shows where it stands.
+    async fn name_entries(
+        &self,
+        route: &ReadyRoute,
+        file: &PaymentFile,
+        (entries, made): (&BTreeMap<String, Entry>, &Assembled),
+    ) -> Result<(), Problem> {
+        for chunk in made.placed.chunks(CHUNK) {
+            let mut rows = Vec::with_capacity(2 * chunk.len());
+            for placed in chunk {
+                let Entry { attempt, order } = &entries[placed.reference.as_str()];
+                let (attempt_id, key) = (attempt.id.clone(), placed.key.clone());
+                rows.push(ENTRY_KEYS.change(&EntryKey { attempt: attempt_id, key }));
+                let words = format!("in the file {} as {}", made.name, placed.key);
+                let calls = Calls { engine: self, order };
+                let called = shown(&made.name, placed.entry.clone());
+                let by = (&*route.rail, "assemble");
+                rows.push(calls.evidence(Some(attempt), by, &called, &words));
+            }
+            self.writer.work(Command::rows(rows)).await?;
+        }
+        tracing::info!(file.id = %file.id, entries = made.placed.len(), "a file of payments");
+        Ok(())
+    }
+}
+
+/// The slot of the file that payments join until a closing.
+pub(super) fn slot(route: &ReadyRoute, closing: &crate::calendar::windows::Closing) -> String {
+    format!("{}/{}/{}", route.route.id, closing.window, closing.closes_at.micros())
+}
+
+/// A call as the timeline shows it: the part of a file that is one payment's.
+fn shown(name: &str, entry: Vec<u8>) -> Called<()> {
+    let exchanges = match entry.is_empty() {
+        true => Vec::new(),
+        false => vec![Exchange::heard("FILE", name, &entry)],
+    };
+    let took = std::time::Duration::ZERO;
+    Called { result: Ok(()), exchanges, bytes_left: false, may_have_moved_money: false, took }
+}
+
+fn window(file: &PaymentFile, payment: &Payment) -> Window {
+    let number = |value: i64| u64::try_from(value).unwrap_or(0);
+    Window {
+        name: file.window.clone(),
+        method: file.method.clone(),
+        currency: file.currency.clone(),
+        exponent: payment.exponent,
+        number: number(file.number),
+        number_of_day: u32::try_from(file.number_of_day).unwrap_or(u32::MAX),
+        first_entry: number(file.first_entry),
+        business_date: file.business_date.clone(),
+        local_time: file.local_time.clone(),
+        value_date: file.value_date.clone(),
+    }
+}
+
+/// What a rail has made, if every payment is in it once, or is said not to be.
+fn checked(entries: &BTreeMap<String, Entry>, made: Assembled) -> Result<Assembled, String> {
+    let mut seen = BTreeSet::new();
+    let placed = made.placed.iter().map(|placed| &placed.reference);
+    let refused = made.refused.iter().map(|refused| &refused.reference);
+    for reference in placed.chain(refused).chain(&made.later) {
+        if !entries.contains_key(reference.as_str()) {
+            return Err(format!("it has {reference}, which did not join it"));
+        }
+        if !seen.insert(reference) {
+            return Err(format!("it has {reference} twice"));
+        }
+    }
+    if let Some(missing) = entries.keys().find(|known| !seen.contains(known)) {
+        return Err(format!("{missing} is missing"));
+    }
+    let mut keys = BTreeSet::new();
+    if let Some(twice) = made.placed.iter().find(|placed| !keys.insert(&placed.key)) {
+        return Err(format!("two payments are called {}", twice.key));
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let is_name = |text: &str| (1..=120).contains(&text.len()) && text.chars().all(is_plain);
+    let named = [&made.name, &made.identity].into_iter().find(|text| !is_name(text));
+    if let Some(odd) = named.filter(|_| !made.placed.is_empty()) {
+        return Err(format!("{odd:?} is no name for a file"));
+    }
+    if made.content.len() > limits::FILE_BYTES_MAX {
+        return Err(format!("it has {} bytes", made.content.len()));
+    }
+    let is_hollow = made.content.is_empty() && !made.placed.is_empty();
+    let is_empty_key = made.placed.iter().any(|placed| placed.key.is_empty());
+    match is_hollow || is_empty_key {
+        true => Err("it says nothing of its payments".to_owned()),
+        false => Ok(made),
+    }
+}

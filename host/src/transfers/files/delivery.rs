@@ -1,0 +1,234 @@
+//! Delivering a file: its very bytes, and never others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+
+use crate::cases::CaseKind;
+use crate::config::limits;
+use crate::env::Env;
+use crate::error::Problem;
+use crate::rails::granted::scenario_header;
+use crate::rails::route::ReadyRoute;
+use crate::wasm::rail::{Called, Delivery, File, Money, Presence, Refusal};
+
+use super::super::Transfers;
+use super::super::attempt;
+use super::super::finding::reached;
+use super::super::intents::Intent;
+use super::super::order::{Feature, Order};
+use super::feeds::due_soon;
+use super::table::{FileState, Lease, PaymentFile};
+use super::{Next, table, timetable};
+
+impl Transfers {
+    /// Delivers a file, once it is durable that a byte may leave.
+    pub(super) async fn deliver<F: Feature>(
+        &self,
+        feature: &F,
+        route: &Arc<ReadyRoute>,
+        file: &mut PaymentFile,
+    ) -> Result<Next, Problem> {
+        let now = self.now();
+        let is_shut = file.env == Env::Live && self.quarantine.is_closed();
+        if file.is_held || route.route.is_paused || is_shut || route.missing().is_some() {
+            return Ok(Next::At(now.after(limits::FILE_HELD_POLL)));
+        }
+        if file.env == Env::Live
+            && let Err(pause) = self.lanes.admit(&route.route.id)
+        {
+            return Ok(Next::At(now.after(pause)));
+        }
+        let scenario = self.intend_file(feature, file).await?;
+        let content = table::content(self.db.pool(), &self.keyring, file).await?;
+        (file.state, file.sent_at) = (FileState::Sending, Some(now));
+        file.deliveries += 1;
+        table::save(&self.db, file, Lease::Kept).await?;
+        let grant = route.grant(now, scenario_header(scenario.as_deref()), Money::MayMove);
+        let called = route.rail.code.deliver(&grant, &bytes(file, content)).await;
+        if file.env == Env::Live {
+            self.lanes.note(&route.route.id, reached(&called));
+        }
+        let had_left = file.may_have_left;
+        file.may_have_left |= called.may_have_moved_money;
+        let came = judge(&called, had_left);
+        tracing::info!(file.id = %file.id, deliveries = file.deliveries, ?came, "delivered a file");
+        Ok(match came {
+            Came::Taken => {
+                (file.state, file.code, file.message) = (FileState::Delivered, None, None);
+                due_soon(&self.db, &file.route_id, now).await?;
+                Next::At(self.acknowledged_by(route, file)?)
+            }
+            Came::Refused(Refusal { code, message }) => {
+                self.refused(file, (&code, &message)).await?;
+                return Err(Problem::new(crate::error::ErrorCode::StateConflict));
+            }
+            Came::NotTaken(why) => {
+                (file.state, file.message) = (FileState::Assembled, Some(why));
+                file.may_have_left = had_left;
+                Next::At(now.after(backoff(file.deliveries)))
+            }
+            Came::Unclear(why) => {
+                (file.state, file.message) = (FileState::Unclear, Some(why));
+                Next::At(now.after(limits::FILE_LOOK_AFTER))
+            }
+        })
+    }
+
+    /// Writes every payment of a live file to the journal outside the database. Answers the
+    /// scenario of a file of the sandbox.
+    async fn intend_file<F: Feature>(
+        &self,
+        feature: &F,
+        file: &PaymentFile,
+    ) -> Result<Option<String>, Problem> {
+        let attempts = attempt::list_in_file(self.db.pool(), &file.id).await?;
+        let mut scenario = None;
+        for chunk in attempts.chunks(500) {
+            let ids: Vec<String> = chunk.iter().map(|it| it.transfer_id.clone()).collect();
+            let objects = feature.load_all(&ids).await?;
+            let mut intents = Vec::new();
+            for attempt in chunk {
+                let Some(object) = objects.get(&attempt.transfer_id) else { continue };
+                let order: Order = feature.order(object)?;
+                scenario = scenario.or_else(|| order.scenario.clone());
+                intents.push(Intent {
+                    at_us: self.now().micros(),
+                    transfer_id: order.id.clone(),
+                    attempt_id: attempt.id.to_string(),
+                    route: attempt.route.clone(),
+                    rail: attempt.rail.clone(),
+                    reference: attempt.rail_reference.clone(),
+                    currency: order.currency.to_string(),
+                    amount_minor: order.amount.units(),
+                    merchant_id: order.merchant_id.to_string(),
+                });
+            }
+            if file.env == Env::Live {
+                // What is not written down does not leave.
+                let written = intents.iter().map(|intent| self.intents.record(intent));
+                try_join_all(written).await.map_err(Problem::internal)?;
+            }
+        }
+        Ok(scenario)
+    }
+
+    /// Looks for a file of which nobody knows whether it was delivered. That it is not there proves
+    /// nothing: it may have been fetched already.
+    pub(super) async fn look(
+        &self,
+        route: &Arc<ReadyRoute>,
+        file: &mut PaymentFile,
+    ) -> Result<Next, Problem> {
+        let now = self.now();
+        if file.state == FileState::Sending {
+            // Whoever delivered it did not come back.
+            (file.state, file.may_have_left) = (FileState::Unclear, true);
+            table::save(&self.db, file, Lease::Kept).await?;
+        }
+        let content = table::content(self.db.pool(), &self.keyring, file).await?;
+        let grant = route.grant(now, Vec::new(), Money::Stays);
+        let called = route.rail.code.look(&grant, &bytes(file, content)).await;
+        let found = called.result.unwrap_or_else(|broken| Presence::Unknown(broken.to_string()));
+        due_soon(&self.db, &file.route_id, now).await?;
+        match found {
+            Presence::Present => {
+                (file.state, file.message) = (FileState::Delivered, None);
+                return Ok(Next::At(self.acknowledged_by(route, file)?));
+            }
+            Presence::Absent => file.message = Some("it does not lie there".to_owned()),
+            Presence::Unknown(why) => file.message = Some(why),
+        }
+        let deadline = self.acknowledged_by(route, file)?;
+        if deadline <= now {
+            self.unacknowledged(file).await?;
+        }
+        let elapsed = file.sent_at.map_or(Duration::ZERO, |sent| now.since(sent));
+        let pause = elapsed.clamp(limits::FILE_LOOK_AFTER, limits::FILE_RETRY);
+        Ok(Next::At(now.after(pause)))
+    }
+
+    /// The network has a file and does not say what it makes of it: a person is told.
+    pub(super) async fn overdue(
+        &self,
+        route: &ReadyRoute,
+        file: &PaymentFile,
+    ) -> Result<Next, Problem> {
+        let (now, deadline) = (self.now(), self.acknowledged_by(route, file)?);
+        if deadline > now {
+            return Ok(Next::At(deadline));
+        }
+        self.unacknowledged(file).await?;
+        Ok(Next::At(now.after(limits::UNANSWERED_MAX)))
+    }
+
+    async fn unacknowledged(&self, file: &PaymentFile) -> Result<(), Problem> {
+        let name = file.name.as_deref().unwrap_or_default();
+        let how = match file.state {
+            FileState::Delivered => "was delivered over",
+            _ => "may have been delivered over",
+        };
+        let summary = format!("{name} {how} {}, and nobody acknowledges it.", file.route);
+        let evidence = serde_json::json!({
+            "name": name,
+            "identity": file.identity,
+            "entries": file.entries,
+            "message": file.message,
+        });
+        self.file_case(file, (CaseKind::FileUnacknowledged, summary), evidence).await
+    }
+
+    fn acknowledged_by(
+        &self,
+        route: &ReadyRoute,
+        file: &PaymentFile,
+    ) -> Result<crate::clock::Moment, Problem> {
+        let within = Duration::from_secs(timetable(route)?.terms.acknowledged_within_s);
+        Ok(file.sent_at.unwrap_or(file.closes_at).after(within))
+    }
+}
+
+/// What came of a delivery.
+#[derive(Debug)]
+enum Came {
+    Taken,
+    Refused(Refusal),
+    NotTaken(String),
+    Unclear(String),
+}
+
+/// A rail is believed of a file only as far as its call that moves money left.
+fn judge(called: &Called<Delivery>, had_left: bool) -> Came {
+    let left = called.may_have_moved_money;
+    match &called.result {
+        Ok(Delivery::Taken) if left => Came::Taken,
+        // Of an earlier copy that may be there a refusal says nothing.
+        Ok(Delivery::Refused(refusal)) if left && !had_left => Came::Refused(refusal.clone()),
+        Ok(Delivery::NotTaken(why)) if !had_left => Came::NotTaken(why.clone()),
+        other => {
+            let why = match other {
+                Ok(Delivery::Taken) => "the rail says that it was taken, and sent nothing".into(),
+                Ok(Delivery::Refused(refusal)) => {
+                    format!("refused ({}): {}", refusal.code, refusal.message)
+                }
+                Ok(Delivery::NotTaken(why) | Delivery::Unknown(why)) => why.clone(),
+                Err(broken) => broken.to_string(),
+            };
+            match left || had_left {
+                true => Came::Unclear(why),
+                false => Came::NotTaken(why),
+            }
+        }
+    }
+}
+
+fn bytes(file: &PaymentFile, content: Vec<u8>) -> File {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    File { name: text(&file.name), identity: text(&file.identity), content }
+}
+
+fn backoff(deliveries: i64) -> Duration {
+    let doubled = u32::try_from(deliveries.clamp(0, 6)).unwrap_or(6);
+    limits::SEND_LATER * (1 << doubled)
+}

@@ -1,0 +1,316 @@
+//! One payment of a file: how it joins, and how it ends.
+
+use std::sync::Arc;
+
+use crate::cases::{Case, CaseKind};
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::db::bulk::RowChange;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::rails::files::{Planned, Timetable};
+use crate::rails::route::ReadyRoute;
+use crate::wasm::egress::Exchange;
+use crate::wasm::rail::{Called, Receipt};
+
+use super::super::attempt::{self, Attempt, AttemptState};
+use super::super::begin::{Later, Prepared};
+use super::super::calls::Answered;
+use super::super::carry::{Carry, Next, Over, is_not_now};
+use super::super::finding::Learnt;
+use super::super::order::{Feature, Order, OrderStage, Step, Writes};
+use super::super::serials;
+use super::super::work::{self, Claimed, InFile};
+use super::assembly::slot;
+use super::table::{self, FileState, NewFile, PaymentFile};
+use super::{Doing, timetable};
+
+/// Files that a payment goes into of its own accord: after that, a person has to look.
+const SENDS_MAX: i64 = 2;
+
+impl<F: Feature> Carry<'_, F> {
+    /// Has it join the file of the next closing, or waits until that closes.
+    pub(in super::super) async fn into_file(
+        self,
+        route: Arc<ReadyRoute>,
+        tried: Vec<Attempt>,
+        before: Option<(Over, Answered)>,
+    ) -> Result<(), Problem> {
+        let planned = match self.planned(timetable(&route)?).await {
+            Ok(planned) => planned,
+            Err(why) if before.is_none() => return self.cannot_send(&why).await,
+            Err(_) => {
+                return self.wait_or_resend(tried, before, Later::After(limits::SEND_LATER)).await;
+            }
+        };
+        let now = self.engine.now();
+        if planned.closing.closes_at > now {
+            let pause = planned.closing.closes_at.since(now);
+            return self.wait_or_resend(tried, before, Later::After(pause)).await;
+        }
+        let file = self.file(&route, &planned).await?;
+        if file.state != FileState::Collecting {
+            return self.wait_or_resend(tried, before, Later::After(limits::FILES_POLL)).await;
+        }
+        let nth = tried.iter().map(|tried| serials::nth_of(tried.number)).max().unwrap_or(0);
+        let ask_first = self.engine.quarantine.asks_first(self.order.env, self.order.made_at);
+        let prepared = self.fix(&route, nth + 1).await?;
+        let mut ended = Vec::new();
+        if let Some((over, answered)) = &before {
+            let not_sent = over.attempt.not_sent(answered.learnt.words(), now);
+            ended.push(attempt::ATTEMPT_STATES.change(&not_sent));
+            ended.push(answered.evidence.clone());
+        }
+        match prepared {
+            Prepared::Ready(_) | Prepared::Refused(..) if ask_first => {
+                let why = "it may have left in a file before the database was restored";
+                self.cannot_send(why).await
+            }
+            Prepared::Broken(why, _) => self.cannot_send(&why).await,
+            Prepared::Refused(over, failure, evidence) => {
+                ended.push(evidence);
+                self.commit_refused((over, failure), tried, (before, ended)).await
+            }
+            Prepared::Ready(over) => {
+                let attempt = Attempt { file_id: Some(file.id.clone()), ..over.attempt };
+                let step = match self.order.stage {
+                    OrderStage::Queued => Step::Begun(attempt.fixed()),
+                    OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(attempt.fixed()),
+                };
+                ended.push(attempt::ATTEMPTS.insert(&attempt));
+                self.join((route, file), step, ended).await
+            }
+        }
+    }
+
+    /// Commits that it has joined a file. In the sandbox the file goes out at once.
+    async fn join(
+        self,
+        (route, file): (Arc<ReadyRoute>, PaymentFile),
+        step: Step,
+        mut rows: Vec<RowChange>,
+    ) -> Result<(), Problem> {
+        rows.push(work::WORK_IN_FILE.change(&InFile {
+            id: self.claim.id.clone(),
+            route_id: route.route.id.clone(),
+            due_at: match self.order.env {
+                Env::Live => file.settles_at,
+                Env::Test => self.engine.now().after(limits::FILE_HELD_POLL),
+            },
+        }));
+        let with = Writes { rows, fence: Some(self.fence()), beside: Some(file.door()) };
+        match self.feature.commit(&self.object, step, with).await {
+            Ok(_) if self.order.env == Env::Live => Ok(()),
+            Ok(_) => {
+                self.engine.file_now(self.feature, &route, &file.id).await?;
+                self.engine.settle_now(self.feature, &self.order.id).await
+            }
+            Err(problem) if is_not_now(&problem) => self.later(2 * limits::SEND_LATER).await,
+            // Somebody has closed the window meanwhile, or has the payment.
+            Err(problem) if problem.code() == ErrorCode::StateConflict => {
+                self.later(limits::FILES_POLL).await
+            }
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// What is to be done about a payment that is in a file.
+    pub(in super::super) async fn in_file(self, attempt: Attempt) -> Result<(), Problem> {
+        let Some(id) = attempt.file_id.clone() else {
+            return Err(Problem::internal("a payment in no file"));
+        };
+        if self.order.env == Env::Test {
+            let route = self.engine.routes.get(&attempt.route_id).await?;
+            // The news that comes of it has to find nobody at it.
+            self.engine.give_back(&self.claim).await;
+            self.engine.file_now(self.feature, &route, &id).await?;
+            return self.engine.settle_now(self.feature, &self.order.id).await;
+        }
+        self.settle(attempt).await
+    }
+
+    /// Ends it where the network carries its file out and the day has come, or has it join another
+    /// file where that one was refused.
+    async fn settle(self, attempt: Attempt) -> Result<(), Problem> {
+        let id = attempt.file_id.clone();
+        let id = id.ok_or_else(|| Problem::internal("a payment in no file"))?;
+        let file = table::get(self.engine.db.pool(), &id).await?;
+        let file = file.ok_or_else(|| Problem::internal("a payment of a file that is gone"))?;
+        let now = self.engine.now();
+        match file.state {
+            FileState::Acknowledged if file.settles_at <= now => {
+                let route = self.engine.routes.get(&attempt.route_id).await?;
+                let answered = self.settled(&attempt, &route, &file);
+                self.conclude(Over::new(attempt, route), answered).await
+            }
+            FileState::Acknowledged => self.due_at(file.settles_at, None).await,
+            FileState::Refused if attempt.sends < SENDS_MAX => self.join_another(attempt).await,
+            FileState::Refused => self.refused_twice(&attempt, &file).await,
+            _ => self.due_at(file.settles_at.max(now.after(limits::FILE_RETRY)), None).await,
+        }
+    }
+
+    /// What it means that a file was acknowledged and that its day has come.
+    fn settled(&self, attempt: &Attempt, route: &ReadyRoute, file: &PaymentFile) -> Answered {
+        let name = file.name.as_deref().unwrap_or_default();
+        let receipt = Receipt {
+            code: "settled".to_owned(),
+            network_id: attempt.network_id.clone(),
+            amount_minor: None,
+            facts: Vec::new(),
+        };
+        let (value_date, learnt) = (&file.value_date, Learnt::Paid(receipt));
+        let why = format!("acknowledged; value date {value_date}");
+        let called = Called {
+            result: Ok(()),
+            exchanges: vec![Exchange::heard("FILE", name, why.as_bytes())],
+            bytes_left: false,
+            may_have_moved_money: false,
+            took: std::time::Duration::ZERO,
+        };
+        let by = (&*route.rail, "settle");
+        let evidence = self.calls().evidence(Some(attempt), by, &called, &learnt.words());
+        Answered { learnt, evidence, was_asked: false }
+    }
+
+    /// The file that it was in was refused as a whole: nothing of it was carried out, and the same
+    /// reference goes into another one.
+    async fn join_another(self, attempt: Attempt) -> Result<(), Problem> {
+        let route = self.engine.routes.get(&attempt.route_id).await?;
+        if route.route.is_paused || self.held_back().is_some() {
+            return self.later(limits::FILE_HELD_POLL).await;
+        }
+        let planned = match self.planned(timetable(&route)?).await {
+            Ok(planned) => planned,
+            Err(why) => return self.cannot_send(&why).await,
+        };
+        if planned.closing.closes_at > self.engine.now() {
+            return self.due_at(planned.closing.closes_at, None).await;
+        }
+        let file = self.file(&route, &planned).await?;
+        if file.state != FileState::Collecting {
+            return self.later(limits::FILES_POLL).await;
+        }
+        let again = Attempt {
+            file_id: Some(file.id.clone()),
+            network_id: None,
+            bytes_left: true,
+            sends: attempt.sends + 1,
+            sent_at: self.engine.now(),
+            ..attempt
+        };
+        let step = Step::Resent(again.fixed());
+        let rows = vec![attempt::ATTEMPT_STATES.change(&again)];
+        self.join((route, file), step, rows).await
+    }
+
+    /// A network that refuses file after file will not take the next one either.
+    async fn refused_twice(self, attempt: &Attempt, file: &PaymentFile) -> Result<(), Problem> {
+        let now = self.engine.now();
+        let why = file.message.clone().unwrap_or_default();
+        let summary = format!(
+            "{} was in two files over {}, and both were refused ({why}).",
+            self.order.reference, attempt.route
+        );
+        let fingerprint = format!("cannot_send/{}", self.order.id);
+        let case = self.case(CaseKind::CannotSend, fingerprint, summary, now);
+        self.due_at(now.after(limits::UNANSWERED_MAX), Some(case)).await
+    }
+
+    /// The closing that it is in time for: the one that it has waited for, if that was a moment
+    /// ago, and otherwise the next.
+    async fn planned(&self, timetable: &Timetable) -> Result<Planned, String> {
+        let (now, amount) = (self.engine.now(), self.order.amount);
+        let planned = match self.order.env {
+            Env::Test => timetable.at_once(now),
+            Env::Live => {
+                let waited = timetable.next(self.claim.due_at.min(now), amount);
+                let is_in_time =
+                    |it: &Planned| it.closing.closes_at.after(limits::WINDOW_GRACE) > now;
+                match waited {
+                    Ok(planned) if is_in_time(&planned) && self.is_open(&planned).await => {
+                        Ok(planned)
+                    }
+                    _ => timetable.next(now.after(std::time::Duration::from_micros(1)), amount),
+                }
+            }
+        };
+        planned.map_err(|why| why.to_string())
+    }
+
+    /// Whether nobody has closed a window yet.
+    async fn is_open(&self, planned: &Planned) -> bool {
+        let Ok(route) = self.engine.routes.get(&self.claim.route_id).await else { return true };
+        let slot = slot(&route, &planned.closing);
+        let found = table::by_slot(self.engine.db.pool(), &slot).await;
+        found.ok().flatten().is_none_or(|file| file.state == FileState::Collecting)
+    }
+
+    async fn file(
+        &self,
+        route: &Arc<ReadyRoute>,
+        planned: &Planned,
+    ) -> Result<PaymentFile, Problem> {
+        let Order { id, env, .. } = &self.order;
+        let (now, closes_at) = (self.engine.now(), planned.closing.closes_at);
+        let (slot, due_at) = match env {
+            Env::Live => (slot(route, &planned.closing), closes_at),
+            // One for each payment, each time; whoever makes it carries it out.
+            Env::Test => {
+                let slot = format!("{}/{id}/{}", route.route.id, self.claim.fence);
+                (slot, now.after(limits::FILE_HELD_POLL))
+            }
+        };
+        let new = NewFile { route, planned, slot, due_at, now };
+        Ok(table::open(&self.engine.db, &self.engine.ids, &new).await?)
+    }
+
+    async fn later(&self, pause: std::time::Duration) -> Result<(), Problem> {
+        self.due_at(self.engine.now().after(pause), None).await
+    }
+
+    async fn due_at(&self, at: Moment, case: Option<Case>) -> Result<(), Problem> {
+        let (route, tries) = (self.claim.route_id.clone(), self.claim.tries);
+        self.put_off(Vec::new(), Next { route, at, tries }, case).await
+    }
+}
+
+impl super::Transfers {
+    /// Ends a payment of the sandbox, where nobody waits for days, if its network has spoken.
+    fn settle_now<'a, F: Feature>(&'a self, feature: &'a F, id: &'a str) -> Doing<'a> {
+        Box::pin(self.settle_if_it_can(feature, id))
+    }
+
+    async fn settle_if_it_can<F: Feature>(&self, feature: &F, id: &str) -> Result<(), Problem> {
+        let Claimed::Yes(claim) = self.claim(id).await? else { return Ok(()) };
+        let Some(object) = feature.load(id).await? else { return Ok(()) };
+        let order = feature.order(&object)?;
+        if order.stage == OrderStage::Ended {
+            return Ok(work::drop_work(&self.db, &claim).await?);
+        }
+        let attempts = attempt::list_attempts(self.db.pool(), id).await?;
+        let open = attempts.into_iter().find(|known| known.state == AttemptState::Open);
+        let carry = Carry { engine: self, feature, claim, object, order };
+        match open {
+            Some(open) => carry.settle(open).await,
+            None => carry.later(limits::SEND_LATER).await,
+        }
+    }
+
+    /// Takes in what lies ready for the route of an attempt of the sandbox; nothing where its
+    /// network leaves no files.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn take_in_files<F: Feature>(
+        &self,
+        feature: &F,
+        attempt: &Attempt,
+    ) -> Result<(), Problem> {
+        let route = self.routes.get(&attempt.route_id).await?;
+        match &attempt.file_id {
+            Some(_) => self.poll(feature, &route).await,
+            None => Ok(()),
+        }
+    }
+}

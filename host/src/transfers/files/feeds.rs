@@ -1,0 +1,205 @@
+//! What networks leave lying ready: acknowledgements, returns, corrections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
+
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::db::Db;
+use crate::env::Env;
+use crate::error::Problem;
+use crate::id::RouteId;
+use crate::rails::route::ReadyRoute;
+use crate::wasm::rail::{Arrival, Money};
+
+use super::super::Transfers;
+use super::super::finding::reached;
+use super::super::inbox::{self, Read};
+use super::super::order::Feature;
+
+/// Questions in a row, each of which may bring several files.
+const ROUNDS_MAX: usize = 100;
+/// How often a feed is looked for that somebody reads.
+const TRIES: u32 = 100;
+const TRY_AGAIN: Duration = Duration::from_millis(30);
+
+impl Transfers {
+    /// Fetches what lies ready for live routes whose turn it is.
+    pub(super) async fn poll_what_is_due<F: Feature>(&self, feature: &F) -> Result<(), Problem> {
+        for route in self.routes.all().await?.iter() {
+            let is_live = route.route.env == Env::Live && route.missing().is_none();
+            let Some(timetable) = route.timetable().filter(|_| is_live) else { continue };
+            let every = Duration::from_secs(timetable.terms.poll_s);
+            let is_due = due(&self.db, &route.route.id, (self.now(), every)).await?;
+            if is_due {
+                let (engine, feature, route) = (self.clone(), feature.clone(), Arc::clone(route));
+                self.tasks.spawn(async move {
+                    if let Err(problem) = engine.poll(&feature, &route).await {
+                        tracing::warn!(%problem, route.name = route.route.name, "fetching files");
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fetches everything that lies ready for a route, and takes it in.
+    pub(super) async fn poll<F: Feature>(
+        &self,
+        feature: &F,
+        route: &Arc<ReadyRoute>,
+    ) -> Result<(), Problem> {
+        let Some(timetable) = route.timetable() else { return Ok(()) };
+        for feed in &timetable.terms.feeds {
+            self.poll_feed(feature, route, feed).await?;
+        }
+        Ok(())
+    }
+
+    async fn poll_feed<F: Feature>(
+        &self,
+        feature: &F,
+        route: &Arc<ReadyRoute>,
+        feed: &str,
+    ) -> Result<(), Problem> {
+        let place = (&route.route.id, feed);
+        let mut cursor = None;
+        for _ in 0..TRIES {
+            cursor = claim(&self.db, place).await?;
+            // In the sandbox somebody waits for what lies there.
+            if cursor.is_some() || route.route.env == Env::Live {
+                break;
+            }
+            tokio::time::sleep(TRY_AGAIN).await;
+        }
+        let Some(mut cursor) = cursor else { return Ok(()) };
+        for _ in 0..ROUNDS_MAX {
+            let grant = route.grant(self.now(), Vec::new(), Money::Stays);
+            let called = route.rail.code.poll(&grant, (feed, &cursor)).await;
+            if route.route.env == Env::Live {
+                self.lanes.note(&route.route.id, reached(&called));
+            }
+            let arrivals = match called.result {
+                Ok(Ok(arrivals)) => arrivals,
+                Ok(Err(why)) => {
+                    tracing::warn!(route.name = route.route.name, feed, why, "fetching files");
+                    break;
+                }
+                Err(broken) => {
+                    tracing::error!(route.name = route.route.name, feed, %broken, "rail");
+                    break;
+                }
+            };
+            if arrivals.is_empty() {
+                break;
+            }
+            for arrival in arrivals {
+                let after = arrival.cursor.clone();
+                self.take_file_in(feature, route, feed, arrival).await?;
+                // It is stored: the next question is for what comes after.
+                keep_cursor(&self.db, place, &after).await?;
+                cursor = after;
+            }
+        }
+        Ok(release(&self.db, place).await?)
+    }
+
+    /// Stores a file that lay ready, unless it is known, and takes in what it says.
+    async fn take_file_in<F: Feature>(
+        &self,
+        feature: &F,
+        route: &Arc<ReadyRoute>,
+        feed: &str,
+        Arrival { name, content, .. }: Arrival,
+    ) -> Result<(), Problem> {
+        let routes = [Arc::clone(route)];
+        let content = BASE64.encode(&content);
+        let arrival = inbox::Arrival::File { feed: feed.to_owned(), name, content };
+        let Some(item) = self.store_once(&routes, arrival).await? else { return Ok(()) };
+        let taken = match self.read(route, &item).await {
+            Ok(Read::Says(_, notices, heard)) => {
+                Box::pin(self.take_in(feature, (&routes, item), (notices, heard))).await
+            }
+            Ok(Read::Nothing(why)) => self.not_understood(item, &why).await,
+            Err(problem) => Err(problem),
+        };
+        if let Err(problem) = taken {
+            // It lies in the inbox, and keeps nothing out.
+            tracing::warn!(%problem, route.name = route.route.name, "taking in a file");
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is a route's turn, which it is once.
+async fn due(
+    db: &Db,
+    route: &RouteId,
+    (now, every): (Moment, Duration),
+) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT due_at FROM feed_turns WHERE route_id = $1";
+    let found: Option<i64> =
+        sqlx::query_scalar(sql).bind(route.as_str()).fetch_optional(db.pool()).await?;
+    if found.is_some_and(|due_at| due_at > now.micros()) {
+        return Ok(false);
+    }
+    let mut tx = db.write().await?;
+    let sql = "INSERT INTO feed_turns (route_id, due_at) VALUES ($1, $2) \
+               ON CONFLICT (route_id) DO UPDATE SET due_at = $2 WHERE feed_turns.due_at <= $3";
+    let done = sqlx::query(sql)
+        .bind(route.as_str())
+        .bind(now.after(every).micros())
+        .bind(now.micros())
+        .execute(tx.conn())
+        .await?;
+    tx.commit().await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Makes it a route's turn: its network has something to say.
+pub(super) async fn due_soon(db: &Db, route: &RouteId, at: Moment) -> Result<(), sqlx::Error> {
+    let mut tx = db.write().await?;
+    let sql = "UPDATE feed_turns SET due_at = $2 WHERE route_id = $1 AND due_at > $2";
+    sqlx::query(sql).bind(route.as_str()).bind(at.micros()).execute(tx.conn()).await?;
+    tx.commit().await
+}
+
+/// Claims a feed; answers how far it was read, or nothing where somebody reads it.
+async fn claim(db: &Db, (route, feed): (&RouteId, &str)) -> Result<Option<String>, sqlx::Error> {
+    let mut tx = db.write().await?;
+    let now = tx.now(db.engine()).await?;
+    let sql = "INSERT INTO feeds (route_id, feed, cursor, lease_until) VALUES ($1, $2, '', $3) \
+               ON CONFLICT (route_id, feed) DO UPDATE SET lease_until = $3 \
+               WHERE feeds.lease_until < $4 RETURNING cursor";
+    let cursor = sqlx::query_scalar(sql)
+        .bind(route.as_str())
+        .bind(feed)
+        .bind(now.after(limits::FILE_LEASE).micros())
+        .bind(now.micros())
+        .fetch_optional(tx.conn())
+        .await?;
+    tx.commit().await?;
+    Ok(cursor)
+}
+
+async fn keep_cursor(
+    db: &Db,
+    (route, feed): (&RouteId, &str),
+    cursor: &str,
+) -> Result<(), sqlx::Error> {
+    let mut tx = db.write().await?;
+    let sql = "UPDATE feeds SET cursor = $3 WHERE route_id = $1 AND feed = $2";
+    let query = sqlx::query(sql).bind(route.as_str()).bind(feed).bind(cursor);
+    query.execute(tx.conn()).await?;
+    tx.commit().await
+}
+
+async fn release(db: &Db, (route, feed): (&RouteId, &str)) -> Result<(), sqlx::Error> {
+    let mut tx = db.write().await?;
+    let sql = "UPDATE feeds SET lease_until = 0 WHERE route_id = $1 AND feed = $2";
+    sqlx::query(sql).bind(route.as_str()).bind(feed).execute(tx.conn()).await?;
+    tx.commit().await
+}

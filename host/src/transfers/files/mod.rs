@@ -1,0 +1,265 @@
+//! Payments by file: collected until a window closes, assembled by the rail, committed, delivered,
+//! acknowledged, settled.
+//!
+//! | state | what is durable | what happens next |
+//! |---|---|---|
+//! | `collecting` | payments that have joined: attempts that name the file | its window closes |
+//! | `closed` | its numbers | the rail assembles it; the same every time |
+//! | `assembled` | bytes, digest, and what the network calls each payment | it is delivered |
+//! | `sending` | that a byte may leave | a host that dies here has it looked for |
+//! | `unclear` | that a byte may have left | it is looked for, and never made again |
+//! | `delivered` | that the network has it | the network says whether it carries it out |
+//! | `acknowledged` | that it does | its payments are paid when the value date has come |
+//! | `refused` | that nothing of it is carried out | its payments join another file, once |
+//!
+//! A file is somebody's while he has its lease; a write under an older fence changes nothing. What
+//! the network says of a file counts in any case: it takes the file out of the hands of whoever
+//! holds it. Its payments keep their own work, which is due when the value date has come, and
+//! at once where the network has spoken.
+
+mod assembly;
+mod delivery;
+mod entry;
+mod feeds;
+mod news;
+pub mod table;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::cases::{self, Case, CaseKind};
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::db;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::id::PaymentFileId;
+use crate::ledger::{Command, Effects};
+use crate::money::{Currency, Minor};
+use crate::rails::files::Planned;
+use crate::rails::route::ReadyRoute;
+
+use super::Transfers;
+use super::attempt;
+use super::order::Feature;
+
+use table::{FileState, Lease, NewFile, PaymentFile};
+
+/// What comes after a step.
+enum Next {
+    /// The next step, under the same claim.
+    Go,
+    /// Nothing before this instant.
+    At(Moment),
+}
+
+/// What leads back to where it is called from: news of a file is news of its payments.
+type Doing<'a> = Pin<Box<dyn Future<Output = Result<(), Problem>> + Send + 'a>>;
+
+impl Transfers {
+    /// Makes and delivers files, and fetches what lies ready, until the host is told to stop.
+    pub async fn carry_files<F: Feature>(self, feature: F) {
+        while !self.stopping.is_cancelled() {
+            match db::in_time(table::claim_due(&self.db, self.now())).await {
+                Ok(files) => {
+                    for file in files {
+                        let (engine, feature) = (self.clone(), feature.clone());
+                        self.tasks.spawn(async move {
+                            let id = file.id.clone();
+                            if let Err(problem) = engine.run_file(&feature, file).await {
+                                report(&id, &problem);
+                            }
+                        });
+                    }
+                }
+                Err(cause) => tracing::warn!(%cause, "looking for files"),
+            }
+            if let Err(problem) = self.poll_what_is_due(&feature).await {
+                tracing::warn!(%problem, "looking for what lies ready");
+            }
+            tokio::select! {
+                () = self.stopping.cancelled() => return,
+                () = tokio::time::sleep(limits::FILES_POLL) => {}
+            }
+        }
+    }
+
+    /// Does what there is to do about a file of the sandbox, and takes in what lies ready.
+    fn file_now<'a, F: Feature>(
+        &'a self,
+        feature: &'a F,
+        route: &'a Arc<ReadyRoute>,
+        id: &'a PaymentFileId,
+    ) -> Doing<'a> {
+        let (engine, feature) = (self.clone(), feature.clone());
+        let (route, id) = (Arc::clone(route), id.clone());
+        // Its own task: news of a file leads back to where this is called from, and deep.
+        let doing =
+            self.tasks.spawn(async move { engine.file_through(&feature, &route, &id).await });
+        Box::pin(async move { doing.await.map_err(Problem::internal)? })
+    }
+
+    async fn file_through<F: Feature>(
+        &self,
+        feature: &F,
+        route: &Arc<ReadyRoute>,
+        id: &PaymentFileId,
+    ) -> Result<(), Problem> {
+        let before = table::get(self.db.pool(), id).await?;
+        if let Some(file) = table::claim_one(&self.db, id).await? {
+            self.run_file(feature, file).await?;
+        }
+        let after = table::get(self.db.pool(), id).await?;
+        let state = |file: &Option<PaymentFile>| file.as_ref().map(|file| file.state);
+        // What was not answered a moment ago is asked about when somebody wants to know.
+        let is_new = state(&before) != state(&after);
+        match state(&after) {
+            Some(FileState::Unclear | FileState::Assembled) if is_new => Ok(()),
+            _ => self.poll(feature, route).await,
+        }
+    }
+
+    /// Takes step after step, until there is nothing to do for a while.
+    async fn run_file<F: Feature>(
+        &self,
+        feature: &F,
+        mut file: PaymentFile,
+    ) -> Result<(), Problem> {
+        loop {
+            let route = self.routes.get(&file.route_id).await?;
+            let next = match file.state {
+                FileState::Collecting => self.close(&route, &mut file).await?,
+                FileState::Closed => self.assemble(feature, &route, &mut file).await?,
+                FileState::Assembled => self.deliver(feature, &route, &mut file).await?,
+                FileState::Sending | FileState::Unclear => self.look(&route, &mut file).await?,
+                FileState::Delivered => self.overdue(&route, &file).await?,
+                FileState::Acknowledged | FileState::Refused | FileState::Empty => {
+                    Next::At(self.now())
+                }
+            };
+            match next {
+                Next::Go => table::save(&self.db, &file, Lease::Kept).await?,
+                Next::At(due_at) => {
+                    file.due_at = due_at;
+                    return table::save(&self.db, &file, Lease::Ended).await;
+                }
+            }
+        }
+    }
+
+    /// Closes the window of a file, once everybody who may join has; what is too much for one file
+    /// goes into further ones.
+    async fn close(&self, route: &ReadyRoute, file: &mut PaymentFile) -> Result<Next, Problem> {
+        let now = self.now();
+        if file.is_held {
+            return Ok(Next::At(now.after(limits::FILE_HELD_POLL)));
+        }
+        let is_late = file.closes_at.after(limits::WINDOW_GRACE) <= now;
+        let is_waited_for =
+            file.env == Env::Live && !is_late && table::is_waited_for(self.db.pool(), file).await?;
+        if is_waited_for {
+            return Ok(Next::At(now.after(limits::FILES_POLL)));
+        }
+        // From here on nobody joins.
+        file.state = FileState::Closed;
+        table::save(&self.db, file, Lease::Kept).await?;
+        let mut entries = attempt::list_in_file(self.db.pool(), &file.id).await?;
+        let timetable = timetable(route)?;
+        let most = timetable.terms.entries_max;
+        let mut part = 1;
+        while entries.len() > most {
+            let surplus = entries.split_off(entries.len() - most);
+            let slot = format!("{}/{part}", file.id);
+            let planned = planned_of(file)?;
+            let new = NewFile { route, planned: &planned, slot, due_at: now, now };
+            let further = table::open(&self.db, &self.ids, &new).await?;
+            let surplus: Vec<_> = surplus.into_iter().map(|entry| entry.id).collect();
+            table::shift(&self.db, &surplus, &further).await?;
+            part += 1;
+        }
+        if entries.is_empty() {
+            file.state = FileState::Empty;
+            return Ok(Next::At(now));
+        }
+        if file.number == 0 {
+            let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
+            let numbers = table::allot(&self.db, file, count).await?;
+            (file.number, file.number_of_day) = (numbers.number, numbers.number_of_day);
+            file.first_entry = numbers.first_entry;
+        }
+        Ok(Next::Go)
+    }
+
+    /// Opens a case about a file, once.
+    async fn file_case(
+        &self,
+        file: &PaymentFile,
+        (kind, summary): (CaseKind, String),
+        evidence: serde_json::Value,
+    ) -> Result<(), Problem> {
+        let currency = Currency::parse(&file.currency);
+        let case = Case {
+            id: self.ids.id(),
+            kind,
+            fingerprint: fingerprint(kind, &file.id),
+            env: file.env,
+            merchant_id: None,
+            subject_type: "file",
+            subject_id: file.id.to_string(),
+            route: Some(file.route.clone()),
+            amount: currency.map(|currency| (currency, Minor::new(file.amount_minor))),
+            summary,
+            evidence,
+            opened_at: self.now(),
+        };
+        let (fingerprint, ids) = (case.fingerprint.clone(), Arc::clone(&self.ids));
+        let command = Command::new(move |locked| {
+            let rows = case.open_once(locked, &ids);
+            Ok(Effects { rows, ..Effects::default() }.and(()))
+        });
+        let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
+        self.writer.work(command).await.map(drop)
+    }
+
+    /// Ends the case about a file, if there is one.
+    async fn end_file_case(
+        &self,
+        file: &PaymentFile,
+        kind: CaseKind,
+        evidence: String,
+    ) -> Result<(), Problem> {
+        let fingerprint = fingerprint(kind, &file.id);
+        let ended = cases::sql::Ended { fingerprint, evidence, at: self.now() };
+        let rows = vec![cases::sql::CASES_ENDED.change(&ended)];
+        self.writer.work(Command::rows(rows)).await.map(drop)
+    }
+}
+
+fn fingerprint(kind: CaseKind, id: &PaymentFileId) -> String {
+    format!("{}/{id}", kind.as_str())
+}
+
+fn timetable(route: &ReadyRoute) -> Result<&crate::rails::files::Timetable, Problem> {
+    route.timetable().ok_or_else(|| Problem::internal("a file over a route that makes none"))
+}
+
+/// The closing that a file was made for.
+fn planned_of(file: &PaymentFile) -> Result<Planned, Problem> {
+    let date = |text: &str| text.parse().map_err(Problem::internal);
+    let closing = crate::calendar::windows::Closing {
+        window: file.window.clone(),
+        closes_at: file.closes_at,
+        business_date: date(&file.business_date)?,
+        local_time: file.local_time.parse().map_err(Problem::internal)?,
+        value_date: date(&file.value_date)?,
+    };
+    Ok(Planned { closing, settles_at: file.settles_at })
+}
+
+fn report(id: &PaymentFileId, problem: &Problem) {
+    match problem.code() {
+        // The network, or an operator, has said something meanwhile.
+        ErrorCode::StateConflict => {}
+        _ => tracing::error!(file.id = %id, %problem, "a file of payments"),
+    }
+}

@@ -1,0 +1,617 @@
+//! Files of payments, as they stand in the database.
+
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, Row as _};
+
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::db::Db;
+use crate::db::bulk::{Lookup, Update, text};
+use crate::db::cell::Kind::Int;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::id::{AttemptId, Id as _, IdGenerator, PaymentFileId, RouteId};
+use crate::ledger::Guard;
+use crate::rails::files::Planned;
+use crate::rails::route::ReadyRoute;
+
+/// Where a file stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter)]
+pub enum FileState {
+    /// Payments join it until its window closes.
+    Collecting,
+    /// Its window has closed.
+    Closed,
+    /// Its bytes are fixed, and none of them has left.
+    Assembled,
+    /// It is being delivered, or was when a host died.
+    Sending,
+    /// It may have been delivered.
+    Unclear,
+    /// The network has it, and has not said yet whether it carries it out.
+    Delivered,
+    /// The network carries it out.
+    Acknowledged,
+    /// The network has refused all of it.
+    Refused,
+    /// Nothing was left to be sent.
+    Empty,
+}
+
+impl FileState {
+    /// The word used in the database and for operators.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Collecting => "collecting",
+            Self::Closed => "closed",
+            Self::Assembled => "assembled",
+            Self::Sending => "sending",
+            Self::Unclear => "unclear",
+            Self::Delivered => "delivered",
+            Self::Acknowledged => "acknowledged",
+            Self::Refused => "refused",
+            Self::Empty => "empty",
+        }
+    }
+
+    fn parse(text: &str) -> Self {
+        use strum::IntoEnumIterator as _;
+        // What cannot be read may have left: it is looked for, not delivered.
+        Self::iter().find(|state| state.as_str() == text).unwrap_or(Self::Unclear)
+    }
+}
+
+/// A file of payments.
+#[derive(Clone, Debug)]
+pub struct PaymentFile {
+    /// Its id.
+    pub id: PaymentFileId,
+    /// Test or live.
+    pub env: Env,
+    /// The route that it goes over.
+    pub route_id: RouteId,
+    /// The route's name.
+    pub route: String,
+    /// The rail.
+    pub rail: String,
+    /// How its payments are sent.
+    pub method: String,
+    /// What recipients get.
+    pub currency: String,
+    /// The window that it is made in.
+    pub window: String,
+    /// When that closes.
+    pub closes_at: Moment,
+    /// On which day, where the network is.
+    pub business_date: String,
+    /// And at what time there.
+    pub local_time: String,
+    /// When recipients shall have the money.
+    pub value_date: String,
+    /// From when what was acknowledged counts as paid.
+    pub settles_at: Moment,
+    /// Its number among the files over the route, once its window has closed.
+    pub number: i64,
+    /// And among those of the day.
+    pub number_of_day: i64,
+    /// The first of the numbers for its entries.
+    pub first_entry: i64,
+    /// Where it stands.
+    pub state: FileState,
+    /// Whether an operator holds it back.
+    pub is_held: bool,
+    /// The name that it is delivered under.
+    pub name: Option<String>,
+    /// What acknowledgements call it.
+    pub identity: Option<String>,
+    /// SHA-256 of its bytes.
+    pub digest: Option<String>,
+    /// How many payments are in it.
+    pub entries: i64,
+    /// What they come to.
+    pub amount_minor: i64,
+    /// Whether a byte of it may have left.
+    pub may_have_left: bool,
+    /// How often its delivery was begun.
+    pub deliveries: i64,
+    /// The network's last code.
+    pub code: Option<String>,
+    /// What was learnt last.
+    pub message: Option<String>,
+    /// When something is to be done about it.
+    pub due_at: Moment,
+    /// Of the present claim.
+    pub fence: i64,
+    /// When its delivery began last.
+    pub sent_at: Option<Moment>,
+    /// When the network acknowledged or refused it.
+    pub answered_at: Option<Moment>,
+    /// When the first payment joined it.
+    pub created_at: Moment,
+}
+
+/// Zero as long as payments may join a file.
+static FILE_DOORS: Lookup =
+    Lookup { name: "payment_files", key: "id", columns: &[("is_closed", Int)], lock: true };
+
+/// What the network calls a payment of a file.
+pub(super) struct EntryKey {
+    pub(super) attempt: AttemptId,
+    pub(super) key: String,
+}
+
+pub(super) static ENTRY_KEYS: Update<EntryKey> = Update {
+    name: "attempts",
+    key: text("id", |entry| entry.attempt.as_str().into()),
+    columns: &[text("network_id", |entry| (&entry.key).into())],
+    only_where: Some("t.state = 'open'"),
+};
+
+impl PaymentFile {
+    /// Refuses a payment that joins after the window has closed.
+    pub(in super::super) fn door(&self) -> Guard {
+        Guard { on: &FILE_DOORS, id: self.id.to_string(), version: 0 }
+    }
+
+    fn place(&self) -> String {
+        format!("payment_files/{}", self.id)
+    }
+}
+
+/// A file to join: that of a closing, or a further one with the same terms.
+pub(super) struct NewFile<'a> {
+    pub(super) route: &'a ReadyRoute,
+    pub(super) planned: &'a Planned,
+    /// No other file has it.
+    pub(super) slot: String,
+    /// When something is to be done about it.
+    pub(super) due_at: Moment,
+    pub(super) now: Moment,
+}
+
+/// The file in a slot, which is made if it is not there.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn open(
+    db: &Db,
+    ids: &IdGenerator,
+    new: &NewFile<'_>,
+) -> Result<PaymentFile, sqlx::Error> {
+    if let Some(found) = by_slot(db.pool(), &new.slot).await? {
+        return Ok(found);
+    }
+    let (route, closing) = (&new.route.route, &new.planned.closing);
+    let id: PaymentFileId = ids.id();
+    let sql = "INSERT INTO payment_files (id, env, route_id, route, rail, method, currency, slot, \
+               window_name, closes_at, business_date, local_time, value_date, settles_at, state, \
+               is_closed, is_held, number, number_of_day, first_entry, entries, amount_minor, \
+               may_have_left, deliveries, due_at, lease_until, fence, created_at) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'collecting', \
+               0, 0, 0, 0, 0, 0, 0, 0, 0, $16, 0, 0, $15) ON CONFLICT (slot) DO NOTHING";
+    let mut tx = db.write().await?;
+    sqlx::query(sql)
+        .bind(id.as_str())
+        .bind(route.env.as_str())
+        .bind(route.id.as_str())
+        .bind(&route.name)
+        .bind(&route.rail)
+        .bind(&route.method)
+        .bind(route.currency.as_str())
+        .bind(&new.slot)
+        .bind(&closing.window)
+        .bind(closing.closes_at.micros())
+        .bind(closing.business_date.to_string())
+        .bind(closing.local_time.strftime("%H:%M").to_string())
+        .bind(closing.value_date.to_string())
+        .bind(new.planned.settles_at.micros())
+        .bind(new.now.micros())
+        .bind(new.due_at.micros())
+        .execute(tx.conn())
+        .await?;
+    tx.commit().await?;
+    by_slot(db.pool(), &new.slot).await?.ok_or(sqlx::Error::RowNotFound)
+}
+
+/// The file in a slot.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn by_slot(
+    pool: &AnyPool,
+    slot: &str,
+) -> Result<Option<PaymentFile>, sqlx::Error> {
+    let sql = format!("SELECT {COLUMNS} FROM payment_files WHERE slot = $1");
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(slot).fetch_optional(pool).await?;
+    row.as_ref().map(file).transpose()
+}
+
+/// The file of this id.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn get(pool: &AnyPool, id: &PaymentFileId) -> Result<Option<PaymentFile>, sqlx::Error> {
+    let sql = format!("SELECT {COLUMNS} FROM payment_files WHERE id = $1");
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id.as_str()).fetch_optional(pool).await?;
+    row.as_ref().map(file).transpose()
+}
+
+/// Which files are wanted; an empty text stands for any.
+#[derive(Debug, Default)]
+pub struct Filter {
+    /// Over the route of this name.
+    pub route: String,
+    /// In this state.
+    pub state: String,
+    /// Before this id.
+    pub before: String,
+    /// Page size.
+    pub limit: i64,
+}
+
+/// A page of files, newest first, and one more where there are more.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list(pool: &AnyPool, filter: &Filter) -> Result<Vec<PaymentFile>, sqlx::Error> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM payment_files WHERE id < $1 AND ($2 = '' OR route = $2) \
+         AND ($3 = '' OR state = $3) ORDER BY id DESC LIMIT $4"
+    );
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(filter.before.as_str())
+        .bind(filter.route.as_str())
+        .bind(filter.state.as_str())
+        .bind(filter.limit + 1);
+    query.fetch_all(pool).await?.iter().map(file).collect()
+}
+
+/// The file that the network of these routes calls so.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn by_identity(
+    pool: &AnyPool,
+    route: &RouteId,
+    identity: &str,
+) -> Result<Option<PaymentFile>, sqlx::Error> {
+    let sql = format!("SELECT {COLUMNS} FROM payment_files WHERE route_id = $1 AND identity = $2");
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(route.as_str()).bind(identity);
+    query.fetch_optional(pool).await?.as_ref().map(file).transpose()
+}
+
+/// States in which there is something to do.
+const LIVING: &str = "state NOT IN ('acknowledged', 'refused', 'empty')";
+
+/// Files that are claimed at a time.
+const CLAIM: usize = 20;
+
+/// Claims files that something is to be done about and that nobody holds.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn claim_due(db: &Db, now: Moment) -> Result<Vec<PaymentFile>, sqlx::Error> {
+    let sql = format!(
+        "SELECT id FROM payment_files WHERE {LIVING} AND due_at <= $1 ORDER BY due_at LIMIT {CLAIM}"
+    );
+    let query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(now.micros());
+    let due: Vec<String> = query.fetch_all(db.pool()).await?;
+    let mut claimed = Vec::new();
+    for id in due {
+        claimed.extend(claim_one(db, &PaymentFileId::from_text(id)).await?);
+    }
+    Ok(claimed)
+}
+
+/// Claims a file, due or not, unless somebody holds it or nothing is to be done about it.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn claim_one(
+    db: &Db,
+    id: &PaymentFileId,
+) -> Result<Option<PaymentFile>, sqlx::Error> {
+    let mut tx = db.write().await?;
+    let now = tx.now(db.engine()).await?;
+    let sql = format!(
+        "UPDATE payment_files SET lease_until = $1, fence = fence + 1 \
+         WHERE id = $2 AND lease_until < $3 AND {LIVING} RETURNING {COLUMNS}"
+    );
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(now.after(limits::FILE_LEASE).micros())
+        .bind(id.as_str())
+        .bind(now.micros())
+        .fetch_optional(tx.conn())
+        .await?;
+    tx.commit().await?;
+    row.as_ref().map(file).transpose()
+}
+
+/// Whether whoever writes a file goes on with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lease {
+    Kept,
+    Ended,
+}
+
+/// Writes how a file stands, under the claim that it was read with.
+///
+/// # Errors
+/// `state_conflict` where the claim is lost; the database cannot be written.
+pub(super) async fn save(db: &Db, file: &PaymentFile, lease: Lease) -> Result<(), Problem> {
+    let mut tx = db.write().await?;
+    let until = match lease {
+        Lease::Kept => tx.now(db.engine()).await?.after(limits::FILE_LEASE),
+        Lease::Ended => Moment::default(),
+    };
+    let sql = "UPDATE payment_files SET state = $3, is_closed = $4, number = $5, \
+               number_of_day = $6, first_entry = $7, name = $8, identity = $9, digest = $10, \
+               entries = $11, amount_minor = $12, may_have_left = $13, deliveries = $14, \
+               code = $15, message = $16, due_at = $17, sent_at = $18, answered_at = $19, \
+               lease_until = $20 WHERE id = $1 AND fence = $2";
+    let done = sqlx::query(sql)
+        .bind(file.id.as_str())
+        .bind(file.fence)
+        .bind(file.state.as_str())
+        .bind(i64::from(file.state != FileState::Collecting))
+        .bind(file.number)
+        .bind(file.number_of_day)
+        .bind(file.first_entry)
+        .bind(&file.name)
+        .bind(&file.identity)
+        .bind(&file.digest)
+        .bind(file.entries)
+        .bind(file.amount_minor)
+        .bind(i64::from(file.may_have_left))
+        .bind(file.deliveries)
+        .bind(&file.code)
+        .bind(&file.message)
+        .bind(file.due_at.micros())
+        .bind(file.sent_at.map(Moment::micros))
+        .bind(file.answered_at.map(Moment::micros))
+        .bind(until.micros())
+        .execute(tx.conn())
+        .await?;
+    tx.commit().await?;
+    match done.rows_affected() {
+        1 => Ok(()),
+        _ => Err(Problem::new(ErrorCode::StateConflict)),
+    }
+}
+
+/// What a file's payments and its own numbers are made from.
+pub(super) struct Numbers {
+    pub(super) number: i64,
+    pub(super) number_of_day: i64,
+    pub(super) first_entry: i64,
+}
+
+/// The next numbers over a route, for so many entries.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn allot(
+    db: &Db,
+    file: &PaymentFile,
+    entries: i64,
+) -> Result<Numbers, sqlx::Error> {
+    let mut tx = db.write().await?;
+    let sql = "INSERT INTO file_numbers (route_id, files, entries, day, of_day) \
+               VALUES ($1, 1, $2, $3, 1) ON CONFLICT (route_id) DO UPDATE SET \
+               files = file_numbers.files + 1, entries = file_numbers.entries + $2, \
+               of_day = CASE WHEN file_numbers.day = $3 THEN file_numbers.of_day + 1 ELSE 1 END, \
+               day = $3 RETURNING files, entries, of_day";
+    let row = sqlx::query(sql)
+        .bind(file.route_id.as_str())
+        .bind(entries)
+        .bind(&file.business_date)
+        .fetch_one(tx.conn())
+        .await?;
+    tx.commit().await?;
+    Ok(Numbers {
+        number: row.try_get("files")?,
+        number_of_day: row.try_get("of_day")?,
+        first_entry: row.try_get::<i64, _>("entries")? - entries + 1,
+    })
+}
+
+/// Keeps a file's bytes, sealed, before it says what they are.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn keep_content(
+    (db, keyring, ids): (&Db, &crate::keyring::Keyring, &IdGenerator),
+    file: &PaymentFile,
+    content: &[u8],
+) -> Result<(), Problem> {
+    let sealed = keyring.seal(ids, &file.place(), content).map_err(Problem::internal)?;
+    let mut tx = db.write().await?;
+    sqlx::query("UPDATE payment_files SET content = $3 WHERE id = $1 AND fence = $2")
+        .bind(file.id.as_str())
+        .bind(file.fence)
+        .bind(sealed)
+        .execute(tx.conn())
+        .await?;
+    Ok(tx.commit().await?)
+}
+
+/// A file's bytes.
+///
+/// # Errors
+/// There are none, or they cannot be opened.
+pub async fn content(
+    pool: &AnyPool,
+    keyring: &crate::keyring::Keyring,
+    file: &PaymentFile,
+) -> Result<Vec<u8>, Problem> {
+    let sql = "SELECT content FROM payment_files WHERE id = $1";
+    let sealed: Option<String> =
+        sqlx::query_scalar(sql).bind(file.id.as_str()).fetch_one(pool).await?;
+    let sealed = sealed.ok_or_else(|| Problem::internal("a file without bytes"))?;
+    keyring.open(&file.place(), &sealed).map_err(Problem::internal)
+}
+
+/// Changes a file from outside its claim: whoever holds it does not write any more. Answers
+/// whether it was in one of these states.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn answered(
+    db: &Db,
+    (id, from): (&PaymentFileId, &str),
+    (to, code, message): (FileState, &str, &str),
+    now: Moment,
+) -> Result<bool, sqlx::Error> {
+    let mut tx = db.write().await?;
+    let sql = format!(
+        "UPDATE payment_files SET state = $2, code = $3, message = $4, answered_at = $5, \
+         may_have_left = 1, fence = fence + 1, lease_until = 0 WHERE id = $1 AND state IN ({from})"
+    );
+    let done = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(id.as_str())
+        .bind(to.as_str())
+        .bind(code)
+        .bind(message)
+        .bind(now.micros())
+        .execute(tx.conn())
+        .await?;
+    tx.commit().await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Makes the work of all payments in a file due.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn make_due(db: &Db, id: &PaymentFileId, at: Moment) -> Result<(), sqlx::Error> {
+    let mut tx = db.write().await?;
+    let sql = "UPDATE transfers SET due_at = $2, nudges = nudges + 1 WHERE id IN \
+               (SELECT transfer_id FROM attempts WHERE file_id = $1 AND state = 'open')";
+    sqlx::query(sql).bind(id.as_str()).bind(at.micros()).execute(tx.conn()).await?;
+    tx.commit().await
+}
+
+/// Moves payments into another file.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn shift(
+    db: &Db,
+    attempts: &[AttemptId],
+    to: &PaymentFile,
+) -> Result<(), sqlx::Error> {
+    let among = db.engine().among("id", "$2");
+    let ids: Vec<&str> = attempts.iter().map(AttemptId::as_str).collect();
+    let ids = serde_json::to_string(&ids).unwrap_or_default();
+    let mut tx = db.write().await?;
+    let sql = format!("UPDATE attempts SET file_id = $1 WHERE state = 'open' AND {among}");
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to.id.as_str()).bind(&ids);
+    query.execute(tx.conn()).await?;
+    let among = db.engine().among("a.id", "$2");
+    let sql = format!(
+        "UPDATE transfers SET due_at = $1 WHERE id IN \
+         (SELECT a.transfer_id FROM attempts a WHERE {among})"
+    );
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to.settles_at.micros()).bind(&ids);
+    query.execute(tx.conn()).await?;
+    tx.commit().await
+}
+
+/// Whether payments that may join a closing still wait in the lane of its route.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn is_waited_for(pool: &AnyPool, file: &PaymentFile) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM (SELECT 1 AS one FROM transfers WHERE route_id = $1 \
+               AND stage = 'queued' AND due_at <= $2 LIMIT 1) w";
+    let found: i64 = sqlx::query_scalar(sql)
+        .bind(file.route_id.as_str())
+        .bind(file.closes_at.micros())
+        .fetch_one(pool)
+        .await?;
+    Ok(found > 0)
+}
+
+/// An operator holds a file back, or lets it go. Answers whether it was one that can be.
+///
+/// # Errors
+/// The database cannot be written.
+pub async fn hold(
+    conn: &mut sqlx::AnyConnection,
+    id: &PaymentFileId,
+    (is_held, now): (i64, Moment),
+) -> Result<bool, sqlx::Error> {
+    let sql = "UPDATE payment_files SET is_held = $2, due_at = CASE WHEN closes_at > $3 \
+               THEN closes_at ELSE $3 END WHERE id = $1 \
+               AND state IN ('collecting', 'closed', 'assembled')";
+    let query = sqlx::query(sql).bind(id.as_str()).bind(is_held).bind(now.micros());
+    Ok(query.execute(conn).await?.rows_affected() == 1)
+}
+
+/// An operator has the same bytes delivered once more.
+///
+/// # Errors
+/// The database cannot be written.
+pub async fn deliver_again(
+    conn: &mut sqlx::AnyConnection,
+    id: &PaymentFileId,
+    now: Moment,
+) -> Result<bool, sqlx::Error> {
+    let sql = "UPDATE payment_files SET state = 'assembled', is_held = 0, due_at = $2, \
+               fence = fence + 1, lease_until = 0 WHERE id = $1 \
+               AND state IN ('assembled', 'unclear', 'delivered')";
+    let query = sqlx::query(sql).bind(id.as_str()).bind(now.micros());
+    Ok(query.execute(conn).await?.rows_affected() == 1)
+}
+
+const COLUMNS: &str = "id, env, route_id, route, rail, method, currency, window_name, closes_at, \
+    business_date, local_time, value_date, settles_at, number, number_of_day, first_entry, state, \
+    is_held, name, identity, digest, entries, amount_minor, may_have_left, deliveries, code, \
+    message, due_at, fence, sent_at, answered_at, created_at";
+
+fn file(row: &AnyRow) -> Result<PaymentFile, sqlx::Error> {
+    let text = |column| row.try_get::<String, _>(column);
+    let maybe = |column| row.try_get::<Option<String>, _>(column);
+    let int = |column| row.try_get::<i64, _>(column);
+    let at = |column| int(column).map(Moment::from_micros);
+    let maybe_at = |column| {
+        let at = row.try_get::<Option<i64>, _>(column)?;
+        Ok::<_, sqlx::Error>(at.map(Moment::from_micros))
+    };
+    let env = Env::parse(&text("env")?);
+    Ok(PaymentFile {
+        id: PaymentFileId::from_text(text("id")?),
+        env: env.ok_or_else(|| sqlx::Error::Protocol("a file of no environment".into()))?,
+        route_id: RouteId::from_text(text("route_id")?),
+        route: text("route")?,
+        rail: text("rail")?,
+        method: text("method")?,
+        currency: text("currency")?,
+        window: text("window_name")?,
+        closes_at: at("closes_at")?,
+        business_date: text("business_date")?,
+        local_time: text("local_time")?,
+        value_date: text("value_date")?,
+        settles_at: at("settles_at")?,
+        number: int("number")?,
+        number_of_day: int("number_of_day")?,
+        first_entry: int("first_entry")?,
+        state: FileState::parse(&text("state")?),
+        is_held: int("is_held")? != 0,
+        name: maybe("name")?,
+        identity: maybe("identity")?,
+        digest: maybe("digest")?,
+        entries: int("entries")?,
+        amount_minor: int("amount_minor")?,
+        may_have_left: int("may_have_left")? != 0,
+        deliveries: int("deliveries")?,
+        code: maybe("code")?,
+        message: maybe("message")?,
+        due_at: at("due_at")?,
+        fence: int("fence")?,
+        sent_at: maybe_at("sent_at")?,
+        answered_at: maybe_at("answered_at")?,
+        created_at: at("created_at")?,
+    })
+}

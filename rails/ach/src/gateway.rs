@@ -1,0 +1,348 @@
+//! The bank's file gateway: delivering a file, looking for it, and fetching what lies ready.
+
+use railhead_rail::host;
+use railhead_rail::imports::http::{Failure, Response};
+use railhead_rail::request::{self, Parameter, Request, parameter, secret, text};
+use railhead_rail::types::{Arrival, Delivery, File, Presence, Refusal};
+use serde::Deserialize;
+
+/// The feed of what the bank has for us.
+pub const FEED: &str = "incoming";
+
+/// Files that one call fetches. With the list before them these stay below the four requests that
+/// the host lets a call make.
+const FETCHES_MAX: usize = 2;
+
+/// The longest name of a file.
+const NAME_MAX: usize = 80;
+
+/// The longest cursor that is kept.
+const CURSOR_MAX: usize = 200;
+
+/// How the gateway says what is wrong.
+#[derive(Debug, Deserialize)]
+struct Fault {
+    code: String,
+    message: String,
+}
+
+/// What it knows of a file that was delivered.
+#[derive(Debug, Deserialize)]
+struct Known {
+    name: String,
+    reference_code: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Listing {
+    files: Vec<Listed>,
+}
+
+/// A file that lies ready.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    cursor: String,
+    name: String,
+}
+
+/// Delivers a file. The same bytes under the same name may be delivered again: the gateway says
+/// that it has them. Another file of ours under the name or the number is for a person to look at.
+#[must_use]
+pub fn deliver(file: File) -> Delivery {
+    let mut headers = authorization();
+    headers.push(parameter("Content-Type", [text("text/plain; charset=us-ascii")]));
+    let request = Request {
+        path: file.name,
+        headers,
+        body: vec![text(file.content)],
+        ..request::call("deliver")
+    };
+    let response = match host::send(&request) {
+        Ok(response) => response,
+        Err(Failure::NotSent(why)) => return Delivery::NotTaken(why),
+        Err(Failure::NoAnswer(why)) => return Delivery::Unknown(why),
+    };
+    let fault = fault(&response);
+    match (response.status, fault) {
+        (200 | 201, _) => Delivery::Taken,
+        (401 | 403 | 429 | 503, fault) => Delivery::NotTaken(sentence(response.status, fault)),
+        (422, Some(fault)) if !fault.code.starts_with("duplicate") => {
+            Delivery::Refused(Refusal { code: fault.code, message: fault.message })
+        }
+        (status, fault) => Delivery::Unknown(sentence(status, fault)),
+    }
+}
+
+/// Looks for a file. Only the gateway itself is believed: a path that is not there is no answer.
+#[must_use]
+pub fn look(file: &File) -> Presence {
+    let request =
+        Request { path: file.name.clone(), headers: authorization(), ..request::call("look") };
+    let response = match host::send(&request) {
+        Ok(response) => response,
+        Err(failure) => return Presence::Unknown(because(failure)),
+    };
+    match (response.status, fault(&response)) {
+        (200, _) => match serde_json::from_slice::<Known>(&response.body) {
+            Ok(known) if (&known.name, &known.reference_code) == (&file.name, &file.identity) => {
+                Presence::Present
+            }
+            _ => Presence::Unknown("the gateway speaks of another file, or of none".to_owned()),
+        },
+        (404, Some(_)) => Presence::Absent,
+        (status, fault) => Presence::Unknown(sentence(status, fault)),
+    }
+}
+
+/// What lies ready after a cursor, in order: as many files as one call can fetch.
+///
+/// # Errors
+/// The list or its first file could not be fetched. What comes after a file that could not be
+/// fetched waits for it.
+pub fn poll(feed: &str, after: &str) -> Result<Vec<Arrival>, String> {
+    if feed != FEED {
+        return Err(format!("there is no feed {feed}"));
+    }
+    let mut arrivals = Vec::new();
+    for listed in list(after)?.into_iter().take(FETCHES_MAX) {
+        match fetch(listed, after) {
+            Ok(arrival) => arrivals.push(arrival),
+            Err(why) if arrivals.is_empty() => return Err(why),
+            Err(why) => {
+                host::warn(&format!("fetching stopped: {why}"));
+                break;
+            }
+        }
+    }
+    Ok(arrivals)
+}
+
+fn list(after: &str) -> Result<Vec<Listed>, String> {
+    let request = Request {
+        query: vec![parameter("after", [text(after)])],
+        headers: authorization(),
+        ..request::call("list")
+    };
+    let response = host::send(&request).map_err(because)?;
+    if response.status != 200 {
+        return Err(sentence(response.status, fault(&response)));
+    }
+    let listing: Listing = serde_json::from_slice(&response.body)
+        .map_err(|cause| format!("the gateway's list cannot be read: {cause}"))?;
+    Ok(listing.files)
+}
+
+fn fetch(listed: Listed, after: &str) -> Result<Arrival, String> {
+    let Listed { cursor, name } = listed;
+    if cursor.is_empty() || cursor.len() > CURSOR_MAX || cursor == after {
+        return Err("the gateway's list has a cursor that leads nowhere".to_owned());
+    }
+    if !is_name(&name) {
+        return Err("the gateway's list has a name that no file has".to_owned());
+    }
+    let request =
+        Request { path: name.clone(), headers: authorization(), ..request::call("fetch") };
+    let response = host::send(&request).map_err(because)?;
+    if response.status != 200 {
+        return Err(format!("{name}: {}", sentence(response.status, fault(&response))));
+    }
+    Ok(Arrival { cursor, name, content: response.body })
+}
+
+fn authorization() -> Vec<Parameter> {
+    vec![parameter("Authorization", [text("Bearer "), secret("api_key")])]
+}
+
+/// Letters, digits, points, dashes and underscores, and no way out of the folder.
+fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    (1..=NAME_MAX).contains(&text.len()) && text.bytes().all(is_plain) && !text.contains("..")
+}
+
+/// The gateway's own error, if the answer is one.
+fn fault(response: &Response) -> Option<Fault> {
+    let fault: Fault = serde_json::from_slice(&response.body).ok()?;
+    let fault = Fault { code: plain(&fault.code, 40), message: plain(&fault.message, 300) };
+    (!fault.code.is_empty()).then_some(fault)
+}
+
+/// A text of the bank's for people: printable, and not longer than this.
+#[must_use]
+pub fn plain(text: &str, most: usize) -> String {
+    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    printable.take(most).collect::<String>().trim().to_owned()
+}
+
+fn sentence(status: u16, fault: Option<Fault>) -> String {
+    match fault {
+        Some(fault) => format!("the gateway answered HTTP {status}, {}", fault.code),
+        None => format!("the gateway answered HTTP {status} without a reason"),
+    }
+}
+
+fn because(failure: Failure) -> String {
+    match failure {
+        Failure::NotSent(why) => format!("not sent: {why}"),
+        Failure::NoAnswer(why) => format!("no answer: {why}"),
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(target_family = "wasm"))]
+mod tests {
+    use railhead_rail::host::double;
+    use railhead_rail::imports::http::{Failure, Response};
+    use railhead_rail::request::{plain as bytes, secret, text};
+    use railhead_rail::types::{Delivery, File, Presence};
+
+    use super::{deliver, look, plain, poll};
+    use crate::fixtures;
+
+    fn file() -> File {
+        File {
+            name: "ACH-20260306-00000042.ach".into(),
+            identity: "00000042".into(),
+            content: b"101 \n".to_vec(),
+        }
+    }
+
+    fn fault(code: &str) -> String {
+        format!("{{\"code\":\"{code}\",\"message\":\"why\"}}")
+    }
+
+    #[test]
+    fn a_file_leaves_as_it_was_stored() {
+        let sent = fixtures::gateway(Ok((201, String::new())));
+        assert_eq!(deliver(file()), Delivery::Taken);
+        let request = &sent.borrow()[0];
+        assert_eq!((&*request.call, &*request.path), ("deliver", "ACH-20260306-00000042.ach"));
+        assert_eq!(bytes(&request.body).as_deref(), Some(&b"101 \n"[..]));
+        assert_eq!(request.headers[0].value, [text("Bearer "), secret("api_key")]);
+        assert_eq!(request.headers[1].value, [text("text/plain; charset=us-ascii")]);
+    }
+
+    #[test]
+    fn only_the_gateways_own_refusal_is_one() {
+        let came = |status, body: String| {
+            let _sent = fixtures::gateway(Ok((status, body)));
+            deliver(file())
+        };
+        assert_eq!(came(200, "anything".into()), Delivery::Taken);
+        let Delivery::Refused(why) = came(422, fault("invalid_file")) else { panic!("refused") };
+        assert_eq!((&*why.code, &*why.message), ("invalid_file", "why"));
+        for status in [401, 403, 429, 503] {
+            let came = came(status, String::new());
+            assert!(matches!(came, Delivery::NotTaken(_)), "{status}");
+        }
+        for (status, body) in [
+            (409, fault("duplicate_name")),
+            (409, fault("duplicate_file")),
+            (422, fault("duplicate_file")),
+            (422, "<html>".into()),
+            (422, "{\"code\":\"x\"}".into()),
+            (422, fault("")),
+            (400, fault("invalid_file")),
+            (404, fault("invalid_file")),
+            (500, fault("invalid_file")),
+            (502, String::new()),
+            (202, String::new()),
+            (301, String::new()),
+        ] {
+            let came = came(status, body.clone());
+            assert!(matches!(came, Delivery::Unknown(_)), "{status} {body}");
+        }
+        let _sent = fixtures::gateway(Err(Failure::NotSent("refused".into())));
+        assert!(matches!(deliver(file()), Delivery::NotTaken(_)));
+        let _sent = fixtures::gateway(Err(Failure::NoAnswer("timeout".into())));
+        assert!(matches!(deliver(file()), Delivery::Unknown(_)));
+    }
+
+    #[test]
+    fn looking_believes_what_names_our_file() {
+        let came = |status, body: &str| {
+            let _sent = fixtures::gateway(Ok((status, body.to_owned())));
+            look(&file())
+        };
+        let known = "{\"name\":\"ACH-20260306-00000042.ach\",\"reference_code\":\"00000042\",\
+                     \"status\":\"received\"}";
+        assert_eq!(came(200, known), Presence::Present);
+        assert_eq!(came(404, &fault("not_found")), Presence::Absent);
+        for (status, body) in [
+            (200, known.replace("00000042\",\"status", "00000043\",\"status")),
+            (200, known.replace("ACH-20260306-00000042", "ACH-20260306-00000041")),
+            (200, String::new()),
+            (404, "not here".to_owned()),
+            (403, fault("not_found")),
+            (500, known.to_owned()),
+        ] {
+            assert!(matches!(came(status, &body), Presence::Unknown(_)), "{status} {body}");
+        }
+        let _sent = fixtures::gateway(Err(Failure::NotSent("refused".into())));
+        assert!(matches!(look(&file()), Presence::Unknown(_)));
+    }
+
+    /// A gateway with files of these names; whatever is called `gone` is not there.
+    fn lying_ready(names: &[&str]) {
+        let listed = names.iter().enumerate();
+        let listed =
+            listed.map(|(at, name)| format!("{{\"cursor\":\"c{at}\",\"name\":\"{name}\"}}"));
+        let listing = format!("{{\"files\":[{}]}}", listed.collect::<Vec<_>>().join(","));
+        let mut host = fixtures::host();
+        host.send = Box::new(move |request| {
+            let (status, body) = match &*request.call {
+                "list" => (200, listing.clone()),
+                _ if request.path == "gone" => (404, fault("not_found")),
+                _ => (200, format!("content of {}", request.path)),
+            };
+            Ok(Response { status, headers: Vec::new(), body: body.into_bytes() })
+        });
+        double::install(host);
+    }
+
+    #[test]
+    fn what_lies_ready_comes_in_order_and_ends_where_one_fails() {
+        lying_ready(&["a.ach", "b.json", "c.ach"]);
+        let arrivals = poll("incoming", "").expect("files");
+        let names: Vec<_> = arrivals.iter().map(|one| (&*one.cursor, &*one.name)).collect();
+        assert_eq!(names, [("c0", "a.ach"), ("c1", "b.json")]);
+        assert_eq!(arrivals[1].content, b"content of b.json");
+
+        lying_ready(&["a.ach", "gone"]);
+        assert_eq!(poll("incoming", "").expect("the first").len(), 1);
+        lying_ready(&["gone", "a.ach"]);
+        assert!(poll("incoming", "").is_err());
+        lying_ready(&[]);
+        assert_eq!(poll("incoming", "c9").as_deref(), Ok(&[][..]));
+        assert!(poll("outgoing", "").is_err());
+    }
+
+    #[test]
+    fn names_and_cursors_that_lead_elsewhere_are_not_followed() {
+        for name in ["../x", "a/b", "", "a b", "a?b", "..", &"x".repeat(81)] {
+            lying_ready(&[name]);
+            assert!(poll("incoming", "").is_err(), "{name}");
+        }
+        lying_ready(&["a.ach"]);
+        assert!(poll("incoming", "c0").is_err());
+        for body in ["", "[]", "{\"files\":{}}", "{\"files\":[{\"name\":\"a\"}]}"] {
+            let _sent = fixtures::gateway(Ok((200, body.into())));
+            assert!(poll("incoming", "").is_err(), "{body}");
+        }
+        let _sent = fixtures::gateway(Ok((500, "{\"files\":[]}".into())));
+        assert!(poll("incoming", "").is_err());
+    }
+
+    #[test]
+    fn the_list_is_asked_for_with_the_cursor_as_it_came() {
+        let sent = fixtures::gateway(Ok((200, "{\"files\":[]}".into())));
+        poll("incoming", "a=b&c").expect("nothing");
+        let request = &sent.borrow()[0];
+        assert_eq!((&*request.call, &*request.query[0].name), ("list", "after"));
+        assert_eq!(request.query[0].value, [text("a=b&c")]);
+    }
+
+    #[test]
+    fn texts_of_the_banks_are_printable_and_short() {
+        assert_eq!(plain(" a\nb\u{7}c ", 4), "a b");
+    }
+}

@@ -1,0 +1,293 @@
+//! Dollars by ACH: payouts wait for a window, leave together in a file, and are paid when the bank
+//! has acknowledged the file and its value date has come.
+
+use http::Method;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::bank::Bank;
+use crate::live::{until, with_bank};
+use crate::test_host::{Answer, Engine, TestHost, unique, with, with_host};
+
+/// 1,250.50 dollars.
+const AMOUNT: i64 = 125_050;
+const START: i64 = 10_000_000;
+
+/// Tests begin on a Saturday at 09:00 UTC: until Monday, 16:45 in New York.
+const UNTIL_MONDAY: u64 = (2 * 24 + 12) * 3600 + 45 * 60;
+/// And from there until Tuesday, 08:30 in New York.
+const UNTIL_TUESDAY: u64 = 15 * 3600 + 45 * 60;
+
+/// Accounts that choose what the simulated bank does.
+const REJECTED: &str = "9200000002";
+const FILE_REJECTED: &str = "9200000012";
+
+fn recipient() -> Value {
+    json!({
+        "account_number": "000123456789",
+        "routing_number": "021000021",
+        "account_type": "checking",
+        "name": "Jane Smith",
+        "bank_name": "JPMorgan Chase",
+        "email": "jane@example.com",
+        "street": "1 Main Street",
+        "city": "Springfield",
+        "state": "IL",
+        "zip_code": "62701",
+        "country": "US",
+    })
+}
+
+fn dollars(changes: Value) -> Value {
+    json!({
+        "amount_minor": AMOUNT.to_string(),
+        "currency": "USD",
+        "recipient": with(recipient(), changes),
+        "allow_duplicate": true,
+    })
+}
+
+/// Gives the merchant's wallet in this environment something to pay from; answers its id.
+async fn funded(host: &TestHost, key: &str) -> String {
+    let wallets = host.get_as(key, "/v1/wallets").await.ok();
+    let mut wallets = wallets.json["data"].as_array().expect("wallets").iter();
+    let wallet = wallets.find(|wallet| wallet["currency"] == "USD").expect("a wallet");
+    let id = wallet["id"].as_str().expect("an id").to_owned();
+    host.credit(&id, START.unsigned_abs()).await;
+    id
+}
+
+async fn pay_test(host: &TestHost, scenario: &str, body: Value) -> Answer {
+    let headers = [("Idempotency-Key", unique()), ("X-Sandbox-Scenario", scenario.to_owned())];
+    let headers: Vec<(&str, &str)> =
+        headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let key = host.merchant.test_key.clone();
+    host.send(Method::POST, "/v1/payouts", &key, &headers, Some(body)).await
+}
+
+/// A live payout to an account.
+async fn pay_live(host: &TestHost, account: &str) -> String {
+    let key = host.merchant.live_key.clone();
+    let body = dollars(json!({ "account_number": account }));
+    host.pay_as(&key, &unique(), body).await.ok().id()
+}
+
+async fn requery(host: &TestHost, key: &str, id: &str) -> Answer {
+    let path = format!("/v1/payouts/{id}/requery");
+    host.send(Method::POST, &path, key, &[], None).await.ok()
+}
+
+async fn status(host: &TestHost, id: &str) -> String {
+    let path = format!("/v1/payouts/{id}");
+    let payout = host.get_as(&host.merchant.live_key, &path).await.ok();
+    payout.status_word().to_owned()
+}
+
+/// Waits until files stand like this: state and how many there are.
+async fn until_files(host: &TestHost, wanted: &[(&str, i64)]) {
+    let mut found = Vec::new();
+    for _ in 0..1_000 {
+        let sql = "SELECT state, COUNT(*) FROM payment_files GROUP BY state ORDER BY state";
+        let rows: Vec<(String, i64)> =
+            sqlx::query_as(sql).fetch_all(host.app().db.pool()).await.expect("files");
+        found = rows;
+        let same = |((a, b), (c, d)): (&(String, i64), &(&str, i64))| (a.as_str(), b) == (*c, d);
+        if found.len() == wanted.len() && found.iter().zip(wanted).all(same) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("{found:?}, not {wanted:?}");
+}
+
+/// The reference under which a payout went to the bank.
+async fn reference(host: &TestHost, id: &str) -> String {
+    let sql = "SELECT rail_reference FROM attempts WHERE transfer_id = $1 ORDER BY id DESC LIMIT 1";
+    sqlx::query_scalar(sql).bind(id).fetch_one(host.app().db.pool()).await.expect("an attempt")
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn every_scenario_ends_as_it_says(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        let wallet = funded(host, &key).await;
+        let (mut left, mut fee) = (START, 0);
+        for (scenario, at_once, asked) in [
+            ("paid", "paid", "paid"),
+            ("failed", "failed", "failed"),
+            ("returned", "reversed", "reversed"),
+            ("duplicate_callback", "paid", "paid"),
+            ("processing", "processing", "processing"),
+            ("timeout_then_paid", "processing", "paid"),
+            ("timeout_then_failed", "processing", "failed"),
+            ("timeout_then_unknown", "processing", "processing"),
+            ("never_received", "processing", "paid"),
+            ("provider_down", "processing", "processing"),
+        ] {
+            let payout = pay_test(host, scenario, dollars(json!({}))).await.ok();
+            assert_eq!(payout.status_word(), at_once, "{scenario}");
+            let later = requery(host, &key, &payout.id()).await;
+            assert_eq!(later.status_word(), asked, "{scenario}");
+            if fee == 0 {
+                fee = payout.json["fee_minor"].as_str().expect("a fee").parse().expect("a number");
+            }
+            left -= if ["failed", "reversed"].contains(&asked) { 0 } else { AMOUNT + fee };
+        }
+        assert_eq!(host.balance(&wallet).await, left);
+        for (step, end) in [("settle", "paid"), ("fail", "failed"), ("return", "reversed")] {
+            let scenario = if step == "return" { "paid" } else { "processing" };
+            let payout = pay_test(host, scenario, dollars(json!({}))).await.ok();
+            let path = format!("/v1/sandbox/payouts/{}/{step}", payout.id());
+            assert_eq!(host.post(&path, json!({})).await.ok().status_word(), end);
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn recipients_of_the_network_itself_are_returned_and_corrected(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        funded(host, &key).await;
+        let to = |account: &str| dollars(json!({ "account_number": account }));
+        let returned = host.pay_as(&key, &unique(), to("9000000002")).await.ok();
+        assert_eq!(returned.status_word(), "reversed");
+        assert_eq!(returned.json["failure_code"], "R02");
+        let corrected = host.pay_as(&key, &unique(), to("9100000002")).await.ok();
+        assert_eq!(corrected.status_word(), "paid");
+        let correction = &corrected.json["recipient_correction"];
+        assert_eq!(correction["code"], "C02");
+        assert!(correction["fields"]["routing_number"].is_string(), "{correction}");
+        let events = "SELECT COUNT(*) FROM events WHERE type = 'payout.recipient_corrected'";
+        assert_eq!(host.count(events).await, 1);
+        // The bank has refused the whole file: the payment goes with the next one.
+        let rejected = host.pay_as(&key, &unique(), to(FILE_REJECTED)).await.ok();
+        assert_eq!(rejected.status_word(), "paid");
+        assert_eq!(host.count("SELECT COUNT(*) FROM payment_files").await, 4);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn payouts_wait_for_a_window_and_leave_together(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let key = host.merchant.live_key.clone();
+        let wallet = funded(host, &key).await;
+        let (first, second) = (pay_live(host, "000123456789").await, pay_live(host, "77").await);
+        let taken_back = pay_live(host, "88").await;
+        // Until the window closes they wait, and can be taken back.
+        host.advance(24 * 3600);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert_eq!(status(host, &first).await, "queued");
+        let path = format!("/v1/payouts/{taken_back}/cancel");
+        let body = json!({ "reason": "not needed" });
+        let cancelled = host.send(Method::POST, &path, &key, &[], Some(body)).await.ok();
+        assert_eq!(cancelled.status_word(), "cancelled");
+        host.advance(UNTIL_MONDAY - 24 * 3600);
+        until(host, &first, "processing").await;
+        host.advance(2);
+        until_files(host, &[("delivered", 1)]).await;
+        until(host, &second, "processing").await;
+        // What lies ready is looked for every five minutes.
+        host.advance(300);
+        until_files(host, &[("acknowledged", 1)]).await;
+        assert_eq!(status(host, &first).await, "processing");
+        for id in [&first, &second] {
+            let transfer = bank.transfer(&reference(host, id).await).await;
+            assert_eq!((transfer.received, transfer.executed), (1, 1));
+        }
+        host.advance(UNTIL_TUESDAY);
+        let paid = until(host, &first, "paid").await;
+        until(host, &second, "paid").await;
+        let fee: i64 = paid.json["fee_minor"].as_str().expect("a fee").parse().expect("a number");
+        assert_eq!(host.balance(&wallet).await, START - 2 * (AMOUNT + fee));
+        shows_its_entry(host, &first).await;
+    })
+    .await;
+}
+
+/// The timeline has the very records of the payment, with the account masked.
+async fn shows_its_entry(host: &TestHost, id: &str) {
+    let path = format!("/v1/payouts/{id}/timeline");
+    let timeline = host.get_as(&host.merchant.live_key, &path).await.ok();
+    let text = timeline.json.to_string();
+    assert!(text.contains("in the file ACH-20261123-00000001.ach as "), "{text}");
+    assert!(text.contains("622021000021"), "{text}");
+    assert!(!text.contains("000123456789"), "{text}");
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn one_entry_is_rejected_and_its_neighbours_go_on(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let key = host.merchant.live_key.clone();
+        funded(host, &key).await;
+        let (good, bad) = (pay_live(host, "77").await, pay_live(host, REJECTED).await);
+        host.advance(UNTIL_MONDAY);
+        until(host, &good, "processing").await;
+        host.advance(2);
+        until_files(host, &[("delivered", 1)]).await;
+        host.advance(300);
+        let failed = until(host, &bad, "failed").await;
+        assert!(failed.json["failure_message"].is_string());
+        host.advance(UNTIL_TUESDAY);
+        until(host, &good, "paid").await;
+        assert_eq!(bank.transfer(&reference(host, &bad).await).await.executed, 0);
+        // It comes back days later, by a file of the bank's own.
+        control(bank, &reference(host, &good).await, "return").await;
+        host.advance(300);
+        let reversed = until(host, &good, "reversed").await;
+        assert_eq!(reversed.json["failure_code"], "R03");
+    })
+    .await;
+}
+
+async fn control(bank: &Bank, reference: &str, step: &str) {
+    let url = format!("{}/control/ach/transfers/{reference}/{step}", bank.url);
+    let answer = reqwest::Client::new().post(url).send().await.expect("an answer");
+    assert!(answer.status().is_success(), "{}", answer.status());
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_refused_goes_once_more_with_the_same_references(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let key = host.merchant.live_key.clone();
+        funded(host, &key).await;
+        let (one, other) = (pay_live(host, FILE_REJECTED).await, pay_live(host, "77").await);
+        host.advance(UNTIL_MONDAY);
+        until(host, &one, "processing").await;
+        until(host, &other, "processing").await;
+        host.advance(2);
+        until_files(host, &[("delivered", 1)]).await;
+        let before = reference(host, &other).await;
+        host.advance(300);
+        until_files(host, &[("refused", 1)]).await;
+        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'file_refused'", 1).await;
+        // Tuesday's window.
+        host.advance(24 * 3600);
+        until_files(host, &[("delivered", 1), ("refused", 1)]).await;
+        host.advance(300);
+        until_files(host, &[("acknowledged", 1), ("refused", 1)]).await;
+        assert_eq!(reference(host, &other).await, before);
+        let transfer = bank.transfer(&before).await;
+        assert_eq!(transfer.executed, 1);
+        host.advance(UNTIL_TUESDAY);
+        until(host, &one, "paid").await;
+        until(host, &other, "paid").await;
+    })
+    .await;
+}
