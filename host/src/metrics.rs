@@ -13,6 +13,7 @@ use strum::IntoEnumIterator as _;
 use crate::app::App;
 use crate::cases;
 use crate::error::Problem;
+use crate::transfers::files::table::{self, FileState};
 use crate::transfers::lanes::Health;
 use crate::transfers::work;
 
@@ -30,6 +31,11 @@ struct OfRoute {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfStage {
     stage: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InState {
+    state: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -58,7 +64,8 @@ async fn collect(app: &App) -> String {
     packs(app, &mut registry);
     let stored = async {
         routes(app, &mut registry).await?;
-        waiting(app, &mut registry).await
+        waiting(app, &mut registry).await?;
+        files(app, &mut registry).await
     };
     let is_up = matches!(tokio::time::timeout(DATABASE_WAIT, stored).await, Ok(Ok(())));
     gauge(&mut registry, "database_up", "Whether the database answered", i64::from(is_up));
@@ -138,5 +145,24 @@ async fn waiting(app: &App, registry: &mut Registry) -> Result<(), Problem> {
         transfers.get_or_create(&OfStage { stage }).set(count);
     }
     registry.register("transfers_waiting", "Payments on their way out, by stage", transfers);
+    Ok(())
+}
+
+/// Live files of payments that something is to be done about.
+async fn files(app: &App, registry: &mut Registry) -> Result<(), Problem> {
+    let files: Family<InState, Gauge> = Family::default();
+    use FileState::{Acknowledged, Empty, Refused};
+    for state in FileState::iter().filter(|it| ![Acknowledged, Refused, Empty].contains(it)) {
+        files.get_or_create(&InState { state: state.as_str().to_owned() }).set(0);
+    }
+    for (state, count) in table::count_living(app.db.pool()).await? {
+        files.get_or_create(&InState { state }).set(count);
+    }
+    registry.register("files_waiting", "Live files of payments on their way, by state", files);
+    let sent_at = table::oldest_unacknowledged(app.db.pool()).await?;
+    let age = sent_at.map_or(Duration::ZERO, |sent_at| app.now().since(sent_at));
+    let help = "Since when the live file was sent that has waited longest for the network's word";
+    let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
+    gauge(registry, "files_oldest_unacknowledged_seconds", help, age);
     Ok(())
 }

@@ -110,8 +110,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
     let sandbox = sandbox(simulator, &keyring);
     let inside = (sandbox.clone(), Arc::clone(&keyring));
-    let calendars = Arc::new(Calendars::load(config.modules.dir.as_deref())?);
-    let with = (tls, calendars);
+    let with = (tls, Arc::new(Calendars::load(config.modules.dir.as_deref())?));
     let routes = Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), inside, with);
     let transfers = Transfers::new(transfers::Parts {
         db: db.clone(),

@@ -64,16 +64,17 @@ pub(crate) async fn sweep(app: App) {
     }
 }
 
-fn sweeps(app: &App) -> [Sweep; 9] {
+fn sweeps(app: &App) -> impl Iterator<Item = Sweep> {
+    expired(app).into_iter().chain(history(app))
+}
+
+/// What ran out.
+fn expired(app: &App) -> [Sweep; 6] {
     let now = app.now();
-    let days = |days: u32| now.before(Duration::from_secs(u64::from(days) * 24 * 3600));
-    let retention = &app.config.retention;
+    let days = |days| before(now, days);
     let decided = days(app.config.rules.decisions_kept_days);
     let sweep =
         |table, sql: &str, before| Sweep { table, sql: sql.to_owned(), before, rows: Rows::Free };
-    let guarded = |table, sql: String, before| Sweep { table, sql, before, rows: Rows::Guarded };
-    let of_payouts =
-        |table, sql, before| Sweep { table, sql, before, rows: Rows::GuardedOfPayouts };
     // Each outer condition is repeated where a row may have been renewed since it was found.
     [
         sweep(
@@ -106,12 +107,29 @@ fn sweeps(app: &App) -> [Sweep; 9] {
              (SELECT place FROM approval_requests WHERE created_at < $1 LIMIT $2)",
             now.before(limits::APPROVAL_VALID),
         ),
+        sweep(
+            "inbox",
+            "DELETE FROM inbox WHERE state <> 'new' AND id IN \
+             (SELECT id FROM inbox WHERE received_at < $1 ORDER BY received_at LIMIT $2)",
+            days(app.config.retention.evidence_days),
+        ),
+    ]
+}
+
+/// What is kept for as long as the operator wants it.
+fn history(app: &App) -> [Sweep; 4] {
+    let retention = &app.config.retention;
+    let days = |days| before(app.now(), days);
+    let guarded = |table, sql: String, before| Sweep { table, sql, before, rows: Rows::Guarded };
+    let of_payouts =
+        |table, sql, before| Sweep { table, sql, before, rows: Rows::GuardedOfPayouts };
+    [
         guarded(
             "decisions",
             "DELETE FROM decisions WHERE payout_id IN \
              (SELECT payout_id FROM decisions WHERE created_at < $1 LIMIT $2)"
                 .to_owned(),
-            decided,
+            days(app.config.rules.decisions_kept_days),
         ),
         guarded(
             "idempotency_keys",
@@ -133,6 +151,10 @@ fn sweeps(app: &App) -> [Sweep; 9] {
             days(retention.events_days),
         ),
     ]
+}
+
+fn before(now: Moment, days: u32) -> Moment {
+    now.before(Duration::from_secs(u64::from(days) * 24 * 3600))
 }
 
 /// What has not ended, or is in question, keeps its history, however old it is.

@@ -14,9 +14,9 @@ const AMOUNT: i64 = 125_050;
 const START: i64 = 10_000_000;
 
 /// Tests begin on a Saturday at 09:00 UTC: until Monday, 16:45 in New York.
-const UNTIL_MONDAY: u64 = (2 * 24 + 12) * 3600 + 45 * 60;
+pub(crate) const UNTIL_MONDAY: u64 = (2 * 24 + 12) * 3600 + 45 * 60;
 /// And from there until Tuesday, 08:30 in New York.
-const UNTIL_TUESDAY: u64 = 15 * 3600 + 45 * 60;
+pub(crate) const UNTIL_TUESDAY: u64 = 15 * 3600 + 45 * 60;
 
 /// Accounts that choose what the simulated bank does.
 const REJECTED: &str = "9200000002";
@@ -48,7 +48,7 @@ fn dollars(changes: Value) -> Value {
 }
 
 /// Gives the merchant's wallet in this environment something to pay from; answers its id.
-async fn funded(host: &TestHost, key: &str) -> String {
+pub(crate) async fn funded(host: &TestHost, key: &str) -> String {
     let wallets = host.get_as(key, "/v1/wallets").await.ok();
     let mut wallets = wallets.json["data"].as_array().expect("wallets").iter();
     let wallet = wallets.find(|wallet| wallet["currency"] == "USD").expect("a wallet");
@@ -66,7 +66,7 @@ async fn pay_test(host: &TestHost, scenario: &str, body: Value) -> Answer {
 }
 
 /// A live payout to an account.
-async fn pay_live(host: &TestHost, account: &str) -> String {
+pub(crate) async fn pay_live(host: &TestHost, account: &str) -> String {
     let key = host.merchant.live_key.clone();
     let body = dollars(json!({ "account_number": account }));
     host.pay_as(&key, &unique(), body).await.ok().id()
@@ -77,14 +77,14 @@ async fn requery(host: &TestHost, key: &str, id: &str) -> Answer {
     host.send(Method::POST, &path, key, &[], None).await.ok()
 }
 
-async fn status(host: &TestHost, id: &str) -> String {
+pub(crate) async fn status(host: &TestHost, id: &str) -> String {
     let path = format!("/v1/payouts/{id}");
     let payout = host.get_as(&host.merchant.live_key, &path).await.ok();
     payout.status_word().to_owned()
 }
 
 /// Waits until files stand like this: state and how many there are.
-async fn until_files(host: &TestHost, wanted: &[(&str, i64)]) {
+pub(crate) async fn until_files(host: &TestHost, wanted: &[(&str, i64)]) {
     let mut found = Vec::new();
     for _ in 0..1_000 {
         let sql = "SELECT state, COUNT(*) FROM payment_files GROUP BY state ORDER BY state";
@@ -101,7 +101,7 @@ async fn until_files(host: &TestHost, wanted: &[(&str, i64)]) {
 }
 
 /// The reference under which a payout went to the bank.
-async fn reference(host: &TestHost, id: &str) -> String {
+pub(crate) async fn reference(host: &TestHost, id: &str) -> String {
     let sql = "SELECT rail_reference FROM attempts WHERE transfer_id = $1 ORDER BY id DESC LIMIT 1";
     sqlx::query_scalar(sql).bind(id).fetch_one(host.app().db.pool()).await.expect("an attempt")
 }

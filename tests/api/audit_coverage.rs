@@ -11,6 +11,7 @@ use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira, with_host};
 /// Operations that leave no line, or cannot be had without a bank of their own, and why.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("backtest_rule_pack", "reads only"),
+    ("deliver_file", "tests/api/file_operations.rs looks for its line"),
     ("resolve_case", "tests/api/seams.rs looks for its line"),
     ("release_quarantine", "tests/api/restores.rs looks for its line"),
 ];
@@ -60,6 +61,41 @@ async fn resting_route(host: &TestHost) -> String {
     path
 }
 
+/// The next closing of a live route.
+async fn window(host: &TestHost) -> String {
+    let path = "/admin/v1/windows";
+    let windows = host.send(Method::GET, path, OPERATOR_TOKEN, &[], None).await.ok().json;
+    let mut windows = windows["data"].as_array().expect("windows").iter();
+    let live = windows.find(|window| window["env"] == "live").expect("a live one");
+    format!("windows/{}", live["id"].as_str().expect("an id"))
+}
+
+/// The file of a window, which is held back afterwards, or not.
+async fn file(host: &TestHost, verbs: &[&str]) -> String {
+    let (window, mut id) = (window(host).await, String::new());
+    for verb in verbs {
+        let why = json!({ "reason": "a test" });
+        id = host.admin(Method::POST, &format!("{window}/{verb}"), why).await.ok().id();
+    }
+    format!("files/{id}")
+}
+
+fn merchant_b() -> serde_json::Value {
+    json!({ "name": "B", "country": "NG" })
+}
+
+/// What is done about files and windows.
+async fn about_files(host: &TestHost, operation: &str) -> (String, Body) {
+    let path = match operation {
+        "hold_file" => format!("{}/hold", file(host, &["hold", "release"]).await),
+        // What the call before has held back.
+        "release_file" => format!("{}/release", file(host, &["release", "hold"]).await),
+        "hold_window" => format!("{}/hold", window(host).await),
+        _ => format!("{}/release", window(host).await),
+    };
+    (path, Body::Json(json!({ "reason": "a test" })))
+}
+
 /// A call of this operation that will succeed.
 async fn call(host: &TestHost, operation: &str) -> Call {
     let merchant = &host.merchant.id;
@@ -74,9 +110,7 @@ async fn call(host: &TestHost, operation: &str) -> Call {
     let (moved, key) =
         (json!({ "timezone": "Africa/Accra" }), json!({ "env": "test", "label": "x" }));
     let (path, body) = match operation {
-        "create_merchant" => {
-            ("merchants".into(), Body::Json(json!({ "name": "B", "country": "NG" })))
-        }
+        "create_merchant" => ("merchants".into(), Body::Json(merchant_b())),
         "update_merchant" => (format!("merchants/{merchant}"), Body::Json(moved)),
         "create_key" => (format!("merchants/{merchant}/keys"), Body::Json(key)),
         "rotate_key" | "revoke_key" => {
@@ -99,6 +133,9 @@ async fn call(host: &TestHost, operation: &str) -> Call {
         "mark_payout_paid" => of_payout(payout(host, "processing", 100_000).await, "mark_paid"),
         "mark_payout_failed" => of_payout(payout(host, "processing", 100_000).await, "mark_failed"),
         "reverse_payout" => of_payout(payout(host, "paid", 100_000).await, "reverse"),
+        file if file.ends_with("_file") || file.ends_with("_window") => {
+            about_files(host, file).await
+        }
         "create_route" => ("routes".into(), Body::Json(new_route("made"))),
         "update_route" => {
             let path = format!("routes/{}", route(host, "changed").await);

@@ -153,8 +153,10 @@ impl Door {
     ) {
         while let Some(bytes) = read(&mut from).await {
             let text = String::from_utf8_lossy(&bytes);
-            if text.starts_with("POST ") {
-                is_transfer.store(text.contains("fundtransfersingleitem"), Ordering::SeqCst);
+            let is_put = text.starts_with("PUT ");
+            if is_put || text.starts_with("POST ") || text.starts_with("GET ") {
+                let is_paying = is_put || text.contains("fundtransfersingleitem");
+                is_transfer.store(is_paying, Ordering::SeqCst);
             }
             let was_held = self.pass(Hold::Request, is_transfer).await;
             if was_held || to.write_all(&bytes).await.is_err() {

@@ -42,7 +42,7 @@ fn pounds(changes: Value) -> Value {
 }
 
 /// Gives the merchant's wallet in this environment something to pay from; answers its id.
-async fn funded(host: &TestHost, key: &str) -> String {
+pub(crate) async fn funded(host: &TestHost, key: &str) -> String {
     let wallets = host.get_as(key, "/v1/wallets").await.ok();
     let mut wallets = wallets.json["data"].as_array().expect("wallets").iter();
     let wallet = wallets.find(|wallet| wallet["currency"] == "GBP").expect("a wallet");
@@ -59,7 +59,7 @@ async fn pay_test(host: &TestHost, scenario: &str, body: Value) -> Answer {
     host.send(Method::POST, "/v1/payouts", &key, &headers, Some(body)).await
 }
 
-async fn pay_live(host: &TestHost) -> String {
+pub(crate) async fn pay_live(host: &TestHost) -> String {
     let key = host.merchant.live_key.clone();
     host.pay_as(&key, &unique(), pounds(json!({}))).await.ok().id()
 }
@@ -83,7 +83,7 @@ async fn deliver(host: &TestHost, token: Option<&str>, message: &OwnMessage) -> 
 }
 
 /// The same message with another body, signed again by whoever has the key.
-fn signed(message: &OwnMessage, body: String) -> OwnMessage {
+pub(crate) fn signed(message: &OwnMessage, body: String) -> OwnMessage {
     let signature = sandbox_key().sign_text(body.as_bytes()).expect("signed");
     let mut headers = message.headers.clone();
     for (name, value) in &mut headers {
@@ -389,7 +389,7 @@ async fn only_what_the_network_has_signed_is_heard(
 }
 
 /// The network is answered with its own number, signed.
-async fn answered(host: &TestHost, message: &OwnMessage) {
+pub(crate) async fn answered(host: &TestHost, message: &OwnMessage) {
     let url = format!("{}/notices/live/{}{}", host.base, message.rail, message.path);
     let mut request = host.client.post(url).bearer_auth(RIGHT).body(message.body.clone());
     for (name, value) in &message.headers {

@@ -48,12 +48,20 @@ static MODULES: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
         .arg(built.join("vola_simulator.wasm"))
         .arg("--output")
         .arg(&packed));
-    let checked = run(Command::new(PROGRAM)
-        .args(["rail", "check"])
-        .arg(&packed)
-        .arg("--cases")
-        .arg(rail.join("cases")));
-    assert!(checked.contains("13 of 13 cases hold"), "{checked}");
+    for (cases, held) in [("cases", "13 of 13 cases hold"), ("cases/bulk", "25 of 25 cases hold")] {
+        let checked = run(Command::new(PROGRAM)
+            .args(["rail", "check"])
+            .arg(&packed)
+            .arg("--cases")
+            .arg(rail.join(cases)));
+        assert!(checked.contains(held), "{checked}");
+    }
+    copy(&rail.join("calendars"), &folder.path().join("calendars"));
+    let shown = run(Command::new(PROGRAM)
+        .current_dir(&rail)
+        .env("RAILHEAD_MODULES__DIR", folder.path())
+        .args(["calendar", "show", "madagascar"]));
+    assert!(shown.contains("2026-12-25  Friday"), "{shown}");
     std::fs::remove_dir_all(rail).expect("removed");
     folder
 });
@@ -101,6 +109,17 @@ async fn pay(host: &TestHost, scenario: &str, body: Value) -> Answer {
     host.send(Method::POST, "/v1/payouts", &key, &headers, Some(body)).await
 }
 
+/// A payout in the sandbox: how it stands at once, and once it was asked about.
+async fn plays(host: &TestHost, body: Value, [scenario, at_once, asked]: [&str; 3]) -> Answer {
+    let payout = pay(host, scenario, body).await.ok();
+    assert_eq!(payout.status_word(), at_once, "{scenario}");
+    let path = format!("/v1/payouts/{}/requery", payout.id());
+    let key = host.merchant.test_key.clone();
+    let later = host.send(Method::POST, &path, &key, &[], None).await.ok();
+    assert_eq!(later.status_word(), asked, "{scenario}");
+    later
+}
+
 async fn fund(host: &TestHost) {
     let wallets = host.get("/v1/wallets").await.ok();
     let mut wallets = wallets.json["data"].as_array().expect("wallets").iter();
@@ -115,22 +134,17 @@ async fn a_rail_from_elsewhere_pays_without_a_line_of_the_host(
 ) {
     with_vola(engine, async |host| {
         fund(host).await;
-        for (scenario, at_once, asked) in [
-            ("paid", "paid", "paid"),
-            ("failed", "failed", "failed"),
-            ("duplicate_callback", "paid", "paid"),
-            ("processing", "processing", "processing"),
-            ("timeout_then_paid", "processing", "paid"),
-            ("timeout_then_failed", "processing", "failed"),
-            ("timeout_then_unknown", "processing", "processing"),
-            ("never_received", "processing", "paid"),
+        for story in [
+            ["paid", "paid", "paid"],
+            ["failed", "failed", "failed"],
+            ["duplicate_callback", "paid", "paid"],
+            ["processing", "processing", "processing"],
+            ["timeout_then_paid", "processing", "paid"],
+            ["timeout_then_failed", "processing", "failed"],
+            ["timeout_then_unknown", "processing", "processing"],
+            ["never_received", "processing", "paid"],
         ] {
-            let payout = pay(host, scenario, ariary(json!({}))).await.ok();
-            assert_eq!(payout.status_word(), at_once, "{scenario}");
-            let path = format!("/v1/payouts/{}/requery", payout.id());
-            let key = host.merchant.test_key.clone();
-            let later = host.send(Method::POST, &path, &key, &[], None).await.ok();
-            assert_eq!(later.status_word(), asked, "{scenario}");
+            plays(host, ariary(json!({})), story).await;
         }
         for (step, end) in [("settle", "paid"), ("fail", "failed")] {
             let payout = pay(host, "processing", ariary(json!({}))).await.ok();
@@ -152,6 +166,58 @@ async fn a_rail_from_elsewhere_pays_without_a_line_of_the_host(
     .await;
 }
 
+/// To the wallet of the number, by file: the recipient selects the method.
+fn by_file(number: &str) -> Value {
+    let recipient = json!({ "mobile_number": number, "name": "Rasoa Rakoto, Tana",
+        "method": "vola-bulk" });
+    ariary(json!({ "recipient": recipient }))
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rail_from_elsewhere_pays_by_file(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_vola(engine, async |host| {
+        fund(host).await;
+        for (story, code) in [
+            (["paid", "paid", "paid"], Value::Null),
+            (["failed", "failed", "failed"], json!("no_wallet")),
+            (["returned", "reversed", "reversed"], json!("wallet_closed")),
+            (["duplicate_callback", "paid", "paid"], Value::Null),
+            (["processing", "processing", "processing"], Value::Null),
+            (["timeout_then_paid", "processing", "paid"], Value::Null),
+            (["timeout_then_failed", "processing", "failed"], json!("no_wallet")),
+            (["timeout_then_unknown", "processing", "processing"], Value::Null),
+            (["never_received", "processing", "paid"], Value::Null),
+            (["provider_down", "processing", "processing"], Value::Null),
+        ] {
+            let payout = plays(host, by_file("0341234567"), story).await;
+            assert_eq!(payout.json["failure_code"], code, "{story:?}");
+        }
+        for (scenario, step, end) in [
+            ("processing", "settle", "paid"),
+            ("processing", "fail", "failed"),
+            ("paid", "return", "reversed"),
+        ] {
+            let payout = pay(host, scenario, by_file("0341234567")).await.ok();
+            let path = format!("/v1/sandbox/payouts/{}/{step}", payout.id());
+            assert_eq!(host.post(&path, json!({})).await.ok().status_word(), end);
+        }
+        // Recipients choose a scenario by themselves, whatever the method.
+        let failed = pay(host, "", by_file("0340000022")).await.ok();
+        assert_eq!(failed.status_word(), "failed");
+        // The request can name the method as well.
+        let named = pay(host, "", ariary(json!({ "method": "vola-bulk" }))).await.ok();
+        assert_eq!((named.status_word(), &named.json["method"]), ("paid", &json!("vola-bulk")));
+        let path = format!("/v1/payouts/{}/timeline", named.id());
+        let timeline = host.get(&path).await.ok().text;
+        assert!(timeline.contains("in the file payments-") && timeline.contains(",1500,"));
+        assert!(!timeline.contains("261341234567"), "{timeline}");
+    })
+    .await;
+}
+
 /// Lists, documents and saved recipients know it as they know those that come with the host.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
@@ -164,10 +230,14 @@ async fn a_rail_from_elsewhere_is_known_everywhere(
         assert_eq!(operators.json["data"][0]["slug"], "vola");
         let document = host.get("/openapi.json").await.ok();
         let schemas = &document.json["components"]["schemas"];
-        assert!(schemas["Recipient_vola"].is_object(), "no schema");
+        let method = &schemas["Recipient_vola"]["properties"]["method"];
+        assert_eq!(method["pattern"], "^vola(-bulk)?$");
+        let choices = schemas["CreatePayout"]["allOf"][0]["anyOf"].as_array().expect("rails");
+        let mut methods = choices.iter().map(|choice| &choice["properties"]["method"]["enum"]);
+        assert!(methods.any(|known| *known == json!(["vola", "vola-bulk", null])));
         let recipients = host.get("/v1/sandbox/recipients").await.ok();
         let recipients = recipients.json["data"].as_array().expect("a list");
-        assert_eq!(recipients.iter().filter(|one| one["currency"] == "MGA").count(), 4);
+        assert_eq!(recipients.iter().filter(|one| one["currency"] == "MGA").count(), 8);
         let body = json!({ "currency": "MGA", "name": "Rasoa Rakoto",
             "wallet": { "number": "0341234567" } });
         let missing = with(body.clone(), json!({ "wallet": null }));
@@ -179,6 +249,13 @@ async fn a_rail_from_elsewhere_is_known_everywhere(
         let to =
             json!({ "amount_minor": "150000", "currency": "MGA", "beneficiary_id": saved.id() });
         assert_eq!(pay(host, "", to).await.ok().status_word(), "paid");
+        let body = json!({ "currency": "MGA", "name": "Hery Rabe", "method": "vola-bulk",
+            "wallet": { "number": "0349876543" } });
+        let saved = host.post("/v1/beneficiaries", body).await.ok();
+        let to =
+            json!({ "amount_minor": "150000", "currency": "MGA", "beneficiary_id": saved.id() });
+        let paid = pay(host, "", to).await.ok();
+        assert_eq!((paid.status_word(), &paid.json["method"]), ("paid", &json!("vola-bulk")));
         let quote = json!({ "currency": "MGA", "amount_minor": "150000" });
         assert_eq!(host.post("/v1/payouts/quote", quote).await.ok().json["fee_minor"], "0");
         let rails = host.admin(Method::GET, "rails", json!({})).await.ok();

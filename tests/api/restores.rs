@@ -16,7 +16,7 @@ use crate::packs::restart;
 use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira};
 
 /// Everything that a database holds, set aside.
-struct Backup {
+pub(crate) struct Backup {
     /// The folder of the file, or the name of a copy on the server.
     place: String,
 }
@@ -45,7 +45,7 @@ pub(crate) async fn copy(server: &str, from: &str, to: &str) {
 }
 
 /// Stops the host and sets a copy of its database aside.
-async fn back_up(host: &mut TestHost) -> Backup {
+pub(crate) async fn back_up(host: &mut TestHost) -> Backup {
     host.running.take().expect("a host").stop().await.expect("stopped in order");
     match host.engine {
         Engine::Sqlite => {
@@ -63,7 +63,7 @@ async fn back_up(host: &mut TestHost) -> Backup {
 }
 
 /// Stops the host and puts the copy back.
-async fn restore(host: &mut TestHost, backup: &Backup) {
+pub(crate) async fn restore(host: &mut TestHost, backup: &Backup) {
     host.running.take().expect("a host").stop().await.expect("stopped in order");
     match host.engine {
         Engine::Sqlite => {

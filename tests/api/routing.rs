@@ -94,7 +94,10 @@ async fn the_operator_is_told_what_a_route_lacks_and_the_merchant_is_not(
         for route in routes(host).await {
             let missing = route["missing"].as_str();
             match (route["env"].as_str(), route["name"].as_str()) {
-                (Some("live"), Some(name @ ("ngn_nip" | "ngn_bare" | "kes_mpesa" | "gbp_fps"))) => {
+                (
+                    Some("live"),
+                    Some(name @ ("ngn_nip" | "ngn_bare" | "kes_mpesa" | "gbp_fps" | "usd_ach")),
+                ) => {
                     assert!(missing.is_some_and(|why| why.contains(name)), "{route}");
                 }
                 _ => assert_eq!(missing, None, "{route}"),

@@ -58,7 +58,7 @@ async fn the_recipients_that_are_listed_do_what_is_said_of_them(
         let list = host.get("/v1/sandbox/recipients").await.ok();
         assert_eq!((&list.json["object"], &list.json["has_more"]), (&json!("list"), &json!(false)));
         let recipients = list.json["data"].as_array().expect("a list");
-        assert_eq!(recipients.len(), 13 + 12 + 15);
+        assert_eq!(recipients.len(), 13 + 12 + 15 + 37);
         fund_all(host).await;
         let first = json!({ "account_number": "0123456785", "bank_code": "058" });
         assert_eq!(
@@ -68,7 +68,7 @@ async fn the_recipients_that_are_listed_do_what_is_said_of_them(
         for recipient in recipients {
             let text = |field: &str| recipient[field].as_str().expect("a text");
             assert_eq!(text("object"), "sandbox_recipient");
-            let is_known = [("NGN", "nip"), ("KES", "mpesa"), ("GBP", "fps")];
+            let is_known = [("NGN", "nip"), ("KES", "mpesa"), ("GBP", "fps"), ("USD", "ach")];
             assert!(is_known.contains(&(text("currency"), text("method"))), "{recipient}");
             assert!(!text("description").is_empty(), "{recipient}");
             let to = json!({ "recipient": recipient["recipient"], "currency": text("currency") });
@@ -107,7 +107,12 @@ async fn the_readme_lists_the_recipients_of_the_sandbox(#[values(Engine::Sqlite)
             let shown = recipient["recipient"].as_object().expect("a recipient");
             let account = shown.get("account_number").or_else(|| shown.get("mobile_number"));
             let account = text(account.expect("an account"));
-            let row = format!("| `{account}` | `{}` |", text(&recipient["scenario"]));
+            let scenario = text(&recipient["scenario"]);
+            let row = match scenario.split_once('_') {
+                // By their codes.
+                Some(("return" | "correction", _)) => format!("`{}NN`", &account[..8]),
+                _ => format!("| `{account}` | `{scenario}` |"),
+            };
             assert!(readme.contains(&row), "README.md has no row {row}");
         }
     })

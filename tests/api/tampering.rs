@@ -160,7 +160,7 @@ const TAMPERINGS: &[(&str, &str)] = &[
     (
         "INSERT INTO attempts SELECT 'c-second', transfer_id, route_id, route, rail, rail_version, \
          rail_digest, fingerprint, 'x', number + 1, begun_at, resolution, created_at, network_id, facts, state, \
-         bytes_left, sends, queries, never_received, code, message, sent_at, answered_at, batch_id \
+         bytes_left, sends, queries, never_received, code, message, sent_at, answered_at, file_id, batch_id \
          FROM attempts WHERE transfer_id = '{paid}'",
         "payout-attempts",
     ),

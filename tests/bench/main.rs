@@ -8,6 +8,7 @@
 #![allow(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "statistics, no money")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
 
+mod files;
 mod growth;
 mod load;
 mod many;
@@ -48,6 +49,7 @@ async fn main() {
     let swapping = Duration::from_secs(if quick { 5 } else { 60 });
     if only.is_none() {
         micro::run().await;
+        files::assembling().await;
         rules::decision();
     }
     for engine in [Engine::Postgres, Engine::Sqlite] {
@@ -65,6 +67,10 @@ async fn main() {
                         rules::run(engine, length, swapping).await;
                     }
                     "70 %" => steady::run(engine, length, calm).await,
+                    "files" => {
+                        files::assembling().await;
+                        files::window_of_many(engine).await;
+                    }
                     "many payouts" => many::run(engine, many_payouts).await,
                     "webhooks that wait" => webhooks::after_a_pause(engine, size).await,
                     name => one(engine, name, length, tpcb).await,
@@ -77,6 +83,7 @@ async fn main() {
         whole_life::run(engine, length, tpcb).await;
         rules::run(engine, length, swapping).await;
         webhooks::run(engine, size).await;
+        files::window_of_many(engine).await;
     }
 }
 

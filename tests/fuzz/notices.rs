@@ -68,7 +68,7 @@ fn notices() {
                             repeats(input, &answer.body);
                         }
                         News::Ask => assert_eq!(path, STATUS),
-                        News::Found(other) => panic!("{other:?}"),
+                        other => panic!("{other:?}"),
                     }
                 }
                 Err(why) => assert!(!why.is_empty() && why.len() < 200, "{why}"),

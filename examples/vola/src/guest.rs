@@ -11,6 +11,7 @@ mod bindings {
                 export railhead:rail/recipients@0.2.0;
                 export railhead:rail/payouts@0.2.0;
                 export railhead:rail/notices@0.2.0;
+                export railhead:rail/files@0.2.0;
             }
         ",
         world: "vola:rail/vola",
@@ -28,9 +29,10 @@ mod bindings {
     use super::Vola;
 }
 
-use bindings::exports::railhead::rail::{notices, payouts, recipients};
+use bindings::exports::railhead::rail::{files, notices, payouts, recipients};
 use railhead_rail::types::{
-    Field, Finding, Message, Notice, Opening, Outcome, Payment, Refusal, Reply, Violation,
+    Arrival, Assembled, Delivery, Field, File, Finding, Message, Notice, Opening, Outcome, Payment,
+    Presence, Refusal, Reply, Violation, Window,
 };
 
 struct Vola;
@@ -62,5 +64,31 @@ impl payouts::Guest for Vola {
 impl notices::Guest for Vola {
     fn receive(message: Message) -> Result<(Reply, Vec<Notice>), String> {
         crate::messages::receive(&message)
+    }
+}
+
+impl files::Guest for Vola {
+    fn prepare(payment: Payment) -> Result<Opening, Refusal> {
+        crate::bulk::prepare(&payment)
+    }
+
+    fn assemble(window: Window, payments: Vec<Payment>) -> Result<Assembled, String> {
+        crate::bulk::assemble(&window, &payments)
+    }
+
+    fn deliver(file: File) -> Delivery {
+        crate::bulk::deliver(file)
+    }
+
+    fn look(file: File) -> Presence {
+        crate::bulk::look(&file)
+    }
+
+    fn poll(_feed: String, after: String) -> Result<Vec<Arrival>, String> {
+        crate::bulk::poll(&after)
+    }
+
+    fn read(_feed: String, _name: String, content: Vec<u8>) -> Result<Vec<Notice>, String> {
+        crate::bulk::read(&content)
     }
 }

@@ -30,15 +30,17 @@ pub fn finding(told: &Told) -> Finding {
             amount_minor: told.amount.checked_mul(100),
             facts: Vec::new(),
         }),
-        "refused" => Finding::Refused(Refusal {
-            code: told.reason.clone(),
-            message: match told.reason.as_str() {
-                "no_wallet" => "There is no such wallet".to_owned(),
-                _ => "Vola refused the payment".to_owned(),
-            },
-        }),
+        "refused" => Finding::Refused(refusal(&told.reason)),
         _ => Finding::Unknown("Vola has not decided yet".to_owned()),
     }
+}
+
+pub fn refusal(reason: &str) -> Refusal {
+    let message = match reason {
+        "no_wallet" => "There is no such wallet",
+        _ => "Vola refused the payment",
+    };
+    Refusal { code: reason.to_owned(), message: message.to_owned() }
 }
 
 pub fn receive(message: &Message) -> Result<(Reply, Vec<Notice>), String> {

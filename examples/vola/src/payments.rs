@@ -10,7 +10,7 @@ use railhead_rail::types::{Finding, Opening, Outcome, Payment, Receipt, Refusal}
 use crate::messages::{finding, read};
 
 /// The reference follows from the number that the host allotted: it is new for every attempt, and
-/// the same however often this is called.
+/// the same however often this is called. Payments by file have references of the same kind.
 pub fn prepare(payment: &Payment) -> Opening {
     Opening { reference: format!("rh{:012}", payment.serial), facts: Vec::new() }
 }
@@ -63,11 +63,11 @@ pub fn query(payment: &Payment) -> Finding {
     }
 }
 
-fn authorization() -> request::Parameter {
+pub fn authorization() -> request::Parameter {
     parameter("Authorization", [text("Bearer "), secret("api_key")])
 }
 
-fn why(failure: Failure) -> String {
+pub fn why(failure: Failure) -> String {
     match failure {
         Failure::NotSent(why) => format!("not sent: {why}"),
         Failure::NoAnswer(why) => format!("no answer: {why}"),

@@ -47,6 +47,8 @@ pub struct Config {
     pub modules: Modules,
     /// Egress of rails.
     pub egress: Egress,
+    /// Files of payments that this host carries itself.
+    pub files: Files,
     /// Rule packs.
     pub rules: Rules,
     /// Cases.
@@ -188,6 +190,16 @@ pub struct Egress {
     pub allow_private_networks: Vec<IpNet>,
 }
 
+/// Files of payments that this host carries itself.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Files {
+    /// Folders on this machine in which a route may have its files put and fetched; none unless
+    /// set. Absolute.
+    #[serde(deserialize_with = "listed")]
+    pub folders: Vec<PathBuf>,
+}
+
 /// Rule packs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -258,6 +270,8 @@ pub enum ApprovalAct {
     Reverse,
     /// Making or replacing a merchant's key.
     Key,
+    /// Delivering a file of payments once more that the bank may have.
+    Redeliver,
 }
 
 impl ApprovalAct {
@@ -271,6 +285,7 @@ impl ApprovalAct {
             Self::Mark => "mark",
             Self::Reverse => "reverse",
             Self::Key => "key",
+            Self::Redeliver => "redeliver",
         }
     }
 }
@@ -279,8 +294,15 @@ impl std::str::FromStr for ApprovalAct {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all =
-            [Self::Credit, Self::Limits, Self::LiveRoute, Self::Mark, Self::Reverse, Self::Key];
+        let all = [
+            Self::Credit,
+            Self::Limits,
+            Self::LiveRoute,
+            Self::Mark,
+            Self::Reverse,
+            Self::Key,
+            Self::Redeliver,
+        ];
         let words = all.map(Self::as_str).join(", ");
         let found = all.into_iter().find(|act| act.as_str() == text);
         found.ok_or_else(|| format!("{text} is none of {words}"))
@@ -384,6 +406,7 @@ impl Default for Config {
             simulator: Simulator::default(),
             modules: Modules::default(),
             egress: Egress::default(),
+            files: Files::default(),
             rules: Rules::default(),
             cases: Cases::default(),
             approvals: Approvals::default(),

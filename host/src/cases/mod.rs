@@ -34,7 +34,7 @@ pub struct Case {
     pub env: Env,
     /// The merchant concerned, if there is one.
     pub merchant_id: Option<String>,
-    /// What kind of object it is about: `payout`, or `route` where no object is known.
+    /// What kind of object it is about: `payout`, `file`, or `route` where no object is known.
     pub subject_type: &'static str,
     /// The object's id.
     pub subject_id: String,

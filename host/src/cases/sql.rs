@@ -226,6 +226,7 @@ fn stored(row: &AnyRow) -> Result<StoredCase, sqlx::Error> {
     let currency = maybe("currency")?.and_then(|code| Currency::parse(&code));
     let subject_type = match text("subject_type")?.as_str() {
         "payout" => "payout",
+        "file" => "file",
         _ => "route",
     };
     Ok(StoredCase {

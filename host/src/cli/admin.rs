@@ -11,6 +11,7 @@ use crate::id::IdGenerator;
 use crate::start::StartError;
 
 use super::account::unanswered;
+use super::files::{self, File, Window};
 use super::say;
 
 /// Arguments of the command.
@@ -60,6 +61,12 @@ enum AdminCommand {
     /// What needs a person.
     #[command(subcommand)]
     Case(Case),
+    /// When files of payments close.
+    #[command(subcommand)]
+    Window(Window),
+    /// Files of payments.
+    #[command(subcommand)]
+    File(File),
     /// Whether live payments are held back because the database may have forgotten something.
     #[command(subcommand)]
     Quarantine(Quarantine),
@@ -252,7 +259,7 @@ enum Case {
         /// `open` or `resolved`.
         #[arg(long, default_value = "open")]
         status: String,
-        /// Only those about this payout or route.
+        /// Only those about this payout, file or route.
         #[arg(long)]
         subject: Option<String>,
     },
@@ -306,6 +313,10 @@ impl Admin {
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
         let base = self.url.unwrap_or_else(|| config.operators_url());
         let token = token(config)?;
+        if let AdminCommand::File(File::Content { id, output }) = &self.command {
+            let bytes = fetch((&base, token), &format!("files/{id}/content")).await?;
+            return files::write(output.as_deref(), &bytes);
+        }
         let idempotency_key = match (&self.command, self.idempotency_key) {
             (_, Some(key)) => Some(key),
             (command, None) if command.takes_key() => Some(fresh_key()?),
@@ -322,7 +333,11 @@ impl Admin {
 impl AdminCommand {
     /// Whether the call takes an idempotency key.
     fn takes_key(&self) -> bool {
-        matches!(self, Self::Wallet(Wallet::Credit(_) | Wallet::Debit(_)) | Self::Payout { .. })
+        match self {
+            Self::Wallet(command) => matches!(command, Wallet::Credit(_) | Wallet::Debit(_)),
+            Self::File(command) => matches!(command, File::Deliver { .. }),
+            command => matches!(command, Self::Payout { .. }),
+        }
     }
 }
 
@@ -333,7 +348,7 @@ fn fresh_key() -> Result<String, StartError> {
     Ok(key)
 }
 
-type Request = (Method, String, Option<Value>);
+pub(super) type Request = (Method, String, Option<Value>);
 
 fn request(command: AdminCommand) -> Result<Request, StartError> {
     Ok(match command {
@@ -349,6 +364,8 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
         AdminCommand::Route(command) => route(command)?,
         AdminCommand::Blacklist(command) => blacklist(command)?,
         AdminCommand::Case(command) => case(command)?,
+        AdminCommand::Window(command) => files::window(command),
+        AdminCommand::File(command) => files::file(command)?,
         AdminCommand::Quarantine(Quarantine::Show) => (Method::GET, "quarantine".to_owned(), None),
         AdminCommand::Quarantine(Quarantine::Release { reason }) => {
             let body = object([("reason", json!(reason))]);
@@ -457,9 +474,7 @@ fn case(command: Case) -> Result<Request, StartError> {
     Ok(match command {
         Case::List { kind, status, subject } => {
             let filters = [("kind", kind), ("status", Some(status)), ("subject_id", subject)];
-            let given = filters.into_iter().filter_map(|(name, value)| Some((name, value?)));
-            let url = reqwest::Url::parse_with_params("http://host", given)?;
-            (Method::GET, format!("cases?{}", url.query().unwrap_or_default()), None)
+            (Method::GET, filtered("cases", filters)?, None)
         }
         Case::Show { id } => (Method::GET, format!("cases/{id}"), None),
         Case::Resolve { id, resolution, evidence } => {
@@ -469,8 +484,18 @@ fn case(command: Case) -> Result<Request, StartError> {
     })
 }
 
+/// A list's path, with the filters that were given.
+pub(super) fn filtered<const N: usize>(
+    list: &str,
+    filters: [(&str, Option<String>); N],
+) -> Result<String, StartError> {
+    let given = filters.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let url = reqwest::Url::parse_with_params("http://host", given)?;
+    Ok(format!("{list}?{}", url.query().unwrap_or_default()))
+}
+
 /// An object of the values that were given.
-fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     let given = fields.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(given.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
 }
@@ -518,6 +543,17 @@ pub(super) async fn push(
     answer(&url, request.body(file).bearer_auth(token.expose_secret())).await
 }
 
+/// Fetches what is no JSON from the operator's API.
+async fn fetch((base, token): (&str, &SecretString), path: &str) -> Result<Vec<u8>, StartError> {
+    let url = address(base, path);
+    let request = reqwest::Client::new().get(&url).bearer_auth(token.expose_secret());
+    let response = request.send().await.map_err(|cause| unanswered(&url, &cause))?;
+    match response.status().is_success() {
+        true => Ok(response.bytes().await?.to_vec()),
+        false => Err(refusal(&url, response).await),
+    }
+}
+
 /// The operator's token.
 ///
 /// # Errors
@@ -535,11 +571,18 @@ fn address(base: &str, path: &str) -> String {
 
 async fn answer(url: &str, request: reqwest::RequestBuilder) -> Result<Value, StartError> {
     let response = request.send().await.map_err(|cause| unanswered(url, &cause))?;
-    let status = response.status();
-    let answer: Value = response.json().await.map_err(|cause| format!("{url}: {cause}"))?;
-    if status.is_success() {
-        return Ok(answer);
+    match response.status().is_success() {
+        true => Ok(response.json().await.map_err(|cause| format!("{url}: {cause}"))?),
+        false => Err(refusal(url, response).await),
     }
+}
+
+/// What a refusal says.
+async fn refusal(url: &str, response: reqwest::Response) -> StartError {
+    let answer: Value = match response.json().await {
+        Ok(answer) => answer,
+        Err(cause) => return format!("{url}: {cause}").into(),
+    };
     let error = &answer["error"];
     let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
     let field = error["field"].as_str().map(|f| format!(" ({f})")).unwrap_or_default();
@@ -550,5 +593,5 @@ async fn answer(url: &str, request: reqwest::RequestBuilder) -> Result<Value, St
             format!("\n  {}: {}", part("at"), part("message"))
         })
         .collect();
-    Err(format!("{}: {}{field}{problems}", text("code"), text("message")).into())
+    format!("{}: {}{field}{problems}", text("code"), text("message")).into()
 }

@@ -38,8 +38,12 @@ pub(super) async fn demo(config: Config) -> Result<(), StartError> {
     let host = start(config, Sources::system()?).await?;
     let tour = Tour::begin(&host, &file).await?;
     for rail in host.app.rails.all() {
-        for terms in &rail.declaration.methods {
-            tour.pay(&rail.declaration, terms).await?;
+        let declaration = &rail.declaration;
+        for currency in declaration.currencies() {
+            // By the method that a payment has which names none.
+            let terms = declaration.methods_of(currency).next();
+            let terms = terms.ok_or("a currency without a method")?;
+            tour.pay(declaration, terms).await?;
         }
     }
     tour.end(&host);

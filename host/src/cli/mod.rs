@@ -6,6 +6,7 @@ mod calendar;
 mod compile;
 mod demo;
 mod document;
+mod files;
 mod listen;
 mod logs;
 mod rules;

@@ -1,7 +1,7 @@
 //! Cases as rails ship them: `cases/*.toml`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -24,6 +24,17 @@ pub struct Cases {
     pub code_payment: Option<PaymentCase>,
     /// Scenarios that cannot happen in this network.
     pub unplayed: Vec<String>,
+    /// Files, and the payments that they are made of.
+    pub assemblies: Vec<AssemblyCase>,
+    /// Answers to a delivery of the first assembly's file, and what they mean.
+    pub deliveries: Vec<FileCallCase>,
+    /// Answers to looking for that file, and what they mean.
+    pub looks: Vec<FileCallCase>,
+    /// What files of the network say.
+    pub readings: Vec<ReadingCase>,
+    /// Where the files lie that cases name.
+    #[serde(skip)]
+    folder: PathBuf,
 }
 
 /// A recipient as a client sends it.
@@ -160,6 +171,106 @@ pub struct PaymentCase {
     pub facts: BTreeMap<String, String>,
 }
 
+/// A file that is made of payments.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AssemblyCase {
+    /// What the case shows, for the report.
+    pub name: String,
+    /// What closed, and the numbers that the host allotted.
+    pub window: WindowCase,
+    /// Every payment that joined, in order.
+    pub payments: Vec<PaymentCase>,
+    /// What must come of it, byte for byte: a file in the folder of cases.
+    pub file: String,
+    /// The name that it must be delivered under.
+    pub file_name: String,
+    /// What acknowledgements must call it.
+    pub identity: String,
+    /// What the entries must be called, by reference.
+    #[serde(default)]
+    pub placed: BTreeMap<String, String>,
+    /// Codes of payments that it must not carry, by reference.
+    #[serde(default)]
+    pub refused: BTreeMap<String, String>,
+    /// References that must go with the next file.
+    #[serde(default)]
+    pub later: Vec<String>,
+}
+
+/// A window that closed. Method, currency and exponent are the payments'.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowCase {
+    /// As rail.toml declares it.
+    pub name: String,
+    /// The file's number over the route.
+    pub number: u64,
+    /// Its number among those of its business date.
+    pub number_of_day: u32,
+    /// The number of its first entry.
+    pub first_entry: u64,
+    /// The day on which it closed, such as `2026-03-06`.
+    pub business_date: String,
+    /// The time at which it closed, such as `16:45`.
+    pub local_time: String,
+    /// When recipients shall have the money.
+    pub value_date: String,
+}
+
+/// A call about a file, with a scripted answer.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileCallCase {
+    /// What the case shows, for the report.
+    pub name: String,
+    /// What must have been sent.
+    pub expects: Option<Expected>,
+    /// What the network answers.
+    pub answer: Option<AnswerCase>,
+    /// What it must come to. A delivery: taken, refused, not-taken, unknown. Looking for it:
+    /// present, absent, unknown.
+    pub outcome: String,
+}
+
+/// A file of the network's.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadingCase {
+    /// What the case shows, for the report.
+    pub name: String,
+    /// Where it lay; the rail's first feed if left out.
+    pub feed: Option<String>,
+    /// What is in it.
+    pub content: Option<String>,
+    /// The same as a file in the folder of cases. It is read under that file's name.
+    pub file: Option<String>,
+    /// What it must say, in this order.
+    #[serde(default)]
+    pub notices: Vec<NoticeCase>,
+    /// Whether it must be an error.
+    #[serde(default)]
+    pub error: bool,
+}
+
+/// One of the things that a file says. Whatever is left out may be anything.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoticeCase {
+    /// `reference:`, `network-id:` or `file:`, and which.
+    pub about: String,
+    /// ask, corrected, paid, accepted, refused, returned, unknown, never-received.
+    pub kind: String,
+    /// The network's code.
+    pub code: Option<String>,
+    /// How much was paid, or came back.
+    pub amount_minor: Option<i64>,
+    /// The network's own name for the payment, or for what came back.
+    pub network_id: Option<String>,
+    /// The fields that it corrects: all of them.
+    pub fields: Option<BTreeMap<String, String>>,
+}
+
 /// What a name enquiry said.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -203,7 +314,7 @@ impl Cases {
         let entries = std::fs::read_dir(folder).map_err(|e| fail(folder, e.to_string()))?;
         let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.sort();
-        let mut all = Self::default();
+        let mut all = Self { folder: folder.to_owned(), ..Self::default() };
         for path in paths.iter().filter(|path| path.extension().is_some_and(|e| e == "toml")) {
             let text = std::fs::read_to_string(path).map_err(|e| fail(path, e.to_string()))?;
             let cases: Self = toml::from_str(&text).map_err(|e| fail(path, e.to_string()))?;
@@ -213,11 +324,21 @@ impl Cases {
             all.code_templates.extend(cases.code_templates);
             all.code_payment = cases.code_payment.or(all.code_payment);
             all.unplayed.extend(cases.unplayed);
+            all.assemblies.extend(cases.assemblies);
+            all.deliveries.extend(cases.deliveries);
+            all.looks.extend(cases.looks);
+            all.readings.extend(cases.readings);
             if !cases.code_path.is_empty() {
                 all.code_path = cases.code_path;
             }
         }
         Ok(all)
+    }
+
+    /// A file in the folder of cases.
+    pub(super) fn content(&self, file: &str) -> Result<Vec<u8>, String> {
+        let path = self.folder.join(file);
+        std::fs::read(&path).map_err(|cause| format!("{}: {cause}", path.display()))
     }
 
     /// Every code in every call, as exchanges.

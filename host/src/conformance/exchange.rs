@@ -219,7 +219,8 @@ fn came(kind: &'static str, code: Option<String>, message: Option<String>) -> Ca
     Came { kind, code, message, ..Came::default() }
 }
 
-fn check_sent(exchanges: &[Exchange], expected: &Expected) -> Result<(), String> {
+/// Whether the last request is the one that was expected.
+pub(super) fn check_sent(exchanges: &[Exchange], expected: &Expected) -> Result<(), String> {
     let last = exchanges.iter().rfind(|exchange| !exchange.is_for_token);
     if expected.nothing {
         return last.map_or(Ok(()), |sent| Err(format!("{} was sent", sent.call)));
@@ -240,7 +241,7 @@ fn check_sent(exchanges: &[Exchange], expected: &Expected) -> Result<(), String>
 }
 
 /// A network that gives a token to whoever asks, and answers everything else as a case says.
-fn scripted(rail: &Rail, answer: AnswerCase) -> Router {
+pub(super) fn scripted(rail: &Rail, answer: AnswerCase) -> Router {
     let declaration = &rail.declaration;
     let mut network = Router::new();
     for terms in declaration.tokens.values() {

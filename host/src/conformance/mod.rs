@@ -3,8 +3,10 @@
 
 mod cases;
 mod exchange;
+mod files;
 pub mod packs;
 mod scenarios;
+mod stage;
 
 use std::path::Path;
 
@@ -41,18 +43,22 @@ pub async fn check(rail: &Rail, folder: &Path) -> Result<Report, String> {
         report.note(&case.name, exchange::recipient(rail, case).await);
     }
     for case in &cases.exchanges {
-        let once = exchange::run(rail, case).await;
-        let twice = exchange::run(rail, case).await;
-        let same = match once == twice {
-            true => once,
-            false => Err(format!("not the same twice: {once:?}, then {twice:?}")),
-        };
-        report.note(&case.name, same);
+        report.note(&case.name, twice(async || exchange::run(rail, case).await).await);
     }
     for case in cases.codes() {
         let name = format!("response code {} on {}", case.name, case.call);
         report.note(&name, exchange::run(rail, &case).await);
     }
+    files::run(rail, &cases, &mut report).await;
     scenarios::run(rail, &cases, &mut report).await;
     Ok(report)
+}
+
+/// Runs a case twice: it has to come to the same.
+async fn twice(run: impl AsyncFn() -> Result<(), String>) -> Result<(), String> {
+    let (once, again) = (run().await, run().await);
+    match once == again {
+        true => once,
+        false => Err(format!("not the same twice: {once:?}, then {again:?}")),
+    }
 }

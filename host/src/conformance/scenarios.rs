@@ -1,29 +1,16 @@
 //! The sandbox's scenarios, played by the simulator against a rail: how a payment stands once it
 //! was sent, what the network told by itself was heard, and it was asked about.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use tokio::sync::mpsc::UnboundedReceiver;
-
-use crate::clock::Clock;
 use crate::rails::Rail;
-use crate::simulator::{Network, OwnMessage, Simulator};
-use crate::wasm::rail::{Finding, Grant, Message, Money, News, Outcome, Payment};
+use crate::rails::declaration::Via;
+use crate::simulator::Network;
+use crate::wasm::rail::{Money, News, Outcome, Payment};
 
 use super::Report;
 use super::cases::Cases;
-use super::exchange::{grant, payment, pure};
-
-/// How a payment stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stands {
-    /// Nobody knows yet.
-    Open,
-    Paid,
-    Refused,
-    Returned,
-}
+use super::exchange::payment;
+use super::files::Filed;
+use super::stage::{Stage, Stands};
 
 /// Scenario, how it stands once it was sent and the network was heard, and after a question.
 const SCENARIOS: &[(&str, Stands, Stands)] = &[
@@ -44,36 +31,42 @@ pub(super) async fn run(rail: &Rail, cases: &Cases, report: &mut Report) {
         let why = "it brings no simulator, so that nobody can try it in the sandbox".to_owned();
         return report.note("scenarios", Err(why));
     };
+    let is_played = |scenario: &str| !cases.unplayed.iter().any(|it| it == scenario);
     for (scenario, sent, asked) in SCENARIOS {
-        if cases.unplayed.iter().any(|unplayed| unplayed == scenario) {
-            continue;
+        if is_played(scenario) {
+            let result = play((rail, network), cases, scenario, (*sent, *asked)).await;
+            report.note(&format!("scenario {scenario}"), result);
         }
-        let result = play((rail, network), cases, scenario, (*sent, *asked)).await;
-        report.note(&format!("scenario {scenario}"), result);
+    }
+    let own = rail.declaration.scenarios.iter().flat_map(|scenarios| scenarios.own.keys());
+    for scenario in own.filter(|own| !SCENARIOS.iter().any(|(name, ..)| name == own)) {
+        if is_played(scenario) {
+            let result = play_own((rail, network), cases, scenario).await;
+            report.note(&format!("scenario {scenario}"), result);
+        }
     }
     report.note("the same reference twice", repeat((rail, network), cases).await);
 }
 
 async fn play(
-    (rail, network): (&Rail, &Network),
+    place: (&Rail, &Network),
     cases: &Cases,
     scenario: &str,
     (sent, asked): (Stands, Stands),
 ) -> Result<(), String> {
-    let payment = payment(rail, cases.code_payment.as_ref())?;
-    let mut stage = Stage::new((rail, network), scenario);
-    let first = stage.send(&payment).await?;
+    let mut playing = Playing::new(place, cases, scenario).await?;
+    let first = playing.send().await?;
     // A network that confirms by itself may have done so already.
     let is_early = scenario == "duplicate_callback" && first == Stands::Paid;
     if first != sent && !is_early {
         return Err(format!("after it was sent it is {first:?}, not {sent:?}"));
     }
-    let second = stage.ask(&payment, first).await?;
+    let second = playing.ask().await?;
     if second != asked {
         return Err(format!("after it was asked about it is {second:?}, not {asked:?}"));
     }
     if scenario == "never_received" {
-        let third = stage.send(&payment).await?;
+        let third = playing.send().await?;
         return match third {
             Stands::Paid => Ok(()),
             other => Err(format!("sent again it is {other:?}, not {:?}", Stands::Paid)),
@@ -82,91 +75,105 @@ async fn play(
     Ok(())
 }
 
+/// What a scenario of the rail's own comes to is its own business, if only it can be played.
+async fn play_own(place: (&Rail, &Network), cases: &Cases, scenario: &str) -> Result<(), String> {
+    let mut playing = Playing::new(place, cases, scenario).await?;
+    playing.send().await?;
+    playing.ask().await.map(drop)
+}
+
 /// A reference that was used is never paid again, nor refused: its first use counts.
-async fn repeat((rail, network): (&Rail, &Network), cases: &Cases) -> Result<(), String> {
-    let payment = payment(rail, cases.code_payment.as_ref())?;
-    let mut stage = Stage::new((rail, network), "paid");
+async fn repeat(place: (&Rail, &Network), cases: &Cases) -> Result<(), String> {
+    let mut playing = Playing::new(place, cases, "paid").await?;
     for _ in 0..2 {
-        if stage.send(&payment).await? == Stands::Refused {
+        if playing.send().await? == Stands::Refused {
             return Err("it is refused".to_owned());
         }
     }
-    let transfers = stage.simulator.transfers().await.map_err(|cause| cause.to_string())?;
-    let executed: Vec<u32> = transfers.iter().map(|transfer| transfer.executed).collect();
+    if let Playing::ByFile(filed) = &mut playing {
+        filed.send_in_another().await?;
+    }
+    let executed = match &playing {
+        Playing::OneByOne(sent) => sent.stage.executed().await?,
+        Playing::ByFile(filed) => filed.executed().await?,
+    };
     if executed == [1] { Ok(()) } else { Err(format!("paid {executed:?} times")) }
 }
 
-/// A rail and the other side of its network.
-struct Stage<'a> {
-    rail: &'a Rail,
-    simulator: Simulator,
-    messages: UnboundedReceiver<OwnMessage>,
-    scenario: String,
+/// A payment on its way.
+enum Playing<'a> {
+    OneByOne(Box<Sent<'a>>),
+    ByFile(Box<Filed<'a>>),
 }
 
-impl<'a> Stage<'a> {
-    fn new((rail, network): (&'a Rail, &Network), scenario: &str) -> Self {
-        let networks = BTreeMap::from([(rail.declaration.rail.name.clone(), network.clone())]);
-        let (simulator, messages) = Simulator::new(None, Clock::System, networks);
-        Self { rail, simulator, messages, scenario: scenario.to_owned() }
+impl<'a> Playing<'a> {
+    async fn new(
+        (rail, network): (&'a Rail, &Network),
+        cases: &Cases,
+        scenario: &str,
+    ) -> Result<Self, String> {
+        let payment = payment(rail, cases.code_payment.as_ref())?;
+        let stage = Stage::new((rail, network), scenario);
+        let is_its = |name: &str, currency: &str| {
+            (name, currency) == (payment.method.as_str(), payment.currency.as_str())
+        };
+        let mut methods = rail.declaration.methods.iter();
+        let method = methods.find(|terms| is_its(&terms.name, terms.currency.as_str()));
+        Ok(match method.map(|terms| terms.via) {
+            Some(Via::Files) => Self::ByFile(Box::new(Filed::new(stage, &payment).await?)),
+            _ => Self::OneByOne(Box::new(Sent { stage, payment, stands: Stands::Open })),
+        })
     }
 
-    fn grant(&self, money: Money) -> Arc<Grant> {
-        let network = self.simulator.network(&self.rail.declaration.rail.name);
-        let plain = grant(self.rail, &network, money);
-        let headers = vec![("x-sandbox-scenario".to_owned(), self.scenario.clone())];
-        Arc::new(Grant { headers, ..Grant::clone(&plain) })
+    async fn send(&mut self) -> Result<Stands, String> {
+        match self {
+            Self::OneByOne(sent) => sent.send().await,
+            Self::ByFile(filed) => filed.send().await,
+        }
     }
 
-    async fn send(&mut self, payment: &Payment) -> Result<Stands, String> {
-        let called = self.rail.code.submit(None, &self.grant(Money::MayMove), payment).await;
-        let stands = match called.result.map_err(|broken| broken.to_string())? {
+    async fn ask(&mut self) -> Result<Stands, String> {
+        match self {
+            Self::OneByOne(sent) => sent.ask().await,
+            Self::ByFile(filed) => filed.ask().await,
+        }
+    }
+}
+
+/// A payment by request and answer.
+struct Sent<'a> {
+    stage: Stage<'a>,
+    payment: Payment,
+    stands: Stands,
+}
+
+impl Sent<'_> {
+    async fn send(&mut self) -> Result<Stands, String> {
+        let grant = self.stage.grant(Money::MayMove);
+        let called = self.stage.rail.code.submit(None, &grant, &self.payment).await;
+        self.stands = match called.result.map_err(|broken| broken.to_string())? {
             Outcome::Paid(_) => Stands::Paid,
             Outcome::Refused(_) => Stands::Refused,
             Outcome::Accepted(_) | Outcome::Unknown(_) => Stands::Open,
         };
-        self.hear(stands).await
+        self.hear().await
     }
 
-    async fn ask(&mut self, payment: &Payment, before: Stands) -> Result<Stands, String> {
-        let called = self.rail.code.query(&self.grant(Money::Stays), payment).await;
+    async fn ask(&mut self) -> Result<Stands, String> {
+        let grant = self.stage.grant(Money::Stays);
+        let called = self.stage.rail.code.query(&grant, &self.payment).await;
         let found = called.result.map_err(|broken| broken.to_string())?;
-        self.hear(before.after(&found)).await
+        self.stands = self.stands.after(&found);
+        self.hear().await
     }
 
     /// Takes in what the network has told by itself.
-    async fn hear(&mut self, mut stands: Stands) -> Result<Stands, String> {
-        while let Ok(OwnMessage { path, url, headers, body, .. }) = self.messages.try_recv() {
-            // What the network was given ends with a path of ours.
-            let door = url.as_ref().and_then(|url| url.split_once("/route/door"));
-            let message = Message {
-                method: "POST".to_owned(),
-                path: door.map_or(path.as_str(), |(_, path)| path).to_owned(),
-                query: Vec::new(),
-                headers,
-                body: body.into_bytes(),
-            };
-            let called = self.rail.code.receive(&pure(&self.grant(Money::Stays)), &message).await;
-            let read = called.result.map_err(|broken| broken.to_string())?;
-            for notice in read?.1 {
-                if let News::Found(found) = notice.news {
-                    stands = stands.after(&found);
-                }
+    async fn hear(&mut self) -> Result<Stands, String> {
+        for notice in self.stage.messages().await? {
+            if let News::Found(found) = notice.news {
+                self.stands = self.stands.after(&found);
             }
         }
-        Ok(stands)
-    }
-}
-
-impl Stands {
-    /// How it stands after something more was learnt: a return ends what was paid, and nothing
-    /// else changes an end.
-    fn after(self, found: &Finding) -> Self {
-        match (self, found) {
-            (_, Finding::Returned(_)) => Self::Returned,
-            (Self::Open, Finding::Paid(_)) => Self::Paid,
-            (Self::Open, Finding::Refused(_)) => Self::Refused,
-            _ => self,
-        }
+        Ok(self.stands)
     }
 }

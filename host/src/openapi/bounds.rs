@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
+use crate::cases::CaseKind;
 use crate::config::limits;
 use crate::events::CATALOGUE;
 use crate::http::texts;
@@ -14,6 +15,7 @@ use crate::payouts::model::Status;
 use crate::rails::Rail;
 use crate::rails::directory;
 use crate::simulator::scenario::SCENARIOS;
+use crate::transfers::files::table::FileState;
 use crate::webhooks::model::Status as DeliveryStatus;
 
 use super::recipient_schema;
@@ -27,6 +29,7 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("CreatePayout", &["currency"]),
     ("CreateRoute", &["name", "env", "rail", "currency"]),
     ("CreateWebhookEndpoint", &["url", "events"]),
+    ("FileRequest", &["reason"]),
     ("FundRequest", &["currency", "amount_minor"]),
     ("MoveRequest", &["amount_minor", "reason"]),
     ("NameEnquiry", &["currency", "account_number", "bank_code"]),
@@ -210,6 +213,10 @@ impl Bounds {
                 let all: Vec<&str> = Status::iter().map(Status::as_str).collect();
                 Some(json!({ "enum": all }))
             }
+            ("/admin/v1/cases", "kind") => Some(or_nothing(CaseKind::iter().map(CaseKind::as_str))),
+            ("/admin/v1/files", "state") => {
+                Some(or_nothing(FileState::iter().map(FileState::as_str)))
+            }
             ("/v1/webhook_deliveries", "status") => {
                 let all = DeliveryStatus::iter().map(DeliveryStatus::as_str);
                 Some(or_nothing(all))
@@ -347,9 +354,10 @@ fn events() -> impl Iterator<Item = String> {
 fn of_field(schema: &str, field: &str) -> Option<Value> {
     Some(match (schema, field) {
         // Counted without the white space around it.
-        ("CancelRequest", "reason") => {
-            json!({ "pattern": format!(r"^\s*[^\s{CONTROL}][^{CONTROL}]+[^\s{CONTROL}]\s*$") })
-        }
+        ("CancelRequest" | "FileRequest", "reason") => json!({
+            "pattern": format!(r"^\s*[^\s{CONTROL}][^{CONTROL}]+[^\s{CONTROL}]\s*$"),
+            "maxLength": 500,
+        }),
         ("UpdateBeneficiary", "name") => json!({ "minLength": 1 }),
         ("FundRequest" | "MoveRequest", "amount_minor") => {
             json!({ "pattern": format!("^0*([1-9][0-9]{{0,14}}|{})$", limits::MOVEMENT_MINOR_MAX) })

@@ -17,6 +17,8 @@ const LINKS: &[(&str, &str, &str)] = &[
     ("create_block", "$response.body#/id", "/admin/v1/blacklist/{id}"),
     ("create_payout", "$response.body#/id", "/admin/v1/payouts/{id}"),
     ("list_cases", "$response.body#/data/0/id", "/admin/v1/cases/{id}"),
+    ("list_files", "$response.body#/data/0/id", "/admin/v1/files/{id}"),
+    ("list_windows", "$response.body#/data/0/id", "/admin/v1/windows/{id}"),
 ];
 
 /// Writes the links into the document.

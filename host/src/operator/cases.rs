@@ -59,7 +59,7 @@ pub struct CaseView {
     pub env: &'static str,
     /// The merchant concerned, if there is one.
     pub merchant_id: Option<String>,
-    /// `payout`, or `route` where no payout is known.
+    /// `payout`, `file`, or `route` where neither is known.
     #[schema(example = "payout")]
     pub subject_type: &'static str,
     /// Its id.
@@ -105,7 +105,7 @@ pub struct ListQuery {
     pub kind: Option<String>,
     /// `open` or `resolved`.
     pub status: Option<String>,
-    /// Only cases about this payout or route, by id.
+    /// Only cases about this payout, file or route, by id.
     pub subject_id: Option<String>,
     /// Items on the page, 1 to 100; 50 if left out.
     #[param(value_type = Option<i64>)]

@@ -7,6 +7,7 @@ pub mod audit_log;
 pub mod blacklist;
 pub mod cases;
 pub mod decisions;
+pub mod files;
 pub mod keys;
 pub mod merchants;
 pub mod modules;
@@ -45,6 +46,7 @@ pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
         rule_packs::ERRORS,
         assignments::ERRORS,
         decisions::ERRORS,
+        files::ERRORS,
     ]
     .concat()
 }

@@ -21,6 +21,7 @@ use crate::http::{Body, Page};
 use crate::id::MerchantId;
 use crate::ledger::{Command, Guard};
 use crate::money::Currency;
+use crate::rails::file_transport::{is_about_files, objection};
 use crate::rails::{Rail, Route, sql};
 use crate::transfers::lanes::Health;
 use crate::transfers::{attempt, work};
@@ -416,6 +417,12 @@ fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<()
             continue;
         }
         let at = format!("settings.{name}");
+        if is_about_files(name) {
+            match objection(&rail.declaration, name, value) {
+                Some(why) => return Err(invalid(&at, &why)),
+                None => continue,
+            }
+        }
         if value.chars().count() > TEXT_MAX {
             return Err(invalid(&at, &format!("must have {TEXT_MAX} characters at most")));
         }

@@ -122,6 +122,14 @@ const CHECKS: &[Check] = &[
                 AND a.before LIKE '%\"' || p.id || '\"%') \
                 WHERE p.status IN ('paid_manual', 'failed_manual') AND a.id IS NULL",
     },
+    Check {
+        name: "file-held",
+        means: "is a file that was held back, or let go, by nobody",
+        finds: "SELECT f.id FROM payment_files f LEFT JOIN (SELECT subject_id, SUM(CASE action \
+                WHEN 'file.hold' THEN 1 ELSE -1 END) AS held FROM audit \
+                WHERE action IN ('file.hold', 'file.release') GROUP BY subject_id) a \
+                ON a.subject_id = f.id WHERE f.is_held <> COALESCE(a.held, 0)",
+    },
 ];
 
 /// Compares every setting with the audit log.

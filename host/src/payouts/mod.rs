@@ -30,6 +30,7 @@ mod resolve;
 mod retrieve;
 pub mod review;
 pub mod sql;
+mod status;
 mod timeline;
 mod transfer;
 mod usage;

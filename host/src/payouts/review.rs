@@ -14,7 +14,8 @@ use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, KeyId};
 use crate::ledger::{Command, Done, Guard, Reservation};
-use crate::transfers::attempt::{ATTEMPT_STATES, AttemptState, list_attempts};
+use crate::transfers::attempt::{ATTEMPT_STATES, Attempt, AttemptState, list_attempts};
+use crate::transfers::files::table::{self, FileState};
 use crate::transfers::work::WORK_FENCES;
 use crate::transfers::{Claim, Claimed, Failure};
 
@@ -188,9 +189,14 @@ async fn attempt_change(
     let now = app.now();
     let mut rows = vec![record(app, payout, what, request)?];
     rows.extend(request.agreed.rows.iter().cloned());
+    let mut beside = None;
     if let Some(claim) = claim {
         let attempts = list_attempts(pool, &claim.id).await?;
         let open = attempts.iter().find(|attempt| attempt.state == AttemptState::Open);
+        beside = match open {
+            Some(open) => out_of_file(app, open).await?,
+            None => None,
+        };
         rows.extend(open.map(|attempt| ATTEMPT_STATES.change(&attempt.closed(now))));
     }
     let with = Accompanying {
@@ -200,12 +206,32 @@ async fn attempt_change(
             id: claim.id.clone(),
             version: claim.fence,
         }),
+        beside,
         rows,
         agreed: request.agreed.guard.clone(),
         reservation: request.reservation.clone(),
         ..Accompanying::default()
     };
     change(app, payout, what, with).await
+}
+
+/// What must be as it is for a payment to be taken out of its file: nobody makes the file meanwhile.
+///
+/// # Errors
+/// `state_conflict` where its file is about to leave.
+async fn out_of_file(app: &App, attempt: &Attempt) -> Result<Option<Guard>, Problem> {
+    let Some(id) = &attempt.file_id else { return Ok(None) };
+    let file = table::get(app.db.pool(), id).await?;
+    let file = file.ok_or_else(|| Problem::internal("a payment of a file that is gone"))?;
+    match file.state {
+        FileState::Collecting => Ok(Some(file.door())),
+        FileState::Closed | FileState::Assembled | FileState::Sending => {
+            let message = "It is in a file that is about to leave. Wait until the file was \
+                           delivered, or refused.";
+            Err(Problem::because(ErrorCode::StateConflict, message).retry_after(60))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Whether a conflict came from a change in between, not from the state itself.

@@ -501,13 +501,21 @@ impl Declaration {
     ) -> Option<(Fit, &MethodTerms)> {
         let fit = |terms: &MethodTerms| match &terms.select {
             None => Fit::Any,
-            Some(select) => match given(&select.field) {
-                Some(value) if select.values.contains(&value) => Fit::Selected,
-                _ => Fit::Other,
-            },
+            Some(select) => {
+                match given(&select.field).or_else(|| self.nested(&select.field, given)) {
+                    Some(value) if select.values.contains(&value) => Fit::Selected,
+                    _ => Fit::Other,
+                }
+            }
         };
         // The first of those that fit best.
         self.methods_of(currency).map(|terms| (fit(terms), terms)).min_by_key(|(fit, _)| *fit)
+    }
+
+    /// A field's value where the body of a recipient that is saved has it.
+    fn nested(&self, field: &str, given: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        let terms = self.recipient.fields.iter().find(|terms| terms.name == field)?;
+        given(terms.from.as_deref()?)
     }
 
     /// Its currencies, each once, in the order of the declaration.

@@ -3,6 +3,7 @@
 pub mod declaration;
 pub mod directory;
 mod fields;
+pub mod file_transport;
 pub mod files;
 pub mod granted;
 pub mod redact;

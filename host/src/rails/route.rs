@@ -25,6 +25,7 @@ use crate::wasm::keys::Key;
 use crate::wasm::rail::{Access, Door, Grant, Message, Money, Reply};
 
 use super::declaration::{Declaration, SettingTerms, Trust, Via};
+use super::file_transport::{FileTransport, PREFIX};
 use super::files::Timetable;
 use super::granted::{
     Leads, call_to, configured_key, door_tokens, loopback, settings, simulated_key, token_source,
@@ -81,6 +82,8 @@ pub struct ReadyRoute {
     simulated_token: Option<Option<SecretString>>,
     /// When its files are made, where it pays by file.
     timetable: Option<Timetable>,
+    /// How its files travel.
+    pub transport: FileTransport,
     /// What is missing before it can be called.
     missing: Option<String>,
 }
@@ -246,7 +249,9 @@ impl Routes {
             Env::Live => self.config.routes.get(&route.name).cloned().unwrap_or_default(),
             Env::Test => BTreeMap::new(),
         };
-        let (mut calls, mut addresses) = (HashMap::new(), BTreeMap::new());
+        let transport = FileTransport::of((&route, &rail.declaration), (&configured, &self.config));
+        let carries_all = transport.leaves_nothing_to(&rail);
+        let (mut calls, mut addresses) = (HashMap::new(), transport.addresses());
         for (name, terms) in &rail.declaration.endpoints {
             match self.target((&route, &rail), name) {
                 Ok(target) => {
@@ -255,11 +260,12 @@ impl Routes {
                     let each = terms.calls.iter().filter_map(|terms| call_to(terms, &target));
                     calls.extend(each.map(|call| (call.name.clone(), Arc::new(call))));
                 }
+                Err(_) if carries_all => {}
                 Err(why) => missing = Some(why),
             }
         }
-        let (secrets, secretless) = self.secrets((&route, &rail.declaration), &configured);
-        let missing = secretless.or(missing);
+        let (secrets, secretless) = self.secrets((&route, &rail), &configured, &transport);
+        let missing = transport.missing().or(secretless).or(missing);
         let is_simulated = self.is_simulated(&route);
         let (keys, keyless) = self.keys((&route, &rail.declaration), &configured);
         let given = |name: &str, terms: &SettingTerms| {
@@ -300,6 +306,7 @@ impl Routes {
             door_tokens,
             simulated_token,
             timetable,
+            transport,
             missing,
         }
     }
@@ -321,10 +328,12 @@ impl Routes {
     /// The declared secrets of a route, and what is missing of them.
     fn secrets(
         &self,
-        (route, declaration): (&Route, &Declaration),
+        (route, rail): (&Route, &Rail),
         configured: &BTreeMap<String, String>,
+        transport: &FileTransport,
     ) -> (BTreeMap<String, SecretString>, Option<String>) {
         let (mut secrets, mut missing) = (BTreeMap::new(), None);
+        let (declaration, carries_all) = (&rail.declaration, transport.leaves_nothing_to(rail));
         for name in declaration.secrets.keys() {
             let at = format!("routes.{}.{name}", route.name);
             let is_presented = declaration.is_presented(name);
@@ -340,6 +349,8 @@ impl Routes {
                     let secret = self.simulated_secret(route, declaration, name);
                     secrets.extend(secret.map(|secret| (name.clone(), secret)));
                 }
+                // What the rail would present where it asks for nothing.
+                None if carries_all && !is_presented => {}
                 None => missing = Some(format!("{at} is not configured")),
             }
         }
@@ -388,7 +399,8 @@ impl Routes {
 
     /// Whether a route leads to the simulator, in this process or on its own port.
     fn is_simulated(&self, route: &Route) -> bool {
-        let configured = route.settings.keys().any(|key| key.starts_with("endpoint."));
+        let is_address = |key: &str| key.starts_with("endpoint.") || key.starts_with(PREFIX);
+        let configured = route.settings.keys().any(|key| is_address(key));
         route.env == Env::Test || (!configured && self.config.simulator.url.is_some())
     }
 

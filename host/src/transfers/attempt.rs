@@ -243,6 +243,20 @@ pub(super) async fn list_in_file(
     rows.iter().map(attempt).collect()
 }
 
+/// The attempts that went out in a file and that an operator has ended.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn list_marked_in_file(
+    pool: &AnyPool,
+    file: &PaymentFileId,
+) -> Result<Vec<Attempt>, sqlx::Error> {
+    let sql = "SELECT * FROM attempts WHERE file_id = $1 AND state = 'closed' \
+               AND network_id IS NOT NULL ORDER BY id";
+    let rows = sqlx::query(sql).bind(file.as_str()).fetch_all(pool).await?;
+    rows.iter().map(attempt).collect()
+}
+
 /// How many attempts over a route are open of which a byte may have left.
 ///
 /// # Errors

@@ -345,7 +345,10 @@ impl<F: Feature> Carry<'_, F> {
         let known = Known { resolution, facts: Vec::new() };
         let payment = calls::payment(order, (&attempt, route), known);
         let grant = route.pure_grant(attempt.begun_at);
-        let (called, kept) = route.rail.code.prepare(&grant, &payment).await;
+        let (called, kept) = match route.goes_by_file() {
+            true => (route.rail.code.prepare_for_file(&grant, &payment).await, None),
+            false => route.rail.code.prepare(&grant, &payment).await,
+        };
         Ok(match &called.result {
             Ok(Ok(opening)) if !opening.reference.is_empty() => {
                 attempt.rail_reference.clone_from(&opening.reference);

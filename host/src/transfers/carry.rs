@@ -181,6 +181,10 @@ impl<F: Feature> Carry<'_, F> {
             }
             Err(problem) => return Err(problem),
         };
+        if route.goes_by_file() {
+            let why = "it left in a file that the database has forgotten";
+            return self.cannot_send(why).await;
+        }
         // What the database says of it may be older than what became of it.
         let may_have_left = self.engine.quarantine.asks_first(self.order.env, attempt.created_at);
         let attempt = Attempt { bytes_left: attempt.bytes_left || may_have_left, ..attempt };

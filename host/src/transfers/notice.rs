@@ -47,9 +47,9 @@ pub(super) struct Heard {
     /// Keeps apart what is said in the same words.
     pub(super) digest: String,
     /// `receive` or `read`.
-    operation: &'static str,
+    pub(super) operation: &'static str,
     /// The call that read it, with what was heard.
-    called: Called<()>,
+    pub(super) called: Called<()>,
 }
 
 /// What became of something that was said.
@@ -108,7 +108,8 @@ impl Transfers {
         heard: &Heard,
     ) -> Result<Taken, Problem> {
         if let Subject::File(identity) = &notice.about {
-            let taken = self.take_about_file(routes, (identity, &notice.news), heard).await?;
+            let taken =
+                self.take_about_file(feature, routes, (identity, &notice.news), heard).await?;
             if taken == Taken::Unknown {
                 self.unknown(&routes[0], heard, &notice).await?;
             }

@@ -184,6 +184,22 @@ mod tests {
         assert!(!public.verify_text(b"message", ""));
     }
 
+    /// Of 1024 bits.
+    const SHORT: &str = "\
+-----BEGIN PUBLIC KEY-----\n\
+MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQC/AHACJn2MFqWu+SvBpnF4gn0I\n\
+nTOvfB6Qq8/B0CBBbPrOQKmOrabRFqkLfi0YkuBakdccbhw1Ra7dQhRpyzPZKcGF\n\
+dbbSa5DaTWQUvY4reS9x9N0F5PgSZ41mb1JbUYLf9mC4ZJ0JfxMFqU6VGFt/R5bE\n\
+hzUeIiMhPgnnXNJz2wIDAQAB\n\
+-----END PUBLIC KEY-----\n\
+";
+
+    #[test]
+    fn a_short_key_is_refused() {
+        let refused = Key::read(RSA, Use::Verify, SHORT).err().expect("refused");
+        assert!(refused.contains("2048 bits"), "{refused}");
+    }
+
     #[test]
     fn what_is_no_key_is_refused_without_being_shown() {
         for (kind, pem) in [

@@ -198,15 +198,13 @@ impl RailCode {
         .await
     }
 
-    /// `payouts.prepare`, or `files.prepare` where it pays by file, and the instance that did it.
+    /// `payouts.prepare`, and the instance that did it.
     pub async fn prepare(
         &self,
         grant: &Arc<Grant>,
         payment: &Payment,
     ) -> (Called<Result<Opening, Refusal>>, Option<Kept>) {
-        let Some(indices) = &self.payouts else {
-            return (self.prepare_for_file(grant, payment).await, None);
-        };
+        let Some(indices) = &self.payouts else { return (not_offered("payouts"), None) };
         self.call_in((None, Size::One), grant, async |store, instance| {
             let guest = indices.load(&mut *store, instance)?;
             guest.call_prepare(store, payment).await

@@ -66,7 +66,7 @@ pub fn deliver(file: File) -> Delivery {
     match (response.status, fault) {
         (200 | 201, _) => Delivery::Taken,
         (401 | 403 | 429 | 503, fault) => Delivery::NotTaken(sentence(response.status, fault)),
-        (422, Some(fault)) if !fault.code.starts_with("duplicate") => {
+        (413 | 422, Some(fault)) if !fault.code.starts_with("duplicate") => {
             Delivery::Refused(Refusal { code: fault.code, message: fault.message })
         }
         (status, fault) => Delivery::Unknown(sentence(status, fault)),

@@ -164,7 +164,8 @@ fn every_code_leads_where_its_row_says() {
 
 #[test]
 fn the_table_is_dated_as_declared() {
-    let declaration = include_str!("../rail.toml").parse::<toml::Table>().expect("TOML");
-    let dated = declaration["tables"]["banks"]["dated"].as_str().expect("a date");
+    let table = include_str!("../rail.toml").split("[tables.banks]").nth(1).expect("a table");
+    let dated = table.split("dated = \"").nth(1).and_then(|rest| rest.split('"').next());
+    let dated = dated.expect("a date");
     assert!(include_str!("../banks.csv").lines().next().expect("a line").contains(dated));
 }

@@ -2,6 +2,7 @@
 //! noticed by the other.
 #![cfg(target_family = "wasm")]
 
+mod bulk;
 mod guest;
 
 use railhead_simulator::answers::{answer, malformed, plain, unavailable};
@@ -16,15 +17,17 @@ pub fn handle(request: &Request) -> Answer {
     if request.header("authorization") != format!("Bearer {CREDENTIAL}") {
         return plain(401, "the key is missing");
     }
-    match request.what() {
-        ("POST", "/payments") => pay(&request.body).unwrap_or_else(|why| {
+    let (method, path) = request.what();
+    let place: Vec<&str> = path.split('/').skip(1).collect();
+    match (method, &place[..]) {
+        ("POST", ["payments"]) => pay(&request.body).unwrap_or_else(|why| {
             malformed("payment", &why);
             plain(422, &why)
         }),
-        ("GET", path) => match path.strip_prefix("/payments/") {
-            Some(id) => state_of(id),
-            None => plain(404, "there is nothing here"),
-        },
+        ("GET", ["payments", id]) => state_of(id),
+        ("PUT", ["bulk", name]) => bulk::take(name, request),
+        ("GET", ["bulk", name]) => bulk::look(name),
+        ("GET", ["answers", number]) => bulk::answer_of(number),
         _ => plain(404, "there is nothing here"),
     }
 }
@@ -39,8 +42,7 @@ fn pay(body: &[u8]) -> Result<Answer, String> {
     text("name")?;
     let amount = sent["amount"].as_i64().filter(|amount| *amount > 0 && amount % 5 == 0);
     let amount = amount.ok_or("amount must be ariary in steps of 5")?;
-    let is_number = number.len() == 12 && number.starts_with("2613");
-    if !is_number || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+    if !is_wallet(number) {
         return Err("number".to_owned());
     }
     if host::scenario(number) == "provider_down" {
@@ -76,6 +78,11 @@ fn pay(body: &[u8]) -> Result<Answer, String> {
     Ok(plain(202, "taken"))
 }
 
+fn is_wallet(number: &str) -> bool {
+    let has_form = number.len() == 12 && number.starts_with("2613");
+    has_form && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn state_of(id: &str) -> Answer {
     match host::find(id) {
         _ if host::scenario("") == "provider_down" => unavailable(),
@@ -85,18 +92,24 @@ fn state_of(id: &str) -> Answer {
     }
 }
 
-/// Something happens to a payment. What was paid into a wallet does not come back.
+/// Something happens to a payment. What was paid into a wallet at once does not come back.
 pub fn tell(id: &str, event: Event) -> Result<Transfer, Obstacle> {
-    let mut payment = host::find(id).ok_or(Obstacle::Unknown)?;
+    let payment = host::find(id).filter(|payment| payment.received > 0);
+    let mut payment = payment.ok_or(Obstacle::Unknown)?;
+    let came_in_a_file = !payment.noted(bulk::FILE).is_empty();
     match (event, &payment.state) {
         (Event::Settle, State::Pending | State::Unclear) => payment.pay(),
         (Event::Fail, State::Pending | State::Unclear) => {
             payment.state = State::Refused(REFUSAL.to_owned());
         }
+        (Event::Return, State::Paid) if came_in_a_file => payment.state = State::Returned,
         _ => return Err(Obstacle::Impossible),
     }
     host::keep(&payment);
-    tell_outcome(&payment);
+    match came_in_a_file {
+        true => bulk::tell(&payment),
+        false => tell_outcome(&payment),
+    }
     Ok(payment)
 }
 

@@ -117,6 +117,24 @@ const CHECKS: &[Check] = &[
                 '%\"executed\":0%' AND s.transfer NOT LIKE '%\"executed\":1%'))",
     },
     Check {
+        name: "file-payments",
+        means: "is a file whose payments come to another number or sum than it says",
+        finds: "SELECT f.id FROM payment_files f LEFT JOIN (SELECT a.file_id, COUNT(*) AS n, \
+                SUM(p.amount_minor) AS total FROM attempts a JOIN payouts p \
+                ON p.id = a.transfer_id WHERE a.file_id IS NOT NULL \
+                AND a.network_id IS NOT NULL GROUP BY a.file_id) e ON e.file_id = f.id \
+                WHERE f.state IN ('assembled', 'sending', 'unclear', 'delivered', \
+                'acknowledged') AND (COALESCE(e.n, 0) <> f.entries \
+                OR COALESCE(e.total, 0) <> f.amount_minor)",
+    },
+    Check {
+        name: "file-settled",
+        means: "counts as settled in a file that was not acknowledged",
+        finds: "SELECT a.transfer_id FROM attempts a LEFT JOIN payment_files f \
+                ON f.id = a.file_id WHERE a.state = 'paid' AND a.code = 'settled' \
+                AND (f.id IS NULL OR f.state <> 'acknowledged')",
+    },
+    Check {
         name: "wallet-pending",
         means: "is a wallet whose payouts under way come to another sum than it says",
         finds: "SELECT w.id FROM wallets w LEFT JOIN payouts p ON p.wallet_id = w.id \

@@ -14,13 +14,14 @@ use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{Assembled, Called, Payment, Refusal, Window};
 
 use super::super::Transfers;
-use super::super::attempt::{self, Attempt};
+use super::super::attempt::Attempt;
 use super::super::calls::{Answered, Calls};
 use super::super::carry::{Carry, Over};
 use super::super::finding::Learnt;
 use super::super::order::{Feature, Order};
 use super::super::work::Claimed;
-use super::table::{ENTRY_KEYS, EntryKey, FileState, NewFile, PaymentFile};
+use super::entries::{self, ENTRY_KEYS, EntryKey};
+use super::table::{FileState, NewFile, PaymentFile};
 use super::{Next, table, timetable};
 
 /// Payments that are written down together.
@@ -85,9 +86,9 @@ impl Transfers {
         &self,
         feature: &F,
         route: &ReadyRoute,
-        file: &PaymentFile,
+        file: &mut PaymentFile,
     ) -> Result<(BTreeMap<String, Entry>, Vec<Payment>), Problem> {
-        let attempts = attempt::list_in_file(self.db.pool(), &file.id).await?;
+        let attempts = self.divided(route, file).await?;
         let (mut entries, mut payments) = (BTreeMap::new(), Vec::with_capacity(attempts.len()));
         for chunk in attempts.chunks(CHUNK) {
             let ids: Vec<String> = chunk.iter().map(|it| it.transfer_id.clone()).collect();
@@ -132,7 +133,7 @@ impl Transfers {
         let learnt = Learnt::Refused(why);
         let calls = Calls { engine: self, order: &order };
         let by = (&*route.rail, "assemble");
-        let called = shown("refused", Vec::new());
+        let called = shown("refused", &[]);
         let evidence = calls.evidence(Some(&entry.attempt), by, &called, &learnt.words());
         let attempt = Attempt { bytes_left: false, ..entry.attempt.clone() };
         let answered = Answered { learnt, evidence, was_asked: false };
@@ -161,7 +162,7 @@ impl Transfers {
         let new = NewFile { route, planned: &planned, slot, due_at, now: self.now() };
         let next = table::open(&self.db, &self.ids, &new).await?;
         let moving: Vec<_> = moving.iter().map(|entry| entry.attempt.id.clone()).collect();
-        Ok(table::shift(&self.db, &moving, &next).await?)
+        Ok(entries::shift(&self.db, &moving, &next).await?)
     }
 
     /// Writes down what the network calls each payment, and what shows where it stands.
@@ -179,7 +180,7 @@ impl Transfers {
                 rows.push(ENTRY_KEYS.change(&EntryKey { attempt: attempt_id, key }));
                 let words = format!("in the file {} as {}", made.name, placed.key);
                 let calls = Calls { engine: self, order };
-                let called = shown(&made.name, placed.entry.clone());
+                let called = shown(&made.name, &placed.entry);
                 let by = (&*route.rail, "assemble");
                 rows.push(calls.evidence(Some(attempt), by, &called, &words));
             }
@@ -196,10 +197,10 @@ pub(super) fn slot(route: &ReadyRoute, closing: &crate::calendar::windows::Closi
 }
 
 /// A call as the timeline shows it: the part of a file that is one payment's.
-fn shown(name: &str, entry: Vec<u8>) -> Called<()> {
+fn shown(name: &str, entry: &[u8]) -> Called<()> {
     let exchanges = match entry.is_empty() {
         true => Vec::new(),
-        false => vec![Exchange::heard("FILE", name, &entry)],
+        false => vec![Exchange::heard("FILE", name, entry)],
     };
     let took = std::time::Duration::ZERO;
     Called { result: Ok(()), exchanges, bytes_left: false, may_have_moved_money: false, took }

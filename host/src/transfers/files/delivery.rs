@@ -15,12 +15,12 @@ use crate::wasm::rail::{Called, Delivery, File, Money, Presence, Refusal};
 
 use super::super::Transfers;
 use super::super::attempt;
-use super::super::finding::reached;
+use super::super::finding::{Earlier, reached};
 use super::super::intents::Intent;
 use super::super::order::{Feature, Order};
 use super::feeds::due_soon;
 use super::table::{FileState, Lease, PaymentFile};
-use super::{Next, table, timetable};
+use super::{Next, table, timetable, transport};
 
 impl Transfers {
     /// Delivers a file, once it is durable that a byte may leave.
@@ -46,17 +46,18 @@ impl Transfers {
         file.deliveries += 1;
         table::save(&self.db, file, Lease::Kept).await?;
         let grant = route.grant(now, scenario_header(scenario.as_deref()), Money::MayMove);
-        let called = route.rail.code.deliver(&grant, &bytes(file, content)).await;
+        let called = transport::deliver(route, &grant, &bytes(file, content)).await;
         if file.env == Env::Live {
             self.lanes.note(&route.route.id, reached(&called));
         }
         let had_left = file.may_have_left;
         file.may_have_left |= called.may_have_moved_money;
-        let came = judge(&called, had_left);
+        let before = if had_left { Earlier::Left } else { Earlier::Nothing };
+        let came = judge(&called, before);
         tracing::info!(file.id = %file.id, deliveries = file.deliveries, ?came, "delivered a file");
         Ok(match came {
             Came::Taken => {
-                (file.state, file.code, file.message) = (FileState::Delivered, None, None);
+                (file.state, file.message) = (FileState::Delivered, None);
                 due_soon(&self.db, &file.route_id, now).await?;
                 Next::At(self.acknowledged_by(route, file)?)
             }
@@ -129,7 +130,7 @@ impl Transfers {
         }
         let content = table::content(self.db.pool(), &self.keyring, file).await?;
         let grant = route.grant(now, Vec::new(), Money::Stays);
-        let called = route.rail.code.look(&grant, &bytes(file, content)).await;
+        let called = transport::look(route, &grant, &bytes(file, content)).await;
         let found = called.result.unwrap_or_else(|broken| Presence::Unknown(broken.to_string()));
         due_soon(&self.db, &file.route_id, now).await?;
         match found {
@@ -199,8 +200,8 @@ enum Came {
 }
 
 /// A rail is believed of a file only as far as its call that moves money left.
-fn judge(called: &Called<Delivery>, had_left: bool) -> Came {
-    let left = called.may_have_moved_money;
+fn judge(called: &Called<Delivery>, before: Earlier) -> Came {
+    let (left, had_left) = (called.may_have_moved_money, before == Earlier::Left);
     match &called.result {
         Ok(Delivery::Taken) if left => Came::Taken,
         // Of an earlier copy that may be there a refusal says nothing.

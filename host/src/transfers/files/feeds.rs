@@ -19,6 +19,7 @@ use super::super::Transfers;
 use super::super::finding::reached;
 use super::super::inbox::{self, Read};
 use super::super::order::Feature;
+use super::transport;
 
 /// Questions in a row, each of which may bring several files.
 const ROUNDS_MAX: usize = 100;
@@ -78,7 +79,7 @@ impl Transfers {
         let Some(mut cursor) = cursor else { return Ok(()) };
         for _ in 0..ROUNDS_MAX {
             let grant = route.grant(self.now(), Vec::new(), Money::Stays);
-            let called = route.rail.code.poll(&grant, (feed, &cursor)).await;
+            let called = transport::poll(route, &grant, (feed, &cursor)).await;
             if route.route.env == Env::Live {
                 self.lanes.note(&route.route.id, reached(&called));
             }

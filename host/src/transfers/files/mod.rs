@@ -19,10 +19,12 @@
 
 mod assembly;
 mod delivery;
+mod entries;
 mod entry;
 mod feeds;
 mod news;
 pub mod table;
+mod transport;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -40,10 +42,13 @@ use crate::rails::files::Planned;
 use crate::rails::route::ReadyRoute;
 
 use super::Transfers;
-use super::attempt;
+use super::attempt::{self, Attempt};
 use super::order::Feature;
 
 use table::{FileState, Lease, NewFile, PaymentFile};
+
+/// The code of a file that was held back because the database was restored.
+const RESTORED: &str = "restored";
 
 /// What comes after a step.
 enum Next {
@@ -127,8 +132,11 @@ impl Transfers {
     ) -> Result<(), Problem> {
         loop {
             let route = self.routes.get(&file.route_id).await?;
+            if self.is_forgotten(&file).await? {
+                return Ok(());
+            }
             let next = match file.state {
-                FileState::Collecting => self.close(&route, &mut file).await?,
+                FileState::Collecting => self.close(&mut file).await?,
                 FileState::Closed => self.assemble(feature, &route, &mut file).await?,
                 FileState::Assembled => self.deliver(feature, &route, &mut file).await?,
                 FileState::Sending | FileState::Unclear => self.look(&route, &mut file).await?,
@@ -147,47 +155,72 @@ impl Transfers {
         }
     }
 
-    /// Closes the window of a file, once everybody who may join has; what is too much for one file
-    /// goes into further ones.
-    async fn close(&self, route: &ReadyRoute, file: &mut PaymentFile) -> Result<Next, Problem> {
+    /// Closes the window of a file, once everybody who may join has.
+    async fn close(&self, file: &mut PaymentFile) -> Result<Next, Problem> {
         let now = self.now();
         if file.is_held {
             return Ok(Next::At(now.after(limits::FILE_HELD_POLL)));
         }
         let is_late = file.closes_at.after(limits::WINDOW_GRACE) <= now;
-        let is_waited_for =
-            file.env == Env::Live && !is_late && table::is_waited_for(self.db.pool(), file).await?;
+        let is_waited_for = file.env == Env::Live
+            && !is_late
+            && entries::is_waited_for(self.db.pool(), file).await?;
         if is_waited_for {
             return Ok(Next::At(now.after(limits::FILES_POLL)));
         }
         // From here on nobody joins.
         file.state = FileState::Closed;
-        table::save(&self.db, file, Lease::Kept).await?;
-        let mut entries = attempt::list_in_file(self.db.pool(), &file.id).await?;
-        let timetable = timetable(route)?;
-        let most = timetable.terms.entries_max;
+        Ok(Next::Go)
+    }
+
+    /// What has joined a file; what is too much for one goes into further ones. With its numbers,
+    /// which are allotted once.
+    async fn divided(
+        &self,
+        route: &ReadyRoute,
+        file: &mut PaymentFile,
+    ) -> Result<Vec<Attempt>, Problem> {
+        let now = self.now();
+        let mut joined = attempt::list_in_file(self.db.pool(), &file.id).await?;
+        let most = timetable(route)?.terms.entries_max;
         let mut part = 1;
-        while entries.len() > most {
-            let surplus = entries.split_off(entries.len() - most);
+        while joined.len() > most {
+            let surplus = joined.split_off(joined.len() - most);
             let slot = format!("{}/{part}", file.id);
             let planned = planned_of(file)?;
             let new = NewFile { route, planned: &planned, slot, due_at: now, now };
             let further = table::open(&self.db, &self.ids, &new).await?;
             let surplus: Vec<_> = surplus.into_iter().map(|entry| entry.id).collect();
-            table::shift(&self.db, &surplus, &further).await?;
+            entries::shift(&self.db, &surplus, &further).await?;
             part += 1;
         }
-        if entries.is_empty() {
-            file.state = FileState::Empty;
-            return Ok(Next::At(now));
-        }
-        if file.number == 0 {
-            let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
-            let numbers = table::allot(&self.db, file, count).await?;
+        if file.number == 0 && !joined.is_empty() {
+            let count = i64::try_from(joined.len()).unwrap_or(i64::MAX);
+            let numbers = entries::allot(&self.db, file, count).await?;
             (file.number, file.number_of_day) = (numbers.number, numbers.number_of_day);
             file.first_entry = numbers.first_entry;
+            table::save(&self.db, file, Lease::Kept).await?;
         }
-        Ok(Next::Go)
+        Ok(joined)
+    }
+
+    /// Whether a file may have left before the database was restored. It is held back, once, and a
+    /// person has to say whether the bank has it.
+    async fn is_forgotten(&self, file: &PaymentFile) -> Result<bool, Problem> {
+        let is_unsent =
+            matches!(file.state, FileState::Collecting | FileState::Closed | FileState::Assembled);
+        let is_old = self.quarantine.asks_first(file.env, file.created_at);
+        if !is_unsent || !is_old || file.code.as_deref() == Some(RESTORED) {
+            return Ok(false);
+        }
+        table::hold_restored(&self.db, file, RESTORED).await?;
+        let summary = format!(
+            "A file over {} of {} may have been delivered before the database was restored.",
+            file.route, file.business_date
+        );
+        let case = (CaseKind::FileUnacknowledged, summary);
+        self.file_case(file, case, serde_json::json!({ "window": file.window })).await?;
+        Ok(true)
     }
 
     /// Opens a case about a file, once.

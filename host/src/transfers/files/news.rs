@@ -6,22 +6,25 @@ use crate::cases::CaseKind;
 use crate::env::Env;
 use crate::error::Problem;
 use crate::rails::route::ReadyRoute;
-use crate::wasm::rail::{Finding, News, Refusal};
+use crate::wasm::rail::{Finding, News, Receipt, Refusal};
 
 use super::super::Transfers;
+use super::super::attempt;
+use super::super::calls::Calls;
+use super::super::finding::Learnt;
 use super::super::notice::{Heard, Taken};
+use super::super::order::Feature;
+use super::entries;
 use super::table::{self, FileState, PaymentFile};
-
-/// States in which the network may have a file and has not said what it makes of it.
-const WAITING: &str = "'sending', 'unclear', 'delivered'";
 
 impl Transfers {
     /// Gives news of a file its effect.
     ///
     /// # Errors
     /// The database failed.
-    pub(in super::super) async fn take_about_file(
+    pub(in super::super) async fn take_about_file<F: Feature>(
         &self,
+        feature: &F,
         routes: &[Arc<ReadyRoute>],
         (identity, news): (&str, &News),
         heard: &Heard,
@@ -44,6 +47,7 @@ impl Transfers {
         match finding {
             Finding::Accepted(receipt) | Finding::Paid(receipt) => {
                 self.acknowledged(&file, &receipt.code).await?;
+                self.contradict_marks(feature, routes, &file, heard).await?;
             }
             Finding::Refused(Refusal { code, message }) => {
                 self.refused(&file, (code, message)).await?;
@@ -58,13 +62,40 @@ impl Transfers {
     /// The network carries a file out.
     async fn acknowledged(&self, file: &PaymentFile, code: &str) -> Result<(), Problem> {
         let (now, to) = (self.now(), (FileState::Acknowledged, code, "acknowledged"));
-        if !table::answered(&self.db, (&file.id, WAITING), to, now).await? {
+        if !table::answered(&self.db, &file.id, to, now).await? {
             return self.contradicted(file, FileState::Refused, "acknowledged").await;
         }
         self.entries_due(file, file.settles_at.max(now)).await?;
         let evidence = format!("It was acknowledged ({code}).");
         self.end_file_case(file, CaseKind::FileUnacknowledged, evidence).await?;
         self.wake();
+        Ok(())
+    }
+
+    /// What an operator has ended meanwhile is carried out all the same: where he has given it
+    /// back, the network contradicts the books.
+    async fn contradict_marks<F: Feature>(
+        &self,
+        feature: &F,
+        routes: &[Arc<ReadyRoute>],
+        file: &PaymentFile,
+        heard: &Heard,
+    ) -> Result<(), Problem> {
+        let Some(route) = routes.iter().find(|route| route.route.id == file.route_id) else {
+            return Ok(());
+        };
+        for attempt in attempt::list_marked_in_file(self.db.pool(), &file.id).await? {
+            let Some(object) = feature.load(&attempt.transfer_id).await? else { continue };
+            let order = feature.order(&object)?;
+            let code = "acknowledged".to_owned();
+            let network_id = attempt.network_id.clone();
+            let receipt = Receipt { code, network_id, amount_minor: None, facts: Vec::new() };
+            let learnt = Learnt::Paid(receipt);
+            let calls = Calls { engine: self, order: &order };
+            let by = (&*route.rail, heard.operation);
+            let evidence = calls.evidence(Some(&attempt), by, &heard.called, &learnt.words());
+            self.late(feature, &attempt, (learnt, evidence)).await?;
+        }
         Ok(())
     }
 
@@ -76,7 +107,7 @@ impl Transfers {
         at: crate::clock::Moment,
     ) -> Result<(), Problem> {
         match file.env {
-            Env::Live => Ok(table::make_due(&self.db, &file.id, at).await?),
+            Env::Live => Ok(entries::make_due(&self.db, &file.id, at).await?),
             Env::Test => Ok(()),
         }
     }
@@ -88,7 +119,7 @@ impl Transfers {
         (code, message): (&str, &str),
     ) -> Result<(), Problem> {
         let (now, to) = (self.now(), (FileState::Refused, code, message));
-        if !table::answered(&self.db, (&file.id, WAITING), to, now).await? {
+        if !table::answered(&self.db, &file.id, to, now).await? {
             return self.contradicted(file, FileState::Acknowledged, "refused").await;
         }
         self.entries_due(file, now).await?;

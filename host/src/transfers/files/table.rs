@@ -6,11 +6,11 @@ use sqlx::{AnyPool, Row as _};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::Db;
-use crate::db::bulk::{Lookup, Update, text};
+use crate::db::bulk::Lookup;
 use crate::db::cell::Kind::Int;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::id::{AttemptId, Id as _, IdGenerator, PaymentFileId, RouteId};
+use crate::id::{Id as _, IdGenerator, PaymentFileId, RouteId};
 use crate::ledger::Guard;
 use crate::rails::files::Planned;
 use crate::rails::route::ReadyRoute;
@@ -135,22 +135,10 @@ pub struct PaymentFile {
 static FILE_DOORS: Lookup =
     Lookup { name: "payment_files", key: "id", columns: &[("is_closed", Int)], lock: true };
 
-/// What the network calls a payment of a file.
-pub(super) struct EntryKey {
-    pub(super) attempt: AttemptId,
-    pub(super) key: String,
-}
-
-pub(super) static ENTRY_KEYS: Update<EntryKey> = Update {
-    name: "attempts",
-    key: text("id", |entry| entry.attempt.as_str().into()),
-    columns: &[text("network_id", |entry| (&entry.key).into())],
-    only_where: Some("t.state = 'open'"),
-};
-
 impl PaymentFile {
     /// Refuses a payment that joins after the window has closed.
-    pub(in super::super) fn door(&self) -> Guard {
+    #[must_use]
+    pub fn door(&self) -> Guard {
         Guard { on: &FILE_DOORS, id: self.id.to_string(), version: 0 }
     }
 
@@ -380,42 +368,6 @@ pub(super) async fn save(db: &Db, file: &PaymentFile, lease: Lease) -> Result<()
     }
 }
 
-/// What a file's payments and its own numbers are made from.
-pub(super) struct Numbers {
-    pub(super) number: i64,
-    pub(super) number_of_day: i64,
-    pub(super) first_entry: i64,
-}
-
-/// The next numbers over a route, for so many entries.
-///
-/// # Errors
-/// The database cannot be written.
-pub(super) async fn allot(
-    db: &Db,
-    file: &PaymentFile,
-    entries: i64,
-) -> Result<Numbers, sqlx::Error> {
-    let mut tx = db.write().await?;
-    let sql = "INSERT INTO file_numbers (route_id, files, entries, day, of_day) \
-               VALUES ($1, 1, $2, $3, 1) ON CONFLICT (route_id) DO UPDATE SET \
-               files = file_numbers.files + 1, entries = file_numbers.entries + $2, \
-               of_day = CASE WHEN file_numbers.day = $3 THEN file_numbers.of_day + 1 ELSE 1 END, \
-               day = $3 RETURNING files, entries, of_day";
-    let row = sqlx::query(sql)
-        .bind(file.route_id.as_str())
-        .bind(entries)
-        .bind(&file.business_date)
-        .fetch_one(tx.conn())
-        .await?;
-    tx.commit().await?;
-    Ok(Numbers {
-        number: row.try_get("files")?,
-        number_of_day: row.try_get("of_day")?,
-        first_entry: row.try_get::<i64, _>("entries")? - entries + 1,
-    })
-}
-
 /// Keeps a file's bytes, sealed, before it says what they are.
 ///
 /// # Errors
@@ -453,20 +405,22 @@ pub async fn content(
 }
 
 /// Changes a file from outside its claim: whoever holds it does not write any more. Answers
-/// whether it was in one of these states.
+/// whether the network may have had it and had not said yet what it makes of it.
 ///
 /// # Errors
 /// The database cannot be written.
 pub(super) async fn answered(
     db: &Db,
-    (id, from): (&PaymentFileId, &str),
+    id: &PaymentFileId,
     (to, code, message): (FileState, &str, &str),
     now: Moment,
 ) -> Result<bool, sqlx::Error> {
     let mut tx = db.write().await?;
+    // One that is about to be delivered again may have arrived the first time.
     let sql = format!(
         "UPDATE payment_files SET state = $2, code = $3, message = $4, answered_at = $5, \
-         may_have_left = 1, fence = fence + 1, lease_until = 0 WHERE id = $1 AND state IN ({from})"
+         may_have_left = 1, fence = fence + 1, lease_until = 0 WHERE id = $1 \
+         AND (state IN ({UNACKNOWLEDGED}) OR (state = 'assembled' AND may_have_left = 1))"
     );
     let done = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(id.as_str())
@@ -480,89 +434,21 @@ pub(super) async fn answered(
     Ok(done.rows_affected() == 1)
 }
 
-/// Makes the work of all payments in a file due.
+/// Holds a file back that may have left before the database was restored, and says so.
 ///
 /// # Errors
 /// The database cannot be written.
-pub(super) async fn make_due(db: &Db, id: &PaymentFileId, at: Moment) -> Result<(), sqlx::Error> {
-    let mut tx = db.write().await?;
-    let sql = "UPDATE transfers SET due_at = $2, nudges = nudges + 1 WHERE id IN \
-               (SELECT transfer_id FROM attempts WHERE file_id = $1 AND state = 'open')";
-    sqlx::query(sql).bind(id.as_str()).bind(at.micros()).execute(tx.conn()).await?;
-    tx.commit().await
-}
-
-/// Moves payments into another file.
-///
-/// # Errors
-/// The database cannot be written.
-pub(super) async fn shift(
+pub(super) async fn hold_restored(
     db: &Db,
-    attempts: &[AttemptId],
-    to: &PaymentFile,
+    file: &PaymentFile,
+    code: &str,
 ) -> Result<(), sqlx::Error> {
-    let among = db.engine().among("id", "$2");
-    let ids: Vec<&str> = attempts.iter().map(AttemptId::as_str).collect();
-    let ids = serde_json::to_string(&ids).unwrap_or_default();
+    let sql = "UPDATE payment_files SET is_held = 1, code = $3, lease_until = 0 \
+               WHERE id = $1 AND fence = $2";
     let mut tx = db.write().await?;
-    let sql = format!("UPDATE attempts SET file_id = $1 WHERE state = 'open' AND {among}");
-    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to.id.as_str()).bind(&ids);
-    query.execute(tx.conn()).await?;
-    let among = db.engine().among("a.id", "$2");
-    let sql = format!(
-        "UPDATE transfers SET due_at = $1 WHERE id IN \
-         (SELECT a.transfer_id FROM attempts a WHERE {among})"
-    );
-    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to.settles_at.micros()).bind(&ids);
+    let query = sqlx::query(sql).bind(file.id.as_str()).bind(file.fence).bind(code);
     query.execute(tx.conn()).await?;
     tx.commit().await
-}
-
-/// Whether payments that may join a closing still wait in the lane of its route.
-///
-/// # Errors
-/// The database cannot be read.
-pub(super) async fn is_waited_for(pool: &AnyPool, file: &PaymentFile) -> Result<bool, sqlx::Error> {
-    let sql = "SELECT COUNT(*) FROM (SELECT 1 AS one FROM transfers WHERE route_id = $1 \
-               AND stage = 'queued' AND due_at <= $2 LIMIT 1) w";
-    let found: i64 = sqlx::query_scalar(sql)
-        .bind(file.route_id.as_str())
-        .bind(file.closes_at.micros())
-        .fetch_one(pool)
-        .await?;
-    Ok(found > 0)
-}
-
-/// An operator holds a file back, or lets it go. Answers whether it was one that can be.
-///
-/// # Errors
-/// The database cannot be written.
-pub async fn hold(
-    conn: &mut sqlx::AnyConnection,
-    id: &PaymentFileId,
-    (is_held, now): (i64, Moment),
-) -> Result<bool, sqlx::Error> {
-    let sql = "UPDATE payment_files SET is_held = $2, due_at = CASE WHEN closes_at > $3 \
-               THEN closes_at ELSE $3 END WHERE id = $1 \
-               AND state IN ('collecting', 'closed', 'assembled')";
-    let query = sqlx::query(sql).bind(id.as_str()).bind(is_held).bind(now.micros());
-    Ok(query.execute(conn).await?.rows_affected() == 1)
-}
-
-/// An operator has the same bytes delivered once more.
-///
-/// # Errors
-/// The database cannot be written.
-pub async fn deliver_again(
-    conn: &mut sqlx::AnyConnection,
-    id: &PaymentFileId,
-    now: Moment,
-) -> Result<bool, sqlx::Error> {
-    let sql = "UPDATE payment_files SET state = 'assembled', is_held = 0, due_at = $2, \
-               fence = fence + 1, lease_until = 0 WHERE id = $1 \
-               AND state IN ('assembled', 'unclear', 'delivered')";
-    let query = sqlx::query(sql).bind(id.as_str()).bind(now.micros());
-    Ok(query.execute(conn).await?.rows_affected() == 1)
 }
 
 const COLUMNS: &str = "id, env, route_id, route, rail, method, currency, window_name, closes_at, \
@@ -614,4 +500,45 @@ fn file(row: &AnyRow) -> Result<PaymentFile, sqlx::Error> {
         answered_at: maybe_at("answered_at")?,
         created_at: at("created_at")?,
     })
+}
+
+/// The file that payments join at a closing, which is opened if nobody has yet.
+///
+/// # Errors
+/// The database cannot be written.
+pub async fn of_closing(
+    (db, ids): (&Db, &IdGenerator),
+    (route, planned): (&ReadyRoute, &Planned),
+    now: Moment,
+) -> Result<PaymentFile, sqlx::Error> {
+    let slot = super::assembly::slot(route, &planned.closing);
+    let due_at = planned.closing.closes_at;
+    open(db, ids, &NewFile { route, planned, slot, due_at, now }).await
+}
+
+/// States in which nobody has said yet whether the network carries a file out.
+const UNACKNOWLEDGED: &str = "'sending', 'unclear', 'delivered'";
+
+/// Live files that something is to be done about: how many there are in each state.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn count_living(pool: &AnyPool) -> Result<Vec<(String, i64)>, sqlx::Error> {
+    let sql = format!(
+        "SELECT state, COUNT(*) FROM payment_files WHERE {LIVING} AND env = 'live' GROUP BY state"
+    );
+    sqlx::query_as(sqlx::AssertSqlSafe(sql)).fetch_all(pool).await
+}
+
+/// When the live file was sent that has waited longest for the network's word.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn oldest_unacknowledged(pool: &AnyPool) -> Result<Option<Moment>, sqlx::Error> {
+    let sql = format!(
+        "SELECT MIN(sent_at) FROM payment_files WHERE {LIVING} AND env = 'live' \
+         AND state IN ({UNACKNOWLEDGED})"
+    );
+    let found: Option<i64> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(pool).await?;
+    Ok(found.map(Moment::from_micros))
 }

@@ -12,12 +12,12 @@ use super::{
 
 impl RailCode {
     /// `files.prepare`
-    pub(super) async fn prepare_for_file(
+    pub async fn prepare_for_file(
         &self,
         grant: &Arc<Grant>,
         payment: &Payment,
     ) -> Called<Result<Opening, Refusal>> {
-        let Some(indices) = &self.files else { return not_offered("payouts") };
+        let Some(indices) = &self.files else { return not_offered("files") };
         self.call(grant, async |store, instance| {
             let guest = indices.load(&mut *store, instance)?;
             guest.call_prepare(store, payment).await

@@ -446,7 +446,26 @@ pub(crate) fn presentable(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::presentable;
+    use super::{Access, Reply, http, presentable};
+
+    #[test]
+    fn a_reply_has_headers_of_its_own_and_none_of_the_hosts() {
+        let with = |name: &str, value: Vec<http::Part>| {
+            let headers = vec![http::Parameter { name: name.to_owned(), value }];
+            let reply = Reply { content_type: "text/plain".to_owned(), headers, body: Vec::new() };
+            Access::default().reply_headers(&reply)
+        };
+        let text = |text: &str| vec![http::Part::Bytes(text.as_bytes().to_vec())];
+        let own = with("X-Nonce", text("17")).expect("its own");
+        assert_eq!(own, [("x-nonce".to_owned(), "17".to_owned())]);
+        for name in ["Content-Length", "transfer-encoding", "Set-Cookie", "Content-Type", "a b"] {
+            assert!(with(name, text("1")).is_err(), "{name}");
+        }
+        assert!(with("x-nonce", text("1\r\nset-cookie: a")).is_err());
+        assert!(with("x-nonce", vec![http::Part::Secret("key".to_owned())]).is_err());
+        // A key that is not there signs nothing.
+        assert!(with("x-nonce", vec![http::Part::Signature("key".to_owned())]).is_err());
+    }
 
     #[test]
     fn lines_of_guests_forge_nothing_and_show_nobodys_numbers() {

@@ -1,0 +1,270 @@
+//! What rails make of payments when a window closes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use axum::Router;
+
+use crate::config::limits;
+use crate::rails::Rail;
+use crate::wasm::rail::{Assembled, Grant, Money, Payment, Window};
+
+use super::super::cases::{AssemblyCase, Cases, WindowCase};
+use super::super::exchange::{grant, payment, pure};
+
+/// Makes the file of a case.
+pub(super) async fn make(rail: &Rail, case: &AssemblyCase) -> Result<Assembled, String> {
+    let payments = case.payments.iter().map(|it| payment(rail, Some(it)));
+    let payments: Vec<Payment> = payments.collect::<Result<_, _>>()?;
+    for payment in &payments {
+        match prepared(rail, payment).await? {
+            // Whoever joined was prepared; cases show what no file can carry all the same.
+            Err(why) if !case.refused.contains_key(&payment.reference) => return Err(why),
+            _ => {}
+        }
+    }
+    assembled(rail, &case.window, &payments).await
+}
+
+/// Whether it is the file that the case demands.
+pub(super) fn check(cases: &Cases, case: &AssemblyCase, made: &Assembled) -> Result<(), String> {
+    same_content(&made.content, &cases.content(&case.file)?)?;
+    for (what, found, wanted) in
+        [("name", &made.name, &case.file_name), ("identity", &made.identity, &case.identity)]
+    {
+        if found != wanted {
+            return Err(format!("its {what} is {found}, not {wanted}"));
+        }
+    }
+    let placed = made.placed.iter().map(|it| (it.reference.clone(), it.key.clone()));
+    same_map("placed", &placed.collect(), &case.placed)?;
+    let refused = made.refused.iter().map(|it| (it.reference.clone(), it.why.code.clone()));
+    same_map("refused", &refused.collect(), &case.refused)?;
+    match made.later == case.later {
+        true => Ok(()),
+        false => Err(format!("{:?} go later, not {:?}", made.later, case.later)),
+    }
+}
+
+/// The payment as every later call about it gets it, unless the rail refuses it.
+pub(super) async fn prepared(
+    rail: &Rail,
+    payment: &Payment,
+) -> Result<Result<Payment, String>, String> {
+    let unmade = Payment { reference: String::new(), ..payment.clone() };
+    let called = rail.code.prepare_for_file(&without_network(rail), &unmade).await;
+    let wanted = &payment.reference;
+    Ok(match called.result.map_err(|broken| broken.to_string())? {
+        Ok(opening) if opening.reference != *wanted => {
+            return Err(format!("made the reference {}, not {wanted}", opening.reference));
+        }
+        Ok(opening) => Ok(Payment { facts: opening.facts, ..payment.clone() }),
+        Err(refusal) => Err(format!("prepare refused {wanted}: {}", refusal.message)),
+    })
+}
+
+/// What a rail makes of payments: the same each time, and fit for the host.
+pub(super) async fn assembled(
+    rail: &Rail,
+    window: &WindowCase,
+    payments: &[Payment],
+) -> Result<Assembled, String> {
+    let window = closed(window, payments.first().ok_or("a file is made of payments")?);
+    let once = assembled_once(rail, &window, payments).await?;
+    let again = assembled_once(rail, &window, payments).await?;
+    if once != again {
+        return Err("made again of the same payments it is another file".to_owned());
+    }
+    has_each_once(&once, payments)?;
+    is_fit(&once)?;
+    Ok(once)
+}
+
+async fn assembled_once(
+    rail: &Rail,
+    window: &Window,
+    payments: &[Payment],
+) -> Result<Assembled, String> {
+    let called = rail.code.assemble(&without_network(rail), window, payments).await;
+    let made = called.result.map_err(|broken| broken.to_string())?;
+    made.map_err(|why| format!("no file is made: {why}"))
+}
+
+fn without_network(rail: &Rail) -> Arc<Grant> {
+    pure(&grant(rail, &Router::new(), Money::Stays))
+}
+
+fn closed(case: &WindowCase, payment: &Payment) -> Window {
+    let case = case.clone();
+    Window {
+        name: case.name,
+        method: payment.method.clone(),
+        currency: payment.currency.clone(),
+        exponent: payment.exponent,
+        number: case.number,
+        number_of_day: case.number_of_day,
+        first_entry: case.first_entry,
+        business_date: case.business_date,
+        local_time: case.local_time,
+        value_date: case.value_date,
+    }
+}
+
+/// Every payment is in one of the lists, and in one only.
+fn has_each_once(made: &Assembled, payments: &[Payment]) -> Result<(), String> {
+    let mut missing: BTreeSet<&str> = payments.iter().map(|it| it.reference.as_str()).collect();
+    let placed = made.placed.iter().map(|it| &it.reference);
+    let refused = made.refused.iter().map(|it| &it.reference);
+    for reference in placed.chain(refused).chain(&made.later) {
+        if !missing.remove(reference.as_str()) {
+            return Err(format!("{reference} is in it twice, or did not join it"));
+        }
+    }
+    let first = missing.first();
+    first.map_or(Ok(()), |reference| Err(format!("{reference} is neither in it nor out of it")))
+}
+
+/// What the host demands of names, keys and size, and that entries are parts of the file.
+fn is_fit(made: &Assembled) -> Result<(), String> {
+    if made.placed.is_empty() {
+        return Ok(());
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    for name in [&made.name, &made.identity] {
+        if !(1..=120).contains(&name.len()) || !name.chars().all(is_plain) {
+            return Err(format!("{name:?} is no name for a file"));
+        }
+    }
+    if made.content.is_empty() || made.content.len() > limits::FILE_BYTES_MAX {
+        let most = limits::FILE_BYTES_MAX;
+        return Err(format!("it has {} bytes, and may have {most}", made.content.len()));
+    }
+    let (mut keys, lines) = (BTreeSet::new(), lines(&made.content).collect::<BTreeSet<_>>());
+    for placed in &made.placed {
+        let reference = &placed.reference;
+        if placed.key.is_empty() || !keys.insert(&placed.key) {
+            return Err(format!("{reference} has no key of its own: {:?}", placed.key));
+        }
+        let mut entry = self::lines(&placed.entry).filter(|line| !line.is_empty()).peekable();
+        if entry.peek().is_none() {
+            return Err(format!("the timeline of {reference} would show nothing of it"));
+        }
+        if let Some(astray) = entry.find(|line| !lines.contains(line)) {
+            let astray = String::from_utf8_lossy(astray);
+            return Err(format!("{reference} is shown with a line that the file lacks: {astray}"));
+        }
+    }
+    Ok(())
+}
+
+fn lines(content: &[u8]) -> impl Iterator<Item = &[u8]> {
+    content.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii)
+}
+
+fn same_map(
+    what: &str,
+    found: &BTreeMap<String, String>,
+    wanted: &BTreeMap<String, String>,
+) -> Result<(), String> {
+    match found == wanted {
+        true => Ok(()),
+        false => Err(format!("{what} are {found:?}, not {wanted:?}")),
+    }
+}
+
+fn same_content(made: &[u8], wanted: &[u8]) -> Result<(), String> {
+    if made == wanted {
+        return Ok(());
+    }
+    let lines = |content: &[u8]| -> Vec<String> {
+        content.split(|byte| *byte == b'\n').map(|it| format!("{}", it.escape_ascii())).collect()
+    };
+    let (made, wanted) = (lines(made), lines(wanted));
+    let at = (0..).find(|at| made.get(*at) != wanted.get(*at)).unwrap_or(0);
+    let shown =
+        |lines: &[String]| lines.get(at).map_or("missing".to_owned(), |it| format!("{it:?}"));
+    Err(format!("line {} is {}, not {}", at + 1, shown(&made), shown(&wanted)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wasm::rail::{Placement, Refusal, TurnedDown};
+
+    fn paid(reference: &str) -> Payment {
+        Payment {
+            payout: "po".to_owned(),
+            reference: reference.to_owned(),
+            serial: 1,
+            begun_at_ms: 0,
+            method: "file".to_owned(),
+            currency: "USD".to_owned(),
+            exponent: 2,
+            amount_minor: 100,
+            recipient: Vec::new(),
+            sender: Vec::new(),
+            narration: String::new(),
+            resolution: None,
+            network_id: None,
+            facts: Vec::new(),
+        }
+    }
+
+    fn placed(reference: &str, key: &str, entry: &str) -> Placement {
+        let (reference, key) = (reference.to_owned(), key.to_owned());
+        Placement { reference, key, entry: entry.as_bytes().to_vec() }
+    }
+
+    fn made() -> Assembled {
+        Assembled {
+            name: "a.txt".to_owned(),
+            identity: "1".to_owned(),
+            content: b"head\nfirst\nmore of it\nsecond\n".to_vec(),
+            placed: vec![placed("A", "1", "first\nmore of it\n"), placed("B", "2", "second")],
+            refused: Vec::new(),
+            later: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_payment_is_in_one_list() {
+        let both = [paid("A"), paid("B")];
+        has_each_once(&made(), &both).expect("both once");
+        has_each_once(&made(), &[paid("A"), paid("B"), paid("C")]).expect_err("C is missing");
+        has_each_once(&made(), &[paid("A")]).expect_err("B did not join");
+        let later = Assembled { later: vec!["A".to_owned()], ..made() };
+        has_each_once(&later, &both).expect_err("A twice");
+        let why = Refusal { code: "x".to_owned(), message: String::new() };
+        let refused = vec![TurnedDown { reference: "C".to_owned(), why }];
+        let refused = Assembled { refused, ..made() };
+        has_each_once(&refused, &[paid("A"), paid("B"), paid("C")]).expect("each once");
+    }
+
+    #[test]
+    fn names_keys_and_entries_are_fit() {
+        is_fit(&made()).expect("fit");
+        for odd in [
+            Assembled { name: "a/b".to_owned(), ..made() },
+            Assembled { identity: String::new(), ..made() },
+            Assembled { content: Vec::new(), ..made() },
+            Assembled { placed: vec![placed("A", "", "first")], ..made() },
+            Assembled { placed: vec![placed("A", "1", "\n")], ..made() },
+            Assembled { placed: vec![placed("A", "1", "third")], ..made() },
+            Assembled {
+                placed: vec![placed("A", "1", "first"), placed("B", "1", "second")],
+                ..made()
+            },
+        ] {
+            is_fit(&odd).expect_err("not fit");
+        }
+    }
+
+    #[test]
+    fn another_content_is_told_by_its_first_line() {
+        same_content(b"a\nb\n", b"a\nb\n").expect("the same");
+        let why = same_content(b"a\nc\n", b"a\nb\n").expect_err("another");
+        assert!(why.starts_with("line 2"), "{why}");
+        let why = same_content(b"a\n", b"a").expect_err("an end of line more");
+        assert!(why.starts_with("line 2"), "{why}");
+    }
+}

@@ -1,0 +1,275 @@
+//! Holding a file back, letting it go, and delivering it once more. Whoever has the file loses it:
+//! what he had decided before counts no more, so that a file that is held does not leave.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::caller::Operator;
+use crate::config::ApprovalAct;
+use crate::error::{ErrorCode, Problem};
+use crate::http::{Body, IdempotencyKey};
+use crate::ledger::{Command, Effects, LockedState, Reply, Reservation, replay};
+use crate::transfers::files::table::{FileState, PaymentFile};
+
+use super::super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
+use super::super::{Done, answer, change, invalid, once, required, write};
+use super::sql::{self, Taken};
+use super::{FileView, find, view};
+
+/// Why a file is held back, let go or delivered again.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct FileRequest {
+    /// For the audit log, 3 to 500 characters. Required.
+    #[schema(example = "the bank asks us to wait, ticket 4711")]
+    pub reason: Option<String>,
+}
+
+impl FileRequest {
+    pub(super) fn reason(self) -> Result<String, Problem> {
+        let reason = required("reason", self.reason)?;
+        match (3..=500).contains(&reason.chars().count()) {
+            true => Ok(reason),
+            false => Err(invalid("reason", "must have 3 to 500 characters")),
+        }
+    }
+}
+
+/// Hold a file back
+///
+/// It does not leave until it is released. Its window stays open for payments that were in time,
+/// and its value date stays what it is: a file that is released late may be refused for it.
+#[utoipa::path(
+    post, path = "/admin/v1/files/{id}/hold", operation_id = "hold_file", tag = "Operator",
+    params(("id" = String, Path, description = "A file that collects, is closed or assembled")),
+    request_body = FileRequest,
+    responses((status = 200, description = "Held back", body = FileView)),
+)]
+pub async fn hold(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    body: Body<FileRequest>,
+) -> Result<Json<FileView>, Problem> {
+    let file = find(&app, &id).await?;
+    set_held(&app, &operator, file, (Held::Yes, body.value.reason()?)).await
+}
+
+/// Release a file that is held back
+#[utoipa::path(
+    post, path = "/admin/v1/files/{id}/release", operation_id = "release_file", tag = "Operator",
+    params(("id" = String, Path, description = "A file that is held back")),
+    request_body = FileRequest,
+    responses((status = 200, description = "Let go", body = FileView)),
+)]
+pub async fn release(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    body: Body<FileRequest>,
+) -> Result<Json<FileView>, Problem> {
+    let file = find(&app, &id).await?;
+    set_held(&app, &operator, file, (Held::No, body.value.reason()?)).await
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    Yes,
+    No,
+}
+
+/// Holds a file back or lets it go.
+///
+/// # Errors
+/// `state_conflict` where it is sent, has ended, or is held back or let go already.
+pub(super) async fn set_held(
+    app: &App,
+    operator: &Operator,
+    file: PaymentFile,
+    (held, reason): (Held, String),
+) -> Result<Json<FileView>, Problem> {
+    let is_held = held == Held::Yes;
+    let due_at = file.closes_at.max(app.now());
+    let done = Done {
+        action: if is_held { "file.hold" } else { "file.release" },
+        subject: ("file", file.id.as_str()),
+        before: Some(json!({ "is_held": !is_held, "state": file.state.as_str() })),
+        after: Some(json!({ "is_held": is_held, "reason": reason })),
+    };
+    let id = file.id.clone();
+    let command = Command::new(move |locked| {
+        let now = Now::read(locked, id.as_str())?;
+        let is_early = [FileState::Collecting, FileState::Closed, FileState::Assembled];
+        if !is_early.iter().any(|state| state.as_str() == now.state) {
+            let message = format!(
+                "This file is {}: only one that collects, is closed or assembled is held back.",
+                now.state
+            );
+            return Err(conflict(message));
+        }
+        match (held, now.is_held) {
+            (Held::Yes, true) => return Err(conflict("This file is held back already.")),
+            (Held::No, false) => return Err(conflict("This file is not held back.")),
+            (Held::Yes, false) | (Held::No, true) => {}
+        }
+        let taken = Taken { id: id.clone(), is_held, due_at, fence: now.fence + 1 };
+        let rows = vec![sql::HELD.change(&taken)];
+        Ok(Effects { rows, ..Effects::default() }.and(()))
+    });
+    write(app, operator, done, command.row(&sql::FILES, file.id.as_str())).await?;
+    Ok(Json(view(&PaymentFile { is_held, due_at, ..file })))
+}
+
+/// Deliver a file once more
+///
+/// The same bytes under the same name, never others. One that is assembled, and of which nothing
+/// has left, is tried at once. One that is unclear or delivered may be with the bank already: if
+/// the bank takes it for another file, its payments are made twice. So ask the bank first; where
+/// the policy on two operators names `redeliver`, it takes a second one.
+#[utoipa::path(
+    post, path = "/admin/v1/files/{id}/deliver", operation_id = "deliver_file", tag = "Operator",
+    params(
+        ("id" = String, Path, description = "A file that is assembled, unclear or delivered"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
+    request_body = FileRequest,
+    responses(
+        (status = 200, description = "It is delivered in a moment", body = FileView),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
+)]
+pub async fn deliver(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
+    body: Body<FileRequest>,
+) -> Result<Response, Problem> {
+    let once = once(&operator, key, &format!("/admin/v1/files/{id}/deliver"), &body);
+    let file = find(&app, &id).await?;
+    let reason = body.value.reason()?;
+    let now = app.now();
+    let shown = view(&PaymentFile { state: FileState::Assembled, due_at: now, ..file.clone() });
+    let shown = serde_json::to_string(&shown).map_err(Problem::internal)?;
+    let reply = move |(): &()| Reply { status: 200, body: shown.clone() };
+    if let Some(once) = &once
+        && let Some(done) = replay::<()>(&app.db, once).await?
+    {
+        return answer(done, reply);
+    }
+    let seen = Seen::of(&file)?;
+    let agreement = match agree(&app, &operator, &file, (&seen, &reason, once.clone())).await? {
+        Verdict::Go(agreement) => agreement,
+        Verdict::Wait(response) => return Ok(response),
+    };
+    let after = json!({
+        "state": FileState::Assembled.as_str(),
+        "reason": reason,
+        "digest": file.digest,
+        "may_pay_twice": seen.may_pay_twice(),
+    });
+    let done = Done {
+        action: "file.deliver",
+        subject: ("file", file.id.as_str()),
+        before: Some(json!({ "state": file.state.as_str(), "deliveries": file.deliveries })),
+        after: Some(agreement.told(after)),
+    };
+    let mut rows = vec![change(&operator, done).row(&app.ids, now)];
+    rows.extend(agreement.rows);
+    let id = file.id.clone();
+    let command = Command::new(move |locked| {
+        let is = Now::read(locked, id.as_str())?;
+        if is.is_held || (is.state, is.may_have_left) != (seen.state.as_str(), seen.may_have_left) {
+            return Err(conflict("Something has become of this file meanwhile: look again."));
+        }
+        let taken = Taken { id: id.clone(), is_held: false, due_at: now, fence: is.fence + 1 };
+        let rows = vec![sql::TO_DELIVER.change(&taken)];
+        Ok(Effects { rows, ..Effects::default() }.and(()))
+    });
+    let command = command.row(&sql::FILES, file.id.as_str()).guards(agreement.guard);
+    let command = command.and_rows(rows).reserve(once).replying(reply.clone());
+    answer(app.writer.work(command).await?, reply)
+}
+
+/// A file that may be delivered, as it was when an operator asked for it.
+struct Seen {
+    state: FileState,
+    may_have_left: bool,
+}
+
+impl Seen {
+    fn of(file: &PaymentFile) -> Result<Self, Problem> {
+        match file.state {
+            _ if file.is_held => Err(conflict("This file is held back: release it instead.")),
+            FileState::Assembled | FileState::Unclear | FileState::Delivered => {
+                Ok(Self { state: file.state, may_have_left: file.may_have_left })
+            }
+            state => Err(conflict(format!(
+                "This file is {}: only one that is assembled, unclear or delivered is delivered \
+                 again.",
+                state.as_str()
+            ))),
+        }
+    }
+
+    /// Whether the bank may have it: then another copy may be carried out as well.
+    fn may_pay_twice(&self) -> bool {
+        self.may_have_left || self.state != FileState::Assembled
+    }
+}
+
+/// Whether one operator is enough, or this is the second one.
+async fn agree(
+    app: &App,
+    operator: &Operator,
+    file: &PaymentFile,
+    (seen, reason, once): (&Seen, &str, Option<Reservation>),
+) -> Result<Verdict, Problem> {
+    if !seen.may_pay_twice() {
+        return Ok(Verdict::Go(Agreement::default()));
+    }
+    let asked = Asked {
+        act: ApprovalAct::Redeliver,
+        action: "file.deliver",
+        subject: ("file", file.id.as_str()),
+        wanted: json!({
+            "state": seen.state.as_str(),
+            "digest": file.digest,
+            "deliveries": file.deliveries,
+            "warning": "If the bank has this file, its payments may be made twice.",
+        }),
+        said: json!({ "reason": reason }),
+        once,
+    };
+    approvals::agree(app, operator, asked).await
+}
+
+/// A file as the writer has locked it.
+struct Now<'a> {
+    state: &'a str,
+    is_held: bool,
+    may_have_left: bool,
+    fence: i64,
+}
+
+impl<'a> Now<'a> {
+    fn read(locked: &'a LockedState<'_>, id: &str) -> Result<Self, Problem> {
+        let row = locked.row(&sql::FILES, id);
+        let row = row.ok_or_else(|| Problem::because(ErrorCode::NotFound, "No such file."))?;
+        Ok(Self {
+            state: row.text("state")?,
+            is_held: row.int("is_held")? != 0,
+            may_have_left: row.int("may_have_left")? != 0,
+            fence: row.int("fence")?,
+        })
+    }
+}
+
+pub(super) fn conflict(message: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
+    Problem::because(ErrorCode::StateConflict, message)
+}

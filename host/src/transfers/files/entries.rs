@@ -1,0 +1,112 @@
+//! The payments of files, as they stand in the database, and the numbers that files are made with.
+
+use sqlx::{AnyPool, Row as _};
+
+use crate::clock::Moment;
+use crate::db::Db;
+use crate::db::bulk::{Update, text};
+use crate::id::{AttemptId, PaymentFileId};
+
+use super::table::PaymentFile;
+
+/// What the network calls a payment of a file.
+pub(super) struct EntryKey {
+    pub(super) attempt: AttemptId,
+    pub(super) key: String,
+}
+
+pub(super) static ENTRY_KEYS: Update<EntryKey> = Update {
+    name: "attempts",
+    key: text("id", |entry| entry.attempt.as_str().into()),
+    columns: &[text("network_id", |entry| (&entry.key).into())],
+    only_where: Some("t.state = 'open'"),
+};
+
+/// What a file's payments and its own numbers are made from.
+pub(super) struct Numbers {
+    pub(super) number: i64,
+    pub(super) number_of_day: i64,
+    pub(super) first_entry: i64,
+}
+
+/// The next numbers over a route, for so many entries.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn allot(
+    db: &Db,
+    file: &PaymentFile,
+    entries: i64,
+) -> Result<Numbers, sqlx::Error> {
+    let mut tx = db.write().await?;
+    let sql = "INSERT INTO file_numbers (route_id, files, entries, day, of_day) \
+               VALUES ($1, 1, $2, $3, 1) ON CONFLICT (route_id) DO UPDATE SET \
+               files = file_numbers.files + 1, entries = file_numbers.entries + $2, \
+               of_day = CASE WHEN file_numbers.day = $3 THEN file_numbers.of_day + 1 ELSE 1 END, \
+               day = $3 RETURNING files, entries, of_day";
+    let row = sqlx::query(sql)
+        .bind(file.route_id.as_str())
+        .bind(entries)
+        .bind(&file.business_date)
+        .fetch_one(tx.conn())
+        .await?;
+    tx.commit().await?;
+    Ok(Numbers {
+        number: row.try_get("files")?,
+        number_of_day: row.try_get("of_day")?,
+        first_entry: row.try_get::<i64, _>("entries")? - entries + 1,
+    })
+}
+
+/// Makes the work of all payments in a file due.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn make_due(db: &Db, id: &PaymentFileId, at: Moment) -> Result<(), sqlx::Error> {
+    let mut tx = db.write().await?;
+    let sql = "UPDATE transfers SET due_at = $2, nudges = nudges + 1 WHERE id IN \
+               (SELECT transfer_id FROM attempts WHERE file_id = $1 AND state = 'open')";
+    sqlx::query(sql).bind(id.as_str()).bind(at.micros()).execute(tx.conn()).await?;
+    tx.commit().await
+}
+
+/// Moves payments into another file.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn shift(
+    db: &Db,
+    attempts: &[AttemptId],
+    to: &PaymentFile,
+) -> Result<(), sqlx::Error> {
+    let among = db.engine().among("id", "$2");
+    let ids: Vec<&str> = attempts.iter().map(AttemptId::as_str).collect();
+    let ids = serde_json::to_string(&ids).unwrap_or_default();
+    let mut tx = db.write().await?;
+    let sql = format!("UPDATE attempts SET file_id = $1 WHERE state = 'open' AND {among}");
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to.id.as_str()).bind(&ids);
+    query.execute(tx.conn()).await?;
+    let among = db.engine().among("a.id", "$2");
+    let sql = format!(
+        "UPDATE transfers SET due_at = $1 WHERE id IN \
+         (SELECT a.transfer_id FROM attempts a WHERE {among})"
+    );
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to.settles_at.micros()).bind(&ids);
+    query.execute(tx.conn()).await?;
+    tx.commit().await
+}
+
+/// Whether payments that may join a closing still wait in the lane of its route.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn is_waited_for(pool: &AnyPool, file: &PaymentFile) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM (SELECT 1 AS one FROM transfers WHERE route_id = $1 \
+               AND stage = 'queued' AND due_at <= $2 LIMIT 1) w";
+    let found: i64 = sqlx::query_scalar(sql)
+        .bind(file.route_id.as_str())
+        .bind(file.closes_at.micros())
+        .fetch_one(pool)
+        .await?;
+    Ok(found > 0)
+}

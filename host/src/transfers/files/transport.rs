@@ -1,0 +1,380 @@
+//! How a file leaves, and how one is fetched: by the rail's own calls or, where the operator has
+//! said where to, by the host.
+//!
+//! The host writes a file under another name, looks whether all of it is there, and then renames it:
+//!
+//! | what fails | what is known | what follows |
+//! |---|---|---|
+//! | anything before the renaming | a bank takes no file under such a name | the same bytes go again |
+//! | the renaming, or its answer | nothing | the file is looked for, and never made again |
+//! | nothing | the file lies there | its acknowledgement is waited for |
+//!
+//! What lies ready is left where it is: [`cursor`] says what was fetched.
+
+mod cursor;
+mod folder;
+mod sftp;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::config::limits;
+use crate::rails::file_transport::{Place, Way};
+use crate::rails::route::ReadyRoute;
+use crate::wasm::egress::{Answer, Exchange, Failure};
+use crate::wasm::rail::{Arrival, Called, Delivery, File, Grant, Presence};
+
+use cursor::Cursor;
+
+/// Longest that a whole call may take, as of a rail's.
+const CALL_MAX: Duration = limits::RAIL_WALL_MAX;
+/// After so long a call fetches no further file: what it has is kept.
+const FETCH_MAX: Duration = Duration::from_secs(30);
+/// Files that are fetched in one call.
+const FETCHED_MAX: usize = 20;
+/// Files that a folder may have for it to be read.
+const LISTED_MAX: usize = 50_000;
+/// What changed less than this ago, by its own date, may still grow.
+const GROWS_S: u64 = 10;
+/// Longest name of a file that is fetched, in bytes.
+const NAME_MAX: usize = 255;
+/// How names end that are not finished yet.
+const UNFINISHED: [&str; 3] = [".part", ".tmp", ".filepart"];
+
+/// A file in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    name: String,
+    bytes: u64,
+    /// Seconds since 1970, as whoever keeps it says.
+    changed_s: i64,
+}
+
+/// A folder that is open.
+enum Store {
+    Folder(folder::Opened),
+    Sftp(Box<sftp::Session>),
+}
+
+/// What a delivery passes once, right before its name appears. Whoever gives it up shuts it: what
+/// still runs gets no further.
+#[derive(Default)]
+struct Gate(AtomicU8);
+
+const OPEN: u8 = 0;
+const PASSED: u8 = 1;
+const SHUT: u8 = 2;
+
+impl Gate {
+    fn pass(&self) -> Result<(), String> {
+        let passed = self.0.compare_exchange(OPEN, PASSED, Ordering::SeqCst, Ordering::SeqCst);
+        passed.map(drop).map_err(|_| "it was given up".to_owned())
+    }
+
+    /// Whether it was passed.
+    fn shut(&self) -> bool {
+        let shut = self.0.compare_exchange(OPEN, SHUT, Ordering::SeqCst, Ordering::SeqCst);
+        shut == Err(PASSED)
+    }
+}
+
+/// Delivers a file.
+pub(super) async fn deliver(
+    route: &ReadyRoute,
+    grant: &Arc<Grant>,
+    file: &File,
+) -> Called<Delivery> {
+    let Some(place) = route.transport.deliver_to() else {
+        return route.rail.code.deliver(grant, file).await;
+    };
+    let (begun, gate) = (Instant::now(), Gate::default());
+    let put = in_time(put(place, file, &gate)).await;
+    let (delivery, answer) = match (put, gate.shut()) {
+        (Ok(delivery), _) => (delivery, Ok(())),
+        (Err(why), true) => (Delivery::Unknown(why.clone()), Err(Failure::NoAnswer(why))),
+        (Err(why), false) => (Delivery::NotTaken(why.clone()), Err(Failure::NotSent(why))),
+    };
+    let lies_there = !matches!(delivery, Delivery::NotTaken(_));
+    Called {
+        may_have_moved_money: lies_there,
+        ..called(delivery, ("deliver", &file.name), answer, begun)
+    }
+}
+
+/// Looks for a file of which nobody knows whether it was delivered.
+pub(super) async fn look(route: &ReadyRoute, grant: &Arc<Grant>, file: &File) -> Called<Presence> {
+    let Some(place) = route.transport.deliver_to() else {
+        return route.rail.code.look(grant, file).await;
+    };
+    let begun = Instant::now();
+    let (presence, answer) = match in_time(find(place, file)).await {
+        Ok(presence) => (presence, Ok(())),
+        Err(why) => (Presence::Unknown(why.clone()), Err(Failure::NotSent(why))),
+    };
+    called(presence, ("look", &file.name), answer, begun)
+}
+
+/// What lies ready in a feed after a cursor.
+pub(super) async fn poll(
+    route: &ReadyRoute,
+    grant: &Arc<Grant>,
+    (feed, after): (&str, &str),
+) -> Called<Result<Vec<Arrival>, String>> {
+    let Some(place) = route.transport.feed(feed) else {
+        // What the host wrote down for itself means nothing to a rail.
+        let after = if Cursor::is_one(after) { "" } else { after };
+        return route.rail.code.poll(grant, (feed, after)).await;
+    };
+    let begun = Instant::now();
+    let now_s = i64::try_from(grant.now_ms / 1_000).unwrap_or(i64::MAX);
+    let fetched = in_time(fetch(place, after, now_s)).await;
+    let answer = fetched.as_ref().map(drop).map_err(|why| Failure::NotSent(why.clone()));
+    called(fetched, ("poll", feed), answer, begun)
+}
+
+async fn in_time<T>(doing: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let done = tokio::time::timeout(CALL_MAX, doing).await;
+    done.unwrap_or_else(|_| Err(format!("it took longer than {CALL_MAX:?}")))
+}
+
+/// A call as it is judged elsewhere.
+fn called<T>(
+    result: T,
+    (call, path): (&str, &str),
+    answer: Result<(), Failure>,
+    begun: Instant,
+) -> Called<T> {
+    let nothing = Answer { status: 200, headers: Vec::new(), body: Vec::new() };
+    let exchange = Exchange {
+        call: call.to_owned(),
+        moves_money: call == "deliver",
+        is_for_token: false,
+        method: "FILE".to_owned(),
+        path: path.to_owned(),
+        request: Vec::new(),
+        result: answer.map(|()| nothing),
+        took: begun.elapsed(),
+    };
+    Called {
+        result: Ok(result),
+        bytes_left: exchange.bytes_left(),
+        may_have_moved_money: false,
+        took: exchange.took,
+        exchanges: vec![exchange],
+    }
+}
+
+/// Writes a file under another name and renames it. An error is one before the renaming if the gate
+/// was not passed.
+async fn put(place: &Place, file: &File, gate: &Gate) -> Result<Delivery, String> {
+    let name = &file.name;
+    if !is_plain(name) {
+        return Err(format!("{name:?} is no name for a file"));
+    }
+    let store = Store::open(place).await?;
+    if let Some(lies) = store.stat(name).await? {
+        return Ok(match store.holds(&lies, &file.content).await {
+            Ok(true) => Delivery::Taken,
+            Ok(false) => Delivery::Unknown(format!("another file {name} lies there")),
+            Err(why) => Delivery::Unknown(format!("a file {name} lies there: {why}")),
+        });
+    }
+    let part = format!(".{name}.part");
+    store.write(&part, &file.content).await?;
+    let (wrote, lies) = (file.content.len(), store.stat(&part).await?);
+    if lies.as_ref().is_none_or(|lies| usize::try_from(lies.bytes) != Ok(wrote)) {
+        return Err(format!("{wrote} bytes were written, and not all of them are there"));
+    }
+    gate.pass()?;
+    store.rename(&part, name).await?;
+    store.close().await;
+    Ok(Delivery::Taken)
+}
+
+async fn find(place: &Place, file: &File) -> Result<Presence, String> {
+    if !is_plain(&file.name) {
+        return Ok(Presence::Absent);
+    }
+    let store = Store::open(place).await?;
+    let Some(lies) = store.stat(&file.name).await? else {
+        store.close().await;
+        return Ok(Presence::Absent);
+    };
+    let holds = store.holds(&lies, &file.content).await;
+    store.close().await;
+    let is_as_long = usize::try_from(lies.bytes) == Ok(file.content.len());
+    // Some servers show what was delivered, and let nobody read it.
+    Ok(match holds.unwrap_or(is_as_long) {
+        true => Presence::Present,
+        false => Presence::Unknown(format!("another file {} lies there", file.name)),
+    })
+}
+
+async fn fetch(place: &Place, after: &str, now_s: i64) -> Result<Vec<Arrival>, String> {
+    let (begun, mut cursor) = (Instant::now(), Cursor::read(&place.address, after));
+    let store = Store::open(place).await?;
+    let mut entries = store.list().await?;
+    entries.retain(|entry| is_wanted(entry) && cursor.is_new(entry) && !grows(entry, now_s));
+    entries.sort_by(|a, b| (a.changed_s, &a.name).cmp(&(b.changed_s, &b.name)));
+    let (mut arrivals, mut bytes) = (Vec::new(), 0);
+    for entry in entries {
+        if arrivals.len() >= FETCHED_MAX || begun.elapsed() > FETCH_MAX {
+            break;
+        }
+        bytes += entry.bytes;
+        if !arrivals.is_empty() && bytes > limit() {
+            break;
+        }
+        let content = store.read(&entry).await;
+        if store.stat(&entry.name).await?.as_ref() != Some(&entry) {
+            // It changed meanwhile, and is fetched another time.
+            continue;
+        }
+        match content {
+            Ok(content) => {
+                cursor.note(&entry);
+                arrivals.push(Arrival { cursor: cursor.text(), name: entry.name, content });
+            }
+            // It keeps nothing out.
+            Err(why) => tracing::warn!(name = entry.name, why, "a file that cannot be fetched"),
+        }
+    }
+    store.close().await;
+    Ok(arrivals)
+}
+
+fn limit() -> u64 {
+    u64::try_from(limits::FILE_BYTES_MAX).unwrap_or(u64::MAX)
+}
+
+/// Whether it is a name and no path, and none that is left out where files are fetched.
+fn is_plain(name: &str) -> bool {
+    let odd = |c: char| c.is_control() || c == '/' || c == '\\';
+    !name.is_empty() && !name.starts_with('.') && !name.contains(odd)
+}
+
+fn is_wanted(entry: &Entry) -> bool {
+    let name = entry.name.to_ascii_lowercase();
+    let is_finished = !UNFINISHED.iter().any(|end| name.ends_with(end));
+    let is_named = is_plain(&name) && name.len() <= NAME_MAX && is_finished;
+    if is_named && entry.bytes > limit() {
+        tracing::error!(name = entry.name, bytes = entry.bytes, "a file that is too large");
+        return false;
+    }
+    is_named
+}
+
+/// A file of the future has a date from another clock: that says nothing.
+fn grows(entry: &Entry, now_s: i64) -> bool {
+    entry.changed_s.abs_diff(now_s) < GROWS_S
+}
+
+impl Store {
+    async fn open(place: &Place) -> Result<Self, String> {
+        match place.way()? {
+            Way::Folder(folder) => folder::Opened::open(folder).await.map(Self::Folder),
+            Way::Sftp(server) => {
+                sftp::Session::open(server).await.map(|session| Self::Sftp(Box::new(session)))
+            }
+        }
+    }
+
+    /// The file of this name, if there is one.
+    async fn stat(&self, name: &str) -> Result<Option<Entry>, String> {
+        match self {
+            Self::Folder(folder) => folder.stat(name).await,
+            Self::Sftp(session) => session.stat(name).await,
+        }
+    }
+
+    /// All files, in no order.
+    async fn list(&self) -> Result<Vec<Entry>, String> {
+        match self {
+            Self::Folder(folder) => folder.list().await,
+            Self::Sftp(session) => session.list().await,
+        }
+    }
+
+    /// All of a file, as long as it is as long as it was.
+    async fn read(&self, entry: &Entry) -> Result<Vec<u8>, String> {
+        let bytes = usize::try_from(entry.bytes).unwrap_or(usize::MAX);
+        if bytes > limits::FILE_BYTES_MAX {
+            return Err(format!("it has {bytes} bytes"));
+        }
+        let content = match self {
+            Self::Folder(folder) => folder.read(&entry.name, bytes).await?,
+            Self::Sftp(session) => session.read(&entry.name, bytes).await?,
+        };
+        match content.len() == bytes {
+            true => Ok(content),
+            false => Err(format!("it had {bytes} bytes, and {} could be read", content.len())),
+        }
+    }
+
+    /// Whether a file is this one.
+    async fn holds(&self, entry: &Entry, content: &[u8]) -> Result<bool, String> {
+        if usize::try_from(entry.bytes) != Ok(content.len()) {
+            return Ok(false);
+        }
+        let found = self.read(entry).await?;
+        Ok(Sha256::digest(found) == Sha256::digest(content))
+    }
+
+    /// Writes a file, in the place of one of this name, and has it written down.
+    async fn write(&self, name: &str, content: &[u8]) -> Result<(), String> {
+        match self {
+            Self::Folder(folder) => folder.write(name, content).await,
+            Self::Sftp(session) => session.write(name, content).await,
+        }
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> Result<(), String> {
+        match self {
+            Self::Folder(folder) => folder.rename(from, to).await,
+            Self::Sftp(session) => session.rename(from, to).await,
+        }
+    }
+
+    /// Says goodbye. Whoever is not told finds out.
+    async fn close(self) {
+        match self {
+            Self::Folder(_) => {}
+            Self::Sftp(session) => session.close().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_is_passed_or_shut() {
+        let gate = Gate::default();
+        assert!(gate.pass().is_ok());
+        assert!(gate.pass().is_err(), "once");
+        assert!(gate.shut());
+        let gate = Gate::default();
+        assert!(!gate.shut());
+        assert!(gate.pass().is_err(), "whoever was given up gets no further");
+        assert!(!gate.shut());
+    }
+
+    #[test]
+    fn what_is_not_finished_is_left_alone() {
+        let entry = |name: &str| Entry { name: name.to_owned(), bytes: 1, changed_s: 0 };
+        for name in ["report.json", "a b.ach", "part", "tmp.txt"] {
+            assert!(is_wanted(&entry(name)), "{name}");
+        }
+        for name in [".report", "a.part", "a.TMP", "a.filepart", "", "..", "a/b", "a\nb"] {
+            assert!(!is_wanted(&entry(name)), "{name}");
+        }
+        assert!(!is_wanted(&Entry { bytes: limit() + 1, ..entry("a") }));
+        let at = |changed_s| Entry { changed_s, ..entry("a") };
+        assert!(grows(&at(1_000), 1_009) && grows(&at(1_000), 1_000) && grows(&at(1_005), 1_000));
+        assert!(!grows(&at(1_000), 1_010) && !grows(&at(9_000), 1_000));
+    }
+}
