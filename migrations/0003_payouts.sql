@@ -229,6 +229,7 @@ CREATE TABLE payment_files (
     amount_minor   BIGINT NOT NULL,
     may_have_left  BIGINT NOT NULL,
     deliveries     BIGINT NOT NULL,
+    first_sent_at  BIGINT,
     code           TEXT,
     message        TEXT,
     sent_at        BIGINT,
@@ -244,9 +245,10 @@ CREATE UNIQUE INDEX payment_files_by_identity ON payment_files (route_id, identi
 CREATE INDEX payment_files_due ON payment_files (due_at)
     WHERE state NOT IN ('acknowledged', 'refused', 'empty');
 
--- The last numbers that were allotted over each route: of files, of entries, of files of a day.
+-- The last numbers that were allotted in each rail and environment: of files, of entries, of files
+-- of a day. Routes of one rail may lead to one bank.
 CREATE TABLE file_numbers (
-    route_id TEXT PRIMARY KEY,
+    place    TEXT PRIMARY KEY,
     files    BIGINT NOT NULL,
     entries  BIGINT NOT NULL,
     day      TEXT NOT NULL,
@@ -257,8 +259,9 @@ CREATE TABLE file_numbers (
 CREATE TABLE feeds (
     route_id    TEXT NOT NULL,
     feed        TEXT NOT NULL,
-    cursor      TEXT NOT NULL,
-    lease_until BIGINT NOT NULL,
+    cursor        TEXT NOT NULL,
+    failing_since BIGINT,
+    lease_until   BIGINT NOT NULL,
     PRIMARY KEY (route_id, feed)
 );
 CREATE TABLE feed_turns (

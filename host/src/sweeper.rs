@@ -15,6 +15,8 @@ use crate::id::PayoutId;
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 /// A marker of a batch is needed for seconds; a day is generous.
 const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Days for which what networks sent is kept as it arrived; what it came to is kept as evidence.
+const INBOX_KEPT_DAYS: u32 = 90;
 /// How far clocks may be apart.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(300);
 /// Rows that are deleted in the first transaction of a sweep; the next ones follow its pace.
@@ -111,7 +113,7 @@ fn expired(app: &App) -> [Sweep; 6] {
             "inbox",
             "DELETE FROM inbox WHERE state <> 'new' AND id IN \
              (SELECT id FROM inbox WHERE received_at < $1 ORDER BY received_at LIMIT $2)",
-            days(app.config.retention.evidence_days),
+            before(now, INBOX_KEPT_DAYS),
         ),
     ]
 }

@@ -22,7 +22,7 @@ const NAME: &str = "ACH-20261123-00000001.ach";
 
 /// How files travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
+pub(crate) enum Over {
     Sftp,
     Folder,
 }
@@ -76,7 +76,11 @@ async fn set(host: &TestHost, settings: Value) -> Answer {
 }
 
 /// A host whose dollars travel like this.
-async fn with_files(engine: Engine, over: Over, test: impl AsyncFnOnce(&mut TestHost, &Server)) {
+pub(crate) async fn with_files(
+    engine: Engine,
+    over: Over,
+    test: impl AsyncFnOnce(&mut TestHost, &Server),
+) {
     let server = Server::open().await;
     let change = |config: &mut Config| configure(config, &server, secrets(&server));
     with_host_configured(engine, change, async |host| {
@@ -89,7 +93,7 @@ async fn with_files(engine: Engine, over: Over, test: impl AsyncFnOnce(&mut Test
 }
 
 /// Lets the window close on what waits.
-async fn close_window(host: &TestHost, ids: &[String]) {
+pub(crate) async fn close_window(host: &TestHost, ids: &[String]) {
     host.advance(UNTIL_MONDAY);
     for id in ids {
         until(host, id, "processing").await;
@@ -103,13 +107,13 @@ async fn until_deliveries(host: &TestHost, wanted: i64) {
     host.until_count(idle, 1).await;
 }
 
-async fn column(host: &TestHost, name: &str) -> String {
+pub(crate) async fn column(host: &TestHost, name: &str) -> String {
     let sql = format!("SELECT {name} FROM payment_files");
     let sql = sqlx::AssertSqlSafe(sql);
     sqlx::query_scalar(sql).fetch_one(host.app().db.pool()).await.expect("a file")
 }
 
-fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("a folder");
     let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
     let mut names: Vec<_> = entries.map(|entry| name(entry.expect("an entry"))).collect();
@@ -127,7 +131,7 @@ async fn prove_once(host: &TestHost, server: &Server, ids: &[String]) {
 }
 
 /// Puts a file where the host fetches, of so many seconds from now on the host's clock.
-fn put(host: &TestHost, path: &Path, content: &str, seconds: i64) {
+pub(crate) fn put(host: &TestHost, path: &Path, content: &str, seconds: i64) {
     let (folder, name) = (path.parent().expect("a folder"), path.file_name().expect("a name"));
     let begun = folder.join(format!(".begun-{}", name.to_string_lossy()));
     std::fs::write(&begun, content).expect("written");
@@ -145,7 +149,7 @@ async fn report(host: &TestHost) -> String {
 }
 
 /// The bank's report comes, and the value date.
-async fn acknowledge(host: &TestHost, server: &Server, ids: &[String]) {
+pub(crate) async fn acknowledge(host: &TestHost, server: &Server, ids: &[String]) {
     put(host, &server.path("incoming").join("report.json"), &report(host).await, -60);
     host.advance(300);
     until_files(host, &[("acknowledged", 1)]).await;
@@ -260,7 +264,7 @@ const DELIVERIES: &str = "SELECT deliveries FROM payment_files";
 const CASES: &str = "SELECT COUNT(*) FROM cases WHERE kind = 'file_unacknowledged' \
                      AND status = 'open'";
 
-async fn deliver_again(host: &TestHost) {
+pub(crate) async fn deliver_again(host: &TestHost) {
     let path = format!("files/{}/deliver", column(host, "id").await);
     let body = json!({ "reason": "the bank says that it never had it" });
     host.admin(Method::POST, &path, body).await.ok();

@@ -25,6 +25,7 @@ mod crash;
 mod crash_at_random;
 mod developer_commands;
 mod edges;
+mod file_news;
 mod file_operations;
 mod file_transport;
 mod files;

@@ -26,6 +26,8 @@ pub enum CaseKind {
     FileRefused,
     /// A network says otherwise of a file than it said before.
     FileContradicted,
+    /// A network has sent what nobody understands.
+    UnreadableMessage,
 }
 
 /// What an operator decides.
@@ -65,6 +67,7 @@ impl CaseKind {
             Self::FileUnacknowledged => "file_unacknowledged",
             Self::FileRefused => "file_refused",
             Self::FileContradicted => "file_contradicted",
+            Self::UnreadableMessage => "unreadable_message",
         }
     }
 
@@ -90,7 +93,8 @@ impl CaseKind {
             | Self::CannotSend
             | Self::FileUnacknowledged
             | Self::FileRefused
-            | Self::FileContradicted => &[R::Acknowledge],
+            | Self::FileContradicted
+            | Self::UnreadableMessage => &[R::Acknowledge],
         }
     }
 
@@ -153,6 +157,10 @@ impl CaseKind {
             Self::FileRefused => {
                 "Find out from the bank's words what is wrong. Its payments join the next file by \
                  themselves, once; hold that file back if it would be refused as well."
+            }
+            Self::UnreadableMessage => {
+                "Ask the network what it meant: it may be money that came back, or the end of \
+                 payments. The message lies in the inbox as it arrived."
             }
             Self::FileContradicted => {
                 "Ask the bank which of the two is true, and mark the payouts of the file with what \

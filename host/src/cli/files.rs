@@ -1,6 +1,7 @@
 //! `railhead admin window` and `railhead admin file`: files of payments.
 
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -109,7 +110,13 @@ impl Act {
 /// They cannot be written.
 pub(super) fn write(to: Option<&Path>, bytes: &[u8]) -> Result<(), StartError> {
     match to {
-        Some(path) => std::fs::write(path, bytes)
+        // It has names and accounts: nobody else on this machine reads it.
+        Some(path) => std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .and_then(|mut file| file.write_all(bytes))
             .map_err(|cause| format!("{}: {cause}", path.display()).into()),
         None => Ok(std::io::stdout().write_all(bytes)?),
     }

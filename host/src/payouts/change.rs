@@ -83,7 +83,11 @@ pub(super) async fn change(
     if let Some(correction) = &with.correction {
         after.correction = Some(correction.json());
     }
-    let usage = usage(app, payout, &transition, now).await?;
+    let usage = match change {
+        // Whom it went to stays who it was.
+        Change::Correct => None,
+        _ => usage(app, payout, &transition, now).await?,
+    };
     let case = transition.case.map(|kind| {
         let case = super::contradiction::case(app, payout, kind, &with);
         (case.fingerprint.clone(), case)

@@ -225,6 +225,8 @@ async fn out_of_file(app: &App, attempt: &Attempt) -> Result<Option<Guard>, Prob
     let file = file.ok_or_else(|| Problem::internal("a payment of a file that is gone"))?;
     match file.state {
         FileState::Collecting => Ok(Some(file.door())),
+        // It could not be made with this payment in it.
+        FileState::Closed if file.message.is_some() => Ok(Some(file.untouched())),
         FileState::Closed | FileState::Assembled | FileState::Sending => {
             let message = "It is in a file that is about to leave. Wait until the file was \
                            delivered, or refused.";

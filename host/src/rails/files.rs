@@ -25,6 +25,10 @@ pub struct FilesTerms {
     pub settles_at: String,
     /// After how long a person is told that an acknowledgement is missing.
     pub acknowledged_within_s: u64,
+    /// Whether what is delivered twice under one name is one file: then the same bytes are
+    /// delivered again where the network says that it has not taken them.
+    #[serde(default)]
+    pub idempotent_delivery: bool,
     /// How often what lies ready is looked for.
     pub poll_s: u64,
     /// Where it lies.
@@ -44,6 +48,9 @@ pub struct WindowTerms {
     pub closes: String,
     /// Business days until recipients have the money.
     pub value_days: u32,
+    /// From when on the value date what was acknowledged counts as paid; `files.settles_at`, if
+    /// left out.
+    pub settles_at: Option<String>,
     /// The largest payment that it takes; any, if left out.
     pub amount_minor_max: Option<i64>,
     /// The setting without which it is not used.
@@ -65,9 +72,16 @@ pub struct WhenTerms {
 pub struct Timetable {
     /// What the rail declares.
     pub terms: Arc<FilesTerms>,
-    windows: Vec<(Window, Option<i64>)>,
+    windows: Vec<Used>,
     timezone: TimeZone,
     calendar: Arc<Calendar>,
+}
+
+/// A window that a route uses.
+#[derive(Clone, Debug)]
+struct Used {
+    window: Window,
+    most: Option<i64>,
     settles: Time,
 }
 
@@ -93,8 +107,17 @@ impl FilesTerms {
         }
         let mut times = vec![&self.settles_at];
         times.extend(self.windows.iter().map(|window| &window.closes));
+        times.extend(self.windows.iter().filter_map(|window| window.settles_at.as_ref()));
         if let Some(time) = times.into_iter().find(|text| time(text).is_none()) {
             return Some(format!("files: {time} is no time, such as 16:45"));
+        }
+        let settles =
+            |window: &WindowTerms| time(window.settles_at.as_ref().unwrap_or(&self.settles_at));
+        let is_early = |window: &&WindowTerms| {
+            window.value_days == 0 && settles(window) <= time(&window.closes)
+        };
+        if let Some(window) = self.windows.iter().find(is_early) {
+            return Some(format!("files: the window {} settles before it closes", window.name));
         }
         let is_always = |window: &WindowTerms| window.when.is_none();
         let is_open = |window: &WindowTerms| window.amount_minor_max.is_none();
@@ -120,17 +143,21 @@ impl Timetable {
             let when = terms.when.as_ref();
             when.is_none_or(|when| setting(&when.setting).as_ref() == Some(&when.is))
         };
+        let own = |text: Option<&String>| {
+            let text = text.unwrap_or(&terms.settles_at);
+            time(text).ok_or_else(|| odd(text))
+        };
         let window = |terms: &WindowTerms| {
             let closes = time(&terms.closes).ok_or_else(|| odd(&terms.closes))?;
             let window = Window { name: terms.name.clone(), closes, value_days: terms.value_days };
-            Ok((window, terms.amount_minor_max))
+            let settles = own(terms.settles_at.as_ref())?;
+            Ok(Used { window, most: terms.amount_minor_max, settles })
         };
         let windows: Result<_, String> = terms.windows.iter().filter(is_used).map(window).collect();
         Ok(Self {
             windows: windows?,
             timezone: TimeZone::get(&terms.timezone).map_err(|cause| cause.to_string())?,
             calendar: calendar?,
-            settles: time(&terms.settles_at).ok_or_else(|| odd(&terms.settles_at))?,
             terms: Arc::new(terms.clone()),
         })
     }
@@ -140,9 +167,9 @@ impl Timetable {
     /// # Errors
     /// The calendar ends before.
     pub fn next(&self, at: Moment, amount: Minor) -> Result<Planned, NoClosing> {
-        let takes = |most: &Option<i64>| most.is_none_or(|most| amount.units() <= most);
-        let windows = self.windows.iter().filter(|(_, most)| takes(most));
-        let windows: Vec<Window> = windows.map(|(window, _)| window.clone()).collect();
+        let takes = |used: &&Used| used.most.is_none_or(|most| amount.units() <= most);
+        let windows = self.windows.iter().filter(takes);
+        let windows: Vec<Window> = windows.map(|used| used.window.clone()).collect();
         let schedule =
             Schedule { windows: &windows, timezone: &self.timezone, calendar: &self.calendar };
         schedule.next(at).map(|closing| self.planned(closing))
@@ -153,9 +180,9 @@ impl Timetable {
     /// # Errors
     /// The calendar ends before.
     pub fn upcoming(&self, at: Moment) -> Result<Vec<Planned>, NoClosing> {
-        let of = |(window, _): &(Window, Option<i64>)| {
+        let of = |used: &Used| {
             let (timezone, calendar) = (&self.timezone, &self.calendar);
-            let windows = std::slice::from_ref(window);
+            let windows = std::slice::from_ref(&used.window);
             Schedule { windows, timezone, calendar }.next(at).map(|closing| self.planned(closing))
         };
         self.windows.iter().map(of).collect()
@@ -171,7 +198,9 @@ impl Timetable {
     }
 
     fn planned(&self, closing: Closing) -> Planned {
-        let settles_at = settles_at(closing.value_date, self.settles, &self.timezone);
+        let its = self.windows.iter().find(|used| used.window.name == closing.window);
+        let settles = its.map_or(Time::midnight(), |used| used.settles);
+        let settles_at = settles_at(closing.value_date, settles, &self.timezone);
         Planned { settles_at, closing }
     }
 }

@@ -257,6 +257,16 @@ pub(super) async fn list_marked_in_file(
     rows.iter().map(attempt).collect()
 }
 
+/// How many payments of a file that was made have ended without it.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn count_ended_in_file(pool: &AnyPool, file: &PaymentFileId) -> Result<i64, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM attempts WHERE file_id = $1 AND state <> 'open' \
+               AND network_id IS NOT NULL";
+    sqlx::query_scalar(sql).bind(file.as_str()).fetch_one(pool).await
+}
+
 /// How many attempts over a route are open of which a byte may have left.
 ///
 /// # Errors

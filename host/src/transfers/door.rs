@@ -90,7 +90,14 @@ impl Transfers {
             }
         };
         let item = self.store(&routes, Arrival::of(&message)).await?;
-        let (reply, notices, heard) = match self.read(&routes[0], &item).await? {
+        let read = match self.read(&routes[0], &item).await {
+            Ok(read) => read,
+            Err(problem) => {
+                self.not_read(item, &problem).await?;
+                return Err(problem);
+            }
+        };
+        let (reply, notices, heard) = match read {
             Read::Says(Some(reply), notices, heard) => (reply, notices, heard),
             Read::Says(None, ..) => return Err(Problem::internal("a message without a reply")),
             Read::Nothing(why) => {

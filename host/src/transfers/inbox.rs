@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
+use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
+use crate::cases::{self, Case, CaseKind};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db;
@@ -22,7 +24,7 @@ use crate::db::bulk::{RowChange, Table, Update, int, text};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, MessageId, RouteId};
-use crate::ledger::Command;
+use crate::ledger::{Command, Effects};
 use crate::rails::route::ReadyRoute;
 use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{Called, Message, Notice, Reply, Subject};
@@ -30,6 +32,10 @@ use crate::wasm::rail::{Called, Message, Notice, Reply, Subject};
 use super::Transfers;
 use super::notice::{Heard, Taken};
 use super::order::Feature;
+use super::strangers::masked;
+
+/// Items that are taken in at once.
+const TAKEN_AT_ONCE: usize = 8;
 
 /// What arrived.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -262,9 +268,11 @@ impl Transfers {
                 let heard = Exchange::heard(&message.method, &message.path, &message.body);
                 let (result, called) = apart(called, heard);
                 Ok(match result? {
-                    Ok((reply, notices)) => {
-                        Read::Says(Some(reply), notices, Heard::message(route, &message, called))
-                    }
+                    Ok((reply, notices)) => Read::Says(
+                        Some(reply),
+                        notices,
+                        Heard::message(route, (&message, item.received_at), called),
+                    ),
                     Err(why) => Read::Nothing(why),
                 })
             }
@@ -274,7 +282,9 @@ impl Transfers {
                 let heard = Exchange::heard("FILE", &item.arrival.name(), &[]);
                 let (result, called) = apart(called, heard);
                 Ok(match result? {
-                    Ok(notices) => Read::Says(None, notices, Heard::file(&content, called)),
+                    Ok(notices) => {
+                        Read::Says(None, notices, Heard::file((&content, item.received_at), called))
+                    }
                     Err(why) => Read::Nothing(why),
                 })
             }
@@ -291,7 +301,7 @@ impl Transfers {
         (routes, mut item): (&[Arc<ReadyRoute>], Item),
         (notices, heard): (Vec<Notice>, Heard),
     ) -> Result<(), Problem> {
-        let (mut first, mut is_known) = (Ok(()), true);
+        let (mut first, mut is_known, mut is_retryable) = (Ok(()), true, false);
         // That a file is carried out counts for what nobody has said anything else of.
         let (of_files, of_payments): (Vec<_>, Vec<_>) = notices
             .into_iter()
@@ -299,23 +309,33 @@ impl Transfers {
             .partition(|(_, notice)| matches!(notice.about, Subject::File(_)));
         for (index, notice) in of_payments.into_iter().chain(of_files) {
             let is_of_file = matches!(notice.about, Subject::File(_));
-            if item.done.contains(&index) || (is_of_file && first.is_err()) {
+            if item.done.contains(&index) {
+                continue;
+            }
+            // Of a payment that nobody knows something else may be said than of the whole.
+            if is_of_file && (first.is_err() || !is_known) {
+                is_known = false;
                 continue;
             }
             // One that cannot be taken now keeps none of the others out.
             match self.take(feature, routes, notice, &heard).await {
                 Ok(Taken::Acted) => drop(item.done.insert(index)),
                 Ok(Taken::Unknown) => is_known = false,
-                Err(problem) => first = first.and(Err(problem)),
+                Err(problem) => {
+                    is_retryable |= problem.code() != ErrorCode::InvalidBody;
+                    first = first.and(Err(problem));
+                }
             }
         }
-        let (state, why) = match &first {
-            Err(problem) if problem.code() == ErrorCode::InvalidBody => {
-                ("unreadable", Some(problem.to_string()))
-            }
-            Err(problem) => ("new", Some(problem.to_string())),
-            Ok(()) if is_known => ("taken", None),
-            Ok(()) => ("unmatched", None),
+        let why = first.as_ref().err().map(ToString::to_string);
+        let is_odd = |problem: &Problem| problem.code() == ErrorCode::InvalidBody;
+        let state = match &first {
+            // What may come true another time counts for more than what makes no sense.
+            Err(_) if is_retryable => "new",
+            Err(problem) if is_odd(problem) => "unreadable",
+            Err(_) => "new",
+            Ok(()) if is_known => "taken",
+            Ok(()) => "unmatched",
         };
         self.put_away(item, (state, why)).await?;
         first
@@ -327,7 +347,53 @@ impl Transfers {
     /// The database cannot be written.
     pub(super) async fn not_understood(&self, item: Item, why: &str) -> Result<(), Problem> {
         tracing::warn!(rail.name = item.rail, message.id = %item.id, why, "a message of a network");
+        self.tell_of_unreadable(&item, why).await?;
         self.put_away(item, ("unreadable", Some(why.to_owned()))).await
+    }
+
+    /// The rail has failed over an item: it is tried again, and not for ever.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub(super) async fn not_read(&self, item: Item, problem: &Problem) -> Result<(), Problem> {
+        let is_last = usize::try_from(item.tries)
+            .is_ok_and(|tries| tries + 1 >= limits::INBOX_SCHEDULE_S.len());
+        match is_last {
+            true => self.not_understood(item, "the rail fails over it").await,
+            false => self.put_away(item, ("new", Some(problem.to_string()))).await,
+        }
+    }
+
+    /// What nobody understands may be money that came back: a person is told.
+    async fn tell_of_unreadable(&self, item: &Item, why: &str) -> Result<(), Problem> {
+        if item.env == Env::Test {
+            return Ok(());
+        }
+        let (name, why) = (item.arrival.name(), masked(why));
+        let digest = serde_json::to_vec(&item.arrival).map_err(Problem::internal)?;
+        let digest = hex::encode(Sha256::digest(digest));
+        let kind = CaseKind::UnreadableMessage;
+        let case = Case {
+            id: self.ids.id(),
+            kind,
+            fingerprint: format!("{}/{}/{digest}", kind.as_str(), item.rail),
+            env: item.env,
+            merchant_id: None,
+            subject_type: "route",
+            subject_id: item.routes.first().map(ToString::to_string).unwrap_or_default(),
+            route: None,
+            amount: None,
+            summary: format!("{} sent {name}, and nobody understands it: {why}.", item.rail),
+            evidence: serde_json::json!({ "message": item.id.to_string(), "sha256": digest }),
+            opened_at: self.now(),
+        };
+        let (fingerprint, ids) = (case.fingerprint.clone(), Arc::clone(&self.ids));
+        let command = Command::new(move |locked| {
+            let rows = case.open_once(locked, &ids);
+            Ok(Effects { rows, ..Effects::default() }.and(()))
+        });
+        let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
+        self.writer.work(command).await.map(drop)
     }
 
     async fn put_away(
@@ -361,10 +427,12 @@ impl Transfers {
         while !self.stopping.is_cancelled() {
             match db::in_time(self.claim_items()).await {
                 Ok(items) => {
-                    for item in items {
-                        if let Err(problem) = self.take_in_again(&feature, item).await {
-                            tracing::warn!(%problem, "a message of a network, again");
-                        }
+                    // One that takes long keeps the others waiting as little as may be.
+                    let taking = items.into_iter().map(|item| self.take_in_again(&feature, item));
+                    let taken: Vec<_> =
+                        stream::iter(taking).buffer_unordered(TAKEN_AT_ONCE).collect().await;
+                    for problem in taken.into_iter().filter_map(Result::err) {
+                        tracing::warn!(%problem, "a message of a network, again");
                     }
                 }
                 Err(cause) => tracing::warn!(%cause, "looking into the inbox"),
@@ -384,7 +452,11 @@ impl Transfers {
             let why = "its routes are not there any more";
             return self.not_understood(item, why).await;
         };
-        match self.read(route, &item).await? {
+        let read = match self.read(route, &item).await {
+            Ok(read) => read,
+            Err(problem) => return self.not_read(item, &problem).await,
+        };
+        match read {
             Read::Nothing(why) => self.not_understood(item, &why).await,
             Read::Says(_, notices, mut heard) => {
                 heard.was_unknown = true;

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
+use crate::rails::declaration::FieldTerms;
 use crate::rails::route::ReadyRoute;
 use crate::wasm::rail::{
     self, Called, Finding, Message, News, Notice, Refusal, ReturnOfFunds, Subject,
@@ -31,6 +33,8 @@ use super::work::{Claim, Claimed};
 const ASK_WAIT: Duration = Duration::from_secs(2);
 /// How often a claim is looked for that somebody holds.
 const POLL: Duration = Duration::from_millis(50);
+/// Longest text of a correction.
+const CORRECTED_MAX: usize = 140;
 /// How often an object is read again that somebody changes meanwhile.
 const TRIES: u32 = 5;
 
@@ -44,6 +48,8 @@ pub(super) struct Heard {
     may_wait: bool,
     /// Whether what it says was looked at before, and was about nothing that was known.
     pub(super) was_unknown: bool,
+    /// When it was heard.
+    pub(super) received_at: Moment,
     /// Keeps apart what is said in the same words.
     pub(super) digest: String,
     /// `receive` or `read`.
@@ -68,13 +74,18 @@ impl Heard {
     }
 
     /// A message that the network of a route sent by itself.
-    pub(super) fn message(route: &ReadyRoute, message: &Message, called: Called<()>) -> Self {
+    pub(super) fn message(
+        route: &ReadyRoute,
+        (message, received_at): (&Message, Moment),
+        called: Called<()>,
+    ) -> Self {
         let terms = route.rail.declaration.notice(&message.method, &message.path);
         Self {
             is_believed: route.believes(message),
             is_answer: route.is_answer(message),
             may_wait: terms.is_some_and(|terms| !terms.auth.path_token),
             was_unknown: false,
+            received_at,
             digest: hex::encode(Sha256::digest(&message.body)),
             operation: "receive",
             called,
@@ -82,12 +93,13 @@ impl Heard {
     }
 
     /// A file that this host fetched where the network puts what it has to say.
-    pub(super) fn file(content: &[u8], called: Called<()>) -> Self {
+    pub(super) fn file((content, received_at): (&[u8], Moment), called: Called<()>) -> Self {
         Self {
             is_believed: true,
             is_answer: true,
             may_wait: false,
             was_unknown: false,
+            received_at,
             digest: hex::encode(Sha256::digest(content)),
             operation: "read",
             called,
@@ -174,6 +186,11 @@ impl Transfers {
                     true => Ok(()),
                     false => self.ask_about(feature, attempt).await,
                 }
+            }
+            News::Corrected(correction) if !heard.is_believed => {
+                let order = feature.order(&object(feature, &attempt).await?)?;
+                let words = format!("told: corrected ({})", correction.code);
+                self.write_down(&order, route, &attempt, (&words, heard)).await
             }
             News::Corrected(correction) => {
                 self.corrected(feature, route, &attempt, (correction, heard)).await
@@ -354,9 +371,15 @@ impl Transfers {
     ) -> Result<(), Problem> {
         let rail::Correction { code, message, fields } = told;
         let declared = &route.rail.declaration.recipient.fields;
-        let is_declared = |name: &String| declared.iter().any(|terms| terms.name == *name);
+        let is_declared = |(name, value): &(String, String)| {
+            let terms = declared.iter().find(|terms| terms.name == *name);
+            let most = |terms: &FieldTerms| terms.max_length.unwrap_or(CORRECTED_MAX);
+            terms.is_some_and(|terms| value.chars().count() <= most(terms))
+        };
         let fields = fields.into_iter().map(|field| (field.name, field.value));
-        let fields = fields.filter(|(name, _)| is_declared(name)).collect();
+        let fields = fields.filter(is_declared).collect();
+        let cut = |text: String| text.chars().take(CORRECTED_MAX).collect::<String>();
+        let (code, message) = (cut(code), cut(message));
         let words = format!("corrected ({code}): {message}");
         let correction = Correction { code, message, fields };
         for _ in 0..TRIES {

@@ -29,6 +29,10 @@ use super::intents::{self, Intent};
 
 /// Serials are moved on by so many: what was forgotten may have used the next ones.
 const SERIALS_SKIPPED: i64 = 10_000_000;
+/// Files that may have been made since the backup.
+const FILES_SKIPPED: i64 = 10_000;
+/// And entries in them.
+const ENTRIES_SKIPPED: i64 = 1_000_000;
 /// Forgotten payments that get a case each; more are counted.
 const FORGOTTEN_MAX: usize = 1_000;
 /// Intents looked up, newest first, before it is decided whether to go further back.
@@ -308,6 +312,10 @@ impl Quarantine {
         let mut tx = self.0.db.write().await?;
         let sql = "UPDATE serials SET next = next + $1 WHERE id = 'transfers'";
         sqlx::query(sql).bind(SERIALS_SKIPPED).execute(tx.conn()).await?;
+        // What names of forgotten files and entries were made from is not used again either.
+        let sql = "UPDATE file_numbers SET files = files + $1, entries = entries + $2";
+        let query = sqlx::query(sql).bind(FILES_SKIPPED).bind(ENTRIES_SKIPPED);
+        query.execute(tx.conn()).await?;
         tx.commit().await
     }
 

@@ -117,7 +117,7 @@ impl Transfers {
 }
 
 /// A text about nobody that is known here: whatever may be an account's number is masked.
-fn masked(text: &str) -> String {
+pub(super) fn masked(text: &str) -> String {
     let digits = text.chars().filter(char::is_ascii_digit).count();
     match digits <= DIGITS_SHOWN_MAX {
         true => text.to_owned(),

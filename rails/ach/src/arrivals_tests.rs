@@ -5,6 +5,7 @@ use railhead_rail::types::{Finding, News, Notice, ReturnOfFunds, Subject};
 
 use crate::arrivals::read;
 use crate::fixtures;
+use crate::incoming;
 
 const RETURNS: &[u8] = include_bytes!("../cases/golden/returns.ach");
 const TRIMMED: &[u8] = include_bytes!("../cases/golden/returns-trimmed.ach");
@@ -24,7 +25,7 @@ fn returned(notices: &[Notice]) -> Vec<(Option<String>, i64)> {
 
 /// Reads what a file was made into. Nobody's amount may be another one than it was.
 fn try_it(damaged: &[u8], good: &[(Option<String>, i64)]) -> bool {
-    let Ok(notices) = read("incoming", damaged) else { return false };
+    let Ok(notices) = read("incoming", "a.ach", damaged) else { return false };
     for (id, amount) in returned(&notices) {
         let is_known = good.iter().any(|known| known.1 == amount && known.0 == id);
         assert!(is_known, "{id:?} {amount} in {}", String::from_utf8_lossy(damaged));
@@ -44,6 +45,7 @@ fn told(notices: &[Notice]) -> Vec<String> {
             let fields: Vec<_> = fields.map(|it| format!(" {}={}", it.name, it.value)).collect();
             format!("{} {}{}", about(notice), correction.code, fields.concat())
         }
+        News::Ask => about(notice),
         other => panic!("{other:?}"),
     };
     notices.iter().map(tell).collect()
@@ -60,7 +62,7 @@ fn returns_and_changes_between_each_other() {
         "121042880000005 R03",
     ];
     for content in [RETURNS, TRIMMED] {
-        let notices = read("incoming", content).expect("a file");
+        let notices = read("incoming", "a.ach", content).expect("a file");
         assert_eq!(told(&notices), expected);
         let amounts: Vec<i64> = returned(&notices).iter().map(|(_, amount)| *amount).collect();
         assert_eq!(amounts, [125_050, 1, 4_200_000, 99]);
@@ -71,7 +73,7 @@ fn returns_and_changes_between_each_other() {
 #[test]
 fn every_change() {
     fixtures::install();
-    let notices = read("incoming", CHANGES).expect("a file");
+    let notices = read("incoming", "a.ach", CHANGES).expect("a file");
     let account = "account_number=00012345678901234";
     let expected = [
         "R000000000100 C01 account_number=7654-321".to_owned(),
@@ -91,7 +93,7 @@ fn every_change() {
 fn corrected_data_that_cannot_be_read() {
     fixtures::install();
     let odd = include_bytes!("../cases/golden/changes-odd.ach");
-    let notices = read("incoming", odd).expect("a file");
+    let notices = read("incoming", "a.ach", odd).expect("a file");
     assert_eq!(notices.len(), 11);
     for (notice, told) in notices.iter().zip(told(&notices)) {
         let News::Corrected(correction) = &notice.news else { panic!("{told}") };
@@ -102,13 +104,19 @@ fn corrected_data_that_cannot_be_read() {
 #[test]
 fn what_is_bad_or_about_something_else_hides_nothing() {
     fixtures::install();
-    let notices = read("incoming", include_bytes!("../cases/golden/neighbours.ach"));
-    let expected =
-        ["R000000000050 R03", "R000000000051 R99", "R000000000061 C05 account_type=savings"];
+    let notices = read("incoming", "a.ach", include_bytes!("../cases/golden/neighbours.ach"));
+    let unread = |line| format!("a record that could not be read, line {line} of a.ach");
+    let mut expected: Vec<String> = [5, 11, 13].map(unread).to_vec();
+    expected.push("R000000000050 R03".to_owned());
+    expected.extend([17, 19, 21, 22, 24, 26].map(unread));
+    expected.push("R000000000051 R99".to_owned());
+    expected.push(unread(39));
+    expected.push("R000000000061 C05 account_type=savings".to_owned());
+    expected.push(unread(45));
     assert_eq!(told(&notices.expect("a file")), expected);
-    let elsewhere = read("incoming", include_bytes!("../cases/golden/elsewhere.ach"));
+    let elsewhere = read("incoming", "a.ach", include_bytes!("../cases/golden/elsewhere.ach"));
     assert_eq!(elsewhere, Ok(Vec::new()));
-    assert!(read("incoming", include_bytes!("../cases/golden/unreadable.ach")).is_err());
+    assert!(read("incoming", "a.ach", include_bytes!("../cases/golden/unreadable.ach")).is_err());
 }
 
 #[test]
@@ -123,16 +131,55 @@ fn a_bank_may_place_the_companys_identification_as_it_likes() {
         lines.collect::<Vec<_>>().join("\n")
     };
     let headers = placed('5', "987654321 ", text);
-    assert!(read("incoming", headers.as_bytes()).is_err());
+    assert!(read("incoming", "a.ach", headers.as_bytes()).is_err());
     let both = placed('8', " 987654321", &headers);
-    assert_eq!(told(&read("incoming", both.as_bytes()).expect("a file")).len(), 5);
+    assert_eq!(incoming::parse(both.as_bytes()).expect("a file").len(), 5);
+    // And that is another company's.
+    assert_eq!(read("incoming", "a.ach", both.as_bytes()), Ok(Vec::new()));
+}
+
+#[test]
+fn what_is_another_companys_or_another_banks_is_passed_over() {
+    for (setting, other) in [("company_id", "1987654320"), ("odfi", "12104289")] {
+        let mut host = fixtures::host();
+        host.settings.insert(setting.into(), other.into());
+        double::install(host);
+        for content in [RETURNS, CHANGES] {
+            assert_eq!(read("incoming", "a.ach", content), Ok(Vec::new()), "{setting}");
+        }
+    }
+    let mut host = fixtures::host();
+    host.settings.remove("company_id");
+    double::install(host);
+    assert!(read("incoming", "a.ach", RETURNS).is_err());
+}
+
+#[test]
+fn a_person_looks_at_what_comes_back_as_a_duplicate() {
+    fixtures::install();
+    let text = std::str::from_utf8(RETURNS).expect("ASCII").replace("799R02", "799R24");
+    let notices = read("incoming", "a.ach", text.as_bytes()).expect("a file");
+    let expected = "121042880000001 returned as a duplicate (R24) R24";
+    assert_eq!(told(&notices)[0], expected);
+    assert_eq!(returned(&notices)[0], (Some("021000020000001".to_owned()), 125_050));
+    assert_eq!(notices.len(), 5);
+}
+
+#[test]
+fn a_record_that_could_not_be_read_is_told_of_by_a_name_that_can_be_shown() {
+    fixtures::install();
+    let content = include_bytes!("../cases/golden/neighbours.ach");
+    let name = format!("a\n{}", "b".repeat(200));
+    let told = told(&read("incoming", &name, content).expect("a file"));
+    let shown = format!("line 5 of a {}", "b".repeat(78));
+    assert!(told[0].ends_with(&shown), "{}", told[0]);
 }
 
 #[test]
 fn no_damage_changes_an_amount() {
     for content in [RETURNS, TRIMMED, CHANGES, REPORT] {
         fixtures::install();
-        let good = returned(&read("incoming", content).expect("a file"));
+        let good = returned(&read("incoming", "a.ach", content).expect("a file"));
         for at in 0..content.len() {
             for byte in b"092A -\n\"\xff" {
                 let mut damaged = content.to_vec();
@@ -153,7 +200,7 @@ fn no_damage_changes_an_amount() {
 fn every_digit_of_an_amount_and_of_a_total_counts() {
     fixtures::install();
     let text = std::str::from_utf8(RETURNS).expect("ASCII");
-    let good = returned(&read("incoming", RETURNS).expect("a file"));
+    let good = returned(&read("incoming", "a.ach", RETURNS).expect("a file"));
     for (place, line) in text.lines().enumerate() {
         let fields = match &line[..1] {
             "6" => 29..39,
@@ -174,7 +221,7 @@ fn every_digit_of_an_amount_and_of_a_total_counts() {
 fn entries_that_change_places_or_get_lost_are_noticed() {
     fixtures::install();
     let text = std::str::from_utf8(RETURNS).expect("ASCII");
-    let good = returned(&read("incoming", RETURNS).expect("a file"));
+    let good = returned(&read("incoming", "a.ach", RETURNS).expect("a file"));
     let lines: Vec<&str> = text.lines().collect();
     for at in 0..lines.len() {
         let mut without = lines.clone();
@@ -195,5 +242,5 @@ fn entries_that_change_places_or_get_lost_are_noticed() {
 #[test]
 fn a_feed_that_there_is_not() {
     fixtures::install();
-    assert!(read("outgoing", RETURNS).is_err());
+    assert!(read("outgoing", "a.ach", RETURNS).is_err());
 }

@@ -3,6 +3,9 @@
 //! Lists that go round give some codes the meaning of others: R16 is a frozen account and no
 //! duplicate, which is R24; a closed account is R02, and R05 speaks of debits. Whether money came
 //! back is not read from the code but from the entry that carries it.
+//!
+//! R24 says that the bank has two entries and keeps one, and not which of them the recipient was
+//! meant to have: the payment does not count as returned by itself, and a person looks.
 
 /// What an entry was returned for. Codes 61 to 77 are left out: by those banks dispute a return.
 const RETURNS: &[(&str, &str)] = &[

@@ -55,7 +55,7 @@ impl files::Guest for Ach {
     }
 
     fn deliver(file: File) -> Delivery {
-        crate::gateway::deliver(file)
+        crate::gateway::deliver(&file)
     }
 
     fn look(file: File) -> Presence {
@@ -66,7 +66,7 @@ impl files::Guest for Ach {
         crate::gateway::poll(&feed, &after)
     }
 
-    fn read(feed: String, _name: String, content: Vec<u8>) -> Result<Vec<Notice>, String> {
-        crate::arrivals::read(&feed, &content)
+    fn read(feed: String, name: String, content: Vec<u8>) -> Result<Vec<Notice>, String> {
+        crate::arrivals::read(&feed, &name, &content)
     }
 }

@@ -14,6 +14,8 @@ const HASHES: u64 = 10_000_000_000;
 /// An entry with its addenda.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
+    /// The company that its batch is of, without the blanks around it.
+    pub company: String,
     /// The standard entry class of its batch.
     pub class: String,
     /// Record 6.
@@ -80,7 +82,8 @@ fn batch(header: &Record, records: &mut Records, items: &mut Vec<Item>) -> Resul
             totals.count()?;
             addenda.push(record);
         }
-        items.push(Item { class: header.at(51, 53).to_owned(), entry, addenda });
+        let company = header.at(41, 50).trim().to_owned();
+        items.push(Item { company, class: header.at(51, 53).to_owned(), entry, addenda });
     }
     let control = next(records)?;
     let line = control.line;

@@ -7,10 +7,14 @@ use railhead_rail::types::{Correction, Field, Finding, News, Notice, ReturnOfFun
 use crate::codes::{self, Change, Reason};
 use crate::incoming::Item;
 use crate::record::Record;
+use crate::settings::Settings;
 use crate::{aba, charset, entries, recipients};
 
 /// The class of batches that hold notifications of change.
 const CORRECTIONS: &str = "COR";
+
+/// The reason code of returns that a person looks at before a payment counts as returned.
+const DUPLICATE: &str = "R24";
 
 /// Why an entry says nothing about a payment of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,12 +25,15 @@ pub enum Passed {
     Unreadable(String),
 }
 
-/// What an entry says.
+/// What an entry says. The bank's file may hold those of its other customers, too.
 ///
 /// # Errors
 /// Nothing about a payment of ours.
-pub fn news(item: &Item) -> Result<Notice, Passed> {
-    let Item { class, entry, addenda } = item;
+pub fn news(item: &Item, settings: &Settings) -> Result<Notice, Passed> {
+    let Item { company, class, entry, addenda } = item;
+    if company != settings.company_id.trim() {
+        return Err(elsewhere(entry, "it is another company's"));
+    }
     match entry.at(2, 3) {
         "21" | "31" => {}
         "26" | "36" => return Err(elsewhere(entry, "it is about a debit")),
@@ -40,10 +47,25 @@ pub fn news(item: &Item) -> Result<Notice, Passed> {
     if entry.at(79, 79) != "1" || !is_trace(trace) || addenda.at(80, 94) != trace {
         return Err(unreadable(entry, "its addenda record is not its own"));
     }
-    let about = subject(entry, addenda).ok_or_else(|| unreadable(entry, "it names no entry"))?;
+    let original = addenda.at(7, 21);
+    if !is_trace(original) {
+        return Err(unreadable(entry, "it names no entry"));
+    }
+    if !original.starts_with(&settings.odfi) {
+        return Err(elsewhere(entry, "it is about an entry of another bank's"));
+    }
+    let mut about = subject(entry, original);
     let news = match (class.as_str(), addenda.at(2, 3)) {
         (CORRECTIONS, "98") => News::Corrected(correction(entry, addenda)?),
-        ("PPD" | "CCD", "99") => News::Found(Finding::Returned(returned(entry, addenda)?)),
+        ("PPD" | "CCD", "99") => {
+            let funds = returned(entry, addenda)?;
+            if funds.code == DUPLICATE {
+                // Nobody knows a payment by this name, and a person looks which one it is.
+                let name = format!("{original} returned as a duplicate ({DUPLICATE})");
+                about = Subject::NetworkId(name);
+            }
+            News::Found(Finding::Returned(funds))
+        }
         (CORRECTIONS, _) | (_, "98") => {
             return Err(unreadable(entry, "its addenda record is not of its batch's kind"));
         }
@@ -107,15 +129,12 @@ fn correction(entry: &Record, addenda: &Record) -> Result<Correction, Passed> {
 }
 
 /// Our reference, where the entry repeats it; the trace number of the original entry otherwise.
-fn subject(entry: &Record, addenda: &Record) -> Option<Subject> {
-    let (reference, original) = (entry.at(40, 54).trim(), addenda.at(7, 21));
-    if !is_trace(original) {
-        return None;
-    }
-    Some(match entries::is_ours(reference) {
+fn subject(entry: &Record, original: &str) -> Subject {
+    let reference = entry.at(40, 54).trim();
+    match entries::is_ours(reference) {
         true => Subject::Reference(reference.to_owned()),
         false => Subject::NetworkId(original.to_owned()),
-    })
+    }
 }
 
 /// Whether a text is a trace number.

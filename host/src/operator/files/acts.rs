@@ -3,7 +3,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -14,6 +14,7 @@ use crate::config::ApprovalAct;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, IdempotencyKey};
 use crate::ledger::{Command, Effects, LockedState, Reply, Reservation, replay};
+use crate::transfers::attempt;
 use crate::transfers::files::table::{FileState, PaymentFile};
 
 use super::super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
@@ -56,8 +57,8 @@ pub async fn hold(
     Path(id): Path<String>,
     body: Body<FileRequest>,
 ) -> Result<Json<FileView>, Problem> {
-    let file = find(&app, &id).await?;
-    set_held(&app, &operator, file, (Held::Yes, body.value.reason()?)).await
+    let (file, reason) = (find(&app, &id).await?, body.value.reason()?);
+    set_held(&app, &operator, file, (Held::Yes, reason, Agreement::default())).await
 }
 
 /// Release a file that is held back
@@ -65,16 +66,31 @@ pub async fn hold(
     post, path = "/admin/v1/files/{id}/release", operation_id = "release_file", tag = "Operator",
     params(("id" = String, Path, description = "A file that is held back")),
     request_body = FileRequest,
-    responses((status = 200, description = "Let go", body = FileView)),
+    responses(
+        (status = 200, description = "Let go", body = FileView),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn release(
     State(app): State<App>,
     operator: Operator,
     Path(id): Path<String>,
     body: Body<FileRequest>,
-) -> Result<Json<FileView>, Problem> {
-    let file = find(&app, &id).await?;
-    set_held(&app, &operator, file, (Held::No, body.value.reason()?)).await
+) -> Result<Response, Problem> {
+    let (file, reason) = (find(&app, &id).await?, body.value.reason()?);
+    let agreement = match file.may_have_left {
+        false => Agreement::default(),
+        // The bank may have it, as after a restore.
+        true => {
+            let seen = Seen { state: file.state, may_have_left: true };
+            match agree(&app, &operator, &file, (&seen, &reason, None)).await? {
+                Verdict::Go(agreement) => agreement,
+                Verdict::Wait(response) => return Ok(response),
+            }
+        }
+    };
+    let let_go = set_held(&app, &operator, file, (Held::No, reason, agreement)).await?;
+    Ok(let_go.into_response())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,7 +107,7 @@ pub(super) async fn set_held(
     app: &App,
     operator: &Operator,
     file: PaymentFile,
-    (held, reason): (Held, String),
+    (held, reason, agreement): (Held, String, Agreement),
 ) -> Result<Json<FileView>, Problem> {
     let is_held = held == Held::Yes;
     let due_at = file.closes_at.max(app.now());
@@ -99,7 +115,7 @@ pub(super) async fn set_held(
         action: if is_held { "file.hold" } else { "file.release" },
         subject: ("file", file.id.as_str()),
         before: Some(json!({ "is_held": !is_held, "state": file.state.as_str() })),
-        after: Some(json!({ "is_held": is_held, "reason": reason })),
+        after: Some(agreement.told(json!({ "is_held": is_held, "reason": reason }))),
     };
     let id = file.id.clone();
     let command = Command::new(move |locked| {
@@ -121,7 +137,8 @@ pub(super) async fn set_held(
         let rows = vec![sql::HELD.change(&taken)];
         Ok(Effects { rows, ..Effects::default() }.and(()))
     });
-    write(app, operator, done, command.row(&sql::FILES, file.id.as_str())).await?;
+    let command = command.row(&sql::FILES, file.id.as_str()).guards(agreement.guard);
+    write(app, operator, done, command.and_rows(agreement.rows)).await?;
     Ok(Json(view(&PaymentFile { is_held, due_at, ..file })))
 }
 
@@ -163,6 +180,7 @@ pub async fn deliver(
         return answer(done, reply);
     }
     let seen = Seen::of(&file)?;
+    refuse_ended(&app, &file).await?;
     let agreement = match agree(&app, &operator, &file, (&seen, &reason, once.clone())).await? {
         Verdict::Go(agreement) => agreement,
         Verdict::Wait(response) => return Ok(response),
@@ -220,6 +238,16 @@ impl Seen {
     /// Whether the bank may have it: then another copy may be carried out as well.
     fn may_pay_twice(&self) -> bool {
         self.may_have_left || self.state != FileState::Assembled
+    }
+}
+
+/// Refuses to deliver again what would pay what has been given back.
+async fn refuse_ended(app: &App, file: &PaymentFile) -> Result<(), Problem> {
+    match attempt::count_ended_in_file(app.db.pool(), &file.id).await? {
+        0 => Ok(()),
+        ended => Err(conflict(format!(
+            "{ended} of its payments have ended meanwhile: they would be made all the same."
+        ))),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::rails::files::Planned;
 use crate::rails::route::ReadyRoute;
 use crate::transfers::files::table::{self, FileState, PaymentFile};
 
+use super::super::approvals::Agreement;
 use super::acts::{FileRequest, Held, conflict, set_held};
 use super::{FileView, sql};
 
@@ -110,7 +111,7 @@ pub async fn hold(
             table::of_closing((&app.db, &app.ids), (&route, &planned), app.now()).await?
         }
     };
-    set_held(&app, &operator, file, (Held::Yes, reason)).await
+    set_held(&app, &operator, file, (Held::Yes, reason, Agreement::default())).await
 }
 
 /// Release the file of a window
@@ -129,7 +130,12 @@ pub async fn release(
     let closing = find(&app, &id).await?;
     let reason = body.value.reason()?;
     match closing {
-        Closing::Collects(_, file) => set_held(&app, &operator, *file, (Held::No, reason)).await,
+        Closing::Collects(_, file) if file.may_have_left => {
+            Err(conflict("The bank may have this file: release the file itself."))
+        }
+        Closing::Collects(_, file) => {
+            set_held(&app, &operator, *file, (Held::No, reason, Agreement::default())).await
+        }
         Closing::Ahead(..) => Err(conflict("Nothing is held back there.")),
     }
 }

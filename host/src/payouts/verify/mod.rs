@@ -128,6 +128,14 @@ const CHECKS: &[Check] = &[
                 OR COALESCE(e.total, 0) <> f.amount_minor)",
     },
     Check {
+        name: "file-left-out",
+        means: "is on its way in a file that left, or ended, without it",
+        finds: "SELECT a.transfer_id FROM attempts a JOIN payment_files f ON f.id = a.file_id \
+                WHERE a.state IN ('open', 'paid') AND (f.state = 'empty' OR (f.state IN \
+                ('assembled', 'sending', 'unclear', 'delivered', 'acknowledged') \
+                AND a.network_id IS NULL))",
+    },
+    Check {
         name: "file-settled",
         means: "counts as settled in a file that was not acknowledged",
         finds: "SELECT a.transfer_id FROM attempts a LEFT JOIN payment_files f \

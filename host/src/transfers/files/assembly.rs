@@ -27,6 +27,9 @@ use super::{Next, table, timetable};
 /// Payments that are written down together.
 const CHUNK: usize = 500;
 
+/// Longest name that a network has for an entry.
+const KEY_MAX: usize = 80;
+
 /// A payment that has joined.
 struct Entry {
     attempt: Attempt,
@@ -56,7 +59,17 @@ impl Transfers {
             Err(broken) => Err(broken.to_string()),
         };
         let made = match made {
+            Ok(made)
+                if table::is_used(self.db.pool(), file, (&made.name, &made.identity)).await? =>
+            {
+                let why =
+                    format!("{} or {} was the name of another file", made.name, made.identity);
+                return self.cannot_be_made(file, why).await;
+            }
             Ok(made) => made,
+            Err(why) if entries.len() > 1 => {
+                return self.halve(file, &payments, &entries, why).await;
+            }
             Err(why) => return self.cannot_be_made(file, why).await,
         };
         for turned_down in &made.refused {
@@ -103,6 +116,30 @@ impl Transfers {
             }
         }
         Ok((entries, payments))
+    }
+
+    /// The rail makes nothing of so many, or of one of them: half of them go into a further file,
+    /// until what is the matter stands alone.
+    async fn halve(
+        &self,
+        file: &mut PaymentFile,
+        payments: &[Payment],
+        entries: &BTreeMap<String, Entry>,
+        why: String,
+    ) -> Result<Next, Problem> {
+        tracing::warn!(file.id = %file.id, entries = entries.len(), why, "a file is halved");
+        let half = payments[payments.len() / 2..].iter();
+        let half = half.map(|payment| entries[payment.reference.as_str()].attempt.id.clone());
+        let now = self.now();
+        let further = PaymentFile {
+            id: self.ids.id(),
+            due_at: now,
+            created_at: now,
+            state: FileState::Collecting,
+            ..file.clone()
+        };
+        entries::split(&self.db, &half.collect::<Vec<_>>(), (file, &further)).await?;
+        Ok(Next::Go)
     }
 
     /// The rail makes nothing of it: a person is told, and it is tried again later.
@@ -162,7 +199,7 @@ impl Transfers {
         let new = NewFile { route, planned: &planned, slot, due_at, now: self.now() };
         let next = table::open(&self.db, &self.ids, &new).await?;
         let moving: Vec<_> = moving.iter().map(|entry| entry.attempt.id.clone()).collect();
-        Ok(entries::shift(&self.db, &moving, &next).await?)
+        Ok(entries::shift(&self.db, &moving, (file, &next)).await?)
     }
 
     /// Writes down what the network calls each payment, and what shows where it stands.
@@ -252,7 +289,8 @@ fn checked(entries: &BTreeMap<String, Entry>, made: Assembled) -> Result<Assembl
         return Err(format!("it has {} bytes", made.content.len()));
     }
     let is_hollow = made.content.is_empty() && !made.placed.is_empty();
-    let is_empty_key = made.placed.iter().any(|placed| placed.key.is_empty());
+    let is_odd = |key: &String| !(1..=KEY_MAX).contains(&key.len());
+    let is_empty_key = made.placed.iter().any(|placed| is_odd(&placed.key));
     match is_hollow || is_empty_key {
         true => Err("it says nothing of its payments".to_owned()),
         false => Ok(made),

@@ -22,6 +22,9 @@ use super::feeds::due_soon;
 use super::table::{FileState, Lease, PaymentFile};
 use super::{Next, table, timetable, transport};
 
+/// The code of a file whose delivery was answered with something else than that it was taken.
+const ANSWERED: &str = "answered";
+
 impl Transfers {
     /// Delivers a file, once it is durable that a byte may leave.
     pub(super) async fn deliver<F: Feature>(
@@ -43,6 +46,7 @@ impl Transfers {
         let scenario = self.intend_file(feature, file).await?;
         let content = table::content(self.db.pool(), &self.keyring, file).await?;
         (file.state, file.sent_at) = (FileState::Sending, Some(now));
+        file.first_sent_at = file.first_sent_at.or(Some(now));
         file.deliveries += 1;
         table::save(&self.db, file, Lease::Kept).await?;
         let grant = route.grant(now, scenario_header(scenario.as_deref()), Money::MayMove);
@@ -53,8 +57,12 @@ impl Transfers {
         let had_left = file.may_have_left;
         file.may_have_left |= called.may_have_moved_money;
         let before = if had_left { Earlier::Left } else { Earlier::Nothing };
-        let came = judge(&called, before);
-        tracing::info!(file.id = %file.id, deliveries = file.deliveries, ?came, "delivered a file");
+        let repeats = match timetable(route)?.terms.idempotent_delivery {
+            true => Repeats::AreOne,
+            false => Repeats::AreMore,
+        };
+        let came = judge(&called, before, repeats);
+        tracing::info!(file.id = %file.id, deliveries = file.deliveries, came = came.word(), "delivered a file");
         Ok(match came {
             Came::Taken => {
                 (file.state, file.message) = (FileState::Delivered, None);
@@ -67,11 +75,16 @@ impl Transfers {
             }
             Came::NotTaken(why) => {
                 (file.state, file.message) = (FileState::Assembled, Some(why));
-                file.may_have_left = had_left;
+                if self.acknowledged_by(route, file)? <= now {
+                    self.unacknowledged(file).await?;
+                }
                 Next::At(now.after(backoff(file.deliveries)))
             }
             Came::Unclear(why) => {
                 (file.state, file.message) = (FileState::Unclear, Some(why));
+                // Something lies there under its name already, for all that is known.
+                let is_answered = called.exchanges.last().is_some_and(|it| it.result.is_ok());
+                file.code = is_answered.then(|| ANSWERED.to_owned());
                 Next::At(now.after(limits::FILE_LOOK_AFTER))
             }
         })
@@ -134,6 +147,10 @@ impl Transfers {
         let found = called.result.unwrap_or_else(|broken| Presence::Unknown(broken.to_string()));
         due_soon(&self.db, &file.route_id, now).await?;
         match found {
+            Presence::Present if file.code.as_deref() == Some(ANSWERED) => {
+                file.message = Some("something lies there under its name".to_owned());
+                self.unacknowledged(file).await?;
+            }
             Presence::Present => {
                 (file.state, file.message) = (FileState::Delivered, None);
                 return Ok(Next::At(self.acknowledged_by(route, file)?));
@@ -186,8 +203,17 @@ impl Transfers {
         file: &PaymentFile,
     ) -> Result<crate::clock::Moment, Problem> {
         let within = Duration::from_secs(timetable(route)?.terms.acknowledged_within_s);
-        Ok(file.sent_at.unwrap_or(file.closes_at).after(within))
+        Ok(file.first_sent_at.unwrap_or(file.closes_at).after(within))
     }
+}
+
+/// What two copies under one name are to a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repeats {
+    /// One file, as the declaration says.
+    AreOne,
+    /// Two, for all that is known.
+    AreMore,
 }
 
 /// What came of a delivery.
@@ -199,14 +225,29 @@ enum Came {
     Unclear(String),
 }
 
+impl Came {
+    /// One word for the log.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Taken => "taken",
+            Self::Refused(_) => "refused",
+            Self::NotTaken(_) => "not taken",
+            Self::Unclear(_) => "unclear",
+        }
+    }
+}
+
 /// A rail is believed of a file only as far as its call that moves money left.
-fn judge(called: &Called<Delivery>, before: Earlier) -> Came {
+fn judge(called: &Called<Delivery>, before: Earlier, repeats: Repeats) -> Came {
     let (left, had_left) = (called.may_have_moved_money, before == Earlier::Left);
     match &called.result {
         Ok(Delivery::Taken) if left => Came::Taken,
         // Of an earlier copy that may be there a refusal says nothing.
         Ok(Delivery::Refused(refusal)) if left && !had_left => Came::Refused(refusal.clone()),
-        Ok(Delivery::NotTaken(why)) if !had_left => Came::NotTaken(why.clone()),
+        // What has left may be there, whatever the rail makes of the answer.
+        Ok(Delivery::NotTaken(why)) if repeats == Repeats::AreOne || !(left || had_left) => {
+            Came::NotTaken(why.clone())
+        }
         other => {
             let why = match other {
                 Ok(Delivery::Taken) => "the rail says that it was taken, and sent nothing".into(),

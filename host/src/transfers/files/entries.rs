@@ -3,11 +3,11 @@
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::Db;
 use crate::db::bulk::{Update, text};
+use crate::db::{Db, Tx};
 use crate::id::{AttemptId, PaymentFileId};
 
-use super::table::PaymentFile;
+use super::table::{self, PaymentFile};
 
 /// What the network calls a payment of a file.
 pub(super) struct EntryKey {
@@ -29,7 +29,7 @@ pub(super) struct Numbers {
     pub(super) first_entry: i64,
 }
 
-/// The next numbers over a route, for so many entries.
+/// The next numbers in a rail and environment, for so many entries.
 ///
 /// # Errors
 /// The database cannot be written.
@@ -39,13 +39,13 @@ pub(super) async fn allot(
     entries: i64,
 ) -> Result<Numbers, sqlx::Error> {
     let mut tx = db.write().await?;
-    let sql = "INSERT INTO file_numbers (route_id, files, entries, day, of_day) \
-               VALUES ($1, 1, $2, $3, 1) ON CONFLICT (route_id) DO UPDATE SET \
+    let sql = "INSERT INTO file_numbers (place, files, entries, day, of_day) \
+               VALUES ($1, 1, $2, $3, 1) ON CONFLICT (place) DO UPDATE SET \
                files = file_numbers.files + 1, entries = file_numbers.entries + $2, \
                of_day = CASE WHEN file_numbers.day = $3 THEN file_numbers.of_day + 1 ELSE 1 END, \
                day = $3 RETURNING files, entries, of_day";
     let row = sqlx::query(sql)
-        .bind(file.route_id.as_str())
+        .bind(format!("{}/{}", file.env, file.rail))
         .bind(entries)
         .bind(&file.business_date)
         .fetch_one(tx.conn())
@@ -70,22 +70,56 @@ pub(super) async fn make_due(db: &Db, id: &PaymentFileId, at: Moment) -> Result<
     tx.commit().await
 }
 
-/// Moves payments into another file.
+/// Moves payments out of a file into another one that nobody has closed.
 ///
 /// # Errors
-/// The database cannot be written.
+/// The database cannot be written, or somebody has closed the other file meanwhile.
 pub(super) async fn shift(
     db: &Db,
     attempts: &[AttemptId],
-    to: &PaymentFile,
+    (from, to): (&PaymentFile, &PaymentFile),
 ) -> Result<(), sqlx::Error> {
-    let among = db.engine().among("id", "$2");
+    let mut tx = db.write().await?;
+    // Whoever wants to close it waits.
+    let sql = "UPDATE payment_files SET due_at = due_at WHERE id = $1 AND is_closed = 0";
+    let open = sqlx::query(sql).bind(to.id.as_str()).execute(tx.conn()).await?;
+    if open.rows_affected() != 1 {
+        return Err(sqlx::Error::RowNotFound);
+    }
+    move_in(&mut tx, db, attempts, (from, to)).await?;
+    tx.commit().await
+}
+
+/// Puts payments that are too much for a file into a further one with the same terms, which is
+/// made with them in it.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn split(
+    db: &Db,
+    attempts: &[AttemptId],
+    (from, to): (&PaymentFile, &PaymentFile),
+) -> Result<(), sqlx::Error> {
+    let mut tx = db.write().await?;
+    table::insert(&mut tx, to, to.id.as_str()).await?;
+    move_in(&mut tx, db, attempts, (from, to)).await?;
+    tx.commit().await
+}
+
+async fn move_in(
+    tx: &mut Tx,
+    db: &Db,
+    attempts: &[AttemptId],
+    (from, to): (&PaymentFile, &PaymentFile),
+) -> Result<(), sqlx::Error> {
     let ids: Vec<&str> = attempts.iter().map(AttemptId::as_str).collect();
     let ids = serde_json::to_string(&ids).unwrap_or_default();
-    let mut tx = db.write().await?;
-    let sql = format!("UPDATE attempts SET file_id = $1 WHERE state = 'open' AND {among}");
-    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to.id.as_str()).bind(&ids);
-    query.execute(tx.conn()).await?;
+    let among = db.engine().among("id", "$3");
+    let sql = format!(
+        "UPDATE attempts SET file_id = $1 WHERE file_id = $2 AND state = 'open' AND {among}"
+    );
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to.id.as_str()).bind(from.id.as_str());
+    query.bind(&ids).execute(tx.conn()).await?;
     let among = db.engine().among("a.id", "$2");
     let sql = format!(
         "UPDATE transfers SET due_at = $1 WHERE id IN \
@@ -93,7 +127,7 @@ pub(super) async fn shift(
     );
     let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(to.settles_at.micros()).bind(&ids);
     query.execute(tx.conn()).await?;
-    tx.commit().await
+    Ok(())
 }
 
 /// Whether payments that may join a closing still wait in the lane of its route.

@@ -25,6 +25,9 @@ use super::assembly::slot;
 use super::table::{self, FileState, NewFile, PaymentFile};
 use super::{Doing, timetable};
 
+/// The code of a file that its network has both refused and acknowledged.
+const CONTRADICTED: &str = "contradicted";
+
 /// Files that a payment goes into of its own accord: after that, a person has to look.
 const SENDS_MAX: i64 = 2;
 
@@ -151,7 +154,19 @@ impl<F: Feature> Carry<'_, F> {
                 self.conclude(Over::new(attempt, route), answered).await
             }
             FileState::Acknowledged => self.due_at(file.settles_at, None).await,
-            FileState::Refused if attempt.sends < SENDS_MAX => self.join_another(attempt).await,
+            // Nothing of it was in there.
+            FileState::Empty => {
+                let sends = attempt.sends - 1;
+                self.join_another(Attempt { sends, ..attempt }).await
+            }
+            FileState::Refused if file.code.as_deref() == Some(CONTRADICTED) => {
+                let why = "its network has both refused and acknowledged its file";
+                self.cannot_send(why).await
+            }
+            FileState::Refused if attempt.sends < SENDS_MAX => {
+                self.engine.tell_of_refusal(&file).await?;
+                self.join_another(attempt).await
+            }
             FileState::Refused => self.refused_twice(&attempt, &file).await,
             _ => self.due_at(file.settles_at.max(now.after(limits::FILE_RETRY)), None).await,
         }
@@ -183,6 +198,11 @@ impl<F: Feature> Carry<'_, F> {
     /// The file that it was in was refused as a whole: nothing of it was carried out, and the same
     /// reference goes into another one.
     async fn join_another(self, attempt: Attempt) -> Result<(), Problem> {
+        // It may have joined one already that the database has forgotten.
+        if self.engine.quarantine.asks_first(self.order.env, attempt.created_at) {
+            let why = "it may have left in another file before the database was restored";
+            return self.cannot_send(why).await;
+        }
         let route = self.engine.routes.get(&attempt.route_id).await?;
         if route.route.is_paused || self.held_back().is_some() {
             return self.later(limits::FILE_HELD_POLL).await;

@@ -6,12 +6,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
 
+use crate::cases::{self, Case, CaseKind};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::Db;
 use crate::env::Env;
 use crate::error::Problem;
 use crate::id::RouteId;
+use crate::ledger::{Command, Effects};
 use crate::rails::route::ReadyRoute;
 use crate::wasm::rail::{Arrival, Money};
 
@@ -19,8 +21,11 @@ use super::super::Transfers;
 use super::super::finding::reached;
 use super::super::inbox::{self, Read};
 use super::super::order::Feature;
+use super::super::strangers::masked;
 use super::transport;
 
+/// After how long a person is told that nothing can be fetched.
+const FAILING_MAX: Duration = Duration::from_secs(3600);
 /// Questions in a row, each of which may bring several files.
 const ROUNDS_MAX: usize = 100;
 /// How often a feed is looked for that somebody reads.
@@ -77,6 +82,7 @@ impl Transfers {
             tokio::time::sleep(TRY_AGAIN).await;
         }
         let Some(mut cursor) = cursor else { return Ok(()) };
+        let mut failing = None;
         for _ in 0..ROUNDS_MAX {
             let grant = route.grant(self.now(), Vec::new(), Money::Stays);
             let called = transport::poll(route, &grant, (feed, &cursor)).await;
@@ -87,10 +93,12 @@ impl Transfers {
                 Ok(Ok(arrivals)) => arrivals,
                 Ok(Err(why)) => {
                     tracing::warn!(route.name = route.route.name, feed, why, "fetching files");
+                    failing = Some(why);
                     break;
                 }
                 Err(broken) => {
                     tracing::error!(route.name = route.route.name, feed, %broken, "rail");
+                    failing = Some(broken.to_string());
                     break;
                 }
             };
@@ -105,7 +113,48 @@ impl Transfers {
                 cursor = after;
             }
         }
-        Ok(release(&self.db, place).await?)
+        let now = self.now();
+        let since = release(&self.db, place, failing.as_ref().map(|_| now)).await?;
+        match since.zip(failing) {
+            Some((since, why)) if since.after(FAILING_MAX) <= now => {
+                self.feed_fails(route, feed, (since, &why)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Nothing can be fetched for so long that a person is told: returns may lie there.
+    async fn feed_fails(
+        &self,
+        route: &ReadyRoute,
+        feed: &str,
+        (since, why): (Moment, &str),
+    ) -> Result<(), Problem> {
+        if route.route.env == Env::Test {
+            return Ok(());
+        }
+        let (kind, name) = (CaseKind::UnreadableMessage, &route.route.name);
+        let case = Case {
+            id: self.ids.id(),
+            kind,
+            fingerprint: format!("{}/{}/{feed}/{}", kind.as_str(), route.route.id, since.micros()),
+            env: route.route.env,
+            merchant_id: None,
+            subject_type: "route",
+            subject_id: route.route.id.to_string(),
+            route: Some(name.clone()),
+            amount: None,
+            summary: format!("Nothing can be fetched from {feed} of {name}: {}.", masked(why)),
+            evidence: serde_json::json!({ "feed": feed, "since": since }),
+            opened_at: self.now(),
+        };
+        let (fingerprint, ids) = (case.fingerprint.clone(), Arc::clone(&self.ids));
+        let command = Command::new(move |locked| {
+            let rows = case.open_once(locked, &ids);
+            Ok(Effects { rows, ..Effects::default() }.and(()))
+        });
+        let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
+        self.writer.work(command).await.map(drop)
     }
 
     /// Stores a file that lay ready, unless it is known, and takes in what it says.
@@ -125,7 +174,7 @@ impl Transfers {
                 Box::pin(self.take_in(feature, (&routes, item), (notices, heard))).await
             }
             Ok(Read::Nothing(why)) => self.not_understood(item, &why).await,
-            Err(problem) => Err(problem),
+            Err(problem) => self.not_read(item, &problem).await,
         };
         if let Err(problem) = taken {
             // It lies in the inbox, and keeps nothing out.
@@ -198,9 +247,29 @@ async fn keep_cursor(
     tx.commit().await
 }
 
-async fn release(db: &Db, (route, feed): (&RouteId, &str)) -> Result<(), sqlx::Error> {
+/// Ends a claim; answers since when nothing could be fetched, if that is so.
+async fn release(
+    db: &Db,
+    (route, feed): (&RouteId, &str),
+    failing: Option<Moment>,
+) -> Result<Option<Moment>, sqlx::Error> {
     let mut tx = db.write().await?;
-    let sql = "UPDATE feeds SET lease_until = 0 WHERE route_id = $1 AND feed = $2";
-    sqlx::query(sql).bind(route.as_str()).bind(feed).execute(tx.conn()).await?;
-    tx.commit().await
+    let sql = match failing {
+        Some(_) => {
+            "UPDATE feeds SET lease_until = 0, failing_since = COALESCE(failing_since, $3) \
+             WHERE route_id = $1 AND feed = $2 RETURNING failing_since"
+        }
+        None => {
+            "UPDATE feeds SET lease_until = 0, failing_since = NULL \
+             WHERE route_id = $1 AND feed = $2 AND CAST($3 AS BIGINT) = 0 RETURNING failing_since"
+        }
+    };
+    let since: Option<Option<i64>> = sqlx::query_scalar(sql)
+        .bind(route.as_str())
+        .bind(feed)
+        .bind(failing.map_or(0, Moment::micros))
+        .fetch_optional(tx.conn())
+        .await?;
+    tx.commit().await?;
+    Ok(since.flatten().map(Moment::from_micros))
 }

@@ -38,14 +38,13 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::PaymentFileId;
 use crate::ledger::{Command, Effects};
 use crate::money::{Currency, Minor};
-use crate::rails::files::Planned;
 use crate::rails::route::ReadyRoute;
 
 use super::Transfers;
 use super::attempt::{self, Attempt};
 use super::order::Feature;
 
-use table::{FileState, Lease, NewFile, PaymentFile};
+use table::{FileState, Lease, PaymentFile};
 
 /// The code of a file that was held back because the database was restored.
 const RESTORED: &str = "restored";
@@ -70,9 +69,8 @@ impl Transfers {
                     for file in files {
                         let (engine, feature) = (self.clone(), feature.clone());
                         self.tasks.spawn(async move {
-                            let id = file.id.clone();
-                            if let Err(problem) = engine.run_file(&feature, file).await {
-                                report(&id, &problem);
+                            if let Err(problem) = engine.run_file(&feature, file.clone()).await {
+                                engine.set_aside(&file, &problem).await;
                             }
                         });
                     }
@@ -183,16 +181,17 @@ impl Transfers {
         let now = self.now();
         let mut joined = attempt::list_in_file(self.db.pool(), &file.id).await?;
         let most = timetable(route)?.terms.entries_max;
-        let mut part = 1;
         while joined.len() > most {
             let surplus = joined.split_off(joined.len() - most);
-            let slot = format!("{}/{part}", file.id);
-            let planned = planned_of(file)?;
-            let new = NewFile { route, planned: &planned, slot, due_at: now, now };
-            let further = table::open(&self.db, &self.ids, &new).await?;
             let surplus: Vec<_> = surplus.into_iter().map(|entry| entry.id).collect();
-            entries::shift(&self.db, &surplus, &further).await?;
-            part += 1;
+            let further = PaymentFile {
+                id: self.ids.id(),
+                due_at: now,
+                created_at: now,
+                state: FileState::Collecting,
+                ..file.clone()
+            };
+            entries::split(&self.db, &surplus, (file, &further)).await?;
         }
         if file.number == 0 && !joined.is_empty() {
             let count = i64::try_from(joined.len()).unwrap_or(i64::MAX);
@@ -213,14 +212,28 @@ impl Transfers {
         if !is_unsent || !is_old || file.code.as_deref() == Some(RESTORED) {
             return Ok(false);
         }
-        table::hold_restored(&self.db, file, RESTORED).await?;
         let summary = format!(
             "A file over {} of {} may have been delivered before the database was restored.",
             file.route, file.business_date
         );
         let case = (CaseKind::FileUnacknowledged, summary);
         self.file_case(file, case, serde_json::json!({ "window": file.window })).await?;
+        // The last thing: whoever dies before it says the same again.
+        table::hold_restored(&self.db, file, RESTORED).await?;
         Ok(true)
+    }
+
+    /// Leaves a file alone for a while that could not be worked on: it keeps no other one out.
+    async fn set_aside(&self, file: &PaymentFile, problem: &Problem) {
+        if problem.code() == ErrorCode::StateConflict {
+            // The network, or an operator, has said something meanwhile.
+            return;
+        }
+        tracing::error!(file.id = %file.id, %problem, "a file of payments");
+        let at = self.now().after(limits::FILE_HELD_POLL);
+        if let Err(cause) = table::put_off(&self.db, file, (at, problem.message())).await {
+            tracing::warn!(%cause, file.id = %file.id, "putting a file off");
+        }
     }
 
     /// Opens a case about a file, once.
@@ -274,25 +287,4 @@ fn fingerprint(kind: CaseKind, id: &PaymentFileId) -> String {
 
 fn timetable(route: &ReadyRoute) -> Result<&crate::rails::files::Timetable, Problem> {
     route.timetable().ok_or_else(|| Problem::internal("a file over a route that makes none"))
-}
-
-/// The closing that a file was made for.
-fn planned_of(file: &PaymentFile) -> Result<Planned, Problem> {
-    let date = |text: &str| text.parse().map_err(Problem::internal);
-    let closing = crate::calendar::windows::Closing {
-        window: file.window.clone(),
-        closes_at: file.closes_at,
-        business_date: date(&file.business_date)?,
-        local_time: file.local_time.parse().map_err(Problem::internal)?,
-        value_date: date(&file.value_date)?,
-    };
-    Ok(Planned { closing, settles_at: file.settles_at })
-}
-
-fn report(id: &PaymentFileId, problem: &Problem) {
-    match problem.code() {
-        // The network, or an operator, has said something meanwhile.
-        ErrorCode::StateConflict => {}
-        _ => tracing::error!(file.id = %id, %problem, "a file of payments"),
-    }
 }

@@ -14,6 +14,7 @@ use super::super::calls::Calls;
 use super::super::finding::Learnt;
 use super::super::notice::{Heard, Taken};
 use super::super::order::Feature;
+use super::super::strangers::masked;
 use super::entries;
 use super::table::{self, FileState, PaymentFile};
 
@@ -34,8 +35,10 @@ impl Transfers {
             let file = table::by_identity(self.db.pool(), &route.route.id, identity).await?;
             found = found.or(file);
         }
-        // What never left is another's.
-        let is_ours = |file: &PaymentFile| file.may_have_left || file.deliveries > 0;
+        // What was said before it left is of another one.
+        let is_ours = |file: &PaymentFile| {
+            file.first_sent_at.is_some_and(|sent_at| sent_at <= heard.received_at)
+        };
         let Some(file) = found.filter(is_ours) else { return Ok(Taken::Unknown) };
         let finding = match news {
             News::Found(finding) if heard.is_believed() => finding,
@@ -45,15 +48,30 @@ impl Transfers {
             }
         };
         match finding {
+            Finding::Accepted(receipt) | Finding::Paid(receipt)
+                if receipt.amount_minor.is_some_and(|said| said != file.amount_minor) =>
+            {
+                let said = receipt.amount_minor.unwrap_or_default();
+                let why = format!("acknowledges {said} where {} was sent", file.amount_minor);
+                self.says_otherwise(&file, &why).await?;
+            }
             Finding::Accepted(receipt) | Finding::Paid(receipt) => {
                 self.acknowledged(&file, &receipt.code).await?;
-                self.contradict_marks(feature, routes, &file, heard).await?;
+                self.contradict_marks(feature, routes, &file, (finding, heard)).await?;
             }
             Finding::Refused(Refusal { code, message }) => {
-                self.refused(&file, (code, message)).await?;
+                match file.deliveries > 1 {
+                    // Of an earlier copy that may be there it says nothing.
+                    true => self.refused_a_copy(&file, (code, message)).await?,
+                    false => self.refused(&file, (code, message)).await?,
+                }
+                self.contradict_marks(feature, routes, &file, (finding, heard)).await?;
             }
-            Finding::Returned(_) | Finding::Unknown(_) | Finding::NeverReceived(_) => {
-                tracing::warn!(file.id = %file.id, ?finding, "news of a file that ends nothing");
+            Finding::Unknown(why) | Finding::NeverReceived(why) => {
+                self.says_otherwise(&file, &masked(why)).await?;
+            }
+            Finding::Returned(_) => {
+                tracing::warn!(file.id = %file.id, "news of a file that ends nothing");
             }
         }
         Ok(Taken::Acted)
@@ -62,8 +80,10 @@ impl Transfers {
     /// The network carries a file out.
     async fn acknowledged(&self, file: &PaymentFile, code: &str) -> Result<(), Problem> {
         let (now, to) = (self.now(), (FileState::Acknowledged, code, "acknowledged"));
-        if !table::answered(&self.db, &file.id, to, now).await? {
-            return self.contradicted(file, FileState::Refused, "acknowledged").await;
+        if !table::answered(&self.db, &file.id, to, now).await?
+            && !self.is_the_same(file, FileState::Acknowledged).await?
+        {
+            return Ok(());
         }
         self.entries_due(file, file.settles_at.max(now)).await?;
         let evidence = format!("It was acknowledged ({code}).");
@@ -72,14 +92,14 @@ impl Transfers {
         Ok(())
     }
 
-    /// What an operator has ended meanwhile is carried out all the same: where he has given it
-    /// back, the network contradicts the books.
+    /// What an operator has ended meanwhile goes the way of its file: where he has decided
+    /// otherwise, the network contradicts the books.
     async fn contradict_marks<F: Feature>(
         &self,
         feature: &F,
         routes: &[Arc<ReadyRoute>],
         file: &PaymentFile,
-        heard: &Heard,
+        (finding, heard): (&Finding, &Heard),
     ) -> Result<(), Problem> {
         let Some(route) = routes.iter().find(|route| route.route.id == file.route_id) else {
             return Ok(());
@@ -90,7 +110,10 @@ impl Transfers {
             let code = "acknowledged".to_owned();
             let network_id = attempt.network_id.clone();
             let receipt = Receipt { code, network_id, amount_minor: None, facts: Vec::new() };
-            let learnt = Learnt::Paid(receipt);
+            let learnt = match finding {
+                Finding::Refused(refusal) => Learnt::Refused(refusal.clone()),
+                _ => Learnt::Paid(receipt),
+            };
             let calls = Calls { engine: self, order: &order };
             let by = (&*route.rail, heard.operation);
             let evidence = calls.evidence(Some(&attempt), by, &heard.called, &learnt.words());
@@ -118,39 +141,73 @@ impl Transfers {
         file: &PaymentFile,
         (code, message): (&str, &str),
     ) -> Result<(), Problem> {
-        let (now, to) = (self.now(), (FileState::Refused, code, message));
-        if !table::answered(&self.db, &file.id, to, now).await? {
-            return self.contradicted(file, FileState::Acknowledged, "refused").await;
+        let message = masked(message);
+        let (now, to) = (self.now(), (FileState::Refused, code, message.as_str()));
+        if !table::answered(&self.db, &file.id, to, now).await?
+            && !self.is_the_same(file, FileState::Refused).await?
+        {
+            return Ok(());
         }
         self.entries_due(file, now).await?;
         self.end_file_case(file, CaseKind::FileUnacknowledged, format!("Refused ({code})."))
             .await?;
-        let name = file.name.as_deref().unwrap_or_default();
-        let summary = format!("{} has refused the file {name} ({code}): {message}", file.route);
-        let evidence = serde_json::json!({ "name": name, "code": code, "entries": file.entries });
-        self.file_case(file, (CaseKind::FileRefused, summary), evidence).await?;
+        let file =
+            PaymentFile { code: Some(code.to_owned()), message: Some(message), ..file.clone() };
+        self.tell_of_refusal(&file).await?;
         self.wake();
         Ok(())
     }
 
-    /// It was answered before: the same way, or otherwise, and then a person has to look.
-    async fn contradicted(
+    /// Tells a person that a network has refused a whole file.
+    pub(super) async fn tell_of_refusal(&self, file: &PaymentFile) -> Result<(), Problem> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (name, code, message) = (text(&file.name), text(&file.code), text(&file.message));
+        let summary = format!("{} has refused the file {name} ({code}): {message}", file.route);
+        let evidence = serde_json::json!({ "name": name, "code": code, "entries": file.entries });
+        self.file_case(file, (CaseKind::FileRefused, summary), evidence).await
+    }
+
+    /// What a network says of a file does not fit, and only a person can find out.
+    async fn says_otherwise(&self, file: &PaymentFile, why: &str) -> Result<(), Problem> {
+        let name = file.name.as_deref().unwrap_or_default();
+        let summary = format!("Of the file {name}, {} says: {why}.", file.route);
+        let case = (CaseKind::FileContradicted, summary);
+        self.file_case(file, case, serde_json::json!({ "name": name, "said": why })).await
+    }
+
+    /// A copy of a file was refused that was delivered more than once: the one before may be
+    /// carried out, and only a person can find out.
+    async fn refused_a_copy(
         &self,
         file: &PaymentFile,
-        opposite: FileState,
-        said: &str,
+        (code, message): (&str, &str),
     ) -> Result<(), Problem> {
+        let (name, message) = (file.name.as_deref().unwrap_or_default(), masked(message));
+        let summary = format!(
+            "{} has refused a copy of {name} ({code}: {message}), which was delivered {} times. \
+             An earlier copy may be carried out.",
+            file.route, file.deliveries
+        );
+        let evidence = serde_json::json!({ "name": name, "code": code, "entries": file.entries });
+        self.file_case(file, (CaseKind::FileContradicted, summary), evidence).await
+    }
+
+    /// Whether the network has said the same before, so that what follows may have been cut off.
+    /// Where it has said otherwise, nothing more leaves over its route until a person has looked.
+    async fn is_the_same(&self, file: &PaymentFile, said: FileState) -> Result<bool, Problem> {
         let now = table::get(self.db.pool(), &file.id).await?;
-        if now.is_none_or(|file| file.state != opposite) {
-            return Ok(());
-        }
+        let Some(now) = now.filter(|now| now.state != said) else { return Ok(true) };
         let name = file.name.as_deref().unwrap_or_default();
         let summary = format!(
-            "{} says that the file {name} is {said}, and said before that it is {}.",
+            "{} says that the file {name} is {}, and it stands here as {}.",
             file.route,
-            opposite.as_str()
+            said.as_str(),
+            now.state.as_str()
         );
         let case = (CaseKind::FileContradicted, summary);
-        self.file_case(file, case, serde_json::json!({ "name": name, "said": said })).await
+        let evidence = serde_json::json!({ "name": name, "said": said.as_str() });
+        self.file_case(file, case, evidence).await?;
+        table::hold_unsent(&self.db, file).await?;
+        Ok(false)
     }
 }

@@ -5,9 +5,9 @@ use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::Db;
 use crate::db::bulk::Lookup;
 use crate::db::cell::Kind::Int;
+use crate::db::{Db, Tx};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, IdGenerator, PaymentFileId, RouteId};
@@ -123,6 +123,8 @@ pub struct PaymentFile {
     pub due_at: Moment,
     /// Of the present claim.
     pub fence: i64,
+    /// When its delivery began for the first time: what was said before is of another file.
+    pub first_sent_at: Option<Moment>,
     /// When its delivery began last.
     pub sent_at: Option<Moment>,
     /// When the network acknowledged or refused it.
@@ -135,7 +137,17 @@ pub struct PaymentFile {
 static FILE_DOORS: Lookup =
     Lookup { name: "payment_files", key: "id", columns: &[("is_closed", Int)], lock: true };
 
+/// Of the present claim.
+static FILE_FENCES: Lookup =
+    Lookup { name: "payment_files", key: "id", columns: &[("fence", Int)], lock: true };
+
 impl PaymentFile {
+    /// Refuses what was decided about a file that somebody has taken up meanwhile.
+    #[must_use]
+    pub fn untouched(&self) -> Guard {
+        Guard { on: &FILE_FENCES, id: self.id.to_string(), version: self.fence }
+    }
+
     /// Refuses a payment that joins after the window has closed.
     #[must_use]
     pub fn door(&self) -> Guard {
@@ -170,36 +182,85 @@ pub(super) async fn open(
     if let Some(found) = by_slot(db.pool(), &new.slot).await? {
         return Ok(found);
     }
-    let (route, closing) = (&new.route.route, &new.planned.closing);
-    let id: PaymentFileId = ids.id();
+    let mut tx = db.write().await?;
+    insert(&mut tx, &new.file(ids.id()), &new.slot).await?;
+    tx.commit().await?;
+    by_slot(db.pool(), &new.slot).await?.ok_or(sqlx::Error::RowNotFound)
+}
+
+/// Writes a new file down, unless there is one in its slot.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn insert(tx: &mut Tx, file: &PaymentFile, slot: &str) -> Result<(), sqlx::Error> {
     let sql = "INSERT INTO payment_files (id, env, route_id, route, rail, method, currency, slot, \
                window_name, closes_at, business_date, local_time, value_date, settles_at, state, \
                is_closed, is_held, number, number_of_day, first_entry, entries, amount_minor, \
                may_have_left, deliveries, due_at, lease_until, fence, created_at) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'collecting', \
                0, 0, 0, 0, 0, 0, 0, 0, 0, $16, 0, 0, $15) ON CONFLICT (slot) DO NOTHING";
-    let mut tx = db.write().await?;
     sqlx::query(sql)
-        .bind(id.as_str())
-        .bind(route.env.as_str())
-        .bind(route.id.as_str())
-        .bind(&route.name)
-        .bind(&route.rail)
-        .bind(&route.method)
-        .bind(route.currency.as_str())
-        .bind(&new.slot)
-        .bind(&closing.window)
-        .bind(closing.closes_at.micros())
-        .bind(closing.business_date.to_string())
-        .bind(closing.local_time.strftime("%H:%M").to_string())
-        .bind(closing.value_date.to_string())
-        .bind(new.planned.settles_at.micros())
-        .bind(new.now.micros())
-        .bind(new.due_at.micros())
+        .bind(file.id.as_str())
+        .bind(file.env.as_str())
+        .bind(file.route_id.as_str())
+        .bind(&file.route)
+        .bind(&file.rail)
+        .bind(&file.method)
+        .bind(&file.currency)
+        .bind(slot)
+        .bind(&file.window)
+        .bind(file.closes_at.micros())
+        .bind(&file.business_date)
+        .bind(&file.local_time)
+        .bind(&file.value_date)
+        .bind(file.settles_at.micros())
+        .bind(file.created_at.micros())
+        .bind(file.due_at.micros())
         .execute(tx.conn())
         .await?;
-    tx.commit().await?;
-    by_slot(db.pool(), &new.slot).await?.ok_or(sqlx::Error::RowNotFound)
+    Ok(())
+}
+
+impl NewFile<'_> {
+    /// The file, of which nobody has heard yet.
+    fn file(&self, id: PaymentFileId) -> PaymentFile {
+        let (route, closing) = (&self.route.route, &self.planned.closing);
+        PaymentFile {
+            id,
+            env: route.env,
+            route_id: route.id.clone(),
+            route: route.name.clone(),
+            rail: route.rail.clone(),
+            method: route.method.clone(),
+            currency: route.currency.to_string(),
+            window: closing.window.clone(),
+            closes_at: closing.closes_at,
+            business_date: closing.business_date.to_string(),
+            local_time: closing.local_time.strftime("%H:%M").to_string(),
+            value_date: closing.value_date.to_string(),
+            settles_at: self.planned.settles_at,
+            number: 0,
+            number_of_day: 0,
+            first_entry: 0,
+            state: FileState::Collecting,
+            is_held: false,
+            name: None,
+            identity: None,
+            digest: None,
+            entries: 0,
+            amount_minor: 0,
+            may_have_left: false,
+            deliveries: 0,
+            first_sent_at: None,
+            code: None,
+            message: None,
+            due_at: self.due_at,
+            fence: 0,
+            sent_at: None,
+            answered_at: None,
+            created_at: self.now,
+        }
+    }
 }
 
 /// The file in a slot.
@@ -255,6 +316,27 @@ pub async fn list(pool: &AnyPool, filter: &Filter) -> Result<Vec<PaymentFile>, s
     query.fetch_all(pool).await?.iter().map(file).collect()
 }
 
+/// Whether another file over the route has this name or identity.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn is_used(
+    pool: &AnyPool,
+    file: &PaymentFile,
+    (name, identity): (&str, &str),
+) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM payment_files WHERE route_id = $1 AND id <> $2 \
+               AND (name = $3 OR identity = $4)";
+    let found: i64 = sqlx::query_scalar(sql)
+        .bind(file.route_id.as_str())
+        .bind(file.id.as_str())
+        .bind(name)
+        .bind(identity)
+        .fetch_one(pool)
+        .await?;
+    Ok(found > 0)
+}
+
 /// The file that the network of these routes calls so.
 ///
 /// # Errors
@@ -280,10 +362,12 @@ const CLAIM: usize = 20;
 /// # Errors
 /// The database cannot be written.
 pub(super) async fn claim_due(db: &Db, now: Moment) -> Result<Vec<PaymentFile>, sqlx::Error> {
+    let database_now = db.now().await?.micros();
     let sql = format!(
-        "SELECT id FROM payment_files WHERE {LIVING} AND due_at <= $1 ORDER BY due_at LIMIT {CLAIM}"
+        "SELECT id FROM payment_files WHERE {LIVING} AND due_at <= $1 AND lease_until < $2 \
+         ORDER BY CASE env WHEN 'live' THEN 0 ELSE 1 END, due_at LIMIT {CLAIM}"
     );
-    let query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(now.micros());
+    let query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(now.micros()).bind(database_now);
     let due: Vec<String> = query.fetch_all(db.pool()).await?;
     let mut claimed = Vec::new();
     for id in due {
@@ -316,6 +400,37 @@ pub(super) async fn claim_one(
     row.as_ref().map(file).transpose()
 }
 
+/// Puts off what could not be done, for whoever claims it next.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn put_off(
+    db: &Db,
+    file: &PaymentFile,
+    (at, why): (Moment, &str),
+) -> Result<(), sqlx::Error> {
+    let sql = "UPDATE payment_files SET due_at = $3, lease_until = 0, message = $4 \
+               WHERE id = $1 AND fence = $2";
+    let mut tx = db.write().await?;
+    let query = sqlx::query(sql).bind(file.id.as_str()).bind(file.fence);
+    query.bind(at.micros()).bind(why).execute(tx.conn()).await?;
+    tx.commit().await
+}
+
+/// Holds back everything over a route that has not left: its network contradicts itself.
+///
+/// # Errors
+/// The database cannot be written.
+pub(super) async fn hold_unsent(db: &Db, file: &PaymentFile) -> Result<(), sqlx::Error> {
+    let mut tx = db.write().await?;
+    let sql = "UPDATE payment_files SET code = 'contradicted' WHERE id = $1";
+    sqlx::query(sql).bind(file.id.as_str()).execute(tx.conn()).await?;
+    let sql = "UPDATE payment_files SET is_held = 1, fence = fence + 1, lease_until = 0 \
+               WHERE route_id = $1 AND state IN ('collecting', 'closed', 'assembled')";
+    sqlx::query(sql).bind(file.route_id.as_str()).execute(tx.conn()).await?;
+    tx.commit().await
+}
+
 /// Whether whoever writes a file goes on with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lease {
@@ -337,7 +452,7 @@ pub(super) async fn save(db: &Db, file: &PaymentFile, lease: Lease) -> Result<()
                number_of_day = $6, first_entry = $7, name = $8, identity = $9, digest = $10, \
                entries = $11, amount_minor = $12, may_have_left = $13, deliveries = $14, \
                code = $15, message = $16, due_at = $17, sent_at = $18, answered_at = $19, \
-               lease_until = $20 WHERE id = $1 AND fence = $2";
+               lease_until = $20, first_sent_at = $21 WHERE id = $1 AND fence = $2";
     let done = sqlx::query(sql)
         .bind(file.id.as_str())
         .bind(file.fence)
@@ -359,6 +474,7 @@ pub(super) async fn save(db: &Db, file: &PaymentFile, lease: Lease) -> Result<()
         .bind(file.sent_at.map(Moment::micros))
         .bind(file.answered_at.map(Moment::micros))
         .bind(until.micros())
+        .bind(file.first_sent_at.map(Moment::micros))
         .execute(tx.conn())
         .await?;
     tx.commit().await?;
@@ -420,7 +536,7 @@ pub(super) async fn answered(
     let sql = format!(
         "UPDATE payment_files SET state = $2, code = $3, message = $4, answered_at = $5, \
          may_have_left = 1, fence = fence + 1, lease_until = 0 WHERE id = $1 \
-         AND (state IN ({UNACKNOWLEDGED}) OR (state = 'assembled' AND may_have_left = 1))"
+         AND (state IN ({UNACKNOWLEDGED}) OR (state = 'assembled' AND deliveries > 0))"
     );
     let done = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(id.as_str())
@@ -443,7 +559,7 @@ pub(super) async fn hold_restored(
     file: &PaymentFile,
     code: &str,
 ) -> Result<(), sqlx::Error> {
-    let sql = "UPDATE payment_files SET is_held = 1, code = $3, lease_until = 0 \
+    let sql = "UPDATE payment_files SET is_held = 1, code = $3, lease_until = 0, may_have_left = 1 \
                WHERE id = $1 AND fence = $2";
     let mut tx = db.write().await?;
     let query = sqlx::query(sql).bind(file.id.as_str()).bind(file.fence).bind(code);
@@ -454,7 +570,7 @@ pub(super) async fn hold_restored(
 const COLUMNS: &str = "id, env, route_id, route, rail, method, currency, window_name, closes_at, \
     business_date, local_time, value_date, settles_at, number, number_of_day, first_entry, state, \
     is_held, name, identity, digest, entries, amount_minor, may_have_left, deliveries, code, \
-    message, due_at, fence, sent_at, answered_at, created_at";
+    message, due_at, fence, first_sent_at, sent_at, answered_at, created_at";
 
 fn file(row: &AnyRow) -> Result<PaymentFile, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
@@ -496,6 +612,7 @@ fn file(row: &AnyRow) -> Result<PaymentFile, sqlx::Error> {
         message: maybe("message")?,
         due_at: at("due_at")?,
         fence: int("fence")?,
+        first_sent_at: maybe_at("first_sent_at")?,
         sent_at: maybe_at("sent_at")?,
         answered_at: maybe_at("answered_at")?,
         created_at: at("created_at")?,

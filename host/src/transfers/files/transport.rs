@@ -53,6 +53,14 @@ struct Entry {
     changed_s: i64,
 }
 
+impl Entry {
+    /// Whether it is as it was listed. Some servers give dates of single files only.
+    fn is_still(&self, listed: &Self) -> bool {
+        let is_as_old = listed.changed_s == 0 || self.changed_s == listed.changed_s;
+        is_as_old && self.bytes == listed.bytes
+    }
+}
+
 /// A folder that is open.
 enum Store {
     Folder(folder::Opened),
@@ -229,8 +237,8 @@ async fn fetch(place: &Place, after: &str, now_s: i64) -> Result<Vec<Arrival>, S
             break;
         }
         let content = store.read(&entry).await;
-        if store.stat(&entry.name).await?.as_ref() != Some(&entry) {
-            // It changed meanwhile, and is fetched another time.
+        if !store.stat(&entry.name).await?.is_some_and(|now| now.is_still(&entry)) {
+            tracing::info!(name = entry.name, "a file that changes, fetched another time");
             continue;
         }
         match content {

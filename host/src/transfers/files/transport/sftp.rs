@@ -152,18 +152,19 @@ impl Session {
     pub(super) async fn list(&self) -> Result<Vec<Entry>, String> {
         let words = |cause: Error| failed("reading the folder", &cause);
         let handle = self.sftp.opendir(self.folder.clone()).await.map_err(words)?.handle;
-        let mut entries = Vec::new();
+        let (mut entries, mut listed) = (Vec::new(), 0);
         loop {
             match self.sftp.readdir(handle.as_str()).await {
                 Ok(found) => {
-                    for file in found.files.into_iter().filter(|file| is_file(&file.attrs)) {
-                        entries.push(entry(file.filename, &file.attrs)?);
-                    }
+                    listed += found.files.len();
+                    let files = found.files.into_iter().filter(|file| is_file(&file.attrs));
+                    // What has no size is no file.
+                    entries.extend(files.filter_map(|file| entry(file.filename, &file.attrs).ok()));
                 }
                 Err(Error::Status(status)) if status.status_code == StatusCode::Eof => break,
                 Err(cause) => return Err(words(cause)),
             }
-            if entries.len() > LISTED_MAX {
+            if listed > LISTED_MAX {
                 return Err("reading the folder: it has too many files".to_owned());
             }
         }

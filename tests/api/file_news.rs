@@ -1,0 +1,145 @@
+//! What banks say of files: believed as far as it fits, and never so that somebody is paid twice.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::ach::{UNTIL_TUESDAY, pay_live, reference, status, until_files};
+use crate::file_transport::{
+    Over, acknowledge, close_window, column, deliver_again, names, put, with_files,
+};
+use crate::live::until;
+use crate::sftp_server::Server;
+use crate::test_host::{Engine, TestHost};
+
+/// Puts a report on the first file where the host fetches, and has it fetched.
+async fn tell(host: &TestHost, server: &Server, name: &str, changes: Value) {
+    let mut report = json!({ "report": "file", "reference_code": "00000001" });
+    for (member, value) in changes.as_object().expect("an object") {
+        report[member] = value.clone();
+    }
+    put(host, &server.path("incoming").join(name), &report.to_string(), -60);
+    host.advance(300);
+    // Until it was taken in, or found to be for later.
+    host.until_count("SELECT COUNT(*) FROM inbox WHERE lease_until > 0", 0).await;
+}
+
+async fn taken(host: &TestHost, wanted: i64) {
+    host.until_count("SELECT COUNT(*) FROM inbox", wanted).await;
+    host.until_count("SELECT COUNT(*) FROM inbox WHERE lease_until > 0", 0).await;
+}
+
+async fn open_cases(host: &TestHost, kind: &str) -> i64 {
+    let sql = "SELECT COUNT(*) FROM cases WHERE kind = $1 AND status = 'open'";
+    sqlx::query_scalar(sql).bind(kind).fetch_one(host.app().db.pool()).await.expect("a number")
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_before_a_file_left_is_of_another_one(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let id = pay_live(host, "77").await;
+        tell(host, server, "old.json", json!({ "status": "accepted" })).await;
+        taken(host, 1).await;
+        close_window(host, std::slice::from_ref(&id)).await;
+        until_files(host, &[("delivered", 1)]).await;
+        for _ in 0..12 {
+            host.advance(3_600);
+            tokio::time::sleep(std::time::Duration::from_millis(40)).await;
+        }
+        until_files(host, &[("delivered", 1)]).await;
+        assert_eq!(status(host, &id).await, "processing");
+        acknowledge(host, server, &[id]).await;
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn another_total_or_an_entry_that_nobody_knows_is_no_acknowledgement(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let id = pay_live(host, "77").await;
+        close_window(host, std::slice::from_ref(&id)).await;
+        until_files(host, &[("delivered", 1)]).await;
+        let wrong = json!({ "status": "accepted", "entries": 1, "total_credit": 1 });
+        tell(host, server, "wrong.json", wrong).await;
+        taken(host, 1).await;
+        until_files(host, &[("delivered", 1)]).await;
+        assert_eq!(open_cases(host, "file_contradicted").await, 1);
+        let rejected = json!([{ "trace_number": "121042889999999", "code": "x", "message": "y" }]);
+        let strange = json!({ "status": "accepted", "rejected_entries": rejected });
+        tell(host, server, "strange.json", strange).await;
+        taken(host, 2).await;
+        until_files(host, &[("delivered", 1)]).await;
+        assert_eq!(open_cases(host, "unknown_reference").await, 1);
+        // Nobody understands it at all.
+        put(host, &server.path("incoming").join("odd.txt"), "odd", -60);
+        host.advance(300);
+        taken(host, 3).await;
+        assert_eq!(open_cases(host, "unreadable_message").await, 1);
+        acknowledge(host, server, &[id]).await;
+    })
+    .await;
+}
+
+/// Of two copies that were delivered the bank may refuse one and carry out the other.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_is_refused_says_nothing_of_the_one_before(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let id = pay_live(host, "77").await;
+        close_window(host, std::slice::from_ref(&id)).await;
+        until_files(host, &[("delivered", 1)]).await;
+        deliver_again(host).await;
+        host.advance(2);
+        host.until_count("SELECT deliveries FROM payment_files", 2).await;
+        let refused = json!({ "status": "rejected", "code": "late", "message": "too late" });
+        tell(host, server, "refused.json", refused).await;
+        taken(host, 1).await;
+        assert_eq!(open_cases(host, "file_contradicted").await, 1);
+        host.advance(24 * 3600);
+        assert_ne!(column(host, "state").await, "refused");
+        assert_eq!(names(&server.path("outgoing")).len(), 1);
+        assert_eq!(status(host, &id).await, "processing");
+    })
+    .await;
+}
+
+/// Refused, and acknowledged after that: nothing of it goes into another file.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bank_that_contradicts_itself_is_sent_nothing_more(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let (id, marked) = (pay_live(host, "77").await, pay_live(host, "78").await);
+        close_window(host, &[id.clone(), marked.clone()]).await;
+        until_files(host, &[("delivered", 1)]).await;
+        let path = format!("payouts/{marked}/mark_paid");
+        let body = json!({ "reason": "seen", "evidence": "a statement" });
+        host.admin(http::Method::POST, &path, body).await.ok();
+        let refused = json!({ "status": "rejected", "code": "late", "message": "too late" });
+        tell(host, server, "refused.json", refused).await;
+        until_files(host, &[("refused", 1)]).await;
+        // What an operator has ended otherwise is a case of its own.
+        taken(host, 1).await;
+        assert_eq!(open_cases(host, "refused_after_payment").await, 1);
+        tell(host, server, "accepted.json", json!({ "status": "accepted" })).await;
+        taken(host, 2).await;
+        assert_eq!(open_cases(host, "file_contradicted").await, 1);
+        for _ in 0..30 {
+            host.advance(3_600);
+            tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        }
+        host.advance(UNTIL_TUESDAY);
+        until(host, &id, "processing").await;
+        assert_eq!(names(&server.path("outgoing")).len(), 1);
+        assert!(reference(host, &id).await.starts_with('R'));
+    })
+    .await;
+}
