@@ -18,6 +18,7 @@
 //! at once where the network has spoken.
 
 mod assembly;
+mod claims;
 mod delivery;
 mod entries;
 mod entry;
@@ -64,7 +65,7 @@ impl Transfers {
     /// Makes and delivers files, and fetches what lies ready, until the host is told to stop.
     pub async fn carry_files<F: Feature>(self, feature: F) {
         while !self.stopping.is_cancelled() {
-            match db::in_time(table::claim_due(&self.db, self.now())).await {
+            match db::in_time(claims::claim_due(&self.db, self.now())).await {
                 Ok(files) => {
                     for file in files {
                         let (engine, feature) = (self.clone(), feature.clone());
@@ -109,7 +110,7 @@ impl Transfers {
         id: &PaymentFileId,
     ) -> Result<(), Problem> {
         let before = table::get(self.db.pool(), id).await?;
-        if let Some(file) = table::claim_one(&self.db, id).await? {
+        if let Some(file) = claims::claim_one(&self.db, id).await? {
             self.run_file(feature, file).await?;
         }
         let after = table::get(self.db.pool(), id).await?;
@@ -219,7 +220,7 @@ impl Transfers {
         let case = (CaseKind::FileUnacknowledged, summary);
         self.file_case(file, case, serde_json::json!({ "window": file.window })).await?;
         // The last thing: whoever dies before it says the same again.
-        table::hold_restored(&self.db, file, RESTORED).await?;
+        claims::hold_restored(&self.db, file, RESTORED).await?;
         Ok(true)
     }
 
@@ -231,7 +232,7 @@ impl Transfers {
         }
         tracing::error!(file.id = %file.id, %problem, "a file of payments");
         let at = self.now().after(limits::FILE_HELD_POLL);
-        if let Err(cause) = table::put_off(&self.db, file, (at, problem.message())).await {
+        if let Err(cause) = claims::put_off(&self.db, file, (at, problem.message())).await {
             tracing::warn!(%cause, file.id = %file.id, "putting a file off");
         }
     }

@@ -15,6 +15,7 @@ use super::super::finding::Learnt;
 use super::super::notice::{Heard, Taken};
 use super::super::order::Feature;
 use super::super::strangers::masked;
+use super::claims;
 use super::entries;
 use super::table::{self, FileState, PaymentFile};
 
@@ -80,7 +81,7 @@ impl Transfers {
     /// The network carries a file out.
     async fn acknowledged(&self, file: &PaymentFile, code: &str) -> Result<(), Problem> {
         let (now, to) = (self.now(), (FileState::Acknowledged, code, "acknowledged"));
-        if !table::answered(&self.db, &file.id, to, now).await?
+        if !claims::answered(&self.db, &file.id, to, now).await?
             && !self.is_the_same(file, FileState::Acknowledged).await?
         {
             return Ok(());
@@ -143,7 +144,7 @@ impl Transfers {
     ) -> Result<(), Problem> {
         let message = masked(message);
         let (now, to) = (self.now(), (FileState::Refused, code, message.as_str()));
-        if !table::answered(&self.db, &file.id, to, now).await?
+        if !claims::answered(&self.db, &file.id, to, now).await?
             && !self.is_the_same(file, FileState::Refused).await?
         {
             return Ok(());
@@ -207,7 +208,7 @@ impl Transfers {
         let case = (CaseKind::FileContradicted, summary);
         let evidence = serde_json::json!({ "name": name, "said": said.as_str() });
         self.file_case(file, case, evidence).await?;
-        table::hold_unsent(&self.db, file).await?;
+        claims::hold_unsent(&self.db, file).await?;
         Ok(false)
     }
 }
