@@ -50,7 +50,11 @@ pub(super) async fn read(
 /// Of a file only "accepted" and "refused" can be found, and corrections are of declared fields.
 pub(super) fn makes_sense(rail: &Rail, Notice { about, news }: &Notice) -> Result<(), String> {
     match (about, news) {
-        (Subject::File(_), News::Ask | News::Found(Finding::Accepted(_) | Finding::Refused(_)))
+        (
+            Subject::File(_),
+            News::Ask
+            | News::Found(Finding::Accepted(_) | Finding::Refused(_) | Finding::Unknown(_)),
+        )
         | (Subject::Reference(_) | Subject::NetworkId(_), News::Ask | News::Found(_)) => Ok(()),
         (Subject::File(identity), other) => {
             Err(format!("this cannot be said of the whole file {identity}: {other:?}"))
