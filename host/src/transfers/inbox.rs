@@ -347,7 +347,10 @@ impl Transfers {
     /// The database cannot be written.
     pub(super) async fn not_understood(&self, item: Item, why: &str) -> Result<(), Problem> {
         tracing::warn!(rail.name = item.rail, message.id = %item.id, why, "a message of a network");
-        self.tell_of_unreadable(&item, why).await?;
+        // Whoever sent a message is told so in the answer. Nobody is told of a file.
+        if matches!(item.arrival, Arrival::File { .. }) {
+            self.tell_of_unreadable(&item, why).await?;
+        }
         self.put_away(item, ("unreadable", Some(why.to_owned()))).await
     }
 
@@ -359,7 +362,11 @@ impl Transfers {
         let is_last = usize::try_from(item.tries)
             .is_ok_and(|tries| tries + 1 >= limits::INBOX_SCHEDULE_S.len());
         match is_last {
-            true => self.not_understood(item, "the rail fails over it").await,
+            true => {
+                let why = "the rail fails over it";
+                self.tell_of_unreadable(&item, why).await?;
+                self.not_understood(item, why).await
+            }
             false => self.put_away(item, ("new", Some(problem.to_string()))).await,
         }
     }
