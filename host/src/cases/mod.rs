@@ -9,6 +9,8 @@
 mod kind;
 pub mod sql;
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::audit;
@@ -16,7 +18,7 @@ use crate::clock::Moment;
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::id::{CaseId, IdGenerator};
-use crate::ledger::LockedState;
+use crate::ledger::{Command, Effects, LockedState};
 use crate::money::{Currency, Minor};
 
 pub use kind::{CaseKind, Resolution};
@@ -59,6 +61,17 @@ impl Case {
             Some(_) => Vec::new(),
             None => self.open(ids).into(),
         }
+    }
+
+    /// The command that opens it and does nothing else, unless the same case was opened before.
+    #[must_use]
+    pub fn opening(self, ids: &Arc<IdGenerator>) -> Command<()> {
+        let (fingerprint, ids) = (self.fingerprint.clone(), Arc::clone(ids));
+        let command = Command::new(move |locked| {
+            let rows = self.open_once(locked, &ids);
+            Ok(Effects { rows, ..Effects::default() }.and(()))
+        });
+        command.row(&sql::CASES_BY_FINGERPRINT, fingerprint)
     }
 
     /// The rows that open it: the case, and a line in the audit log.

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
-use crate::cases::{self, Case, CaseKind};
+use crate::cases::{Case, CaseKind};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db;
@@ -24,7 +24,7 @@ use crate::db::bulk::{RowChange, Table, Update, int, text};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, MessageId, RouteId};
-use crate::ledger::{Command, Effects};
+use crate::ledger::Command;
 use crate::rails::route::ReadyRoute;
 use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{Called, Message, Notice, Reply, Subject};
@@ -394,13 +394,7 @@ impl Transfers {
             evidence: serde_json::json!({ "message": item.id.to_string(), "sha256": digest }),
             opened_at: self.now(),
         };
-        let (fingerprint, ids) = (case.fingerprint.clone(), Arc::clone(&self.ids));
-        let command = Command::new(move |locked| {
-            let rows = case.open_once(locked, &ids);
-            Ok(Effects { rows, ..Effects::default() }.and(()))
-        });
-        let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
-        self.writer.work(command).await.map(drop)
+        self.writer.work(case.opening(&self.ids)).await.map(drop)
     }
 
     async fn put_away(

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cases::{self, Case, CaseKind};
+use crate::cases::{Case, CaseKind};
 use crate::clock::{Clock, Moment};
 use crate::config::limits;
 use crate::db::Db;
@@ -170,12 +170,7 @@ impl Quarantine {
         writer.work(Command::rows(vec![state.row()])).await?;
         for intent in forgotten.iter().take(FORGOTTEN_MAX) {
             let case = forgotten_case(&self.0.ids, intent, now);
-            let (fingerprint, ids) = (case.fingerprint.clone(), Arc::clone(&self.0.ids));
-            let command = Command::new(move |locked| {
-                let rows = case.open_once(locked, &ids);
-                Ok(Effects { rows, ..Effects::default() }.and(()))
-            });
-            writer.work(command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint)).await?;
+            writer.work(case.opening(&self.0.ids)).await?;
         }
         Ok(())
     }

@@ -1,13 +1,11 @@
 //! What networks say of payments that are not known here.
 
-use std::sync::Arc;
-
 use sha2::{Digest as _, Sha256};
 
 use crate::cases::{self, Case, CaseKind};
 use crate::env::Env;
 use crate::error::Problem;
-use crate::ledger::{Command, Effects};
+use crate::ledger::Command;
 use crate::rails::route::ReadyRoute;
 use crate::wasm::rail::{Finding, News, Notice, ReturnOfFunds, Subject};
 
@@ -86,13 +84,7 @@ impl Transfers {
             evidence: serde_json::json!({ "reference": reference, "said": said }),
             opened_at: self.now(),
         };
-        let ids = Arc::clone(&self.ids);
-        let command = Command::new(move |locked| {
-            let rows = case.open_once(locked, &ids);
-            Ok(Effects { rows, ..Effects::default() }.and(()))
-        });
-        let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
-        self.writer.work(command).await.map(drop)
+        self.writer.work(case.opening(&self.ids)).await.map(drop)
     }
 
     /// Ends the case about what turned out to be ours, if there is one.

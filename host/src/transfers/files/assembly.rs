@@ -11,7 +11,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::ledger::Command;
 use crate::rails::route::ReadyRoute;
 use crate::wasm::egress::Exchange;
-use crate::wasm::rail::{Assembled, Called, Payment, Refusal, Window};
+use crate::wasm::rail::{Assembled, Broken, Called, Payment, Refusal, Window};
 
 use super::super::Transfers;
 use super::super::attempt::Attempt;
@@ -56,6 +56,10 @@ impl Transfers {
         let made = match called.result {
             Ok(Ok(made)) => checked(&entries, made),
             Ok(Err(why)) => Err(why),
+            // It may be too much for it, or one payment may be.
+            Err(broken) if entries.len() > 1 => {
+                return self.halve(file, &payments, &entries, &broken).await;
+            }
             Err(broken) => Err(broken.to_string()),
         };
         let made = match made {
@@ -67,9 +71,6 @@ impl Transfers {
                 return self.cannot_be_made(file, why).await;
             }
             Ok(made) => made,
-            Err(why) if entries.len() > 1 => {
-                return self.halve(file, &payments, &entries, why).await;
-            }
             Err(why) => return self.cannot_be_made(file, why).await,
         };
         for turned_down in &made.refused {
@@ -118,16 +119,16 @@ impl Transfers {
         Ok((entries, payments))
     }
 
-    /// The rail makes nothing of so many, or of one of them: half of them go into a further file,
-    /// until what is the matter stands alone.
+    /// The rail fails over so many, or over one of them: half of them go into a further file, until
+    /// what is the matter stands alone.
     async fn halve(
         &self,
         file: &mut PaymentFile,
         payments: &[Payment],
         entries: &BTreeMap<String, Entry>,
-        why: String,
+        broken: &Broken,
     ) -> Result<Next, Problem> {
-        tracing::warn!(file.id = %file.id, entries = entries.len(), why, "a file is halved");
+        tracing::warn!(file.id = %file.id, entries = entries.len(), %broken, "a file is halved");
         let half = payments[payments.len() / 2..].iter();
         let half = half.map(|payment| entries[payment.reference.as_str()].attempt.id.clone());
         let now = self.now();

@@ -6,14 +6,13 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
 
-use crate::cases::{self, Case, CaseKind};
+use crate::cases::{Case, CaseKind};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::Db;
 use crate::env::Env;
 use crate::error::Problem;
 use crate::id::RouteId;
-use crate::ledger::{Command, Effects};
 use crate::rails::route::ReadyRoute;
 use crate::wasm::rail::{Arrival, Money};
 
@@ -148,13 +147,7 @@ impl Transfers {
             evidence: serde_json::json!({ "feed": feed, "since": since }),
             opened_at: self.now(),
         };
-        let (fingerprint, ids) = (case.fingerprint.clone(), Arc::clone(&self.ids));
-        let command = Command::new(move |locked| {
-            let rows = case.open_once(locked, &ids);
-            Ok(Effects { rows, ..Effects::default() }.and(()))
-        });
-        let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
-        self.writer.work(command).await.map(drop)
+        self.writer.work(case.opening(&self.ids)).await.map(drop)
     }
 
     /// Stores a file that lay ready, unless it is known, and takes in what it says.

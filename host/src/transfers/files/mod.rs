@@ -37,7 +37,7 @@ use crate::db;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::PaymentFileId;
-use crate::ledger::{Command, Effects};
+use crate::ledger::Command;
 use crate::money::{Currency, Minor};
 use crate::rails::route::ReadyRoute;
 
@@ -259,13 +259,7 @@ impl Transfers {
             evidence,
             opened_at: self.now(),
         };
-        let (fingerprint, ids) = (case.fingerprint.clone(), Arc::clone(&self.ids));
-        let command = Command::new(move |locked| {
-            let rows = case.open_once(locked, &ids);
-            Ok(Effects { rows, ..Effects::default() }.and(()))
-        });
-        let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
-        self.writer.work(command).await.map(drop)
+        self.writer.work(case.opening(&self.ids)).await.map(drop)
     }
 
     /// Ends the case about a file, if there is one.
