@@ -3,6 +3,7 @@
 use railhead_rail::fields::{find, set, value};
 use railhead_rail::host;
 use railhead_rail::types::{Field, Violation};
+use railhead_rail::violations::{country, missing, violation};
 
 use crate::{aba, charset};
 
@@ -35,7 +36,7 @@ pub fn check(fields: Vec<Field>) -> Result<Vec<Field>, Vec<Violation>> {
         ("account_type", word(&fields, "account_type", &["checking", "savings"], "")),
         ("type", word(&fields, "type", &["individual", "business"], "individual")),
         ("method", word(&fields, "method", &[METHOD], METHOD)),
-        ("country", country(value(&fields, "country"))),
+        ("country", country(value(&fields, "country"), "US").map(Option::unwrap_or_default)),
     ] {
         match checked {
             Ok(canonical) if canonical.is_empty() => {}
@@ -106,15 +107,6 @@ fn word(
     Err(violation(name, "invalid_field", &message))
 }
 
-fn country(text: &str) -> Result<String, Violation> {
-    let is_code = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
-    if text.is_empty() || is_code {
-        return Ok(text.to_ascii_uppercase());
-    }
-    let message = "country must be a country's two letters, such as US.";
-    Err(violation("country", "invalid_field", message))
-}
-
 /// What the directory says about the bank, where the operator has supplied one.
 fn look_up(fields: &mut Vec<Field>, violations: &mut Vec<Violation>) {
     if !host::has_table(FEDACH) {
@@ -129,14 +121,6 @@ fn look_up(fields: &mut Vec<Field>, violations: &mut Vec<Violation>) {
     if find(fields, "bank_name").is_none() && !bank.get("name").trim().is_empty() {
         set(fields, "bank_name", bank.get("name").trim());
     }
-}
-
-fn missing(field: &str, what: &str) -> Violation {
-    violation(field, "missing_field", &format!("{field} is required: {what}."))
-}
-
-fn violation(field: &str, code: &str, message: &str) -> Violation {
-    Violation { field: field.to_owned(), code: code.to_owned(), message: message.to_owned() }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use railhead_rail::fields::{set, value};
 use railhead_rail::host;
 use railhead_rail::types::{Field, Violation};
+use railhead_rail::violations::{country, missing, violation};
 
 use crate::charset;
 use crate::modulus::{self, WEIGHTS};
@@ -22,7 +23,7 @@ pub fn check(fields: Vec<Field>) -> Result<Vec<Field>, Vec<Violation>> {
     let sort_code = note(sort_code(value(&fields, "sort_code")), &mut violations);
     let account = note(account(value(&fields, "account_number")), &mut violations);
     let name = note(name(value(&fields, "name")), &mut violations).flatten();
-    let country = note(country(value(&fields, "country")), &mut violations).flatten();
+    let country = note(country(value(&fields, "country"), "GB"), &mut violations).flatten();
     let pair = sort_code.as_deref().zip(account.as_deref());
     if let Some((sort_code, account)) = pair {
         note(together(sort_code, account), &mut violations);
@@ -97,17 +98,6 @@ fn name(text: &str) -> Result<Option<String>, Violation> {
     }
 }
 
-fn country(text: &str) -> Result<Option<String>, Violation> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    if text.len() == 2 && text.bytes().all(|b| b.is_ascii_alphabetic()) {
-        return Ok(Some(text.to_ascii_uppercase()));
-    }
-    let message = "country must be a country's two letters, such as GB.";
-    Err(violation("country", "invalid_field", message.to_owned()))
-}
-
 /// The modulus check, where the operator has supplied its table.
 fn together(sort_code: &str, account: &str) -> Result<(), Violation> {
     if !host::has_table(WEIGHTS) {
@@ -123,14 +113,6 @@ fn together(sort_code: &str, account: &str) -> Result<(), Violation> {
 
 fn is_digits(text: &str, count: usize) -> bool {
     text.len() == count && text.bytes().all(|b| b.is_ascii_digit())
-}
-
-fn missing(field: &str, what: &str) -> Violation {
-    violation(field, "missing_field", format!("{field} is required: {what}."))
-}
-
-fn violation(field: &str, code: &str, message: String) -> Violation {
-    Violation { field: field.to_owned(), code: code.to_owned(), message }
 }
 
 #[cfg(test)]

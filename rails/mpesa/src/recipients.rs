@@ -2,6 +2,7 @@
 
 use railhead_rail::fields::{set, value};
 use railhead_rail::types::{Field, Violation};
+use railhead_rail::violations::violation;
 
 use crate::msisdn;
 
@@ -36,8 +37,4 @@ pub fn check(fields: Vec<Field>) -> Result<Vec<Field>, Vec<Violation>> {
         violations.push(violation("name", "missing_field", message.to_owned()));
     }
     if violations.is_empty() { Ok(fields) } else { Err(violations) }
-}
-
-fn violation(field: &str, code: &str, message: String) -> Violation {
-    Violation { field: field.to_owned(), code: code.to_owned(), message }
 }

@@ -2,6 +2,7 @@
 
 use railhead_rail::fields;
 use railhead_rail::types::{Field, Violation};
+use railhead_rail::violations::violation;
 
 use crate::directory::{self, Bank, Unlisted};
 use crate::nuban;
@@ -53,11 +54,7 @@ fn bank(code: &str) -> Result<Bank, Violation> {
 /// The account alone, and with its bank where that is known.
 fn account(number: &str, bank: Option<&Bank>) -> Result<(), Violation> {
     if !nuban::is_account(number) {
-        return Err(violation(
-            "account_number",
-            "invalid_field",
-            "must be exactly 10 digits".into(),
-        ));
+        return Err(violation("account_number", "invalid_field", "must be exactly 10 digits"));
     }
     let Some(bank) = bank else {
         return Ok(());
@@ -76,10 +73,6 @@ fn account(number: &str, bank: Option<&Bank>) -> Result<(), Violation> {
 fn quoted(code: &str) -> String {
     let start: String = code.chars().take(QUOTED_CHARS_MAX).collect();
     format!("{start:?}")
-}
-
-fn violation(field: &str, code: &str, message: String) -> Violation {
-    Violation { field: field.into(), code: code.into(), message }
 }
 
 #[cfg(test)]

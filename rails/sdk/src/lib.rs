@@ -19,6 +19,7 @@ pub mod fields;
 pub mod host;
 pub mod json;
 pub mod request;
+pub mod violations;
 
 /// Records and variants of `railhead:rail/types`.
 pub mod types {
