@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bank::Bank;
 use crate::live::{until, with_bank};
-use crate::test_host::{Answer, Engine, TestHost, unique, with, with_host};
+use crate::test_host::{Engine, TestHost, unique, with, with_host};
 
 /// 1,250.50 dollars.
 const AMOUNT: i64 = 125_050;
@@ -49,20 +49,7 @@ fn dollars(changes: Value) -> Value {
 
 /// Gives the merchant's wallet in this environment something to pay from; answers its id.
 pub(crate) async fn funded(host: &TestHost, key: &str) -> String {
-    let wallets = host.get_as(key, "/v1/wallets").await.ok();
-    let mut wallets = wallets.json["data"].as_array().expect("wallets").iter();
-    let wallet = wallets.find(|wallet| wallet["currency"] == "USD").expect("a wallet");
-    let id = wallet["id"].as_str().expect("an id").to_owned();
-    host.credit(&id, START.unsigned_abs()).await;
-    id
-}
-
-async fn pay_test(host: &TestHost, scenario: &str, body: Value) -> Answer {
-    let headers = [("Idempotency-Key", unique()), ("X-Sandbox-Scenario", scenario.to_owned())];
-    let headers: Vec<(&str, &str)> =
-        headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let key = host.merchant.test_key.clone();
-    host.send(Method::POST, "/v1/payouts", &key, &headers, Some(body)).await
+    host.fund(key, "USD", START.unsigned_abs()).await
 }
 
 /// A live payout to an account.
@@ -70,11 +57,6 @@ pub(crate) async fn pay_live(host: &TestHost, account: &str) -> String {
     let key = host.merchant.live_key.clone();
     let body = dollars(json!({ "account_number": account }));
     host.pay_as(&key, &unique(), body).await.ok().id()
-}
-
-async fn requery(host: &TestHost, key: &str, id: &str) -> Answer {
-    let path = format!("/v1/payouts/{id}/requery");
-    host.send(Method::POST, &path, key, &[], None).await.ok()
 }
 
 pub(crate) async fn status(host: &TestHost, id: &str) -> String {
@@ -127,9 +109,9 @@ async fn every_scenario_ends_as_it_says(
             ("never_received", "processing", "paid"),
             ("provider_down", "processing", "processing"),
         ] {
-            let payout = pay_test(host, scenario, dollars(json!({}))).await.ok();
+            let payout = host.pay(scenario, dollars(json!({}))).await.ok();
             assert_eq!(payout.status_word(), at_once, "{scenario}");
-            let later = requery(host, &key, &payout.id()).await;
+            let later = host.requery(&key, &payout.id()).await;
             assert_eq!(later.status_word(), asked, "{scenario}");
             if fee == 0 {
                 fee = payout.json["fee_minor"].as_str().expect("a fee").parse().expect("a number");
@@ -139,7 +121,7 @@ async fn every_scenario_ends_as_it_says(
         assert_eq!(host.balance(&wallet).await, left);
         for (step, end) in [("settle", "paid"), ("fail", "failed"), ("return", "reversed")] {
             let scenario = if step == "return" { "paid" } else { "processing" };
-            let payout = pay_test(host, scenario, dollars(json!({}))).await.ok();
+            let payout = host.pay(scenario, dollars(json!({}))).await.ok();
             let path = format!("/v1/sandbox/payouts/{}/{step}", payout.id());
             assert_eq!(host.post(&path, json!({})).await.ok().status_word(), end);
         }

@@ -43,30 +43,12 @@ fn pounds(changes: Value) -> Value {
 
 /// Gives the merchant's wallet in this environment something to pay from; answers its id.
 pub(crate) async fn funded(host: &TestHost, key: &str) -> String {
-    let wallets = host.get_as(key, "/v1/wallets").await.ok();
-    let mut wallets = wallets.json["data"].as_array().expect("wallets").iter();
-    let wallet = wallets.find(|wallet| wallet["currency"] == "GBP").expect("a wallet");
-    let id = wallet["id"].as_str().expect("an id").to_owned();
-    host.credit(&id, START.unsigned_abs()).await;
-    id
-}
-
-async fn pay_test(host: &TestHost, scenario: &str, body: Value) -> Answer {
-    let headers = [("Idempotency-Key", unique()), ("X-Sandbox-Scenario", scenario.to_owned())];
-    let headers: Vec<(&str, &str)> =
-        headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let key = host.merchant.test_key.clone();
-    host.send(Method::POST, "/v1/payouts", &key, &headers, Some(body)).await
+    host.fund(key, "GBP", START.unsigned_abs()).await
 }
 
 pub(crate) async fn pay_live(host: &TestHost) -> String {
     let key = host.merchant.live_key.clone();
     host.pay_as(&key, &unique(), pounds(json!({}))).await.ok().id()
-}
-
-async fn requery(host: &TestHost, key: &str, id: &str) -> Answer {
-    let path = format!("/v1/payouts/{id}/requery");
-    host.send(Method::POST, &path, key, &[], None).await.ok()
 }
 
 /// Delivers a message of the network, with a token or without one.
@@ -115,16 +97,16 @@ async fn every_scenario_ends_as_it_says(
             ("never_received", "processing", "paid"),
             ("provider_down", "processing", "processing"),
         ] {
-            let payout = pay_test(host, scenario, pounds(json!({}))).await.ok();
+            let payout = host.pay(scenario, pounds(json!({}))).await.ok();
             assert_eq!(payout.status_word(), at_once, "{scenario}");
-            let later = requery(host, &key, &payout.id()).await;
+            let later = host.requery(&key, &payout.id()).await;
             assert_eq!(later.status_word(), asked, "{scenario}");
             left -= if ["failed", "reversed"].contains(&asked) { 0 } else { AMOUNT + FEE };
         }
         assert_eq!(host.balance(&wallet).await, left);
         for (step, end) in [("settle", "paid"), ("fail", "failed"), ("return", "reversed")] {
             let scenario = if step == "return" { "paid" } else { "processing" };
-            let payout = pay_test(host, scenario, pounds(json!({}))).await.ok();
+            let payout = host.pay(scenario, pounds(json!({}))).await.ok();
             let path = format!("/v1/sandbox/payouts/{}/{step}", payout.id());
             assert_eq!(host.post(&path, json!({})).await.ok().status_word(), end);
         }
@@ -155,14 +137,14 @@ async fn what_cannot_be_paid_is_refused_in_words(
             ("name_mismatch", json!({}), (422, "name_mismatch"), "recipient.name"),
             ("unresolvable", json!({}), (422, "recipient_unresolvable"), ""),
         ] {
-            let refused = pay_test(host, scenario, pounds(changes.clone())).await;
+            let refused = host.pay(scenario, pounds(changes.clone())).await;
             assert_eq!(refused.refused(), refusal, "{changes}");
             if !field.is_empty() {
                 assert_eq!(refused.field(), field, "{changes}");
             }
         }
         let too_much = with(pounds(json!({})), json!({ "amount_minor": "100000001" }));
-        assert_eq!(pay_test(host, "", too_much).await.refused(), (422, "limit_violation"));
+        assert_eq!(host.pay("", too_much).await.refused(), (422, "limit_violation"));
         assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 0);
         let enquiry = json!({ "currency": "GBP", "account_number": "1", "bank_code": "2" });
         let refused = host.post("/v1/name-enquiry", enquiry).await;
@@ -204,13 +186,13 @@ async fn recipients_are_saved_and_what_a_request_says_is_paid(
         assert_eq!(shown, (&json!("66374958"), &json!("089999")));
         let to = json!({ "amount_minor": "125050", "currency": "GBP",
             "beneficiary_id": saved.id() });
-        let paid = pay_test(host, "", to).await.ok();
+        let paid = host.pay("", to).await.ok();
         assert_eq!(
             (paid.status_word(), &paid.json["recipient_name"]),
             ("paid", &json!("Jane Smith"))
         );
 
-        let renamed = pay_test(host, "", pounds(json!({ "name": "Jane Jones" }))).await.ok();
+        let renamed = host.pay("", pounds(json!({ "name": "Jane Jones" }))).await.ok();
         assert_eq!(renamed.json["beneficiary_id"], json!(saved.id()));
         assert_eq!(renamed.json["recipient_name"], json!("Jane Jones"));
         let path = format!("/v1/payouts/{}/timeline", renamed.id());
@@ -246,7 +228,7 @@ async fn changed(host: &TestHost, path: &str, id: String) {
     assert_eq!(shown, (&json!("Jane Jones"), &json!("Jane Jones")));
     let to = json!({ "amount_minor": "125050", "currency": "GBP", "beneficiary_id": id,
         "allow_duplicate": true });
-    let paid = pay_test(host, "", to).await.ok();
+    let paid = host.pay("", to).await.ok();
     assert_eq!(paid.json["recipient_name"], json!("Jane Jones"));
     for (body, field) in [
         (json!({ "account_number": "66374959" }), "bank.account_number"),
@@ -272,13 +254,13 @@ async fn a_name_that_is_nearly_the_same_is_taken(
         funded(host, &host.merchant.test_key.clone()).await;
         // Jane A Smith has it.
         let to = |name: &str| pounds(json!({ "account_number": "00001149", "name": name }));
-        let paid = pay_test(host, "", to("Jane Smith")).await.ok();
+        let paid = host.pay("", to("Jane Smith")).await.ok();
         assert_eq!(
             (paid.status_word(), &paid.json["recipient_name"]),
             ("paid", &json!("Jane Smith"))
         );
         // Nobody can be asked, and the payment goes; what was known of another name stays away.
-        let paid = pay_test(host, "provider_down", to("Peter Miller")).await.ok();
+        let paid = host.pay("provider_down", to("Peter Miller")).await.ok();
         assert_eq!(paid.json["recipient_name"], json!("Peter Miller"));
     })
     .await;

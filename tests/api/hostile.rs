@@ -22,6 +22,8 @@ use crate::program::Deployment;
 use crate::test_host::{Engine, TestHost, config, naira, unique, with, with_host_configured};
 
 const DECLARATION: &str = include_str!("../hostile/rail.toml");
+/// The same component as a rail that pays by file.
+const BY_FILE: &str = include_str!("../hostile/bulk.toml");
 
 /// What the rail does before a byte has left, and a word of what is written down about it.
 const BEFORE: [(&str, &str); 11] = [
@@ -84,8 +86,11 @@ pub(crate) fn packed(component: &[u8], declaration: &str) -> Vec<u8> {
 
 /// A folder of modules with the hostile rail in it.
 fn modules() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("hostile.wasm"), component("")).expect("written");
+    let (folder, plain) = (tempfile::tempdir().expect("a folder"), built("hostile", ""));
+    for (name, declaration) in [("hostile", DECLARATION), ("bulk", BY_FILE)] {
+        let path = folder.path().join(name).with_extension("wasm");
+        std::fs::write(path, packed(&plain, declaration)).expect("written");
+    }
     folder
 }
 
@@ -106,15 +111,19 @@ impl Till {
             .route("/flood", post(Self::flood))
             .with_state(self.clone());
         // Below its rail's name, as every network is.
-        let router = Router::new().nest("/hostile", router);
+        let router = Router::new().nest("/hostile", router.clone()).nest("/bulk", router);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         tokio::spawn(async move { axum::serve(listener, router).await });
         url
     }
 
-    async fn pay(State(till): State<Self>, reference: String) {
-        *till.paid.lock().expect("a lock").entry(reference).or_default() += 1;
+    async fn pay(State(till): State<Self>, references: String) {
+        // One, or those that a file begins its lines with.
+        for line in references.trim_end().split('\n') {
+            let reference = line.split(' ').next().unwrap_or_default().to_owned();
+            *till.paid.lock().expect("a lock").entry(reference).or_default() += 1;
+        }
         till.knocked.notify_one();
         let _open = till.door.read().await;
     }

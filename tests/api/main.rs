@@ -32,6 +32,7 @@ mod files;
 mod fps;
 mod hooks;
 mod hostile;
+mod hostile_files;
 mod idempotency;
 mod inbox;
 mod isolation;

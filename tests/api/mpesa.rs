@@ -27,25 +27,7 @@ fn shillings(number: &str) -> Value {
 
 /// Gives the merchant's wallet in this environment something to pay from; answers its id.
 async fn funded(host: &TestHost, key: &str) -> String {
-    let wallets = host.get_as(key, "/v1/wallets").await.ok();
-    let mut wallets = wallets.json["data"].as_array().expect("wallets").iter();
-    let wallet = wallets.find(|wallet| wallet["currency"] == "KES").expect("a wallet");
-    let id = wallet["id"].as_str().expect("an id").to_owned();
-    host.credit(&id, 10_000_000).await;
-    id
-}
-
-async fn pay_test(host: &TestHost, scenario: &str, body: Value) -> Answer {
-    let headers = [("Idempotency-Key", unique()), ("X-Sandbox-Scenario", scenario.to_owned())];
-    let headers: Vec<(&str, &str)> =
-        headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let key = host.merchant.test_key.clone();
-    host.send(Method::POST, "/v1/payouts", &key, &headers, Some(body)).await
-}
-
-async fn requery(host: &TestHost, key: &str, id: &str) -> Answer {
-    let path = format!("/v1/payouts/{id}/requery");
-    host.send(Method::POST, &path, key, &[], None).await.ok()
+    host.fund(key, "KES", 10_000_000).await
 }
 
 /// Carries the network's next message to the address that it was given.
@@ -80,16 +62,16 @@ async fn every_scenario_ends_as_it_says(
             ("never_received", "processing", "paid"),
             ("provider_down", "processing", "processing"),
         ] {
-            let payout = pay_test(host, scenario, shillings("0712345678")).await.ok();
+            let payout = host.pay(scenario, shillings("0712345678")).await.ok();
             assert_eq!(payout.status_word(), at_once, "{scenario}");
             if at_once == "failed" {
                 assert_eq!(payout.json["failure_code"], "2040");
             }
-            let later = requery(host, &key, &payout.id()).await;
+            let later = host.requery(&key, &payout.id()).await;
             assert_eq!(later.status_word(), asked, "{scenario}");
         }
         // A recipient that chooses by itself: it waits too long in a queue, and was paid.
-        let queued = pay_test(host, "", shillings("0700000132")).await.ok();
+        let queued = host.pay("", shillings("0700000132")).await.ok();
         assert_eq!(queued.status_word(), "paid");
         // A question that is answered inconclusively is asked again in its turn, and not at once.
         assert_eq!(host.count("SELECT MAX(queries) FROM attempts").await, 1);
@@ -109,7 +91,7 @@ async fn a_payout_that_waits_is_settled_or_fails_as_the_sandbox_is_told(
         let key = host.merchant.test_key.clone();
         funded(host, &key).await;
         for (step, end) in [("settle", "paid"), ("fail", "failed")] {
-            let payout = pay_test(host, "processing", shillings("0712345678")).await.ok();
+            let payout = host.pay("processing", shillings("0712345678")).await.ok();
             let path = format!("/v1/sandbox/payouts/{}/{step}", payout.id());
             let ended = host.post(&path, json!({})).await.ok();
             assert_eq!(ended.status_word(), end);
@@ -163,7 +145,7 @@ async fn what_cannot_be_paid_is_refused_in_words(
                 "method",
             ),
         ] {
-            let refused = pay_test(host, "", body.clone()).await;
+            let refused = host.pay("", body.clone()).await;
             assert_eq!((refused.refused(), refused.field()), (refusal, field), "{body}");
         }
         let question = json!({ "currency": "KES", "amount_minor": "125050" });
@@ -201,9 +183,9 @@ async fn operators_are_listed_and_recipients_saved(
         assert_eq!((saved.id(), &again.json["created"]), (again.id(), &json!(false)));
         let to =
             json!({ "amount_minor": "125000", "currency": "KES", "beneficiary_id": saved.id() });
-        assert_eq!(pay_test(host, "", to).await.ok().status_word(), "paid");
+        assert_eq!(host.pay("", to).await.ok().status_word(), "paid");
         // The same wallet as it is dialled at home is the same recipient.
-        let inline = pay_test(host, "", shillings("0712345678")).await.ok();
+        let inline = host.pay("", shillings("0712345678")).await.ok();
         assert_eq!(inline.json["beneficiary_id"], json!(saved.id()));
         let shown = (&inline.json["recipient_account"], &inline.json["recipient_bank_code"]);
         assert_eq!(shown, (&json!("254712345678"), &json!("mpesa")));
@@ -216,7 +198,7 @@ async fn operators_are_listed_and_recipients_saved(
         let blocked = host.admin(Method::POST, "blacklist", block).await.ok();
         let names = blocked.json["recipient"].as_object().expect("a recipient").keys();
         assert!(names.eq(["mobile_number", "mobile_operator", "name"]), "{}", blocked.text);
-        let refused = pay_test(host, "", shillings("254712345678")).await;
+        let refused = host.pay("", shillings("254712345678")).await;
         assert_eq!(refused.refused().1, "beneficiary_globally_blocked");
     })
     .await;

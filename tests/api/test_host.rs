@@ -281,6 +281,22 @@ impl TestHost {
         self.send(Method::POST, path, &self.merchant.test_key, &headers, Some(body)).await
     }
 
+    /// Gives the wallet of a key's merchant in this currency something to pay from; answers its id.
+    pub(crate) async fn fund(&self, key: &str, currency: &str, amount: u64) -> String {
+        let wallets = self.get_as(key, "/v1/wallets").await.ok();
+        let mut wallets = wallets.json["data"].as_array().expect("wallets").iter();
+        let wallet = wallets.find(|wallet| wallet["currency"] == currency).expect("a wallet");
+        let id = wallet["id"].as_str().expect("an id").to_owned();
+        self.credit(&id, amount).await;
+        id
+    }
+
+    /// Has a payout asked about.
+    pub(crate) async fn requery(&self, key: &str, id: &str) -> Answer {
+        let path = format!("/v1/payouts/{id}/requery");
+        self.send(Method::POST, &path, key, &[], None).await.ok()
+    }
+
     /// Creates a payout as somebody, under a given key.
     pub(crate) async fn pay_as(&self, key: &str, idempotency_key: &str, body: Value) -> Answer {
         let headers = [("idempotency-key", idempotency_key)];
@@ -347,9 +363,8 @@ impl TestHost {
             .expect("a wallet")
     }
 
-    /// A number from the database.
     /// Waits until a count is what it is to become.
-    pub(crate) async fn until_count(&self, sql: &'static str, wanted: i64) {
+    pub(crate) async fn until_count(&self, sql: &str, wanted: i64) {
         for _ in 0..1000 {
             if self.count(sql).await == wanted {
                 return;
@@ -387,8 +402,10 @@ impl TestHost {
         }
     }
 
-    pub(crate) async fn count(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql).fetch_one(self.app().db.pool()).await.expect("a number")
+    /// A number from the database.
+    pub(crate) async fn count(&self, sql: &str) -> i64 {
+        let query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql.to_owned()));
+        query.fetch_one(self.app().db.pool()).await.expect("a number")
     }
 }
 

@@ -13,6 +13,7 @@ mod bindings {
                 include railhead:rail/imports@0.2.0;
                 export railhead:rail/recipients@0.2.0;
                 export railhead:rail/payouts@0.2.0;
+                export railhead:rail/files@0.2.0;
                 export railhead:rail/notices@0.2.0;
             }
         ",
@@ -33,13 +34,13 @@ mod bindings {
 
 use std::hint::black_box;
 
-use bindings::exports::railhead::rail::{notices, payouts, recipients};
+use bindings::exports::railhead::rail::{files, notices, payouts, recipients};
 use railhead_rail::host;
 use railhead_rail::imports::http::{Failure, Request, Response};
 use railhead_rail::request;
 use railhead_rail::types::{
-    Field, Finding, Message, News, Notice, Opening, Outcome, Payment, Receipt, Refusal, Reply,
-    Subject, Violation,
+    Arrival, Assembled, Delivery, Field, File, Finding, Message, News, Notice, Opening, Outcome,
+    Payment, Placement, Presence, Receipt, Refusal, Reply, Subject, Violation, Window,
 };
 
 struct Hostile;
@@ -138,6 +139,68 @@ impl notices::Guest for Hostile {
             body: b"heard".to_vec(),
         };
         Ok((reply, vec![Notice { about, news: News::Found(found) }]))
+    }
+}
+
+/// A file is a line for each payment: its reference and its narration, which is the deed.
+impl files::Guest for Hostile {
+    fn prepare(payment: Payment) -> Result<Opening, Refusal> {
+        let reference = format!("bulk-{:012}", payment.serial);
+        Ok(Opening { reference, facts: Vec::new() })
+    }
+
+    fn assemble(window: Window, payments: Vec<Payment>) -> Result<Assembled, String> {
+        let does = |deed: &str| payments.iter().any(|payment| payment.narration == deed);
+        if does("trap") {
+            panic!("as asked");
+        }
+        if does("refuse to make it") {
+            return Err("as asked".into());
+        }
+        let line = |payment: &Payment| format!("{} {}\n", payment.reference, payment.narration);
+        let placed = payments.iter().filter(|payment| payment.narration != "lose");
+        let placed = placed.map(|payment| Placement {
+            reference: payment.reference.clone(),
+            key: format!("key of {}", payment.reference),
+            entry: line(payment).into_bytes(),
+        });
+        // One that uses a name again.
+        let number = if does("repeat the name") { 1 } else { window.number };
+        Ok(Assembled {
+            name: format!("bulk-{number}"),
+            identity: format!("{number}"),
+            content: payments.iter().map(line).collect::<String>().into_bytes(),
+            placed: placed.collect(),
+            refused: Vec::new(),
+            later: Vec::new(),
+        })
+    }
+
+    fn deliver(file: File) -> Delivery {
+        let content = String::from_utf8_lossy(&file.content).into_owned();
+        if content.contains("claim that it was taken") {
+            return Delivery::Taken;
+        }
+        match post("pay", content.clone()) {
+            Ok(_) if content.contains("deny that it was taken") => {
+                Delivery::NotTaken("as asked".into())
+            }
+            Ok(_) => Delivery::Taken,
+            Err(failure) => Delivery::Unknown(words(failure)),
+        }
+    }
+
+    fn look(_file: File) -> Presence {
+        drop(post("pay", "looked\n".to_owned()));
+        Presence::Absent
+    }
+
+    fn poll(_feed: String, _after: String) -> Result<Vec<Arrival>, String> {
+        Err("there is none".into())
+    }
+
+    fn read(_feed: String, _name: String, _content: Vec<u8>) -> Result<Vec<Notice>, String> {
+        Err("there is none".into())
     }
 }
 

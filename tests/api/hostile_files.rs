@@ -1,0 +1,168 @@
+//! Rails that pay by file and mean harm: what is in a file leaves once, and what no file can hold
+//! keeps nothing else back.
+
+use http::Method;
+use rstest::rstest;
+use serde_json::json;
+
+use crate::ach::{status, until_files};
+use crate::hostile::{Till, attempt, with_hostile};
+use crate::live::until;
+use crate::test_host::{Engine, TestHost, naira, unique, with};
+
+/// Tests begin on a Saturday at 09:00 UTC: until Monday, 16:00 in Lagos.
+const UNTIL_MONDAY: u64 = (2 * 24 + 6) * 3600;
+
+/// Payouts by file, each with a deed, after their window has closed.
+async fn paid_with(host: &TestHost, deeds: &[&str]) -> Vec<String> {
+    let mut ids = Vec::new();
+    for deed in deeds {
+        let body = with(naira(100_000), json!({ "method": "bulk", "narration": deed }));
+        let key = host.merchant.live_key.clone();
+        let body = with(body, json!({ "allow_duplicate": true }));
+        ids.push(host.pay_as(&key, &unique(), body).await.ok().id());
+    }
+    host.advance(UNTIL_MONDAY);
+    for id in &ids {
+        until(host, id, "processing").await;
+    }
+    host.advance(2);
+    ids
+}
+
+/// How often each of them was paid.
+async fn received(host: &TestHost, till: &Till, ids: &[String]) -> Vec<u32> {
+    let mut received = Vec::new();
+    for id in ids {
+        received.push(till.paid(&attempt(host, id).await.0));
+    }
+    received
+}
+
+async fn open_cases(host: &TestHost, kind: &str) -> i64 {
+    let sql = "SELECT COUNT(*) FROM cases WHERE kind = $1 AND status = 'open'";
+    sqlx::query_scalar(sql).bind(kind).fetch_one(host.app().db.pool()).await.expect("a number")
+}
+
+/// Hours in which whatever is tried again is.
+async fn hours_pass(host: &TestHost) {
+    for _ in 0..3 {
+        host.advance(3_700);
+        let now = host.clock.now().micros();
+        let due = format!(
+            "SELECT COUNT(*) FROM payment_files WHERE due_at <= {now} \
+             AND state NOT IN ('acknowledged', 'refused', 'empty')"
+        );
+        host.until_count(&due, 0).await;
+    }
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_much_for_a_file_goes_into_further_ones(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let ids = paid_with(host, &["pay"; 7]).await;
+        until_files(host, &[("delivered", 3)]).await;
+        assert_eq!(received(host, till, &ids).await, [1; 7]);
+        let numbers = "SELECT COUNT(DISTINCT number) FROM payment_files WHERE entries <= 3";
+        assert_eq!(host.count(numbers).await, 3);
+    })
+    .await;
+}
+
+/// The component traps over one payment: it stands alone in the end, and an operator ends it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_over_which_the_rail_fails_keeps_no_other_one_back(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let ids = paid_with(host, &["pay", "trap", "pay"]).await;
+        host.until_count("SELECT COUNT(*) FROM payment_files WHERE state = 'closed'", 1).await;
+        host.until_count(
+            "SELECT COUNT(*) FROM payment_files WHERE state = 'delivered' AND entries = 1",
+            2,
+        )
+        .await;
+        assert_eq!(received(host, till, &ids).await, [1, 0, 1]);
+        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send'", 1).await;
+        let path = format!("payouts/{}/mark_failed", ids[1]);
+        let body = json!({ "reason": "no file takes it", "evidence": "the case" });
+        host.admin(Method::POST, &path, body).await.ok();
+        assert_eq!(status(host, &ids[1]).await, "failed_manual");
+        hours_pass(host).await;
+        assert_eq!(received(host, till, &ids).await, [1, 0, 1]);
+    })
+    .await;
+}
+
+/// What a rail refuses to make, makes wrong or names like another file leaves nothing, and is
+/// tried again as it was: it is not taken apart.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_not_made_leaves_nothing(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[values("refuse to make it", "lose")] deed: &str,
+) {
+    with_hostile(engine, async |host, till| {
+        let ids = paid_with(host, &["pay", deed]).await;
+        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send'", 1).await;
+        hours_pass(host).await;
+        until_files(host, &[("closed", 1)]).await;
+        assert_eq!(received(host, till, &ids).await, [0, 0]);
+        assert_eq!(open_cases(host, "cannot_send").await, 1);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_was_used_is_not_used_again(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let first = paid_with(host, &["pay"]).await;
+        until_files(host, &[("delivered", 1)]).await;
+        let body = with(naira(100_000), json!({ "method": "bulk", "allow_duplicate": true }));
+        let body = with(body, json!({ "narration": "repeat the name" }));
+        let key = host.merchant.live_key.clone();
+        let second = host.pay_as(&key, &unique(), body).await.ok().id();
+        host.advance(24 * 3600);
+        until(host, &second, "processing").await;
+        host.advance(2);
+        until_files(host, &[("closed", 1), ("delivered", 1)]).await;
+        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send'", 1).await;
+        let calls = "SELECT COUNT(*) FROM rail_calls WHERE operation = 'assemble'";
+        let written = host.count(calls).await;
+        hours_pass(host).await;
+        assert_eq!(host.count(calls).await, written, "evidence of files that are none");
+        assert_eq!(received(host, till, &[first[0].clone(), second]).await, [1, 0]);
+    })
+    .await;
+}
+
+/// A rail is believed neither that nothing was taken, once all of it has left, nor that something
+/// was, where nothing has. Looking for a file moves no money.
+#[rstest]
+#[case::denied("deny that it was taken", 1, "unclear")]
+#[case::claimed("claim that it was taken", 0, "assembled")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rail_that_lies_about_a_delivery_is_not_believed(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[case] deed: &str,
+    #[case] times: u32,
+    #[case] state: &str,
+) {
+    with_hostile(engine, async |host, till| {
+        let ids = paid_with(host, &[deed]).await;
+        until_files(host, &[(state, 1)]).await;
+        hours_pass(host).await;
+        until_files(host, &[(state, 1)]).await;
+        assert_eq!(received(host, till, &ids).await, [times]);
+        assert_eq!(till.paid("looked"), 0);
+        assert_eq!(open_cases(host, "file_unacknowledged").await, 1);
+    })
+    .await;
+}
