@@ -30,6 +30,7 @@ mod file_operations;
 mod file_transport;
 mod files;
 mod fps;
+mod gateway;
 mod hooks;
 mod hostile;
 mod hostile_files;

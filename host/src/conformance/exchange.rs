@@ -274,10 +274,11 @@ pub(super) fn grant(rail: &Rail, network: &Router, money: Money) -> Arc<Grant> {
     let declaration = &rail.declaration;
     let target = Arc::new(Target::InProcess(network.clone()));
     let calls = declaration.endpoints.values().flat_map(|endpoint| &endpoint.calls);
-    let calls = calls.filter_map(|terms| call_to(terms, &target));
+    let calls = calls.filter_map(|terms| call_to(terms, &target, None));
     let defaults = declaration.settings.iter();
     let settings = defaults.filter_map(|(name, terms)| Some((name.clone(), terms.sandboxed()?)));
-    let secrets = declaration.secrets.keys().map(|name| (name.clone(), SIMULATOR_SECRET.into()));
+    let secrets = declaration.secrets.keys().filter(|it| !declaration.is_client_certificate(it));
+    let secrets = secrets.map(|name| (name.clone(), SIMULATOR_SECRET.into()));
     let secrets: BTreeMap<String, SecretString> = secrets.collect();
     let calls: HashMap<_, _> = calls.map(|call| (call.name.clone(), Arc::new(call))).collect();
     let tokens = declaration

@@ -22,6 +22,7 @@ use crate::id::MerchantId;
 use crate::ledger::{Command, Guard};
 use crate::money::Currency;
 use crate::rails::file_transport::{is_about_files, objection};
+use crate::rails::granted::{is_about_pace, pace_objection};
 use crate::rails::{Rail, Route, sql};
 use crate::transfers::lanes::Health;
 use crate::transfers::{attempt, work};
@@ -284,7 +285,7 @@ pub async fn update(
     let before = find(&app, &id).await?;
     let wanted = serde_json::to_value(&body.value).map_err(Problem::internal)?;
     let after = changed(&app, &before, body.value)?;
-    if after.settings != before.settings {
+    if leads(&after) != leads(&before) {
         refuse_while_open(&app, &before).await?;
     }
     let is_back = before.is_paused && !after.is_paused;
@@ -390,6 +391,11 @@ async fn find(app: &App, id: &str) -> Result<Route, Problem> {
     found.ok_or_else(|| Problem::because(ErrorCode::NotFound, "No such route."))
 }
 
+/// What says where its payments go, and in whose name: not how fast.
+fn leads(route: &Route) -> BTreeMap<&String, &String> {
+    route.settings.iter().filter(|(name, _)| !is_about_pace(name)).collect()
+}
+
 /// A payment is asked about where it was sent to: another gateway's answer proves nothing.
 async fn refuse_while_open(app: &App, route: &Route) -> Result<(), Problem> {
     let open = attempt::count_open(app.db.pool(), &route.id).await?;
@@ -419,6 +425,12 @@ fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<()
         let at = format!("settings.{name}");
         if is_about_files(name) {
             match objection(&rail.declaration, name, value) {
+                Some(why) => return Err(invalid(&at, &why)),
+                None => continue,
+            }
+        }
+        if is_about_pace(name) {
+            match pace_objection(name, value) {
                 Some(why) => return Err(invalid(&at, &why)),
                 None => continue,
             }

@@ -8,6 +8,7 @@ use crate::money::Currency;
 use crate::wasm::keys::{Algorithm, Use};
 
 use super::files::FilesTerms;
+use super::notices::NoticeTerms;
 
 /// The declaration that travels inside a rail's component.
 #[derive(Clone, Debug, Deserialize)]
@@ -54,6 +55,8 @@ pub struct Declaration {
     /// What is masked in records and encrypted at rest.
     #[serde(default)]
     pub redact: Redact,
+    /// How fast the network may be asked.
+    pub throttle: Option<ThrottleTerms>,
     /// Reference tables.
     #[serde(default)]
     pub tables: BTreeMap<String, TableTerms>,
@@ -248,6 +251,9 @@ pub struct Names {
 pub struct EndpointTerms {
     /// What people call the endpoint.
     pub title: String,
+    /// The secret with which this host shows who it is when it connects: PEM with a certificate,
+    /// what it is issued by, and its private key. No request can name it.
+    pub client_certificate: Option<String>,
     /// What may be asked of it.
     pub calls: Vec<CallTerms>,
 }
@@ -310,64 +316,6 @@ pub struct Query {
     pub never_received_after_s: u64,
 }
 
-/// `[[notices]]`
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NoticeTerms {
-    /// Below the rail's notice address.
-    pub path: String,
-    /// HTTP methods by which it comes.
-    #[serde(default = "post")]
-    pub methods: Vec<String>,
-    /// How the network shows who it is.
-    pub auth: NoticeAuth,
-    /// How far what it says by itself is believed.
-    #[serde(default)]
-    pub trust: Trust,
-    /// Whether this is where the network answers questions. What is said there is no reason to
-    /// ask again: question and answer would never end.
-    #[serde(default)]
-    pub answers_queries: bool,
-}
-
-/// `[notices.auth.signature]`: the base64 of a signature of the body, in a header.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SignatureTerms {
-    /// The key that it is checked by.
-    pub key: String,
-    /// The header that it is in, in lowercase.
-    pub header: String,
-}
-
-/// `[notices.auth]`: one of these.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NoticeAuth {
-    /// The secret that it presents as a bearer token.
-    pub bearer: Option<String>,
-    /// It was given an address with a token in it.
-    #[serde(default)]
-    pub path_token: bool,
-    /// It signs the body.
-    pub signature: Option<SignatureTerms>,
-}
-
-fn post() -> Vec<String> {
-    vec!["POST".to_owned()]
-}
-
-/// How far a network is believed where it speaks by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Trust {
-    /// A message is a reason to ask, and the answer is believed.
-    #[default]
-    Hint,
-    /// What became of a payment is believed as it is told: no question would show it.
-    Outcome,
-}
-
 /// `[redact]`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -420,6 +368,17 @@ pub struct KeyTerms {
     pub half: Use,
     /// What people call the key.
     pub title: String,
+}
+
+/// `[throttle]`: what the network allows a customer. An operator's `throttle.per_second` and
+/// `throttle.at_once` of a route stand in for it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThrottleTerms {
+    /// Calls that begin within a second.
+    pub per_second: Option<u32>,
+    /// Calls under way.
+    pub at_once: Option<u32>,
 }
 
 /// `[scenarios]`
@@ -547,6 +506,13 @@ impl Declaration {
     #[must_use]
     pub fn is_presented(&self, secret: &str) -> bool {
         self.notices.iter().any(|notice| notice.auth.bearer.as_deref() == Some(secret))
+    }
+
+    /// Whether a secret is what shows this host to its network when it connects.
+    #[must_use]
+    pub fn is_client_certificate(&self, secret: &str) -> bool {
+        let mut shown = self.endpoints.values().map(|endpoint| &endpoint.client_certificate);
+        shown.any(|shown| shown.as_deref() == Some(secret))
     }
 
     /// The scenario that a recipient chooses by itself.

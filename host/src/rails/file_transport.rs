@@ -16,7 +16,7 @@ use secrecy::SecretString;
 
 use crate::config::Config;
 use crate::env::Env;
-use crate::wasm::keys::{Algorithm as Signs, SigningKey};
+use crate::wasm::keys::SigningKey;
 
 use super::declaration::{Declaration, Via};
 use super::registry::Rail;
@@ -282,7 +282,7 @@ impl LoginKey {
         if !key.algorithm().is_rsa() {
             return Ok(Self::Plain(Arc::new(key)));
         }
-        let signing = SigningKey::read(Signs::RsaPkcs1Sha256, pem)
+        let signing = SigningKey::read(pem)
             .map_err(|why| format!("is an RSA key; {why}; ssh-keygen -p -m PKCS8 converts one"))?;
         Ok(Self::Rsa(key.public_key().clone(), Arc::new(signing)))
     }

@@ -11,11 +11,13 @@ use secrecy::SecretString;
 use crate::config::limits;
 use crate::id::RouteId;
 use crate::keyring::Keyring;
-use crate::simulator::sandbox_key;
-use crate::wasm::egress::{Call, Target, TokenSource};
+use crate::simulator::{sandbox_key, sandbox_keys};
+use crate::wasm::egress::{Call, Pace, Target, Throttle, TokenSource};
 use crate::wasm::keys::{Key, Use};
 
-use super::declaration::{CallTerms, Declaration, KeyTerms, SettingTerms, TokenTerms};
+use super::declaration::{
+    CallTerms, Declaration, KeyTerms, SettingTerms, ThrottleTerms, TokenTerms,
+};
 
 /// The values of the declared settings, and what is missing of them.
 pub(super) fn settings(
@@ -59,6 +61,7 @@ pub fn simulated_key(terms: &KeyTerms) -> Key {
     match terms.half {
         Use::Sign => Key::Sign(sandbox_key()),
         Use::Verify => Key::Verify(sandbox_key().verifying()),
+        Use::Seal => Key::Seal(sandbox_keys().sealing(terms.algorithm)),
     }
 }
 
@@ -85,9 +88,47 @@ pub fn token_source(
     })
 }
 
+/// What a setting about the pace of a route begins with.
+const PACE: &str = "throttle.";
+
+/// Whether a setting is about the pace of a route.
+#[must_use]
+pub fn is_about_pace(name: &str) -> bool {
+    name.starts_with(PACE)
+}
+
+/// What is wrong with such a setting as an operator gives it.
+#[must_use]
+pub fn pace_objection(name: &str, value: &str) -> Option<String> {
+    let most = limits::THROTTLE_MAX;
+    let is_count = |value: &u32| (1..=most).contains(value);
+    match name.strip_prefix(PACE) {
+        Some("per_second" | "at_once") if value.parse().ok().filter(is_count).is_some() => None,
+        Some("per_second" | "at_once") => Some(format!("must be a whole number from 1 to {most}")),
+        _ => Some(format!("must be {PACE}per_second or {PACE}at_once")),
+    }
+}
+
+/// The pace of a live route: what its operator says, and otherwise what the rail declares.
+pub(super) fn throttle(
+    declared: Option<&ThrottleTerms>,
+    settings: &BTreeMap<String, String>,
+) -> Option<Arc<Throttle>> {
+    let set = |limit: &str| settings.get(&format!("{PACE}{limit}"))?.parse().ok();
+    let pace = Pace {
+        per_second: set("per_second").or_else(|| declared?.per_second),
+        at_once: set("at_once").or_else(|| declared?.at_once),
+    };
+    Throttle::new(pace).map(Arc::new)
+}
+
 /// A declared call to this target.
 #[must_use]
-pub fn call_to(terms: &CallTerms, target: &Arc<Target>) -> Option<Call> {
+pub fn call_to(
+    terms: &CallTerms,
+    target: &Arc<Target>,
+    throttle: Option<&Arc<Throttle>>,
+) -> Option<Call> {
     Some(Call {
         name: terms.name.clone(),
         target: Arc::clone(target),
@@ -96,6 +137,7 @@ pub fn call_to(terms: &CallTerms, target: &Arc<Target>) -> Option<Call> {
         moves_money: terms.moves_money,
         timeout: Duration::from_millis(terms.timeout_ms).min(limits::RAIL_WALL_MAX),
         answer_bytes_max: terms.answer_bytes_max.min(limits::ANSWER_BYTES_MAX),
+        throttle: throttle.map(Arc::clone),
     })
 }
 

@@ -6,6 +6,8 @@ mod fields;
 pub mod file_transport;
 pub mod files;
 pub mod granted;
+pub mod notices;
+mod ready;
 pub mod redact;
 pub mod registry;
 pub mod route;
@@ -14,5 +16,6 @@ pub mod sql;
 
 pub use declaration::Declaration;
 pub use fields::{Block, RecipientFields, placed};
+pub use ready::ReadyRoute;
 pub use registry::{Rail, Registry, nobody};
 pub use route::{Route, Routes, Sandbox};

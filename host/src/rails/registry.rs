@@ -8,14 +8,15 @@ use arc_swap::ArcSwap;
 
 use crate::error::{ErrorCode, Problem};
 use crate::money::Currency;
-use crate::simulator::{Network, sandbox_key};
+use crate::simulator::{Network, sandbox_keys};
+use crate::wasm::keys::SimulatedKey;
 use crate::wasm::module::{self, Module, Refused};
 use crate::wasm::rail::{Access, CONTRACT, Field, Grant, RailCode, Violation};
 use crate::wasm::simulator::SimulatorCode;
 use crate::wasm::tables::ReferenceTable;
 use crate::wasm::{CodeCache, Engines};
 
-use super::declaration::{Declaration, Invalid};
+use super::declaration::{Declaration, Invalid, KeyTerms};
 use super::fields::{Block, RecipientFields, Shapes, refusal};
 use super::redact::Redactor;
 
@@ -211,7 +212,9 @@ fn other_side(
     let code = SimulatorCode::load(&engines.rails, cache, bytes);
     let code = code.map_err(|cause| Refused::Simulator(Box::new(cause)))?;
     let magic = declaration.scenarios.as_ref().map(|scenarios| scenarios.values.clone());
-    let keys = declaration.keys.keys().map(|name| (name.clone(), sandbox_key()));
+    let simulated =
+        |terms: &KeyTerms| SimulatedKey { algorithm: terms.algorithm, pair: sandbox_keys() };
+    let keys = declaration.keys.iter().map(|(name, terms)| (name.clone(), simulated(terms)));
     Ok(Some(Network {
         code: Arc::new(code),
         magic: Arc::new(magic.unwrap_or_default()),

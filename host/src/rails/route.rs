@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use moka::future::Cache;
-use secrecy::{ExposeSecret as _, SecretString};
-use subtle::ConstantTimeEq as _;
+use rustls::ClientConfig;
+use secrecy::SecretString;
 
 use crate::calendar::Calendars;
 use crate::clock::Moment;
@@ -20,16 +20,19 @@ use crate::id::{MerchantId, RouteId};
 use crate::keyring::Keyring;
 use crate::money::Currency;
 use crate::simulator::Simulator;
-use crate::wasm::egress::{Network, Scheme, Target};
+use crate::wasm::egress::{Call, Network, Scheme, Target, Throttle};
+use crate::wasm::identity;
 use crate::wasm::keys::Key;
-use crate::wasm::rail::{Access, Door, Grant, Message, Money, Reply};
+use crate::wasm::rail::{Access, Door};
 
-use super::declaration::{Declaration, SettingTerms, Trust, Via};
+use super::declaration::{Declaration, EndpointTerms, SettingTerms, Via};
 use super::file_transport::{FileTransport, PREFIX};
 use super::files::Timetable;
 use super::granted::{
-    Leads, call_to, configured_key, door_tokens, loopback, settings, simulated_key, token_source,
+    Leads, call_to, configured_key, door_tokens, loopback, settings, simulated_key, throttle,
+    token_source,
 };
+use super::ready::ReadyRoute;
 use super::registry::{Rail, Registry};
 use super::sql;
 
@@ -62,32 +65,6 @@ pub struct Route {
     pub updated_at: Moment,
 }
 
-/// A route with its rail, ready to be called.
-pub struct ReadyRoute {
-    /// The route as the operator set it.
-    pub route: Route,
-    /// The rail that serves it, as it is loaded now.
-    pub rail: Arc<Rail>,
-    /// What calls over it reach.
-    access: Arc<Access>,
-    /// The same without endpoints and secrets.
-    pure: Arc<Access>,
-    /// Where each endpoint leads, as text.
-    addresses: BTreeMap<String, String>,
-    fingerprints: OnceLock<Vec<String>>,
-    /// What an address holds at which its network may speak: one under every master key.
-    door_tokens: Vec<String>,
-    /// What a simulated network presents besides its signature, with keys that everybody knows;
-    /// nothing inside where none may speak.
-    simulated_token: Option<Option<SecretString>>,
-    /// When its files are made, where it pays by file.
-    timetable: Option<Timetable>,
-    /// How its files travel.
-    pub transport: FileTransport,
-    /// What is missing before it can be called.
-    missing: Option<String>,
-}
-
 /// All routes, read from the database once a second at most.
 #[derive(Clone)]
 pub struct Routes {
@@ -96,7 +73,7 @@ pub struct Routes {
     config: Arc<Config>,
     sandbox: Sandbox,
     keyring: Arc<Keyring>,
-    tls: Arc<rustls::ClientConfig>,
+    tls: Arc<ClientConfig>,
     calendars: Arc<Calendars>,
     snapshot: Cache<(), Arc<Vec<Arc<ReadyRoute>>>>,
     /// Kept while a route does not change, so that its connections are.
@@ -128,6 +105,16 @@ impl Sandbox {
     }
 }
 
+/// What calls over a route reach.
+#[derive(Default)]
+struct Reached {
+    calls: HashMap<String, Arc<Call>>,
+    /// Where each endpoint leads, as text.
+    addresses: BTreeMap<String, String>,
+    /// What is missing of it.
+    missing: Option<String>,
+}
+
 impl Routes {
     /// Routes over this database. Those of the sandbox lead into `sandbox` and nowhere else.
     #[must_use]
@@ -136,7 +123,7 @@ impl Routes {
         rails: Arc<Registry>,
         config: Arc<Config>,
         (sandbox, keyring): (Sandbox, Arc<Keyring>),
-        (tls, calendars): (Arc<rustls::ClientConfig>, Arc<Calendars>),
+        (tls, calendars): (Arc<ClientConfig>, Arc<Calendars>),
     ) -> Self {
         let snapshot = Cache::builder().time_to_live(limits::CACHE_FRESH).build();
         let ready = Arc::default();
@@ -243,27 +230,18 @@ impl Routes {
     }
 
     fn prepare(&self, route: Route, rail: Arc<Rail>) -> ReadyRoute {
-        let mut missing = None;
         // What is configured is a bank's, and never within a test key's reach.
         let configured = match route.env {
             Env::Live => self.config.routes.get(&route.name).cloned().unwrap_or_default(),
             Env::Test => BTreeMap::new(),
         };
         let transport = FileTransport::of((&route, &rail.declaration), (&configured, &self.config));
-        let carries_all = transport.leaves_nothing_to(&rail);
-        let (mut calls, mut addresses) = (HashMap::new(), transport.addresses());
-        for (name, terms) in &rail.declaration.endpoints {
-            match self.target((&route, &rail), name) {
-                Ok(target) => {
-                    addresses.insert(name.clone(), target.address());
-                    let target = Arc::new(target);
-                    let each = terms.calls.iter().filter_map(|terms| call_to(terms, &target));
-                    calls.extend(each.map(|call| (call.name.clone(), Arc::new(call))));
-                }
-                Err(_) if carries_all => {}
-                Err(why) => missing = Some(why),
-            }
-        }
+        let throttle = match route.env {
+            Env::Live => throttle(rail.declaration.throttle.as_ref(), &route.settings),
+            Env::Test => None,
+        };
+        let Reached { calls, addresses, missing } =
+            self.calls((&route, &rail), &configured, (&transport, throttle.as_ref()));
         let (secrets, secretless) = self.secrets((&route, &rail), &configured, &transport);
         let missing = transport.missing().or(secretless).or(missing);
         let is_simulated = self.is_simulated(&route);
@@ -307,8 +285,33 @@ impl Routes {
             simulated_token,
             timetable,
             transport,
+            throttle,
             missing,
         }
+    }
+
+    /// The declared calls of a route, each to where it leads.
+    fn calls(
+        &self,
+        (route, rail): (&Route, &Rail),
+        configured: &BTreeMap<String, String>,
+        (transport, throttle): (&FileTransport, Option<&Arc<Throttle>>),
+    ) -> Reached {
+        let mut reached = Reached { addresses: transport.addresses(), ..Reached::default() };
+        for (name, terms) in &rail.declaration.endpoints {
+            match self.target((route, rail), (name, terms), configured) {
+                Ok(target) => {
+                    reached.addresses.insert(name.clone(), target.address());
+                    let target = Arc::new(target);
+                    let each = terms.calls.iter();
+                    let each = each.filter_map(|terms| call_to(terms, &target, throttle));
+                    reached.calls.extend(each.map(|call| (call.name.clone(), Arc::new(call))));
+                }
+                Err(_) if transport.leaves_nothing_to(rail) => {}
+                Err(why) => reached.missing = Some(why),
+            }
+        }
+        reached
     }
 
     /// When files are made for a route, where its method goes by file.
@@ -334,7 +337,9 @@ impl Routes {
     ) -> (BTreeMap<String, SecretString>, Option<String>) {
         let (mut secrets, mut missing) = (BTreeMap::new(), None);
         let (declaration, carries_all) = (&rail.declaration, transport.leaves_nothing_to(rail));
-        for name in declaration.secrets.keys() {
+        // A certificate is shown in the handshake: no request has it.
+        let in_requests = |name: &&String| !declaration.is_client_certificate(name);
+        for name in declaration.secrets.keys().filter(in_requests) {
             let at = format!("routes.{}.{name}", route.name);
             let is_presented = declaration.is_presented(name);
             match configured.get(name).filter(|value| !value.is_empty()) {
@@ -430,7 +435,12 @@ impl Routes {
         }
     }
 
-    fn target(&self, (route, rail): (&Route, &Rail), endpoint: &str) -> Result<Target, String> {
+    fn target(
+        &self,
+        (route, rail): (&Route, &Rail),
+        (endpoint, terms): (&str, &EndpointTerms),
+        configured: &BTreeMap<String, String>,
+    ) -> Result<Target, String> {
         let name = &rail.declaration.rail.name;
         // A test key cannot reach the outside by construction: there is no other arm for it.
         if route.env == Env::Test {
@@ -441,11 +451,14 @@ impl Routes {
         }
         let allowed = &self.config.egress.allow_private_networks;
         match (route.settings.get(&format!("endpoint.{endpoint}")), &self.config.simulator.url) {
-            (Some(url), _) => self.network(url, allowed.clone(), Scheme::Https),
+            (Some(url), _) => {
+                let tls = self.tls(&route.name, terms, configured)?;
+                network(url, (allowed.clone(), tls), Scheme::Https)
+            }
             // There every network is below its rail's name.
             (None, Some(url)) => {
                 let url = format!("{}/{name}", url.trim_end_matches('/'));
-                self.network(&url, loopback(), Scheme::Http)
+                network(&url, (loopback(), Arc::clone(&self.tls)), Scheme::Http)
             }
             (None, None) => Err(format!(
                 "route {} has no endpoint.{endpoint}, and simulator.url is not set",
@@ -454,142 +467,38 @@ impl Routes {
         }
     }
 
-    /// `least` is the weakest scheme that is acceptable: plain HTTP only to the simulator.
-    fn network(&self, url: &str, allowed: Vec<IpNet>, least: Scheme) -> Result<Target, String> {
-        let uri: http::Uri = url.parse().map_err(|_| format!("{url} is not an address"))?;
-        let scheme = match uri.scheme_str() {
-            Some("https") => Scheme::Https,
-            Some("http") if least == Scheme::Http => Scheme::Http,
-            _ => return Err(format!("{url} must begin with https://")),
-        };
-        let host = uri.host().ok_or_else(|| format!("{url} names no host"))?.to_owned();
-        let port = uri.port_u16().unwrap_or(if scheme == Scheme::Https { 443 } else { 80 });
-        let base = uri.path().trim_end_matches('/').to_owned();
-        let tls = Arc::clone(&self.tls);
-        Ok(Target::Network(Network::new((scheme, host, port), base, tls, allowed)))
+    /// How an endpoint of a real network is connected to: with a certificate, if it wants to see
+    /// one.
+    fn tls(
+        &self,
+        route: &str,
+        terms: &EndpointTerms,
+        configured: &BTreeMap<String, String>,
+    ) -> Result<Arc<ClientConfig>, String> {
+        let Some(name) = &terms.client_certificate else { return Ok(Arc::clone(&self.tls)) };
+        let at = format!("routes.{route}.{name}");
+        let pem = configured.get(name).filter(|pem| !pem.is_empty());
+        let pem = pem.ok_or_else(|| format!("{at} is not configured"))?;
+        let presenting = identity::presenting(&self.tls, pem);
+        presenting.map(Arc::new).map_err(|why| format!("{at}: {why}"))
     }
 }
 
-impl ReadyRoute {
-    /// What a call over this route may use, with headers that the host adds.
-    #[must_use]
-    pub fn grant(&self, now: Moment, headers: Vec<(String, String)>, money: Money) -> Arc<Grant> {
-        Arc::new(Grant { access: Arc::clone(&self.access), now_ms: now.millis(), headers, money })
-    }
-
-    /// What a call without requests may use.
-    #[must_use]
-    pub fn pure_grant(&self, now: Moment) -> Arc<Grant> {
-        let access = Arc::clone(&self.pure);
-        Arc::new(Grant { access, now_ms: now.millis(), ..Grant::default() })
-    }
-
-    /// What the route is configured to: its addresses and settings, then its credentials, each
-    /// as a keyed hash. Two that are alike lead to the same gateway in the same name. There is one
-    /// under every master key, the current one's first.
-    #[must_use]
-    pub fn fingerprints(&self, keyring: &Keyring) -> &[String] {
-        self.fingerprints.get_or_init(|| {
-            let Access { rail, settings, secrets, keys, .. } = &*self.access;
-            let place = format!("{:?}", (rail, &self.addresses, settings));
-            let secrets = secrets.iter().map(|(name, secret)| (name, secret.expose_secret()));
-            let mut credentials = format!("{:?}", secrets.collect::<Vec<_>>());
-            // The network's own keys say nothing about who we are to it.
-            for (name, key) in keys.iter().filter(|(_, key)| matches!(***key, Key::Sign(_))) {
-                credentials += &format!("{name} {}", key.digest());
-            }
-            let (place, credentials) =
-                (keyring.settings_tags(&place), keyring.settings_tags(&credentials));
-            place.zip(credentials).map(|(place, who)| format!("{place}.{who}")).collect()
-        })
-    }
-
-    /// When its files are made, where it pays by file.
-    #[must_use]
-    pub const fn timetable(&self) -> Option<&Timetable> {
-        self.timetable.as_ref()
-    }
-
-    /// Whether its payments leave in files.
-    #[must_use]
-    pub const fn goes_by_file(&self) -> bool {
-        self.timetable.is_some()
-    }
-
-    /// Whether its rail can carry payments of its method.
-    #[must_use]
-    pub fn takes_payments(&self) -> bool {
-        match self.timetable {
-            Some(_) => self.rail.code.makes_files(),
-            None => self.rail.code.makes_payouts(),
-        }
-    }
-
-    /// Why it cannot be called, if it cannot.
-    #[must_use]
-    pub fn missing(&self) -> Option<&str> {
-        self.missing.as_deref()
-    }
-
-    /// Whether its network is believed, where it says by itself what became of a payment.
-    #[must_use]
-    pub fn believes(&self, message: &Message) -> bool {
-        let notice = self.rail.declaration.notice(&message.method, &message.path);
-        notice.is_some_and(|notice| notice.trust == Trust::Outcome)
-    }
-
-    /// Whether this is where its network answers questions.
-    #[must_use]
-    pub fn is_answer(&self, message: &Message) -> bool {
-        let notice = self.rail.declaration.notice(&message.method, &message.path);
-        notice.is_some_and(|notice| notice.answers_queries)
-    }
-
-    /// Whether its network was given an address with this token in it.
-    #[must_use]
-    pub fn opens(&self, token: &str) -> bool {
-        let is_it = |known: &String| bool::from(known.as_bytes().ct_eq(token.as_bytes()));
-        // All of them are looked at, whichever it is.
-        self.door_tokens.iter().filter(|known| is_it(known)).count() > 0
-    }
-
-    /// Whether whoever presents this token may speak for its network, if he can sign: a simulated
-    /// one presents its own, and one in earnest none.
-    #[must_use]
-    pub fn is_spoken_for(&self, token: Option<&str>) -> bool {
-        match &self.simulated_token {
-            None => true,
-            Some(expected) => expected.as_ref().zip(token).is_some_and(|(expected, token)| {
-                expected.expose_secret().as_bytes().ct_eq(token.as_bytes()).into()
-            }),
-        }
-    }
-
-    /// Whether a body is signed by its network with the other half of this key. A simulated one
-    /// presents a token, too: everybody could sign like it.
-    #[must_use]
-    pub fn is_signed(
-        &self,
-        key: &str,
-        token: Option<&str>,
-        (body, signature): (&[u8], &str),
-    ) -> bool {
-        let is_its = self.is_spoken_for(token);
-        let key = self.access.keys.get(key).map(Arc::as_ref);
-        is_its && matches!(key, Some(Key::Verify(key)) if key.verify_text(body, signature))
-    }
-
-    /// The headers that the rail wants its reply to have.
-    ///
-    /// # Errors
-    /// It may not have them.
-    pub fn reply_headers(&self, reply: &Reply) -> Result<Vec<(String, String)>, String> {
-        self.access.reply_headers(reply)
-    }
-
-    /// The value of one of its secrets.
-    #[must_use]
-    pub fn secret(&self, name: &str) -> Option<&SecretString> {
-        self.access.secrets.get(name)
-    }
+/// A server under an address. `least` is the weakest scheme that is acceptable: plain HTTP only to
+/// the simulator.
+fn network(
+    url: &str,
+    (allowed, tls): (Vec<IpNet>, Arc<ClientConfig>),
+    least: Scheme,
+) -> Result<Target, String> {
+    let uri: http::Uri = url.parse().map_err(|_| format!("{url} is not an address"))?;
+    let scheme = match uri.scheme_str() {
+        Some("https") => Scheme::Https,
+        Some("http") if least == Scheme::Http => Scheme::Http,
+        _ => return Err(format!("{url} must begin with https://")),
+    };
+    let host = uri.host().ok_or_else(|| format!("{url} names no host"))?.to_owned();
+    let port = uri.port_u16().unwrap_or(if scheme == Scheme::Https { 443 } else { 80 });
+    let base = uri.path().trim_end_matches('/').to_owned();
+    Ok(Target::Network(Network::new((scheme, host, port), base, tls, allowed)))
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use http::{HeaderName, Method};
 use regex_lite::Regex;
 
+use crate::config::limits;
 use crate::simulator::RESERVED;
 use crate::wasm::keys::Use;
 use crate::wasm::rail::CONTRACT;
 
-use super::declaration::{
-    CallTerms, Declaration, MethodTerms, NoticeTerms, Supplier, TableTerms, Via,
-};
+use super::declaration::{CallTerms, Declaration, MethodTerms, Supplier, TableTerms, Via};
 use super::files::FilesTerms;
+use super::notices::NoticeTerms;
 
 impl Declaration {
     /// The first thing that makes no sense.
@@ -51,6 +51,37 @@ impl Declaration {
             .or_else(|| self.names_nonsense())
             .or_else(|| self.tables_nonsense())
             .or_else(|| self.files_nonsense())
+            .or_else(|| self.throttle_nonsense())
+            .or_else(|| self.keys_nonsense())
+    }
+
+    fn throttle_nonsense(&self) -> Option<String> {
+        let terms = self.throttle.as_ref()?;
+        let mut limits = [("per_second", terms.per_second), ("at_once", terms.at_once)].into_iter();
+        let is_odd = |count: u32| !(1..=limits::THROTTLE_MAX).contains(&count);
+        let (name, count) = limits.find(|(_, count)| count.is_some_and(is_odd))?;
+        let most = limits::THROTTLE_MAX;
+        Some(format!("throttle.{name} is {}; it is from 1 to {most}", count.unwrap_or_default()))
+    }
+
+    /// What a key is for, and what shows who this host is.
+    fn keys_nonsense(&self) -> Option<String> {
+        if let Some((name, terms)) =
+            self.keys.iter().find(|(_, terms)| !terms.algorithm.is_for(terms.half))
+        {
+            return Some(format!("keys.{name}: {:?} is not for this use", terms.algorithm));
+        }
+        for (name, terms) in &self.endpoints {
+            let Some(secret) = &terms.client_certificate else { continue };
+            let is_otherwise_used = self.is_presented(secret)
+                || self.tokens.values().any(|token| token.basic.contains(secret));
+            if !self.secrets.contains_key(secret) || is_otherwise_used {
+                return Some(format!(
+                    "endpoints.{name}.client_certificate: {secret} is no secret of its own"
+                ));
+            }
+        }
+        None
     }
 
     /// Whoever pays by file says when, and whoever does not says nothing of it.

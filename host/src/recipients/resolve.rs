@@ -5,10 +5,10 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::MerchantId;
 use crate::money::Currency;
+use crate::rails::ReadyRoute;
 use crate::rails::granted::scenario_header;
-use crate::rails::route::ReadyRoute;
 use crate::rails::{Rail, RecipientFields, Routes};
-use crate::wasm::rail::{Enquiry, Money, Resolution, Verdict};
+use crate::wasm::rail::{Enquiry, Resolution, Verdict};
 
 use super::names;
 
@@ -125,7 +125,7 @@ fn mismatch(on_record: Option<&str>) -> Problem {
 }
 
 async fn ask(route: &ReadyRoute, now: Moment, question: &Question<'_>) -> Verdict {
-    let grant = route.grant(now, scenario_header(question.scenario), Money::Stays);
+    let grant = route.enquiry_grant(now, scenario_header(question.scenario));
     let enquiry = Enquiry {
         serial: u64::try_from(question.number).unwrap_or(0),
         begun_at_ms: now.millis(),

@@ -29,7 +29,7 @@ use crate::clock::Clock;
 use crate::config::limits;
 use crate::db::Db;
 use crate::wasm::egress::HangUp;
-use crate::wasm::keys::{Algorithm, SigningKey};
+use crate::wasm::keys::{KeyPair, SigningKey, SimulatedKey};
 use crate::wasm::simulator as wasm;
 use crate::wasm::simulator::{Answer, Obstacle, Played, Scene, SimulatorCode};
 
@@ -55,18 +55,24 @@ pub struct Network {
     /// Recipients that choose a scenario by themselves.
     pub magic: Arc<BTreeMap<String, String>>,
     /// What stands for the rail's keys, by name.
-    pub keys: Arc<BTreeMap<String, Arc<SigningKey>>>,
+    pub keys: Arc<BTreeMap<String, SimulatedKey>>,
 }
 
 /// The key pair that stands for every key of a rail where its network is simulated. Everybody
 /// knows it, and no network in earnest is spoken to with it.
 #[must_use]
-pub fn sandbox_key() -> Arc<SigningKey> {
-    static KEY: LazyLock<Arc<SigningKey>> = LazyLock::new(|| {
-        let key = SigningKey::read(Algorithm::RsaPkcs1Sha256, include_str!("keys.pem"));
-        Arc::new(key.unwrap_or_else(|why| unreachable!("the sandbox's key: {why}")))
+pub fn sandbox_keys() -> Arc<KeyPair> {
+    static PAIR: LazyLock<Arc<KeyPair>> = LazyLock::new(|| {
+        let pair = KeyPair::read(include_str!("keys.pem"));
+        Arc::new(pair.unwrap_or_else(|why| unreachable!("the sandbox's keys: {why}")))
     });
-    Arc::clone(&KEY)
+    Arc::clone(&PAIR)
+}
+
+/// The half of it that signs.
+#[must_use]
+pub fn sandbox_key() -> Arc<SigningKey> {
+    sandbox_keys().signing()
 }
 
 /// A set of simulated networks.

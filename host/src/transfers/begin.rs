@@ -9,7 +9,7 @@ use crate::config::limits;
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::rails::route::ReadyRoute;
+use crate::rails::ReadyRoute;
 use crate::wasm::rail::Refusal;
 
 use super::attempt::{self, Attempt, AttemptState};

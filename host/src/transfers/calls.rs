@@ -3,8 +3,8 @@
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::Problem;
+use crate::rails::ReadyRoute;
 use crate::rails::granted::scenario_header;
-use crate::rails::route::ReadyRoute;
 use crate::wasm::rail::{Broken, Called, Field, Money, Payment, Resolution};
 
 use super::Transfers;

@@ -12,9 +12,9 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::RouteId;
 use crate::ledger::Done;
 use crate::ledger::{Command, Effects, Guard};
+use crate::rails::ReadyRoute;
 use crate::rails::declaration::Query;
 use crate::rails::granted::scenario_header;
-use crate::rails::route::ReadyRoute;
 use crate::wasm::rail::{Kept, Money, Outcome};
 
 use super::Transfers;

@@ -114,13 +114,19 @@ impl<F: Feature> Dispatcher<F> {
     async fn claim_all(self: &Arc<Self>, routes: &[RouteId]) -> usize {
         let mut claimed = 0;
         for route in routes {
+            let ready = self.engine.routes.get(route).await.ok();
+            let payments_max = ready.as_ref().and_then(|ready| ready.payments_max());
+            self.engine.lanes.fit(route, payments_max);
+            let is_shut = ready.is_some_and(|ready| {
+                ready.route.env == Env::Live && self.engine.quarantine.is_closed()
+            });
             self.fill(route);
             if self.at_hand().get_mut(route).is_some_and(AtHand::is_supplied) {
                 continue;
             }
             for (stage, purpose) in [(Stage::Sent, Purpose::Ask), (Stage::Queued, Purpose::Send)] {
                 let wanted = self.wanted(route, purpose);
-                if wanted == 0 || (stage == Stage::Queued && self.is_shut(route).await) {
+                if wanted == 0 || (stage == Stage::Queued && is_shut) {
                     continue;
                 }
                 let since = Instant::now();
@@ -154,12 +160,6 @@ impl<F: Feature> Dispatcher<F> {
             }
         };
         (free + ahead).min(limits::CLAIM_MAX)
-    }
-
-    /// Whether nothing new is sent over a route from here.
-    async fn is_shut(&self, route: &RouteId) -> bool {
-        let Ok(ready) = self.engine.routes.get(route).await else { return false };
-        ready.route.env == Env::Live && self.engine.quarantine.is_closed()
     }
 
     async fn claim_due(

@@ -12,8 +12,8 @@ use subtle::ConstantTimeEq as _;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::rails::declaration::NoticeAuth;
-use crate::rails::route::ReadyRoute;
+use crate::rails::ReadyRoute;
+use crate::rails::notices::NoticeAuth;
 use crate::wasm::rail::Message;
 
 use super::Transfers;

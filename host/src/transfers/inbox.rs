@@ -25,7 +25,7 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, MessageId, RouteId};
 use crate::ledger::Command;
-use crate::rails::route::ReadyRoute;
+use crate::rails::ReadyRoute;
 use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{Called, Message, Notice, Reply, Subject};
 

@@ -7,6 +7,7 @@
 //! what closes the breaker. Lanes are this process's own.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,9 +23,16 @@ pub struct Lanes {
 }
 
 struct Lane {
-    sending: Arc<Semaphore>,
-    asking: Arc<Semaphore>,
+    sending: Places,
+    asking: Places,
     breaker: Mutex<Breaker>,
+}
+
+struct Places {
+    all: Arc<Semaphore>,
+    count: usize,
+    /// How many of them its network can serve.
+    most: AtomicUsize,
 }
 
 /// What a place is taken for.
@@ -71,23 +79,31 @@ impl Lanes {
     fn lane(&self, route: &RouteId) -> Arc<Lane> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Lane {
-            sending: Arc::new(Semaphore::new(self.places)),
-            asking: Arc::new(Semaphore::new(self.places.div_ceil(2))),
+            sending: Places::new(self.places),
+            asking: Places::new(self.places.div_ceil(2)),
             breaker: Mutex::default(),
         };
         Arc::clone(lanes.entry(route.clone()).or_insert_with(|| Arc::new(new())))
     }
 
+    /// Uses no more of a lane's places than its network can serve: whoever had one beyond that
+    /// would only wait, and keep the payment from other hosts.
+    pub fn fit(&self, route: &RouteId, payments_max: Option<usize>) {
+        let (lane, most) = (self.lane(route), payments_max.unwrap_or(usize::MAX));
+        lane.sending.most.store(most, Ordering::Relaxed);
+        lane.asking.most.store(most.div_ceil(2), Ordering::Relaxed);
+    }
+
     /// How many places are free on a lane.
     #[must_use]
     pub fn free(&self, route: &RouteId, purpose: Purpose) -> usize {
-        self.lane(route).places(purpose).available_permits()
+        self.lane(route).places(purpose).free()
     }
 
     /// Takes a place, if one is free.
     #[must_use]
     pub fn enter(&self, route: &RouteId, purpose: Purpose) -> Option<Place> {
-        Arc::clone(self.lane(route).places(purpose)).try_acquire_owned().ok().map(Place)
+        self.lane(route).places(purpose).enter()
     }
 
     /// Whether something may be sent over a route now; how long to wait if not. Whoever is let
@@ -118,11 +134,36 @@ impl Lanes {
 }
 
 impl Lane {
-    fn places(&self, purpose: Purpose) -> &Arc<Semaphore> {
+    const fn places(&self, purpose: Purpose) -> &Places {
         match purpose {
             Purpose::Send => &self.sending,
             Purpose::Ask => &self.asking,
         }
+    }
+}
+
+impl Places {
+    fn new(count: usize) -> Self {
+        let (all, most) = (Arc::new(Semaphore::new(count)), AtomicUsize::new(usize::MAX));
+        Self { all, count, most }
+    }
+
+    fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed).clamp(1, self.count)
+    }
+
+    fn taken(&self) -> usize {
+        self.count - self.all.available_permits()
+    }
+
+    fn free(&self) -> usize {
+        self.most().saturating_sub(self.taken())
+    }
+
+    fn enter(&self) -> Option<Place> {
+        let place = Arc::clone(&self.all).try_acquire_owned().ok()?;
+        // Counted with this one.
+        (self.taken() <= self.most()).then_some(Place(place))
     }
 }
 
@@ -182,6 +223,29 @@ impl Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lane_has_no_more_places_than_its_network_can_serve() {
+        let (lanes, route) = (
+            Lanes::new(8),
+            RouteId::first_at(
+                crate::clock::Moment::parse("2026-01-01T00:00:00Z").expect("an instant"),
+            ),
+        );
+        let taken: Vec<_> =
+            std::iter::from_fn(|| lanes.enter(&route, Purpose::Send)).take(9).collect();
+        assert_eq!((taken.len(), lanes.free(&route, Purpose::Ask)), (8, 4));
+        lanes.fit(&route, Some(3));
+        drop(taken);
+        let free = |purpose| lanes.free(&route, purpose);
+        assert_eq!((free(Purpose::Send), free(Purpose::Ask)), (3, 2));
+        let mut taken: Vec<_> =
+            std::iter::from_fn(|| lanes.enter(&route, Purpose::Send)).take(9).collect();
+        assert_eq!((taken.len(), free(Purpose::Send)), (3, 0));
+        lanes.fit(&route, None);
+        taken.extend(lanes.enter(&route, Purpose::Send));
+        assert_eq!((taken.len(), free(Purpose::Send)), (4, 4));
+    }
 
     fn failing(times: u32, now: Instant) -> Breaker {
         let mut breaker = Breaker::default();

@@ -14,8 +14,8 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
+use crate::rails::ReadyRoute;
 use crate::rails::declaration::FieldTerms;
-use crate::rails::route::ReadyRoute;
 use crate::wasm::rail::{
     self, Called, Finding, Message, News, Notice, Refusal, ReturnOfFunds, Subject,
 };

@@ -6,7 +6,7 @@ use crate::cases::{self, Case, CaseKind};
 use crate::env::Env;
 use crate::error::Problem;
 use crate::ledger::Command;
-use crate::rails::route::ReadyRoute;
+use crate::rails::ReadyRoute;
 use crate::wasm::rail::{Finding, News, Notice, ReturnOfFunds, Subject};
 
 use super::Transfers;

@@ -24,6 +24,7 @@ mod cache;
 pub mod compiler;
 pub mod egress;
 mod engine;
+pub mod identity;
 mod inert;
 pub mod keys;
 mod limiter;

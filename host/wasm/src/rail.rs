@@ -332,6 +332,7 @@ fn allow(store: &mut Store<Guest>, grant: &Arc<Grant>, size: Size) {
     let guest = store.data_mut();
     guest.wasi = Inert::at(grant.now_ms);
     guest.grant = Arc::clone(grant);
+    guest.egress.errand = grant.errand;
     guest.requests_left = limits::GUEST_REQUESTS_MAX;
     guest.log_lines_left = limits::GUEST_LOG_LINES_MAX;
     limiter::bound(store, size);

@@ -16,7 +16,7 @@ use crate::config::limits;
 use super::CodeCache;
 use super::bounds;
 use super::inert::{self, Inert};
-use super::keys::SigningKey;
+use super::keys::SimulatedKey;
 use super::limiter::{self, Limiter, Size};
 use super::module::{Code, Contract, Refused};
 use super::rail::{explain, presentable};
@@ -38,7 +38,7 @@ pub use bindings::railhead::simulator::types::{
 
 use bindings::exports::railhead::simulator::network::GuestIndices;
 use bindings::railhead::host::{clock, log};
-use bindings::railhead::simulator::{book, outbox, play, signatures, types};
+use bindings::railhead::simulator::{book, keys, outbox, play, types};
 
 /// What simulators are built against.
 const CONTRACT: Contract = Contract {
@@ -47,7 +47,7 @@ const CONTRACT: Contract = Contract {
         "railhead:simulator/types@0.1.0",
         "railhead:simulator/book@0.1.0",
         "railhead:simulator/play@0.1.0",
-        "railhead:simulator/signatures@0.1.0",
+        "railhead:simulator/keys@0.1.0",
         "railhead:simulator/outbox@0.1.0",
         "railhead:host/clock@0.2.0",
         "railhead:host/log@0.2.0",
@@ -89,7 +89,7 @@ pub struct Scene {
     /// Recipients that choose a scenario by themselves.
     pub magic: Arc<BTreeMap<String, String>>,
     /// The keys that the rail is configured with here, by name, with both halves.
-    pub keys: Arc<BTreeMap<String, Arc<SigningKey>>>,
+    pub keys: Arc<BTreeMap<String, SimulatedKey>>,
 }
 
 /// What a call came to.
@@ -201,7 +201,7 @@ fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     types::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
     book::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
     play::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
-    signatures::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
+    keys::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
     outbox::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
     clock::add_to_linker::<Guest, Own>(linker, |guest| guest)?;
     log::add_to_linker::<Guest, Own>(linker, |guest| guest)
@@ -247,15 +247,15 @@ impl Guest {
         Ok(())
     }
 
-    fn key(&self, name: &str) -> wasmtime::Result<&SigningKey> {
-        let key = self.scene.keys.get(name).map(Arc::as_ref);
+    fn key(&self, name: &str) -> wasmtime::Result<&SimulatedKey> {
+        let key = self.scene.keys.get(name);
         key.ok_or_else(|| wasmtime::Error::msg(format!("the rail declares no key {name}")))
     }
 }
 
-impl signatures::Host for Guest {
+impl keys::Host for Guest {
     async fn sign(&mut self, key: String, message: Vec<u8>) -> wasmtime::Result<Vec<u8>> {
-        self.key(&key)?.sign(&message).map_err(wasmtime::Error::msg)
+        self.key(&key)?.pair.signing().sign(&message).map_err(wasmtime::Error::msg)
     }
 
     async fn verify(
@@ -264,7 +264,11 @@ impl signatures::Host for Guest {
         message: Vec<u8>,
         signature: Vec<u8>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.key(&key)?.verifying().verify(&message, &signature))
+        Ok(self.key(&key)?.pair.signing().verifying().verify(&message, &signature))
+    }
+
+    async fn open(&mut self, key: String, sealed: String) -> wasmtime::Result<Option<Vec<u8>>> {
+        Ok(self.key(&key)?.open(&sealed))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use railhead_rail::fields;
 use railhead_rail::json::Object;
-use railhead_rail::request::{callback, secret};
+use railhead_rail::request::{callback, sealed};
 use railhead_rail::types::{Finding, Opening, Outcome, Payment, Receipt, Refusal};
 
 use crate::daraja::{self, PAYMENT, STATUS};
@@ -74,7 +74,7 @@ fn order(payment: &Payment) -> Object {
     Object::new()
         .text("OriginatorConversationID", &payment.reference)
         .text("InitiatorName", &settings.initiator_name)
-        .part("SecurityCredential", secret("security_credential"))
+        .part("SecurityCredential", sealed("safaricom", "initiator_password"))
         .text("CommandID", &settings.command)
         .number("Amount", payment.amount_minor / 100)
         .text("PartyA", &settings.short_code)
@@ -90,7 +90,7 @@ fn question(payment: &Payment) -> Object {
     let settings = Settings::read();
     Object::new()
         .text("Initiator", &settings.initiator_name)
-        .part("SecurityCredential", secret("security_credential"))
+        .part("SecurityCredential", sealed("safaricom", "initiator_password"))
         .text("CommandID", "TransactionStatusQuery")
         .text("OriginalConversationID", &payment.reference)
         .text("PartyA", &settings.short_code)
@@ -118,7 +118,7 @@ fn remarks(narration: &str) -> String {
 #[cfg(not(target_family = "wasm"))]
 mod tests {
     use railhead_rail::imports::http::Failure;
-    use railhead_rail::request::{callback, secret, text};
+    use railhead_rail::request::{callback, sealed, text};
     use railhead_rail::types::{Finding, Outcome, Payment};
 
     use super::{prepare, query, submit};
@@ -152,7 +152,7 @@ mod tests {
                 "{{\"OriginatorConversationID\":\"{REFERENCE}\",\"InitiatorName\":\"railhead\",\
                  \"SecurityCredential\":\""
             )),
-            secret("security_credential"),
+            sealed("safaricom", "initiator_password"),
             text(
                 "\",\"CommandID\":\"BusinessPayment\",\"Amount\":1250,\"PartyA\":\"600000\",\
                  \"PartyB\":\"254712345678\",\"Remarks\":\"Invoice 17\",\"QueueTimeOutURL\":\"",

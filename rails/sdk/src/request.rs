@@ -32,6 +32,13 @@ pub fn signature(key: &str) -> Part {
     Part::Signature(key.to_owned())
 }
 
+/// The value of a declared secret, which the host encrypts for the network alone under a declared
+/// key.
+#[must_use]
+pub fn sealed(key: &str, secret: &str) -> Part {
+    Part::Sealed((key.to_owned(), secret.to_owned()))
+}
+
 /// A header, or a parameter of the query.
 #[must_use]
 pub fn parameter(name: &str, value: impl Into<Vec<Part>>) -> Parameter {
@@ -58,9 +65,11 @@ pub fn plain(parts: &[Part]) -> Option<Vec<u8>> {
     for part in parts {
         match part {
             Part::Bytes(piece) => bytes.extend_from_slice(piece),
-            Part::Secret(_) | Part::Token(_) | Part::CallbackUrl(_) | Part::Signature(_) => {
-                return None;
-            }
+            Part::Secret(_)
+            | Part::Token(_)
+            | Part::CallbackUrl(_)
+            | Part::Signature(_)
+            | Part::Sealed(_) => return None,
         }
     }
     Some(bytes)

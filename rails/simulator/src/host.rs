@@ -34,6 +34,12 @@ pub fn verify(key: &str, message: &[u8], signature: &[u8]) -> bool {
     platform::verify(key, message, signature)
 }
 
+/// What the rail has encrypted for the network alone, under a key that it seals under.
+#[must_use]
+pub fn open(key: &str, sealed: &str) -> Option<Vec<u8>> {
+    platform::open(key, sealed)
+}
+
 /// Sends a message by itself.
 pub fn send(message: &Message) {
     platform::send(message);
@@ -53,7 +59,7 @@ pub fn error(message: &str) {
 #[cfg(target_family = "wasm")]
 mod platform {
     use crate::bindings::railhead::host::{clock, log};
-    use crate::bindings::railhead::simulator::{book, outbox, play, signatures};
+    use crate::bindings::railhead::simulator::{book, keys, outbox, play};
     use crate::types::{Message, Transfer};
 
     pub(super) fn find(reference: &str) -> Option<Transfer> {
@@ -69,11 +75,15 @@ mod platform {
     }
 
     pub(super) fn sign(key: &str, message: &[u8]) -> Vec<u8> {
-        signatures::sign(key, message)
+        keys::sign(key, message)
     }
 
     pub(super) fn verify(key: &str, message: &[u8], signature: &[u8]) -> bool {
-        signatures::verify(key, message, signature)
+        keys::verify(key, message, signature)
+    }
+
+    pub(super) fn open(key: &str, sealed: &str) -> Option<Vec<u8>> {
+        keys::open(key, sealed)
     }
 
     pub(super) fn send(message: &Message) {
@@ -112,6 +122,10 @@ mod platform {
 
     pub(super) fn verify(key: &str, message: &[u8], signature: &[u8]) -> bool {
         double::signature(key, message) == signature
+    }
+
+    pub(super) fn open(key: &str, sealed: &str) -> Option<Vec<u8>> {
+        sealed.strip_prefix(&double::seal(key)).map(|secret| secret.as_bytes().to_vec())
     }
 
     pub(super) fn send(message: &Message) {
@@ -163,6 +177,12 @@ pub mod double {
     #[must_use]
     pub fn signature(key: &str, message: &[u8]) -> Vec<u8> {
         [key.as_bytes(), b":", message].concat()
+    }
+
+    /// What stands before a secret here that is encrypted under a key.
+    #[must_use]
+    pub fn seal(key: &str) -> String {
+        format!("sealed under {key}:")
     }
 
     /// Looks at, or changes, the host of this thread.

@@ -79,6 +79,12 @@ pub const RECIPIENT_RETRIES_MAX: u32 = 16;
 pub const LEASE: Duration = Duration::from_secs(120);
 /// Longest a rail call may take, answers included.
 pub const RAIL_WALL_MAX: Duration = Duration::from_secs(60);
+/// How long a payment's call waits for its turn, where a network takes so many a second.
+pub const THROTTLE_WAIT_MAX: Duration = Duration::from_secs(20);
+/// How long a question waits that somebody else waits for.
+pub const THROTTLE_ENQUIRY_WAIT_MAX: Duration = Duration::from_secs(2);
+/// Most that can be said of it, a second or at once.
+pub const THROTTLE_MAX: u32 = 10_000;
 /// Processor time of one rail call, in epoch ticks of 10 ms.
 pub const RAIL_TICKS_MAX: u64 = 20;
 /// The same where a whole file is made or read.

@@ -14,8 +14,8 @@ use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page};
+use crate::rails::ReadyRoute;
 use crate::rails::files::Planned;
-use crate::rails::route::ReadyRoute;
 use crate::transfers::files::table::{self, FileState, PaymentFile};
 
 use super::super::approvals::Agreement;

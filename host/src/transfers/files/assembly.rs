@@ -9,7 +9,7 @@ use crate::cases::CaseKind;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::Command;
-use crate::rails::route::ReadyRoute;
+use crate::rails::ReadyRoute;
 use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{Assembled, Broken, Called, Payment, Refusal, Window};
 

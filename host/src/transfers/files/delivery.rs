@@ -9,8 +9,8 @@ use crate::cases::CaseKind;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::Problem;
+use crate::rails::ReadyRoute;
 use crate::rails::granted::scenario_header;
-use crate::rails::route::ReadyRoute;
 use crate::wasm::rail::{Called, Delivery, File, Money, Presence, Refusal};
 
 use super::super::Transfers;

@@ -8,8 +8,8 @@ use crate::config::limits;
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
+use crate::rails::ReadyRoute;
 use crate::rails::files::{Planned, Timetable};
-use crate::rails::route::ReadyRoute;
 use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{Called, Receipt};
 

@@ -13,7 +13,7 @@ use crate::db::Db;
 use crate::env::Env;
 use crate::error::Problem;
 use crate::id::RouteId;
-use crate::rails::route::ReadyRoute;
+use crate::rails::ReadyRoute;
 use crate::wasm::rail::{Arrival, Money};
 
 use super::super::Transfers;

@@ -39,7 +39,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::PaymentFileId;
 use crate::ledger::Command;
 use crate::money::{Currency, Minor};
-use crate::rails::route::ReadyRoute;
+use crate::rails::ReadyRoute;
 
 use super::Transfers;
 use super::attempt::{self, Attempt};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cases::CaseKind;
 use crate::env::Env;
 use crate::error::Problem;
-use crate::rails::route::ReadyRoute;
+use crate::rails::ReadyRoute;
 use crate::wasm::rail::{Finding, News, Receipt, Refusal};
 
 use super::super::Transfers;

@@ -12,8 +12,8 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, IdGenerator, PaymentFileId, RouteId};
 use crate::ledger::Guard;
+use crate::rails::ReadyRoute;
 use crate::rails::files::Planned;
-use crate::rails::route::ReadyRoute;
 
 /// Where a file stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter)]

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::limits;
+use crate::rails::ReadyRoute;
 use crate::rails::file_transport::{Place, Way};
-use crate::rails::route::ReadyRoute;
 use crate::wasm::egress::{Answer, Exchange, Failure};
 use crate::wasm::rail::{Arrival, Called, Delivery, File, Grant, Presence};
 

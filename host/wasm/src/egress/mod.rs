@@ -6,6 +6,7 @@
 
 mod connection;
 mod filled;
+mod throttle;
 mod token;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,8 @@ use tower::ServiceExt as _;
 use connection::Pool;
 pub(super) use filled::Filled;
 use filled::STARS;
+use throttle::Turn;
+pub use throttle::{Errand, Pace, Throttle};
 pub use token::TokenSource;
 
 /// Where the requests of one endpoint go.
@@ -89,6 +92,8 @@ pub struct Call {
     pub timeout: Duration,
     /// Largest answer.
     pub answer_bytes_max: usize,
+    /// How fast its network may be asked.
+    pub throttle: Option<Arc<Throttle>>,
 }
 
 /// A request as it leaves, secrets filled in.
@@ -185,11 +190,13 @@ pub(super) const UNRESERVED: &AsciiSet =
 /// One guest's way out, which writes down every exchange.
 pub(super) struct Egress {
     journal: Arc<Mutex<Vec<Exchange>>>,
+    /// What its calls are made for.
+    pub(super) errand: Errand,
 }
 
 impl Egress {
     pub(super) fn new(journal: Arc<Mutex<Vec<Exchange>>>) -> Self {
-        Self { journal }
+        Self { journal, errand: Errand::default() }
     }
 
     /// Makes a call and waits for the whole answer.
@@ -217,6 +224,9 @@ impl Egress {
         outgoing: Outgoing,
         written: impl Fn(&Result<Answer, Failure>) -> Result<Answer, Failure>,
     ) -> Result<Answer, Failure> {
+        // Nothing is written down before it is its turn: whoever is cut short here sent nothing.
+        let entering = call.enter(self.errand).await;
+        let _turn = entering.map_err(|why| self.refuse(call, why))?;
         let begun = Instant::now();
         let index = self.note(shown);
         let result = call.send(outgoing).await;
@@ -266,6 +276,13 @@ impl Call {
             Some(before) => Ok(format!("{before}{rest}")),
             None if rest.is_empty() => Ok(self.path.clone()),
             None => Err(format!("the path of {} is declared whole", self.name)),
+        }
+    }
+
+    async fn enter(&self, errand: Errand) -> Result<Option<Turn<'_>>, String> {
+        match &self.throttle {
+            Some(throttle) => throttle.enter(errand).await.map(Some),
+            None => Ok(None),
         }
     }
 
@@ -361,6 +378,7 @@ mod tests {
             moves_money: false,
             timeout: Duration::from_secs(1),
             answer_bytes_max: 1024,
+            throttle: None,
         }
     }
 

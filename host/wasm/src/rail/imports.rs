@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq as _;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::config::limits;
-use crate::egress::{Answer, Call, Failure, Filled, Outgoing, TokenSource, UNRESERVED};
+use crate::egress::{Answer, Call, Errand, Failure, Filled, Outgoing, TokenSource, UNRESERVED};
 use crate::keyring::Keyring;
 use crate::keys::Key;
 use crate::tables::{ReferenceTable, TableRow};
@@ -28,7 +28,7 @@ pub struct Access {
     pub settings: BTreeMap<String, String>,
     /// Secrets by name: put into requests, used as keys, never shown.
     pub secrets: BTreeMap<String, SecretString>,
-    /// Private keys by name: they sign what leaves, and are never shown.
+    /// Keys by name: what leaves is signed and sealed with them, and they are never shown.
     pub keys: BTreeMap<String, Arc<Key>>,
     /// Tokens by name.
     pub tokens: HashMap<String, TokenSource>,
@@ -59,6 +59,8 @@ pub struct Grant {
     pub headers: Vec<(String, String)>,
     /// Whether it may make a call that moves money.
     pub money: Money,
+    /// What it is made for.
+    pub errand: Errand,
 }
 
 /// Whether money may move.
@@ -216,6 +218,10 @@ impl Guest {
                     let secret = secret.ok_or(format!("the secret {name} is not configured"))?;
                     filled.secret(&written(secret.expose_secret().as_bytes().to_vec()));
                 }
+                http::Part::Sealed((key, name)) => {
+                    let sealed = self.grant.access.sealed(&key, &name)?;
+                    filled.secret(&written(sealed.into_bytes()));
+                }
                 http::Part::Token(name) => {
                     let (_, token) = tokens.get(&name).ok_or("a token that was not fetched")?;
                     filled.secret(&written(token.expose_secret().as_bytes().to_vec()));
@@ -261,7 +267,21 @@ impl Access {
     fn signature(&self, key: &str, body: &[u8]) -> Result<String, String> {
         match self.keys.get(key).map(Arc::as_ref) {
             Some(Key::Sign(key)) => key.sign_text(body),
-            Some(Key::Verify(_)) | None => Err(format!("the key {key} does not sign here")),
+            Some(Key::Verify(_) | Key::Seal(_)) | None => {
+                Err(format!("the key {key} does not sign here"))
+            }
+        }
+    }
+
+    /// A secret, encrypted under a key for it.
+    fn sealed(&self, key: &str, secret: &str) -> Result<String, String> {
+        let value = self.secrets.get(secret);
+        let value = value.ok_or(format!("the secret {secret} is not configured"))?;
+        match self.keys.get(key).map(Arc::as_ref) {
+            Some(Key::Seal(key)) => key.seal(value.expose_secret().as_bytes()),
+            Some(Key::Sign(_) | Key::Verify(_)) | None => {
+                Err(format!("the key {key} does not encrypt here"))
+            }
         }
     }
 

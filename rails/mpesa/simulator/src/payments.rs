@@ -138,7 +138,7 @@ mod tests {
         let body = json!({
             "OriginatorConversationID": "rh-1",
             "InitiatorName": "railhead",
-            "SecurityCredential": "simulator",
+            "SecurityCredential": format!("{}simulator", double::seal("safaricom")),
             "CommandID": "BusinessPayment",
             "Amount": amount,
             "PartyA": "600000",

@@ -1,0 +1,188 @@
+//! A route that is ready to be called, and what it knows of its network.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use secrecy::{ExposeSecret as _, SecretString};
+use subtle::ConstantTimeEq as _;
+
+use crate::clock::Moment;
+use crate::keyring::Keyring;
+use crate::wasm::egress::{Errand, Throttle};
+use crate::wasm::keys::Key;
+use crate::wasm::rail::{Access, Grant, Message, Money, Reply};
+
+use super::file_transport::FileTransport;
+use super::files::Timetable;
+use super::notices::Trust;
+use super::registry::Rail;
+use super::route::Route;
+
+/// A route with its rail, ready to be called.
+pub struct ReadyRoute {
+    /// The route as the operator set it.
+    pub route: Route,
+    /// The rail that serves it, as it is loaded now.
+    pub rail: Arc<Rail>,
+    /// What calls over it reach.
+    pub(super) access: Arc<Access>,
+    /// The same without endpoints and secrets.
+    pub(super) pure: Arc<Access>,
+    /// Where each endpoint leads, as text.
+    pub(super) addresses: BTreeMap<String, String>,
+    pub(super) fingerprints: OnceLock<Vec<String>>,
+    /// What an address holds at which its network may speak: one under every master key.
+    pub(super) door_tokens: Vec<String>,
+    /// What a simulated network presents besides its signature, with keys that everybody knows;
+    /// nothing inside where none may speak.
+    pub(super) simulated_token: Option<Option<SecretString>>,
+    /// When its files are made, where it pays by file.
+    pub(super) timetable: Option<Timetable>,
+    /// How its files travel.
+    pub transport: FileTransport,
+    /// How fast its network may be asked.
+    pub(super) throttle: Option<Arc<Throttle>>,
+    /// What is missing before it can be called.
+    pub(super) missing: Option<String>,
+}
+
+impl ReadyRoute {
+    /// What a call over this route may use, with headers that the host adds.
+    #[must_use]
+    pub fn grant(&self, now: Moment, headers: Vec<(String, String)>, money: Money) -> Arc<Grant> {
+        let access = Arc::clone(&self.access);
+        Arc::new(Grant { access, now_ms: now.millis(), headers, money, ..Grant::default() })
+    }
+
+    /// What a question may use that somebody waits for.
+    #[must_use]
+    pub fn enquiry_grant(&self, now: Moment, headers: Vec<(String, String)>) -> Arc<Grant> {
+        let (access, errand) = (Arc::clone(&self.access), Errand::Enquiry);
+        Arc::new(Grant { access, now_ms: now.millis(), headers, errand, ..Grant::default() })
+    }
+
+    /// How many payments over it are worth having under way; nothing where its network does not
+    /// say how fast it may be asked.
+    #[must_use]
+    pub fn payments_max(&self) -> Option<usize> {
+        self.throttle.as_ref().map(|throttle| throttle.payments_max())
+    }
+
+    /// What a call without requests may use.
+    #[must_use]
+    pub fn pure_grant(&self, now: Moment) -> Arc<Grant> {
+        let access = Arc::clone(&self.pure);
+        Arc::new(Grant { access, now_ms: now.millis(), ..Grant::default() })
+    }
+
+    /// What the route is configured to: its addresses and settings, then its credentials, each
+    /// as a keyed hash. Two that are alike lead to the same gateway in the same name. There is one
+    /// under every master key, the current one's first.
+    #[must_use]
+    pub fn fingerprints(&self, keyring: &Keyring) -> &[String] {
+        self.fingerprints.get_or_init(|| {
+            let Access { rail, settings, secrets, keys, .. } = &*self.access;
+            let place = format!("{:?}", (rail, &self.addresses, settings));
+            let secrets = secrets.iter().map(|(name, secret)| (name, secret.expose_secret()));
+            let mut credentials = format!("{:?}", secrets.collect::<Vec<_>>());
+            // The network's own keys say nothing about who we are to it.
+            for (name, key) in keys {
+                if let Key::Sign(key) = &**key {
+                    credentials += &format!("{name} {}", key.digest());
+                }
+            }
+            let (place, credentials) =
+                (keyring.settings_tags(&place), keyring.settings_tags(&credentials));
+            place.zip(credentials).map(|(place, who)| format!("{place}.{who}")).collect()
+        })
+    }
+
+    /// When its files are made, where it pays by file.
+    #[must_use]
+    pub const fn timetable(&self) -> Option<&Timetable> {
+        self.timetable.as_ref()
+    }
+
+    /// Whether its payments leave in files.
+    #[must_use]
+    pub const fn goes_by_file(&self) -> bool {
+        self.timetable.is_some()
+    }
+
+    /// Whether its rail can carry payments of its method.
+    #[must_use]
+    pub fn takes_payments(&self) -> bool {
+        match self.timetable {
+            Some(_) => self.rail.code.makes_files(),
+            None => self.rail.code.makes_payouts(),
+        }
+    }
+
+    /// Why it cannot be called, if it cannot.
+    #[must_use]
+    pub fn missing(&self) -> Option<&str> {
+        self.missing.as_deref()
+    }
+
+    /// Whether its network is believed, where it says by itself what became of a payment.
+    #[must_use]
+    pub fn believes(&self, message: &Message) -> bool {
+        let notice = self.rail.declaration.notice(&message.method, &message.path);
+        notice.is_some_and(|notice| notice.trust == Trust::Outcome)
+    }
+
+    /// Whether this is where its network answers questions.
+    #[must_use]
+    pub fn is_answer(&self, message: &Message) -> bool {
+        let notice = self.rail.declaration.notice(&message.method, &message.path);
+        notice.is_some_and(|notice| notice.answers_queries)
+    }
+
+    /// Whether its network was given an address with this token in it.
+    #[must_use]
+    pub fn opens(&self, token: &str) -> bool {
+        let is_it = |known: &String| bool::from(known.as_bytes().ct_eq(token.as_bytes()));
+        // All of them are looked at, whichever it is.
+        self.door_tokens.iter().filter(|known| is_it(known)).count() > 0
+    }
+
+    /// Whether whoever presents this token may speak for its network, if he can sign: a simulated
+    /// one presents its own, and one in earnest none.
+    #[must_use]
+    pub fn is_spoken_for(&self, token: Option<&str>) -> bool {
+        match &self.simulated_token {
+            None => true,
+            Some(expected) => expected.as_ref().zip(token).is_some_and(|(expected, token)| {
+                expected.expose_secret().as_bytes().ct_eq(token.as_bytes()).into()
+            }),
+        }
+    }
+
+    /// Whether a body is signed by its network with the other half of this key. A simulated one
+    /// presents a token, too: everybody could sign like it.
+    #[must_use]
+    pub fn is_signed(
+        &self,
+        key: &str,
+        token: Option<&str>,
+        (body, signature): (&[u8], &str),
+    ) -> bool {
+        let is_its = self.is_spoken_for(token);
+        let key = self.access.keys.get(key).map(Arc::as_ref);
+        is_its && matches!(key, Some(Key::Verify(key)) if key.verify_text(body, signature))
+    }
+
+    /// The headers that the rail wants its reply to have.
+    ///
+    /// # Errors
+    /// It may not have them.
+    pub fn reply_headers(&self, reply: &Reply) -> Result<Vec<(String, String)>, String> {
+        self.access.reply_headers(reply)
+    }
+
+    /// The value of one of its secrets.
+    #[must_use]
+    pub fn secret(&self, name: &str) -> Option<&SecretString> {
+        self.access.secrets.get(name)
+    }
+}
