@@ -229,6 +229,12 @@ CREATE TABLE payment_files (
     amount_minor   BIGINT NOT NULL,
     may_have_left  BIGINT NOT NULL,
     deliveries     BIGINT NOT NULL,
+    -- Deliveries of which something may have arrived.
+    copies         BIGINT NOT NULL,
+    -- A person has been asked, or has said, whether it left before the database was restored.
+    is_restored    BIGINT NOT NULL,
+    -- The network has both refused and acknowledged it.
+    is_contradicted BIGINT NOT NULL,
     first_sent_at  BIGINT,
     code           TEXT,
     message        TEXT,
@@ -242,6 +248,7 @@ CREATE UNIQUE INDEX payment_files_by_slot ON payment_files (slot);
 CREATE UNIQUE INDEX payment_files_by_name ON payment_files (route_id, name) WHERE name IS NOT NULL;
 CREATE UNIQUE INDEX payment_files_by_identity ON payment_files (route_id, identity)
     WHERE identity IS NOT NULL;
+CREATE INDEX payment_files_contradicted ON payment_files (route_id) WHERE is_contradicted = 1;
 CREATE INDEX payment_files_due ON payment_files (due_at)
     WHERE state NOT IN ('acknowledged', 'refused', 'empty');
 

@@ -143,3 +143,126 @@ async fn a_bank_that_contradicts_itself_is_sent_nothing_more(
     })
     .await;
 }
+
+/// Acknowledged, and refused after that: nobody is paid of it by itself, and whatever else would
+/// leave waits until a person has decided.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_and_then_refused_is_not_paid_by_itself(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let id = pay_live(host, "77").await;
+        close_window(host, std::slice::from_ref(&id)).await;
+        until_files(host, &[("delivered", 1)]).await;
+        // A wrong total first: a case about the same file, which a person ends.
+        let wrong = json!({ "status": "accepted", "entries": 1, "total_credit": 1 });
+        tell(host, server, "wrong.json", wrong).await;
+        taken(host, 1).await;
+        resolve(host, "file_contradicted").await;
+        tell(host, server, "accepted.json", json!({ "status": "accepted" })).await;
+        until_files(host, &[("acknowledged", 1)]).await;
+        let refused = json!({ "status": "rejected", "code": "late", "message": "too late" });
+        tell(host, server, "refused.json", refused).await;
+        taken(host, 3).await;
+        assert_eq!(open_cases(host, "file_contradicted").await, 1);
+        let later = pay_live(host, "78").await;
+        until_its_window(host, &later).await;
+        until(host, &later, "processing").await;
+        for _ in 0..40 {
+            host.advance(3_600);
+            tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        }
+        assert_eq!(status(host, &id).await, "processing");
+        until_files(host, &[("acknowledged", 1), ("assembled", 1)]).await;
+        assert_eq!(names(&server.path("outgoing")).len(), 1);
+        resolve(host, "file_contradicted").await;
+        host.advance(60);
+        until_files(host, &[("acknowledged", 1), ("delivered", 1)]).await;
+        assert_eq!(status(host, &id).await, "processing");
+    })
+    .await;
+}
+
+/// A delivery of which nothing arrived is no copy: what is refused then goes with another file.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_delivered_once_is_refused_whole(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let (outgoing, aside) = (server.path("outgoing"), server.path("aside"));
+        std::fs::rename(&outgoing, &aside).expect("moved");
+        let id = pay_live(host, "77").await;
+        close_window(host, std::slice::from_ref(&id)).await;
+        host.until_count("SELECT deliveries FROM payment_files", 1).await;
+        until_files(host, &[("assembled", 1)]).await;
+        // For a day: that nothing of it has left is what a person is told.
+        host.advance(24 * 3600);
+        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send'", 1).await;
+        assert_eq!(open_cases(host, "file_unacknowledged").await, 0);
+        std::fs::rename(&aside, &outgoing).expect("moved back");
+        host.advance(3_700);
+        until_files(host, &[("delivered", 1)]).await;
+        assert!(host.count("SELECT deliveries FROM payment_files").await > 1);
+        assert_eq!(host.count("SELECT copies FROM payment_files").await, 1);
+        let refused = json!({ "status": "rejected", "code": "late", "message": "too late" });
+        tell(host, server, "refused.json", refused).await;
+        host.until_count("SELECT COUNT(*) FROM payment_files WHERE state = 'refused'", 1).await;
+        assert_eq!(open_cases(host, "file_contradicted").await, 0);
+        let stuck = "SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send' AND status = 'open'";
+        host.until_count(stuck, 0).await;
+        until_its_window(host, &id).await;
+        host.until_count("SELECT COUNT(*) FROM payment_files", 2).await;
+        host.advance(2);
+        host.until_count("SELECT COUNT(*) FROM payment_files WHERE state = 'delivered'", 1).await;
+        assert_eq!(names(&outgoing).len(), 2);
+    })
+    .await;
+}
+
+/// The refusal of a copy ends nobody's payment, those not either that an operator has ended.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_refusal_of_a_copy_contradicts_no_mark(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let (id, marked) = (pay_live(host, "77").await, pay_live(host, "78").await);
+        close_window(host, &[id.clone(), marked.clone()]).await;
+        until_files(host, &[("delivered", 1)]).await;
+        deliver_again(host).await;
+        host.advance(2);
+        host.until_count("SELECT copies FROM payment_files", 2).await;
+        let path = format!("payouts/{marked}/mark_paid");
+        let body = json!({ "reason": "seen", "evidence": "a statement" });
+        host.admin(http::Method::POST, &path, body).await.ok();
+        let refused = json!({ "status": "rejected", "code": "twice", "message": "a duplicate" });
+        tell(host, server, "refused.json", refused).await;
+        taken(host, 1).await;
+        assert_eq!(open_cases(host, "file_contradicted").await, 1);
+        assert_eq!(open_cases(host, "refused_after_payment").await, 0);
+        acknowledge(host, server, &[id]).await;
+        assert_eq!(status(host, &marked).await, "paid_manual");
+    })
+    .await;
+}
+
+/// Lets the window close that a payment waits for.
+async fn until_its_window(host: &TestHost, id: &str) {
+    let now = host.clock.now().micros();
+    let waits = format!("SELECT COUNT(*) FROM transfers WHERE id = '{id}' AND due_at > {now}");
+    host.until_count(&waits, 1).await;
+    let due = format!("SELECT due_at FROM transfers WHERE id = '{id}'");
+    let micros = host.count(&due).await - now;
+    host.advance(u64::try_from(micros / 1_000_000).expect("later") + 1);
+}
+
+/// Has a person end the open case of a kind.
+async fn resolve(host: &TestHost, kind: &str) {
+    let sql = "SELECT id FROM cases WHERE kind = $1 AND status = 'open'";
+    let pool = host.app().db.pool();
+    let case: String = sqlx::query_scalar(sql).bind(kind).fetch_one(pool).await.expect("a case");
+    let body = json!({ "resolution": "acknowledge", "evidence": "a call with the bank" });
+    host.admin(http::Method::POST, &format!("cases/{case}/resolve"), body).await.ok();
+}

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::ach::{UNTIL_MONDAY, UNTIL_TUESDAY, funded, pay_live, reference, status, until_files};
 use crate::live::until;
 use crate::network::start_again;
+use crate::restores::{back_up, restore};
 use crate::sftp_server::{Break, PASSWORD, RSA, Server, USER, key};
 use crate::test_host::{Answer, Engine, TestHost, config, with, with_host_configured};
 
@@ -487,6 +488,59 @@ async fn what_a_route_lacks_is_said(#[values(Engine::Sqlite, Engine::Postgres)] 
         let feed =
             with(settings(&inside, &inside), json!({ "files.fetch_from.other": "file:///x" }));
         assert_eq!(set(host, feed).await.refused(), (400, "invalid_field"));
+    })
+    .await;
+}
+
+/// The file left after the backup, and the database says that nothing of it has. It is held back;
+/// what the bank says of it counts, what an operator ends stays ended, and then no copy leaves.
+#[rstest]
+#[case::acknowledged(true)]
+#[case::given_back(false)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_left_after_the_backup_is_the_banks_to_tell_of(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[case] is_acknowledged: bool,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let (outgoing, aside) = (server.path("outgoing"), server.path("aside"));
+        std::fs::rename(&outgoing, &aside).expect("moved");
+        let id = pay_live(host, "77").await;
+        close_window(host, std::slice::from_ref(&id)).await;
+        until_deliveries(host, 1).await;
+        let backup = back_up(host).await;
+        std::fs::rename(&aside, &outgoing).expect("moved back");
+        let mut with = config(&host.database);
+        configure(&mut with, server, secrets(server));
+        start_again(host, with.clone()).await;
+        host.advance(61);
+        until_files(host, &[("delivered", 1)]).await;
+        restore(host, &backup).await;
+        start_again(host, with).await;
+        let body = json!({ "reason": "the statement was compared" });
+        host.admin(Method::POST, "quarantine/release", body).await.ok();
+        host.advance(3_600);
+        host.until_count("SELECT COUNT(*) FROM payment_files WHERE is_restored = 1", 1).await;
+        until_files(host, &[("assembled", 1)]).await;
+        let file: String = column(host, "id").await;
+        if is_acknowledged {
+            acknowledge(host, server, &[id]).await;
+            let open = "SELECT COUNT(*) FROM cases WHERE kind = 'file_unacknowledged' \
+                        AND status = 'open'";
+            host.until_count(open, 0).await;
+        } else {
+            let body = json!({ "reason": "lost", "evidence": "a call from the bank" });
+            host.admin(Method::POST, &format!("payouts/{id}/mark_failed"), body).await.ok();
+            for verb in ["release", "deliver"] {
+                let body = json!({ "reason": "the bank never had it" });
+                let refused = host.admin(Method::POST, &format!("files/{file}/{verb}"), body).await;
+                assert_eq!(refused.refused(), (409, "state_conflict"), "{verb}");
+            }
+        }
+        assert_eq!(names(&outgoing), [NAME]);
+        let received = std::fs::metadata(outgoing.join(NAME)).expect("a file");
+        assert!(received.len() > 0);
+        assert_eq!(host.count("SELECT copies FROM payment_files").await, 0);
     })
     .await;
 }

@@ -100,6 +100,8 @@ pub(crate) struct Till {
     paid: Arc<Mutex<BTreeMap<String, u32>>>,
     door: Arc<RwLock<()>>,
     knocked: Arc<Notify>,
+    /// What lies ready, and whether nobody can fetch it.
+    news: Arc<Mutex<(Vec<String>, bool)>>,
 }
 
 impl Till {
@@ -109,6 +111,7 @@ impl Till {
             .route("/knock", post(Self::pay))
             .route("/ask", post(Self::ask))
             .route("/flood", post(Self::flood))
+            .route("/feed", post(Self::feed))
             .with_state(self.clone());
         // Below its rail's name, as every network is.
         let router = Router::new().nest("/hostile", router.clone()).nest("/bulk", router);
@@ -141,6 +144,30 @@ impl Till {
     async fn ask(State(till): State<Self>, reference: String) -> StatusCode {
         let paid = till.paid.lock().expect("a lock").contains_key(&reference);
         if paid { StatusCode::OK } else { StatusCode::NOT_FOUND }
+    }
+
+    /// The next thing that lies ready after as many.
+    async fn feed(State(till): State<Self>, after: String) -> Result<String, StatusCode> {
+        let (ready, is_shut) = till.news.lock().expect("a lock").clone();
+        match is_shut {
+            true => Err(StatusCode::SERVICE_UNAVAILABLE),
+            false => Ok(ready.get(after.parse().unwrap_or(0)).cloned().unwrap_or_default()),
+        }
+    }
+
+    /// Lays something ready.
+    pub(crate) fn lay(&self, news: &str) {
+        self.news.lock().expect("a lock").0.push(news.to_owned());
+    }
+
+    /// From now on nobody can fetch what lies ready.
+    pub(crate) fn shut_feed(&self) {
+        self.news.lock().expect("a lock").1 = true;
+    }
+
+    /// From now on everybody can.
+    pub(crate) fn open_feed(&self) {
+        self.news.lock().expect("a lock").1 = false;
     }
 
     /// An answer without an end.

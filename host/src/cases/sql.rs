@@ -5,7 +5,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::bulk::{Column, Lookup, Table, Update, int, text};
 use crate::db::cell::Kind::{Int, Text};
 use crate::env::Env;
 use crate::id::{CaseId, Id as _};
@@ -85,27 +85,37 @@ pub static CASE_DECISIONS: Update<Decided> = Update {
 /// Cases that end by themselves, because what was the matter is known now.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// The case's fingerprint.
-    pub fingerprint: String,
+    /// The case's fingerprint, or what it is about.
+    pub of: String,
     /// What became known.
     pub evidence: String,
     /// When.
     pub at: Moment,
 }
 
-/// See [`Ended`]; where no such case is open, nothing changes.
+/// See [`Ended`]: the case of a fingerprint. Where no such case is open, nothing changes.
 pub static CASES_ENDED: Update<Ended> = Update {
     name: "cases",
-    key: text("fingerprint", |ended| (&ended.fingerprint).into()),
-    columns: &[
-        text("status", |_| "resolved".into()),
-        text("resolution", |_| "acknowledge".into()),
-        text("resolution_evidence", |ended| (&ended.evidence).into()),
-        text("resolved_by", |_| "host".into()),
-        int("resolved_at", |ended| ended.at.into()),
-    ],
+    key: text("fingerprint", |ended| (&ended.of).into()),
+    columns: ENDED,
     only_where: Some("t.status = 'open'"),
 };
+
+/// The same of cases about a file of which nobody knew whether it left, or why it did not.
+pub static FILE_CASES_ENDED: Update<Ended> = Update {
+    name: "cases",
+    key: text("subject_id", |ended| (&ended.of).into()),
+    columns: ENDED,
+    only_where: Some("t.status = 'open' AND t.kind IN ('file_unacknowledged', 'cannot_send')"),
+};
+
+const ENDED: &[Column<Ended>] = &[
+    text("status", |_| "resolved".into()),
+    text("resolution", |_| "acknowledge".into()),
+    text("resolution_evidence", |ended| (&ended.evidence).into()),
+    text("resolved_by", |_| "host".into()),
+    int("resolved_at", |ended| ended.at.into()),
+];
 
 /// A case as it is stored.
 #[derive(Clone, Debug)]

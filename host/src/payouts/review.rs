@@ -14,8 +14,8 @@ use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, KeyId};
 use crate::ledger::{Command, Done, Guard, Reservation};
-use crate::transfers::attempt::{ATTEMPT_STATES, Attempt, AttemptState, list_attempts};
-use crate::transfers::files::table::{self, FileState};
+use crate::transfers::attempt::{ATTEMPT_STATES, AttemptState, list_attempts};
+use crate::transfers::files::table::{self, FileState, PaymentFile};
 use crate::transfers::work::WORK_FENCES;
 use crate::transfers::{Claim, Claimed, Failure};
 
@@ -76,13 +76,18 @@ pub async fn review(
             true => take_lease(app, &payout).await?,
             false => None,
         };
-        let changed = attempt_change(app, &payout, (what, claim.as_ref()), request).await;
+        let in_file = match &claim {
+            Some(claim) => find_in_file(app, claim).await?,
+            None => None,
+        };
+        let seen = (&payout, in_file.as_ref());
+        let changed = attempt_change(app, seen, (what, claim.as_ref()), request).await;
         if let (Err(_), Some(claim)) = (&changed, &claim) {
             app.transfers.give_back(claim).await;
         }
         match changed {
             // Somebody else changed it meanwhile: decide on what it is now, which may refuse.
-            Err(problem) if is_stale(&problem, app, &payout).await? => {}
+            Err(problem) if is_stale(&problem, app, seen).await? => {}
             other => return other,
         }
     }
@@ -169,7 +174,7 @@ async fn take_lease(app: &App, payout: &Payout) -> Result<Option<Claim>, Problem
 
 async fn attempt_change(
     app: &App,
-    payout: &Payout,
+    (payout, in_file): (&Payout, Option<&PaymentFile>),
     (what, claim): (Change, Option<&Claim>),
     request: &ReviewRequest,
 ) -> Result<Done<Payout>, Problem> {
@@ -193,10 +198,11 @@ async fn attempt_change(
     if let Some(claim) = claim {
         let attempts = list_attempts(pool, &claim.id).await?;
         let open = attempts.iter().find(|attempt| attempt.state == AttemptState::Open);
-        beside = match open {
-            Some(open) => out_of_file(app, open).await?,
-            None => None,
-        };
+        if let Some(file) = in_file {
+            let (guard, row) = out_of_file(file)?;
+            beside = guard;
+            rows.extend(row);
+        }
         rows.extend(open.map(|attempt| ATTEMPT_STATES.change(&attempt.closed(now))));
     }
     let with = Accompanying {
@@ -215,33 +221,57 @@ async fn attempt_change(
     change(app, payout, what, with).await
 }
 
-/// What must be as it is for a payment to be taken out of its file: nobody makes the file meanwhile.
+/// The file that the payment of a claim is in.
+async fn find_in_file(app: &App, claim: &Claim) -> Result<Option<PaymentFile>, Problem> {
+    let attempts = list_attempts(app.db.pool(), &claim.id).await?;
+    let mut open = attempts.iter().filter(|attempt| attempt.state == AttemptState::Open);
+    let Some(id) = open.next().and_then(|attempt| attempt.file_id.as_ref()) else {
+        return Ok(None);
+    };
+    let file = table::get(app.db.pool(), id).await?;
+    file.ok_or_else(|| Problem::internal("a payment of a file that is gone")).map(Some)
+}
+
+/// What must be as it is for a payment to be ended that is in a file, and what keeps whoever has
+/// the file from making it with the payment, or from having it delivered once more.
 ///
 /// # Errors
 /// `state_conflict` where its file is about to leave.
-async fn out_of_file(app: &App, attempt: &Attempt) -> Result<Option<Guard>, Problem> {
-    let Some(id) = &attempt.file_id else { return Ok(None) };
-    let file = table::get(app.db.pool(), id).await?;
-    let file = file.ok_or_else(|| Problem::internal("a payment of a file that is gone"))?;
+fn out_of_file(file: &PaymentFile) -> Result<(Option<Guard>, Option<RowChange>), Problem> {
     match file.state {
-        FileState::Collecting => Ok(Some(file.door())),
-        // It could not be made with this payment in it.
-        FileState::Closed if file.message.is_some() => Ok(Some(file.untouched())),
-        FileState::Closed | FileState::Assembled | FileState::Sending => {
+        FileState::Collecting => Ok((Some(file.door()), None)),
+        // One that is held back since a restore leaves only if an operator says so.
+        FileState::Assembled if file.is_restored && file.is_held => {
+            Ok((Some(file.untouched()), Some(file.taken_away())))
+        }
+        FileState::Closed | FileState::Unclear | FileState::Delivered => {
+            Ok((Some(file.untouched()), Some(file.taken_away())))
+        }
+        FileState::Assembled | FileState::Sending => {
             let message = "It is in a file that is about to leave. Wait until the file was \
                            delivered, or refused.";
             Err(Problem::because(ErrorCode::StateConflict, message).retry_after(60))
         }
-        _ => Ok(None),
+        FileState::Acknowledged | FileState::Refused | FileState::Empty => Ok((None, None)),
     }
 }
 
 /// Whether a conflict came from a change in between, not from the state itself.
-async fn is_stale(problem: &Problem, app: &App, seen: &Payout) -> Result<bool, Problem> {
+async fn is_stale(
+    problem: &Problem,
+    app: &App,
+    (payout, in_file): (&Payout, Option<&PaymentFile>),
+) -> Result<bool, Problem> {
     if problem.code() != ErrorCode::StateConflict {
         return Ok(false);
     }
-    Ok(get(app, seen.id.as_str()).await?.version != seen.version)
+    if let Some(seen) = in_file {
+        let now = table::get(app.db.pool(), &seen.id).await?;
+        if now.is_some_and(|now| now.fence != seen.fence) {
+            return Ok(true);
+        }
+    }
+    Ok(get(app, payout.id.as_str()).await?.version != payout.version)
 }
 
 /// The line in the audit log.

@@ -551,7 +551,7 @@ fn was_never_received(query: &Query, attempt: &Attempt, now: Moment) -> bool {
 pub(super) fn no_longer_unknown(attempt: &Attempt, now: Moment) -> Option<RowChange> {
     (attempt.created_at.after(limits::UNANSWERED_MAX) <= now).then(|| {
         cases::sql::CASES_ENDED.change(&cases::sql::Ended {
-            fingerprint: outcome_unknown(attempt),
+            of: outcome_unknown(attempt),
             evidence: attempt.message.clone().unwrap_or_default(),
             at: now,
         })

@@ -312,8 +312,9 @@ impl Transfers {
             if item.done.contains(&index) {
                 continue;
             }
-            // Of a payment that nobody knows something else may be said than of the whole.
-            if is_of_file && (first.is_err() || !is_known) {
+            // Of a payment that nobody knows something else may be said than of the whole. What
+            // makes no sense of one payment does not keep it back for all others.
+            if is_of_file && (is_retryable || !is_known) {
                 is_known = false;
                 continue;
             }
@@ -328,6 +329,9 @@ impl Transfers {
             }
         }
         let why = first.as_ref().err().map(ToString::to_string);
+        if let (false, Arrival::File { .. }, Some(why)) = (is_retryable, &item.arrival, &why) {
+            self.tell_of_unreadable(&item, why).await?;
+        }
         let is_odd = |problem: &Problem| problem.code() == ErrorCode::InvalidBody;
         let state = match &first {
             // What may come true another time counts for more than what makes no sense.
@@ -363,9 +367,9 @@ impl Transfers {
             .is_ok_and(|tries| tries + 1 >= limits::INBOX_SCHEDULE_S.len());
         match is_last {
             true => {
-                let why = "the rail fails over it";
-                self.tell_of_unreadable(&item, why).await?;
-                self.not_understood(item, why).await
+                let why = problem.message().to_owned();
+                self.tell_of_unreadable(&item, &why).await?;
+                self.not_understood(item, &why).await
             }
             false => self.put_away(item, ("new", Some(problem.to_string()))).await,
         }
@@ -450,8 +454,9 @@ impl Transfers {
         let its = |route: &&Arc<ReadyRoute>| item.routes.contains(&route.route.id);
         let routes: Vec<_> = all.iter().filter(its).cloned().collect();
         let Some(route) = routes.first() else {
-            let why = "its routes are not there any more";
-            return self.not_understood(item, why).await;
+            // Another host may have its rail, or this one again in a moment.
+            let gone = Problem::internal("its routes, or their rails, are not there");
+            return self.not_read(item, &gone).await;
         };
         let read = match self.read(route, &item).await {
             Ok(read) => read,

@@ -31,6 +31,8 @@ use super::intents::{self, Intent};
 const SERIALS_SKIPPED: i64 = 10_000_000;
 /// Files that may have been made since the backup.
 const FILES_SKIPPED: i64 = 10_000;
+/// Of those on the day of the restore.
+const FILES_OF_DAY_SKIPPED: i64 = 8;
 /// And entries in them.
 const ENTRIES_SKIPPED: i64 = 1_000_000;
 /// Forgotten payments that get a case each; more are counted.
@@ -308,8 +310,14 @@ impl Quarantine {
         let sql = "UPDATE serials SET next = next + $1 WHERE id = 'transfers'";
         sqlx::query(sql).bind(SERIALS_SKIPPED).execute(tx.conn()).await?;
         // What names of forgotten files and entries were made from is not used again either.
-        let sql = "UPDATE file_numbers SET files = files + $1, entries = entries + $2";
+        let sql = "INSERT INTO file_numbers (place, files, entries, day, of_day) \
+                   SELECT DISTINCT env || '/' || rail, 0, 0, '', 0 FROM routes WHERE env = 'live' \
+                   ON CONFLICT (place) DO NOTHING";
+        sqlx::query(sql).execute(tx.conn()).await?;
+        let sql = "UPDATE file_numbers SET files = files + $1, entries = entries + $2, \
+                   of_day = of_day + $3";
         let query = sqlx::query(sql).bind(FILES_SKIPPED).bind(ENTRIES_SKIPPED);
+        let query = query.bind(FILES_OF_DAY_SKIPPED);
         query.execute(tx.conn()).await?;
         tx.commit().await
     }

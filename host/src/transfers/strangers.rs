@@ -102,7 +102,7 @@ impl Transfers {
         }
         let Stranger { fingerprint, .. } = Stranger::of(route, heard, notice);
         let evidence = "It became known that the payment went out from here.".to_owned();
-        let ended = cases::sql::Ended { fingerprint, evidence, at: self.now() };
+        let ended = cases::sql::Ended { of: fingerprint, evidence, at: self.now() };
         let rows = vec![cases::sql::CASES_ENDED.change(&ended)];
         self.writer.work(Command::rows(rows)).await.map(drop)
     }

@@ -40,7 +40,8 @@ use railhead_rail::imports::http::{Failure, Request, Response};
 use railhead_rail::request;
 use railhead_rail::types::{
     Arrival, Assembled, Delivery, Field, File, Finding, Message, News, Notice, Opening, Outcome,
-    Payment, Placement, Presence, Receipt, Refusal, Reply, Subject, Violation, Window,
+    Payment, Placement, Presence, Receipt, Refusal, Reply, ReturnOfFunds, Subject, Violation,
+    Window,
 };
 
 struct Hostile;
@@ -151,6 +152,12 @@ impl files::Guest for Hostile {
 
     fn assemble(window: Window, payments: Vec<Payment>) -> Result<Assembled, String> {
         let does = |deed: &str| payments.iter().any(|payment| payment.narration == deed);
+        if does("dawdle") || does("dawdle, then trap") {
+            (0..400_000_000_u32).for_each(|turn| drop(black_box(turn)));
+        }
+        if does("dawdle, then trap") {
+            panic!("as asked");
+        }
         if does("trap") {
             panic!("as asked");
         }
@@ -195,12 +202,43 @@ impl files::Guest for Hostile {
         Presence::Absent
     }
 
-    fn poll(_feed: String, _after: String) -> Result<Vec<Arrival>, String> {
-        Err("there is none".into())
+    /// What lies ready after as many.
+    fn poll(_feed: String, after: String) -> Result<Vec<Arrival>, String> {
+        let answer = post("feed", after.clone()).map_err(words)?;
+        let number = after.parse().unwrap_or(0) + 1;
+        match (answer.status, answer.body.is_empty()) {
+            (200, true) => Ok(Vec::new()),
+            (200, false) => Ok(vec![Arrival {
+                cursor: format!("{number}"),
+                name: format!("news-{number}"),
+                content: answer.body,
+            }]),
+            (status, _) => Err(format!("HTTP {status}")),
+        }
     }
 
-    fn read(_feed: String, _name: String, _content: Vec<u8>) -> Result<Vec<Notice>, String> {
-        Err("there is none".into())
+    /// Lines: what became of a payment, or of a file, its name, and an amount.
+    fn read(_feed: String, _name: String, content: Vec<u8>) -> Result<Vec<Notice>, String> {
+        let content = String::from_utf8_lossy(&content).into_owned();
+        if content == "trap" {
+            panic!("as asked");
+        }
+        let read = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [what, name, amount] = words.as_slice() else { return Err("odd".to_owned()) };
+            let amount_minor: i64 = amount.parse().map_err(|_| "odd".to_owned())?;
+            let (about, found) = match *what {
+                "returned" => {
+                    let (code, message) = ("R01".to_owned(), "it came back".to_owned());
+                    let network_id = None;
+                    let back = ReturnOfFunds { code, message, amount_minor, network_id };
+                    (Subject::Reference((*name).into()), Finding::Returned(back))
+                }
+                _ => (Subject::File((*name).into()), Finding::Accepted(receipt("00"))),
+            };
+            Ok(Notice { about, news: News::Found(found) })
+        };
+        content.lines().map(read).collect()
     }
 }
 

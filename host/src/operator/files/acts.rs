@@ -78,6 +78,7 @@ pub async fn release(
     body: Body<FileRequest>,
 ) -> Result<Response, Problem> {
     let (file, reason) = (find(&app, &id).await?, body.value.reason()?);
+    refuse_ended(&app, &file).await?;
     let agreement = match file.may_have_left {
         false => Agreement::default(),
         // The bank may have it, as after a restore.
@@ -92,6 +93,9 @@ pub async fn release(
     let let_go = set_held(&app, &operator, file, (Held::No, reason, agreement)).await?;
     Ok(let_go.into_response())
 }
+
+/// Somebody was faster.
+const CHANGED: &str = "Something has become of this file meanwhile: look again.";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
@@ -117,9 +121,13 @@ pub(super) async fn set_held(
         before: Some(json!({ "is_held": !is_held, "state": file.state.as_str() })),
         after: Some(agreement.told(json!({ "is_held": is_held, "reason": reason }))),
     };
-    let id = file.id.clone();
+    let (id, seen) = (file.id.clone(), file.clone());
     let command = Command::new(move |locked| {
         let now = Now::read(locked, id.as_str())?;
+        // Whatever lets it go was decided about the file as it was.
+        if held == Held::No && (now.fence, now.may_have_left) != (seen.fence, seen.may_have_left) {
+            return Err(conflict(CHANGED));
+        }
         let is_early = [FileState::Collecting, FileState::Closed, FileState::Assembled];
         if !is_early.iter().any(|state| state.as_str() == now.state) {
             let message = format!(
@@ -199,11 +207,12 @@ pub async fn deliver(
     };
     let mut rows = vec![change(&operator, done).row(&app.ids, now)];
     rows.extend(agreement.rows);
-    let id = file.id.clone();
+    let (id, at) = (file.id.clone(), file.fence);
     let command = Command::new(move |locked| {
         let is = Now::read(locked, id.as_str())?;
-        if is.is_held || (is.state, is.may_have_left) != (seen.state.as_str(), seen.may_have_left) {
-            return Err(conflict("Something has become of this file meanwhile: look again."));
+        let was = (seen.state.as_str(), seen.may_have_left, at);
+        if is.is_held || (is.state, is.may_have_left, is.fence) != was {
+            return Err(conflict(CHANGED));
         }
         let taken = Taken { id: id.clone(), is_held: false, due_at: now, fence: is.fence + 1 };
         let rows = vec![sql::TO_DELIVER.change(&taken)];

@@ -57,9 +57,11 @@ impl Transfers {
             Ok(Ok(made)) => checked(&entries, made),
             Ok(Err(why)) => Err(why),
             // It may be too much for it, or one payment may be.
-            Err(broken) if entries.len() > 1 => {
+            Err(broken @ Broken::Trapped(_)) if entries.len() > 1 => {
                 return self.halve(file, &payments, &entries, &broken).await;
             }
+            // The machine has no time for it.
+            Err(broken @ Broken::TimedOut(_)) => return Err(Problem::internal(broken)),
             Err(broken) => Err(broken.to_string()),
         };
         let made = match made {
@@ -131,14 +133,7 @@ impl Transfers {
         tracing::warn!(file.id = %file.id, entries = entries.len(), %broken, "a file is halved");
         let half = payments[payments.len() / 2..].iter();
         let half = half.map(|payment| entries[payment.reference.as_str()].attempt.id.clone());
-        let now = self.now();
-        let further = PaymentFile {
-            id: self.ids.id(),
-            due_at: now,
-            created_at: now,
-            state: FileState::Collecting,
-            ..file.clone()
-        };
+        let further = file.further(self.ids.id(), self.now());
         entries::split(&self.db, &half.collect::<Vec<_>>(), (file, &further)).await?;
         Ok(Next::Go)
     }
@@ -147,9 +142,9 @@ impl Transfers {
     async fn cannot_be_made(&self, file: &mut PaymentFile, why: String) -> Result<Next, Problem> {
         tracing::error!(file.id = %file.id, rail.name = file.rail, why, "a file is not made");
         let summary = format!("A file over {} cannot be made: {why}.", file.route);
-        file.message = Some(why);
-        let case = (CaseKind::CannotSend, summary);
+        let case = (CaseKind::CannotSend, why.as_str(), summary);
         self.file_case(file, case, serde_json::Value::Null).await?;
+        file.message = Some(why);
         Ok(Next::At(self.now().after(limits::FILE_RETRY)))
     }
 
@@ -200,7 +195,7 @@ impl Transfers {
         let new = NewFile { route, planned: &planned, slot, due_at, now: self.now() };
         let next = table::open(&self.db, &self.ids, &new).await?;
         let moving: Vec<_> = moving.iter().map(|entry| entry.attempt.id.clone()).collect();
-        Ok(entries::shift(&self.db, &moving, (file, &next)).await?)
+        entries::shift(&self.db, &moving, (file, &next)).await
     }
 
     /// Writes down what the network calls each payment, and what shows where it stands.

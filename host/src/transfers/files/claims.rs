@@ -1,9 +1,15 @@
 //! Who has a file, and what takes it out of his hands.
 
+use serde_json::json;
+use sqlx::AnyPool;
+
+use crate::audit;
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::Db;
-use crate::id::{Id as _, PaymentFileId};
+use crate::db::bulk::{Update, int, text};
+use crate::id::{Id as _, IdGenerator, PaymentFileId, RouteId};
+use crate::ledger::Command;
 
 use super::table::{COLUMNS, FileState, LIVING, PaymentFile, UNACKNOWLEDGED, file};
 
@@ -70,63 +76,87 @@ pub(super) async fn put_off(
     tx.commit().await
 }
 
-/// Holds back everything over a route that has not left: its network contradicts itself.
+/// Writes down that a network has both refused and acknowledged a file.
 ///
 /// # Errors
 /// The database cannot be written.
-pub(super) async fn hold_unsent(db: &Db, file: &PaymentFile) -> Result<(), sqlx::Error> {
+pub(super) async fn contradict(db: &Db, file: &PaymentFile) -> Result<(), sqlx::Error> {
     let mut tx = db.write().await?;
-    let sql = "UPDATE payment_files SET code = 'contradicted' WHERE id = $1";
+    let sql = "UPDATE payment_files SET is_contradicted = 1 WHERE id = $1";
     sqlx::query(sql).bind(file.id.as_str()).execute(tx.conn()).await?;
-    let sql = "UPDATE payment_files SET is_held = 1, fence = fence + 1, lease_until = 0 \
-               WHERE route_id = $1 AND state IN ('collecting', 'closed', 'assembled')";
-    sqlx::query(sql).bind(file.route_id.as_str()).execute(tx.conn()).await?;
     tx.commit().await
 }
 
+/// Whether a network contradicts itself about a file of this route, and nobody has decided yet.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn is_contradicted(pool: &AnyPool, route: &RouteId) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM payment_files f JOIN cases c ON c.subject_id = f.id \
+               WHERE f.route_id = $1 AND f.is_contradicted = 1 \
+               AND c.kind = 'file_contradicted' AND c.status = 'open'";
+    let found: i64 = sqlx::query_scalar(sql).bind(route.as_str()).fetch_one(pool).await?;
+    Ok(found > 0)
+}
+
 /// Changes a file from outside its claim: whoever holds it does not write any more. Answers
-/// whether the network may have had it and had not said yet what it makes of it.
+/// whether the network may have had it, and had not said yet what it makes of as many deliveries.
 ///
 /// # Errors
 /// The database cannot be written.
 pub(super) async fn answered(
     db: &Db,
-    id: &PaymentFileId,
+    file: &PaymentFile,
     (to, code, message): (FileState, &str, &str),
     now: Moment,
 ) -> Result<bool, sqlx::Error> {
     let mut tx = db.write().await?;
-    // One that is about to be delivered again may have arrived the first time.
+    // One that is about to be delivered again may have arrived the first time, and one that was
+    // held back after a restore before that.
     let sql = format!(
         "UPDATE payment_files SET state = $2, code = $3, message = $4, answered_at = $5, \
          may_have_left = 1, fence = fence + 1, lease_until = 0 WHERE id = $1 \
-         AND (state IN ({UNACKNOWLEDGED}) OR (state = 'assembled' AND deliveries > 0))"
+         AND deliveries = $6 AND (state IN ({UNACKNOWLEDGED}) \
+         OR (state = 'assembled' AND (deliveries > 0 OR is_restored = 1)))"
     );
     let done = sqlx::query(sqlx::AssertSqlSafe(sql))
-        .bind(id.as_str())
+        .bind(file.id.as_str())
         .bind(to.as_str())
         .bind(code)
         .bind(message)
         .bind(now.micros())
+        .bind(file.deliveries)
         .execute(tx.conn())
         .await?;
     tx.commit().await?;
     Ok(done.rows_affected() == 1)
 }
 
-/// Holds a file back that may have left before the database was restored, and says so.
-///
-/// # Errors
-/// The database cannot be written.
-pub(super) async fn hold_restored(
-    db: &Db,
-    file: &PaymentFile,
-    code: &str,
-) -> Result<(), sqlx::Error> {
-    let sql = "UPDATE payment_files SET is_held = 1, code = $3, lease_until = 0, may_have_left = 1 \
-               WHERE id = $1 AND fence = $2";
-    let mut tx = db.write().await?;
-    let query = sqlx::query(sql).bind(file.id.as_str()).bind(file.fence).bind(code);
-    query.execute(tx.conn()).await?;
-    tx.commit().await
+/// The command that holds a file back which may have left before the database was restored.
+pub(super) fn hold_restored(file: &PaymentFile, (ids, now): (&IdGenerator, Moment)) -> Command<()> {
+    let record = audit::Change {
+        actor: "host".to_owned(),
+        address: String::new(),
+        action: "file.hold",
+        subject_type: "file",
+        subject_id: file.id.to_string(),
+        before: Some(json!({ "is_held": file.is_held })),
+        after: Some(json!({ "is_held": true, "reason": "the database was restored" })),
+    };
+    let mut rows = vec![HELD_RESTORED.change(file)];
+    rows.extend((!file.is_held).then(|| record.row(ids, now)));
+    Command::rows(rows).guards([file.untouched()])
 }
+
+static HELD_RESTORED: Update<PaymentFile> = Update {
+    name: "payment_files",
+    key: text("id", |file| file.id.as_str().into()),
+    columns: &[
+        int("is_held", |_| 1.into()),
+        int("is_restored", |_| 1.into()),
+        int("may_have_left", |_| 1.into()),
+        int("lease_until", |_| 0.into()),
+        int("fence", |file| (file.fence + 1).into()),
+    ],
+    only_where: None,
+};

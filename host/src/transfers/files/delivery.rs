@@ -20,7 +20,7 @@ use super::super::intents::Intent;
 use super::super::order::{Feature, Order};
 use super::feeds::due_soon;
 use super::table::{FileState, Lease, PaymentFile};
-use super::{Next, table, timetable, transport};
+use super::{Next, claims, table, timetable, transport};
 
 /// The code of a file whose delivery was answered with something else than that it was taken.
 const ANSWERED: &str = "answered";
@@ -34,13 +34,13 @@ impl Transfers {
         file: &mut PaymentFile,
     ) -> Result<Next, Problem> {
         let now = self.now();
-        let is_shut = file.env == Env::Live && self.quarantine.is_closed();
-        if file.is_held || route.route.is_paused || is_shut || route.missing().is_some() {
+        if route.route.is_paused {
             return Ok(Next::At(now.after(limits::FILE_HELD_POLL)));
         }
-        if file.env == Env::Live
-            && let Err(pause) = self.lanes.admit(&route.route.id)
-        {
+        if let Some((why, pause)) = self.obstacle(route, file).await? {
+            if self.acknowledged_by(route, file)? <= now {
+                self.stuck(file, &why).await?;
+            }
             return Ok(Next::At(now.after(pause)));
         }
         let scenario = self.intend_file(feature, file).await?;
@@ -56,12 +56,9 @@ impl Transfers {
         }
         let had_left = file.may_have_left;
         file.may_have_left |= called.may_have_moved_money;
+        file.copies += i64::from(called.may_have_moved_money);
         let before = if had_left { Earlier::Left } else { Earlier::Nothing };
-        let repeats = match timetable(route)?.terms.idempotent_delivery {
-            true => Repeats::AreOne,
-            false => Repeats::AreMore,
-        };
-        let came = judge(&called, before, repeats);
+        let came = judge(&called, before, repeats(route));
         tracing::info!(file.id = %file.id, deliveries = file.deliveries, came = came.word(), "delivered a file");
         Ok(match came {
             Came::Taken => {
@@ -76,7 +73,7 @@ impl Transfers {
             Came::NotTaken(why) => {
                 (file.state, file.message) = (FileState::Assembled, Some(why));
                 if self.acknowledged_by(route, file)? <= now {
-                    self.unacknowledged(file).await?;
+                    self.undelivered(file).await?;
                 }
                 Next::At(now.after(backoff(file.deliveries)))
             }
@@ -88,6 +85,26 @@ impl Transfers {
                 Next::At(now.after(limits::FILE_LOOK_AFTER))
             }
         })
+    }
+
+    /// What keeps a live file back by itself, and for how long.
+    async fn obstacle(
+        &self,
+        route: &ReadyRoute,
+        file: &PaymentFile,
+    ) -> Result<Option<(String, Duration)>, Problem> {
+        if file.env == Env::Test {
+            return Ok(None);
+        }
+        if let Some(why) = route.missing() {
+            return Ok(Some((why.to_owned(), limits::FILE_HELD_POLL)));
+        }
+        if claims::is_contradicted(self.db.pool(), &route.route.id).await? {
+            let why = "its network contradicts itself about another file: resolve that case";
+            return Ok(Some((why.to_owned(), limits::FILE_HELD_POLL)));
+        }
+        let admitted = self.lanes.admit(&route.route.id);
+        Ok(admitted.err().map(|pause| ("its network does not answer".to_owned(), pause)))
     }
 
     /// Writes every payment of a live file to the journal outside the database. Answers the
@@ -139,6 +156,7 @@ impl Transfers {
         if file.state == FileState::Sending {
             // Whoever delivered it did not come back.
             (file.state, file.may_have_left) = (FileState::Unclear, true);
+            file.copies += 1;
             table::save(&self.db, file, Lease::Kept).await?;
         }
         let content = table::content(self.db.pool(), &self.keyring, file).await?;
@@ -181,6 +199,14 @@ impl Transfers {
         Ok(Next::At(now.after(limits::UNANSWERED_MAX)))
     }
 
+    /// A file cannot be delivered: a person is told, and whether anything of it has left.
+    async fn undelivered(&self, file: &PaymentFile) -> Result<(), Problem> {
+        match (file.may_have_left, &file.message) {
+            (false, Some(why)) => self.stuck(file, why).await,
+            _ => self.unacknowledged(file).await,
+        }
+    }
+
     async fn unacknowledged(&self, file: &PaymentFile) -> Result<(), Problem> {
         let name = file.name.as_deref().unwrap_or_default();
         let how = match file.state {
@@ -194,7 +220,8 @@ impl Transfers {
             "entries": file.entries,
             "message": file.message,
         });
-        self.file_case(file, (CaseKind::FileUnacknowledged, summary), evidence).await
+        let said = format!("{} deliveries", file.deliveries);
+        self.file_case(file, (CaseKind::FileUnacknowledged, &said, summary), evidence).await
     }
 
     fn acknowledged_by(
@@ -209,11 +236,20 @@ impl Transfers {
 
 /// What two copies under one name are to a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repeats {
+pub(super) enum Repeats {
     /// One file, as the declaration says.
     AreOne,
     /// Two, for all that is known.
     AreMore,
+}
+
+/// What the rail declares holds for what it delivers itself.
+pub(super) fn repeats(route: &ReadyRoute) -> Repeats {
+    let are_one = route.timetable().is_some_and(|it| it.terms.idempotent_delivery);
+    match are_one && route.transport.deliver_to().is_none() {
+        true => Repeats::AreOne,
+        false => Repeats::AreMore,
+    }
 }
 
 /// What came of a delivery.

@@ -5,6 +5,7 @@ use sqlx::{AnyPool, Row as _};
 use crate::clock::Moment;
 use crate::db::bulk::{Update, text};
 use crate::db::{Db, Tx};
+use crate::error::{ErrorCode, Problem};
 use crate::id::{AttemptId, PaymentFileId};
 
 use super::table::{self, PaymentFile};
@@ -73,37 +74,50 @@ pub(super) async fn make_due(db: &Db, id: &PaymentFileId, at: Moment) -> Result<
 /// Moves payments out of a file into another one that nobody has closed.
 ///
 /// # Errors
-/// The database cannot be written, or somebody has closed the other file meanwhile.
+/// `state_conflict` where somebody has changed the file, or closed the other one; the database
+/// cannot be written.
 pub(super) async fn shift(
     db: &Db,
     attempts: &[AttemptId],
     (from, to): (&PaymentFile, &PaymentFile),
-) -> Result<(), sqlx::Error> {
+) -> Result<(), Problem> {
     let mut tx = db.write().await?;
+    untouched(&mut tx, from).await?;
     // Whoever wants to close it waits.
     let sql = "UPDATE payment_files SET due_at = due_at WHERE id = $1 AND is_closed = 0";
     let open = sqlx::query(sql).bind(to.id.as_str()).execute(tx.conn()).await?;
     if open.rows_affected() != 1 {
-        return Err(sqlx::Error::RowNotFound);
+        return Err(Problem::new(ErrorCode::StateConflict));
     }
     move_in(&mut tx, db, attempts, (from, to)).await?;
-    tx.commit().await
+    Ok(tx.commit().await?)
 }
 
 /// Puts payments that are too much for a file into a further one with the same terms, which is
 /// made with them in it.
 ///
 /// # Errors
-/// The database cannot be written.
+/// `state_conflict` where somebody has changed the file; the database cannot be written.
 pub(super) async fn split(
     db: &Db,
     attempts: &[AttemptId],
     (from, to): (&PaymentFile, &PaymentFile),
-) -> Result<(), sqlx::Error> {
+) -> Result<(), Problem> {
     let mut tx = db.write().await?;
+    untouched(&mut tx, from).await?;
     table::insert(&mut tx, to, to.id.as_str()).await?;
     move_in(&mut tx, db, attempts, (from, to)).await?;
-    tx.commit().await
+    Ok(tx.commit().await?)
+}
+
+/// Whoever was overtaken at a file moves nothing out of it: it may have left with everything.
+async fn untouched(tx: &mut Tx, file: &PaymentFile) -> Result<(), Problem> {
+    let sql = "UPDATE payment_files SET fence = fence WHERE id = $1 AND fence = $2";
+    let query = sqlx::query(sql).bind(file.id.as_str()).bind(file.fence);
+    match query.execute(tx.conn()).await?.rows_affected() {
+        1 => Ok(()),
+        _ => Err(Problem::new(ErrorCode::StateConflict)),
+    }
 }
 
 async fn move_in(

@@ -25,9 +25,6 @@ use super::assembly::slot;
 use super::table::{self, FileState, NewFile, PaymentFile};
 use super::{Doing, timetable};
 
-/// The code of a file that its network has both refused and acknowledged.
-const CONTRADICTED: &str = "contradicted";
-
 /// Files that a payment goes into of its own accord: after that, a person has to look.
 const SENDS_MAX: i64 = 2;
 
@@ -148,6 +145,10 @@ impl<F: Feature> Carry<'_, F> {
         let file = file.ok_or_else(|| Problem::internal("a payment of a file that is gone"))?;
         let now = self.engine.now();
         match file.state {
+            FileState::Acknowledged | FileState::Refused if file.is_contradicted => {
+                let why = "its network has both refused and acknowledged its file";
+                self.cannot_send(why).await
+            }
             FileState::Acknowledged if file.settles_at <= now => {
                 let route = self.engine.routes.get(&attempt.route_id).await?;
                 let answered = self.settled(&attempt, &route, &file);
@@ -158,10 +159,6 @@ impl<F: Feature> Carry<'_, F> {
             FileState::Empty => {
                 let sends = attempt.sends - 1;
                 self.join_another(Attempt { sends, ..attempt }).await
-            }
-            FileState::Refused if file.code.as_deref() == Some(CONTRADICTED) => {
-                let why = "its network has both refused and acknowledged its file";
-                self.cannot_send(why).await
             }
             FileState::Refused if attempt.sends < SENDS_MAX => {
                 self.engine.tell_of_refusal(&file).await?;

@@ -21,7 +21,7 @@ use super::super::finding::reached;
 use super::super::inbox::{self, Read};
 use super::super::order::Feature;
 use super::super::strangers::masked;
-use super::transport;
+use super::{table, transport};
 
 /// After how long a person is told that nothing can be fetched.
 const FAILING_MAX: Duration = Duration::from_secs(3600);
@@ -35,9 +35,15 @@ impl Transfers {
     /// Fetches what lies ready for live routes whose turn it is.
     pub(super) async fn poll_what_is_due<F: Feature>(&self, feature: &F) -> Result<(), Problem> {
         for route in self.routes.all().await?.iter() {
-            let is_live = route.route.env == Env::Live && route.missing().is_none();
+            let is_live = route.route.env == Env::Live;
             let Some(timetable) = route.timetable().filter(|_| is_live) else { continue };
             let every = Duration::from_secs(timetable.terms.poll_s);
+            // Of what was never set up nobody expects anything.
+            if route.missing().is_some()
+                && !table::is_known(self.db.pool(), &route.route.id).await?
+            {
+                continue;
+            }
             let is_due = due(&self.db, &route.route.id, (self.now(), every)).await?;
             if is_due {
                 let (engine, feature, route) = (self.clone(), feature.clone(), Arc::clone(route));
@@ -83,6 +89,10 @@ impl Transfers {
         let Some(mut cursor) = cursor else { return Ok(()) };
         let mut failing = None;
         for _ in 0..ROUNDS_MAX {
+            if let Some(missing) = route.missing() {
+                failing = Some(missing.to_owned());
+                break;
+            }
             let grant = route.grant(self.now(), Vec::new(), Money::Stays);
             let called = transport::poll(route, &grant, (feed, &cursor)).await;
             if route.route.env == Env::Live {

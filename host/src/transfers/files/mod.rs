@@ -30,6 +30,8 @@ mod transport;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::cases::{self, Case, CaseKind};
 use crate::clock::Moment;
 use crate::config::limits;
@@ -46,9 +48,6 @@ use super::attempt::{self, Attempt};
 use super::order::Feature;
 
 use table::{FileState, Lease, PaymentFile};
-
-/// The code of a file that was held back because the database was restored.
-const RESTORED: &str = "restored";
 
 /// What comes after a step.
 enum Next {
@@ -134,7 +133,12 @@ impl Transfers {
             if self.is_forgotten(&file).await? {
                 return Ok(());
             }
+            let is_shut = file.env == Env::Live && self.quarantine.is_closed();
             let next = match file.state {
+                // It may have left, for all that the database knows.
+                _ if file.is_unsent() && (is_shut || file.is_held) => {
+                    Next::At(self.now().after(limits::FILE_HELD_POLL))
+                }
                 FileState::Collecting => self.close(&mut file).await?,
                 FileState::Closed => self.assemble(feature, &route, &mut file).await?,
                 FileState::Assembled => self.deliver(feature, &route, &mut file).await?,
@@ -145,10 +149,10 @@ impl Transfers {
                 }
             };
             match next {
-                Next::Go => table::save(&self.db, &file, Lease::Kept).await?,
+                Next::Go => table::save(&self.db, &mut file, Lease::Kept).await?,
                 Next::At(due_at) => {
                     file.due_at = due_at;
-                    return table::save(&self.db, &file, Lease::Ended).await;
+                    return table::save(&self.db, &mut file, Lease::Ended).await;
                 }
             }
         }
@@ -157,9 +161,6 @@ impl Transfers {
     /// Closes the window of a file, once everybody who may join has.
     async fn close(&self, file: &mut PaymentFile) -> Result<Next, Problem> {
         let now = self.now();
-        if file.is_held {
-            return Ok(Next::At(now.after(limits::FILE_HELD_POLL)));
-        }
         let is_late = file.closes_at.after(limits::WINDOW_GRACE) <= now;
         let is_waited_for = file.env == Env::Live
             && !is_late
@@ -179,19 +180,12 @@ impl Transfers {
         route: &ReadyRoute,
         file: &mut PaymentFile,
     ) -> Result<Vec<Attempt>, Problem> {
-        let now = self.now();
         let mut joined = attempt::list_in_file(self.db.pool(), &file.id).await?;
         let most = timetable(route)?.terms.entries_max;
         while joined.len() > most {
             let surplus = joined.split_off(joined.len() - most);
             let surplus: Vec<_> = surplus.into_iter().map(|entry| entry.id).collect();
-            let further = PaymentFile {
-                id: self.ids.id(),
-                due_at: now,
-                created_at: now,
-                state: FileState::Collecting,
-                ..file.clone()
-            };
+            let further = file.further(self.ids.id(), self.now());
             entries::split(&self.db, &surplus, (file, &further)).await?;
         }
         if file.number == 0 && !joined.is_empty() {
@@ -207,20 +201,18 @@ impl Transfers {
     /// Whether a file may have left before the database was restored. It is held back, once, and a
     /// person has to say whether the bank has it.
     async fn is_forgotten(&self, file: &PaymentFile) -> Result<bool, Problem> {
-        let is_unsent =
-            matches!(file.state, FileState::Collecting | FileState::Closed | FileState::Assembled);
         let is_old = self.quarantine.asks_first(file.env, file.created_at);
-        if !is_unsent || !is_old || file.code.as_deref() == Some(RESTORED) {
+        if !file.is_unsent() || !is_old || file.is_restored {
             return Ok(false);
         }
         let summary = format!(
             "A file over {} of {} may have been delivered before the database was restored.",
             file.route, file.business_date
         );
-        let case = (CaseKind::FileUnacknowledged, summary);
+        let case = (CaseKind::FileUnacknowledged, "restored", summary);
         self.file_case(file, case, serde_json::json!({ "window": file.window })).await?;
         // The last thing: whoever dies before it says the same again.
-        claims::hold_restored(&self.db, file, RESTORED).await?;
+        self.writer.work(claims::hold_restored(file, (&self.ids, self.now()))).await?;
         Ok(true)
     }
 
@@ -231,24 +223,37 @@ impl Transfers {
             return;
         }
         tracing::error!(file.id = %file.id, %problem, "a file of payments");
-        let at = self.now().after(limits::FILE_HELD_POLL);
+        let now = self.now();
+        let at = now.after(limits::FILE_HELD_POLL);
+        if file.env == Env::Live && file.closes_at.after(limits::FILE_RETRY) <= now {
+            let told = self.stuck(file, problem.message()).await;
+            told.unwrap_or_else(|cause| tracing::error!(%cause, "telling of a file"));
+        }
         if let Err(cause) = claims::put_off(&self.db, file, (at, problem.message())).await {
             tracing::warn!(%cause, file.id = %file.id, "putting a file off");
         }
     }
 
-    /// Opens a case about a file, once.
+    /// Tells a person of a file that stands still.
+    async fn stuck(&self, file: &PaymentFile, why: &str) -> Result<(), Problem> {
+        let name = file.name.as_deref().unwrap_or("a file");
+        let summary = format!("Nothing becomes of {name} over {}: {why}.", file.route);
+        let case = (CaseKind::CannotSend, why, summary);
+        self.file_case(file, case, serde_json::json!({ "state": file.state.as_str() })).await
+    }
+
+    /// Opens a case about a file, once for each thing that is said.
     async fn file_case(
         &self,
         file: &PaymentFile,
-        (kind, summary): (CaseKind, String),
+        (kind, said, summary): (CaseKind, &str, String),
         evidence: serde_json::Value,
     ) -> Result<(), Problem> {
         let currency = Currency::parse(&file.currency);
         let case = Case {
             id: self.ids.id(),
             kind,
-            fingerprint: fingerprint(kind, &file.id),
+            fingerprint: format!("{}/{}/{}", kind.as_str(), file.id, digest_of(said)),
             env: file.env,
             merchant_id: None,
             subject_type: "file",
@@ -262,22 +267,17 @@ impl Transfers {
         self.writer.work(case.opening(&self.ids)).await.map(drop)
     }
 
-    /// Ends the case about a file, if there is one.
-    async fn end_file_case(
-        &self,
-        file: &PaymentFile,
-        kind: CaseKind,
-        evidence: String,
-    ) -> Result<(), Problem> {
-        let fingerprint = fingerprint(kind, &file.id);
-        let ended = cases::sql::Ended { fingerprint, evidence, at: self.now() };
-        let rows = vec![cases::sql::CASES_ENDED.change(&ended)];
+    /// Ends the cases about what nobody knew of a file.
+    async fn end_file_cases(&self, file: &PaymentFile, evidence: String) -> Result<(), Problem> {
+        let ended = cases::sql::Ended { of: file.id.to_string(), evidence, at: self.now() };
+        let rows = vec![cases::sql::FILE_CASES_ENDED.change(&ended)];
         self.writer.work(Command::rows(rows)).await.map(drop)
     }
 }
 
-fn fingerprint(kind: CaseKind, id: &PaymentFileId) -> String {
-    format!("{}/{id}", kind.as_str())
+/// What tells one thing that is said from another, in few characters.
+fn digest_of(said: &str) -> String {
+    hex::encode(&Sha256::digest(said)[..6])
 }
 
 fn timetable(route: &ReadyRoute) -> Result<&crate::rails::files::Timetable, Problem> {

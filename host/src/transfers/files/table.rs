@@ -5,7 +5,7 @@ use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::Lookup;
+use crate::db::bulk::{Lookup, RowChange, Update, int, text};
 use crate::db::cell::Kind::Int;
 use crate::db::{Db, Tx};
 use crate::env::Env;
@@ -115,6 +115,12 @@ pub struct PaymentFile {
     pub may_have_left: bool,
     /// How often its delivery was begun.
     pub deliveries: i64,
+    /// Deliveries of which something may have arrived.
+    pub copies: i64,
+    /// Whether a person was asked, or has said, if it left before the database was restored.
+    pub is_restored: bool,
+    /// Whether its network has both refused and acknowledged it.
+    pub is_contradicted: bool,
     /// The network's last code.
     pub code: Option<String>,
     /// What was learnt last.
@@ -137,15 +143,39 @@ pub struct PaymentFile {
 static FILE_DOORS: Lookup =
     Lookup { name: "payment_files", key: "id", columns: &[("is_closed", Int)], lock: true };
 
-/// Of the present claim.
+/// Raised by every claim and every change.
 static FILE_FENCES: Lookup =
     Lookup { name: "payment_files", key: "id", columns: &[("fence", Int)], lock: true };
 
+static TAKEN_AWAY: Update<PaymentFile> = Update {
+    name: "payment_files",
+    key: text("id", |file| file.id.as_str().into()),
+    columns: &[int("fence", |file| (file.fence + 1).into()), int("lease_until", |_| 0.into())],
+    only_where: None,
+};
+
 impl PaymentFile {
-    /// Refuses what was decided about a file that somebody has taken up meanwhile.
+    /// Refuses what was decided about a file that anybody has changed meanwhile.
     #[must_use]
     pub fn untouched(&self) -> Guard {
         Guard { on: &FILE_FENCES, id: self.id.to_string(), version: self.fence }
+    }
+
+    /// Takes it out of the hands of whoever has it; with [`PaymentFile::untouched`].
+    #[must_use]
+    pub fn taken_away(&self) -> RowChange {
+        TAKEN_AWAY.change(self)
+    }
+
+    /// Whether none of its bytes has left, as far as this host did it.
+    #[must_use]
+    pub const fn is_unsent(&self) -> bool {
+        matches!(self.state, FileState::Collecting | FileState::Closed | FileState::Assembled)
+    }
+
+    /// A further file with the same terms, as little free to leave as this one.
+    pub(super) fn further(&self, id: PaymentFileId, now: Moment) -> Self {
+        Self { id, due_at: now, state: FileState::Collecting, ..self.clone() }
     }
 
     /// Refuses a payment that joins after the window has closed.
@@ -196,9 +226,11 @@ pub(super) async fn insert(tx: &mut Tx, file: &PaymentFile, slot: &str) -> Resul
     let sql = "INSERT INTO payment_files (id, env, route_id, route, rail, method, currency, slot, \
                window_name, closes_at, business_date, local_time, value_date, settles_at, state, \
                is_closed, is_held, number, number_of_day, first_entry, entries, amount_minor, \
-               may_have_left, deliveries, due_at, lease_until, fence, created_at) \
+               may_have_left, deliveries, copies, is_restored, is_contradicted, due_at, \
+               lease_until, fence, created_at) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'collecting', \
-               0, 0, 0, 0, 0, 0, 0, 0, 0, $16, 0, 0, $15) ON CONFLICT (slot) DO NOTHING";
+               0, 0, 0, 0, 0, 0, 0, 0, 0, 0, $17, 0, $16, 0, 0, $15) \
+               ON CONFLICT (slot) DO NOTHING";
     sqlx::query(sql)
         .bind(file.id.as_str())
         .bind(file.env.as_str())
@@ -216,6 +248,7 @@ pub(super) async fn insert(tx: &mut Tx, file: &PaymentFile, slot: &str) -> Resul
         .bind(file.settles_at.micros())
         .bind(file.created_at.micros())
         .bind(file.due_at.micros())
+        .bind(i64::from(file.is_restored))
         .execute(tx.conn())
         .await?;
     Ok(())
@@ -251,6 +284,9 @@ impl NewFile<'_> {
             amount_minor: 0,
             may_have_left: false,
             deliveries: 0,
+            copies: 0,
+            is_restored: false,
+            is_contradicted: false,
             first_sent_at: None,
             code: None,
             message: None,
@@ -316,6 +352,17 @@ pub async fn list(pool: &AnyPool, filter: &Filter) -> Result<Vec<PaymentFile>, s
     query.fetch_all(pool).await?.iter().map(file).collect()
 }
 
+/// Whether a file was ever made for this route.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn is_known(pool: &AnyPool, route: &RouteId) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM (SELECT id FROM payment_files WHERE route_id = $1 \
+               AND name IS NOT NULL LIMIT 1) f";
+    let found: i64 = sqlx::query_scalar(sql).bind(route.as_str()).fetch_one(pool).await?;
+    Ok(found > 0)
+}
+
 /// Whether another file over the route has this name or identity.
 ///
 /// # Errors
@@ -361,11 +408,11 @@ pub(super) enum Lease {
     Ended,
 }
 
-/// Writes how a file stands, under the claim that it was read with.
+/// Writes how a file stands, if nobody has changed it since it was read.
 ///
 /// # Errors
 /// `state_conflict` where the claim is lost; the database cannot be written.
-pub(super) async fn save(db: &Db, file: &PaymentFile, lease: Lease) -> Result<(), Problem> {
+pub(super) async fn save(db: &Db, file: &mut PaymentFile, lease: Lease) -> Result<(), Problem> {
     let mut tx = db.write().await?;
     let until = match lease {
         Lease::Kept => tx.now(db.engine()).await?.after(limits::FILE_LEASE),
@@ -375,7 +422,8 @@ pub(super) async fn save(db: &Db, file: &PaymentFile, lease: Lease) -> Result<()
                number_of_day = $6, first_entry = $7, name = $8, identity = $9, digest = $10, \
                entries = $11, amount_minor = $12, may_have_left = $13, deliveries = $14, \
                code = $15, message = $16, due_at = $17, sent_at = $18, answered_at = $19, \
-               lease_until = $20, first_sent_at = $21 WHERE id = $1 AND fence = $2";
+               lease_until = $20, first_sent_at = $21, copies = $22, fence = fence + 1 \
+               WHERE id = $1 AND fence = $2";
     let done = sqlx::query(sql)
         .bind(file.id.as_str())
         .bind(file.fence)
@@ -398,11 +446,15 @@ pub(super) async fn save(db: &Db, file: &PaymentFile, lease: Lease) -> Result<()
         .bind(file.answered_at.map(Moment::micros))
         .bind(until.micros())
         .bind(file.first_sent_at.map(Moment::micros))
+        .bind(file.copies)
         .execute(tx.conn())
         .await?;
     tx.commit().await?;
     match done.rows_affected() {
-        1 => Ok(()),
+        1 => {
+            file.fence += 1;
+            Ok(())
+        }
         _ => Err(Problem::new(ErrorCode::StateConflict)),
     }
 }
@@ -445,8 +497,8 @@ pub async fn content(
 
 pub(super) const COLUMNS: &str = "id, env, route_id, route, rail, method, currency, window_name, closes_at, \
     business_date, local_time, value_date, settles_at, number, number_of_day, first_entry, state, \
-    is_held, name, identity, digest, entries, amount_minor, may_have_left, deliveries, code, \
-    message, due_at, fence, first_sent_at, sent_at, answered_at, created_at";
+    is_held, name, identity, digest, entries, amount_minor, may_have_left, deliveries, copies, \
+    is_restored, is_contradicted, code, message, due_at, fence, first_sent_at, sent_at, answered_at, created_at";
 
 pub(super) fn file(row: &AnyRow) -> Result<PaymentFile, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
@@ -484,6 +536,9 @@ pub(super) fn file(row: &AnyRow) -> Result<PaymentFile, sqlx::Error> {
         amount_minor: int("amount_minor")?,
         may_have_left: int("may_have_left")? != 0,
         deliveries: int("deliveries")?,
+        copies: int("copies")?,
+        is_restored: int("is_restored")? != 0,
+        is_contradicted: int("is_contradicted")? != 0,
         code: maybe("code")?,
         message: maybe("message")?,
         due_at: at("due_at")?,
