@@ -309,3 +309,14 @@ CREATE TABLE simulator_transfers (
     version   BIGINT NOT NULL,
     PRIMARY KEY (rail, reference)
 );
+
+-- Every version of a rail that ever was loaded, as its file: a payment is asked about by the one
+-- that sent it. The tag says that a host of ours wrote it.
+CREATE TABLE rail_versions (
+    digest     TEXT PRIMARY KEY,
+    name       TEXT NOT NULL,
+    version    TEXT NOT NULL,
+    component  TEXT NOT NULL,
+    tag        TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+);

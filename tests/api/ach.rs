@@ -141,17 +141,20 @@ async fn recipients_of_the_network_itself_are_returned_and_corrected(
         let returned = host.pay_as(&key, &unique(), to("9000000002")).await.ok();
         assert_eq!(returned.status_word(), "reversed");
         assert_eq!(returned.json["failure_code"], "R02");
+        // Something is not right, and no field says what.
+        let vague = host.pay_as(&key, &unique(), to("9100000013")).await.ok();
+        assert_eq!(vague.json["recipient_correction"]["code"], "C13", "{}", vague.text);
         let corrected = host.pay_as(&key, &unique(), to("9100000002")).await.ok();
         assert_eq!(corrected.status_word(), "paid");
         let correction = &corrected.json["recipient_correction"];
         assert_eq!(correction["code"], "C02");
         assert!(correction["fields"]["routing_number"].is_string(), "{correction}");
         let events = "SELECT COUNT(*) FROM events WHERE type = 'payout.recipient_corrected'";
-        assert_eq!(host.count(events).await, 1);
+        assert_eq!(host.count(events).await, 2);
         // The bank has refused the whole file: the payment goes with the next one.
         let rejected = host.pay_as(&key, &unique(), to(FILE_REJECTED)).await.ok();
         assert_eq!(rejected.status_word(), "paid");
-        assert_eq!(host.count("SELECT COUNT(*) FROM payment_files").await, 4);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payment_files").await, 5);
     })
     .await;
 }
@@ -270,6 +273,32 @@ async fn a_file_that_is_refused_goes_once_more_with_the_same_references(
         host.advance(UNTIL_TUESDAY);
         until(host, &one, "paid").await;
         until(host, &other, "paid").await;
+    })
+    .await;
+}
+
+/// The bank says late that it has the file: nobody has to ask.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_acknowledged_late_in_the_sandbox_is_paid_by_itself(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        funded(host, &key).await;
+        let payout = host.pay("timeout_then_paid", dollars(json!({}))).await.ok();
+        assert_eq!(payout.status_word(), "processing");
+        host.advance(11);
+        until_files(host, &[("acknowledged", 1)]).await;
+        host.advance(3);
+        let path = format!("/v1/payouts/{}", payout.id());
+        for _ in 0..1_000 {
+            if host.get_as(&key, &path).await.ok().status_word() == "paid" {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("it is not paid");
     })
     .await;
 }

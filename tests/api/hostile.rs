@@ -105,7 +105,7 @@ pub(crate) struct Till {
 }
 
 impl Till {
-    async fn open(&self) -> String {
+    pub(crate) async fn open(&self) -> String {
         let router = Router::new()
             .route("/pay", post(Self::pay))
             .route("/knock", post(Self::pay))

@@ -59,6 +59,7 @@ mod packs;
 mod payouts;
 mod permissions;
 mod program;
+mod rail_upgrade;
 mod random_faults;
 mod rate_limits;
 mod receiver;

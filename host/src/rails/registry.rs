@@ -28,6 +28,8 @@ pub struct Rail {
     pub code: RailCode,
     /// SHA-256 of its file.
     pub digest: String,
+    /// Its file.
+    pub component: Vec<u8>,
     /// Its reference tables, or the operator's in their place.
     pub tables: BTreeMap<String, Arc<ReferenceTable>>,
     /// Masks its messages.
@@ -108,6 +110,7 @@ impl Rail {
             network,
             shapes: Shapes::new(&declaration.recipient),
             digest: module.digest,
+            component: bytes.to_vec(),
             declaration,
             code,
             tables,

@@ -35,6 +35,7 @@ use super::granted::{
 use super::ready::ReadyRoute;
 use super::registry::{Rail, Registry};
 use super::sql;
+use super::versions::Versions;
 
 /// A route as the operator set it.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,10 +76,15 @@ pub struct Routes {
     keyring: Arc<Keyring>,
     tls: Arc<ClientConfig>,
     calendars: Arc<Calendars>,
+    versions: Versions,
     snapshot: Cache<(), Arc<Vec<Arc<ReadyRoute>>>>,
     /// Kept while a route does not change, so that its connections are.
     ready: Arc<Mutex<HashMap<RouteId, Arc<ReadyRoute>>>>,
+    /// The same with versions of their rails that are not loaded any more, by digest.
+    older: Arc<Mutex<Older>>,
 }
+
+type Older = HashMap<(RouteId, String), Arc<ReadyRoute>>;
 
 /// What rails present to the simulator, which moves no money.
 pub const SIMULATOR_SECRET: &str = "simulator";
@@ -123,11 +129,23 @@ impl Routes {
         rails: Arc<Registry>,
         config: Arc<Config>,
         (sandbox, keyring): (Sandbox, Arc<Keyring>),
-        (tls, calendars): (Arc<ClientConfig>, Arc<Calendars>),
+        (tls, calendars, versions): (Arc<ClientConfig>, Arc<Calendars>, Versions),
     ) -> Self {
         let snapshot = Cache::builder().time_to_live(limits::CACHE_FRESH).build();
-        let ready = Arc::default();
-        Self { db, rails, config, sandbox, keyring, tls, calendars, snapshot, ready }
+        let (ready, older) = (Arc::default(), Arc::default());
+        Self {
+            db,
+            rails,
+            config,
+            sandbox,
+            keyring,
+            tls,
+            calendars,
+            versions,
+            snapshot,
+            ready,
+            older,
+        }
     }
 
     /// Every route whose rail is loaded, in order.
@@ -151,6 +169,33 @@ impl Routes {
         let routes = self.all().await?;
         let found = routes.iter().find(|ready| ready.route.id == *id);
         found.cloned().ok_or_else(|| Problem::new(ErrorCode::RailNotConfigured))
+    }
+
+    /// The route as what was sent over it is asked about: by the version of its rail that sent it,
+    /// if that was kept and is still configured.
+    ///
+    /// # Errors
+    /// `rail_not_configured` if the route is gone; the database cannot be read.
+    pub async fn as_sent(&self, id: &RouteId, digest: &str) -> Result<Arc<ReadyRoute>, Problem> {
+        let now = self.get(id).await?;
+        if now.rail.digest == digest {
+            return Ok(now);
+        }
+        let rail = self.versions.get(digest).await.map_err(Problem::internal)?;
+        let is_its = |rail: &Arc<Rail>| rail.declaration.rail.name == now.route.rail;
+        let Some(rail) = rail.filter(is_its) else { return Ok(now) };
+        let key = (id.clone(), digest.to_owned());
+        let mut older = self.older.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = older.get(&key).filter(|known| known.route == now.route).cloned();
+        let then = known.unwrap_or_else(|| {
+            Arc::new(self.prepare(now.route.clone(), rail, now.throttle.clone()))
+        });
+        older.insert(key, Arc::clone(&then));
+        // What the operator has configured may be for the new one only.
+        match (then.missing(), now.missing()) {
+            (Some(_), None) => Ok(now),
+            _ => Ok(then),
+        }
     }
 
     /// The routes that may take a payout, in order, at least one.
@@ -221,7 +266,13 @@ impl Routes {
                 .filter(|known| known.route == route && known.rail.digest == rail.digest);
             let route = match same {
                 Some(known) => Arc::clone(known),
-                None => Arc::new(self.prepare(route, rail)),
+                None => {
+                    let throttle = match route.env {
+                        Env::Live => throttle(rail.declaration.throttle.as_ref(), &route.settings),
+                        Env::Test => None,
+                    };
+                    Arc::new(self.prepare(route, rail, throttle))
+                }
             };
             known.insert(route.route.id.clone(), Arc::clone(&route));
             ready.push(route);
@@ -229,17 +280,18 @@ impl Routes {
         Ok(Arc::new(ready))
     }
 
-    fn prepare(&self, route: Route, rail: Arc<Rail>) -> ReadyRoute {
+    fn prepare(
+        &self,
+        route: Route,
+        rail: Arc<Rail>,
+        throttle: Option<Arc<Throttle>>,
+    ) -> ReadyRoute {
         // What is configured is a bank's, and never within a test key's reach.
         let configured = match route.env {
             Env::Live => self.config.routes.get(&route.name).cloned().unwrap_or_default(),
             Env::Test => BTreeMap::new(),
         };
         let transport = FileTransport::of((&route, &rail.declaration), (&configured, &self.config));
-        let throttle = match route.env {
-            Env::Live => throttle(rail.declaration.throttle.as_ref(), &route.settings),
-            Env::Test => None,
-        };
         let Reached { calls, addresses, missing } =
             self.calls((&route, &rail), &configured, (&transport, throttle.as_ref()));
         let (secrets, secretless) = self.secrets((&route, &rail), &configured, &transport);

@@ -173,7 +173,8 @@ impl<F: Feature> Carry<'_, F> {
         if attempt.file_id.is_some() {
             return Box::pin(self.in_file(attempt)).await;
         }
-        let route = match self.engine.routes.get(&attempt.route_id).await {
+        let sent = self.engine.routes.as_sent(&attempt.route_id, &attempt.rail_digest).await;
+        let route = match sent {
             Ok(route) => route,
             Err(problem) if problem.code() == ErrorCode::RailNotConfigured => {
                 let why = format!("the route {} or its rail is not there", attempt.route);
@@ -492,17 +493,7 @@ impl<F: Feature> Carry<'_, F> {
         if order.env == Env::Test {
             return Ok(());
         }
-        let intent = Intent {
-            at_us: self.engine.now().micros(),
-            transfer_id: order.id.clone(),
-            attempt_id: attempt.id.to_string(),
-            route: attempt.route.clone(),
-            rail: attempt.rail.clone(),
-            reference: attempt.rail_reference.clone(),
-            currency: order.currency.to_string(),
-            amount_minor: order.amount.units(),
-            merchant_id: order.merchant_id.to_string(),
-        };
+        let intent = Intent::of(order, attempt, self.engine.now());
         self.engine.intents.record(&intent).await
     }
 

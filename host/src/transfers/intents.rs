@@ -17,6 +17,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::clock::Moment;
 use crate::config::limits;
 
+use super::attempt::Attempt;
+use super::order::Order;
+
 /// A payment that is about to leave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
@@ -38,6 +41,23 @@ pub struct Intent {
     pub amount_minor: i64,
     /// Whose money it is.
     pub merchant_id: String,
+}
+
+impl Intent {
+    /// That an attempt is about to carry out an order.
+    pub(super) fn of(order: &Order, attempt: &Attempt, at: Moment) -> Self {
+        Self {
+            at_us: at.micros(),
+            transfer_id: order.id.clone(),
+            attempt_id: attempt.id.to_string(),
+            route: attempt.route.clone(),
+            rail: attempt.rail.clone(),
+            reference: attempt.rail_reference.clone(),
+            currency: order.currency.to_string(),
+            amount_minor: order.amount.units(),
+            merchant_id: order.merchant_id.to_string(),
+        }
+    }
 }
 
 /// Makes a folder that nobody else on this machine reads.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::Router;
 
-use crate::config::limits;
 use crate::rails::Rail;
+use crate::rails::assembled::objection;
 use crate::wasm::rail::{Assembled, Grant, Money, Payment, Window};
 
 use super::super::cases::{AssemblyCase, Cases, WindowCase};
@@ -75,8 +75,11 @@ pub(super) async fn assembled(
     if once != again {
         return Err("made again of the same payments it is another file".to_owned());
     }
-    has_each_once(&once, payments)?;
-    is_fit(&once)?;
+    let joined = payments.iter().map(|payment| payment.reference.as_str()).collect();
+    if let Some(why) = objection(&once, &joined) {
+        return Err(why);
+    }
+    shows_its_entries(&once)?;
     Ok(once)
 }
 
@@ -110,41 +113,11 @@ fn closed(case: &WindowCase, payment: &Payment) -> Window {
     }
 }
 
-/// Every payment is in one of the lists, and in one only.
-fn has_each_once(made: &Assembled, payments: &[Payment]) -> Result<(), String> {
-    let mut missing: BTreeSet<&str> = payments.iter().map(|it| it.reference.as_str()).collect();
-    let placed = made.placed.iter().map(|it| &it.reference);
-    let refused = made.refused.iter().map(|it| &it.reference);
-    for reference in placed.chain(refused).chain(&made.later) {
-        if !missing.remove(reference.as_str()) {
-            return Err(format!("{reference} is in it twice, or did not join it"));
-        }
-    }
-    let first = missing.first();
-    first.map_or(Ok(()), |reference| Err(format!("{reference} is neither in it nor out of it")))
-}
-
-/// What the host demands of names, keys and size, and that entries are parts of the file.
-fn is_fit(made: &Assembled) -> Result<(), String> {
-    if made.placed.is_empty() {
-        return Ok(());
-    }
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    for name in [&made.name, &made.identity] {
-        if !(1..=120).contains(&name.len()) || !name.chars().all(is_plain) {
-            return Err(format!("{name:?} is no name for a file"));
-        }
-    }
-    if made.content.is_empty() || made.content.len() > limits::FILE_BYTES_MAX {
-        let most = limits::FILE_BYTES_MAX;
-        return Err(format!("it has {} bytes, and may have {most}", made.content.len()));
-    }
-    let (mut keys, lines) = (BTreeSet::new(), lines(&made.content).collect::<BTreeSet<_>>());
+/// Entries, as the timeline shows them, are lines of the file.
+fn shows_its_entries(made: &Assembled) -> Result<(), String> {
+    let lines = lines(&made.content).collect::<BTreeSet<_>>();
     for placed in &made.placed {
         let reference = &placed.reference;
-        if placed.key.is_empty() || !keys.insert(&placed.key) {
-            return Err(format!("{reference} has no key of its own: {:?}", placed.key));
-        }
         let mut entry = self::lines(&placed.entry).filter(|line| !line.is_empty()).peekable();
         if entry.peek().is_none() {
             return Err(format!("the timeline of {reference} would show nothing of it"));
@@ -189,26 +162,7 @@ fn same_content(made: &[u8], wanted: &[u8]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wasm::rail::{Placement, Refusal, TurnedDown};
-
-    fn paid(reference: &str) -> Payment {
-        Payment {
-            payout: "po".to_owned(),
-            reference: reference.to_owned(),
-            serial: 1,
-            begun_at_ms: 0,
-            method: "file".to_owned(),
-            currency: "USD".to_owned(),
-            exponent: 2,
-            amount_minor: 100,
-            recipient: Vec::new(),
-            sender: Vec::new(),
-            narration: String::new(),
-            resolution: None,
-            network_id: None,
-            facts: Vec::new(),
-        }
-    }
+    use crate::wasm::rail::Placement;
 
     fn placed(reference: &str, key: &str, entry: &str) -> Placement {
         let (reference, key) = (reference.to_owned(), key.to_owned());
@@ -227,35 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn every_payment_is_in_one_list() {
-        let both = [paid("A"), paid("B")];
-        has_each_once(&made(), &both).expect("both once");
-        has_each_once(&made(), &[paid("A"), paid("B"), paid("C")]).expect_err("C is missing");
-        has_each_once(&made(), &[paid("A")]).expect_err("B did not join");
-        let later = Assembled { later: vec!["A".to_owned()], ..made() };
-        has_each_once(&later, &both).expect_err("A twice");
-        let why = Refusal { code: "x".to_owned(), message: String::new() };
-        let refused = vec![TurnedDown { reference: "C".to_owned(), why }];
-        let refused = Assembled { refused, ..made() };
-        has_each_once(&refused, &[paid("A"), paid("B"), paid("C")]).expect("each once");
-    }
-
-    #[test]
-    fn names_keys_and_entries_are_fit() {
-        is_fit(&made()).expect("fit");
-        for odd in [
-            Assembled { name: "a/b".to_owned(), ..made() },
-            Assembled { identity: String::new(), ..made() },
-            Assembled { content: Vec::new(), ..made() },
-            Assembled { placed: vec![placed("A", "", "first")], ..made() },
-            Assembled { placed: vec![placed("A", "1", "\n")], ..made() },
-            Assembled { placed: vec![placed("A", "1", "third")], ..made() },
-            Assembled {
-                placed: vec![placed("A", "1", "first"), placed("B", "1", "second")],
-                ..made()
-            },
-        ] {
-            is_fit(&odd).expect_err("not fit");
+    fn entries_are_lines_of_the_file() {
+        shows_its_entries(&made()).expect("lines of it");
+        for odd in ["\n", "third"] {
+            let odd = Assembled { placed: vec![placed("A", "1", odd)], ..made() };
+            shows_its_entries(&odd).expect_err("not a line of it");
         }
     }
 

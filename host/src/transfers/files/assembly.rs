@@ -1,6 +1,6 @@
 //! Making a file of the payments that have joined it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -10,6 +10,7 @@ use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::Command;
 use crate::rails::ReadyRoute;
+use crate::rails::assembled::objection;
 use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{Assembled, Broken, Called, Payment, Refusal, Window};
 
@@ -22,13 +23,7 @@ use super::super::order::{Feature, Order};
 use super::super::work::Claimed;
 use super::entries::{self, ENTRY_KEYS, EntryKey};
 use super::table::{FileState, NewFile, PaymentFile};
-use super::{Next, table, timetable};
-
-/// Payments that are written down together.
-const CHUNK: usize = 500;
-
-/// Longest name that a network has for an entry.
-const KEY_MAX: usize = 80;
+use super::{CHUNK, Next, orders, table, timetable};
 
 /// A payment that has joined.
 struct Entry {
@@ -54,7 +49,10 @@ impl Transfers {
         let grant = route.pure_grant(file.closes_at);
         let called = route.rail.code.assemble(&grant, &window, &payments).await;
         let made = match called.result {
-            Ok(Ok(made)) => checked(&entries, made),
+            Ok(Ok(made)) => {
+                let joined = entries.keys().map(String::as_str).collect();
+                objection(&made, &joined).map_or(Ok(made), Err)
+            }
             Ok(Err(why)) => Err(why),
             // It may be too much for it, or one payment may be.
             Err(broken @ Broken::Trapped(_)) if entries.len() > 1 => {
@@ -106,17 +104,9 @@ impl Transfers {
     ) -> Result<(BTreeMap<String, Entry>, Vec<Payment>), Problem> {
         let attempts = self.divided(route, file).await?;
         let (mut entries, mut payments) = (BTreeMap::new(), Vec::with_capacity(attempts.len()));
-        for chunk in attempts.chunks(CHUNK) {
-            let ids: Vec<String> = chunk.iter().map(|it| it.transfer_id.clone()).collect();
-            let mut objects = feature.load_all(&ids).await?;
-            for attempt in chunk {
-                let object = objects.remove(&attempt.transfer_id);
-                let gone = || Problem::internal("an attempt without its object");
-                let order = feature.order(&object.ok_or_else(gone)?)?;
-                payments.push(Calls { engine: self, order: &order }.payment((attempt, route))?);
-                let attempt = attempt.clone();
-                entries.insert(attempt.rail_reference.clone(), Entry { attempt, order });
-            }
+        for (attempt, order) in orders(feature, attempts).await? {
+            payments.push(Calls { engine: self, order: &order }.payment((&attempt, route))?);
+            entries.insert(attempt.rail_reference.clone(), Entry { attempt, order });
         }
         Ok((entries, payments))
     }
@@ -252,43 +242,5 @@ fn window(file: &PaymentFile, payment: &Payment) -> Window {
         business_date: file.business_date.clone(),
         local_time: file.local_time.clone(),
         value_date: file.value_date.clone(),
-    }
-}
-
-/// What a rail has made, if every payment is in it once, or is said not to be.
-fn checked(entries: &BTreeMap<String, Entry>, made: Assembled) -> Result<Assembled, String> {
-    let mut seen = BTreeSet::new();
-    let placed = made.placed.iter().map(|placed| &placed.reference);
-    let refused = made.refused.iter().map(|refused| &refused.reference);
-    for reference in placed.chain(refused).chain(&made.later) {
-        if !entries.contains_key(reference.as_str()) {
-            return Err(format!("it has {reference}, which did not join it"));
-        }
-        if !seen.insert(reference) {
-            return Err(format!("it has {reference} twice"));
-        }
-    }
-    if let Some(missing) = entries.keys().find(|known| !seen.contains(known)) {
-        return Err(format!("{missing} is missing"));
-    }
-    let mut keys = BTreeSet::new();
-    if let Some(twice) = made.placed.iter().find(|placed| !keys.insert(&placed.key)) {
-        return Err(format!("two payments are called {}", twice.key));
-    }
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let is_name = |text: &str| (1..=120).contains(&text.len()) && text.chars().all(is_plain);
-    let named = [&made.name, &made.identity].into_iter().find(|text| !is_name(text));
-    if let Some(odd) = named.filter(|_| !made.placed.is_empty()) {
-        return Err(format!("{odd:?} is no name for a file"));
-    }
-    if made.content.len() > limits::FILE_BYTES_MAX {
-        return Err(format!("it has {} bytes", made.content.len()));
-    }
-    let is_hollow = made.content.is_empty() && !made.placed.is_empty();
-    let is_odd = |key: &String| !(1..=KEY_MAX).contains(&key.len());
-    let is_empty_key = made.placed.iter().any(|placed| is_odd(&placed.key));
-    match is_hollow || is_empty_key {
-        true => Err("it says nothing of its payments".to_owned()),
-        false => Ok(made),
     }
 }

@@ -14,13 +14,13 @@ use crate::rails::granted::scenario_header;
 use crate::wasm::rail::{Called, Delivery, File, Money, Presence, Refusal};
 
 use super::super::Transfers;
-use super::super::attempt;
+use super::super::attempt::{self, Attempt};
 use super::super::finding::{Earlier, reached};
 use super::super::intents::Intent;
 use super::super::order::{Feature, Order};
 use super::feeds::due_soon;
 use super::table::{FileState, Lease, PaymentFile};
-use super::{Next, claims, table, timetable, transport};
+use super::{CHUNK, Next, claims, orders, table, timetable, transport};
 
 /// The code of a file whose delivery was answered with something else than that it was taken.
 const ANSWERED: &str = "answered";
@@ -43,13 +43,18 @@ impl Transfers {
             }
             return Ok(Next::At(now.after(pause)));
         }
-        let scenario = self.intend_file(feature, file).await?;
+        let joined = attempt::list_in_file(self.db.pool(), &file.id).await?;
+        let payments = orders(feature, joined).await?;
+        if file.env == Env::Live {
+            self.intend_file(&payments).await?;
+        }
+        let scenario = payments.iter().find_map(|(_, order)| order.scenario.as_deref());
         let content = table::content(self.db.pool(), &self.keyring, file).await?;
         (file.state, file.sent_at) = (FileState::Sending, Some(now));
         file.first_sent_at = file.first_sent_at.or(Some(now));
         file.deliveries += 1;
         table::save(&self.db, file, Lease::Kept).await?;
-        let grant = route.grant(now, scenario_header(scenario.as_deref()), Money::MayMove);
+        let grant = route.grant(now, scenario_header(scenario), Money::MayMove);
         let called = transport::deliver(route, &grant, &bytes(file, content)).await;
         if file.env == Env::Live {
             self.lanes.note(&route.route.id, reached(&called));
@@ -107,42 +112,17 @@ impl Transfers {
         Ok(admitted.err().map(|pause| ("its network does not answer".to_owned(), pause)))
     }
 
-    /// Writes every payment of a live file to the journal outside the database. Answers the
-    /// scenario of a file of the sandbox.
-    async fn intend_file<F: Feature>(
-        &self,
-        feature: &F,
-        file: &PaymentFile,
-    ) -> Result<Option<String>, Problem> {
-        let attempts = attempt::list_in_file(self.db.pool(), &file.id).await?;
-        let mut scenario = None;
-        for chunk in attempts.chunks(500) {
-            let ids: Vec<String> = chunk.iter().map(|it| it.transfer_id.clone()).collect();
-            let objects = feature.load_all(&ids).await?;
-            let mut intents = Vec::new();
-            for attempt in chunk {
-                let Some(object) = objects.get(&attempt.transfer_id) else { continue };
-                let order: Order = feature.order(object)?;
-                scenario = scenario.or_else(|| order.scenario.clone());
-                intents.push(Intent {
-                    at_us: self.now().micros(),
-                    transfer_id: order.id.clone(),
-                    attempt_id: attempt.id.to_string(),
-                    route: attempt.route.clone(),
-                    rail: attempt.rail.clone(),
-                    reference: attempt.rail_reference.clone(),
-                    currency: order.currency.to_string(),
-                    amount_minor: order.amount.units(),
-                    merchant_id: order.merchant_id.to_string(),
-                });
-            }
-            if file.env == Env::Live {
-                // What is not written down does not leave.
-                let written = intents.iter().map(|intent| self.intents.record(intent));
-                try_join_all(written).await.map_err(Problem::internal)?;
-            }
+    /// Writes every payment of a live file to the journal outside the database: what is not written
+    /// down does not leave.
+    async fn intend_file(&self, payments: &[(Attempt, Order)]) -> Result<(), Problem> {
+        for chunk in payments.chunks(CHUNK) {
+            let now = self.now();
+            let intents: Vec<_> =
+                chunk.iter().map(|(attempt, order)| Intent::of(order, attempt, now)).collect();
+            let written = intents.iter().map(|intent| self.intents.record(intent));
+            try_join_all(written).await.map_err(Problem::internal)?;
         }
-        Ok(scenario)
+        Ok(())
     }
 
     /// Looks for a file of which nobody knows whether it was delivered. That it is not there proves

@@ -8,8 +8,9 @@ use crate::config::limits;
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
+use crate::id::RouteId;
 use crate::rails::ReadyRoute;
-use crate::rails::files::{Planned, Timetable};
+use crate::rails::files::Planned;
 use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{Called, Receipt};
 
@@ -28,6 +29,16 @@ use super::{Doing, timetable};
 /// Files that a payment goes into of its own accord: after that, a person has to look.
 const SENDS_MAX: i64 = 2;
 
+/// Whether a payment can join a file.
+enum Joining {
+    /// This one.
+    Now(Box<PaymentFile>),
+    /// Not before this instant.
+    At(Moment),
+    /// There is no closing for it.
+    Never(String),
+}
+
 impl<F: Feature> Carry<'_, F> {
     /// Has it join the file of the next closing, or waits until that closes.
     pub(in super::super) async fn into_file(
@@ -36,26 +47,20 @@ impl<F: Feature> Carry<'_, F> {
         tried: Vec<Attempt>,
         before: Option<(Over, Answered)>,
     ) -> Result<(), Problem> {
-        let planned = match self.planned(timetable(&route)?).await {
-            Ok(planned) => planned,
-            Err(why) if before.is_none() => return self.cannot_send(&why).await,
-            Err(_) => {
+        let file = match self.joining(&route).await? {
+            Joining::Now(file) => *file,
+            // At that very instant: a moment later it would be late.
+            Joining::At(at) if before.is_none() => return self.due_at(&route, at).await,
+            Joining::At(at) => {
+                let pause = at.since(self.engine.now());
+                return self.wait_or_resend(tried, before, Later::After(pause)).await;
+            }
+            Joining::Never(why) if before.is_none() => return self.cannot_send(&why).await,
+            Joining::Never(_) => {
                 return self.wait_or_resend(tried, before, Later::After(limits::SEND_LATER)).await;
             }
         };
         let now = self.engine.now();
-        if planned.closing.closes_at > now && before.is_none() {
-            // At that very instant: a moment later it would be late.
-            return self.due_at(planned.closing.closes_at, None).await;
-        }
-        if planned.closing.closes_at > now {
-            let pause = planned.closing.closes_at.since(now);
-            return self.wait_or_resend(tried, before, Later::After(pause)).await;
-        }
-        let file = self.file(&route, &planned).await?;
-        if file.state != FileState::Collecting {
-            return self.wait_or_resend(tried, before, Later::After(limits::FILES_POLL)).await;
-        }
         let nth = tried.iter().map(|tried| serials::nth_of(tried.number)).max().unwrap_or(0);
         let ask_first = self.engine.quarantine.asks_first(self.order.env, self.order.made_at);
         let prepared = self.fix(&route, nth + 1).await?;
@@ -154,7 +159,7 @@ impl<F: Feature> Carry<'_, F> {
                 let answered = self.settled(&attempt, &route, &file);
                 self.conclude(Over::new(attempt, route), answered).await
             }
-            FileState::Acknowledged => self.due_at(file.settles_at, None).await,
+            FileState::Acknowledged => self.wait_until(file.settles_at, None).await,
             // Nothing of it was in there.
             FileState::Empty => {
                 let sends = attempt.sends - 1;
@@ -165,7 +170,7 @@ impl<F: Feature> Carry<'_, F> {
                 self.join_another(attempt).await
             }
             FileState::Refused => self.refused_twice(&attempt, &file).await,
-            _ => self.due_at(file.settles_at.max(now.after(limits::FILE_RETRY)), None).await,
+            _ => self.wait_until(file.settles_at.max(now.after(limits::FILE_RETRY)), None).await,
         }
     }
 
@@ -204,17 +209,11 @@ impl<F: Feature> Carry<'_, F> {
         if route.route.is_paused || self.held_back().is_some() {
             return self.later(limits::FILE_HELD_POLL).await;
         }
-        let planned = match self.planned(timetable(&route)?).await {
-            Ok(planned) => planned,
-            Err(why) => return self.cannot_send(&why).await,
+        let file = match self.joining(&route).await? {
+            Joining::Now(file) => *file,
+            Joining::At(at) => return self.due_at(&route, at).await,
+            Joining::Never(why) => return self.cannot_send(&why).await,
         };
-        if planned.closing.closes_at > self.engine.now() {
-            return self.due_at(planned.closing.closes_at, None).await;
-        }
-        let file = self.file(&route, &planned).await?;
-        if file.state != FileState::Collecting {
-            return self.later(limits::FILES_POLL).await;
-        }
         let again = Attempt {
             file_id: Some(file.id.clone()),
             network_id: None,
@@ -238,13 +237,29 @@ impl<F: Feature> Carry<'_, F> {
         );
         let fingerprint = format!("cannot_send/{}", self.order.id);
         let case = self.case(CaseKind::CannotSend, fingerprint, summary, now);
-        self.due_at(now.after(limits::UNANSWERED_MAX), Some(case)).await
+        self.wait_until(now.after(limits::UNANSWERED_MAX), Some(case)).await
     }
 
-    /// The closing that it is in time for: the one that it has waited for, if that was a moment
-    /// ago, and otherwise the next.
-    async fn planned(&self, timetable: &Timetable) -> Result<Planned, String> {
-        let (now, amount) = (self.engine.now(), self.order.amount);
+    /// The file of the closing that it is in time for.
+    async fn joining(&self, route: &Arc<ReadyRoute>) -> Result<Joining, Problem> {
+        let planned = match self.planned(route).await? {
+            Ok(planned) => planned,
+            Err(why) => return Ok(Joining::Never(why)),
+        };
+        let now = self.engine.now();
+        if planned.closing.closes_at > now {
+            return Ok(Joining::At(planned.closing.closes_at));
+        }
+        let file = self.file(route, &planned).await?;
+        Ok(match file.state {
+            FileState::Collecting => Joining::Now(Box::new(file)),
+            _ => Joining::At(now.after(limits::FILES_POLL)),
+        })
+    }
+
+    /// The closing that it has waited for, if that was a moment ago, and otherwise the next.
+    async fn planned(&self, route: &ReadyRoute) -> Result<Result<Planned, String>, Problem> {
+        let (timetable, now, amount) = (timetable(route)?, self.engine.now(), self.order.amount);
         let planned = match self.order.env {
             Env::Test => timetable.at_once(now),
             Env::Live => {
@@ -252,22 +267,22 @@ impl<F: Feature> Carry<'_, F> {
                 let is_in_time =
                     |it: &Planned| it.closing.closes_at.after(limits::WINDOW_GRACE) > now;
                 match waited {
-                    Ok(planned) if is_in_time(&planned) && self.is_open(&planned).await => {
+                    Ok(planned)
+                        if is_in_time(&planned) && self.is_open(route, &planned).await? =>
+                    {
                         Ok(planned)
                     }
                     _ => timetable.next(now.after(std::time::Duration::from_micros(1)), amount),
                 }
             }
         };
-        planned.map_err(|why| why.to_string())
+        Ok(planned.map_err(|why| why.to_string()))
     }
 
-    /// Whether nobody has closed a window yet.
-    async fn is_open(&self, planned: &Planned) -> bool {
-        let Ok(route) = self.engine.routes.get(&self.claim.route_id).await else { return true };
-        let slot = slot(&route, &planned.closing);
-        let found = table::by_slot(self.engine.db.pool(), &slot).await;
-        found.ok().flatten().is_none_or(|file| file.state == FileState::Collecting)
+    /// Whether nobody has closed a window of a route yet.
+    async fn is_open(&self, route: &ReadyRoute, planned: &Planned) -> Result<bool, Problem> {
+        let found = table::by_slot(self.engine.db.pool(), &slot(route, &planned.closing)).await?;
+        Ok(found.is_none_or(|file| file.state == FileState::Collecting))
     }
 
     async fn file(
@@ -290,11 +305,21 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     async fn later(&self, pause: std::time::Duration) -> Result<(), Problem> {
-        self.due_at(self.engine.now().after(pause), None).await
+        self.wait_until(self.engine.now().after(pause), None).await
     }
 
-    async fn due_at(&self, at: Moment, case: Option<Case>) -> Result<(), Problem> {
-        let (route, tries) = (self.claim.route_id.clone(), self.claim.tries);
+    async fn wait_until(&self, at: Moment, case: Option<Case>) -> Result<(), Problem> {
+        self.in_lane(self.claim.route_id.clone(), at, case).await
+    }
+
+    /// Waits in the lane of the route that it is to go over: whoever closes a window there knows
+    /// of it.
+    async fn due_at(&self, route: &ReadyRoute, at: Moment) -> Result<(), Problem> {
+        self.in_lane(route.route.id.clone(), at, None).await
+    }
+
+    async fn in_lane(&self, route: RouteId, at: Moment, case: Option<Case>) -> Result<(), Problem> {
+        let tries = self.claim.tries;
         self.put_off(Vec::new(), Next { route, at, tries }, case).await
     }
 }

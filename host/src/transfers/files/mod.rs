@@ -45,7 +45,7 @@ use crate::rails::ReadyRoute;
 
 use super::Transfers;
 use super::attempt::{self, Attempt};
-use super::order::Feature;
+use super::order::{Feature, Order};
 
 use table::{FileState, Lease, PaymentFile};
 
@@ -66,10 +66,10 @@ impl Transfers {
         while !self.stopping.is_cancelled() {
             match db::in_time(claims::claim_due(&self.db, self.now())).await {
                 Ok(files) => {
-                    for file in files {
+                    for mut file in files {
                         let (engine, feature) = (self.clone(), feature.clone());
                         self.tasks.spawn(async move {
-                            if let Err(problem) = engine.run_file(&feature, file.clone()).await {
+                            if let Err(problem) = engine.run_in_turn(&feature, &mut file).await {
                                 engine.set_aside(&file, &problem).await;
                             }
                         });
@@ -109,8 +109,8 @@ impl Transfers {
         id: &PaymentFileId,
     ) -> Result<(), Problem> {
         let before = table::get(self.db.pool(), id).await?;
-        if let Some(file) = claims::claim_one(&self.db, id).await? {
-            self.run_file(feature, file).await?;
+        if let Some(mut file) = claims::claim_one(&self.db, id).await? {
+            self.run_file(feature, &mut file).await?;
         }
         let after = table::get(self.db.pool(), id).await?;
         let state = |file: &Option<PaymentFile>| file.as_ref().map(|file| file.state);
@@ -122,15 +122,29 @@ impl Transfers {
         }
     }
 
+    /// Does what there is to do about a file that is due. In the sandbox nobody polls otherwise.
+    async fn run_in_turn<F: Feature>(
+        &self,
+        feature: &F,
+        file: &mut PaymentFile,
+    ) -> Result<(), Problem> {
+        self.run_file(feature, file).await?;
+        if file.env == Env::Test {
+            let route = self.routes.get(&file.route_id).await?;
+            self.poll(feature, &route).await?;
+        }
+        Ok(())
+    }
+
     /// Takes step after step, until there is nothing to do for a while.
     async fn run_file<F: Feature>(
         &self,
         feature: &F,
-        mut file: PaymentFile,
+        file: &mut PaymentFile,
     ) -> Result<(), Problem> {
         loop {
             let route = self.routes.get(&file.route_id).await?;
-            if self.is_forgotten(&file).await? {
+            if self.is_forgotten(file).await? {
                 return Ok(());
             }
             let is_shut = file.env == Env::Live && self.quarantine.is_closed();
@@ -139,20 +153,20 @@ impl Transfers {
                 _ if file.is_unsent() && (is_shut || file.is_held) => {
                     Next::At(self.now().after(limits::FILE_HELD_POLL))
                 }
-                FileState::Collecting => self.close(&mut file).await?,
-                FileState::Closed => self.assemble(feature, &route, &mut file).await?,
-                FileState::Assembled => self.deliver(feature, &route, &mut file).await?,
-                FileState::Sending | FileState::Unclear => self.look(&route, &mut file).await?,
-                FileState::Delivered => self.overdue(&route, &file).await?,
+                FileState::Collecting => self.close(file).await?,
+                FileState::Closed => self.assemble(feature, &route, file).await?,
+                FileState::Assembled => self.deliver(feature, &route, file).await?,
+                FileState::Sending | FileState::Unclear => self.look(&route, file).await?,
+                FileState::Delivered => self.overdue(&route, file).await?,
                 FileState::Acknowledged | FileState::Refused | FileState::Empty => {
                     Next::At(self.now())
                 }
             };
             match next {
-                Next::Go => table::save(&self.db, &mut file, Lease::Kept).await?,
+                Next::Go => table::save(&self.db, file, Lease::Kept).await?,
                 Next::At(due_at) => {
                     file.due_at = due_at;
-                    return table::save(&self.db, &mut file, Lease::Ended).await;
+                    return table::save(&self.db, file, Lease::Ended).await;
                 }
             }
         }
@@ -273,6 +287,27 @@ impl Transfers {
         let rows = vec![cases::sql::FILE_CASES_ENDED.change(&ended)];
         self.writer.work(Command::rows(rows)).await.map(drop)
     }
+}
+
+/// Payments that are read, and written, together.
+const CHUNK: usize = 500;
+
+/// Attempts with what was ordered.
+async fn orders<F: Feature>(
+    feature: &F,
+    attempts: Vec<Attempt>,
+) -> Result<Vec<(Attempt, Order)>, Problem> {
+    let mut orders = Vec::with_capacity(attempts.len());
+    for chunk in attempts.chunks(CHUNK) {
+        let ids: Vec<String> = chunk.iter().map(|it| it.transfer_id.clone()).collect();
+        let mut objects = feature.load_all(&ids).await?;
+        for attempt in chunk {
+            let object = objects.remove(&attempt.transfer_id);
+            let gone = || Problem::internal("an attempt without its object");
+            orders.push((attempt.clone(), feature.order(&object.ok_or_else(gone)?)?));
+        }
+    }
+    Ok(orders)
 }
 
 /// What tells one thing that is said from another, in few characters.

@@ -21,6 +21,8 @@ pub fn corrected(code: &str, entry: &Entry) -> Option<String> {
         "C06" => format!("{account:<17}   {code_of_kind}"),
         "C07" => format!("{bank}{account:<17}{code_of_kind}"),
         "C09" => format!("{}-1", entry.id),
+        // What is right instead does not stand in it.
+        "C13" => String::new(),
         _ => return None,
     };
     Some(format!("{data:<29}"))
@@ -79,6 +81,7 @@ mod tests {
             ("C06", "12345678901234560   32       "),
             ("C07", "1210002481234567890123456032 "),
             ("C09", "R000000000001-1              "),
+            ("C13", "                             "),
         ] {
             assert_eq!(corrected(code, &entry()).as_deref(), Some(data), "{code}");
         }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
@@ -29,17 +28,20 @@ use crate::ledger::{OutboxHook, Writer, WriterParts};
 use crate::listeners::Listeners;
 use crate::outbound::OutboundClient;
 use crate::rails::declaration::MethodTerms;
-use crate::rails::{Rail, Registry, Route, Routes, Sandbox, registry, sql};
+use crate::rails::{Rail, Registry, Route, Routes, Sandbox, sql};
 use crate::recipients::{IdentityKey, RecipientDirectory};
 use crate::routes::Door;
 use crate::rules::store::{Loader, PackStore, SuppliedPack};
-use crate::rules::{Pack, Packs, comparing};
-use crate::simulator::{Network, Simulator};
+use crate::rules::{Packs, comparing};
+use crate::simulator::Simulator;
 use crate::transfers::intents::IntentJournal;
 use crate::transfers::{Quarantine, Transfers};
-use crate::wasm::compiler::Costs;
-use crate::wasm::{CodeCache, Compiler, Engines};
-use crate::{built_in, transfers, webhooks, worker};
+use crate::{transfers, webhooks, worker};
+
+mod components;
+
+pub use components::{Components, load, networks};
+use components::{components, keep_versions};
 
 /// Why a host does not start: a sentence for the operator.
 pub type StartError = Box<dyn std::error::Error + Send + Sync>;
@@ -75,14 +77,6 @@ pub struct Host {
     serving: tokio::task::JoinHandle<()>,
 }
 
-/// Loaded components.
-pub struct Components {
-    /// The rails, built in or from the modules folder.
-    pub rails: Vec<Rail>,
-    /// The rule packs, built in or from the modules folder.
-    pub packs: Vec<SuppliedPack>,
-}
-
 /// Starts a host: opens and migrates the database, loads the components, listens.
 ///
 /// # Errors
@@ -97,6 +91,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
 
     let (Components { rails, packs }, loader) = components(&config, &keyring)?;
     let rails = Arc::new(Registry::of(rails)?);
+    let versions = keep_versions((&db, &keyring), &loader, &config, (&rails, &clock)).await?;
     let (pack_store, packs) = open_packs(&db, loader, &config, packs, &clock).await?;
     seed_routes(&db, &rails, &ids, &clock).await?;
 
@@ -106,11 +101,10 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let writer = start_writer(&config, &db, (&clock, &ids), (hook, &broken)).await?;
     let (gate, intents) = gate((&db, &writer), &config, (&clock, &ids)).await?;
     let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), rails.networks());
-    let tls = tls(config.egress.extra_ca_file.as_deref())?;
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
     let sandbox = sandbox(simulator, &keyring);
     let inside = (sandbox.clone(), Arc::clone(&keyring));
-    let with = (tls, Arc::new(Calendars::load(config.modules.dir.as_deref())?));
+    let with = (tls(&config)?, Arc::new(calendars(&config)?), versions);
     let routes = Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), inside, with);
     let transfers = Transfers::new(transfers::Parts {
         db: db.clone(),
@@ -208,14 +202,6 @@ fn sandbox(simulator: Simulator, keyring: &Keyring) -> Sandbox {
 }
 
 /// What was built, or supplied, and the engines that run it.
-fn components(config: &Config, keyring: &Arc<Keyring>) -> Result<(Components, Loader), StartError> {
-    let engines = Engines::start()?;
-    let cache = CodeCache::new(Some(config.data.dir.join("cache")), Arc::clone(keyring));
-    let components = load(&engines, &cache, config.modules.dir.as_deref())?;
-    let compiler = Compiler::new(config.compiler.clone(), Costs::default())?;
-    Ok((components, Loader { engines, cache, compiler }))
-}
-
 /// The gate before everything live, shut where something is suspicious, and the journal of what
 /// leaves.
 async fn gate(
@@ -345,89 +331,6 @@ impl Host {
     }
 }
 
-/// Loads the built-in components, then those of the modules folder, which replace built-in
-/// ones of the same name.
-///
-/// # Errors
-/// A component is refused; the message names it.
-pub fn load(
-    engines: &Engines,
-    cache: &CodeCache,
-    folder: Option<&Path>,
-) -> Result<Components, StartError> {
-    let mut components = Components { rails: Vec::new(), packs: Vec::new() };
-    let tables = folder.map(|folder| folder.join("tables"));
-    for (name, bytes) in built_in::COMPONENTS {
-        let origin = format!("built-in component {name}");
-        add(&mut components, (engines, cache), (&origin, bytes), tables.as_deref())?;
-    }
-    for path in modules(folder)? {
-        let bytes = std::fs::read(&path).map_err(|cause| format!("{}: {cause}", path.display()))?;
-        let origin = path.display().to_string();
-        add(&mut components, (engines, cache), (&origin, &bytes), tables.as_deref())?;
-    }
-    Ok(components)
-}
-
-fn modules(folder: Option<&Path>) -> Result<Vec<std::path::PathBuf>, StartError> {
-    let Some(folder) = folder else { return Ok(Vec::new()) };
-    let entries = std::fs::read_dir(folder);
-    let entries = entries.map_err(|cause| format!("modules.dir {}: {cause}", folder.display()))?;
-    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
-    let mut paths: Vec<_> =
-        paths.filter(|path| path.extension().is_some_and(|ending| ending == "wasm")).collect();
-    paths.sort();
-    Ok(paths)
-}
-
-fn add(
-    components: &mut Components,
-    (engines, cache): (&Engines, &CodeCache),
-    (origin, bytes): (&str, &[u8]),
-    tables: Option<&Path>,
-) -> Result<(), StartError> {
-    let named = |cause: StartError| -> StartError { format!("{origin}: {cause}").into() };
-    if crate::wasm::module::is_rule_pack(bytes) {
-        let pack = Pack::load(engines, cache, bytes).map_err(|cause| named(cause.into()))?;
-        let is_built_in = built_in::COMPONENTS.iter().any(|(_, known)| std::ptr::eq(*known, bytes));
-        let component = bytes.to_vec();
-        components.packs.push(SuppliedPack { pack: Arc::new(pack), component, is_built_in });
-    } else {
-        let rail =
-            Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;
-        let name = &rail.declaration.rail.name;
-        let mut known = components.rails.iter_mut();
-        match known.find(|known| known.declaration.rail.name == *name) {
-            Some(known) => *known = rail,
-            None => components.rails.push(rail),
-        }
-    }
-    Ok(())
-}
-
-/// The other sides of all rails' networks, built in or from the modules folder.
-///
-/// # Errors
-/// A component cannot be read, or is refused.
-pub fn networks(
-    engines: &Engines,
-    cache: &CodeCache,
-    folder: Option<&Path>,
-) -> Result<BTreeMap<String, Network>, StartError> {
-    let mut networks = BTreeMap::new();
-    for (name, bytes) in built_in::COMPONENTS {
-        let found = registry::network(engines, cache, bytes);
-        networks.extend(found.map_err(|cause| format!("built-in component {name}: {cause}"))?);
-    }
-    for path in modules(folder)? {
-        let named = |cause: String| format!("{}: {cause}", path.display());
-        let bytes = std::fs::read(&path).map_err(|cause| named(cause.to_string()))?;
-        let found = registry::network(engines, cache, &bytes);
-        networks.extend(found.map_err(|cause| named(cause.to_string()))?);
-    }
-    Ok(networks)
-}
-
 /// The host's keys: configured, or kept in a file beside the data.
 ///
 /// # Errors
@@ -553,7 +456,8 @@ async fn seed_routes(
 }
 
 /// Certificates that rails trust: the system's, and the operator's own.
-fn tls(extra: Option<&Path>) -> Result<Arc<rustls::ClientConfig>, StartError> {
+fn tls(config: &Config) -> Result<Arc<rustls::ClientConfig>, StartError> {
+    let extra = config.egress.extra_ca_file.as_deref();
     let mut roots = rustls::RootCertStore::empty();
     for certificate in rustls_native_certs::load_native_certs().certs {
         // One that cannot be read is one less to trust.
@@ -579,4 +483,9 @@ fn tls(extra: Option<&Path>) -> Result<Arc<rustls::ClientConfig>, StartError> {
 #[must_use]
 pub fn shown(token: &SecretString) -> &str {
     token.expose_secret()
+}
+
+/// The stock calendars, and the operator's.
+fn calendars(config: &Config) -> Result<Calendars, StartError> {
+    Ok(Calendars::load(config.modules.dir.as_deref())?)
 }

@@ -1,0 +1,138 @@
+//! Components: those that are built in, and those of the modules folder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::built_in;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::db::Db;
+use crate::keyring::Keyring;
+use crate::rails::{Rail, Registry, Versions, registry};
+use crate::rules::Pack;
+use crate::rules::store::{Loader, SuppliedPack};
+use crate::simulator::Network;
+use crate::wasm::compiler::Costs;
+use crate::wasm::{CodeCache, Compiler, Engines};
+
+use super::StartError;
+
+/// Loaded components.
+pub struct Components {
+    /// The rails, built in or from the modules folder.
+    pub rails: Vec<Rail>,
+    /// The rule packs, built in or from the modules folder.
+    pub packs: Vec<SuppliedPack>,
+}
+
+/// All of them, and what opens further ones.
+pub(super) fn components(
+    config: &Config,
+    keyring: &Arc<Keyring>,
+) -> Result<(Components, Loader), StartError> {
+    let engines = Engines::start()?;
+    let cache = CodeCache::new(Some(config.data.dir.join("cache")), Arc::clone(keyring));
+    let components = load(&engines, &cache, config.modules.dir.as_deref())?;
+    let compiler = Compiler::new(config.compiler.clone(), Costs::default())?;
+    Ok((components, Loader { engines, cache, compiler }))
+}
+
+/// Every version of every rail, the present ones among them.
+pub(super) async fn keep_versions(
+    (db, keyring): (&Db, &Arc<Keyring>),
+    loader: &Loader,
+    config: &Config,
+    (rails, clock): (&Registry, &Clock),
+) -> Result<Versions, StartError> {
+    let tables = config.modules.dir.as_deref().map(|folder| folder.join("tables"));
+    let with = (loader.engines.clone(), loader.cache.clone());
+    let versions = Versions::new((db.clone(), Arc::clone(keyring)), with, tables);
+    for rail in rails.all() {
+        versions.keep(&rail, clock.now()).await?;
+    }
+    Ok(versions)
+}
+
+/// Loads the built-in components, then those of the modules folder, which replace built-in
+/// ones of the same name.
+///
+/// # Errors
+/// A component is refused; the message names it.
+pub fn load(
+    engines: &Engines,
+    cache: &CodeCache,
+    folder: Option<&Path>,
+) -> Result<Components, StartError> {
+    let mut components = Components { rails: Vec::new(), packs: Vec::new() };
+    let tables = folder.map(|folder| folder.join("tables"));
+    for (name, bytes) in built_in::COMPONENTS {
+        let origin = format!("built-in component {name}");
+        add(&mut components, (engines, cache), (&origin, bytes), tables.as_deref())?;
+    }
+    for path in modules(folder)? {
+        let bytes = std::fs::read(&path).map_err(|cause| format!("{}: {cause}", path.display()))?;
+        let origin = path.display().to_string();
+        add(&mut components, (engines, cache), (&origin, &bytes), tables.as_deref())?;
+    }
+    Ok(components)
+}
+
+fn modules(folder: Option<&Path>) -> Result<Vec<PathBuf>, StartError> {
+    let Some(folder) = folder else { return Ok(Vec::new()) };
+    let entries = std::fs::read_dir(folder);
+    let entries = entries.map_err(|cause| format!("modules.dir {}: {cause}", folder.display()))?;
+    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let mut paths: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|ending| ending == "wasm")).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn add(
+    components: &mut Components,
+    (engines, cache): (&Engines, &CodeCache),
+    (origin, bytes): (&str, &[u8]),
+    tables: Option<&Path>,
+) -> Result<(), StartError> {
+    let named = |cause: StartError| -> StartError { format!("{origin}: {cause}").into() };
+    if crate::wasm::module::is_rule_pack(bytes) {
+        let pack = Pack::load(engines, cache, bytes).map_err(|cause| named(cause.into()))?;
+        let is_built_in = built_in::COMPONENTS.iter().any(|(_, known)| std::ptr::eq(*known, bytes));
+        let component = bytes.to_vec();
+        components.packs.push(SuppliedPack { pack: Arc::new(pack), component, is_built_in });
+    } else {
+        let rail =
+            Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;
+        let name = &rail.declaration.rail.name;
+        let mut known = components.rails.iter_mut();
+        match known.find(|known| known.declaration.rail.name == *name) {
+            Some(known) => *known = rail,
+            None => components.rails.push(rail),
+        }
+    }
+    Ok(())
+}
+
+/// The other sides of all rails' networks, built in or from the modules folder.
+///
+/// # Errors
+/// A component cannot be read, or is refused.
+pub fn networks(
+    engines: &Engines,
+    cache: &CodeCache,
+    folder: Option<&Path>,
+) -> Result<BTreeMap<String, Network>, StartError> {
+    let mut networks = BTreeMap::new();
+    for (name, bytes) in built_in::COMPONENTS {
+        let found = registry::network(engines, cache, bytes);
+        networks.extend(found.map_err(|cause| format!("built-in component {name}: {cause}"))?);
+    }
+    for path in modules(folder)? {
+        let named = |cause: String| format!("{}: {cause}", path.display());
+        let bytes = std::fs::read(&path).map_err(|cause| named(cause.to_string()))?;
+        let found = registry::network(engines, cache, &bytes);
+        networks.extend(found.map_err(|cause| named(cause.to_string()))?);
+    }
+    Ok(networks)
+}

@@ -1,0 +1,113 @@
+//! A rail is replaced by another version of itself while payments are open.
+
+use railhead::config::Config;
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::hostile::{Till, attempt, built, hostile, packed};
+use crate::live::{until, until_asked};
+use crate::network::start_again;
+use crate::notices::RIGHT;
+use crate::test_host::{Engine, TestHost, config, unique, with_host_configured};
+
+const DECLARATION: &str = include_str!("../hostile/rail.toml");
+
+/// The next version: it asks elsewhere, where nobody knows of anything.
+fn next() -> String {
+    DECLARATION
+        .replace("version = \"0.1.0\"", "version = \"0.2.0\"")
+        .replace("path = \"/ask\"", "path = \"/ask/again\"")
+}
+
+/// A host whose rail can be replaced.
+async fn with_versions(
+    engine: Engine,
+    test: impl AsyncFnOnce(&mut TestHost, &Till, &dyn Fn(&TestHost) -> Config, &dyn Fn(&str)),
+) {
+    let (till, folder) = (Till::default(), tempfile::tempdir().expect("a folder"));
+    let (url, component) = (till.open().await, built("hostile", ""));
+    let file = folder.path().join("hostile.wasm");
+    let put = |declaration: &str| {
+        std::fs::write(&file, packed(&component, declaration)).expect("written");
+    };
+    put(DECLARATION);
+    let change = |config: &mut Config| {
+        config.simulator.url = Some(url.clone());
+        config.simulator.token = Some(RIGHT.into());
+        config.modules.dir = Some(folder.path().to_owned());
+    };
+    let again = |host: &TestHost| {
+        let mut config = config(&host.database);
+        change(&mut config);
+        config
+    };
+    with_host_configured(engine, change, async |host| test(host, &till, &again, &put).await).await;
+}
+
+async fn pay(host: &TestHost, deed: &str) -> String {
+    let key = host.merchant.live_key.clone();
+    let id = host.pay_as(&key, &unique(), hostile(deed)).await.ok().id();
+    until(host, &id, "processing").await;
+    until_asked(host, &id, 0).await;
+    id
+}
+
+/// The paths that a payout was asked about at.
+async fn asked_at(host: &TestHost, id: &str) -> Vec<Value> {
+    let path = format!("/v1/payouts/{id}/timeline");
+    let timeline = host.get_as(&host.merchant.live_key, &path).await.ok();
+    let steps = timeline.json["data"].as_array().expect("steps").clone();
+    let asked = steps.into_iter().filter(|step| step["operation"] == "query");
+    asked.map(|step| step["messages"][0]["to"].clone()).collect()
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_is_asked_about_by_the_version_that_sent_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_versions(engine, async |host, till, again, put| {
+        let id = pay(host, "sent, then trap").await;
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        put(&next());
+        start_again(host, again(host)).await;
+        host.advance(60);
+        until(host, &id, "paid").await;
+        assert_eq!(asked_at(host, &id).await, ["POST /ask"]);
+        assert_eq!(till.paid(&attempt(host, &id).await.0), 1);
+        // What is new goes with the new one.
+        let later = pay(host, "sent, then trap").await;
+        host.advance(60);
+        until_asked(host, &later, 1).await;
+        assert_eq!(asked_at(host, &later).await, ["POST /ask/again"]);
+        assert_eq!(
+            host.count("SELECT COUNT(*) FROM rail_versions WHERE name = 'hostile'").await,
+            2
+        );
+    })
+    .await;
+}
+
+/// What nobody of ours wrote is not run: the version that is loaded asks instead.
+#[rstest]
+#[case::gone("DELETE FROM rail_versions")]
+#[case::changed("UPDATE rail_versions SET component = 'AAAA'")]
+#[case::forged("UPDATE rail_versions SET tag = '00'")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_is_not_there_any_more_is_done_without(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[case] what: &str,
+) {
+    with_versions(engine, async |host, _till, again, put| {
+        let id = pay(host, "sent, then trap").await;
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        put(&next());
+        start_again(host, again(host)).await;
+        host.run(&[what.to_owned()]).await;
+        host.advance(60);
+        until_asked(host, &id, 1).await;
+        assert_eq!(asked_at(host, &id).await, ["POST /ask/again"]);
+        until(host, &id, "processing").await;
+    })
+    .await;
+}
