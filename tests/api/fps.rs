@@ -182,8 +182,18 @@ async fn recipients_are_saved_and_what_a_request_says_is_paid(
             ((400, "invalid_field"), "bank.sort_code")
         );
         let saved = host.post("/v1/beneficiaries", body).await.ok();
-        let shown = (&saved.json["account_number"], &saved.json["bank_code"]);
-        assert_eq!(shown, (&json!("66374958"), &json!("089999")));
+        let bank = &saved.json["bank"];
+        assert_eq!(
+            (&bank["account_number"], &bank["sort_code"]),
+            (&json!("66374958"), &json!("089999"))
+        );
+        // Identifiers of other currencies are there, and null; those of naira are not there.
+        assert_eq!(
+            (&bank["routing_number"], bank.as_object().map(|it| it.len())),
+            (&json!(null), Some(9))
+        );
+        assert_eq!(saved.json["address"]["city"], "Leeds");
+        assert!(saved.json.get("bank_code").is_none() && saved.json.get("interac_email").is_none());
         let to = json!({ "amount_minor": "125050", "currency": "GBP",
             "beneficiary_id": saved.id() });
         let paid = host.pay("", to).await.ok();

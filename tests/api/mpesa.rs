@@ -189,7 +189,7 @@ async fn operators_are_listed_and_recipients_saved(
         assert_eq!(inline.json["beneficiary_id"], json!(saved.id()));
         let shown = (&inline.json["recipient_account"], &inline.json["recipient_bank_code"]);
         assert_eq!(shown, (&json!("254712345678"), &json!("mpesa")));
-        let shown = (&saved.json["account_number"], &saved.json["bank_code"]);
+        let shown = (&saved.json["mobile_number"], &saved.json["mobile_operator"]);
         assert_eq!(shown, (&json!("254712345678"), &json!("mpesa")));
         let found = host.get("/v1/beneficiaries?q=54712345").await.ok();
         assert_eq!(found.json["data"][0]["id"], json!(saved.id()));

@@ -245,7 +245,7 @@ async fn a_rail_from_elsewhere_is_known_everywhere(
         let told = (refused.refused(), refused.field());
         assert_eq!(told, ((400, "missing_field"), "wallet.number"));
         let saved = host.post("/v1/beneficiaries", body).await.ok();
-        assert_eq!(saved.json["account_number"], "261341234567");
+        assert_eq!(saved.json["wallet"]["number"], "261341234567");
         let to =
             json!({ "amount_minor": "150000", "currency": "MGA", "beneficiary_id": saved.id() });
         assert_eq!(pay(host, "", to).await.ok().status_word(), "paid");

@@ -1,6 +1,9 @@
 //! A beneficiary as merchants see it.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
@@ -25,22 +28,32 @@ pub struct BeneficiaryView {
     pub currency: String,
     /// `test` or `live`.
     pub env: &'static str,
-    /// The code of the bank, in the network's own list.
-    #[schema(example = "058")]
-    pub bank_code: Option<String>,
-    /// The bank's name.
-    pub bank_name: Option<String>,
-    /// The account number.
-    #[schema(example = "0123456785")]
-    pub account_number: Option<String>,
+    /// Of an account that is named by bank and number: where, and which.
+    #[serde(flatten)]
+    #[schema(value_type = AccountView)]
+    pub account: Option<AccountView>,
     /// The name on the account, as the bank has it.
     pub account_name: Option<String>,
-    /// CAD Interac only.
-    pub interac_email: Option<String>,
-    /// CAD Interac only.
-    pub interac_first_name: Option<String>,
-    /// CAD Interac only.
-    pub interac_last_name: Option<String>,
+    /// `individual` or `business`, where recipients are told apart.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Of recipients that are saved with a bank: what names the account there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bank: Option<BankView>,
+    /// And where they live.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<AddressView>,
+    /// Of mobile money: the operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "mpesa")]
+    pub mobile_operator: Option<String>,
+    /// And the number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "254712345678")]
+    pub mobile_number: Option<String>,
+    /// Whatever else its network names a recipient by, as it was saved.
+    #[serde(flatten)]
+    pub further: BTreeMap<String, Value>,
     /// Your own reference.
     pub external_reference: Option<String>,
     /// `pending`, `verified` or `failed`.
@@ -72,6 +85,91 @@ pub struct BeneficiaryView {
     pub restored: Option<bool>,
 }
 
+/// Where an account is, and which.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct AccountView {
+    /// The code of the bank, in the network's own list.
+    #[schema(example = "058")]
+    pub bank_code: Option<String>,
+    /// The bank's name.
+    pub bank_name: Option<String>,
+    /// The account number.
+    #[schema(example = "0123456785")]
+    pub account_number: Option<String>,
+    /// CAD Interac only.
+    pub interac_email: Option<String>,
+    /// CAD Interac only.
+    pub interac_first_name: Option<String>,
+    /// CAD Interac only.
+    pub interac_last_name: Option<String>,
+}
+
+/// What names an account at a bank: what its currency knows.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct BankView {
+    /// The bank's name.
+    pub bank_name: Option<String>,
+    /// How it is paid.
+    #[schema(example = "ach")]
+    pub method: Option<String>,
+    /// The account number.
+    pub account_number: Option<String>,
+    /// `checking` or `savings`.
+    pub account_type: Option<String>,
+    /// ABA routing number.
+    pub routing_number: Option<String>,
+    /// UK sort code.
+    pub sort_code: Option<String>,
+    /// ISO 13616.
+    pub iban: Option<String>,
+    /// ISO 9362.
+    pub bic_code: Option<String>,
+    /// ISO 9362, of the bank abroad.
+    pub swift_code: Option<String>,
+}
+
+/// Where a recipient lives.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct AddressView {
+    /// Street and number.
+    pub street: Option<String>,
+    /// The city.
+    pub city: Option<String>,
+    /// State or province.
+    pub state: Option<String>,
+    /// ZIP or postal code.
+    pub zip_code: Option<String>,
+}
+
+/// What a beneficiary has by itself, whatever its rail calls it.
+const OWN: [&str; 3] = ["name", "email", "phone"];
+
+/// A recipient's fields where the body that saved it had them; of a deleted one the account's place
+/// is free again.
+fn places(beneficiary: &Beneficiary) -> Map<String, Value> {
+    let (account, mut found) = (beneficiary.recipient.account(), Map::new());
+    let shown = |value: &str| match beneficiary.deleted_at {
+        Some(_) if value == account => json!(format!("deleted:{}", beneficiary.id)),
+        _ => json!(value),
+    };
+    let filled = beneficiary
+        .recipient
+        .placed()
+        .filter(|(place, value)| !value.is_empty() && !OWN.contains(place));
+    for (place, value) in filled {
+        match place.split_once('.') {
+            Some((outer, inner)) => {
+                let outer = found.entry(outer).or_insert_with(|| json!({}));
+                outer[inner] = shown(value);
+            }
+            None => drop(found.insert(place.to_owned(), shown(value))),
+        }
+    }
+    found
+}
+
 impl BeneficiaryView {
     /// What a merchant sees of it.
     #[must_use]
@@ -79,7 +177,36 @@ impl BeneficiaryView {
         let shown = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
         let is_archived = beneficiary.deleted_at.is_some();
         let account_number = shown(beneficiary.recipient.account());
+        let mut places = places(beneficiary);
+        // An account that is named by bank and number has them beside everything else.
+        let account = places.contains_key("account_number").then(|| {
+            places = Map::new();
+            AccountView {
+                bank_code: shown(beneficiary.recipient.bank()),
+                bank_name: shown(beneficiary.recipient.bank_name()),
+                // The account's place is free again; what it was stands below.
+                account_number: match is_archived {
+                    true => Some(format!("deleted:{}", beneficiary.id)),
+                    false => account_number.clone(),
+                },
+                interac_email: None,
+                interac_first_name: None,
+                interac_last_name: None,
+            }
+        });
+        let mut take = |name: &str| places.remove(name).unwrap_or_default();
+        let text = |value: Value| value.as_str().map(str::to_owned);
+        let (kind, operator, number) =
+            (take("type"), take("mobile_operator"), take("mobile_number"));
+        let (bank, address) = (take("bank"), take("address"));
         Self {
+            account,
+            kind: text(kind),
+            bank: serde_json::from_value(bank).unwrap_or_default(),
+            address: serde_json::from_value(address).unwrap_or_default(),
+            mobile_operator: text(operator),
+            mobile_number: text(number),
+            further: places.into_iter().collect(),
             object: "beneficiary",
             id: beneficiary.id.to_string(),
             name: beneficiary.name.clone(),
@@ -87,17 +214,7 @@ impl BeneficiaryView {
             phone: beneficiary.phone.clone(),
             currency: beneficiary.currency.to_string(),
             env: beneficiary.env.as_str(),
-            bank_code: shown(beneficiary.recipient.bank()),
-            bank_name: shown(beneficiary.recipient.bank_name()),
-            // The account's place is free again; what it was stands below.
-            account_number: match is_archived {
-                true => Some(format!("deleted:{}", beneficiary.id)),
-                false => account_number.clone(),
-            },
             account_name: beneficiary.account_name.clone(),
-            interac_email: None,
-            interac_first_name: None,
-            interac_last_name: None,
             external_reference: beneficiary.external_reference.clone(),
             verification: beneficiary.verification.as_str(),
             is_archived,

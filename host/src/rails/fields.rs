@@ -14,6 +14,8 @@ const LENGTH_DEFAULT: usize = 140;
 
 /// What is said about fields begins with this; no field of a rail does.
 const MARK: char = '@';
+/// And what says where the body of a saved recipient has a field goes on with this.
+const IN: &str = "in ";
 
 /// A recipient's fields by name. In a request as they were sent; in a payout in canonical form.
 ///
@@ -67,7 +69,22 @@ impl RecipientFields {
                 self.0.insert(format!("{MARK}{name}"), own.clone());
             }
         }
+        for (name, place) in
+            recipient.fields.iter().filter_map(|it| Some((&it.name, it.from.as_ref()?)))
+        {
+            if self.0.contains_key(name) {
+                self.0.insert(format!("{MARK}{IN}{name}"), place.clone());
+            }
+        }
         self
+    }
+
+    /// Its own fields, each with where the body of a saved recipient has it.
+    pub fn placed(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.own().map(|(name, value)| {
+            let place = self.0.get(&format!("{MARK}{IN}{name}"));
+            (place.unwrap_or(name).as_str(), value.as_str())
+        })
     }
 
     /// Its own fields, without what is said about them.
