@@ -70,9 +70,13 @@ async fn route(host: &TestHost) -> Value {
     routes.find(|route| route["name"] == "usd_ach" && route["env"] == "live").expect("a route")
 }
 
+/// Gives the route these settings and no others.
 async fn set(host: &TestHost, settings: Value) -> Answer {
-    let id = route(host).await["id"].as_str().expect("an id").to_owned();
-    let body = json!({ "settings": settings });
+    let before = route(host).await;
+    let id = before["id"].as_str().expect("an id").to_owned();
+    let gone = before["settings"].as_object().expect("settings").keys();
+    let gone: Value = gone.map(|name| (name.clone(), Value::Null)).collect();
+    let body = json!({ "settings": with(gone, settings) });
     host.admin(Method::PATCH, &format!("routes/{id}"), body).await
 }
 

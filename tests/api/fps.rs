@@ -189,7 +189,7 @@ async fn recipients_are_saved_and_what_a_request_says_is_paid(
         );
         // Identifiers of other currencies are there, and null; those of naira are not there.
         assert_eq!(
-            (&bank["routing_number"], bank.as_object().map(|it| it.len())),
+            (&bank["routing_number"], bank.as_object().map(serde_json::Map::len)),
             (&json!(null), Some(9))
         );
         assert_eq!(saved.json["address"]["city"], "Leeds");

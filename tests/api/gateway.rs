@@ -153,8 +153,8 @@ async fn a_network_that_wants_to_see_a_certificate_sees_it(
 ) {
     with_gateway(engine, Some(ours()), json!({}), async |host, gateway| {
         let id = pay(host, "accept").await;
-        host.until_count("SELECT COUNT(*) FROM attempts WHERE bytes_left = 1", 1).await;
         until(host, &id, "processing").await;
+        host.until_count("SELECT COUNT(*) FROM rail_calls WHERE operation = 'submit'", 1).await;
         assert_eq!(gateway.came().len(), 1);
     })
     .await;

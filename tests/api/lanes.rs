@@ -301,7 +301,7 @@ async fn a_route_that_was_repaired_takes_what_waited_for_it(
     with_two_routes(engine, async |host, _| {
         let id = no_route_takes(host).await;
         // Without an address of its own it leads to the bank of this test.
-        patch(host, "ngn_other", json!({ "settings": {} })).await.ok();
+        patch(host, "ngn_other", json!({ "settings": { "endpoint.gateway": null } })).await.ok();
         host.advance(5);
         until(host, &id, "paid").await;
         let over = attempts(host, &id).await;

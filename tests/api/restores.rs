@@ -303,7 +303,7 @@ async fn after_a_restore_an_attempt_that_another_one_followed_is_not_sent_again(
         restore(host, &backup).await;
         start_again(host, bank, Sends::Yes).await;
         assert_eq!(quarantine(host).await["forgotten"], json!(1));
-        patch(host, "ngn_other", json!({ "settings": {} })).await.ok();
+        patch(host, "ngn_other", json!({ "settings": { "endpoint.gateway": null } })).await.ok();
         release(host).await;
         host.advance(60);
         let again = until(host, &id, "paid").await;

@@ -230,11 +230,11 @@ enum Route {
         /// The route's id.
         id: String,
     },
-    /// Change a route, given as a JSON object.
+    /// Change a route, given as a JSON object. Settings are merged; null takes one away.
     Set {
         /// The route's id.
         id: String,
-        /// For example '{"is_paused":true}'.
+        /// For example '{"settings":{"throttle.per_second":"20"}}'.
         changes: String,
     },
     /// Take no new payouts on a route.

@@ -26,12 +26,21 @@ pub(super) enum Window {
 pub(super) enum File {
     /// List files, newest first.
     List {
+        /// Those of this environment.
+        #[arg(long, value_parser = ["live", "test"], default_value = "live")]
+        env: String,
         /// Only those over the route of this name.
         #[arg(long)]
         route: Option<String>,
         /// Only those in this state, such as `unclear`.
         #[arg(long)]
         state: Option<String>,
+        /// How many, 1 to 100.
+        #[arg(long)]
+        limit: Option<String>,
+        /// The last id of the page before.
+        #[arg(long, value_name = "ID")]
+        starting_after: Option<String>,
     },
     /// Show a file, and how much is in it.
     Show {
@@ -82,8 +91,15 @@ pub(super) fn window(command: Window) -> Request {
 
 pub(super) fn file(command: File) -> Result<Request, StartError> {
     Ok(match command {
-        File::List { route, state } => {
-            (Method::GET, filtered("files", [("route", route), ("state", state)])?, None)
+        File::List { env, route, state, limit, starting_after } => {
+            let filters = [
+                ("env", Some(env)),
+                ("route", route),
+                ("state", state),
+                ("limit", limit),
+                ("starting_after", starting_after),
+            ];
+            (Method::GET, filtered("files", filters)?, None)
         }
         File::Show { id } => (Method::GET, format!("files/{id}"), None),
         File::Payments { id, starting_after } => {

@@ -67,12 +67,21 @@ pub async fn banks(
     _caller: Caller,
     Query(query): Query<CurrencyQuery>,
 ) -> Result<Page<Bank>, Problem> {
-    let unsupported = || Problem::new(ErrorCode::UnsupportedCurrency).field("currency");
+    let unsupported = || unsupported(query.currency.as_deref(), "NGN");
     let currency = query.currency.as_deref().and_then(Currency::parse).ok_or_else(unsupported)?;
     let rails = app.rails.all();
     let mut serving = rails.iter().filter(|rail| rail.declaration.serves(currency));
     let table = serving.find_map(|rail| rail.tables.get(directory::TABLE));
     Ok(Page::whole(directory::banks(table.ok_or_else(unsupported)?)))
+}
+
+/// No list for this currency; `example` is one that has such a list.
+fn unsupported(currency: Option<&str>, example: &str) -> Problem {
+    let message = match currency {
+        Some(_) => format!("There is no such list for this currency; there is for {example}."),
+        None => format!("currency is required, as in ?currency={example}."),
+    };
+    Problem::because(ErrorCode::UnsupportedCurrency, message).field("currency")
 }
 
 /// A mobile money operator.
@@ -115,7 +124,7 @@ pub async fn momo_operators(
     };
     let mut found: Vec<OperatorTerms> = rails.iter().flat_map(of_currency).collect();
     if found.is_empty() {
-        return Err(Problem::new(ErrorCode::UnsupportedCurrency).field("currency"));
+        return Err(unsupported(query.currency.as_deref(), "KES"));
     }
     found.sort_by(|a, b| a.slug.cmp(&b.slug));
     let shown = found.into_iter().map(|OperatorTerms { slug, name, country, currency }| {
@@ -194,7 +203,7 @@ pub async fn name_enquiry(
             _ => None,
         });
     let checked = checked.await.map_err(format_problem)?;
-    let asked_for = scenario::asked_for(caller.key.env, &headers)?;
+    let asked_for = scenario::asked_for(caller.key.env, &headers, &app.rails.scenarios())?;
     let chosen = rail.declaration.scenario(|field| Some(checked.fields.get(field).to_owned()));
     let chosen = chosen.filter(|_| caller.key.env == Env::Test);
     let scenario = asked_for.as_deref().or(chosen);

@@ -73,6 +73,8 @@ pub(super) fn add(document: &mut Value, rails: &[std::sync::Arc<Rail>]) {
 struct Bounds {
     /// Currencies that a payment may be made in.
     currencies: Vec<String>,
+    /// Of every network's sandbox, and of some only.
+    scenarios: Vec<String>,
     /// Methods by which.
     methods: Vec<String>,
     /// For each rail the schema of its recipients, its currencies and its methods.
@@ -88,6 +90,13 @@ impl Bounds {
         let terms = || rails.iter().flat_map(|rail| &rail.declaration.methods);
         let sorted = |names: BTreeSet<String>| names.into_iter().collect();
         Self {
+            scenarios: sorted(
+                SCENARIOS
+                    .iter()
+                    .map(|(name, _)| (*name).to_owned())
+                    .chain(rails.iter().flat_map(|rail| rail.declaration.scenario_names()).cloned())
+                    .collect(),
+            ),
             currencies: sorted(terms().map(|terms| terms.currency.to_string()).collect()),
             methods: sorted(terms().map(|terms| terms.name.clone()).collect()),
             rails: rails.iter().map(|rail| served(rail)).collect(),
@@ -256,7 +265,7 @@ impl Bounds {
             "currency" | "funding_currency" => json!({ "enum": self.currencies }),
             "method" => json!({ "enum": self.methods }),
             "email" => json!({ "format": "email", "maxLength": texts::EMAIL.most }),
-            "X-Sandbox-Scenario" => or_nothing(SCENARIOS.iter().map(|(name, _)| *name)),
+            "X-Sandbox-Scenario" => or_nothing(self.scenarios.iter().map(String::as_str)),
             "env" => json!({ "enum": ["test", "live"] }),
             "direction" => json!({ "enum": ["credit", "debit"] }),
             "created_after" | "created_before" | "expires_at" => json!({ "format": "date-time" }),

@@ -262,8 +262,8 @@ pub struct UpdateRoute {
     pub is_paused: Option<bool>,
     /// Merchants that may use it; empty means all.
     pub merchants: Option<Vec<String>>,
-    /// Settings, and addresses as `endpoint.<name>`; replaces all of them.
-    pub settings: Option<BTreeMap<String, String>>,
+    /// Settings, and addresses as `endpoint.<name>`, merged key by key; null takes a key away.
+    pub settings: Option<BTreeMap<String, Option<String>>>,
 }
 
 /// Change a route
@@ -322,11 +322,16 @@ fn changed(app: &App, before: &Route, body: UpdateRoute) -> Result<Route, Proble
     if let Some(ids) = body.merchants {
         after.merchants = merchants(&ids)?;
     }
-    if let Some(settings) = body.settings {
-        if let Some(rail) = app.rails.get(&after.rail) {
-            check_settings(&rail, &settings)?;
+    for (name, value) in body.settings.into_iter().flatten() {
+        match value {
+            Some(value) => drop(after.settings.insert(name, value)),
+            None => drop(after.settings.remove(&name)),
         }
-        after.settings = settings;
+    }
+    if after.settings != before.settings
+        && let Some(rail) = app.rails.get(&after.rail)
+    {
+        check_settings(&rail, &after.settings)?;
     }
     // Never twice the same: it is the version.
     after.updated_at = app.now().max(before.updated_at.after(Duration::from_micros(1)));
@@ -415,10 +420,9 @@ fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<()
         if let Some(endpoint) = name.strip_prefix("endpoint.") {
             if !rail.declaration.endpoints.contains_key(endpoint) || !value.starts_with("https://")
             {
-                return Err(invalid(
-                    &format!("settings.{name}"),
-                    "must be a declared endpoint's https address",
-                ));
+                let known: Vec<_> = rail.declaration.endpoints.keys().map(String::as_str).collect();
+                let why = format!("must be the https address of {}", known.join(" or "));
+                return Err(invalid(&format!("settings.{name}"), &why));
             }
             continue;
         }
@@ -446,7 +450,9 @@ fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<()
         };
         let pattern = terms.pattern.as_deref().and_then(|p| regex_lite::Regex::new(p).ok());
         if pattern.is_some_and(|pattern| !pattern.is_match(value)) {
-            return Err(invalid(&at, "does not have the declared format"));
+            let pattern = terms.pattern.as_deref().unwrap_or_default();
+            let why = format!("does not match {pattern} ({})", terms.title);
+            return Err(invalid(&at, &why));
         }
     }
     Ok(())

@@ -353,7 +353,9 @@ fn missing(name: &str) -> Problem {
 
 fn amount(name: &str, text: &str) -> Result<Minor, Problem> {
     Minor::parse(text).ok_or_else(|| {
-        let message = format!("{name} must be a string of digits above zero, in minor units.");
+        let most = i64::MAX;
+        let message =
+            format!("{name} must be a string of digits, from 1 to {most}, in minor units.");
         Problem::because(ErrorCode::InvalidField, message).field(name)
     })
 }

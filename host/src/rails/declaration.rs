@@ -515,6 +515,12 @@ impl Declaration {
         shown.any(|shown| shown.as_deref() == Some(secret))
     }
 
+    /// Every scenario that its sandbox names.
+    pub fn scenario_names(&self) -> impl Iterator<Item = &String> {
+        let named = self.scenarios.iter();
+        named.flat_map(|scenarios| scenarios.values.values().chain(scenarios.own.keys()))
+    }
+
     /// The scenario that a recipient chooses by itself.
     #[must_use]
     pub fn scenario(&self, field: impl Fn(&str) -> Option<String>) -> Option<&str> {

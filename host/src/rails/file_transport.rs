@@ -24,6 +24,8 @@ use super::route::Route;
 
 /// What all of these settings begin with.
 pub(super) const PREFIX: &str = "files.";
+/// What is configured for a route whose files the host carries itself.
+pub(super) const CARRIED: [&str; 3] = ["sftp_host_key", "sftp_key", "sftp_password"];
 const DELIVER_TO: &str = "files.deliver_to";
 const FETCH_FROM: &str = "files.fetch_from.";
 /// Longest address that is taken.

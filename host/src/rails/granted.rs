@@ -24,14 +24,14 @@ pub(super) fn settings(
     route: &str,
     declaration: &Declaration,
     given: impl Fn(&str, &SettingTerms) -> Option<String>,
-) -> (BTreeMap<String, String>, Option<String>) {
-    let (mut settings, mut missing) = (BTreeMap::new(), None);
+) -> (BTreeMap<String, String>, Vec<String>) {
+    let (mut settings, mut missing) = (BTreeMap::new(), Vec::new());
     for (name, terms) in &declaration.settings {
         match given(name, terms) {
             Some(value) => {
                 settings.insert(name.clone(), value);
             }
-            None => missing = Some(format!("routes.{route}.{name} is not configured")),
+            None => missing.push(format!("routes.{route}.{name} is not configured")),
         }
     }
     (settings, missing)

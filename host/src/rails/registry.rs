@@ -255,6 +255,13 @@ impl Registry {
         self.0.load().iter().filter_map(of).collect()
     }
 
+    /// Scenarios of their sandboxes, those of one network only among them.
+    #[must_use]
+    pub fn scenarios(&self) -> BTreeSet<String> {
+        let rails = self.0.load();
+        rails.iter().flat_map(|rail| rail.declaration.scenario_names()).cloned().collect()
+    }
+
     /// The rail of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<Rail>> {

@@ -26,7 +26,7 @@ use crate::wasm::keys::Key;
 use crate::wasm::rail::{Access, Door};
 
 use super::declaration::{Declaration, EndpointTerms, SettingTerms, Via};
-use super::file_transport::{FileTransport, PREFIX};
+use super::file_transport::{CARRIED, FileTransport, PREFIX};
 use super::files::Timetable;
 use super::granted::{
     Leads, call_to, configured_key, door_tokens, loopback, settings, simulated_key, throttle,
@@ -118,7 +118,7 @@ struct Reached {
     /// Where each endpoint leads, as text.
     addresses: BTreeMap<String, String>,
     /// What is missing of it.
-    missing: Option<String>,
+    missing: Vec<String>,
 }
 
 impl Routes {
@@ -258,6 +258,13 @@ impl Routes {
     async fn read(&self) -> Result<Arc<Vec<Arc<ReadyRoute>>>, sqlx::Error> {
         let routes = sql::list_routes(self.db.pool()).await?;
         let mut known = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_empty() {
+            let is_live =
+                |name: &String| routes.iter().any(|it| it.env == Env::Live && it.name == *name);
+            for name in self.config.routes.keys().filter(|name| !is_live(name)) {
+                tracing::warn!("routes.{name} is configured, and no live route has that name");
+            }
+        }
         let mut ready = Vec::new();
         for route in routes {
             let Some(rail) = self.rails.get(&route.rail) else { continue };
@@ -292,10 +299,10 @@ impl Routes {
             Env::Test => BTreeMap::new(),
         };
         let transport = FileTransport::of((&route, &rail.declaration), (&configured, &self.config));
-        let Reached { calls, addresses, missing } =
+        warn_of_unread(&route, &rail.declaration, &configured);
+        let Reached { calls, addresses, missing: unaddressed } =
             self.calls((&route, &rail), &configured, (&transport, throttle.as_ref()));
         let (secrets, secretless) = self.secrets((&route, &rail), &configured, &transport);
-        let missing = transport.missing().or(secretless).or(missing);
         let is_simulated = self.is_simulated(&route);
         let (keys, keyless) = self.keys((&route, &rail.declaration), &configured);
         let given = |name: &str, terms: &SettingTerms| {
@@ -304,8 +311,9 @@ impl Routes {
             value.or(sandbox).or(terms.default.as_ref()).cloned()
         };
         let (settings, unset) = settings(&route.name, &rail.declaration, given);
-        let missing =
-            missing.or(keyless).or(unset).or_else(|| self.unreachable(&route, &rail.declaration));
+        let mut missing = [unaddressed, secretless, keyless, unset].concat();
+        missing.extend(transport.missing());
+        missing.extend(self.unreachable(&route, &rail.declaration));
         let (name, tables) = (rail.declaration.rail.name.clone(), rail.tables.clone());
         let pure = Access {
             rail: name.clone(),
@@ -314,7 +322,8 @@ impl Routes {
             ..Access::default()
         };
         let timetable = self.timetable(&route, &rail.declaration, &settings);
-        let missing = missing.or(timetable.as_ref().err().cloned());
+        // What it lacks is said above.
+        missing.extend(timetable.as_ref().err().filter(|_| missing.is_empty()).cloned());
         let timetable = timetable.unwrap_or_default();
         let mut tokens = HashMap::new();
         for (name, terms) in &rail.declaration.tokens {
@@ -338,7 +347,7 @@ impl Routes {
             timetable,
             transport,
             throttle,
-            missing,
+            missing: (!missing.is_empty()).then(|| missing.join("; ")),
         }
     }
 
@@ -360,7 +369,7 @@ impl Routes {
                     reached.calls.extend(each.map(|call| (call.name.clone(), Arc::new(call))));
                 }
                 Err(_) if transport.leaves_nothing_to(rail) => {}
-                Err(why) => reached.missing = Some(why),
+                Err(why) => reached.missing.push(why),
             }
         }
         reached
@@ -386,8 +395,8 @@ impl Routes {
         (route, rail): (&Route, &Rail),
         configured: &BTreeMap<String, String>,
         transport: &FileTransport,
-    ) -> (BTreeMap<String, SecretString>, Option<String>) {
-        let (mut secrets, mut missing) = (BTreeMap::new(), None);
+    ) -> (BTreeMap<String, SecretString>, Vec<String>) {
+        let (mut secrets, mut missing) = (BTreeMap::new(), Vec::new());
         let (declaration, carries_all) = (&rail.declaration, transport.leaves_nothing_to(rail));
         // A certificate is shown in the handshake: no request has it.
         let in_requests = |name: &&String| !declaration.is_client_certificate(name);
@@ -397,7 +406,7 @@ impl Routes {
             match configured.get(name).filter(|value| !value.is_empty()) {
                 Some(value) if is_presented && value.len() < limits::TOKEN_BYTES_MIN => {
                     let least = limits::TOKEN_BYTES_MIN;
-                    missing = Some(format!("{at} must have {least} characters at least"));
+                    missing.push(format!("{at} must have {least} characters at least"));
                 }
                 Some(value) => {
                     secrets.insert(name.clone(), SecretString::from(value.clone()));
@@ -408,7 +417,7 @@ impl Routes {
                 }
                 // What the rail would present where it asks for nothing.
                 None if carries_all && !is_presented => {}
-                None => missing = Some(format!("{at} is not configured")),
+                None => missing.push(format!("{at} is not configured")),
             }
         }
         (secrets, missing)
@@ -419,8 +428,8 @@ impl Routes {
         &self,
         (route, declaration): (&Route, &Declaration),
         configured: &BTreeMap<String, String>,
-    ) -> (BTreeMap<String, Arc<Key>>, Option<String>) {
-        let (mut keys, mut missing) = (BTreeMap::new(), None);
+    ) -> (BTreeMap<String, Arc<Key>>, Vec<String>) {
+        let (mut keys, mut missing) = (BTreeMap::new(), Vec::new());
         for (name, terms) in &declaration.keys {
             let key = match configured.get(name).filter(|pem| !pem.is_empty()) {
                 Some(pem) => configured_key(terms, pem, self.leads(route)),
@@ -431,7 +440,7 @@ impl Routes {
                 Ok(key) => {
                     keys.insert(name.clone(), Arc::new(key));
                 }
-                Err(why) => missing = Some(format!("routes.{}.{name}: {why}", route.name)),
+                Err(why) => missing.push(format!("routes.{}.{name}: {why}", route.name)),
             }
         }
         (keys, missing)
@@ -533,6 +542,20 @@ impl Routes {
         let pem = pem.ok_or_else(|| format!("{at} is not configured"))?;
         let presenting = identity::presenting(&self.tls, pem);
         presenting.map(Arc::new).map_err(|why| format!("{at}: {why}"))
+    }
+}
+
+/// Says what is configured for a route and that nobody reads: a name may be misspelt.
+fn warn_of_unread(route: &Route, declaration: &Declaration, configured: &BTreeMap<String, String>) {
+    let Declaration { secrets, keys, settings, .. } = declaration;
+    let is_read = |name: &String| {
+        let is_declared =
+            secrets.contains_key(name) || keys.contains_key(name) || settings.contains_key(name);
+        is_declared || CARRIED.contains(&name.as_str())
+    };
+    for name in configured.keys().filter(|name| !is_read(name)) {
+        let (route, rail) = (&route.name, &declaration.rail.name);
+        tracing::warn!("routes.{route}.{name} is configured, and the rail {rail} has no such name");
     }
 }
 

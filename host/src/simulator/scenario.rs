@@ -1,5 +1,7 @@
 //! The sandbox's scenarios: one name, whatever the rail.
 
+use std::collections::BTreeSet;
+
 use http::HeaderMap;
 
 use crate::env::Env;
@@ -32,18 +34,26 @@ pub const SCENARIOS: &[(&str, &str)] = &[
     ("rate_stale", "The exchange rate is being refreshed: 422 fx_rate_stale."),
 ];
 
-/// The scenario that a request's header asks for; nothing with a live key, whatever it says.
+/// The scenario that a request's header asks for, one of these or of the loaded rails' own; nothing
+/// with a live key, whatever it says.
 ///
 /// # Errors
 /// `invalid_field` for a scenario that there is not: it would be played as another one.
-pub fn asked_for(env: Env, headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub fn asked_for(
+    env: Env,
+    headers: &HeaderMap,
+    own: &BTreeSet<String>,
+) -> Result<Option<String>, Problem> {
     let Some(header) = headers.get(HEADER).filter(|_| env == Env::Test) else { return Ok(None) };
     let name = header.to_str().unwrap_or("?").trim();
-    if name.is_empty() || what_happens(name).is_some() {
+    if name.is_empty() || what_happens(name).is_some() || own.contains(name) {
         return Ok(Some(name.to_owned()).filter(|name| !name.is_empty()));
     }
     let known: Vec<&str> = SCENARIOS.iter().map(|(known, _)| *known).collect();
-    let message = format!("{HEADER} must be one of {}.", known.join(", "));
+    let message = format!(
+        "{HEADER} must be one of {}, or one of GET /v1/sandbox/recipients.",
+        known.join(", ")
+    );
     Err(Problem::because(ErrorCode::InvalidField, message).field(HEADER))
 }
 
@@ -66,9 +76,14 @@ mod tests {
                 &[(http::HeaderName::from_static("x-sandbox-scenario"), value)]
                     .into_iter()
                     .collect(),
+                &BTreeSet::from(["queue_timeout".to_owned()]),
             )
         };
         assert_eq!(ask(Env::Test, "failed").expect("known").as_deref(), Some("failed"));
+        assert_eq!(
+            ask(Env::Test, "queue_timeout").expect("a rail's").as_deref(),
+            Some("queue_timeout")
+        );
         assert_eq!(ask(Env::Test, " ").expect("nothing"), None);
         assert_eq!(ask(Env::Live, "fialed").expect("ignored"), None);
         let refused = ask(Env::Test, "fialed").expect_err("a refusal");

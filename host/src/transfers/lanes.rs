@@ -121,7 +121,16 @@ impl Lanes {
     pub fn note(&self, route: &RouteId, reached: Reached) {
         let lane = self.lane(route);
         let mut breaker = lane.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        breaker.note(reached, Instant::now());
+        let (now, was_open) = (Instant::now(), breaker.until.is_some());
+        breaker.note(reached, now);
+        match (was_open, breaker.health(now)) {
+            (false, Health::Open(pause)) => {
+                let (failures, pause) = (breaker.failures, pause.as_secs());
+                tracing::warn!(route.id = %route, failures, pause, "a route is left alone");
+            }
+            (true, Health::Closed) => tracing::info!(route.id = %route, "a route is used again"),
+            _ => {}
+        }
     }
 
     /// How a lane stands, and how many failures in a row there were.

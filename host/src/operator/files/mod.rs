@@ -17,6 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::app::App;
 use crate::caller::Operator;
 use crate::clock::Moment;
+use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Page, PageQuery, Query};
 use crate::id::PaymentFileId;
@@ -161,6 +162,8 @@ pub struct FilePayments {
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub struct ListQuery {
+    /// Only files of this environment: `test` or `live`.
+    pub env: Option<String>,
     /// Only files over the route of this name.
     pub route: Option<String>,
     /// Only files in this state.
@@ -187,17 +190,24 @@ pub async fn list(
     if !state.is_empty() && !FileState::iter().any(|known| known.as_str() == state) {
         return Err(Problem::new(ErrorCode::InvalidFilter).field("state"));
     }
+    let env = query.env.unwrap_or_default();
+    if !env.is_empty() && Env::parse(&env).is_none() {
+        return Err(Problem::new(ErrorCode::InvalidFilter).field("env"));
+    }
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
     let before = match page.starting_after {
         None => "~".to_owned(),
         Some(id) => match find(&app, &id).await {
             Ok(file) => file.id.to_string(),
-            Err(_) => return Err(PageQuery::unknown_cursor()),
+            Err(problem) if problem.code() == ErrorCode::NotFound => {
+                return Err(PageQuery::unknown_cursor());
+            }
+            Err(problem) => return Err(problem),
         },
     };
     let route = query.route.unwrap_or_default();
-    let filter = table::Filter { route, state, before, limit };
+    let filter = table::Filter { env, route, state, before, limit };
     let files = table::list(app.db.pool(), &filter).await?;
     Ok(Page::of(files.iter().map(view).collect(), limit))
 }

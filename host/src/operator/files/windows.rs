@@ -212,6 +212,7 @@ async fn closings(app: &App) -> Result<Vec<Closing>, Problem> {
     for route in app.routes.all().await?.iter() {
         let Some(timetable) = route.timetable() else { continue };
         let filter = table::Filter {
+            env: route.route.env.as_str().to_owned(),
             route: route.route.name.clone(),
             state: FileState::Collecting.as_str().to_owned(),
             before: "~".to_owned(),

@@ -325,6 +325,8 @@ pub async fn get(pool: &AnyPool, id: &PaymentFileId) -> Result<Option<PaymentFil
 /// Which files are wanted; an empty text stands for any.
 #[derive(Debug, Default)]
 pub struct Filter {
+    /// Of this environment.
+    pub env: String,
     /// Over the route of this name.
     pub route: String,
     /// In this state.
@@ -342,13 +344,14 @@ pub struct Filter {
 pub async fn list(pool: &AnyPool, filter: &Filter) -> Result<Vec<PaymentFile>, sqlx::Error> {
     let sql = format!(
         "SELECT {COLUMNS} FROM payment_files WHERE id < $1 AND ($2 = '' OR route = $2) \
-         AND ($3 = '' OR state = $3) ORDER BY id DESC LIMIT $4"
+         AND ($3 = '' OR state = $3) AND ($5 = '' OR env = $5) ORDER BY id DESC LIMIT $4"
     );
     let query = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(filter.before.as_str())
         .bind(filter.route.as_str())
         .bind(filter.state.as_str())
-        .bind(filter.limit + 1);
+        .bind(filter.limit + 1)
+        .bind(filter.env.as_str());
     query.fetch_all(pool).await?.iter().map(file).collect()
 }
 
