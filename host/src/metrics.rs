@@ -161,7 +161,7 @@ async fn files(app: &App, registry: &mut Registry) -> Result<(), Problem> {
     registry.register("files_waiting", "Live files of payments on their way, by state", files);
     let sent_at = table::oldest_unacknowledged(app.db.pool()).await?;
     let age = sent_at.map_or(Duration::ZERO, |sent_at| app.now().since(sent_at));
-    let help = "Since when the live file was sent that has waited longest for the network's word";
+    let help = "Age of the oldest live file that its network has not acknowledged";
     let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
     gauge(registry, "files_oldest_unacknowledged_seconds", help, age);
     Ok(())

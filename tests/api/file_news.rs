@@ -199,7 +199,7 @@ async fn what_was_delivered_once_is_refused_whole(
         until_files(host, &[("assembled", 1)]).await;
         // For a day: that nothing of it has left is what a person is told.
         host.advance(24 * 3600);
-        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send'", 1).await;
+        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'file_stuck'", 1).await;
         assert_eq!(open_cases(host, "file_unacknowledged").await, 0);
         std::fs::rename(&aside, &outgoing).expect("moved back");
         host.advance(3_700);
@@ -210,7 +210,7 @@ async fn what_was_delivered_once_is_refused_whole(
         tell(host, server, "refused.json", refused).await;
         host.until_count("SELECT COUNT(*) FROM payment_files WHERE state = 'refused'", 1).await;
         assert_eq!(open_cases(host, "file_contradicted").await, 0);
-        let stuck = "SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send' AND status = 'open'";
+        let stuck = "SELECT COUNT(*) FROM cases WHERE kind = 'file_stuck' AND status = 'open'";
         host.until_count(stuck, 0).await;
         until_its_window(host, &id).await;
         host.until_count("SELECT COUNT(*) FROM payment_files", 2).await;

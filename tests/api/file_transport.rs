@@ -529,7 +529,7 @@ async fn a_file_that_left_after_the_backup_is_the_banks_to_tell_of(
         let file: String = column(host, "id").await;
         if is_acknowledged {
             acknowledge(host, server, &[id]).await;
-            let open = "SELECT COUNT(*) FROM cases WHERE kind = 'file_unacknowledged' \
+            let open = "SELECT COUNT(*) FROM cases WHERE kind = 'file_forgotten' \
                         AND status = 'open'";
             host.until_count(open, 0).await;
         } else {

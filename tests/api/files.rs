@@ -264,7 +264,7 @@ async fn after_a_restore_no_file_leaves_again_by_itself(
         assert_eq!((transfer.received, transfer.executed), (1, 1));
         assert_eq!(status(host, &id).await, "processing");
         let cases = "SELECT COUNT(*) FROM cases WHERE kind IN ('forgotten_transfer', \
-                     'file_unacknowledged', 'cannot_send') AND status = 'open'";
+                     'file_forgotten', 'cannot_send') AND status = 'open'";
         assert!(host.count(cases).await > 0);
     })
     .await;

@@ -106,7 +106,7 @@ async fn a_payment_over_which_the_rail_fails_keeps_no_other_one_back(
     with_hostile(engine, async |host, till| {
         let ids = paid_with(host, &["pay", "trap", "pay"]).await;
         until_received(host, till, (&ids, &[1, 0, 1])).await;
-        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send'", 1).await;
+        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'file_stuck'", 1).await;
         let path = format!("payouts/{}/mark_failed", ids[1]);
         let body = json!({ "reason": "no file takes it", "evidence": "the case" });
         host.admin(Method::POST, &path, body).await.ok();
@@ -181,11 +181,11 @@ async fn a_file_that_is_not_made_leaves_nothing(
 ) {
     with_hostile(engine, async |host, till| {
         let ids = paid_with(host, &["pay", deed]).await;
-        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send'", 1).await;
+        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'file_stuck'", 1).await;
         hours_pass(host).await;
         until_files(host, &[("closed", 1)]).await;
         assert_eq!(received(host, till, &ids).await, [0, 0]);
-        assert_eq!(open_cases(host, "cannot_send").await, 1);
+        assert_eq!(open_cases(host, "file_stuck").await, 1);
     })
     .await;
 }
@@ -203,7 +203,7 @@ async fn a_name_that_was_used_is_not_used_again(
         until(host, &second, "processing").await;
         host.advance(2);
         until_files(host, &[("closed", 1), ("delivered", 1)]).await;
-        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send'", 1).await;
+        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'file_stuck'", 1).await;
         let calls = "SELECT COUNT(*) FROM rail_calls WHERE operation = 'assemble'";
         let written = host.count(calls).await;
         hours_pass(host).await;
@@ -234,7 +234,7 @@ async fn a_rail_that_lies_about_a_delivery_is_not_believed(
         assert_eq!(till.paid("looked"), 0);
         let (unclear, stuck) = if times == 1 { (1, 0) } else { (0, 1) };
         assert_eq!(open_cases(host, "file_unacknowledged").await, unclear);
-        assert_eq!(open_cases(host, "cannot_send").await, stuck);
+        assert_eq!(open_cases(host, "file_stuck").await, stuck);
     })
     .await;
 }
@@ -311,11 +311,11 @@ async fn a_feed_that_fails_for_an_hour_is_somebodys_case(
         for _ in 0..11 {
             fetching(300).await;
         }
-        assert_eq!(open_cases(host, "unreadable_message").await, 0);
+        assert_eq!(open_cases(host, "feed_unreachable").await, 0);
         for _ in 0..3 {
             fetching(600).await;
         }
-        assert_eq!(open_cases(host, "unreadable_message").await, 1);
+        assert_eq!(open_cases(host, "feed_unreachable").await, 1);
         till.open_feed();
         till.lay(&format!("accepted {} 0", identity(host).await));
         host.advance(300);
@@ -357,6 +357,18 @@ async fn what_waits_for_a_route_that_is_paused_goes_over_the_other_one(
         let others = "SELECT COUNT(*) FROM payment_files WHERE route = 'ngn_other'";
         assert_eq!(host.count(others).await, 7);
         assert_eq!(received(host, till, &ids).await, [1; 20]);
+        // Both read what the bank leaves lying ready: each report is taken in once, and is nobody's
+        // that is not known.
+        let sql = "SELECT identity FROM payment_files";
+        let identities: Vec<String> =
+            sqlx::query_scalar(sql).fetch_all(host.app().db.pool()).await.expect("files");
+        identities.iter().for_each(|identity| till.lay(&format!("accepted {identity} 0")));
+        host.advance(300);
+        until_files(host, &[("acknowledged", 7)]).await;
+        let reading = "SELECT COUNT(*) FROM feeds WHERE feed = 'news' AND cursor <> '7'";
+        host.until_count(reading, 0).await;
+        assert_eq!(host.count("SELECT COUNT(*) FROM inbox").await, 7);
+        assert_eq!(open_cases(host, "unknown_reference").await, 0);
     })
     .await;
 }

@@ -22,14 +22,14 @@
 use railhead_rail::fields::value;
 use railhead_rail::host;
 use railhead_rail::imports::http::Failure;
-use railhead_rail::request::{self, Request, parameter, text};
+use railhead_rail::request::{self, Request, parameter, text, why};
 use railhead_rail::types::{
     Arrival, Assembled, Delivery, File, Finding, News, Notice, Opening, Payment, Placement,
     Presence, Receipt, Refusal, ReturnOfFunds, Subject, TurnedDown, Window,
 };
 
 use crate::messages::refusal;
-use crate::payments::{self, authorization, why};
+use crate::payments::{self, authorization};
 
 /// A name that ends its line is refused: what follows would be another payment.
 pub fn prepare(payment: &Payment) -> Result<Opening, Refusal> {

@@ -1,43 +1,23 @@
 //! The exports of the component. Nothing is decided here.
+#![allow(unsafe_code, reason = "the macros' own")]
 
-#[allow(unsafe_code, clippy::all)]
-mod bindings {
-    wit_bindgen::generate!({
-        path: ["wit/host.wit", "wit/rail.wit"],
-        inline: "
-            package vola:rail;
-            world vola {
-                include railhead:rail/imports@0.2.0;
-                export railhead:rail/recipients@0.2.0;
-                export railhead:rail/payouts@0.2.0;
-                export railhead:rail/notices@0.2.0;
-                export railhead:rail/files@0.2.0;
-            }
-        ",
-        world: "vola:rail/vola",
-        with: {
-            "railhead:rail/types@0.2.0": railhead_rail::imports::types,
-            "railhead:host/http@0.2.0": railhead_rail::imports::http,
-            "railhead:host/settings@0.2.0": railhead_rail::imports::settings,
-            "railhead:host/keys@0.2.0": railhead_rail::imports::keys,
-            "railhead:host/tables@0.2.0": railhead_rail::imports::tables,
-            "railhead:host/clock@0.2.0": railhead_rail::imports::clock,
-            "railhead:host/log@0.2.0": railhead_rail::imports::log,
-        },
-    });
-    export!(Vola with_types_in self);
-    use super::Vola;
-}
-
-use bindings::exports::railhead::rail::{files, notices, payouts, recipients};
 use railhead_rail::types::{
     Arrival, Assembled, Delivery, Field, File, Finding, Message, Notice, Opening, Outcome, Payment,
     Presence, Refusal, Reply, Violation, Window,
 };
+use railhead_rail::{
+    Files, Notices, Payouts, Recipients, export_files, export_notices, export_payouts,
+    export_recipients,
+};
 
 struct Vola;
 
-impl recipients::Guest for Vola {
+export_files!(Vola);
+export_notices!(Vola);
+export_payouts!(Vola);
+export_recipients!(Vola);
+
+impl Recipients for Vola {
     fn check(
         _method: String,
         _currency: String,
@@ -47,7 +27,7 @@ impl recipients::Guest for Vola {
     }
 }
 
-impl payouts::Guest for Vola {
+impl Payouts for Vola {
     fn prepare(payment: Payment) -> Result<Opening, Refusal> {
         Ok(crate::payments::prepare(&payment))
     }
@@ -61,13 +41,13 @@ impl payouts::Guest for Vola {
     }
 }
 
-impl notices::Guest for Vola {
+impl Notices for Vola {
     fn receive(message: Message) -> Result<(Reply, Vec<Notice>), String> {
         crate::messages::receive(&message)
     }
 }
 
-impl files::Guest for Vola {
+impl Files for Vola {
     fn prepare(payment: Payment) -> Result<Opening, Refusal> {
         crate::bulk::prepare(&payment)
     }

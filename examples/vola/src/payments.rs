@@ -2,9 +2,8 @@
 
 use railhead_rail::fields::value;
 use railhead_rail::host;
-use railhead_rail::imports::http::Failure;
 use railhead_rail::json::Object;
-use railhead_rail::request::{self, Request, callback, parameter, secret, text};
+use railhead_rail::request::{self, Request, callback, parameter, secret, text, why};
 use railhead_rail::types::{Finding, Opening, Outcome, Payment, Receipt, Refusal};
 
 use crate::messages::{finding, read};
@@ -65,11 +64,4 @@ pub fn query(payment: &Payment) -> Finding {
 
 pub fn authorization() -> request::Parameter {
     parameter("Authorization", [text("Bearer "), secret("api_key")])
-}
-
-pub fn why(failure: Failure) -> String {
-    match failure {
-        Failure::NotSent(why) => format!("not sent: {why}"),
-        Failure::NoAnswer(why) => format!("no answer: {why}"),
-    }
 }

@@ -22,12 +22,18 @@ pub enum CaseKind {
     CannotSend,
     /// A network has a file of payments, or may have it, and does not say what it makes of it.
     FileUnacknowledged,
+    /// A file may have left before the database was restored, and is held back.
+    FileForgotten,
+    /// A file cannot be made or delivered.
+    FileStuck,
     /// A network has refused a whole file.
     FileRefused,
     /// A network says otherwise of a file than it said before.
     FileContradicted,
     /// A network has sent what nobody understands.
     UnreadableMessage,
+    /// What a network leaves lying ready cannot be fetched.
+    FeedUnreachable,
 }
 
 /// What an operator decides.
@@ -65,9 +71,12 @@ impl CaseKind {
             Self::OutcomeUnknown => "outcome_unknown",
             Self::CannotSend => "cannot_send",
             Self::FileUnacknowledged => "file_unacknowledged",
+            Self::FileForgotten => "file_forgotten",
+            Self::FileStuck => "file_stuck",
             Self::FileRefused => "file_refused",
             Self::FileContradicted => "file_contradicted",
             Self::UnreadableMessage => "unreadable_message",
+            Self::FeedUnreachable => "feed_unreachable",
         }
     }
 
@@ -92,9 +101,12 @@ impl CaseKind {
             | Self::OutcomeUnknown
             | Self::CannotSend
             | Self::FileUnacknowledged
+            | Self::FileForgotten
+            | Self::FileStuck
             | Self::FileRefused
             | Self::FileContradicted
-            | Self::UnreadableMessage => &[R::Acknowledge],
+            | Self::UnreadableMessage
+            | Self::FeedUnreachable => &[R::Acknowledge],
         }
     }
 
@@ -154,6 +166,16 @@ impl CaseKind {
                 "Ask the bank whether it has the file and carries it out. If it never had it, have \
                  the same bytes delivered again; nothing else may be sent in its place."
             }
+            Self::FileForgotten => {
+                "Ask the bank whether it has a file of this window. If it has, its report ends the \
+                 case, or mark the payouts with what it says. If it never had one, release the \
+                 file."
+            }
+            Self::FileStuck => {
+                "Repair what the summary names: the route's settings, the rail, or the way to the \
+                 bank. The host goes on trying meanwhile. A payout that no file can carry is marked \
+                 failed, and the others leave without it."
+            }
             Self::FileRefused => {
                 "Find out from the bank's words what is wrong. Its payments join the next file by \
                  themselves, once; hold that file back if it would be refused as well."
@@ -161,6 +183,11 @@ impl CaseKind {
             Self::UnreadableMessage => {
                 "Ask the network what it meant: it may be money that came back, or the end of \
                  payments. The message lies in the inbox as it arrived."
+            }
+            Self::FeedUnreachable => {
+                "Look at the route's settings, and ask the bank whether a password or a key has \
+                 run out. Acknowledgements and returns may lie there; the host goes on asking \
+                 meanwhile."
             }
             Self::FileContradicted => {
                 "Ask the bank which of the two is true, and mark the payouts of the file with what \

@@ -106,7 +106,10 @@ pub static FILE_CASES_ENDED: Update<Ended> = Update {
     name: "cases",
     key: text("subject_id", |ended| (&ended.of).into()),
     columns: ENDED,
-    only_where: Some("t.status = 'open' AND t.kind IN ('file_unacknowledged', 'cannot_send')"),
+    only_where: Some(
+        "t.status = 'open' AND t.kind IN \
+        ('file_unacknowledged', 'file_forgotten', 'file_stuck')",
+    ),
 };
 
 const ENDED: &[Column<Ended>] = &[

@@ -8,6 +8,7 @@ use crate::app::App;
 use crate::caller::Operator;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Page;
+use crate::rails::Declaration;
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[("list_rails", &[])];
@@ -36,6 +37,45 @@ pub struct RailView {
     pub currencies: Vec<String>,
     /// Interfaces that it offers.
     pub offers: Vec<&'static str>,
+    /// What a live route of it is configured with.
+    pub configuration: Vec<ConfigurationView>,
+}
+
+/// Something that an operator configures of a rail's live route.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ConfigurationView {
+    /// The name: a setting of the route (`endpoint.…` for an address), or, of a secret or a key,
+    /// `routes.<route>.<name>` in the host's configuration.
+    #[schema(example = "endpoint.gateway")]
+    pub name: String,
+    /// `endpoint`, `setting`, `secret` or `key`.
+    #[schema(example = "endpoint")]
+    pub kind: &'static str,
+    /// What it is.
+    pub title: String,
+    /// A regular expression that the whole value of a setting matches.
+    pub pattern: Option<String>,
+    /// What a setting is if it is not set.
+    pub default: Option<String>,
+}
+
+fn configuration(declaration: &Declaration) -> Vec<ConfigurationView> {
+    let plain = |kind: &'static str, name: String, title: &str| {
+        let title = title.to_owned();
+        ConfigurationView { name, kind, title, pattern: None, default: None }
+    };
+    let endpoints = declaration.endpoints.iter();
+    let endpoints =
+        endpoints.map(|(name, it)| plain("endpoint", format!("endpoint.{name}"), &it.title));
+    let settings = declaration.settings.iter().map(|(name, it)| ConfigurationView {
+        pattern: it.pattern.clone(),
+        default: it.default.clone(),
+        ..plain("setting", name.clone(), &it.title)
+    });
+    let secrets = declaration.secrets.iter();
+    let secrets = secrets.map(|(name, it)| plain("secret", name.clone(), &it.title));
+    let keys = declaration.keys.iter().map(|(name, it)| plain("key", name.clone(), &it.title));
+    endpoints.chain(settings).chain(secrets).chain(keys).collect()
 }
 
 /// List rails
@@ -51,8 +91,10 @@ pub async fn rails(State(app): State<App>, _operator: Operator) -> Result<Page<R
             ("payouts", rail.code.makes_payouts()),
             ("names", rail.code.resolves_names()),
             ("notices", rail.code.takes_notices()),
+            ("files", rail.code.makes_files()),
         ];
         RailView {
+            configuration: configuration(&rail.declaration),
             object: "rail",
             name: about.name,
             version: about.version,

@@ -97,6 +97,19 @@ impl ReadyRoute {
         })
     }
 
+    /// Whether what lies ready in a feed lies in the same place for another route: in the same
+    /// folder, or at the same gateway for the same customer.
+    #[must_use]
+    pub fn shares_feed(&self, other: &Self, feed: &str, keyring: &Keyring) -> bool {
+        let is_alike = (self.route.env, &self.route.rail) == (other.route.env, &other.route.rail);
+        let folder = |route: &Self| route.transport.feed(feed).map(|place| place.address.clone());
+        is_alike
+            && match (folder(self), folder(other)) {
+                (None, None) => self.fingerprints(keyring) == other.fingerprints(keyring),
+                (own, others) => own == others,
+            }
+    }
+
     /// When its files are made, where it pays by file.
     #[must_use]
     pub const fn timetable(&self) -> Option<&Timetable> {

@@ -219,19 +219,29 @@ impl Transfers {
         arrival: Arrival,
     ) -> Result<Option<Item>, Problem> {
         let content = serde_json::to_vec(&arrival).map_err(Problem::internal)?;
+        let digest = hex::encode(Sha256::digest(&content));
         let routes_text = routes_text(routes.iter().map(|route| &route.route.id));
+        let file = (routes_text, arrival.name(), digest);
+        if self.is_stored(&file).await? {
+            return Ok(None);
+        }
+        match self.store(routes, arrival).await {
+            Ok(item) => Ok(Some(item)),
+            // Another route that reads the same place was faster.
+            Err(_) if self.is_stored(&file).await? => Ok(None),
+            Err(problem) => Err(problem),
+        }
+    }
+
+    async fn is_stored(
+        &self,
+        (routes, name, digest): &(String, String, String),
+    ) -> Result<bool, sqlx::Error> {
         let sql = "SELECT COUNT(*) FROM inbox WHERE source = 'file' AND routes = $1 \
                    AND name = $2 AND digest = $3";
-        let known: i64 = sqlx::query_scalar(sql)
-            .bind(routes_text)
-            .bind(arrival.name())
-            .bind(hex::encode(Sha256::digest(&content)))
-            .fetch_one(self.db.pool())
-            .await?;
-        match known {
-            0 => self.store(routes, arrival).await.map(Some),
-            _ => Ok(None),
-        }
+        let query = sqlx::query_scalar(sql).bind(routes).bind(name).bind(digest);
+        let known: i64 = query.fetch_one(self.db.pool()).await?;
+        Ok(known > 0)
     }
 
     async fn stored(&self, item: &Item) -> Result<RowChange, Problem> {

@@ -90,7 +90,7 @@ pub fn look(file: &File) -> Presence {
         Request { path: file.name.clone(), headers: authorization(), ..request::call("look") };
     let response = match host::send(&request) {
         Ok(response) => response,
-        Err(failure) => return Presence::Unknown(because(failure)),
+        Err(failure) => return Presence::Unknown(request::why(failure)),
     };
     match (response.status, fault(&response)) {
         (200, _) if is_known(file, &response) => Presence::Present,
@@ -145,7 +145,7 @@ fn list(after: &str) -> Result<Vec<Listed>, String> {
         headers: authorization(),
         ..request::call("list")
     };
-    let response = host::send(&request).map_err(because)?;
+    let response = host::send(&request).map_err(request::why)?;
     if response.status != 200 {
         return Err(sentence(response.status, fault(&response)));
     }
@@ -164,7 +164,7 @@ fn fetch(listed: Listed, after: &str) -> Result<Arrival, String> {
     }
     let request =
         Request { path: name.clone(), headers: authorization(), ..request::call("fetch") };
-    let response = host::send(&request).map_err(because)?;
+    let response = host::send(&request).map_err(request::why)?;
     match (response.status, fault(&response)) {
         (200, _) => Ok(Arrival { cursor, name, content: response.body }),
         (404, Some(fault)) => Ok(unfetchable(cursor, &name, &sentence(404, Some(fault)))),
@@ -208,13 +208,6 @@ fn sentence(status: u16, fault: Option<Fault>) -> String {
     match fault {
         Some(fault) => format!("the gateway answered HTTP {status}, {}", fault.code),
         None => format!("the gateway answered HTTP {status} without a reason"),
-    }
-}
-
-fn because(failure: Failure) -> String {
-    match failure {
-        Failure::NotSent(why) => format!("not sent: {why}"),
-        Failure::NoAnswer(why) => format!("no answer: {why}"),
     }
 }
 

@@ -1,41 +1,18 @@
 //! The exports of the component. Nothing is decided here.
+#![allow(unsafe_code, reason = "the macros' own")]
 
-#[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
-mod bindings {
-    wit_bindgen::generate!({
-        path: ["../../wit/host.wit", "../../wit/rail.wit"],
-        inline: "
-            package railhead:ach;
-            world ach {
-                include railhead:rail/imports@0.2.0;
-                export railhead:rail/recipients@0.2.0;
-                export railhead:rail/files@0.2.0;
-            }
-        ",
-        world: "railhead:ach/ach",
-        with: {
-            "railhead:rail/types@0.2.0": railhead_rail::imports::types,
-            "railhead:host/http@0.2.0": railhead_rail::imports::http,
-            "railhead:host/settings@0.2.0": railhead_rail::imports::settings,
-            "railhead:host/keys@0.2.0": railhead_rail::imports::keys,
-            "railhead:host/tables@0.2.0": railhead_rail::imports::tables,
-            "railhead:host/clock@0.2.0": railhead_rail::imports::clock,
-            "railhead:host/log@0.2.0": railhead_rail::imports::log,
-        },
-    });
-    export!(Ach with_types_in self);
-    use super::Ach;
-}
-
-use bindings::exports::railhead::rail::{files, recipients};
 use railhead_rail::types::{
     Arrival, Assembled, Delivery, Field, File, Notice, Opening, Payment, Presence, Refusal,
     Violation, Window,
 };
+use railhead_rail::{Files, Recipients, export_files, export_recipients};
 
 struct Ach;
 
-impl recipients::Guest for Ach {
+export_files!(Ach);
+export_recipients!(Ach);
+
+impl Recipients for Ach {
     fn check(
         _method: String,
         _currency: String,
@@ -45,7 +22,7 @@ impl recipients::Guest for Ach {
     }
 }
 
-impl files::Guest for Ach {
+impl Files for Ach {
     fn prepare(payment: Payment) -> Result<Opening, Refusal> {
         crate::entries::prepare(&payment)
     }

@@ -1,7 +1,7 @@
 //! One request to the gateway, signed where it has a body.
 
 use railhead_rail::host;
-use railhead_rail::imports::http::{Failure, Response};
+use railhead_rail::imports::http::Response;
 use railhead_rail::request::{self, Request, parameter, secret, signature, text};
 
 /// The call that moves money.
@@ -52,8 +52,5 @@ fn authorization() -> request::Parameter {
 }
 
 fn send(request: &Request) -> Result<Response, String> {
-    host::send(request).map_err(|failure| match failure {
-        Failure::NotSent(reason) => format!("not sent: {reason}"),
-        Failure::NoAnswer(reason) => format!("no answer: {reason}"),
-    })
+    host::send(request).map_err(request::why)
 }

@@ -1,7 +1,6 @@
 //! One request to Daraja, and which of its answers are answers at all.
 
 use railhead_rail::host;
-use railhead_rail::imports::http::Failure;
 use railhead_rail::json::Object;
 use railhead_rail::request::{self, Request, parameter, text, token};
 use serde_json::Value;
@@ -33,10 +32,7 @@ pub fn ask(call: &str, body: Object) -> Result<Answer, String> {
         body: body.finish(),
         ..request::call(call)
     };
-    let response = host::send(&request).map_err(|failure| match failure {
-        Failure::NotSent(reason) => format!("not sent: {reason}"),
-        Failure::NoAnswer(reason) => format!("no answer: {reason}"),
-    })?;
+    let response = host::send(&request).map_err(request::why)?;
     let status = response.status;
     match serde_json::from_slice(&response.body) {
         Ok(body @ Value::Object(_)) => Ok(Answer { status, body }),

@@ -1,41 +1,20 @@
 //! The exports of the component. Nothing is decided here.
+#![allow(unsafe_code, reason = "the macros' own")]
 
-#[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
-mod bindings {
-    wit_bindgen::generate!({
-        path: ["../../wit/host.wit", "../../wit/rail.wit"],
-        inline: "
-            package railhead:mpesa;
-            world mpesa {
-                include railhead:rail/imports@0.2.0;
-                export railhead:rail/recipients@0.2.0;
-                export railhead:rail/payouts@0.2.0;
-                export railhead:rail/notices@0.2.0;
-            }
-        ",
-        world: "railhead:mpesa/mpesa",
-        with: {
-            "railhead:rail/types@0.2.0": railhead_rail::imports::types,
-            "railhead:host/http@0.2.0": railhead_rail::imports::http,
-            "railhead:host/settings@0.2.0": railhead_rail::imports::settings,
-            "railhead:host/keys@0.2.0": railhead_rail::imports::keys,
-            "railhead:host/tables@0.2.0": railhead_rail::imports::tables,
-            "railhead:host/clock@0.2.0": railhead_rail::imports::clock,
-            "railhead:host/log@0.2.0": railhead_rail::imports::log,
-        },
-    });
-    export!(Mpesa with_types_in self);
-    use super::Mpesa;
-}
-
-use bindings::exports::railhead::rail::{notices, payouts, recipients};
 use railhead_rail::types::{
     Field, Finding, Message, Notice, Opening, Outcome, Payment, Refusal, Reply, Violation,
+};
+use railhead_rail::{
+    Notices, Payouts, Recipients, export_notices, export_payouts, export_recipients,
 };
 
 struct Mpesa;
 
-impl recipients::Guest for Mpesa {
+export_notices!(Mpesa);
+export_payouts!(Mpesa);
+export_recipients!(Mpesa);
+
+impl Recipients for Mpesa {
     fn check(
         _method: String,
         _currency: String,
@@ -45,7 +24,7 @@ impl recipients::Guest for Mpesa {
     }
 }
 
-impl payouts::Guest for Mpesa {
+impl Payouts for Mpesa {
     fn prepare(payment: Payment) -> Result<Opening, Refusal> {
         crate::payments::prepare(&payment)
     }
@@ -59,7 +38,7 @@ impl payouts::Guest for Mpesa {
     }
 }
 
-impl notices::Guest for Mpesa {
+impl Notices for Mpesa {
     fn receive(message: Message) -> Result<(Reply, Vec<Notice>), String> {
         crate::results::receive(&message.path, &message.body)
     }

@@ -1,7 +1,6 @@
 //! One request to the gateway, and which of its answers are answers at all.
 
 use railhead_rail::host;
-use railhead_rail::imports::http::Failure;
 use railhead_rail::request::{self, Request, parameter};
 
 use crate::codes::{self, Class, Code};
@@ -30,10 +29,7 @@ pub struct Answer {
 /// A sentence on why there is no usable answer. The message may have been received and
 /// carried out all the same. It holds nothing of the answer's content.
 pub fn ask(call: &str, body: Vec<u8>, root: &str, session: &str) -> Result<Answer, String> {
-    let response = host::send(&request(call, body)).map_err(|failure| match failure {
-        Failure::NotSent(reason) => format!("not sent: {reason}"),
-        Failure::NoAnswer(reason) => format!("no answer: {reason}"),
-    })?;
+    let response = host::send(&request(call, body)).map_err(request::why)?;
     let status = response.status;
     if !may_carry_answer(status) {
         return Err(format!("the gateway answered HTTP {status}"));

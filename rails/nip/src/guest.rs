@@ -1,33 +1,23 @@
 //! The exports of the component. Nothing is decided here.
+#![allow(unsafe_code, reason = "the macros' own")]
 
-#[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
-mod bindings {
-    wit_bindgen::generate!({
-        path: ["../../wit/host.wit", "../../wit/rail.wit"],
-        world: "railhead:rail/rail",
-        with: {
-            "railhead:rail/types@0.2.0": railhead_rail::imports::types,
-            "railhead:host/http@0.2.0": railhead_rail::imports::http,
-            "railhead:host/settings@0.2.0": railhead_rail::imports::settings,
-            "railhead:host/keys@0.2.0": railhead_rail::imports::keys,
-            "railhead:host/tables@0.2.0": railhead_rail::imports::tables,
-            "railhead:host/clock@0.2.0": railhead_rail::imports::clock,
-            "railhead:host/log@0.2.0": railhead_rail::imports::log,
-        },
-    });
-    export!(Nip with_types_in self);
-    use super::Nip;
-}
-
-use bindings::exports::railhead::rail::{names, notices, payouts, recipients};
 use railhead_rail::types::{
     Enquiry, Field, Finding, Message, Notice, Opening, Outcome, Payment, Refusal, Reply, Verdict,
     Violation,
 };
+use railhead_rail::{
+    Names, Notices, Payouts, Recipients, export_names, export_notices, export_payouts,
+    export_recipients,
+};
 
 struct Nip;
 
-impl recipients::Guest for Nip {
+export_names!(Nip);
+export_notices!(Nip);
+export_payouts!(Nip);
+export_recipients!(Nip);
+
+impl Recipients for Nip {
     fn check(
         _method: String,
         _currency: String,
@@ -37,7 +27,7 @@ impl recipients::Guest for Nip {
     }
 }
 
-impl payouts::Guest for Nip {
+impl Payouts for Nip {
     fn prepare(payment: Payment) -> Result<Opening, Refusal> {
         let reference = crate::payments::reference(&payment);
         Ok(Opening { reference, facts: Vec::new() })
@@ -52,13 +42,13 @@ impl payouts::Guest for Nip {
     }
 }
 
-impl names::Guest for Nip {
+impl Names for Nip {
     fn resolve(enquiry: Enquiry) -> Verdict {
         crate::names::resolve(&enquiry)
     }
 }
 
-impl notices::Guest for Nip {
+impl Notices for Nip {
     fn receive(message: Message) -> Result<(Reply, Vec<Notice>), String> {
         crate::notices::receive(&message.path, &message.body)
     }

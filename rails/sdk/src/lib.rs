@@ -15,6 +15,7 @@ mod bindings {
     });
 }
 
+pub mod exports;
 pub mod fields;
 pub mod host;
 pub mod json;
@@ -26,10 +27,19 @@ pub mod types {
     pub use crate::bindings::railhead::rail::types::*;
 }
 
-/// The raw imports, for `with:` in a rail's own `wit_bindgen::generate!`.
+/// The raw imports.
 pub mod imports {
     pub use crate::bindings::railhead::host::{clock, http, keys, log, settings, tables};
     pub use crate::bindings::railhead::rail::types;
 }
 
-pub use wit_bindgen;
+/// What a rail implements, as its component exports it.
+pub use exports::{
+    files::Guest as Files, names::Guest as Names, notices::Guest as Notices,
+    payouts::Guest as Payouts, recipients::Guest as Recipients,
+};
+/// Each makes a type that implements one of them what the component exports.
+pub use exports::{
+    files::export_files, names::export_names, notices::export_notices, payouts::export_payouts,
+    recipients::export_recipients,
+};

@@ -1,6 +1,6 @@
 //! Putting a request together.
 
-pub use crate::imports::http::{Parameter, Part, Request};
+pub use crate::imports::http::{Failure, Parameter, Part, Request};
 
 /// A piece that is sent as it is.
 #[must_use]
@@ -54,6 +54,15 @@ pub fn call(name: &str) -> Request {
         query: Vec::new(),
         headers: Vec::new(),
         body: Vec::new(),
+    }
+}
+
+/// Why there is no answer, in words.
+#[must_use]
+pub fn why(failure: Failure) -> String {
+    match failure {
+        Failure::NotSent(why) => format!("not sent: {why}"),
+        Failure::NoAnswer(why) => format!("no answer: {why}"),
     }
 }
 

@@ -2,39 +2,10 @@
 //! anything has left, or after the payment was sent. A minute later it has come to its senses.
 
 #![cfg(target_family = "wasm")]
-
-#[allow(unsafe_code, missing_docs, unreachable_pub, unused_qualifications, clippy::all)]
-mod bindings {
-    wit_bindgen::generate!({
-        path: ["../../wit/host.wit", "../../wit/rail.wit"],
-        inline: "
-            package railhead:hostile;
-            world hostile {
-                include railhead:rail/imports@0.2.0;
-                export railhead:rail/recipients@0.2.0;
-                export railhead:rail/payouts@0.2.0;
-                export railhead:rail/files@0.2.0;
-                export railhead:rail/notices@0.2.0;
-            }
-        ",
-        world: "railhead:hostile/hostile",
-        with: {
-            "railhead:rail/types@0.2.0": railhead_rail::imports::types,
-            "railhead:host/http@0.2.0": railhead_rail::imports::http,
-            "railhead:host/settings@0.2.0": railhead_rail::imports::settings,
-            "railhead:host/keys@0.2.0": railhead_rail::imports::keys,
-            "railhead:host/tables@0.2.0": railhead_rail::imports::tables,
-            "railhead:host/clock@0.2.0": railhead_rail::imports::clock,
-            "railhead:host/log@0.2.0": railhead_rail::imports::log,
-        },
-    });
-    export!(Hostile with_types_in self);
-    use super::Hostile;
-}
+#![allow(unsafe_code, reason = "the macros' own")]
 
 use std::hint::black_box;
 
-use bindings::exports::railhead::rail::{files, notices, payouts, recipients};
 use railhead_rail::host;
 use railhead_rail::imports::http::{Failure, Request, Response};
 use railhead_rail::request;
@@ -43,12 +14,21 @@ use railhead_rail::types::{
     Payment, Placement, Presence, Receipt, Refusal, Reply, ReturnOfFunds, Subject, Violation,
     Window,
 };
+use railhead_rail::{
+    Files, Notices, Payouts, Recipients, export_files, export_notices, export_payouts,
+    export_recipients,
+};
 
 struct Hostile;
 
+export_files!(Hostile);
+export_notices!(Hostile);
+export_payouts!(Hostile);
+export_recipients!(Hostile);
+
 const MINUTE_MS: u64 = 60_000;
 
-impl recipients::Guest for Hostile {
+impl Recipients for Hostile {
     fn check(
         _method: String,
         _currency: String,
@@ -65,7 +45,7 @@ impl recipients::Guest for Hostile {
     }
 }
 
-impl payouts::Guest for Hostile {
+impl Payouts for Hostile {
     fn prepare(payment: Payment) -> Result<Opening, Refusal> {
         let deed = payment.narration.as_str();
         if deed == "refuse at once" {
@@ -116,7 +96,7 @@ impl payouts::Guest for Hostile {
 }
 
 /// A message is a line: what became of a payment, how it is named, its name, and an amount.
-impl notices::Guest for Hostile {
+impl Notices for Hostile {
     fn receive(message: Message) -> Result<(Reply, Vec<Notice>), String> {
         let line = String::from_utf8_lossy(&message.body).into_owned();
         let words: Vec<&str> = line.split(' ').collect();
@@ -144,7 +124,7 @@ impl notices::Guest for Hostile {
 }
 
 /// A file is a line for each payment: its reference and its narration, which is the deed.
-impl files::Guest for Hostile {
+impl Files for Hostile {
     fn prepare(payment: Payment) -> Result<Opening, Refusal> {
         let reference = format!("bulk-{:012}", payment.serial);
         Ok(Opening { reference, facts: Vec::new() })

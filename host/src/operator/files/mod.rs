@@ -91,7 +91,7 @@ pub struct FileView {
     #[schema(value_type = String, format = Date)]
     pub business_date: String,
     /// The time of the closing there.
-    #[schema(example = "16:45:00")]
+    #[schema(example = "16:45")]
     pub local_time: String,
     /// On which day recipients shall have the money.
     #[schema(value_type = String, format = Date)]

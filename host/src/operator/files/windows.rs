@@ -72,7 +72,7 @@ pub struct WindowFile {
 /// List the windows of routes that pay by file
 #[utoipa::path(
     get, path = "/admin/v1/windows", operation_id = "list_windows", tag = "Operator",
-    responses((status = 200, description = "The next to close first", body = inline(Page<WindowView>))),
+    responses((status = 200, description = "Soonest first", body = inline(Page<WindowView>))),
 )]
 pub async fn list(
     State(app): State<App>,

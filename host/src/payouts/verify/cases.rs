@@ -28,9 +28,8 @@ const CHECKS: &[Check] = &[
         means: "is a case that was resolved, or is open, against the audit log",
         finds: "SELECT c.id FROM cases c LEFT JOIN audit a ON a.subject_id = c.id \
                 AND a.action = 'case.resolve' WHERE (c.status = 'resolved' AND a.id IS NULL \
-                AND NOT (c.resolved_by = 'host' AND (c.kind IN ('outcome_unknown', \
-                'unknown_reference', 'file_unacknowledged') \
-                OR (c.kind = 'cannot_send' AND c.subject_type = 'file')))) \
+                AND NOT (c.resolved_by = 'host' AND c.kind IN ('outcome_unknown', \
+                'unknown_reference', 'file_unacknowledged', 'file_forgotten', 'file_stuck'))) \
                 OR (c.status = 'open' AND a.id IS NOT NULL) \
                 OR (a.id IS NOT NULL AND a.actor <> c.resolved_by)",
     },

@@ -132,7 +132,7 @@ impl Transfers {
     async fn cannot_be_made(&self, file: &mut PaymentFile, why: String) -> Result<Next, Problem> {
         tracing::error!(file.id = %file.id, rail.name = file.rail, why, "a file is not made");
         let summary = format!("A file over {} cannot be made: {why}.", file.route);
-        let case = (CaseKind::CannotSend, why.as_str(), summary);
+        let case = (CaseKind::FileStuck, why.as_str(), summary);
         self.file_case(file, case, serde_json::Value::Null).await?;
         file.message = Some(why);
         Ok(Next::At(self.now().after(limits::FILE_RETRY)))

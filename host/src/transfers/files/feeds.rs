@@ -142,7 +142,7 @@ impl Transfers {
         if route.route.env == Env::Test {
             return Ok(());
         }
-        let (kind, name) = (CaseKind::UnreadableMessage, &route.route.name);
+        let (kind, name) = (CaseKind::FeedUnreachable, &route.route.name);
         let case = Case {
             id: self.ids.id(),
             kind,
@@ -168,7 +168,12 @@ impl Transfers {
         feed: &str,
         Arrival { name, content, .. }: Arrival,
     ) -> Result<(), Problem> {
-        let routes = [Arc::clone(route)];
+        // What is of another route that reads the same place is not taken for a stranger's.
+        let all = self.routes.all().await?;
+        let others = all.iter().filter(|other| other.route.id != route.route.id);
+        let shared = others.filter(|other| route.shares_feed(other, feed, &self.keyring));
+        let mut routes: Vec<_> = shared.chain([route]).cloned().collect();
+        routes.sort_by(|a, b| a.route.id.cmp(&b.route.id));
         let content = BASE64.encode(&content);
         let arrival = inbox::Arrival::File { feed: feed.to_owned(), name, content };
         let Some(item) = self.store_once(&routes, arrival).await? else { return Ok(()) };

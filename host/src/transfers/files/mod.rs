@@ -223,7 +223,7 @@ impl Transfers {
             "A file over {} of {} may have been delivered before the database was restored.",
             file.route, file.business_date
         );
-        let case = (CaseKind::FileUnacknowledged, "restored", summary);
+        let case = (CaseKind::FileForgotten, "restored", summary);
         self.file_case(file, case, serde_json::json!({ "window": file.window })).await?;
         // The last thing: whoever dies before it says the same again.
         self.writer.work(claims::hold_restored(file, (&self.ids, self.now()))).await?;
@@ -252,7 +252,7 @@ impl Transfers {
     async fn stuck(&self, file: &PaymentFile, why: &str) -> Result<(), Problem> {
         let name = file.name.as_deref().unwrap_or("a file");
         let summary = format!("Nothing becomes of {name} over {}: {why}.", file.route);
-        let case = (CaseKind::CannotSend, why, summary);
+        let case = (CaseKind::FileStuck, why, summary);
         self.file_case(file, case, serde_json::json!({ "state": file.state.as_str() })).await
     }
 
