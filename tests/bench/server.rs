@@ -116,7 +116,8 @@ impl Server {
             let merchant = self.admin("merchants", json!({ "name": name, "country": "NG" })).await;
             let id = merchant["id"].as_str().unwrap();
             let wallets = merchant["wallets"].as_array().unwrap();
-            let wallet = wallets.iter().find(|wallet| wallet["env"] == "live").unwrap();
+            let is_its = |wallet: &&Value| wallet["env"] == "live" && wallet["currency"] == "NGN";
+            let wallet = wallets.iter().find(is_its).unwrap();
             let wallet = wallet["id"].as_str().unwrap().to_owned();
             let body = json!({ "amount_minor": "900000000000000", "reason": "bench" });
             self.admin(&format!("wallets/{wallet}/credit"), body).await;
