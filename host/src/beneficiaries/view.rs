@@ -143,8 +143,28 @@ pub struct AddressView {
     pub zip_code: Option<String>,
 }
 
-/// What a beneficiary has by itself, whatever its rail calls it.
-const OWN: [&str; 3] = ["name", "email", "phone"];
+/// What a beneficiary has by itself: no field of a rail stands in its place.
+const OWN: [&str; 19] = [
+    "object",
+    "id",
+    "name",
+    "email",
+    "phone",
+    "currency",
+    "env",
+    "account_name",
+    "external_reference",
+    "verification",
+    "is_archived",
+    "is_blacklisted",
+    "source",
+    "created_at",
+    "updated_at",
+    "deleted_at",
+    "deleted_account_number",
+    "created",
+    "restored",
+];
 
 /// A recipient's fields where the body that saved it had them; of a deleted one the account's place
 /// is free again.
@@ -154,20 +174,23 @@ fn places(beneficiary: &Beneficiary) -> Map<String, Value> {
         Some(_) if value == account => json!(format!("deleted:{}", beneficiary.id)),
         _ => json!(value),
     };
-    let filled = beneficiary
-        .recipient
-        .placed()
-        .filter(|(place, value)| !value.is_empty() && !OWN.contains(place));
-    for (place, value) in filled {
-        match place.split_once('.') {
-            Some((outer, inner)) => {
-                let outer = found.entry(outer).or_insert_with(|| json!({}));
-                outer[inner] = shown(value);
-            }
-            None => drop(found.insert(place.to_owned(), shown(value))),
-        }
+    for (place, value) in beneficiary.recipient.placed().filter(|(_, value)| !value.is_empty()) {
+        put(&mut found, place, shown(value));
     }
     found
+}
+
+/// Puts a value at `name` or `outer.name`, unless something else stands there.
+fn put(found: &mut Map<String, Value>, place: &str, value: Value) {
+    let (outer, inner) = place.split_once('.').unwrap_or((place, ""));
+    if OWN.contains(&outer) {
+        return;
+    }
+    if inner.is_empty() {
+        found.entry(outer).or_insert(value);
+    } else if let Value::Object(members) = found.entry(outer).or_insert_with(|| json!({})) {
+        members.insert(inner.to_owned(), value);
+    }
 }
 
 impl BeneficiaryView {
@@ -227,5 +250,22 @@ impl BeneficiaryView {
             created: None,
             restored: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_field_of_a_rail_stands_in_for_what_a_beneficiary_has_itself() {
+        let mut found = Map::new();
+        for place in
+            ["id", "source", "currency.code", "wallet", "wallet.number", "bank.iban", "bank"]
+        {
+            put(&mut found, place, json!(place));
+        }
+        let wanted = json!({ "wallet": "wallet", "bank": { "iban": "bank.iban" } });
+        assert_eq!(Value::Object(found), wanted);
     }
 }
