@@ -231,3 +231,21 @@ async fn a_network_is_asked_at_its_pace(
     })
     .await;
 }
+
+/// Who shows another certificate is somebody else: what the bank does not know of him it may know
+/// of whoever sent the payment.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_certificate_is_another_customer() {
+    let mut seen = Vec::new();
+    for certificate in [ours(), ours(), strangers()] {
+        with_gateway(Engine::Sqlite, Some(certificate), json!({}), async |host, _| {
+            let routes = host.app().routes.all().await.expect("routes");
+            let route = routes.iter().find(|it| it.route.name == "gateway").expect("the route");
+            let print = route.fingerprints(&host.app().keyring)[0].clone();
+            seen.push(print.split_once('.').expect("two parts").1.to_owned());
+        })
+        .await;
+    }
+    assert_eq!(seen[0], seen[1]);
+    assert_ne!(seen[0], seen[2]);
+}

@@ -28,6 +28,8 @@ pub struct ReadyRoute {
     pub(super) access: Arc<Access>,
     /// The same without endpoints and secrets.
     pub(super) pure: Arc<Access>,
+    /// SHA-256 of each client certificate that it shows, with its key.
+    pub(super) certificates: Vec<String>,
     /// Where each endpoint leads, as text.
     pub(super) addresses: BTreeMap<String, String>,
     pub(super) fingerprints: OnceLock<Vec<String>>,
@@ -91,6 +93,7 @@ impl ReadyRoute {
                     credentials += &format!("{name} {}", key.digest());
                 }
             }
+            credentials += &self.certificates.join(" ");
             let (place, credentials) =
                 (keyring.settings_tags(&place), keyring.settings_tags(&credentials));
             place.zip(credentials).map(|(place, who)| format!("{place}.{who}")).collect()

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use moka::future::Cache;
 use rustls::ClientConfig;
 use secrecy::SecretString;
+use sha2::{Digest as _, Sha256};
 
 use crate::calendar::Calendars;
 use crate::clock::Moment;
@@ -302,6 +303,10 @@ impl Routes {
         warn_of_unread(&route, &rail.declaration, &configured);
         let Reached { calls, addresses, missing: unaddressed } =
             self.calls((&route, &rail), &configured, (&transport, throttle.as_ref()));
+        let shown = rail.declaration.secrets.keys();
+        let shown = shown.filter(|name| rail.declaration.is_client_certificate(name));
+        let certificates = shown.filter_map(|name| configured.get(name)).map(|pem| digest(pem));
+        let certificates = certificates.collect();
         let (secrets, secretless) = self.secrets((&route, &rail), &configured, &transport);
         let is_simulated = self.is_simulated(&route);
         let (keys, keyless) = self.keys((&route, &rail.declaration), &configured);
@@ -340,6 +345,7 @@ impl Routes {
             rail,
             access: Arc::new(access),
             pure: Arc::new(pure),
+            certificates,
             addresses,
             fingerprints: OnceLock::new(),
             door_tokens,
@@ -543,6 +549,11 @@ impl Routes {
         let presenting = identity::presenting(&self.tls, pem);
         presenting.map(Arc::new).map_err(|why| format!("{at}: {why}"))
     }
+}
+
+/// Which certificate it is, as text that gives nothing of its key away.
+fn digest(pem: &str) -> String {
+    hex::encode(Sha256::digest(pem.trim()))
 }
 
 /// Says what is configured for a route and that nobody reads: a name may be misspelt.

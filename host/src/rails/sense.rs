@@ -11,6 +11,7 @@ use crate::wasm::keys::Use;
 use crate::wasm::rail::CONTRACT;
 
 use super::declaration::{CallTerms, Declaration, MethodTerms, Supplier, TableTerms, Via};
+use super::file_transport::CARRIED;
 use super::files::FilesTerms;
 use super::notices::NoticeTerms;
 
@@ -101,6 +102,11 @@ impl Declaration {
         let mut twice = all.filter(|name| !names.insert(*name));
         if let Some(name) = twice.next() {
             return Some(format!("{name} is declared twice"));
+        }
+        // The host's own, where it carries files: a component must not name them.
+        let all = self.secrets.keys().chain(self.keys.keys()).chain(self.settings.keys());
+        if let Some(name) = all.into_iter().find(|name| CARRIED.contains(&name.as_str())) {
+            return Some(format!("{name} is the host's own name"));
         }
         let alike = self.names.as_ref().map_or(0, |names| names.alike_at_least);
         (!(0..=100).contains(&alike))
