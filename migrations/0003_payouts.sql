@@ -231,8 +231,8 @@ CREATE TABLE payment_files (
     deliveries     BIGINT NOT NULL,
     -- Deliveries of which something may have arrived.
     copies         BIGINT NOT NULL,
-    -- A person has been asked, or has said, whether it left before the database was restored.
-    is_restored    BIGINT NOT NULL,
+    -- When a person was last asked, or said, whether it left before the database was restored.
+    restored_at    BIGINT,
     -- The network has both refused and acknowledged it.
     is_contradicted BIGINT NOT NULL,
     first_sent_at  BIGINT,

@@ -85,6 +85,38 @@ async fn another_total_or_an_entry_that_nobody_knows_is_no_acknowledgement(
     .await;
 }
 
+/// A report names a payment that nobody knows, so that its word on the file does not count: until a
+/// person has looked.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_counts_once_a_person_has_looked_at_its_strangers(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let id = pay_live(host, "77").await;
+        close_window(host, std::slice::from_ref(&id)).await;
+        until_files(host, &[("delivered", 1)]).await;
+        let rejected = json!([{ "trace_number": "121042889999999", "code": "x", "message": "y" }]);
+        let strange = json!({ "status": "accepted", "rejected_entries": rejected });
+        tell(host, server, "strange.json", strange).await;
+        taken(host, 1).await;
+        for _ in 0..40 {
+            host.advance(2 * 3_600);
+            let now = host.clock.now().micros();
+            let due = format!("SELECT COUNT(*) FROM inbox WHERE state = 'new' AND due_at <= {now}");
+            host.until_count(&due, 0).await;
+        }
+        until_files(host, &[("delivered", 1)]).await;
+        resolve(host, "unknown_reference").await;
+        host.advance(3_600);
+        until_files(host, &[("acknowledged", 1)]).await;
+        until(host, &id, "paid").await;
+        host.until_count("SELECT COUNT(*) FROM inbox WHERE state = 'unmatched'", 1).await;
+        assert_eq!(open_cases(host, "unknown_reference").await, 0);
+    })
+    .await;
+}
+
 /// Of two copies that were delivered the bank may refuse one and carry out the other.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]

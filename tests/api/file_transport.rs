@@ -53,18 +53,18 @@ fn addresses(over: Over, server: &Server) -> Value {
 }
 
 /// What the configuration says of a bank's server.
-fn secrets(server: &Server) -> BTreeMap<String, String> {
+pub(crate) fn secrets(server: &Server) -> BTreeMap<String, String> {
     let secrets = [("sftp_host_key", server.print()), ("sftp_password", PASSWORD.to_owned())];
     secrets.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn configure(config: &mut Config, server: &Server, secrets: BTreeMap<String, String>) {
+pub(crate) fn configure(config: &mut Config, server: &Server, secrets: BTreeMap<String, String>) {
     config.egress.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
     config.files.folders = vec![server.folder.path().to_owned()];
     config.routes.insert("usd_ach".to_owned(), secrets);
 }
 
-async fn route(host: &TestHost) -> Value {
+pub(crate) async fn route(host: &TestHost) -> Value {
     let routes = host.admin(Method::GET, "routes", json!({})).await.ok();
     let mut routes = routes.json["data"].as_array().expect("routes").clone().into_iter();
     routes.find(|route| route["name"] == "usd_ach" && route["env"] == "live").expect("a route")
@@ -106,7 +106,7 @@ pub(crate) async fn close_window(host: &TestHost, ids: &[String]) {
     host.advance(2);
 }
 
-async fn until_deliveries(host: &TestHost, wanted: i64) {
+pub(crate) async fn until_deliveries(host: &TestHost, wanted: i64) {
     host.until_count("SELECT deliveries FROM payment_files", wanted).await;
     let idle = "SELECT COUNT(*) FROM payment_files WHERE lease_until = 0";
     host.until_count(idle, 1).await;
@@ -524,7 +524,7 @@ async fn a_file_that_left_after_the_backup_is_the_banks_to_tell_of(
         let body = json!({ "reason": "the statement was compared" });
         host.admin(Method::POST, "quarantine/release", body).await.ok();
         host.advance(3_600);
-        host.until_count("SELECT COUNT(*) FROM payment_files WHERE is_restored = 1", 1).await;
+        host.until_count("SELECT COUNT(*) FROM payment_files WHERE restored_at > 0", 1).await;
         until_files(host, &[("assembled", 1)]).await;
         let file: String = column(host, "id").await;
         if is_acknowledged {

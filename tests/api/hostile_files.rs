@@ -171,6 +171,63 @@ async fn what_is_held_back_while_it_is_made_is_not_taken_apart(
     .await;
 }
 
+/// Whoever was overtaken at a file writes nothing down about its payments, and ends none.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_back_while_it_is_made_stays_as_it_was(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let ids = joined(host, &["dawdle", "pay", "turn down"]).await;
+        let file = until_made(host).await;
+        let path = format!("files/{file}/hold");
+        host.admin(Method::POST, &path, json!({ "reason": "a dispute" })).await.ok();
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        hours_pass(host).await;
+        until_files(host, &[("closed", 1)]).await;
+        assert_eq!(host.count("SELECT COUNT(network_id) FROM attempts").await, 0);
+        assert_eq!(status(host, &ids[2]).await, "processing");
+        let path = format!("files/{file}/release");
+        host.admin(Method::POST, &path, json!({ "reason": "it is settled" })).await.ok();
+        until_received(host, till, (&ids, &[1, 1, 0])).await;
+        assert_eq!(status(host, &ids[2]).await, "failed");
+    })
+    .await;
+}
+
+/// A host died after it had written down what the network calls each payment, and before the file
+/// was fixed: what is ended then was never in it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_ended_before_its_file_is_fixed_was_never_in_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let ids = paid_with(host, &["pay", "refuse to make it"]).await;
+        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'file_stuck'", 1).await;
+        let mut tx = host.app().db.write().await.expect("a transaction");
+        let sql = "UPDATE attempts SET network_id = 'key of ' || rail_reference";
+        sqlx::query(sql).execute(tx.conn()).await.expect("changed");
+        tx.commit().await.expect("committed");
+        let file: String = sqlx::query_scalar("SELECT id FROM payment_files")
+            .fetch_one(host.app().db.pool())
+            .await
+            .expect("a file");
+        let hold = json!({ "reason": "a dispute" });
+        host.admin(Method::POST, &format!("files/{file}/hold"), hold.clone()).await.ok();
+        let path = format!("payouts/{}/mark_failed", ids[1]);
+        let body = json!({ "reason": "no file takes it", "evidence": "the case" });
+        host.admin(Method::POST, &path, body).await.ok();
+        host.admin(Method::POST, &format!("files/{file}/release"), hold).await.ok();
+        until_received(host, till, (&ids, &[1, 0])).await;
+        till.lay(&format!("accepted {} 0", identity(host).await));
+        host.advance(300);
+        until_files(host, &[("acknowledged", 1)]).await;
+        assert_eq!(open_cases(host, "paid_after_failure").await, 0);
+    })
+    .await;
+}
+
 /// What a rail refuses to make, makes wrong or names like another file leaves nothing, and is
 /// tried again as it was: it is not taken apart.
 #[rstest]

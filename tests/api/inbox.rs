@@ -55,6 +55,36 @@ async fn a_message_that_finds_its_payment_busy_is_taken_in_after_that(
     .await;
 }
 
+/// What has no effect in a day and more, as where somebody stays at its payment, is a person's to
+/// know of; and it is tried on.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_has_no_effect_for_long_is_somebodys_case(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        fps::funded(host, &host.merchant.live_key.clone()).await;
+        let id = fps::pay_live(host).await;
+        let settled = bank.message().await;
+        until(host, &id, "processing").await;
+        change(host, "UPDATE transfers SET lease_until = 4000000000000000").await;
+        fps::answered(host, &settled).await;
+        let open = "SELECT COUNT(*) FROM cases WHERE kind = 'unreadable_message' \
+                    AND status = 'open'";
+        for tries in 1..=9 {
+            let tried = format!("SELECT COUNT(*) FROM inbox WHERE tries = {tries}");
+            host.until_count(&tried, 1).await;
+            assert_eq!(host.count(open).await, i64::from(tries >= 7), "after {tries}");
+            host.advance(24 * 3_600);
+        }
+        assert_eq!(states(host).await, ["new"]);
+        change(host, "UPDATE transfers SET lease_until = 0").await;
+        host.advance(24 * 3_600);
+        until(host, &id, "paid").await;
+    })
+    .await;
+}
+
 async fn until_either(host: &TestHost, id: &str, wanted: &[&str]) -> String {
     let path = format!("/v1/payouts/{id}");
     for _ in 0..500 {

@@ -25,6 +25,8 @@ mod crash;
 mod crash_at_random;
 mod developer_commands;
 mod edges;
+mod feeds;
+mod file_held;
 mod file_news;
 mod file_operations;
 mod file_transport;

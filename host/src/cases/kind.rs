@@ -146,7 +146,8 @@ impl CaseKind {
             }
             Self::UnknownReference => {
                 "Find out whether the network mixed up its customers, or another system uses \
-                 the same institution code."
+                 the same institution code. What a report says of a file counts only once this is \
+                 resolved, where it names a payment that is not known here."
             }
             Self::ForgottenTransfer => {
                 "The money may have left. Ask the bank, and credit or debit the wallet \
@@ -173,7 +174,7 @@ impl CaseKind {
             }
             Self::FileStuck => {
                 "Repair what the summary names: the route's settings, the rail, or the way to the \
-                 bank. The host goes on trying meanwhile. A payout that no file can carry is marked \
+                 bank; or let go what is kept back. The host goes on trying meanwhile. A payout that no file can carry is marked \
                  failed, and the others leave without it."
             }
             Self::FileRefused => {
@@ -182,7 +183,8 @@ impl CaseKind {
             }
             Self::UnreadableMessage => {
                 "Ask the network what it meant: it may be money that came back, or the end of \
-                 payments. The message lies in the inbox as it arrived."
+                 payments. The message lies in the inbox as it arrived; one that has had no effect \
+                 is tried on, and has it once what the summary names is repaired."
             }
             Self::FeedUnreachable => {
                 "Look at the route's settings, and ask the bank whether a password or a key has \

@@ -222,6 +222,16 @@ pub async fn was_credited(pool: &AnyPool, subject: &str) -> Result<bool, sqlx::E
     Ok(count > 0)
 }
 
+/// Whether the case of a fingerprint is open.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn is_open(pool: &AnyPool, fingerprint: &str) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM cases WHERE fingerprint = $1 AND status = 'open'";
+    let found: i64 = sqlx::query_scalar(sql).bind(fingerprint).fetch_one(pool).await?;
+    Ok(found > 0)
+}
+
 /// How many cases of each kind are open.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, KeyId};
 use crate::ledger::{Command, Done, Guard, Reservation};
-use crate::transfers::attempt::{ATTEMPT_STATES, AttemptState, list_attempts};
+use crate::transfers::attempt::{ATTEMPT_STATES, Attempt, AttemptState, list_attempts};
 use crate::transfers::files::table::{self, FileState, PaymentFile};
 use crate::transfers::work::WORK_FENCES;
 use crate::transfers::{Claim, Claimed, Failure};
@@ -198,12 +198,16 @@ async fn attempt_change(
     if let Some(claim) = claim {
         let attempts = list_attempts(pool, &claim.id).await?;
         let open = attempts.iter().find(|attempt| attempt.state == AttemptState::Open);
+        let mut closed = open.map(|attempt| attempt.closed(now));
         if let Some(file) = in_file {
-            let (guard, row) = out_of_file(file)?;
-            beside = guard;
-            rows.extend(row);
+            let left = out_of_file(file)?;
+            beside = left.guard;
+            rows.extend(left.row);
+            // What a file that is made no more called it means nothing.
+            closed = closed
+                .map(|it| Attempt { network_id: it.network_id.filter(|_| left.stays_named), ..it });
         }
-        rows.extend(open.map(|attempt| ATTEMPT_STATES.change(&attempt.closed(now))));
+        rows.extend(closed.map(|attempt| ATTEMPT_STATES.change(&attempt)));
     }
     let with = Accompanying {
         failure: failure(what, request),
@@ -232,28 +236,43 @@ async fn find_in_file(app: &App, claim: &Claim) -> Result<Option<PaymentFile>, P
     file.ok_or_else(|| Problem::internal("a payment of a file that is gone")).map(Some)
 }
 
-/// What must be as it is for a payment to be ended that is in a file, and what keeps whoever has
-/// the file from making it with the payment, or from having it delivered once more.
+/// How a payment gets out of the file that it is in.
+struct Leaving {
+    /// What must be as it is.
+    guard: Option<Guard>,
+    /// What keeps whoever has the file from making it with the payment, or from having it delivered
+    /// once more.
+    row: Option<RowChange>,
+    /// Whether the file may be with the network, with the payment in it.
+    stays_named: bool,
+}
+
+/// How a payment that is to be ended gets out of its file.
 ///
 /// # Errors
 /// `state_conflict` where its file is about to leave.
-fn out_of_file(file: &PaymentFile) -> Result<(Option<Guard>, Option<RowChange>), Problem> {
-    match file.state {
-        FileState::Collecting => Ok((Some(file.door()), None)),
+fn out_of_file(file: &PaymentFile) -> Result<Leaving, Problem> {
+    let leaving = |guard, row| Leaving { guard, row, stays_named: true };
+    let (untouched, taken_away) = (Some(file.untouched()), Some(file.taken_away()));
+    Ok(match file.state {
+        FileState::Collecting => Leaving { stays_named: false, ..leaving(Some(file.door()), None) },
+        FileState::Closed => Leaving { stays_named: false, ..leaving(untouched, taken_away) },
         // One that is held back since a restore leaves only if an operator says so.
-        FileState::Assembled if file.is_restored && file.is_held => {
-            Ok((Some(file.untouched()), Some(file.taken_away())))
+        FileState::Assembled if file.is_held && file.may_have_left => {
+            leaving(untouched, taken_away)
         }
-        FileState::Closed | FileState::Unclear | FileState::Delivered => {
-            Ok((Some(file.untouched()), Some(file.taken_away())))
+        FileState::Assembled if file.is_held => {
+            let again = Some(file.to_be_made_again());
+            Leaving { stays_named: false, ..leaving(untouched, again) }
         }
+        FileState::Unclear | FileState::Delivered => leaving(untouched, taken_away),
         FileState::Assembled | FileState::Sending => {
-            let message = "It is in a file that is about to leave. Wait until the file was \
-                           delivered, or refused.";
-            Err(Problem::because(ErrorCode::StateConflict, message).retry_after(60))
+            let message = "It is in a file that is about to leave. Hold the file back, or wait \
+                           until it was delivered, or refused.";
+            return Err(Problem::because(ErrorCode::StateConflict, message).retry_after(60));
         }
-        FileState::Acknowledged | FileState::Refused | FileState::Empty => Ok((None, None)),
-    }
+        FileState::Acknowledged | FileState::Refused | FileState::Empty => leaving(None, None),
+    })
 }
 
 /// Whether a conflict came from a change in between, not from the state itself.

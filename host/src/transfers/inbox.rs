@@ -37,6 +37,12 @@ use super::strangers::masked;
 /// Items that are taken in at once.
 const TAKEN_AT_ONCE: usize = 8;
 
+/// What a network says of a whole file, which waits for what it says of one payment in it.
+const KEPT_BACK: &str = "kept_back";
+
+/// What is said of what no rail can read.
+const NOT_UNDERSTOOD: &str = "nobody understands it";
+
 /// What arrived.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
@@ -167,6 +173,11 @@ impl Item {
 
     fn place(id: &MessageId) -> String {
         format!("inbox/{id}")
+    }
+
+    /// Whether what comes to nothing now has done so as often as the schedule goes.
+    fn is_at_the_last_try(&self) -> bool {
+        usize::try_from(self.tries).is_ok_and(|tries| tries + 1 >= limits::INBOX_SCHEDULE_S.len())
     }
 }
 
@@ -312,6 +323,7 @@ impl Transfers {
         (notices, heard): (Vec<Notice>, Heard),
     ) -> Result<(), Problem> {
         let (mut first, mut is_known, mut is_retryable) = (Ok(()), true, false);
+        let (mut is_strange, mut is_kept_back) = (false, false);
         // That a file is carried out counts for what nobody has said anything else of.
         let (of_files, of_payments): (Vec<_>, Vec<_>) = notices
             .into_iter()
@@ -322,16 +334,17 @@ impl Transfers {
             if item.done.contains(&index) {
                 continue;
             }
-            // Of a payment that nobody knows something else may be said than of the whole. What
-            // makes no sense of one payment does not keep it back for all others.
-            if is_of_file && (is_retryable || !is_known) {
-                is_known = false;
+            // Of a payment that nobody knows something else may be said than of the whole, until a
+            // person has looked. What makes no sense of one keeps it back for no other.
+            if is_of_file && (is_retryable || is_strange) {
+                is_kept_back = true;
                 continue;
             }
             // One that cannot be taken now keeps none of the others out.
             match self.take(feature, routes, notice, &heard).await {
                 Ok(Taken::Acted) => drop(item.done.insert(index)),
-                Ok(Taken::Unknown) => is_known = false,
+                Ok(Taken::Unknown) => (is_known, is_strange) = (false, true),
+                Ok(Taken::LookedAt) => is_known = false,
                 Err(problem) => {
                     is_retryable |= problem.code() != ErrorCode::InvalidBody;
                     first = first.and(Err(problem));
@@ -339,8 +352,14 @@ impl Transfers {
             }
         }
         let why = first.as_ref().err().map(ToString::to_string);
-        if let (false, Arrival::File { .. }, Some(why)) = (is_retryable, &item.arrival, &why) {
-            self.tell_of_unreadable(&item, why).await?;
+        match (&item.arrival, &why) {
+            (_, Some(why)) if is_retryable && item.is_at_the_last_try() => {
+                self.tell_of_unreadable(&item, ("it has no effect", why)).await?;
+            }
+            (Arrival::File { .. }, Some(why)) if !is_retryable => {
+                self.tell_of_unreadable(&item, (NOT_UNDERSTOOD, why)).await?;
+            }
+            _ => {}
         }
         let is_odd = |problem: &Problem| problem.code() == ErrorCode::InvalidBody;
         let state = match &first {
@@ -348,6 +367,7 @@ impl Transfers {
             Err(_) if is_retryable => "new",
             Err(problem) if is_odd(problem) => "unreadable",
             Err(_) => "new",
+            Ok(()) if is_kept_back => KEPT_BACK,
             Ok(()) if is_known => "taken",
             Ok(()) => "unmatched",
         };
@@ -363,7 +383,7 @@ impl Transfers {
         tracing::warn!(rail.name = item.rail, message.id = %item.id, why, "a message of a network");
         // Whoever sent a message is told so in the answer. Nobody is told of a file.
         if matches!(item.arrival, Arrival::File { .. }) {
-            self.tell_of_unreadable(&item, why).await?;
+            self.tell_of_unreadable(&item, (NOT_UNDERSTOOD, why)).await?;
         }
         self.put_away(item, ("unreadable", Some(why.to_owned()))).await
     }
@@ -373,12 +393,10 @@ impl Transfers {
     /// # Errors
     /// The database cannot be written.
     pub(super) async fn not_read(&self, item: Item, problem: &Problem) -> Result<(), Problem> {
-        let is_last = usize::try_from(item.tries)
-            .is_ok_and(|tries| tries + 1 >= limits::INBOX_SCHEDULE_S.len());
-        match is_last {
+        match item.is_at_the_last_try() {
             true => {
                 let why = problem.message().to_owned();
-                self.tell_of_unreadable(&item, &why).await?;
+                self.tell_of_unreadable(&item, (NOT_UNDERSTOOD, &why)).await?;
                 self.not_understood(item, &why).await
             }
             false => self.put_away(item, ("new", Some(problem.to_string()))).await,
@@ -386,7 +404,11 @@ impl Transfers {
     }
 
     /// What nobody understands may be money that came back: a person is told.
-    async fn tell_of_unreadable(&self, item: &Item, why: &str) -> Result<(), Problem> {
+    async fn tell_of_unreadable(
+        &self,
+        item: &Item,
+        (what, why): (&str, &str),
+    ) -> Result<(), Problem> {
         if item.env == Env::Test {
             return Ok(());
         }
@@ -404,7 +426,7 @@ impl Transfers {
             subject_id: item.routes.first().map(ToString::to_string).unwrap_or_default(),
             route: None,
             amount: None,
-            summary: format!("{} sent {name}, and nobody understands it: {why}.", item.rail),
+            summary: format!("{} sent {name}, and {what}: {why}.", item.rail),
             evidence: serde_json::json!({ "message": item.id.to_string(), "sha256": digest }),
             opened_at: self.now(),
         };
@@ -425,12 +447,16 @@ impl Transfers {
             "unmatched" if tries < schedule.len() => "new",
             state => state,
         };
+        let (state, again) = match state {
+            KEPT_BACK => ("new", limits::INBOX_KEPT_BACK_S.min(*again)),
+            state => (state, *again),
+        };
         let row = INBOX_TRIED.change(&Tried {
             id: item.id,
             state,
             done: serde_json::to_string(&item.done).unwrap_or_default(),
             tries: item.tries + 1,
-            due_at: now.after(Duration::from_secs(*again)),
+            due_at: now.after(Duration::from_secs(again)),
             taken_at: (state == "taken").then_some(now),
             why,
         });

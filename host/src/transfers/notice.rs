@@ -65,6 +65,8 @@ pub(super) enum Taken {
     Acted,
     /// It is about nothing that is known here now.
     Unknown,
+    /// The same, and a person has looked at it.
+    LookedAt,
 }
 
 impl Heard {
@@ -122,10 +124,10 @@ impl Transfers {
         if let Subject::File(identity) = &notice.about {
             let taken =
                 self.take_about_file(feature, routes, (identity, &notice.news), heard).await?;
-            if taken == Taken::Unknown {
-                self.unknown(&routes[0], heard, &notice).await?;
-            }
-            return Ok(taken);
+            return match taken {
+                Taken::Unknown => self.unknown(&routes[0], heard, &notice).await,
+                taken => Ok(taken),
+            };
         }
         let rail = &routes[0].route.rail;
         let found = attempt::find_attempts(self.db.pool(), rail, &notice.about).await?;
@@ -138,7 +140,7 @@ impl Transfers {
             return Err(later(paused));
         }
         let Some((attempt, route)) = found.zip(route) else {
-            return self.unknown(&routes[0], heard, &notice).await.map(|()| Taken::Unknown);
+            return self.unknown(&routes[0], heard, &notice).await;
         };
         self.no_longer_a_stranger(&routes[0], heard, &notice).await?;
         self.take_about(feature, route, (attempt, notice.news), heard).await.map(|()| Taken::Acted)

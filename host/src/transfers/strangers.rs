@@ -10,7 +10,7 @@ use crate::rails::ReadyRoute;
 use crate::wasm::rail::{Finding, News, Notice, ReturnOfFunds, Subject};
 
 use super::Transfers;
-use super::notice::{Heard, said};
+use super::notice::{Heard, Taken, said};
 
 /// Longest name of a payment that is shown where nobody knows it.
 const REFERENCE_SHOWN_MAX: usize = 80;
@@ -51,7 +51,8 @@ impl Stranger {
 }
 
 impl Transfers {
-    /// Opens a case about a payment that did not go over a route of whoever speaks of it.
+    /// Opens a case about a payment that did not go over a route of whoever speaks of it; answers
+    /// whether a person has looked at it.
     ///
     /// # Errors
     /// The database cannot be written.
@@ -60,12 +61,13 @@ impl Transfers {
         route: &ReadyRoute,
         heard: &Heard,
         notice: &Notice,
-    ) -> Result<(), Problem> {
+    ) -> Result<Taken, Problem> {
         let Stranger { reference, said, fingerprint } = Stranger::of(route, heard, notice);
         let (env, rail) = (route.route.env, &route.route.rail);
         if env == Env::Test {
             tracing::info!(rail.name = rail, reference, "news of a payment unknown here");
-            return Ok(());
+            // Nobody looks at cases of the sandbox.
+            return Ok(Taken::LookedAt);
         }
         let case = Case {
             id: self.ids.id(),
@@ -84,7 +86,9 @@ impl Transfers {
             evidence: serde_json::json!({ "reference": reference, "said": said }),
             opened_at: self.now(),
         };
-        self.writer.work(case.opening(&self.ids)).await.map(drop)
+        self.writer.work(case.opening(&self.ids)).await?;
+        let is_open = cases::sql::is_open(self.db.pool(), &fingerprint).await?;
+        Ok(if is_open { Taken::Unknown } else { Taken::LookedAt })
     }
 
     /// Ends the case about what turned out to be ours, if there is one.

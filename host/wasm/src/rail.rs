@@ -83,6 +83,15 @@ pub struct Called<T> {
     pub took: Duration,
 }
 
+impl<T> Called<T> {
+    /// The same call with another answer made of its own.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Called<U> {
+        let Self { result, exchanges, bytes_left, may_have_moved_money, took } = self;
+        let result = result.map(change);
+        Called { result, exchanges, bytes_left, may_have_moved_money, took }
+    }
+}
+
 /// An instance that prepared a payment, and may send it.
 pub struct Kept {
     store: Store<Guest>,

@@ -11,8 +11,8 @@ use railhead_rail::imports::http::{Failure, Request, Response};
 use railhead_rail::request;
 use railhead_rail::types::{
     Arrival, Assembled, Delivery, Field, File, Finding, Message, News, Notice, Opening, Outcome,
-    Payment, Placement, Presence, Receipt, Refusal, Reply, ReturnOfFunds, Subject, Violation,
-    Window,
+    Payment, Placement, Presence, Receipt, Refusal, Reply, ReturnOfFunds, Subject, TurnedDown,
+    Violation, Window,
 };
 use railhead_rail::{
     Files, Notices, Payouts, Recipients, export_files, export_notices, export_payouts,
@@ -145,7 +145,14 @@ impl Files for Hostile {
             return Err("as asked".into());
         }
         let line = |payment: &Payment| format!("{} {}\n", payment.reference, payment.narration);
-        let placed = payments.iter().filter(|payment| payment.narration != "lose");
+        let is_refused = |payment: &&Payment| payment.narration == "turn down";
+        let refused = payments.iter().filter(is_refused).map(|payment| TurnedDown {
+            reference: payment.reference.clone(),
+            why: Refusal { code: "NO".into(), message: "as asked".into() },
+        });
+        let sent = payments.iter().filter(|payment| !is_refused(payment));
+        let is_left_out = |payment: &&Payment| ["lose", "turn down"].contains(&&*payment.narration);
+        let placed = payments.iter().filter(|payment| !is_left_out(payment));
         let placed = placed.map(|payment| Placement {
             reference: payment.reference.clone(),
             key: format!("key of {}", payment.reference),
@@ -156,9 +163,9 @@ impl Files for Hostile {
         Ok(Assembled {
             name: format!("bulk-{number}"),
             identity: format!("{number}"),
-            content: payments.iter().map(line).collect::<String>().into_bytes(),
+            content: sent.map(line).collect::<String>().into_bytes(),
             placed: placed.collect(),
-            refused: Vec::new(),
+            refused: refused.collect(),
             later: Vec::new(),
         })
     }

@@ -220,8 +220,12 @@ pub const TAKING_WAIT: Duration = Duration::from_secs(5);
 pub const INBOX_POLL: Duration = Duration::from_secs(1);
 /// Messages of the inbox that a host claims at a time.
 pub const INBOX_CLAIM: i64 = 50;
-/// Seconds after which what could not be taken in is tried again; then it is given up.
+/// Seconds after which what could not be taken in is tried again. What is about nobody
+/// known, or cannot be read, is given up then; anything else is tried on, and a person told.
 pub const INBOX_SCHEDULE_S: [u64; 7] = [5, 30, 300, 1_800, 3_600, 6 * 3_600, 24 * 3_600];
+/// After so many seconds, at most, it is looked at again whether a person has looked at what keeps
+/// a file's acknowledgement back.
+pub const INBOX_KEPT_BACK_S: u64 = 3_600;
 /// How long a file of payments is somebody's: longer than any call about one takes.
 pub const FILE_LEASE: Duration = Duration::from_secs(300);
 /// How often files that something is to be done about are looked for.

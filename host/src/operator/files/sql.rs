@@ -45,7 +45,7 @@ pub(super) static TO_DELIVER: Update<Taken> = Update {
     columns: &[
         text("state", |_| "assembled".into()),
         // Whoever asks for this has decided what became of it before a restore.
-        int("is_restored", |_| 1.into()),
+        int("restored_at", |file| file.due_at.into()),
         int("due_at", |file| file.due_at.into()),
         int("lease_until", |_| 0.into()),
         int("fence", |file| file.fence.into()),

@@ -23,7 +23,7 @@ use super::super::order::{Feature, Order};
 use super::super::work::Claimed;
 use super::entries::{self, ENTRY_KEYS, EntryKey};
 use super::table::{FileState, NewFile, PaymentFile};
-use super::{CHUNK, Next, orders, table, timetable};
+use super::{CHUNK, Next, claims, orders, table, timetable};
 
 /// A payment that has joined.
 struct Entry {
@@ -75,7 +75,7 @@ impl Transfers {
         };
         for turned_down in &made.refused {
             let entry = &entries[turned_down.reference.as_str()];
-            self.turn_down(feature, route, entry, turned_down.why.clone()).await?;
+            self.turn_down(feature, route, (file, entry), turned_down.why.clone()).await?;
         }
         self.put_into_the_next(route, file, &entries, &made.later).await?;
         file.name = Some(made.name.clone());
@@ -143,7 +143,7 @@ impl Transfers {
         &self,
         feature: &F,
         route: &Arc<ReadyRoute>,
-        entry: &Entry,
+        (file, entry): (&PaymentFile, &Entry),
         why: Refusal,
     ) -> Result<(), Problem> {
         let claim = match self.claim(&entry.order.id).await? {
@@ -151,6 +151,10 @@ impl Transfers {
             Claimed::NoWork => return Ok(()),
             Claimed::Busy => return Err(Problem::new(ErrorCode::ServiceUnavailable)),
         };
+        if !claims::is_as_it_was(self.db.pool(), file).await? {
+            self.give_back(&claim).await;
+            return Err(Problem::new(ErrorCode::StateConflict));
+        }
         let Some(object) = feature.load(&entry.order.id).await? else { return Ok(()) };
         let order = feature.order(&object)?;
         let learnt = Learnt::Refused(why);
@@ -207,7 +211,8 @@ impl Transfers {
                 let by = (&*route.rail, "assemble");
                 rows.push(calls.evidence(Some(attempt), by, &called, &words));
             }
-            self.writer.work(Command::rows(rows)).await?;
+            // Whoever was overtaken writes nothing down.
+            self.writer.work(Command::rows(rows).guards([file.untouched()])).await?;
         }
         tracing::info!(file.id = %file.id, entries = made.placed.len(), "a file of payments");
         Ok(())

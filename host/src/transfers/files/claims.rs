@@ -7,14 +7,57 @@ use crate::audit;
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::Db;
-use crate::db::bulk::{Update, int, text};
+use crate::db::bulk::{Lookup, RowChange, Update, int, text};
+use crate::db::cell::Kind::Int;
 use crate::id::{Id as _, IdGenerator, PaymentFileId, RouteId};
-use crate::ledger::Command;
+use crate::ledger::{Command, Guard};
 
 use super::table::{COLUMNS, FileState, LIVING, PaymentFile, UNACKNOWLEDGED, file};
 
 /// Files that are claimed at a time.
 const CLAIM: usize = 20;
+
+/// Raised by every claim and every change.
+static FILE_FENCES: Lookup =
+    Lookup { name: "payment_files", key: "id", columns: &[("fence", Int)], lock: true };
+
+static TAKEN_AWAY: Update<PaymentFile> = Update {
+    name: "payment_files",
+    key: text("id", |file| file.id.as_str().into()),
+    columns: &[int("fence", |file| (file.fence + 1).into()), int("lease_until", |_| 0.into())],
+    only_where: None,
+};
+
+static MADE_AGAIN: Update<PaymentFile> = Update {
+    name: "payment_files",
+    key: text("id", |file| file.id.as_str().into()),
+    columns: &[
+        text("state", |_| FileState::Closed.as_str().into()),
+        int("fence", |file| (file.fence + 1).into()),
+        int("lease_until", |_| 0.into()),
+    ],
+    only_where: None,
+};
+
+impl PaymentFile {
+    /// Refuses what was decided about a file that anybody has changed meanwhile.
+    #[must_use]
+    pub fn untouched(&self) -> Guard {
+        Guard { on: &FILE_FENCES, id: self.id.to_string(), version: self.fence }
+    }
+
+    /// Takes it out of the hands of whoever has it; with [`PaymentFile::untouched`].
+    #[must_use]
+    pub fn taken_away(&self) -> RowChange {
+        TAKEN_AWAY.change(self)
+    }
+
+    /// The same, for one that was made: it is made again; with [`PaymentFile::untouched`].
+    #[must_use]
+    pub fn to_be_made_again(&self) -> RowChange {
+        MADE_AGAIN.change(self)
+    }
+}
 
 /// Claims files that something is to be done about and that nobody holds.
 ///
@@ -33,6 +76,17 @@ pub(super) async fn claim_due(db: &Db, now: Moment) -> Result<Vec<PaymentFile>, 
         claimed.extend(claim_one(db, &PaymentFileId::from_text(id)).await?);
     }
     Ok(claimed)
+}
+
+/// Whether nobody has changed a file since it was read.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn is_as_it_was(pool: &AnyPool, file: &PaymentFile) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT fence FROM payment_files WHERE id = $1";
+    let fence: Option<i64> =
+        sqlx::query_scalar(sql).bind(file.id.as_str()).fetch_optional(pool).await?;
+    Ok(fence == Some(file.fence))
 }
 
 /// Claims a file, due or not, unless somebody holds it or nothing is to be done about it.
@@ -117,7 +171,7 @@ pub(super) async fn answered(
         "UPDATE payment_files SET state = $2, code = $3, message = $4, answered_at = $5, \
          may_have_left = 1, fence = fence + 1, lease_until = 0 WHERE id = $1 \
          AND deliveries = $6 AND (state IN ({UNACKNOWLEDGED}) \
-         OR (state = 'assembled' AND (deliveries > 0 OR is_restored = 1)))"
+         OR (state = 'assembled' AND (deliveries > 0 OR restored_at IS NOT NULL)))"
     );
     let done = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(file.id.as_str())
@@ -143,7 +197,8 @@ pub(super) fn hold_restored(file: &PaymentFile, (ids, now): (&IdGenerator, Momen
         before: Some(json!({ "is_held": file.is_held })),
         after: Some(json!({ "is_held": true, "reason": "the database was restored" })),
     };
-    let mut rows = vec![HELD_RESTORED.change(file)];
+    let held = PaymentFile { restored_at: Some(now), ..file.clone() };
+    let mut rows = vec![HELD_RESTORED.change(&held)];
     rows.extend((!file.is_held).then(|| record.row(ids, now)));
     Command::rows(rows).guards([file.untouched()])
 }
@@ -153,7 +208,7 @@ static HELD_RESTORED: Update<PaymentFile> = Update {
     key: text("id", |file| file.id.as_str().into()),
     columns: &[
         int("is_held", |_| 1.into()),
-        int("is_restored", |_| 1.into()),
+        int("restored_at", |file| file.restored_at.into()),
         int("may_have_left", |_| 1.into()),
         int("lease_until", |_| 0.into()),
         int("fence", |file| (file.fence + 1).into()),

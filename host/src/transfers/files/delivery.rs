@@ -35,12 +35,10 @@ impl Transfers {
     ) -> Result<Next, Problem> {
         let now = self.now();
         if route.route.is_paused {
-            return Ok(Next::At(now.after(limits::FILE_HELD_POLL)));
+            return self.kept_back(route, file, "its route is paused").await;
         }
         if let Some((why, pause)) = self.obstacle(route, file).await? {
-            if self.acknowledged_by(route, file)? <= now {
-                self.stuck(file, &why).await?;
-            }
+            self.kept_back(route, file, &why).await?;
             return Ok(Next::At(now.after(pause)));
         }
         let joined = attempt::list_in_file(self.db.pool(), &file.id).await?;
@@ -204,7 +202,8 @@ impl Transfers {
         self.file_case(file, (CaseKind::FileUnacknowledged, &said, summary), evidence).await
     }
 
-    fn acknowledged_by(
+    /// Until when a file's network should have acknowledged it.
+    pub(super) fn acknowledged_by(
         &self,
         route: &ReadyRoute,
         file: &PaymentFile,

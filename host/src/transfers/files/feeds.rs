@@ -21,7 +21,8 @@ use super::super::finding::reached;
 use super::super::inbox::{self, Read};
 use super::super::order::Feature;
 use super::super::strangers::masked;
-use super::{table, transport};
+use super::transport::{Fetched, LeftOut};
+use super::{digest_of, table, transport};
 
 /// After how long a person is told that nothing can be fetched.
 const FAILING_MAX: Duration = Duration::from_secs(3600);
@@ -86,58 +87,75 @@ impl Transfers {
             }
             tokio::time::sleep(TRY_AGAIN).await;
         }
-        let Some(mut cursor) = cursor else { return Ok(()) };
-        let mut failing = None;
+        let Some(cursor) = cursor else { return Ok(()) };
+        let read = self.read_feed(feature, route, (feed, cursor)).await;
+        let failing = read.err();
+        if let Some(why) = &failing {
+            tracing::warn!(route.name = route.route.name, feed, why, "fetching files");
+        }
+        let now = self.now();
+        let since = release(&self.db, place, failing.as_ref().map(|_| now)).await?;
+        match since.zip(failing) {
+            Some((since, why)) if since.after(FAILING_MAX) <= now => {
+                let said = since.micros().to_string();
+                let summary = format!("Nothing can be fetched from {feed}: {}.", masked(&why));
+                self.feed_fails(route, feed, (&said, summary)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a feed to its end; answers why that did not go.
+    async fn read_feed<F: Feature>(
+        &self,
+        feature: &F,
+        route: &Arc<ReadyRoute>,
+        (feed, mut cursor): (&str, String),
+    ) -> Result<(), String> {
+        let place = (&route.route.id, feed);
         for _ in 0..ROUNDS_MAX {
             if let Some(missing) = route.missing() {
-                failing = Some(missing.to_owned());
-                break;
+                return Err(missing.to_owned());
             }
             let grant = route.grant(self.now(), Vec::new(), Money::Stays);
             let called = transport::poll(route, &grant, (feed, &cursor)).await;
             if route.route.env == Env::Live {
                 self.lanes.note(&route.route.id, reached(&called));
             }
-            let arrivals = match called.result {
-                Ok(Ok(arrivals)) => arrivals,
-                Ok(Err(why)) => {
-                    tracing::warn!(route.name = route.route.name, feed, why, "fetching files");
-                    failing = Some(why);
-                    break;
-                }
-                Err(broken) => {
-                    tracing::error!(route.name = route.route.name, feed, %broken, "rail");
-                    failing = Some(broken.to_string());
-                    break;
-                }
+            let Fetched { arrivals, left_out } = match called.result {
+                Ok(Ok(fetched)) => fetched,
+                Ok(Err(why)) => return Err(why),
+                Err(broken) => return Err(broken.to_string()),
             };
+            for LeftOut { name, version, why } in left_out {
+                let summary = format!("{name} lies in {feed} and is not fetched: {why}.");
+                let said = format!("{name} {version}");
+                let told = self.feed_fails(route, feed, (&said, summary)).await;
+                told.map_err(|cause| cause.to_string())?;
+            }
             if arrivals.is_empty() {
-                break;
+                return Ok(());
             }
             for arrival in arrivals {
                 let after = arrival.cursor.clone();
-                self.take_file_in(feature, route, feed, arrival).await?;
+                let stored = self.take_file_in(feature, route, feed, arrival).await;
+                stored.map_err(|cause| cause.to_string())?;
                 // It is stored: the next question is for what comes after.
-                keep_cursor(&self.db, place, &after).await?;
+                let kept = keep_cursor(&self.db, place, &after).await;
+                kept.map_err(|cause| cause.to_string())?;
                 cursor = after;
             }
         }
-        let now = self.now();
-        let since = release(&self.db, place, failing.as_ref().map(|_| now)).await?;
-        match since.zip(failing) {
-            Some((since, why)) if since.after(FAILING_MAX) <= now => {
-                self.feed_fails(route, feed, (since, &why)).await
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
-    /// Nothing can be fetched for so long that a person is told: returns may lie there.
+    /// Tells a person of what cannot be fetched, once for each thing that is said: returns may lie
+    /// there.
     async fn feed_fails(
         &self,
         route: &ReadyRoute,
         feed: &str,
-        (since, why): (Moment, &str),
+        (said, summary): (&str, String),
     ) -> Result<(), Problem> {
         if route.route.env == Env::Test {
             return Ok(());
@@ -146,15 +164,15 @@ impl Transfers {
         let case = Case {
             id: self.ids.id(),
             kind,
-            fingerprint: format!("{}/{}/{feed}/{}", kind.as_str(), route.route.id, since.micros()),
+            fingerprint: format!("{}/{}/{feed}/{}", kind.as_str(), route.route.id, digest_of(said)),
             env: route.route.env,
             merchant_id: None,
             subject_type: "route",
             subject_id: route.route.id.to_string(),
             route: Some(name.clone()),
             amount: None,
-            summary: format!("Nothing can be fetched from {feed} of {name}: {}.", masked(why)),
-            evidence: serde_json::json!({ "feed": feed, "since": since }),
+            summary: format!("{name}: {summary}"),
+            evidence: serde_json::json!({ "feed": feed }),
             opened_at: self.now(),
         };
         self.writer.work(case.opening(&self.ids)).await.map(drop)

@@ -151,7 +151,8 @@ impl Transfers {
             let next = match file.state {
                 // It may have left, for all that the database knows.
                 _ if file.is_unsent() && (is_shut || file.is_held) => {
-                    Next::At(self.now().after(limits::FILE_HELD_POLL))
+                    let why = if is_shut { "nothing live is sent" } else { "it is held back" };
+                    self.kept_back(&route, file, why).await?
                 }
                 FileState::Collecting => self.close(file).await?,
                 FileState::Closed => self.assemble(feature, &route, file).await?,
@@ -170,6 +171,20 @@ impl Transfers {
                 }
             }
         }
+    }
+
+    /// A file does not leave for now. A person is told once its network should have answered.
+    async fn kept_back(
+        &self,
+        route: &ReadyRoute,
+        file: &PaymentFile,
+        why: &str,
+    ) -> Result<Next, Problem> {
+        let now = self.now();
+        if file.env == Env::Live && self.acknowledged_by(route, file)? <= now {
+            self.stuck(file, why).await?;
+        }
+        Ok(Next::At(now.after(limits::FILE_HELD_POLL)))
     }
 
     /// Closes the window of a file, once everybody who may join has.
@@ -212,18 +227,20 @@ impl Transfers {
         Ok(joined)
     }
 
-    /// Whether a file may have left before the database was restored. It is held back, once, and a
-    /// person has to say whether the bank has it.
+    /// Whether a file may have left before the database was restored. It is held back, once for each
+    /// time that the database was, and a person has to say whether the bank has it.
     async fn is_forgotten(&self, file: &PaymentFile) -> Result<bool, Problem> {
-        let is_old = self.quarantine.asks_first(file.env, file.created_at);
-        if !file.is_unsent() || !is_old || file.is_restored {
+        let is_before = |moment| self.quarantine.asks_first(file.env, moment);
+        let is_decided = file.restored_at.is_some_and(|at| !is_before(at));
+        if !file.is_unsent() || !is_before(file.created_at) || is_decided {
             return Ok(false);
         }
         let summary = format!(
             "A file over {} of {} may have been delivered before the database was restored.",
             file.route, file.business_date
         );
-        let case = (CaseKind::FileForgotten, "restored", summary);
+        let before = file.restored_at.map_or(0, Moment::micros).to_string();
+        let case = (CaseKind::FileForgotten, before.as_str(), summary);
         self.file_case(file, case, serde_json::json!({ "window": file.window })).await?;
         // The last thing: whoever dies before it says the same again.
         self.writer.work(claims::hold_restored(file, (&self.ids, self.now()))).await?;

@@ -51,7 +51,9 @@ impl Transfers {
             // What was said before it left is of another one. One that was held back after a
             // restore may have left before.
             let latest = heard.received_at.after(CLOCKS_APART);
-            if !file.is_restored && file.first_sent_at.is_none_or(|sent_at| sent_at > latest) {
+            if file.restored_at.is_none()
+                && file.first_sent_at.is_none_or(|sent_at| sent_at > latest)
+            {
                 return Ok(Taken::Unknown);
             }
             let finding = match news {

@@ -5,7 +5,7 @@ use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::{Lookup, RowChange, Update, int, text};
+use crate::db::bulk::Lookup;
 use crate::db::cell::Kind::Int;
 use crate::db::{Db, Tx};
 use crate::env::Env;
@@ -117,8 +117,8 @@ pub struct PaymentFile {
     pub deliveries: i64,
     /// Deliveries of which something may have arrived.
     pub copies: i64,
-    /// Whether a person was asked, or has said, if it left before the database was restored.
-    pub is_restored: bool,
+    /// When a person was last asked, or said, if it left before the database was restored.
+    pub restored_at: Option<Moment>,
     /// Whether its network has both refused and acknowledged it.
     pub is_contradicted: bool,
     /// The network's last code.
@@ -143,30 +143,7 @@ pub struct PaymentFile {
 static FILE_DOORS: Lookup =
     Lookup { name: "payment_files", key: "id", columns: &[("is_closed", Int)], lock: true };
 
-/// Raised by every claim and every change.
-static FILE_FENCES: Lookup =
-    Lookup { name: "payment_files", key: "id", columns: &[("fence", Int)], lock: true };
-
-static TAKEN_AWAY: Update<PaymentFile> = Update {
-    name: "payment_files",
-    key: text("id", |file| file.id.as_str().into()),
-    columns: &[int("fence", |file| (file.fence + 1).into()), int("lease_until", |_| 0.into())],
-    only_where: None,
-};
-
 impl PaymentFile {
-    /// Refuses what was decided about a file that anybody has changed meanwhile.
-    #[must_use]
-    pub fn untouched(&self) -> Guard {
-        Guard { on: &FILE_FENCES, id: self.id.to_string(), version: self.fence }
-    }
-
-    /// Takes it out of the hands of whoever has it; with [`PaymentFile::untouched`].
-    #[must_use]
-    pub fn taken_away(&self) -> RowChange {
-        TAKEN_AWAY.change(self)
-    }
-
     /// Whether none of its bytes has left, as far as this host did it.
     #[must_use]
     pub const fn is_unsent(&self) -> bool {
@@ -226,7 +203,7 @@ pub(super) async fn insert(tx: &mut Tx, file: &PaymentFile, slot: &str) -> Resul
     let sql = "INSERT INTO payment_files (id, env, route_id, route, rail, method, currency, slot, \
                window_name, closes_at, business_date, local_time, value_date, settles_at, state, \
                is_closed, is_held, number, number_of_day, first_entry, entries, amount_minor, \
-               may_have_left, deliveries, copies, is_restored, is_contradicted, due_at, \
+               may_have_left, deliveries, copies, restored_at, is_contradicted, due_at, \
                lease_until, fence, created_at) \
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'collecting', \
                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, $17, 0, $16, 0, 0, $15) \
@@ -248,7 +225,7 @@ pub(super) async fn insert(tx: &mut Tx, file: &PaymentFile, slot: &str) -> Resul
         .bind(file.settles_at.micros())
         .bind(file.created_at.micros())
         .bind(file.due_at.micros())
-        .bind(i64::from(file.is_restored))
+        .bind(file.restored_at.map(Moment::micros))
         .execute(tx.conn())
         .await?;
     Ok(())
@@ -285,7 +262,7 @@ impl NewFile<'_> {
             may_have_left: false,
             deliveries: 0,
             copies: 0,
-            is_restored: false,
+            restored_at: None,
             is_contradicted: false,
             first_sent_at: None,
             code: None,
@@ -501,7 +478,7 @@ pub async fn content(
 pub(super) const COLUMNS: &str = "id, env, route_id, route, rail, method, currency, window_name, closes_at, \
     business_date, local_time, value_date, settles_at, number, number_of_day, first_entry, state, \
     is_held, name, identity, digest, entries, amount_minor, may_have_left, deliveries, copies, \
-    is_restored, is_contradicted, code, message, due_at, fence, first_sent_at, sent_at, answered_at, created_at";
+    restored_at, is_contradicted, code, message, due_at, fence, first_sent_at, sent_at, answered_at, created_at";
 
 pub(super) fn file(row: &AnyRow) -> Result<PaymentFile, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
@@ -540,7 +517,7 @@ pub(super) fn file(row: &AnyRow) -> Result<PaymentFile, sqlx::Error> {
         may_have_left: int("may_have_left")? != 0,
         deliveries: int("deliveries")?,
         copies: int("copies")?,
-        is_restored: int("is_restored")? != 0,
+        restored_at: maybe_at("restored_at")?,
         is_contradicted: int("is_contradicted")? != 0,
         code: maybe("code")?,
         message: maybe("message")?,

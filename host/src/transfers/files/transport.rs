@@ -39,6 +39,8 @@ const FETCHED_MAX: usize = 20;
 const LISTED_MAX: usize = 50_000;
 /// What changed less than this ago, by its own date, may still grow.
 const GROWS_S: u64 = 10;
+/// What cannot be read so long after it was written is a person's to look at.
+const UNREADABLE_S: u64 = 3_600;
 /// Longest name of a file that is fetched, in bytes.
 const NAME_MAX: usize = 255;
 /// How names end that are not finished yet.
@@ -59,6 +61,26 @@ impl Entry {
         let is_as_old = listed.changed_s == 0 || self.changed_s == listed.changed_s;
         is_as_old && self.bytes == listed.bytes
     }
+
+    fn left_out(self, why: String) -> LeftOut {
+        let version = format!("{} {}", self.bytes, self.changed_s);
+        LeftOut { name: self.name, version, why }
+    }
+}
+
+/// What lay ready.
+pub(super) struct Fetched {
+    pub(super) arrivals: Vec<Arrival>,
+    /// Files that nobody can read: a person has to look.
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// A file that is not fetched.
+pub(super) struct LeftOut {
+    pub(super) name: String,
+    /// Another one for every change of it.
+    pub(super) version: String,
+    pub(super) why: String,
 }
 
 /// A folder that is open.
@@ -130,11 +152,13 @@ pub(super) async fn poll(
     route: &ReadyRoute,
     grant: &Arc<Grant>,
     (feed, after): (&str, &str),
-) -> Called<Result<Vec<Arrival>, String>> {
+) -> Called<Result<Fetched, String>> {
     let Some(place) = route.transport.feed(feed) else {
         // What the host wrote down for itself means nothing to a rail.
         let after = if Cursor::is_one(after) { "" } else { after };
-        return route.rail.code.poll(grant, (feed, after)).await;
+        let called = route.rail.code.poll(grant, (feed, after)).await;
+        let all = |arrivals| Fetched { arrivals, left_out: Vec::new() };
+        return called.map(|result| result.map(all));
     };
     let begun = Instant::now();
     let now_s = i64::try_from(grant.now_ms / 1_000).unwrap_or(i64::MAX);
@@ -221,14 +245,19 @@ async fn find(place: &Place, file: &File) -> Result<Presence, String> {
     })
 }
 
-async fn fetch(place: &Place, after: &str, now_s: i64) -> Result<Vec<Arrival>, String> {
+async fn fetch(place: &Place, after: &str, now_s: i64) -> Result<Fetched, String> {
     let (begun, mut cursor) = (Instant::now(), Cursor::read(&place.address, after));
     let store = Store::open(place).await?;
     let mut entries = store.list().await?;
     entries.retain(|entry| is_wanted(entry) && cursor.is_new(entry) && !grows(entry, now_s));
     entries.sort_by(|a, b| (a.changed_s, &a.name).cmp(&(b.changed_s, &b.name)));
-    let (mut arrivals, mut bytes) = (Vec::new(), 0);
+    let (mut arrivals, mut left_out, mut bytes) = (Vec::new(), Vec::new(), 0);
     for entry in entries {
+        if entry.bytes > limit() {
+            let why = format!("it has {} bytes, and at most {} are read", entry.bytes, limit());
+            left_out.push(entry.left_out(why));
+            continue;
+        }
         if arrivals.len() >= FETCHED_MAX || begun.elapsed() > FETCH_MAX {
             break;
         }
@@ -246,12 +275,16 @@ async fn fetch(place: &Place, after: &str, now_s: i64) -> Result<Vec<Arrival>, S
                 cursor.note(&entry);
                 arrivals.push(Arrival { cursor: cursor.text(), name: entry.name, content });
             }
-            // It keeps nothing out.
-            Err(why) => tracing::warn!(name = entry.name, why, "a file that cannot be fetched"),
+            // It keeps nothing out, and may be whole in a moment.
+            Err(why) if entry.changed_s.abs_diff(now_s) < UNREADABLE_S => {
+                tracing::warn!(name = entry.name, why, "a file that cannot be fetched");
+            }
+            Err(why) => left_out.push(entry.left_out(why)),
         }
     }
     store.close().await;
-    Ok(arrivals)
+    left_out.truncate(FETCHED_MAX);
+    Ok(Fetched { arrivals, left_out })
 }
 
 fn limit() -> u64 {
@@ -267,12 +300,7 @@ fn is_plain(name: &str) -> bool {
 fn is_wanted(entry: &Entry) -> bool {
     let name = entry.name.to_ascii_lowercase();
     let is_finished = !UNFINISHED.iter().any(|end| name.ends_with(end));
-    let is_named = is_plain(&name) && name.len() <= NAME_MAX && is_finished;
-    if is_named && entry.bytes > limit() {
-        tracing::error!(name = entry.name, bytes = entry.bytes, "a file that is too large");
-        return false;
-    }
-    is_named
+    is_plain(&name) && name.len() <= NAME_MAX && is_finished
 }
 
 /// A file of the future has a date from another clock: that says nothing.
@@ -380,7 +408,6 @@ mod tests {
         for name in [".report", "a.part", "a.TMP", "a.filepart", "", "..", "a/b", "a\nb"] {
             assert!(!is_wanted(&entry(name)), "{name}");
         }
-        assert!(!is_wanted(&Entry { bytes: limit() + 1, ..entry("a") }));
         let at = |changed_s| Entry { changed_s, ..entry("a") };
         assert!(grows(&at(1_000), 1_009) && grows(&at(1_000), 1_000) && grows(&at(1_005), 1_000));
         assert!(!grows(&at(1_000), 1_010) && !grows(&at(9_000), 1_000));
