@@ -1,8 +1,10 @@
 //! A rail is replaced by another version of itself while payments are open.
 
+use http::Method;
 use railhead::config::Config;
+use railhead::start::{Sources, start};
 use rstest::rstest;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::hostile::{Till, attempt, built, hostile, packed};
 use crate::live::{until, until_asked};
@@ -108,6 +110,74 @@ async fn a_version_that_is_not_there_any_more_is_done_without(
         until_asked(host, &id, 1).await;
         assert_eq!(asked_at(host, &id).await, ["POST /ask/again"]);
         until(host, &id, "processing").await;
+    })
+    .await;
+}
+
+/// Why no host starts, once the one before has let go of the database.
+async fn refusal(config: &Config) -> String {
+    let mut why = String::new();
+    for _ in 0..500 {
+        let sources = Sources::system().expect("sources");
+        why = start(config.clone(), sources).await.err().expect("refused").to_string();
+        if why.contains("barred") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    why
+}
+
+/// A version that an operator bars asks about nothing any more, and is not loaded either.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_is_barred_does_not_run(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_versions(engine, async |host, _till, again, put| {
+        let id = pay(host, "sent, then trap").await;
+        let sql = "SELECT digest FROM rail_versions WHERE name = 'hostile'";
+        let pool = host.app().db.pool();
+        let digest: String = sqlx::query_scalar(sql).fetch_one(pool).await.expect("a digest");
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        let mut config = again(host);
+        config.modules.barred = vec![digest];
+        let why = refusal(&config).await;
+        assert!(why.contains("the rail hostile is barred"), "{why}");
+        put(&next());
+        start_again(host, config).await;
+        host.advance(60);
+        until_asked(host, &id, 1).await;
+        assert_eq!(asked_at(host, &id).await, ["POST /ask/again"]);
+        until(host, &id, "processing").await;
+    })
+    .await;
+}
+
+/// Settings for a rail that is not loaded can be taken away, and none can be set: nobody knows
+/// what they should look like.
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_a_rail_that_is_not_there_are_not_set() {
+    with_versions(Engine::Sqlite, async |host, _till, again, _put| {
+        let routes = host.admin(Method::GET, "routes?limit=100", json!({})).await.ok();
+        let routes = routes.json["data"].as_array().expect("routes").clone();
+        let route = routes.iter().find(|it| it["rail"] == "hostile").expect("a route");
+        let path = format!("routes/{}", route["id"].as_str().expect("an id"));
+        let long = format!("https://bank.example/{}", "a".repeat(4_000));
+        let body = json!({ "settings": { "endpoint.gateway": long } });
+        let refused = host.admin(Method::PATCH, &path, body).await;
+        assert_eq!(refused.refused(), (400, "invalid_field"));
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        let config = again(host);
+        let folder = config.modules.dir.clone().expect("a folder");
+        std::fs::remove_file(folder.join("hostile.wasm")).expect("removed");
+        start_again(host, config).await;
+        let body = json!({ "settings": { "endpoint.gateway": "https://bank.example" } });
+        let refused = host.admin(Method::PATCH, &path, body).await;
+        assert_eq!(refused.refused(), (400, "invalid_field"));
+        assert!(refused.text.contains("not loaded"), "{}", refused.text);
+        let body = json!({ "settings": { "endpoint.gateway": null } });
+        host.admin(Method::PATCH, &path, body).await.ok();
     })
     .await;
 }

@@ -177,6 +177,9 @@ pub struct Simulator {
 pub struct Modules {
     /// Folder with `.wasm` rails and rule packs, and `tables/<rail>/<table>.csv`.
     pub dir: Option<PathBuf>,
+    /// Versions of rails that must not run any more, by the SHA-256 of their files in hex.
+    #[serde(deserialize_with = "listed")]
+    pub barred: Vec<String>,
 }
 
 /// Egress of rails.

@@ -146,8 +146,7 @@ impl CaseKind {
             }
             Self::UnknownReference => {
                 "Find out whether the network mixed up its customers, or another system uses \
-                 the same institution code. What a report says of a file counts only once this is \
-                 resolved, where it names a payment that is not known here."
+                 the same institution code. A report counts for its file only after that."
             }
             Self::ForgottenTransfer => {
                 "The money may have left. Ask the bank, and credit or debit the wallet \

@@ -322,15 +322,18 @@ fn changed(app: &App, before: &Route, body: UpdateRoute) -> Result<Route, Proble
     if let Some(ids) = body.merchants {
         after.merchants = merchants(&ids)?;
     }
+    let rail = app.rails.get(&after.rail);
     for (name, value) in body.settings.into_iter().flatten() {
         match value {
+            Some(_) if rail.is_none() => {
+                let why = format!("cannot be checked: the rail {} is not loaded", after.rail);
+                return Err(invalid(&format!("settings.{name}"), &why));
+            }
             Some(value) => drop(after.settings.insert(name, value)),
             None => drop(after.settings.remove(&name)),
         }
     }
-    if after.settings != before.settings
-        && let Some(rail) = app.rails.get(&after.rail)
-    {
+    if let Some(rail) = rail.filter(|_| after.settings != before.settings) {
         check_settings(&rail, &after.settings)?;
     }
     // Never twice the same: it is the version.
@@ -417,16 +420,19 @@ async fn refuse_while_open(app: &App, route: &Route) -> Result<(), Problem> {
 /// Settings must be declared, and of the declared shape. Secrets do not belong in the database.
 fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<(), Problem> {
     for (name, value) in settings {
+        let at = format!("settings.{name}");
+        if value.chars().count() > TEXT_MAX {
+            return Err(invalid(&at, &format!("must have {TEXT_MAX} characters at most")));
+        }
         if let Some(endpoint) = name.strip_prefix("endpoint.") {
             if !rail.declaration.endpoints.contains_key(endpoint) || !value.starts_with("https://")
             {
                 let known: Vec<_> = rail.declaration.endpoints.keys().map(String::as_str).collect();
                 let why = format!("must be the https address of {}", known.join(" or "));
-                return Err(invalid(&format!("settings.{name}"), &why));
+                return Err(invalid(&at, &why));
             }
             continue;
         }
-        let at = format!("settings.{name}");
         if is_about_files(name) {
             match objection(&rail.declaration, name, value) {
                 Some(why) => return Err(invalid(&at, &why)),
@@ -438,9 +444,6 @@ fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<()
                 Some(why) => return Err(invalid(&at, &why)),
                 None => continue,
             }
-        }
-        if value.chars().count() > TEXT_MAX {
-            return Err(invalid(&at, &format!("must have {TEXT_MAX} characters at most")));
         }
         if rail.declaration.secrets.contains_key(name) {
             return Err(invalid(&at, "is a secret: set it in the host's configuration"));

@@ -87,6 +87,9 @@ pub struct Routes {
 
 type Older = HashMap<(RouteId, String), Arc<ReadyRoute>>;
 
+/// Routes with older versions of their rails that are kept ready.
+const OLDER_MAX: usize = 64;
+
 /// What rails present to the simulator, which moves no money.
 pub const SIMULATOR_SECRET: &str = "simulator";
 
@@ -187,6 +190,10 @@ impl Routes {
         let Some(rail) = rail.filter(is_its) else { return Ok(now) };
         let key = (id.clone(), digest.to_owned());
         let mut older = self.older.lock().unwrap_or_else(PoisonError::into_inner);
+        // Few are in use; what is not is ready again in a moment.
+        if older.len() >= OLDER_MAX && !older.contains_key(&key) {
+            older.clear();
+        }
         let known = older.get(&key).filter(|known| known.route == now.route).cloned();
         let then = known.unwrap_or_else(|| {
             Arc::new(self.prepare(now.route.clone(), rail, now.throttle.clone()))

@@ -1,6 +1,7 @@
 //! Versions of rails that are not loaded any more, and that payments are still open of: a payment
 //! is asked about by the version that sent it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub struct Versions {
     with: (Engines, CodeCache),
     /// The operator's tables.
     tables: Option<PathBuf>,
+    /// Digests of those that must not run any more.
+    barred: Arc<BTreeSet<String>>,
     /// Those that were asked for; nothing where one cannot be used any more.
     loaded: Cache<String, Option<Arc<Rail>>>,
 }
@@ -37,9 +40,10 @@ impl Versions {
     pub fn new(
         (db, keyring): (Db, Arc<Keyring>),
         with: (Engines, CodeCache),
-        tables: Option<PathBuf>,
+        (tables, barred): (Option<PathBuf>, BTreeSet<String>),
     ) -> Self {
-        Self { db, keyring, with, tables, loaded: Cache::new(LOADED_MAX) }
+        let barred = Arc::new(barred);
+        Self { db, keyring, with, tables, barred, loaded: Cache::new(LOADED_MAX) }
     }
 
     /// Keeps the file of a rail, if it is not kept yet.
@@ -80,6 +84,10 @@ impl Versions {
     }
 
     async fn open(&self, digest: &str) -> Result<Option<Arc<Rail>>, sqlx::Error> {
+        if self.barred.contains(digest) {
+            tracing::warn!(digest, "a version of a rail is barred: the present one asks");
+            return Ok(None);
+        }
         let sql = "SELECT component, tag FROM rail_versions WHERE digest = $1";
         let row: Option<(String, String)> =
             sqlx::query_as(sql).bind(digest).fetch_optional(self.db.pool()).await?;
@@ -97,7 +105,11 @@ impl Versions {
             Rail::load(&engines, &cache, &component, tables.as_deref())
         });
         Ok(match loading.await {
-            Ok(Ok(rail)) => Some(Arc::new(rail)),
+            Ok(Ok(rail)) => {
+                let (name, version) = (&rail.declaration.rail.name, &rail.declaration.rail.version);
+                tracing::info!(rail.name = name, version, digest, "an older version asks as well");
+                Some(Arc::new(rail))
+            }
             Ok(Err(cause)) => {
                 tracing::warn!(digest, %cause, "a version of a rail cannot be used any more");
                 None

@@ -192,14 +192,13 @@ impl Same {
     }
 }
 
-/// Whether a network was reached by a call.
+/// Whether a network was reached by a call. What this host itself kept back says nothing of it.
 pub(super) fn reached<T>(called: &Called<T>) -> Reached {
     if matches!(called.result, Err(Broken::TimedOut(_))) {
         return Reached::No;
     }
-    let mut judged = called.exchanges.iter().map(judge);
-    // A call without a request says nothing about the network.
-    judged.next_back().unwrap_or(Reached::Yes)
+    let mut judged = called.exchanges.iter().filter(|it| !it.is_kept_back).map(judge);
+    judged.next_back().unwrap_or(Reached::Unasked)
 }
 
 /// How long to leave a network alone that says "too many requests" and no more.
@@ -225,6 +224,21 @@ mod tests {
     fn called<T>((result, bytes_left): (T, bool)) -> Called<T> {
         let (exchanges, took, may_have_moved_money) = (Vec::new(), Duration::ZERO, bytes_left);
         Called { result: Ok(result), exchanges, bytes_left, may_have_moved_money, took }
+    }
+
+    /// What this host keeps back says nothing of the network; what failed before it does.
+    #[test]
+    fn a_network_is_judged_by_what_reached_it() {
+        let failed = Err(crate::wasm::egress::Failure::NotSent("no".into()));
+        let failed = Exchange { result: failed, ..Exchange::heard("GET", "/", b"") };
+        let kept_back = Exchange { is_kept_back: true, ..failed.clone() };
+        let after = |exchanges: Vec<Exchange>| {
+            reached(&Called { exchanges, ..called((Outcome::Unknown("no".into()), false)) })
+        };
+        assert_eq!(after(vec![kept_back.clone()]), Reached::Unasked);
+        assert_eq!(after(vec![failed.clone(), kept_back]), Reached::No);
+        assert_eq!(after(vec![failed]), Reached::No);
+        assert_eq!(after(Vec::new()), Reached::Unasked);
     }
 
     fn refusal() -> Refusal {

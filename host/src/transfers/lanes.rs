@@ -56,6 +56,8 @@ pub enum Reached {
     No,
     /// It asks to be left alone for so long.
     Throttled(Duration),
+    /// Nothing was asked of it.
+    Unasked,
 }
 
 /// How a lane stands, for operators.
@@ -213,6 +215,7 @@ impl Breaker {
         self.trying = None;
         match reached {
             Reached::Yes => *self = Self::default(),
+            Reached::Unasked => {}
             Reached::Throttled(pause) => {
                 let pause = pause.min(limits::BREAKER_PAUSE.1);
                 self.until = self.until.max(Some(now + pause));

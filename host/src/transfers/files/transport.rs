@@ -189,6 +189,7 @@ fn called<T>(
         request: Vec::new(),
         result: answer.map(|()| nothing),
         took: begun.elapsed(),
+        is_kept_back: false,
     };
     Called {
         result: Ok(result),

@@ -143,6 +143,8 @@ pub struct Exchange {
     pub result: Result<Answer, Failure>,
     /// How long it took.
     pub took: Duration,
+    /// Whether this host itself kept it back: that says nothing about the network.
+    pub is_kept_back: bool,
 }
 
 impl Exchange {
@@ -158,6 +160,7 @@ impl Exchange {
             request: body.to_vec(),
             result: Ok(Answer { status: 200, headers: Vec::new(), body: Vec::new() }),
             took: Duration::ZERO,
+            is_kept_back: false,
         }
     }
 
@@ -173,6 +176,7 @@ impl Exchange {
             // Stands if this call is cut short: by then, something may have left.
             result: Err(Failure::NoAnswer("the call was cut short".into())),
             took: Duration::ZERO,
+            is_kept_back: false,
         }
     }
 
@@ -202,7 +206,7 @@ impl Egress {
     /// Makes a call and waits for the whole answer.
     pub(super) async fn send(&self, call: &Call, outgoing: Outgoing) -> Result<Answer, Failure> {
         let shown = Exchange::of(call, &outgoing);
-        self.send_as(shown, call, outgoing, Clone::clone).await
+        self.send_as(shown, (call, self.errand), outgoing, Clone::clone).await
     }
 
     /// The same for a token: its exchange is written down without the answer.
@@ -214,18 +218,19 @@ impl Egress {
             }
             Err(failure) => Err(failure.clone()),
         };
-        self.send_as(shown, call, outgoing, hidden).await
+        // Payments wait for it as well, whoever fetches it.
+        self.send_as(shown, (call, Errand::Payment), outgoing, hidden).await
     }
 
     async fn send_as(
         &self,
         shown: Exchange,
-        call: &Call,
+        (call, errand): (&Call, Errand),
         outgoing: Outgoing,
         written: impl Fn(&Result<Answer, Failure>) -> Result<Answer, Failure>,
     ) -> Result<Answer, Failure> {
         // Nothing is written down before it is its turn: whoever is cut short here sent nothing.
-        let entering = call.enter(self.errand).await;
+        let entering = call.enter(errand).await;
         let _turn = entering.map_err(|why| self.refuse(call, why))?;
         let begun = Instant::now();
         let index = self.note(shown);
@@ -244,7 +249,8 @@ impl Egress {
         let mut path = Filled::default();
         path.open(call.path.clone().into_bytes());
         let unsent = Outgoing { path, headers: Vec::new(), body: Filled::default() };
-        self.note(Exchange { result: Err(failure.clone()), ..Exchange::of(call, &unsent) });
+        let result = Err(failure.clone());
+        self.note(Exchange { result, is_kept_back: true, ..Exchange::of(call, &unsent) });
         failure
     }
 

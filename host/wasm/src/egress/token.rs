@@ -11,6 +11,8 @@ use percent_encoding::utf8_percent_encode;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::Mutex;
 
+use crate::config::limits;
+
 use super::{Answer, Call, Egress, Filled, Outgoing, UNRESERVED};
 
 /// Of a token that does not say how long it lives.
@@ -48,7 +50,8 @@ impl TokenSource {
         egress: &Egress,
         (now_ms, headers): (u64, &[(String, String)]),
     ) -> Result<SecretString, String> {
-        let mut kept = self.kept.lock().await;
+        let waiting = tokio::time::timeout(limits::THROTTLE_WAIT_MAX, self.kept.lock()).await;
+        let mut kept = waiting.map_err(|_| "no token: others wait for it already".to_owned())?;
         if let Some(Kept { token, .. }) = kept.as_ref().filter(|kept| now_ms < kept.until_ms) {
             return Ok(token.clone());
         }
