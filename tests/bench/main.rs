@@ -13,6 +13,7 @@ mod growth;
 mod load;
 mod many;
 mod micro;
+mod rails;
 mod receivers;
 mod rules;
 mod server;
@@ -49,6 +50,7 @@ async fn main() {
     let swapping = Duration::from_secs(if quick { 5 } else { 60 });
     if only.is_none() {
         micro::run().await;
+        rails::run(length).await;
         files::assembling().await;
         rules::decision();
     }
@@ -67,6 +69,7 @@ async fn main() {
                         rules::run(engine, length, swapping).await;
                     }
                     "70 %" => steady::run(engine, length, calm).await,
+                    "rails" => rails::run(length).await,
                     "files" => {
                         files::assembling().await;
                         files::window_of_many(engine).await;
