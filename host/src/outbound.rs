@@ -59,7 +59,11 @@ impl Answer {
 }
 
 /// Networks that may be reached besides public ones.
-struct Networks(Vec<IpNet>);
+struct Networks {
+    open: Vec<IpNet>,
+    /// The setting that opens them, named in refusals.
+    setting: &'static str,
+}
 
 impl Networks {
     fn permit(&self, ip: IpAddr) -> bool {
@@ -68,7 +72,14 @@ impl Networks {
 
     /// Whether the operator opened the network of this address.
     fn open(&self, ip: IpAddr) -> bool {
-        self.0.iter().any(|network| network.contains(&ip))
+        self.open.iter().any(|network| network.contains(&ip))
+    }
+
+    fn not_public(&self, host: &str) -> String {
+        let setting = self.setting;
+        format!(
+            "{host} is not on the public internet; the operator's {setting} can allow its network"
+        )
     }
 
     async fn resolve(&self, host: &str) -> Result<Vec<SocketAddr>, String> {
@@ -79,7 +90,7 @@ impl Networks {
         match (permitted.is_empty(), other.is_empty()) {
             (false, _) => Ok(permitted),
             (true, true) => Err(format!("{host} has no address")),
-            (true, false) => Err(not_public(host)),
+            (true, false) => Err(self.not_public(host)),
         }
     }
 }
@@ -91,8 +102,9 @@ fn is_local(host: &str) -> bool {
     ends.iter().any(|end| name == *end || name.ends_with(&format!(".{end}")))
 }
 
-fn not_public(host: &str) -> String {
-    format!("{host} is not on the public internet; the operator's {SETTING} can allow its network")
+/// What resolves names to public addresses, and to those of the networks that a setting opens.
+pub fn resolver(open: Vec<IpNet>, setting: &'static str) -> Arc<impl Resolve + 'static> {
+    Arc::new(Filtered(Arc::new(Networks { open, setting })))
 }
 
 struct Filtered(Arc<Networks>);
@@ -115,7 +127,8 @@ impl OutboundClient {
     pub fn new(
         webhooks: &config::Webhooks,
     ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
-        let networks = Arc::new(Networks(webhooks.allow_private_networks.clone()));
+        let open = webhooks.allow_private_networks.clone();
+        let networks = Arc::new(Networks { open, setting: SETTING });
         let mut builder = Client::builder()
             .dns_resolver(Filtered(Arc::clone(&networks)))
             .redirect(Policy::none())
@@ -181,9 +194,11 @@ impl OutboundClient {
     fn permit(&self, host: &str, port: Option<u16>) -> Result<(), String> {
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let is_open = match literal {
-            Ok(ip) if !self.networks.permit(ip) => return Err(not_public(host)),
+            Ok(ip) if !self.networks.permit(ip) => return Err(self.networks.not_public(host)),
             Ok(ip) => self.networks.open(ip),
-            Err(_) if is_local(host) && self.networks.0.is_empty() => return Err(not_public(host)),
+            Err(_) if is_local(host) && self.networks.open.is_empty() => {
+                return Err(self.networks.not_public(host));
+            }
             // Only what it stands for tells whether its network is one of those.
             Err(_) => is_local(host),
         };
@@ -208,7 +223,7 @@ impl OutboundClient {
         let looking = self.networks.resolve(host);
         match tokio::time::timeout(Duration::from_secs(3), looking).await {
             Ok(Err(why)) if why.contains(SETTING) => Err(why),
-            Ok(Err(_)) | Err(_) if is_local(host) => Err(not_public(host)),
+            Ok(Err(_)) | Err(_) if is_local(host) => Err(self.networks.not_public(host)),
             _ => Ok(()),
         }
     }

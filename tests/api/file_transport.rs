@@ -19,7 +19,7 @@ use crate::sftp_server::{Break, PASSWORD, RSA, Server, USER, key};
 use crate::test_host::{Answer, Engine, TestHost, config, with, with_host_configured};
 
 /// What the first file of these tests is called.
-const NAME: &str = "ACH-20261123-00000001.ach";
+pub(crate) const NAME: &str = "ACH-20261123-00000001.ach";
 
 /// How files travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) enum Over {
 }
 
 /// The settings of the route that a bank would have given.
-fn settings(deliver_to: &str, fetch_from: &str) -> Value {
+pub(crate) fn settings(deliver_to: &str, fetch_from: &str) -> Value {
     json!({
         "company_name": "ACME",
         "company_id": "1234567890",
@@ -71,7 +71,7 @@ pub(crate) async fn route(host: &TestHost) -> Value {
 }
 
 /// Gives the route these settings and no others.
-async fn set(host: &TestHost, settings: Value) -> Answer {
+pub(crate) async fn set(host: &TestHost, settings: Value) -> Answer {
     let before = route(host).await;
     let id = before["id"].as_str().expect("an id").to_owned();
     let gone = before["settings"].as_object().expect("settings").keys();

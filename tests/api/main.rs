@@ -53,6 +53,7 @@ mod mpesa;
 mod network;
 mod news;
 mod notices;
+mod object_stores;
 mod operator;
 mod operator_objects;
 mod outside;

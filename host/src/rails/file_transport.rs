@@ -12,12 +12,14 @@ use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
 use russh::keys::ssh_key::Fingerprint;
 use russh::keys::{Algorithm, PrivateKey, PublicKey, decode_secret_key};
+use rustls::ClientConfig;
 use secrecy::SecretString;
 
 use crate::config::Config;
 use crate::env::Env;
 use crate::wasm::keys::SigningKey;
 
+use super::bucket::{AccessKey, Address, Bucket};
 use super::declaration::{Declaration, Via};
 use super::registry::Rail;
 use super::route::Route;
@@ -25,7 +27,8 @@ use super::route::Route;
 /// What all of these settings begin with.
 pub(super) const PREFIX: &str = "files.";
 /// What is configured for a route whose files the host carries itself.
-pub(super) const CARRIED: [&str; 3] = ["sftp_host_key", "sftp_key", "sftp_password"];
+pub(super) const CARRIED: [&str; 5] =
+    ["sftp_host_key", "sftp_key", "sftp_password", "s3_access_key", "s3_secret_key"];
 const DELIVER_TO: &str = "files.deliver_to";
 const FETCH_FROM: &str = "files.fetch_from.";
 /// Longest address that is taken.
@@ -55,6 +58,8 @@ pub enum Way {
     Folder(Folder),
     /// Over SSH.
     Sftp(Box<Server>),
+    /// In an object store.
+    Bucket(Box<Bucket>),
 }
 
 /// A folder on this machine.
@@ -154,6 +159,7 @@ impl FileTransport {
     pub(super) fn of(
         (route, declaration): (&Route, &Declaration),
         (configured, config): (&BTreeMap<String, String>, &Config),
+        tls: &Arc<ClientConfig>,
     ) -> Self {
         let method = declaration.method(route.currency, &route.method);
         let by_file = method.is_some_and(|terms| terms.via == Via::Files);
@@ -165,7 +171,7 @@ impl FileTransport {
         }
         let place = |setting: &str| {
             let address = route.settings.get(setting)?.clone();
-            let way = Way::read(&address, (&route.name, configured), config);
+            let way = Way::read(&address, (&route.name, configured), (config, tls));
             let way = way.map_err(|why| format!("{setting}: {why}"));
             Some(Place { address, way })
         };
@@ -233,7 +239,10 @@ pub fn objection(declaration: &Declaration, name: &str, value: &str) -> Option<S
     }
     let read = match value.strip_prefix("file://") {
         Some(path) => below(path).map(drop),
-        None => remote(value).map(drop),
+        None => match Address::read(value) {
+            Some(bucket) => bucket.map(drop),
+            None => remote(value).map(drop),
+        },
     };
     read.err()
 }
@@ -248,14 +257,23 @@ impl Way {
     fn read(
         address: &str,
         (route, configured): (&str, &BTreeMap<String, String>),
-        config: &Config,
+        (config, tls): (&Config, &Arc<ClientConfig>),
     ) -> Result<Self, String> {
         if let Some(path) = address.strip_prefix("file://") {
             return folder(path, &config.files.folders).map(Self::Folder);
         }
-        let (user, host, port, folder) = remote(address)?;
         let given = |name: &str| configured.get(name).filter(|value| !value.is_empty());
         let at = |name: &str| format!("routes.{route}.{name}");
+        let private = &config.egress.allow_private_networks;
+        if let Some(bucket) = Address::read(address) {
+            let needed = |name: &str| {
+                given(name).cloned().ok_or_else(|| format!("{} is not configured", at(name)))
+            };
+            let (id, secret) = (needed("s3_access_key")?, needed("s3_secret_key")?.into());
+            let bucket = bucket?.open(&AccessKey { id, secret }, (tls, private))?;
+            return Ok(Self::Bucket(Box::new(bucket)));
+        }
+        let (user, host, port, folder) = remote(address)?;
         let lines = given("sftp_host_key").ok_or_else(|| {
             format!("{} is not configured: a server is known by its key", at("sftp_host_key"))
         })?;
@@ -269,8 +287,7 @@ impl Way {
             let (key, password) = (at("sftp_key"), at("sftp_password"));
             return Err(format!("{key} is not configured, and {password} neither"));
         }
-        let (login, allowed) =
-            (Login { key, password }, config.egress.allow_private_networks.clone());
+        let (login, allowed) = (Login { key, password }, private.clone());
         Ok(Self::Sftp(Box::new(Server { user, host, port, folder, keys, login, allowed })))
     }
 }
@@ -292,7 +309,8 @@ impl LoginKey {
 
 /// User, host, port and folder of an address of SFTP.
 fn remote(address: &str) -> Result<(String, String, u16, String), String> {
-    let shape = || "must be sftp://user@host/folder, or file:///folder".to_owned();
+    let shape =
+        || "must be sftp://user@host/folder, s3://bucket/folder or file:///folder".to_owned();
     if !address.starts_with("sftp://") || address.len() > ADDRESS_MAX {
         return Err(shape());
     }
@@ -318,7 +336,7 @@ fn remote(address: &str) -> Result<(String, String, u16, String), String> {
 }
 
 /// The names of a path from the root.
-fn below(path: &str) -> Result<Vec<String>, String> {
+pub(super) fn below(path: &str) -> Result<Vec<String>, String> {
     let Some(path) = path.strip_prefix('/').filter(|path| path.len() <= ADDRESS_MAX) else {
         return Err("must name a folder from the root on".to_owned());
     };

@@ -1,6 +1,7 @@
 //! Rails: what is declared, what is loaded, which route takes what, and how one is called.
 
 pub mod assembled;
+pub mod bucket;
 pub mod declaration;
 pub mod directory;
 mod fields;

@@ -306,7 +306,8 @@ impl Routes {
             Env::Live => self.config.routes.get(&route.name).cloned().unwrap_or_default(),
             Env::Test => BTreeMap::new(),
         };
-        let transport = FileTransport::of((&route, &rail.declaration), (&configured, &self.config));
+        let transport =
+            FileTransport::of((&route, &rail.declaration), (&configured, &self.config), &self.tls);
         warn_of_unread(&route, &rail.declaration, &configured);
         let Reached { calls, addresses, missing: unaddressed } =
             self.calls((&route, &rail), &configured, (&transport, throttle.as_ref()));

@@ -9,8 +9,11 @@
 //! | the renaming, or its answer | nothing | the file is looked for, and never made again |
 //! | nothing | the file lies there | its acknowledgement is waited for |
 //!
+//! In an object store a file appears in one step, which stands in for the renaming.
+//!
 //! What lies ready is left where it is: [`cursor`] says what was fetched.
 
+mod bucket;
 mod cursor;
 mod folder;
 mod sftp;
@@ -84,9 +87,10 @@ pub(super) struct LeftOut {
 }
 
 /// A folder that is open.
-enum Store {
+enum Store<'a> {
     Folder(folder::Opened),
     Sftp(Box<sftp::Session>),
+    Bucket(bucket::Opened<'a>),
 }
 
 /// What a delivery passes once, right before its name appears. Whoever gives it up shuts it: what
@@ -200,8 +204,8 @@ fn called<T>(
     }
 }
 
-/// Writes a file under another name and renames it. An error is one before the renaming if the gate
-/// was not passed.
+/// Puts a file where nothing lies under its name. An error is one before anything can lie there if
+/// the gate was not passed.
 async fn put(place: &Place, file: &File, gate: &Gate) -> Result<Delivery, String> {
     let name = &file.name;
     if !is_plain(name) {
@@ -215,14 +219,7 @@ async fn put(place: &Place, file: &File, gate: &Gate) -> Result<Delivery, String
             Err(why) => Delivery::Unknown(format!("a file {name} lies there: {why}")),
         });
     }
-    let part = format!(".{name}.part");
-    store.write(&part, &file.content).await?;
-    let (wrote, lies) = (file.content.len(), store.stat(&part).await?);
-    if lies.as_ref().is_none_or(|lies| usize::try_from(lies.bytes) != Ok(wrote)) {
-        return Err(format!("{wrote} bytes were written, and not all of them are there"));
-    }
-    gate.pass()?;
-    store.rename(&part, name).await?;
+    store.place(name, &file.content, gate).await?;
     store.close().await;
     Ok(Delivery::Taken)
 }
@@ -309,13 +306,14 @@ fn grows(entry: &Entry, now_s: i64) -> bool {
     entry.changed_s.abs_diff(now_s) < GROWS_S
 }
 
-impl Store {
-    async fn open(place: &Place) -> Result<Self, String> {
+impl<'a> Store<'a> {
+    async fn open(place: &'a Place) -> Result<Self, String> {
         match place.way()? {
             Way::Folder(folder) => folder::Opened::open(folder).await.map(Self::Folder),
             Way::Sftp(server) => {
                 sftp::Session::open(server).await.map(|session| Self::Sftp(Box::new(session)))
             }
+            Way::Bucket(bucket) => bucket::Opened::open(bucket).await.map(Self::Bucket),
         }
     }
 
@@ -324,6 +322,7 @@ impl Store {
         match self {
             Self::Folder(folder) => folder.stat(name).await,
             Self::Sftp(session) => session.stat(name).await,
+            Self::Bucket(bucket) => bucket.stat(name).await,
         }
     }
 
@@ -332,6 +331,7 @@ impl Store {
         match self {
             Self::Folder(folder) => folder.list().await,
             Self::Sftp(session) => session.list().await,
+            Self::Bucket(bucket) => bucket.list().await,
         }
     }
 
@@ -344,6 +344,7 @@ impl Store {
         let content = match self {
             Self::Folder(folder) => folder.read(&entry.name, bytes).await?,
             Self::Sftp(session) => session.read(&entry.name, bytes).await?,
+            Self::Bucket(bucket) => bucket.read(&entry.name, bytes).await?,
         };
         match content.len() == bytes {
             true => Ok(content),
@@ -360,25 +361,34 @@ impl Store {
         Ok(Sha256::digest(found) == Sha256::digest(content))
     }
 
-    /// Writes a file, in the place of one of this name, and has it written down.
-    async fn write(&self, name: &str, content: &[u8]) -> Result<(), String> {
+    /// Puts a file there under its name, all of it at once. An error is one before anything can lie
+    /// there if the gate was not passed.
+    async fn place(&self, name: &str, content: &[u8], gate: &Gate) -> Result<(), String> {
+        let part = format!(".{name}.part");
         match self {
-            Self::Folder(folder) => folder.write(name, content).await,
-            Self::Sftp(session) => session.write(name, content).await,
+            Self::Folder(folder) => folder.write(&part, content).await?,
+            Self::Sftp(session) => session.write(&part, content).await?,
+            Self::Bucket(bucket) => {
+                gate.pass()?;
+                return bucket.put(name, content).await;
+            }
         }
-    }
-
-    async fn rename(&self, from: &str, to: &str) -> Result<(), String> {
+        let (wrote, lies) = (content.len(), self.stat(&part).await?);
+        if lies.as_ref().is_none_or(|lies| usize::try_from(lies.bytes) != Ok(wrote)) {
+            return Err(format!("{wrote} bytes were written, and not all of them are there"));
+        }
+        gate.pass()?;
         match self {
-            Self::Folder(folder) => folder.rename(from, to).await,
-            Self::Sftp(session) => session.rename(from, to).await,
+            Self::Folder(folder) => folder.rename(&part, name).await,
+            Self::Sftp(session) => session.rename(&part, name).await,
+            Self::Bucket(_) => Ok(()),
         }
     }
 
     /// Says goodbye. Whoever is not told finds out.
     async fn close(self) {
         match self {
-            Self::Folder(_) => {}
+            Self::Folder(_) | Self::Bucket(_) => {}
             Self::Sftp(session) => session.close().await,
         }
     }
