@@ -161,3 +161,43 @@ async fn what_is_ended_in_a_file_that_is_held_back_does_not_leave_in_it(
     })
     .await;
 }
+
+/// The file left after the backup, and nobody has looked at it since the restore: until then no
+/// operator decides anything about it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_decides_about_a_file_before_it_is_seen_that_it_may_have_left(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_files(engine, Over::Folder, async |host, server| {
+        let ids = undelivered(host, server, &["77"]).await;
+        let backup = back_up(host).await;
+        deliverable(server);
+        let mut with = config(&host.database);
+        configure(&mut with, server, secrets(server));
+        start_again(host, with.clone()).await;
+        hours_pass(host, 1).await;
+        until_files(host, &[("delivered", 1)]).await;
+        restore(host, &backup).await;
+        start_again(host, with).await;
+        let file = column(host, "id").await;
+        let refused = async |path: String| {
+            let why = json!({ "reason": "it does not move", "evidence": "a look" });
+            let why = if path.starts_with("files") { json!({ "reason": "a look" }) } else { why };
+            assert_eq!(host.admin(Method::POST, &path, why).await.refused().0, 409, "{path}");
+        };
+        refused(format!("files/{file}/deliver")).await;
+        refused(format!("payouts/{}/mark_failed", ids[0])).await;
+        act(host, "hold").await;
+        refused(format!("payouts/{}/mark_failed", ids[0])).await;
+        refused(format!("files/{file}/release")).await;
+        let body = json!({ "reason": "the statement was compared" });
+        host.admin(Method::POST, "quarantine/release", body).await.ok();
+        refused(format!("files/{file}/release")).await;
+        let held = "SELECT COUNT(*) FROM payment_files WHERE is_held = 1 AND may_have_left = 1";
+        host.until_count(held, 1).await;
+        // The bank has had it all along.
+        acknowledge(host, server, &ids).await;
+    })
+    .await;
+}

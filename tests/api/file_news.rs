@@ -7,6 +7,7 @@ use crate::ach::{UNTIL_TUESDAY, pay_live, reference, status, until_files};
 use crate::file_transport::{
     Over, acknowledge, close_window, column, deliver_again, names, put, with_files,
 };
+use crate::hostile::with_hostile;
 use crate::live::until;
 use crate::sftp_server::Server;
 use crate::test_host::{Engine, TestHost};
@@ -113,6 +114,30 @@ async fn a_report_counts_once_a_person_has_looked_at_its_strangers(
         until(host, &id, "paid").await;
         host.until_count("SELECT COUNT(*) FROM inbox WHERE state = 'unmatched'", 1).await;
         assert_eq!(open_cases(host, "unknown_reference").await, 0);
+    })
+    .await;
+}
+
+/// The same where one of the entries makes no sense, and another file is spoken of first.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_makes_no_sense_beside_a_stranger_loses_no_word_on_the_file(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let ids = crate::hostile_files::paid_with(host, &["pay", "pay"]).await;
+        until_files(host, &[("delivered", 1)]).await;
+        let odd = crate::hostile::attempt(host, &ids[0]).await.0;
+        let file = crate::hostile_files::identity(host).await;
+        till.lay(&format!(
+            "returned {odd} 0\naccepted nobodys 0\nreturned a-stranger 5\naccepted {file} 0"
+        ));
+        host.advance(300);
+        taken(host, 1).await;
+        until_files(host, &[("delivered", 1)]).await;
+        resolve_all(host, "unknown_reference").await;
+        host.advance(3_600);
+        until_files(host, &[("acknowledged", 1)]).await;
     })
     .await;
 }
@@ -288,6 +313,13 @@ async fn until_its_window(host: &TestHost, id: &str) {
     let due = format!("SELECT due_at FROM transfers WHERE id = '{id}'");
     let micros = host.count(&due).await - now;
     host.advance(u64::try_from(micros / 1_000_000).expect("later") + 1);
+}
+
+/// Has a person end every open case of a kind.
+async fn resolve_all(host: &TestHost, kind: &str) {
+    while open_cases(host, kind).await > 0 {
+        resolve(host, kind).await;
+    }
 }
 
 /// Has a person end the open case of a kind.

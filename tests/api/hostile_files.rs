@@ -22,7 +22,7 @@ async fn pay(host: &TestHost, deed: &str) -> String {
 }
 
 /// Payouts by file, each with a deed, after their window has closed.
-async fn paid_with(host: &TestHost, deeds: &[&str]) -> Vec<String> {
+pub(crate) async fn paid_with(host: &TestHost, deeds: &[&str]) -> Vec<String> {
     let ids = joined(host, deeds).await;
     host.advance(2);
     ids
@@ -317,6 +317,31 @@ async fn one_odd_entry_keeps_no_other_payment_back(
     .await;
 }
 
+/// Somebody's whole report came to the wrong place: a person is told, in few words.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_full_of_strangers_opens_few_cases(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        paid_with(host, &["pay"]).await;
+        until_files(host, &[("delivered", 1)]).await;
+        let strangers = (0..300).map(|number| format!("returned stranger-{number} 5\n"));
+        till.lay(strangers.collect::<String>().trim_end());
+        host.advance(300);
+        host.until_count("SELECT COUNT(*) FROM inbox WHERE tries > 0", 1).await;
+        let open = "SELECT COUNT(*) FROM cases WHERE kind = 'unknown_reference'";
+        assert_eq!(host.count(open).await, 21);
+        for tries in 1..4 {
+            host.advance(3_600);
+            let tried = format!("SELECT COUNT(*) FROM inbox WHERE tries > {tries}");
+            host.until_count(&tried, 1).await;
+        }
+        assert_eq!(host.count(open).await, 21);
+    })
+    .await;
+}
+
 /// A file over which the rail fails is tried again, and not for ever: then a person is told.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
@@ -385,7 +410,7 @@ async fn a_feed_that_fails_for_an_hour_is_somebodys_case(
 }
 
 /// What the network calls the only file there is.
-async fn identity(host: &TestHost) -> String {
+pub(crate) async fn identity(host: &TestHost) -> String {
     let sql = "SELECT identity FROM payment_files";
     sqlx::query_scalar(sql).fetch_one(host.app().db.pool()).await.expect("a file")
 }

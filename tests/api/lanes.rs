@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::bank::{Bank, Hold};
+use crate::hostile::{hostile, with_hostile};
 use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
 use crate::network::{Sends, live};
 use crate::packs::restart;
@@ -41,8 +42,20 @@ pub(crate) fn settings(config: &mut Config, bank: &Bank) {
     config.simulator.url = Some(bank.url.clone());
     config.egress.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
     let secrets = [("gateway_token", "simulator"), ("notice_token", OTHER)];
-    let secrets = secrets.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    config.routes.insert("ngn_other".to_owned(), BTreeMap::from(secrets));
+    config.routes.insert("ngn_other".to_owned(), of_nip(secrets));
+}
+
+/// What is configured for a live route of NIP: who pays, besides these secrets.
+pub(crate) fn of_nip(secrets: [(&str, &str); 2]) -> BTreeMap<String, String> {
+    let identity = [
+        ("institution_code", "999998"),
+        ("originator_account_name", "ACME LIMITED"),
+        ("originator_account_number", "0123456785"),
+        ("originator_kyc_level", "3"),
+        ("transaction_location", "6.4300747,3.4110715"),
+    ];
+    let all = identity.into_iter().chain(secrets);
+    all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// A test host with a bank behind its own route, and a second route that a test may put before it.
@@ -397,6 +410,27 @@ async fn where_payments_are_open_a_route_does_not_change_its_gateway(
         let id = host.pay_as(&host.merchant.live_key, &unique(), to).await.ok().id();
         let paid = until(host, &id, "paid").await;
         assert!(reference(&paid).starts_with("123456"));
+    })
+    .await;
+}
+
+/// A network that refuses this host, and not the payment, is not sent the next ones at once.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_that_refuses_us_is_left_alone(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, _till| {
+        let health = async || {
+            let routes = host.admin(Method::GET, "routes?limit=100", json!({})).await.ok();
+            let routes = routes.json["data"].as_array().expect("routes").clone();
+            let its = |it: &&Value| it["rail"] == "hostile" && it["env"] == "live";
+            routes.iter().find(its).expect("a route")["breaker"]["state"].clone()
+        };
+        let key = host.merchant.live_key.clone();
+        let id = host.pay_as(&key, &unique(), hostile("refuse us")).await.ok().id();
+        until(host, &id, "failed").await;
+        assert_eq!(health().await, "open");
     })
     .await;
 }

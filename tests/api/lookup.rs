@@ -1,6 +1,6 @@
 //! Looking up names, banks and prices.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use http::Method;
 use rstest::rstest;
@@ -103,9 +103,8 @@ async fn the_next_route_is_asked_where_one_is_down(
     let bank = open_bank().await;
     let change = |config: &mut railhead::config::Config| {
         live(config, bank, Sends::No);
-        let tokens =
-            ["gateway_token", "notice_token"].map(|name| (name.into(), "a bank's own".into()));
-        config.routes.insert("ngn_down".into(), BTreeMap::from(tokens));
+        let tokens = ["gateway_token", "notice_token"].map(|name| (name, "a bank's own"));
+        config.routes.insert("ngn_down".into(), crate::lanes::of_nip(tokens));
     };
     with_host_configured(engine, change, async |host| {
         let route = json!({ "name": "ngn_down", "env": "live", "currency": "NGN", "rail": "nip",

@@ -19,8 +19,7 @@ static MODULES: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
     let rail = folder.path().join("vola");
     copy(&Path::new(REPOSITORY).join("examples/vola"), &rail);
-    // What the page tells to do: the contract beside the rail, and where its crates are.
-    copy(&Path::new(REPOSITORY).join("wit"), &rail.join("wit"));
+    // What the page tells to do: where the crates are that it builds with.
     for (manifest, up) in [("Cargo.toml", "../../"), ("simulator/Cargo.toml", "../../../")] {
         let path = rail.join(manifest);
         let text = std::fs::read_to_string(&path).expect("a manifest");

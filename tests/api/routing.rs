@@ -1,7 +1,5 @@
 //! Routes: which rail serves what, in which order, for whom, and what a pause does.
 
-use std::collections::BTreeMap;
-
 use http::Method;
 use railhead::simulator::{self, Simulator};
 use rstest::rstest;
@@ -9,6 +7,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::bank::networks;
+use crate::lanes::of_nip;
 use crate::test_host::{
     Answer, Engine, TestHost, naira, unique, with, with_host, with_host_configured,
 };
@@ -76,9 +75,9 @@ async fn a_new_host_has_a_route_for_every_rail_in_both_worlds(
 async fn the_operator_is_told_what_a_route_lacks_and_the_merchant_is_not(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    let tokens = ["gateway_token", "notice_token"].map(|name| (name.into(), "a bank's own".into()));
+    let tokens = ["gateway_token", "notice_token"].map(|name| (name, "a bank's own"));
     let change = |config: &mut railhead::config::Config| {
-        config.routes.insert("ngn_ready".into(), BTreeMap::from(tokens));
+        config.routes.insert("ngn_ready".into(), of_nip(tokens));
     };
     with_host_configured(engine, change, async |host| {
         let live = json!({ "name": "ngn_ready", "env": "live", "currency": "NGN", "rail": "nip",

@@ -82,7 +82,7 @@ fn payment(serial: u64) -> Payment {
     });
     Payment {
         payout: format!("po_{serial}"),
-        reference: format!("R{serial:012}"),
+        reference: format!("R00{serial:012}"),
         serial,
         begun_at_ms: 0,
         method: "ach".to_owned(),

@@ -9,7 +9,6 @@ use railhead_rail_nip::xml::{self, Element};
 
 use crate::inputs::fuzz;
 
-const INSTITUTION: &str = "999998";
 const STATUS: &str = "/nip/txnstatusresponse";
 
 const WORDS: &[&str] = &[
@@ -50,16 +49,14 @@ const WORDS: &[&str] = &[
 
 #[test]
 fn notices() {
-    let mut host = double::Host::default();
-    host.settings.insert("institution_code".into(), INSTITUTION.into());
-    double::install(host);
+    double::install(double::Host::default());
     fuzz("notices", WORDS, |input| {
         for path in [TRANSFER, STATUS, "/nip/other"] {
             match receive(path, input) {
                 Ok((answer, notices)) => {
                     let [notice] = notices.as_slice() else { panic!("{notices:?}") };
                     let Subject::Reference(reference) = &notice.about else { panic!("{notice:?}") };
-                    assert!(session::is_ours(INSTITUTION, reference), "{notice:?}");
+                    assert!(session::is_session(reference), "{notice:?}");
                     match &notice.news {
                         News::Found(Finding::Returned(returned)) => {
                             assert_eq!(path, TRANSFER);

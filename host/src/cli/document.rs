@@ -12,7 +12,9 @@ use crate::error::ErrorCode;
 use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::rails::Rail as LoadedRail;
+use crate::rules::Pack;
 use crate::start::{Sources, StartError, load};
+use crate::wasm::module;
 use crate::wasm::section::{self, CustomSections};
 use crate::wasm::{CodeCache, Engines};
 use crate::{built_in, routes};
@@ -120,6 +122,9 @@ fn pack(
     let read =
         |path: &Path| std::fs::read(path).map_err(|cause| format!("{}: {cause}", path.display()));
     let code = read(component)?;
+    if module::declaration(&code).is_some() {
+        return Err(format!("{} is packed already", component.display()).into());
+    }
     let folder = declaration.parent().unwrap_or(Path::new("."));
     let file = declaration.file_name().map(|name| name.to_string_lossy().into_owned());
     let sections = CustomSections {
@@ -127,6 +132,13 @@ fn pack(
         ..CustomSections::read(folder, &file.unwrap_or_default())?
     };
     let packed = section::pack(&code, &sections);
+    // What no host would load is not packed.
+    let (engines, cache) = engines()?;
+    if module::is_rule_pack(&packed) {
+        Pack::load(&engines, &cache, &packed)?;
+    } else {
+        LoadedRail::load(&engines, &cache, &packed, None)?;
+    }
     std::fs::write(output, &packed)?;
     say(format_args!("{}: {} bytes", output.display(), packed.len()));
     Ok(())

@@ -10,13 +10,13 @@ use crate::audit;
 use crate::auth;
 use crate::caller::Operator;
 use crate::cases;
+use crate::clock::Moment;
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, KeyId};
 use crate::ledger::{Command, Done, Guard, Reservation};
 use crate::transfers::attempt::{ATTEMPT_STATES, Attempt, AttemptState, list_attempts};
 use crate::transfers::files::table::{self, FileState, PaymentFile};
-use crate::transfers::work::WORK_FENCES;
 use crate::transfers::{Claim, Claimed, Failure};
 
 use super::change::{Accompanying, change};
@@ -77,8 +77,15 @@ pub async fn review(
             false => None,
         };
         let in_file = match &claim {
-            Some(claim) => find_in_file(app, claim).await?,
-            None => None,
+            Some(claim) => find_in_file(app, claim).await,
+            None => Ok(None),
+        };
+        let in_file = match (in_file, &claim) {
+            (Err(problem), Some(claim)) => {
+                app.transfers.give_back(claim).await;
+                return Err(problem);
+            }
+            (in_file, _) => in_file?,
         };
         let seen = (&payout, in_file.as_ref());
         let changed = attempt_change(app, seen, (what, claim.as_ref()), request).await;
@@ -200,7 +207,7 @@ async fn attempt_change(
         let open = attempts.iter().find(|attempt| attempt.state == AttemptState::Open);
         let mut closed = open.map(|attempt| attempt.closed(now));
         if let Some(file) = in_file {
-            let left = out_of_file(file)?;
+            let left = out_of_file(file, now)?;
             beside = left.guard;
             rows.extend(left.row);
             // What a file that is made no more called it means nothing.
@@ -211,11 +218,7 @@ async fn attempt_change(
     }
     let with = Accompanying {
         failure: failure(what, request),
-        fence: claim.map(|claim| Guard {
-            on: &WORK_FENCES,
-            id: claim.id.clone(),
-            version: claim.fence,
-        }),
+        fence: claim.map(Claim::guard),
         beside,
         rows,
         agreed: request.agreed.guard.clone(),
@@ -233,7 +236,9 @@ async fn find_in_file(app: &App, claim: &Claim) -> Result<Option<PaymentFile>, P
         return Ok(None);
     };
     let file = table::get(app.db.pool(), id).await?;
-    file.ok_or_else(|| Problem::internal("a payment of a file that is gone")).map(Some)
+    let file = file.ok_or_else(|| Problem::internal("a payment of a file that is gone"))?;
+    app.transfers.refuse_in_doubt(&file).await?;
+    Ok(Some(file))
 }
 
 /// How a payment gets out of the file that it is in.
@@ -251,9 +256,9 @@ struct Leaving {
 ///
 /// # Errors
 /// `state_conflict` where its file is about to leave.
-fn out_of_file(file: &PaymentFile) -> Result<Leaving, Problem> {
+fn out_of_file(file: &PaymentFile, now: Moment) -> Result<Leaving, Problem> {
     let leaving = |guard, row| Leaving { guard, row, stays_named: true };
-    let (untouched, taken_away) = (Some(file.untouched()), Some(file.taken_away()));
+    let (untouched, taken_away) = (Some(file.untouched()), Some(file.taken_away(now)));
     Ok(match file.state {
         FileState::Collecting => Leaving { stays_named: false, ..leaving(Some(file.door()), None) },
         FileState::Closed => Leaving { stays_named: false, ..leaving(untouched, taken_away) },

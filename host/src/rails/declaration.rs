@@ -52,6 +52,9 @@ pub struct Declaration {
     /// Messages that the network sends by itself.
     #[serde(default)]
     pub notices: Vec<NoticeTerms>,
+    /// What its network's refusals are about.
+    #[serde(default)]
+    pub refusals: Refusals,
     /// What is masked in records and encrypted at rest.
     #[serde(default)]
     pub redact: Redact,
@@ -314,6 +317,16 @@ pub struct Query {
     pub never_received_answers: i64,
     /// And how long after the last byte left.
     pub never_received_after_s: u64,
+}
+
+/// `[refusals]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusals {
+    /// Codes with which it is this host that is refused, not the payment: its credentials, or its
+    /// own account. The route is left alone for a while after one of them.
+    #[serde(default)]
+    pub ours: Vec<String>,
 }
 
 /// `[redact]`

@@ -52,6 +52,11 @@ impl Redactor {
                 masked.push_str(&covered(&rest[secret.clone()]));
                 at += secret.end;
                 copied = at;
+            } else if let Some(pair) = self.pair(text, at) {
+                let from = pair.start.max(copied);
+                masked.push_str(&text[copied..from]);
+                masked.push_str(&self.pair_covered(&text[from..pair.end]));
+                (at, copied) = (pair.end, pair.end);
             }
         }
         if copied == 0 {
@@ -98,6 +103,40 @@ impl Redactor {
         }
     }
 
+    /// Where the object is that names a secret in one member and has it in another, such as
+    /// `{"Key": "Name", "Value": "…"}`, if the text after a `"` is that name.
+    fn pair(&self, text: &str, at: usize) -> Option<Range<usize>> {
+        let rest = &text[at..];
+        let after = self.elements.iter().find_map(|known| {
+            rest.strip_prefix(known.as_str()).and_then(|after| after.strip_prefix('"'))
+        })?;
+        if text.as_bytes()[at - 1] != b'"' || !after.trim_start().starts_with([',', '}']) {
+            return None;
+        }
+        let start = text[..at].rfind('{')?;
+        let end = start + end_of_value(&text[start..]);
+        (end > at).then_some(start..end)
+    }
+
+    /// Such an object with everything covered but its keys, and the name itself.
+    fn pair_covered(&self, object: &str) -> String {
+        let (mut shown, mut rest) = (String::new(), object);
+        while let Some(colon) = rest.find("\":") {
+            let value = rest[colon + 2..].trim_start();
+            let start = rest.len() - value.len();
+            let is_text = value.starts_with('"');
+            let start = start + usize::from(is_text);
+            let end = start.max(rest.len() - value.len() + end_of_value(value));
+            shown.push_str(&rest[..start]);
+            match self.elements.iter().any(|known| *known == rest[start..end]) {
+                true => shown.push_str(&rest[start..end]),
+                false => shown.push_str(&covered_whole(&rest[start..end])),
+            }
+            rest = &rest[end..];
+        }
+        shown + rest
+    }
+
     /// The recipient with its sensitive fields masked.
     #[must_use]
     pub fn fields(&self, recipient: &RecipientFields) -> RecipientFields {
@@ -117,6 +156,11 @@ fn covered(contents: &str) -> String {
         true => "*".repeat(contents.chars().count()),
         false => mask(contents),
     }
+}
+
+/// A value of which nothing is shown: there may be several things in it.
+fn covered_whole(contents: &str) -> String {
+    "*".repeat(contents.chars().count())
 }
 
 /// The name that a tag begins with, without its prefix, and what follows it.
@@ -218,7 +262,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_named_beside_it_is_masked() {
+        let redactor = Redactor { elements: vec!["Name".into()], sensitive: Vec::new() };
+        for (text, masked) in [
+            (
+                r#"[{"Key":"Name","Value":"0712345612 - JOHN"},{"Key":"Other","Value":"1"}]"#,
+                r#"[{"Key":"Name","Value":"*****************"},{"Key":"Other","Value":"1"}]"#,
+            ),
+            (r#"{"Value": "0712 \"x", "Key": "Name"}"#, r#"{"Value": "********", "Key": "Name"}"#),
+            (r#"{"Key":"Name","Value":12345678}"#, r#"{"Key":"Name","Value":********}"#),
+            (r#"{"Key":"Name","Value":"07123"#, r#"{"Key":"Name","Value":"*****"#),
+            (r#"{"Key":"Named","Value":"1"}"#, r#"{"Key":"Named","Value":"1"}"#),
+            (r#"["Name","x"] Name "Name", é"#, r#"["Name","x"] Name "Name", é"#),
+        ] {
+            assert_eq!(redactor.text(text, &RecipientFields::default()), masked, "{text}");
+        }
+    }
+
     proptest::proptest! {
+        #[test]
+        fn whatever_it_is_it_is_read_to_its_end(text in "[{}\"\\\\:, aNé]{0,60}") {
+            let redactor = Redactor { elements: vec!["N".into()], sensitive: Vec::new() };
+            let masked = redactor.text(&text, &RecipientFields::default());
+            proptest::prop_assert_eq!(masked.chars().count(), text.chars().count());
+        }
+
+
         #[test]
         fn nothing_but_secrets_changes(before in "[^<\"]*", secret in "[0-9]{7,20}", after in "[^<]*") {
             let redactor = Redactor { elements: vec!["pin".into()], sensitive: Vec::new() };

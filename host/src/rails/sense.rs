@@ -7,6 +7,7 @@ use regex_lite::Regex;
 
 use crate::config::limits;
 use crate::simulator::RESERVED;
+use crate::simulator::scenario::what_happens;
 use crate::wasm::keys::Use;
 use crate::wasm::rail::CONTRACT;
 
@@ -35,6 +36,10 @@ impl Declaration {
         if self.rail.name == RESERVED {
             return Some(format!("rail.name {RESERVED} is taken"));
         }
+        let parts: Vec<_> = self.rail.version.split('.').collect();
+        if parts.len() != 3 || parts.iter().any(|part| part.parse::<u32>().is_err()) {
+            return Some(format!("rail.version is {}; it is three numbers", self.rail.version));
+        }
         let patterns = self.recipient.fields.iter().filter_map(|field| field.pattern.as_deref());
         let settings = self.settings.values().filter_map(|setting| setting.pattern.as_deref());
         for pattern in patterns.chain(settings) {
@@ -54,6 +59,16 @@ impl Declaration {
             .or_else(|| self.files_nonsense())
             .or_else(|| self.throttle_nonsense())
             .or_else(|| self.keys_nonsense())
+            .or_else(|| self.scenarios_nonsense())
+    }
+
+    /// A recipient of the sandbox that chooses what there is not would be paid.
+    fn scenarios_nonsense(&self) -> Option<String> {
+        let scenarios = self.scenarios.as_ref()?;
+        let is_known =
+            |name: &String| what_happens(name).is_some() || scenarios.own.contains_key(name);
+        let (value, name) = scenarios.values.iter().find(|(_, name)| !is_known(name))?;
+        Some(format!("scenarios.values: {value} chooses {name}, which there is not"))
     }
 
     fn throttle_nonsense(&self) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Components: those that are built in, and those of the modules folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -47,14 +47,16 @@ pub(super) async fn keep_versions(
 ) -> Result<Versions, StartError> {
     let tables = config.modules.dir.as_deref().map(|folder| folder.join("tables"));
     let with = (loader.engines.clone(), loader.cache.clone());
-    let barred = config.modules.barred.iter().cloned().collect();
-    let versions = Versions::new((db.clone(), Arc::clone(keyring)), with, (tables, barred));
+    let barred = config.modules.barred.iter().map(|digest| digest.to_ascii_lowercase());
+    let barred: BTreeSet<String> = barred.collect();
+    let kept = (db.clone(), Arc::clone(keyring));
+    let versions = Versions::new(kept, with, (tables, barred.clone()));
     let is_digest = |text: &&String| text.len() == 64 && hex::decode(text.as_str()).is_ok();
     if let Some(odd) = config.modules.barred.iter().find(|text| !is_digest(text)) {
         return Err(format!("modules.barred: {odd} is no SHA-256 in hex").into());
     }
     for rail in rails.all() {
-        if config.modules.barred.contains(&rail.digest) {
+        if barred.contains(&rail.digest) {
             let name = &rail.declaration.rail.name;
             return Err(format!("the rail {name} is barred by modules.barred: replace it").into());
         }

@@ -1,5 +1,7 @@
 //! Calling a rail about an attempt, and keeping what shows it.
 
+use std::time::Duration;
+
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::Problem;
@@ -11,6 +13,7 @@ use super::Transfers;
 use super::attempt::Attempt;
 use super::evidence::{self, About};
 use super::finding::{Learnt, Same, reached};
+use super::lanes::Reached;
 use super::order::Order;
 use super::sealed;
 
@@ -87,7 +90,7 @@ impl Calls<'_> {
     ) -> Answered {
         let (engine, order) = (self.engine, self.order);
         if order.env == Env::Live {
-            engine.lanes.note(&route.route.id, reached(called));
+            engine.lanes.note(&route.route.id, of_us(route, &learnt).unwrap_or(reached(called)));
         }
         if let Err(broken @ (Broken::Trapped(_) | Broken::TimedOut(_))) = &called.result {
             let rail = &attempt.rail;
@@ -117,6 +120,21 @@ impl Calls<'_> {
         let (ids, now) = (&self.engine.ids, self.engine.now());
         evidence::record(ids, now, (rail, &about), (called, words))
     }
+}
+
+/// How long a route is left alone that refuses this host itself.
+const REFUSED_PAUSE: Duration = Duration::from_secs(60);
+
+/// Whether a refusal is of this host, not of the payment: the next ones would be refused as well.
+pub(super) fn of_us(route: &ReadyRoute, learnt: &Learnt) -> Option<Reached> {
+    let Learnt::Refused(refusal) = learnt else { return None };
+    let declaration = &route.rail.declaration;
+    if !declaration.refusals.ours.contains(&refusal.code) {
+        return None;
+    }
+    let (name, code) = (&route.route.name, &refusal.code);
+    tracing::error!(route.name = name, code, "the network refuses us: look at the route's account");
+    Some(Reached::Throttled(REFUSED_PAUSE))
 }
 
 /// What an attempt keeps sealed.

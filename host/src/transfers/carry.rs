@@ -473,7 +473,7 @@ impl<F: Feature> Carry<'_, F> {
 
     /// The claim as a guard: a write under an older one is refused.
     pub(super) fn fence(&self) -> Guard {
-        Guard { on: &work::WORK_FENCES, id: self.claim.id.clone(), version: self.claim.fence }
+        self.claim.guard()
     }
 
     pub(super) fn calls(&self) -> Calls<'_> {

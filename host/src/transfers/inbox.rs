@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
-use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
+use tokio::sync::Semaphore;
 
 use crate::cases::{Case, CaseKind};
 use crate::clock::Moment;
@@ -32,7 +32,7 @@ use crate::wasm::rail::{Called, Message, Notice, Reply, Subject};
 use super::Transfers;
 use super::notice::{Heard, Taken};
 use super::order::Feature;
-use super::strangers::masked;
+use super::strangers::{named, presentable};
 
 /// Items that are taken in at once.
 const TAKEN_AT_ONCE: usize = 8;
@@ -189,7 +189,7 @@ fn routes_text<'a>(routes: impl Iterator<Item = &'a RouteId>) -> String {
 /// What a rail reads out of an item.
 pub(super) enum Read {
     /// What it says, and the answer for whoever sent it.
-    Says(Option<Reply>, Vec<Notice>, Heard),
+    Says(Option<Reply>, Vec<Notice>, Box<Heard>),
     /// Nothing that could be understood.
     Nothing(String),
 }
@@ -292,7 +292,7 @@ impl Transfers {
                     Ok((reply, notices)) => Read::Says(
                         Some(reply),
                         notices,
-                        Heard::message(route, (&message, item.received_at), called),
+                        Box::new(Heard::message(route, (&message, item.received_at), called)),
                     ),
                     Err(why) => Read::Nothing(why),
                 })
@@ -304,7 +304,8 @@ impl Transfers {
                 let (result, called) = apart(called, heard);
                 Ok(match result? {
                     Ok(notices) => {
-                        Read::Says(None, notices, Heard::file((&content, item.received_at), called))
+                        let heard = Heard::file((&content, item.received_at), called);
+                        Read::Says(None, notices, Box::new(heard))
                     }
                     Err(why) => Read::Nothing(why),
                 })
@@ -320,7 +321,7 @@ impl Transfers {
         &self,
         feature: &F,
         (routes, mut item): (&[Arc<ReadyRoute>], Item),
-        (notices, heard): (Vec<Notice>, Heard),
+        (notices, heard): (Vec<Notice>, Box<Heard>),
     ) -> Result<(), Problem> {
         let (mut first, mut is_known, mut is_retryable) = (Ok(()), true, false);
         let (mut is_strange, mut is_kept_back) = (false, false);
@@ -343,7 +344,11 @@ impl Transfers {
             // One that cannot be taken now keeps none of the others out.
             match self.take(feature, routes, notice, &heard).await {
                 Ok(Taken::Acted) => drop(item.done.insert(index)),
-                Ok(Taken::Unknown) => (is_known, is_strange) = (false, true),
+                // Of another file it may say what it likes.
+                Ok(Taken::Unknown) => {
+                    is_known = false;
+                    is_strange |= !is_of_file;
+                }
                 Ok(Taken::LookedAt) => is_known = false,
                 Err(problem) => {
                     is_retryable |= problem.code() != ErrorCode::InvalidBody;
@@ -365,9 +370,10 @@ impl Transfers {
         let state = match &first {
             // What may come true another time counts for more than what makes no sense.
             Err(_) if is_retryable => "new",
-            Err(problem) if is_odd(problem) => "unreadable",
+            _ if is_kept_back => KEPT_BACK,
+            Err(problem) if is_odd(problem) && is_known => "unreadable",
+            Err(problem) if is_odd(problem) => "unmatched",
             Err(_) => "new",
-            Ok(()) if is_kept_back => KEPT_BACK,
             Ok(()) if is_known => "taken",
             Ok(()) => "unmatched",
         };
@@ -380,6 +386,7 @@ impl Transfers {
     /// # Errors
     /// The database cannot be written.
     pub(super) async fn not_understood(&self, item: Item, why: &str) -> Result<(), Problem> {
+        let why = &presentable(why);
         tracing::warn!(rail.name = item.rail, message.id = %item.id, why, "a message of a network");
         // Whoever sent a message is told so in the answer. Nobody is told of a file.
         if matches!(item.arrival, Arrival::File { .. }) {
@@ -412,7 +419,7 @@ impl Transfers {
         if item.env == Env::Test {
             return Ok(());
         }
-        let (name, why) = (item.arrival.name(), masked(why));
+        let (name, why) = (named(&item.arrival.name()), presentable(why));
         let digest = serde_json::to_vec(&item.arrival).map_err(Problem::internal)?;
         let digest = hex::encode(Sha256::digest(digest));
         let kind = CaseKind::UnreadableMessage;
@@ -458,22 +465,27 @@ impl Transfers {
             tries: item.tries + 1,
             due_at: now.after(Duration::from_secs(again)),
             taken_at: (state == "taken").then_some(now),
-            why,
+            why: why.as_deref().map(presentable),
         });
         self.writer.work(Command::rows(vec![row])).await.map(drop)
     }
 
     /// Takes in what is left in the inbox, until the host is told to stop.
     pub async fn take_in_what_is_left<F: Feature>(self, feature: F) {
+        let places = Arc::new(Semaphore::new(TAKEN_AT_ONCE));
         while !self.stopping.is_cancelled() {
-            match db::in_time(self.claim_items()).await {
+            // One that takes long keeps no other one out, nor do many large ones fill the memory.
+            match db::in_time(self.claim_items(places.available_permits())).await {
                 Ok(items) => {
-                    // One that takes long keeps the others waiting as little as may be.
-                    let taking = items.into_iter().map(|item| self.take_in_again(&feature, item));
-                    let taken: Vec<_> =
-                        stream::iter(taking).buffer_unordered(TAKEN_AT_ONCE).collect().await;
-                    for problem in taken.into_iter().filter_map(Result::err) {
-                        tracing::warn!(%problem, "a message of a network, again");
+                    for id in items {
+                        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { break };
+                        let (engine, feature) = (self.clone(), feature.clone());
+                        self.tasks.spawn(async move {
+                            let _place = place;
+                            if let Err(problem) = engine.take_in_claimed(&feature, id).await {
+                                tracing::warn!(%problem, "a message of a network, again");
+                            }
+                        });
                     }
                 }
                 Err(cause) => tracing::warn!(%cause, "looking into the inbox"),
@@ -483,6 +495,17 @@ impl Transfers {
                 () = tokio::time::sleep(limits::INBOX_POLL) => {}
             }
         }
+    }
+
+    async fn take_in_claimed<F: Feature>(&self, feature: &F, id: MessageId) -> Result<(), Problem> {
+        let sql = "SELECT id, env, rail, routes, content, received_at, tries, done FROM inbox \
+                   WHERE id = $1";
+        let row = sqlx::query(sql).bind(id.as_str()).fetch_one(self.db.pool()).await?;
+        let engine = self.clone();
+        let opening = tokio::task::spawn_blocking(move || engine.item(&row)).await;
+        // One that cannot be opened keeps the others out of nothing; its lease runs out.
+        let item = opening.map_err(Problem::internal)??;
+        self.take_in_again(feature, item).await
     }
 
     async fn take_in_again<F: Feature>(&self, feature: &F, item: Item) -> Result<(), Problem> {
@@ -507,8 +530,11 @@ impl Transfers {
         }
     }
 
-    /// Claims what is due.
-    async fn claim_items(&self) -> Result<Vec<Item>, sqlx::Error> {
+    /// Claims what is due, at most so many.
+    async fn claim_items(&self, most: usize) -> Result<Vec<MessageId>, sqlx::Error> {
+        if most == 0 {
+            return Ok(Vec::new());
+        }
         let now = self.now().micros();
         let sql = "SELECT COUNT(*) FROM (SELECT id FROM inbox WHERE state = 'new' \
                    AND due_at <= $1 LIMIT 1) due";
@@ -521,26 +547,17 @@ impl Transfers {
         let sql = "UPDATE inbox SET lease_until = $1 WHERE lease_until < $2 AND id IN (\
                    SELECT id FROM inbox WHERE state = 'new' AND due_at <= $3 \
                    AND lease_until < $2 ORDER BY due_at LIMIT $4) \
-                   RETURNING id, env, rail, routes, content, received_at, tries, done";
-        let rows = sqlx::query(sql)
+                   RETURNING id";
+        let mut claimed: Vec<String> = sqlx::query_scalar(sql)
             .bind(database_now.after(limits::LEASE).micros())
             .bind(database_now.micros())
             .bind(now)
-            .bind(limits::INBOX_CLAIM)
+            .bind(i64::try_from(most).unwrap_or(i64::MAX))
             .fetch_all(tx.conn())
             .await?;
         tx.commit().await?;
-        // One that cannot be read keeps the others out of nothing; its lease runs out.
-        let items = rows.iter().filter_map(|row| match self.item(row) {
-            Ok(item) => Some(item),
-            Err(cause) => {
-                tracing::error!(%cause, "something in the inbox cannot be read");
-                None
-            }
-        });
-        let mut items: Vec<Item> = items.collect();
-        items.sort_by(|a, b| a.id.cmp(&b.id));
-        Ok(items)
+        claimed.sort_unstable();
+        Ok(claimed.into_iter().map(MessageId::from_text).collect())
     }
 
     fn item(&self, row: &AnyRow) -> Result<Item, Problem> {

@@ -6,6 +6,7 @@
 //! becomes a case, which ends by itself if it turns out to be ours after all.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
@@ -22,7 +23,7 @@ use crate::wasm::rail::{
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
-use super::calls::{Answered, Calls};
+use super::calls::{Answered, Calls, of_us};
 use super::carry::{Carry, Over};
 use super::door::later;
 use super::finding::{Learnt, Same};
@@ -52,6 +53,8 @@ pub(super) struct Heard {
     pub(super) received_at: Moment,
     /// Keeps apart what is said in the same words.
     pub(super) digest: String,
+    /// How often it spoke of payments that are not known here.
+    pub(super) strangers: AtomicUsize,
     /// `receive` or `read`.
     pub(super) operation: &'static str,
     /// The call that read it, with what was heard.
@@ -89,6 +92,7 @@ impl Heard {
             was_unknown: false,
             received_at,
             digest: hex::encode(Sha256::digest(&message.body)),
+            strangers: AtomicUsize::new(0),
             operation: "receive",
             called,
         }
@@ -103,6 +107,7 @@ impl Heard {
             was_unknown: false,
             received_at,
             digest: hex::encode(Sha256::digest(content)),
+            strangers: AtomicUsize::new(0),
             operation: "read",
             called,
         }
@@ -216,6 +221,9 @@ impl Transfers {
         let calls = Calls { engine: self, order: &order };
         let by = (&*route.rail, heard.operation);
         let evidence = calls.evidence(Some(&attempt), by, &heard.called, &words);
+        if let Some(reached) = of_us(route, &learnt).filter(|_| order.env == Env::Live) {
+            self.lanes.note(&route.route.id, reached);
+        }
         let Some(claim) = claim else {
             return self.late(feature, &attempt, (learnt, evidence)).await;
         };

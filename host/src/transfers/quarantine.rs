@@ -225,11 +225,12 @@ impl Quarantine {
     /// # Errors
     /// The database cannot be read; the gate stays as it is.
     pub async fn refresh(&self) -> Result<(), QuarantineError> {
+        // In this order: what a release has written is known before the gate opens.
+        let is_active = self.state().await?.is_some();
         let until = self.value("ask_first_until").await?;
         if let Some(until) = until.and_then(|text| text.parse().ok()) {
             self.0.ask_first_until.store(until, Ordering::SeqCst);
         }
-        let is_active = self.state().await?.is_some();
         let was_active = self.0.is_active.load(Ordering::SeqCst);
         if was_active && !is_active && self.has_begun_anew().await? {
             tracing::warn!("the quarantine is over");

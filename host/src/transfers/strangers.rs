@@ -1,5 +1,7 @@
 //! What networks say of payments that are not known here.
 
+use std::sync::atomic::Ordering;
+
 use sha2::{Digest as _, Sha256};
 
 use crate::cases::{self, Case, CaseKind};
@@ -14,6 +16,15 @@ use super::notice::{Heard, Taken, said};
 
 /// Longest name of a payment that is shown where nobody knows it.
 const REFERENCE_SHOWN_MAX: usize = 80;
+
+/// Characters of a stranger's words that are kept.
+const WORDS_SHOWN_MAX: usize = 300;
+
+/// So many digits in a row may be an account's number; a date has eight.
+const ACCOUNT_DIGITS_MIN: usize = 9;
+
+/// What one message may open cases about; of the others, one case tells how many there are.
+const CASES_MAX: usize = 20;
 
 /// Texts with more digits than that are masked, where nobody knows what they are.
 const DIGITS_SHOWN_MAX: usize = 6;
@@ -69,6 +80,18 @@ impl Transfers {
             // Nobody looks at cases of the sandbox.
             return Ok(Taken::LookedAt);
         }
+        let of_message = heard.strangers.fetch_add(1, Ordering::Relaxed);
+        let (whom, fingerprint) = match of_message < CASES_MAX {
+            true => (format!("{reference}, which was"), fingerprint),
+            // One case for all others: somebody's whole report may have come here.
+            false => (
+                format!("more than {CASES_MAX} payments at once, which were"),
+                format!("unknown_reference/{env}/{rail}/{}", heard.digest),
+            ),
+        };
+        if of_message > CASES_MAX {
+            return self.looked_at(&fingerprint).await;
+        }
         let case = Case {
             id: self.ids.id(),
             kind: CaseKind::UnknownReference,
@@ -80,14 +103,18 @@ impl Transfers {
             route: Some(route.route.name.clone()),
             amount: None,
             summary: format!(
-                "The network of {} spoke of {reference}, which was not sent there from here.",
+                "The network of {} spoke of {whom} not sent there from here.",
                 route.route.name
             ),
             evidence: serde_json::json!({ "reference": reference, "said": said }),
             opened_at: self.now(),
         };
         self.writer.work(case.opening(&self.ids)).await?;
-        let is_open = cases::sql::is_open(self.db.pool(), &fingerprint).await?;
+        self.looked_at(&fingerprint).await
+    }
+
+    async fn looked_at(&self, fingerprint: &str) -> Result<Taken, Problem> {
+        let is_open = cases::sql::is_open(self.db.pool(), fingerprint).await?;
         Ok(if is_open { Taken::Unknown } else { Taken::LookedAt })
     }
 
@@ -112,11 +139,62 @@ impl Transfers {
     }
 }
 
-/// A text about nobody that is known here: whatever may be an account's number is masked.
+/// A text about nobody that is known here: whatever may be an account's number is masked. The
+/// fingerprint of a server's key is none.
 pub(super) fn masked(text: &str) -> String {
-    let digits = text.chars().filter(char::is_ascii_digit).count();
-    match digits <= DIGITS_SHOWN_MAX {
-        true => text.to_owned(),
-        false => text.chars().map(|c| if c.is_ascii_digit() { '*' } else { c }).collect(),
+    let words = || text.split_inclusive(' ');
+    let may_be_one = |word: &&str| !word.starts_with("SHA256:");
+    let digits = words().filter(may_be_one).flat_map(str::chars).filter(|c| c.is_numeric());
+    if digits.count() <= DIGITS_SHOWN_MAX {
+        return text.to_owned();
+    }
+    let shown = |word: &str| match may_be_one(&word) {
+        true => word.chars().map(|c| if c.is_numeric() { '*' } else { c }).collect(),
+        false => word.to_owned(),
+    };
+    words().map(shown).collect()
+}
+
+/// What a stranger says of why something failed, as it is kept and shown: masked, and not long.
+pub(super) fn presentable(text: &str) -> String {
+    let shown = text.chars().filter(|c| !c.is_control()).take(WORDS_SHOWN_MAX);
+    masked(&shown.collect::<String>())
+}
+
+/// A file's name as it is shown: dates and numbers of files stay, what is as long as an account's
+/// number does not.
+pub(super) fn named(name: &str) -> String {
+    let (mut shown, mut digits) = (String::new(), String::new());
+    for c in name.chars().filter(|c| !c.is_control()).chain(['\0']) {
+        if c.is_numeric() {
+            digits.push(c);
+            continue;
+        }
+        match digits.chars().count() < ACCOUNT_DIGITS_MIN {
+            true => shown.push_str(&digits),
+            false => shown.extend(digits.chars().map(|_| '*')),
+        }
+        digits.clear();
+        shown.push(c);
+    }
+    shown.pop();
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_an_account_is_not_shown() {
+        assert_eq!(named("ACH-20261123-00000001.ach"), "ACH-20261123-00000001.ach");
+        assert_eq!(named("IAT 000123456789 J SMITH.txt"), "IAT ************ J SMITH.txt");
+        assert_eq!(named("1234567890"), "**********");
+        assert_eq!(masked("of ٠١٢٣٤٥٦٧٨"), "of *********");
+        assert_eq!(
+            masked("is SHA256:fe8kJ3456789, of 12345678"),
+            "is SHA256:fe8kJ3456789, of ********"
+        );
+        assert_eq!(presentable(&"a".repeat(9_000)).len(), WORDS_SHOWN_MAX);
     }
 }

@@ -16,6 +16,7 @@ use crate::db::cell::Kind::Int;
 use crate::db::{Db, Engine, Tx};
 use crate::env::Env;
 use crate::id::{Id as _, RouteId};
+use crate::ledger::Guard;
 
 /// Whether anything of it was ever fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +173,14 @@ pub struct Claim {
     pub due_at: Moment,
     /// What its references' numbers are made from.
     pub serial: i64,
+}
+
+impl Claim {
+    /// Refuses what is written by whoever has lost it.
+    #[must_use]
+    pub fn guard(&self) -> Guard {
+        Guard { on: &WORK_FENCES, id: self.id.clone(), version: self.fence }
+    }
 }
 
 /// After every id of a merchant.

@@ -48,12 +48,12 @@ use bindings::exports::railhead::rail as exports;
 pub const CONTRACT: Contract = Contract {
     package: "railhead:rail@0.2.0",
     imports: &[
-        "railhead:host/http@0.2.0",
-        "railhead:host/settings@0.2.0",
-        "railhead:host/keys@0.2.0",
-        "railhead:host/tables@0.2.0",
-        "railhead:host/clock@0.2.0",
-        "railhead:host/log@0.2.0",
+        "railhead:host/http@0.3.0",
+        "railhead:host/settings@0.3.0",
+        "railhead:host/keys@0.3.0",
+        "railhead:host/tables@0.3.0",
+        "railhead:host/clock@0.3.0",
+        "railhead:host/log@0.3.0",
         "railhead:rail/types@0.2.0",
     ],
 };

@@ -42,15 +42,15 @@ use bindings::railhead::simulator::{book, keys, outbox, play, types};
 
 /// What simulators are built against.
 const CONTRACT: Contract = Contract {
-    package: "railhead:simulator@0.1.0",
+    package: "railhead:simulator@0.2.0",
     imports: &[
-        "railhead:simulator/types@0.1.0",
-        "railhead:simulator/book@0.1.0",
-        "railhead:simulator/play@0.1.0",
-        "railhead:simulator/keys@0.1.0",
-        "railhead:simulator/outbox@0.1.0",
-        "railhead:host/clock@0.2.0",
-        "railhead:host/log@0.2.0",
+        "railhead:simulator/types@0.2.0",
+        "railhead:simulator/book@0.2.0",
+        "railhead:simulator/play@0.2.0",
+        "railhead:simulator/keys@0.2.0",
+        "railhead:simulator/outbox@0.2.0",
+        "railhead:host/clock@0.3.0",
+        "railhead:host/log@0.3.0",
     ],
 };
 

@@ -55,10 +55,10 @@ fn told(notices: &[Notice]) -> Vec<String> {
 fn returns_and_changes_between_each_other() {
     fixtures::install();
     let expected = [
-        "R000000000002 R02",
-        "R000000000004 R15",
-        "R000000000006 C03 routing_number=121042882 account_number=0098-76X",
-        "R000000000003 R23",
+        "R16000000000002 R02",
+        "R16000000000004 R15",
+        "R16000000000006 C03 routing_number=121042882 account_number=0098-76X",
+        "R16000000000003 R23",
         "121042880000005 R03",
     ];
     for content in [RETURNS, TRIMMED] {
@@ -76,15 +76,15 @@ fn every_change() {
     let notices = read("incoming", "a.ach", CHANGES).expect("a file");
     let account = "account_number=00012345678901234";
     let expected = [
-        "R000000000100 C01 account_number=7654-321".to_owned(),
-        "R000000000101 C02 routing_number=021000021".to_owned(),
-        format!("R000000000102 C03 routing_number=021000021 {account}"),
-        "R000000000103 C04 name=Jane Smith-Jones".to_owned(),
-        "R000000000104 C05 account_type=savings".to_owned(),
-        format!("R000000000105 C06 {account} account_type=savings"),
-        format!("R000000000106 C07 routing_number=021000021 {account} account_type=checking"),
-        "R000000000107 C09".to_owned(),
-        "R000000000108 C13".to_owned(),
+        "R16000000000100 C01 account_number=7654-321".to_owned(),
+        "R16000000000101 C02 routing_number=021000021".to_owned(),
+        format!("R16000000000102 C03 routing_number=021000021 {account}"),
+        "R16000000000103 C04 name=Jane Smith-Jones".to_owned(),
+        "R16000000000104 C05 account_type=savings".to_owned(),
+        format!("R16000000000105 C06 {account} account_type=savings"),
+        format!("R16000000000106 C07 routing_number=021000021 {account} account_type=checking"),
+        "R16000000000107 C09".to_owned(),
+        "R16000000000108 C13".to_owned(),
     ];
     assert_eq!(told(&notices), expected);
 }
@@ -107,11 +107,11 @@ fn what_is_bad_or_about_something_else_hides_nothing() {
     let notices = read("incoming", "a.ach", include_bytes!("../cases/golden/neighbours.ach"));
     let unread = |line| format!("a record that could not be read, line {line} of a.ach");
     let mut expected: Vec<String> = [5, 11, 13].map(unread).to_vec();
-    expected.push("R000000000050 R03".to_owned());
+    expected.push("R16000000000050 R03".to_owned());
     expected.extend([17, 19, 21, 22, 24, 26].map(unread));
-    expected.push("R000000000051 R99".to_owned());
+    expected.push("R16000000000051 R99".to_owned());
     expected.push(unread(39));
-    expected.push("R000000000061 C05 account_type=savings".to_owned());
+    expected.push("R16000000000061 C05 account_type=savings".to_owned());
     expected.push(unread(45));
     assert_eq!(told(&notices.expect("a file")), expected);
     let elsewhere = read("incoming", "a.ach", include_bytes!("../cases/golden/elsewhere.ach"));

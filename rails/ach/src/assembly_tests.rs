@@ -30,7 +30,7 @@ fn some_payment(serial: u64, dice: &mut Dice) -> Payment {
     let texts = ["", "Invoice 17", "Loyer café", "日本\n", "a\u{7f}b\tc", " x "];
     let mut given = Payment {
         serial,
-        reference: format!("R{serial:012}"),
+        reference: format!("R16{serial:012}"),
         amount_minor: match dice.roll(4) {
             0 => 1,
             1 => 9_999_999_999,
@@ -122,7 +122,7 @@ fn a_file_to_the_letter() {
     fixtures::install();
     let one = |serial, amount_minor, narration: &str, changes: &[(&str, &str)]| {
         let mut given = Payment {
-            reference: format!("R{serial:012}"),
+            reference: format!("R16{serial:012}"),
             amount_minor,
             narration: narration.to_owned(),
             ..payment()
@@ -193,7 +193,7 @@ fn files_of_many_sizes() {
 }
 
 fn many(count: u64, amount_minor: i64) -> Vec<Payment> {
-    let one = |serial| Payment { reference: format!("R{serial:012}"), amount_minor, ..payment() };
+    let one = |serial| Payment { reference: format!("R16{serial:012}"), amount_minor, ..payment() };
     (0..count).map(one).collect()
 }
 
@@ -204,7 +204,7 @@ fn totals_have_twelve_digits() {
     payments[101].amount_minor = 99;
     let made = assemble(&window(), &payments).expect("a file");
     check(&made.content);
-    assert_eq!(made.later, ["R000000000100"]);
+    assert_eq!(made.later, ["R16000000000100"]);
     let text = String::from_utf8(made.content).expect("ASCII");
     assert!(text.contains("999999999999"), "a hundred times the most, and 99 cents");
 }

@@ -58,7 +58,13 @@ pub struct Entry {
     pub addenda: String,
 }
 
-/// Fixes the payment's reference: its number.
+/// Days are counted anew after this many: two digits of base 36. Returns come for sixty days.
+const DAYS: u64 = 36 * 36;
+const DAY_MS: u64 = 86_400_000;
+
+/// Fixes the payment's reference: its day and its number. The number is unique in one database
+/// only; the day keeps it apart from those of another, such as a pilot's, whose returns arrive in
+/// the same files.
 ///
 /// # Errors
 /// No file can carry the payment.
@@ -66,7 +72,7 @@ pub fn prepare(payment: &Payment) -> Result<Opening, Refusal> {
     if payment.serial >= 1_000_000_000_000 {
         return Err(refusal("reference", "No reference is left for the payment"));
     }
-    let reference = format!("R{:012}", payment.serial);
+    let reference = format!("R{}{:012}", day(payment.begun_at_ms), payment.serial);
     entry(&Payment { reference: reference.clone(), ..payment.clone() })?;
     Ok(Opening { reference, facts: Vec::new() })
 }
@@ -117,11 +123,26 @@ pub fn entry(payment: &Payment) -> Result<Entry, Refusal> {
     })
 }
 
-/// Whether a text has the shape of our references.
+/// The day of an instant, as two digits of base 36.
+fn day(at_ms: u64) -> String {
+    let day = at_ms / DAY_MS % DAYS;
+    let digit = |value: u64| match u8::try_from(value).unwrap_or_default() {
+        value @ 0..=9 => char::from(b'0' + value),
+        value => char::from(b'A' + value - 10),
+    };
+    [day / 36, day % 36].map(digit).iter().collect()
+}
+
+/// Whether a text has the shape of our references: `R`, the day, twelve digits.
 #[must_use]
 pub fn is_ours(text: &str) -> bool {
-    let digits = text.strip_prefix('R').unwrap_or("");
-    digits.len() == 12 && digits.bytes().all(|byte| byte.is_ascii_digit())
+    let Some((day, number)) = text.strip_prefix('R').and_then(|rest| rest.split_at_checked(2))
+    else {
+        return false;
+    };
+    day.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+        && number.len() == 12
+        && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn refusal(code: &str, message: &str) -> Refusal {
@@ -138,13 +159,28 @@ mod tests {
     use crate::fixtures::payment;
 
     #[test]
-    fn the_reference_is_the_payments_number() {
+    fn the_reference_is_the_payments_day_and_number() {
         let given = Payment { reference: String::new(), serial: 42, ..payment() };
-        assert_eq!(prepare(&given).expect("a reference").reference, "R000000000042");
+        assert_eq!(prepare(&given).expect("a reference").reference, "R16000000000042");
         let last = Payment { serial: 999_999_999_999, ..payment() };
         assert!(is_ours(&prepare(&last).expect("a reference").reference));
         let beyond = Payment { serial: 1_000_000_000_000, ..payment() };
         assert_eq!(prepare(&beyond).expect_err("none").code, "reference");
+    }
+
+    #[test]
+    fn days_are_two_digits_of_base_36() {
+        for (day, digits) in
+            [(0, "00"), (9, "09"), (10, "0A"), (35, "0Z"), (36, "10"), (1295, "ZZ"), (1296, "00")]
+        {
+            for begun_at_ms in [day * 86_400_000, day * 86_400_000 + 86_399_999] {
+                let reference =
+                    prepare(&Payment { begun_at_ms, ..payment() }).expect("one").reference;
+                assert_eq!(reference, format!("R{digits}000000000002"));
+                assert!(is_ours(&reference), "{reference}");
+            }
+        }
+        assert!(prepare(&Payment { begun_at_ms: u64::MAX, ..payment() }).is_ok());
     }
 
     #[test]
@@ -189,7 +225,20 @@ mod tests {
 
     #[test]
     fn what_is_no_reference_of_ours() {
-        for text in ["", "R", "R00000000004", "R0000000000042", "X000000000042", "R00000000004 "] {
+        for text in [
+            "",
+            "R",
+            "R000000000042",
+            "R1600000000004",
+            "R160000000000042",
+            "X16000000000042",
+            "R1a000000000042",
+            "R1-000000000042",
+            "R1é00000000042",
+            "RÄ000000000042",
+            "R1600000000004X",
+            "R1600000000004 ",
+        ] {
             assert!(!is_ours(text), "{text:?}");
             let odd = Payment { reference: text.into(), ..payment() };
             assert_eq!(entry(&odd).expect_err("a refusal").code, "reference");

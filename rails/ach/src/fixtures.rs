@@ -62,7 +62,7 @@ pub(crate) fn recipient() -> Vec<Field> {
 pub(crate) fn payment() -> Payment {
     Payment {
         payout: "po_0001".into(),
-        reference: "R000000000002".into(),
+        reference: "R16000000000002".into(),
         serial: 2,
         begun_at_ms: 1_795_251_600_000,
         method: "ach".into(),

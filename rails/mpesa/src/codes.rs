@@ -14,21 +14,25 @@ pub enum Class {
     Unclear,
 }
 
+/// What is said where it is not the payment that is refused, but whoever sends it: his credential,
+/// his short code, his float. Which of them, the code says.
+const OURS: &str = "M-Pesa takes no payments from this service at present";
+
 /// A code, what it proves, and its meaning.
 const TABLE: &[(&str, Class, &str)] = &[
     ("0", Class::Paid, "Processed"),
-    ("1", Class::Refused, "The balance of the paying account is insufficient"),
+    ("1", Class::Refused, OURS),
     ("2", Class::Refused, "The amount is below the minimum"),
     ("3", Class::Refused, "The amount is above the maximum"),
     ("4", Class::Refused, "The recipient's daily limit would be exceeded"),
     ("8", Class::Refused, "The recipient's wallet would hold more than it may"),
-    ("11", Class::Refused, "The paying account is in an invalid state"),
-    ("21", Class::Refused, "The initiator may not make this payment"),
-    ("2001", Class::Refused, "The initiator's credentials are invalid"),
+    ("11", Class::Refused, OURS),
+    ("21", Class::Refused, OURS),
+    ("2001", Class::Refused, OURS),
     ("2006", Class::Refused, "The status of the account does not allow the payment"),
-    ("2028", Class::Refused, "The short code's product does not permit the payment"),
+    ("2028", Class::Refused, OURS),
     ("2040", Class::Refused, "The recipient is not registered for M-Pesa"),
-    ("8006", Class::Refused, "The initiator's credential is locked"),
+    ("8006", Class::Refused, OURS),
     ("SFC_IC0003", Class::Refused, "The number is not one of M-Pesa's"),
 ];
 

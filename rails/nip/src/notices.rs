@@ -7,7 +7,6 @@ use railhead_rail::types::{Finding, News, Notice, Reply, ReturnOfFunds, Subject}
 
 use crate::amount;
 use crate::session;
-use crate::settings::Settings;
 use crate::xml::{self, Document, Element};
 
 /// Where transfers that come back arrive.
@@ -60,7 +59,7 @@ fn returned(credit: &Element) -> Result<(Reply, Vec<Notice>), String> {
         .get("PaymentReference")
         .strip_prefix(RETURN_MARK)
         .ok_or("the transfer returns no payment, and this rail takes no other")?;
-    let reference = ours(reference)?;
+    let reference = session(reference)?;
     let message = match credit.get("Narration") {
         "" => "The beneficiary's bank sent the payment back",
         narration => narration,
@@ -84,7 +83,7 @@ fn returned(credit: &Element) -> Result<(Reply, Vec<Notice>), String> {
 }
 
 fn pushed(status: &Element) -> Result<(Reply, Vec<Notice>), String> {
-    let reference = ours(status.get("SessionID"))?;
+    let reference = session(status.get("SessionID"))?;
     // NIP has no message for having received a pushed status. Gateways go by the HTTP
     // status; the body confirms the SessionID to people who read logs.
     let answer = Document::new("TSQuerySingleAcknowledgement")
@@ -101,12 +100,13 @@ fn reply(answer: Document) -> Reply {
     Reply { content_type: "application/xml".into(), headers: Vec::new(), body: answer.finish() }
 }
 
-fn ours(session: &str) -> Result<String, String> {
-    let institution = Settings::read().institution_code;
-    if session::is_ours(&institution, session) {
-        Ok(session.to_owned())
+/// The SessionID of a payment. It may begin with an institution code that is no longer the
+/// setting's: which of them are payments of ours is the host's to know.
+fn session(named: &str) -> Result<String, String> {
+    if session::is_session(named) {
+        Ok(named.to_owned())
     } else {
-        Err("the message names no SessionID of this institution".into())
+        Err("the message names no SessionID".into())
     }
 }
 
@@ -183,17 +183,29 @@ mod tests {
     }
 
     #[test]
+    fn payments_that_left_under_another_institution_code() {
+        fixtures::install();
+        let earlier = REFERENCE.replace("999998", "000013");
+        let about = Subject::Reference(earlier.clone());
+        let message = credit(&format!("RVSL/{earlier}"));
+        let (_, notices) = receive(TRANSFER, message.as_bytes()).expect("a return");
+        assert_eq!(notices[0].about, about);
+        let pushed = receive("/nip/txnstatusresponse", status(&earlier).as_bytes());
+        assert_eq!(pushed.expect("a notice").1, [Notice { about, news: News::Ask }]);
+    }
+
+    #[test]
     fn what_is_not_ours_to_take() {
         fixtures::install();
-        let foreign = REFERENCE.replace("999998", "000013");
-        for reference in ["", "salary", REFERENCE, "RVSL/", &format!("RVSL/{foreign}")] {
+        let short = &REFERENCE[1..];
+        for reference in ["", "salary", REFERENCE, "RVSL/", &format!("RVSL/{short}")] {
             assert!(receive(TRANSFER, credit(reference).as_bytes()).is_err(), "{reference}");
         }
         let nameless = credit(&format!("RVSL/{REFERENCE}")).replace("SessionID", "Session");
         assert!(receive(TRANSFER, nameless.as_bytes()).is_err());
         let free = credit(&format!("RVSL/{REFERENCE}")).replace("1250.50", "");
         assert!(receive(TRANSFER, free.as_bytes()).is_err());
-        for session in ["", "1", foreign.as_str()] {
+        for session in ["", "1", short] {
             let body = status(session);
             assert!(receive("/nip/txnstatusresponse", body.as_bytes()).is_err(), "{session}");
         }

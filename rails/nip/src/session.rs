@@ -37,12 +37,6 @@ pub fn is_session(text: &str) -> bool {
     text.len() == 30 && is_digits(text)
 }
 
-/// Whether the text is a SessionID that this institution made.
-#[must_use]
-pub fn is_ours(institution: &str, text: &str) -> bool {
-    institution.len() == 6 && is_session(text) && text.starts_with(institution)
-}
-
 fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -68,7 +62,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{civil, is_ours, is_session, make};
+    use super::{civil, is_session, make};
 
     #[test]
     fn known_instants() {
@@ -101,13 +95,13 @@ mod tests {
     }
 
     #[test]
-    fn ours_or_not() {
+    fn what_has_the_shape_of_a_session() {
         let session = make("999998", 1_795_251_600_000, 2).expect("a session");
         assert_eq!(session, crate::fixtures::REFERENCE);
-        assert!(is_ours("999998", &session));
-        assert!(!is_ours("999999", &session));
-        assert!(!is_ours("", &session));
-        assert!(!is_ours("999998", &session[..29]));
+        assert!(is_session(&session));
+        for odd in ["", &session[..29], &format!("{session}0"), &session.replace('9', "A")] {
+            assert!(!is_session(odd), "{odd:?}");
+        }
     }
 
     fn days_in(year: u64, month: u64) -> u64 {

@@ -12,7 +12,7 @@ pub mod recipients {
         world: "railhead:sdk/exports-recipients",
         with: {
             "railhead:rail/types@0.2.0": crate::imports::types,
-            "railhead:host/http@0.2.0": crate::imports::http,
+            "railhead:host/http@0.3.0": crate::imports::http,
         },
         pub_export_macro: true,
         export_macro_name: "export_recipients",
@@ -28,7 +28,7 @@ pub mod payouts {
         world: "railhead:sdk/exports-payouts",
         with: {
             "railhead:rail/types@0.2.0": crate::imports::types,
-            "railhead:host/http@0.2.0": crate::imports::http,
+            "railhead:host/http@0.3.0": crate::imports::http,
         },
         pub_export_macro: true,
         export_macro_name: "export_payouts",
@@ -44,7 +44,7 @@ pub mod names {
         world: "railhead:sdk/exports-names",
         with: {
             "railhead:rail/types@0.2.0": crate::imports::types,
-            "railhead:host/http@0.2.0": crate::imports::http,
+            "railhead:host/http@0.3.0": crate::imports::http,
         },
         pub_export_macro: true,
         export_macro_name: "export_names",
@@ -60,7 +60,7 @@ pub mod notices {
         world: "railhead:sdk/exports-notices",
         with: {
             "railhead:rail/types@0.2.0": crate::imports::types,
-            "railhead:host/http@0.2.0": crate::imports::http,
+            "railhead:host/http@0.3.0": crate::imports::http,
         },
         pub_export_macro: true,
         export_macro_name: "export_notices",
@@ -76,7 +76,7 @@ pub mod files {
         world: "railhead:sdk/exports-files",
         with: {
             "railhead:rail/types@0.2.0": crate::imports::types,
-            "railhead:host/http@0.2.0": crate::imports::http,
+            "railhead:host/http@0.3.0": crate::imports::http,
         },
         pub_export_macro: true,
         export_macro_name: "export_files",

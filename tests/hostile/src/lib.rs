@@ -59,6 +59,9 @@ impl Payouts for Hostile {
         if host::now_ms() >= payment.begun_at_ms + MINUTE_MS {
             return pay(&payment);
         }
+        if payment.narration == "refuse us" {
+            return Outcome::Refused(Refusal { code: "US".into(), message: "as asked".into() });
+        }
         if payment.narration == "accept" {
             return match post("pay", payment.reference.clone()) {
                 Ok(_) => Outcome::Accepted(accepted(&payment)),

@@ -218,8 +218,6 @@ pub const NOTICE_WAIT: Duration = Duration::from_secs(5);
 pub const TAKING_WAIT: Duration = Duration::from_secs(5);
 /// How often what is left in the inbox is looked for.
 pub const INBOX_POLL: Duration = Duration::from_secs(1);
-/// Messages of the inbox that a host claims at a time.
-pub const INBOX_CLAIM: i64 = 50;
 /// Seconds after which what could not be taken in is tried again. What is about nobody
 /// known, or cannot be read, is given up then; anything else is tried on, and a person told.
 pub const INBOX_SCHEDULE_S: [u64; 7] = [5, 30, 300, 1_800, 3_600, 6 * 3_600, 24 * 3_600];

@@ -78,6 +78,7 @@ pub async fn release(
     body: Body<FileRequest>,
 ) -> Result<Response, Problem> {
     let (file, reason) = (find(&app, &id).await?, body.value.reason()?);
+    app.transfers.refuse_in_doubt(&file).await?;
     refuse_ended(&app, &file).await?;
     let agreement = match file.may_have_left {
         false => Agreement::default(),
@@ -187,6 +188,7 @@ pub async fn deliver(
     {
         return answer(done, reply);
     }
+    app.transfers.refuse_in_doubt(&file).await?;
     let seen = Seen::of(&file)?;
     refuse_ended(&app, &file).await?;
     let agreement = match agree(&app, &operator, &file, (&seen, &reason, once.clone())).await? {

@@ -242,7 +242,7 @@ pub struct FilePaymentView {
     /// Whose payout it is.
     pub merchant_id: String,
     /// Our reference of it.
-    #[schema(example = "R000000000042")]
+    #[schema(example = "R16000000000042")]
     pub reference: String,
     /// What the network calls its entry, once the file is made.
     #[schema(example = "121042880000001")]

@@ -15,15 +15,16 @@ use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{Assembled, Broken, Called, Payment, Refusal, Window};
 
 use super::super::Transfers;
-use super::super::attempt::Attempt;
-use super::super::calls::{Answered, Calls};
-use super::super::carry::{Carry, Over};
+use super::super::attempt::{self, Attempt};
+use super::super::calls::Calls;
+use super::super::carry::no_longer_unknown;
 use super::super::finding::Learnt;
-use super::super::order::{Feature, Order};
+use super::super::order::{Feature, Order, Writes};
+use super::super::strangers::presentable;
 use super::super::work::Claimed;
 use super::entries::{self, ENTRY_KEYS, EntryKey};
 use super::table::{FileState, NewFile, PaymentFile};
-use super::{CHUNK, Next, claims, orders, table, timetable};
+use super::{CHUNK, Next, orders, table, timetable};
 
 /// A payment that has joined.
 struct Entry {
@@ -131,6 +132,7 @@ impl Transfers {
     /// The rail makes nothing of it: a person is told, and it is tried again later.
     async fn cannot_be_made(&self, file: &mut PaymentFile, why: String) -> Result<Next, Problem> {
         tracing::error!(file.id = %file.id, rail.name = file.rail, why, "a file is not made");
+        let why = presentable(&why);
         let summary = format!("A file over {} cannot be made: {why}.", file.route);
         let case = (CaseKind::FileStuck, why.as_str(), summary);
         self.file_case(file, case, serde_json::Value::Null).await?;
@@ -151,10 +153,6 @@ impl Transfers {
             Claimed::NoWork => return Ok(()),
             Claimed::Busy => return Err(Problem::new(ErrorCode::ServiceUnavailable)),
         };
-        if !claims::is_as_it_was(self.db.pool(), file).await? {
-            self.give_back(&claim).await;
-            return Err(Problem::new(ErrorCode::StateConflict));
-        }
         let Some(object) = feature.load(&entry.order.id).await? else { return Ok(()) };
         let order = feature.order(&object)?;
         let learnt = Learnt::Refused(why);
@@ -162,10 +160,21 @@ impl Transfers {
         let by = (&*route.rail, "assemble");
         let called = shown("refused", &[]);
         let evidence = calls.evidence(Some(&entry.attempt), by, &called, &learnt.words());
-        let attempt = Attempt { bytes_left: false, ..entry.attempt.clone() };
-        let answered = Answered { learnt, evidence, was_asked: false };
-        let carry = Carry { engine: self, feature, claim, object, order };
-        Box::pin(carry.conclude(Over::new(attempt, Arc::clone(route)), answered)).await
+        let (attempt, now) = (calls.told(&entry.attempt, &learnt)?, self.now());
+        let step = learnt.step(attempt.fixed());
+        let (step, state) = step.ok_or_else(|| Problem::internal("a refusal ends nothing"))?;
+        let ended = Attempt { state, bytes_left: false, answered_at: Some(now), ..attempt };
+        let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended), evidence];
+        rows.extend(no_longer_unknown(&ended, now));
+        // Whoever was overtaken at the file, or at the payment, ends nothing.
+        let (fence, beside) = (Some(claim.guard()), Some(file.untouched()));
+        match feature.commit(&object, step, Writes { rows, fence, beside }).await {
+            Ok(_) => Ok(()),
+            Err(problem) => {
+                self.give_back(&claim).await;
+                Err(problem)
+            }
+        }
     }
 
     /// Moves what the rail wants to go later into the file of the next closing.

@@ -24,7 +24,11 @@ static FILE_FENCES: Lookup =
 static TAKEN_AWAY: Update<PaymentFile> = Update {
     name: "payment_files",
     key: text("id", |file| file.id.as_str().into()),
-    columns: &[int("fence", |file| (file.fence + 1).into()), int("lease_until", |_| 0.into())],
+    columns: &[
+        int("fence", |file| (file.fence + 1).into()),
+        int("lease_until", |_| 0.into()),
+        int("due_at", |file| file.due_at.into()),
+    ],
     only_where: None,
 };
 
@@ -48,8 +52,13 @@ impl PaymentFile {
 
     /// Takes it out of the hands of whoever has it; with [`PaymentFile::untouched`].
     #[must_use]
-    pub fn taken_away(&self) -> RowChange {
-        TAKEN_AWAY.change(self)
+    pub fn taken_away(&self, now: Moment) -> RowChange {
+        // What kept one from being made may be out of it.
+        let due_at = match self.state {
+            FileState::Closed => self.due_at.min(now),
+            _ => self.due_at,
+        };
+        TAKEN_AWAY.change(&Self { due_at, ..self.clone() })
     }
 
     /// The same, for one that was made: it is made again; with [`PaymentFile::untouched`].
@@ -76,17 +85,6 @@ pub(super) async fn claim_due(db: &Db, now: Moment) -> Result<Vec<PaymentFile>, 
         claimed.extend(claim_one(db, &PaymentFileId::from_text(id)).await?);
     }
     Ok(claimed)
-}
-
-/// Whether nobody has changed a file since it was read.
-///
-/// # Errors
-/// The database cannot be read.
-pub(super) async fn is_as_it_was(pool: &AnyPool, file: &PaymentFile) -> Result<bool, sqlx::Error> {
-    let sql = "SELECT fence FROM payment_files WHERE id = $1";
-    let fence: Option<i64> =
-        sqlx::query_scalar(sql).bind(file.id.as_str()).fetch_optional(pool).await?;
-    Ok(fence == Some(file.fence))
 }
 
 /// Claims a file, due or not, unless somebody holds it or nothing is to be done about it.

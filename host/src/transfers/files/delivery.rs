@@ -18,6 +18,7 @@ use super::super::attempt::{self, Attempt};
 use super::super::finding::{Earlier, reached};
 use super::super::intents::Intent;
 use super::super::order::{Feature, Order};
+use super::super::strangers::presentable;
 use super::feeds::due_soon;
 use super::table::{FileState, Lease, PaymentFile};
 use super::{CHUNK, Next, claims, orders, table, timetable, transport};
@@ -74,14 +75,14 @@ impl Transfers {
                 return Err(Problem::new(crate::error::ErrorCode::StateConflict));
             }
             Came::NotTaken(why) => {
-                (file.state, file.message) = (FileState::Assembled, Some(why));
+                (file.state, file.message) = (FileState::Assembled, Some(presentable(&why)));
                 if self.acknowledged_by(route, file)? <= now {
                     self.undelivered(file).await?;
                 }
                 Next::At(now.after(backoff(file.deliveries)))
             }
             Came::Unclear(why) => {
-                (file.state, file.message) = (FileState::Unclear, Some(why));
+                (file.state, file.message) = (FileState::Unclear, Some(presentable(&why)));
                 // Something lies there under its name already, for all that is known.
                 let is_answered = called.exchanges.last().is_some_and(|it| it.result.is_ok());
                 file.code = is_answered.then(|| ANSWERED.to_owned());
@@ -152,7 +153,7 @@ impl Transfers {
                 return Ok(Next::At(self.acknowledged_by(route, file)?));
             }
             Presence::Absent => file.message = Some("it does not lie there".to_owned()),
-            Presence::Unknown(why) => file.message = Some(why),
+            Presence::Unknown(why) => file.message = Some(presentable(&why)),
         }
         let deadline = self.acknowledged_by(route, file)?;
         if deadline <= now {
@@ -185,7 +186,8 @@ impl Transfers {
         }
     }
 
-    async fn unacknowledged(&self, file: &PaymentFile) -> Result<(), Problem> {
+    /// Tells a person of a file of which its network may have a copy, and says nothing.
+    pub(super) async fn unacknowledged(&self, file: &PaymentFile) -> Result<(), Problem> {
         let name = file.name.as_deref().unwrap_or_default();
         let how = match file.state {
             FileState::Delivered => "was delivered over",

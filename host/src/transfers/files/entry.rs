@@ -154,6 +154,11 @@ impl<F: Feature> Carry<'_, F> {
                 let why = "its network has both refused and acknowledged its file";
                 self.cannot_send(why).await
             }
+            // It has joined, and was left out when the file was made.
+            FileState::Acknowledged if attempt.network_id.is_none() => {
+                let sends = attempt.sends - 1;
+                self.join_another(Attempt { sends, ..attempt }).await
+            }
             FileState::Acknowledged if file.settles_at <= now => {
                 let route = self.engine.routes.get(&attempt.route_id).await?;
                 let answered = self.settled(&attempt, &route, &file);

@@ -20,7 +20,7 @@ use super::super::Transfers;
 use super::super::finding::reached;
 use super::super::inbox::{self, Read};
 use super::super::order::Feature;
-use super::super::strangers::masked;
+use super::super::strangers::{named, presentable};
 use super::transport::{Fetched, LeftOut};
 use super::{digest_of, table, transport};
 
@@ -98,7 +98,7 @@ impl Transfers {
         match since.zip(failing) {
             Some((since, why)) if since.after(FAILING_MAX) <= now => {
                 let said = since.micros().to_string();
-                let summary = format!("Nothing can be fetched from {feed}: {}.", masked(&why));
+                let summary = format!("Nothing can be fetched from {feed}: {}.", presentable(&why));
                 self.feed_fails(route, feed, (&said, summary)).await
             }
             _ => Ok(()),
@@ -128,7 +128,8 @@ impl Transfers {
                 Err(broken) => return Err(broken.to_string()),
             };
             for LeftOut { name, version, why } in left_out {
-                let summary = format!("{name} lies in {feed} and is not fetched: {why}.");
+                let (shown, why) = (named(&name), presentable(&why));
+                let summary = format!("{shown} lies in {feed} and is not fetched: {why}.");
                 let said = format!("{name} {version}");
                 let told = self.feed_fails(route, feed, (&said, summary)).await;
                 told.map_err(|cause| cause.to_string())?;

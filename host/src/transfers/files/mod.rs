@@ -182,7 +182,10 @@ impl Transfers {
     ) -> Result<Next, Problem> {
         let now = self.now();
         if file.env == Env::Live && self.acknowledged_by(route, file)? <= now {
-            self.stuck(file, why).await?;
+            match file.may_have_left {
+                true => self.unacknowledged(file).await?,
+                false => self.stuck(file, why).await?,
+            }
         }
         Ok(Next::At(now.after(limits::FILE_HELD_POLL)))
     }
@@ -245,6 +248,24 @@ impl Transfers {
         // The last thing: whoever dies before it says the same again.
         self.writer.work(claims::hold_restored(file, (&self.ids, self.now()))).await?;
         Ok(true)
+    }
+
+    /// Lets an operator decide nothing about a file that the database may have forgotten to have
+    /// left: it is held back first, and shown as one that may have.
+    ///
+    /// # Errors
+    /// `state_conflict` where that is so; the database failed.
+    pub async fn refuse_in_doubt(&self, file: &PaymentFile) -> Result<(), Problem> {
+        let refusal = |why| Err(Problem::because(ErrorCode::StateConflict, why));
+        if file.env == Env::Live && file.is_unsent() && self.quarantine.is_closed() {
+            let why = "It may have left before the database was restored: end the quarantine \
+                       first, and look again.";
+            return refusal(why);
+        }
+        match self.is_forgotten(file).await? {
+            true => refusal("It may have left before the database was restored: look again."),
+            false => Ok(()),
+        }
     }
 
     /// Leaves a file alone for a while that could not be worked on: it keeps no other one out.

@@ -36,6 +36,8 @@ use cursor::Cursor;
 const CALL_MAX: Duration = limits::RAIL_WALL_MAX;
 /// After so long a call fetches no further file: what it has is kept.
 const FETCH_MAX: Duration = Duration::from_secs(30);
+/// Longest that one file may take.
+const READ_MAX: Duration = Duration::from_secs(20);
 /// Files that are fetched in one call.
 const FETCHED_MAX: usize = 20;
 /// Files that a folder may have for it to be read.
@@ -249,7 +251,8 @@ async fn fetch(place: &Place, after: &str, now_s: i64) -> Result<Fetched, String
     let mut entries = store.list().await?;
     entries.retain(|entry| is_wanted(entry) && cursor.is_new(entry) && !grows(entry, now_s));
     entries.sort_by(|a, b| (a.changed_s, &a.name).cmp(&(b.changed_s, &b.name)));
-    let (mut arrivals, mut left_out, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let (mut arrivals, mut bytes) = (Vec::new(), 0);
+    let (mut left_out, mut failed) = (Vec::new(), Vec::new());
     for entry in entries {
         if entry.bytes > limit() {
             let why = format!("it has {} bytes, and at most {} are read", entry.bytes, limit());
@@ -263,25 +266,29 @@ async fn fetch(place: &Place, after: &str, now_s: i64) -> Result<Fetched, String
         if !arrivals.is_empty() && bytes > limit() {
             break;
         }
-        let content = store.read(&entry).await;
-        if !store.stat(&entry.name).await?.is_some_and(|now| now.is_still(&entry)) {
-            tracing::info!(name = entry.name, "a file that changes, fetched another time");
-            continue;
-        }
-        match content {
-            Ok(content) => {
-                cursor.note(&entry);
+        match store.read_whole(&entry).await {
+            Ok(Some(content)) => {
+                cursor.note(&entry, now_s);
                 arrivals.push(Arrival { cursor: cursor.text(), name: entry.name, content });
             }
-            // It keeps nothing out, and may be whole in a moment.
-            Err(why) if entry.changed_s.abs_diff(now_s) < UNREADABLE_S => {
-                tracing::warn!(name = entry.name, why, "a file that cannot be fetched");
+            Ok(None) => {
+                tracing::info!(name = entry.name, "a file that changes, fetched another time");
             }
-            Err(why) => left_out.push(entry.left_out(why)),
+            // It keeps nothing out, and may be whole in a moment.
+            Err(why) => failed.push((entry, why)),
         }
     }
     store.close().await;
-    left_out.truncate(FETCHED_MAX);
+    let all_fail = arrivals.is_empty() && left_out.is_empty();
+    match failed.first() {
+        Some((_, why)) if all_fail => return Err(why.clone()),
+        _ => {}
+    }
+    let old = failed.into_iter().filter(|(it, _)| it.changed_s.abs_diff(now_s) >= UNREADABLE_S);
+    left_out.extend(old.map(|(entry, why)| entry.left_out(why)));
+    // The newest: what has lain there for long was told of before.
+    let told = left_out.len().saturating_sub(FETCHED_MAX);
+    drop(left_out.drain(..told));
     Ok(Fetched { arrivals, left_out })
 }
 
@@ -350,6 +357,23 @@ impl<'a> Store<'a> {
             true => Ok(content),
             false => Err(format!("it had {bytes} bytes, and {} could be read", content.len())),
         }
+    }
+
+    /// A file as it was listed; nothing where it has changed meanwhile.
+    async fn read_whole(&self, entry: &Entry) -> Result<Option<Vec<u8>>, String> {
+        if entry.name.contains(char::REPLACEMENT_CHARACTER) {
+            return Err("its name is not in UTF-8".to_owned());
+        }
+        let reading = async {
+            let content = self.read(entry).await;
+            let now = self.stat(&entry.name).await?;
+            match now.is_some_and(|now| now.is_still(entry)) {
+                true => content.map(Some),
+                false => Ok(None),
+            }
+        };
+        let read = tokio::time::timeout(READ_MAX, reading).await;
+        read.unwrap_or_else(|_| Err(format!("reading it took longer than {READ_MAX:?}")))
     }
 
     /// Whether a file is this one.

@@ -63,7 +63,7 @@ mod tests {
             rdfi: "02100002".to_owned(),
             account: "12345678901234569".to_owned(),
             amount: 1,
-            id: "R000000000001".to_owned(),
+            id: "R16000000000001".to_owned(),
             name: "JANE CATHERINE DOE-ROE".to_owned(),
             discretionary: "  ".to_owned(),
             trace: "121042880000001".to_owned(),
@@ -80,7 +80,7 @@ mod tests {
             ("C05", "32                           "),
             ("C06", "12345678901234560   32       "),
             ("C07", "1210002481234567890123456032 "),
-            ("C09", "R000000000001-1              "),
+            ("C09", "R16000000000001-1            "),
             ("C13", "                             "),
         ] {
             assert_eq!(corrected(code, &entry()).as_deref(), Some(data), "{code}");

@@ -6,7 +6,7 @@ use railhead_simulator::types::{Answer, Event, Obstacle, State, Transfer};
 use serde_json::{Value, json};
 
 use crate::requests::{PaymentRequest, StatusRequest};
-use crate::results::{answer_to, result, told_at};
+use crate::results::{answer_to, held_up, result, told_at};
 use crate::{acknowledged, error};
 
 /// "The recipient is not registered": what refused payments are refused with.
@@ -87,7 +87,8 @@ fn receive(payment: &mut Transfer) -> Reply {
     }
 }
 
-/// Takes a question about a payment. The answer is told where the question says.
+/// Takes a question about a payment. The answer is told where the question says, and a result
+/// that was held up where the payment's own request said.
 ///
 /// # Errors
 /// Daraja would not understand it.
@@ -97,6 +98,9 @@ pub fn status(body: &[u8]) -> Result<Answer, String> {
     let account = found.as_ref().map_or("", |payment| payment.account.as_str());
     if host::scenario(account) == "provider_down" {
         return Ok(unavailable());
+    }
+    if let Some(result) = found.as_ref().and_then(held_up) {
+        host::send(&result);
     }
     if let Some(answer) = answer_to(found.as_ref()) {
         host::send(&told_at(&request.reference, request.result_url, &answer));
@@ -176,6 +180,19 @@ mod tests {
         });
         assert_eq!(tell("rh-1", Event::Return), Err(Obstacle::Impossible));
         assert_eq!(tell("rh-2", Event::Settle), Err(Obstacle::Unknown));
+    }
+
+    #[test]
+    fn a_refusal_that_was_held_up_is_told_once_it_is_asked_about() {
+        double::install(Host::default());
+        let mut refused = Transfer::new("rh-1", 125_000, "254712345678")
+            .noting(RESULT_URL, "http://localhost/result");
+        assert!(held_up(&refused).is_none());
+        refused.state = State::Refused(REFUSAL.to_string());
+        let told = held_up(&refused).expect("a result");
+        assert_eq!(told.to, Place::Url("http://localhost/result".to_owned()));
+        let told: Value = serde_json::from_slice(&told.body).expect("JSON");
+        assert_eq!(told["Result"]["ResultCode"], "2040");
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub fn answer_to(found: Option<&Transfer>) -> Option<Value> {
     let Some(payment) = found else { return Some(not_found(json!(2))) };
     let status = match &payment.state {
         State::Paid | State::Returned => "Completed",
+        // Undocumented, both: nobody may go by them.
         State::Refused(_) => "Failed",
         State::Pending => "Pending",
         State::Unclear => return None,
@@ -55,6 +56,16 @@ pub fn answer_to(found: Option<&Transfer>) -> Option<Value> {
         "TransactionID": "0000000000",
         "ResultParameters": { "ResultParameter": listed(&parameters) },
     } }))
+}
+
+/// The result that was held up until the payment was asked about; nothing where there is none
+/// that refuses it. No answer to a question says in documented words that a payment was refused.
+#[must_use]
+pub fn held_up(payment: &Transfer) -> Option<Message> {
+    match &payment.state {
+        State::Refused(code) => Some(result(payment, &json!(code))),
+        _ => None,
+    }
 }
 
 /// A message about a payment, to an address that was given.

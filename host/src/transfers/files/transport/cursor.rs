@@ -2,7 +2,7 @@
 //!
 //! A date alone would pass over a file that is put there late with an early date. So the newest
 //! thousand are remembered one by one, by name, size and date; what is older than the oldest of them
-//! counts as fetched. A file that changed is another one: whether its content is new, the inbox
+//! counts as fetched, unless it is of the last day. A file that changed is another one: whether its content is new, the inbox
 //! knows.
 
 use std::collections::BTreeSet;
@@ -14,6 +14,9 @@ use super::Entry;
 
 /// Files that are remembered one by one.
 const REMEMBERED: usize = 1_000;
+
+/// What is younger than that is remembered in any case.
+const DAY_S: i64 = 24 * 3_600;
 
 /// How far a folder was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,13 +53,14 @@ impl Cursor {
     }
 
     /// Takes note of one that was.
-    pub(super) fn note(&mut self, entry: &Entry) {
+    /// Dates of the future, by a wrong clock, say nothing of what is yet to come.
+    pub(super) fn note(&mut self, entry: &Entry, now_s: i64) {
         self.fetched.insert(key(entry));
         let newest_s = self.fetched.last().map_or(i64::MIN, |(changed_s, _)| *changed_s);
         while self.fetched.len() > REMEMBERED {
             let Some((oldest_s, _)) = self.fetched.first().cloned() else { return };
-            // Of one moment there may be others, which are yet to be fetched.
-            if oldest_s == newest_s {
+            // Of one moment there may be others, which are yet to be fetched, and of today.
+            if oldest_s == newest_s || oldest_s > now_s - DAY_S {
                 return;
             }
             self.until_s = oldest_s;
@@ -79,6 +83,8 @@ fn digest(text: &str) -> String {
 mod tests {
     use super::*;
 
+    const NOW: i64 = 1_800_000_000;
+
     fn entry(number: usize, changed_s: i64) -> Entry {
         Entry { name: format!("file-{number}"), bytes: 10, changed_s }
     }
@@ -91,7 +97,7 @@ mod tests {
     fn what_was_fetched_is_not_new() {
         let mut cursor = begin();
         let (first, late) = (entry(1, 1_000), entry(2, 900));
-        cursor.note(&first);
+        cursor.note(&first, NOW);
         let cursor = Cursor::read("file:///srv/in", &cursor.text());
         assert!(!cursor.is_new(&first));
         assert!(cursor.is_new(&late), "its date is earlier, and it came later");
@@ -107,7 +113,7 @@ mod tests {
         let of = |number: usize| entry(number, i64::try_from(number / 2).expect("small"));
         for entry in (0..3_000).map(of) {
             assert!(cursor.is_new(&entry), "{entry:?}");
-            cursor.note(&entry);
+            cursor.note(&entry, NOW);
         }
         assert!(cursor.fetched.len() <= REMEMBERED);
         assert!((0..3_000).all(|number| !cursor.is_new(&of(number))));
@@ -119,11 +125,22 @@ mod tests {
         let mut cursor = begin();
         for number in 0..2_000 {
             assert!(cursor.is_new(&entry(number, 7)), "{number}");
-            cursor.note(&entry(number, 7));
+            cursor.note(&entry(number, 7), NOW);
         }
         assert!((0..2_000).all(|number| !cursor.is_new(&entry(number, 7))));
-        cursor.note(&entry(2_000, 8));
+        cursor.note(&entry(2_000, 8), NOW);
         assert!((0..2_000).all(|number| !cursor.is_new(&entry(number, 7))));
         assert_eq!(cursor.fetched.len(), 1);
+    }
+
+    #[test]
+    fn files_of_the_future_keep_none_of_today_out() {
+        let mut cursor = begin();
+        for number in 0..1_500 {
+            cursor
+                .note(&entry(number, NOW + 400_000_000 + i64::try_from(number).expect("few")), NOW);
+        }
+        assert!(cursor.is_new(&entry(5_000, NOW - 60)));
+        assert!(!cursor.is_new(&entry(7, NOW + 400_000_007)));
     }
 }

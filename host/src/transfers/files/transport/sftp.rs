@@ -23,7 +23,7 @@ use crate::address;
 use crate::rails::file_transport::{HostKey, LoginKey, Server};
 use crate::wasm::keys::SigningKey;
 
-use super::{CALL_MAX, Entry, LISTED_MAX};
+use super::{CALL_MAX, Entry, LISTED_MAX, NAME_MAX};
 
 /// Time for reaching the server and logging in.
 const CONNECT_MAX: Duration = Duration::from_secs(15);
@@ -158,6 +158,7 @@ impl Session {
                 Ok(found) => {
                     listed += found.files.len();
                     let files = found.files.into_iter().filter(|file| is_file(&file.attrs));
+                    let files = files.filter(|file| file.filename.len() <= NAME_MAX);
                     // What has no size is no file.
                     entries.extend(files.filter_map(|file| entry(file.filename, &file.attrs).ok()));
                 }

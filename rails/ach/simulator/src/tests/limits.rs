@@ -67,7 +67,7 @@ fn a_full_file_is_kept_by_one_call_whatever_becomes_of_it() {
     double::with(|host| {
         host.book.values_mut().for_each(|it| it.scenario = "duplicate_callback".to_owned());
         host.book.retain(|_, it| it.state == State::Pending);
-        let first = host.book.get_mut("R000000000001").expect("the first");
+        let first = host.book.get_mut("R16000000000001").expect("the first");
         (first.received, first.state) = (0, State::Lost);
     });
     let before = book();

@@ -13,12 +13,12 @@ use crate::tests::contents;
 const RECORDS: [&str; 10] = [
     "101 12104288212104288212603061600A094101FIRST BANK             EXAMPLE PAYOUTS INC    00000042",
     "5220EXAMPLE PAYOUTS                     1210428821PPDPAYOUT          260309   1121042880000001",
-    "62212100024812345678         0000012345R000000000001  JANE DOE                0121042880000001",
-    "6320210000219876-54321       0000000050R000000000002  RICHARD ROE             1121042880000002",
+    "62212100024812345678         0000012345R16000000000001JANE DOE                0121042880000001",
+    "6320210000219876-54321       0000000050R16000000000002RICHARD ROE             1121042880000002",
     "705INVOICE 17, WITH THANKS                                                         00010000002",
     "822000000300142000260000000000000000000123951210428821                         121042880000001",
     "5220EXAMPLE PAYOUTS                     1210428821CCDPAYOUT          260309   1121042880000002",
-    "622011000015000123456789012340100000000R000000000003  EXAMPLE SUPPLIES LLC    0121042880000003",
+    "622011000015000123456789012340100000000R16000000000003EXAMPLE SUPPLIES LLC    0121042880000003",
     "822000000100011000010000000000000001000000001210428821                         121042880000002",
     "9000002000001000000040015300027000000000000000100012395                                       ",
 ];
@@ -64,15 +64,15 @@ fn a_file_is_taken_carried_out_once_and_reported_on() {
     let (status, answer) = read(sent("a.ach", &text(&good())));
     assert_eq!(status, 201, "{answer}");
     for (reference, cents, account) in [
-        ("R000000000001", 12_345, "12345678"),
-        ("R000000000002", 50, "9876-54321"),
-        ("R000000000003", 100_000_000, "00012345678901234"),
+        ("R16000000000001", 12_345, "12345678"),
+        ("R16000000000002", 50, "9876-54321"),
+        ("R16000000000003", 100_000_000, "00012345678901234"),
     ] {
         assert_eq!(came_to(reference), (1, 1, State::Paid));
         let kept = kept(reference);
         assert_eq!((kept.amount_minor, kept.account.as_str()), (cents, account));
     }
-    let noted = kept("R000000000003");
+    let noted = kept("R16000000000003");
     for (name, value) in [
         ("trace", "121042880000003"),
         ("rdfi", "01100001"),
@@ -179,7 +179,7 @@ fn each_field_of_a_batch_and_of_an_entry() {
         (3, 30, "0000000000", "amount"),
         (3, 30, "     12345", "amount"),
         (3, 30, "00000123.5", "amount"),
-        (3, 40, "             ", "identification number"),
+        (3, 40, "               ", "identification number"),
         (3, 40, " ", "identification number"),
         (3, 41, "/", "identification number"),
         (3, 41, "r", "identification number"),
@@ -193,7 +193,7 @@ fn each_field_of_a_batch_and_of_an_entry() {
         (4, 94, "1", "trace number"),
         (8, 87, "9", "trace number"),
         (8, 94, "1", "is there twice"),
-        (8, 52, "1", "is there twice"),
+        (8, 54, "1", "is there twice"),
         (5, 2, "99", "addenda type code"),
         (5, 4, "                       ", "payment related information"),
         (5, 84, "0002", "addenda sequence number"),
@@ -269,7 +269,7 @@ fn a_hash_keeps_ten_digits_and_amounts_may_have_ten() {
     let (status, answer) = read(sent("big.ach", &big.text()));
     assert_eq!(status, 201, "{answer}");
     assert_eq!(report(&contents()[0])["total_credit"], 500_000_000_100_u64);
-    assert_eq!(kept("R000000000050").amount_minor, 9_999_999_999);
+    assert_eq!(kept("R16000000000050").amount_minor, 9_999_999_999);
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn what_was_paid_comes_back_once() {
     assert_eq!(contents.len(), 2);
     let (_, entries) = nacha::read(&contents[1]);
     let [entry] = entries.as_slice() else { panic!("{entries:?}") };
-    assert_eq!((entry.id.as_str(), entry.what.as_str()), ("R000000000002", "99R03"));
+    assert_eq!((entry.id.as_str(), entry.what.as_str()), ("R16000000000002", "99R03"));
     assert_eq!((entry.cents, &entry.original_trace), (12_345, &trace(7, 2)));
     for event in [Event::Return, Event::Settle, Event::Fail] {
         assert_eq!(tell(&id(2), event), Err(Obstacle::Impossible));

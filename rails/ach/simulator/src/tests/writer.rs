@@ -21,7 +21,7 @@ pub(super) struct Draft {
 
 /// The reference of a payment.
 pub(super) fn id(serial: u32) -> String {
-    format!("R{serial:012}")
+    format!("R16{serial:012}")
 }
 
 pub(super) fn credit(serial: u32) -> Credit {
