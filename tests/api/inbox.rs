@@ -71,11 +71,14 @@ async fn a_message_that_has_no_effect_for_long_is_somebodys_case(
         fps::answered(host, &settled).await;
         let open = "SELECT COUNT(*) FROM cases WHERE kind = 'unreadable_message' \
                     AND status = 'open'";
-        for tries in 1..=9 {
+        host.until_count("SELECT COUNT(*) FROM inbox WHERE tries = 1", 1).await;
+        // As if it had been tried as often as to be told next time.
+        change(host, "UPDATE inbox SET tries = 5").await;
+        for (tries, cases) in [(6, 0), (7, 1), (8, 1)] {
+            host.advance(24 * 3_600);
             let tried = format!("SELECT COUNT(*) FROM inbox WHERE tries = {tries}");
             host.until_count(&tried, 1).await;
-            assert_eq!(host.count(open).await, i64::from(tries >= 7), "after {tries}");
-            host.advance(24 * 3_600);
+            assert_eq!(host.count(open).await, cases, "after {tries}");
         }
         assert_eq!(states(host).await, ["new"]);
         change(host, "UPDATE transfers SET lease_until = 0").await;

@@ -300,6 +300,7 @@ pub(super) fn grant(rail: &Rail, network: &Router, money: Money) -> Arc<Grant> {
         calls,
         settings: settings.collect(),
         secrets,
+        sealed_with: declaration.sealed_with(),
         keys: keys.collect(),
         tables: rail.tables.clone(),
     };

@@ -291,6 +291,8 @@ const fn answer_bytes_max() -> usize {
 pub struct SecretTerms {
     /// What people call the secret.
     pub title: String,
+    /// The key under which it leaves encrypted, and in no other way.
+    pub sealed_with: Option<String>,
 }
 
 /// `[settings.<name>]`
@@ -526,6 +528,13 @@ impl Declaration {
     pub fn is_client_certificate(&self, secret: &str) -> bool {
         let mut shown = self.endpoints.values().map(|endpoint| &endpoint.client_certificate);
         shown.any(|shown| shown.as_deref() == Some(secret))
+    }
+
+    /// The secrets that leave encrypted only, and under which key.
+    #[must_use]
+    pub fn sealed_with(&self) -> BTreeMap<String, String> {
+        let secrets = self.secrets.iter();
+        secrets.filter_map(|(name, it)| Some((name.clone(), it.sealed_with.clone()?))).collect()
     }
 
     /// Every scenario that its sandbox names.

@@ -346,7 +346,18 @@ impl Routes {
         }
         let door_tokens = door_tokens(&self.keyring, &route.id);
         let door = self.door(&route.id, &rail.declaration, &door_tokens[0]);
-        let access = Access { rail: name, calls, settings, secrets, keys, tokens, door, tables };
+        let sealed_with = rail.declaration.sealed_with();
+        let access = Access {
+            rail: name,
+            calls,
+            settings,
+            secrets,
+            sealed_with,
+            keys,
+            tokens,
+            door,
+            tables,
+        };
         let simulated_token = is_simulated.then(|| self.presented(route.env));
         ReadyRoute {
             route,

@@ -87,6 +87,12 @@ impl Declaration {
         {
             return Some(format!("keys.{name}: {:?} is not for this use", terms.algorithm));
         }
+        for (name, key) in self.sealed_with() {
+            let is_for_it = self.keys.get(&key).is_some_and(|terms| terms.half == Use::Seal);
+            if !is_for_it || self.tokens.values().any(|token| token.basic.contains(&name)) {
+                return Some(format!("secrets.{name}.sealed_with: {key} is no key that seals it"));
+            }
+        }
         for (name, terms) in &self.endpoints {
             let Some(secret) = &terms.client_certificate else { continue };
             let is_otherwise_used = self.is_presented(secret)

@@ -80,7 +80,12 @@ impl Versions {
     /// # Errors
     /// The database cannot be read.
     pub async fn get(&self, digest: &str) -> Result<Option<Arc<Rail>>, Arc<sqlx::Error>> {
-        self.loaded.try_get_with(digest.to_owned(), self.open(digest)).await
+        let found = self.loaded.try_get_with(digest.to_owned(), self.open(digest)).await?;
+        if found.is_none() {
+            // It may be there another time.
+            self.loaded.invalidate(digest).await;
+        }
+        Ok(found)
     }
 
     async fn open(&self, digest: &str) -> Result<Option<Arc<Rail>>, sqlx::Error> {
@@ -91,7 +96,10 @@ impl Versions {
         let sql = "SELECT component, tag FROM rail_versions WHERE digest = $1";
         let row: Option<(String, String)> =
             sqlx::query_as(sql).bind(digest).fetch_optional(self.db.pool()).await?;
-        let Some((component, tag)) = row else { return Ok(None) };
+        let Some((component, tag)) = row else {
+            tracing::warn!(digest, "a version of a rail is not there: the present one asks");
+            return Ok(None);
+        };
         // Running it means trusting whoever wrote it there: only hosts with these keys.
         let is_ours = self.keyring.settings_tags(&place(digest)).any(|known| known == tag);
         let component = BASE64.decode(component).ok();

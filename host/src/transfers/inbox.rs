@@ -234,6 +234,7 @@ impl Transfers {
         let routes_text = routes_text(routes.iter().map(|route| &route.route.id));
         let file = (routes_text, arrival.name(), digest);
         if self.is_stored(&file).await? {
+            self.read_again(&file).await?;
             return Ok(None);
         }
         match self.store(routes, arrival).await {
@@ -242,6 +243,20 @@ impl Transfers {
             Err(_) if self.is_stored(&file).await? => Ok(None),
             Err(problem) => Err(problem),
         }
+    }
+
+    /// What was put there once more and could not be read the first time is tried again: the rail
+    /// may be another one by now.
+    async fn read_again(
+        &self,
+        (routes, name, digest): &(String, String, String),
+    ) -> Result<(), sqlx::Error> {
+        let sql = "UPDATE inbox SET state = 'new', tries = 0, due_at = $4 WHERE source = 'file' \
+                   AND routes = $1 AND name = $2 AND digest = $3 AND state = 'unreadable'";
+        let mut tx = self.db.write().await?;
+        let query = sqlx::query(sql).bind(routes).bind(name).bind(digest);
+        query.bind(self.now().micros()).execute(tx.conn()).await?;
+        tx.commit().await
     }
 
     async fn is_stored(

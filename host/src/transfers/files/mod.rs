@@ -167,7 +167,13 @@ impl Transfers {
                 Next::Go => table::save(&self.db, file, Lease::Kept).await?,
                 Next::At(due_at) => {
                     file.due_at = due_at;
-                    return table::save(&self.db, file, Lease::Ended).await;
+                    table::save(&self.db, file, Lease::Ended).await?;
+                    return match file.state {
+                        FileState::Empty => {
+                            self.end_file_cases(file, "Nothing was left in it.".to_owned()).await
+                        }
+                        _ => Ok(()),
+                    };
                 }
             }
         }

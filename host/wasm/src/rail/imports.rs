@@ -28,6 +28,8 @@ pub struct Access {
     pub settings: BTreeMap<String, String>,
     /// Secrets by name: put into requests, used as keys, never shown.
     pub secrets: BTreeMap<String, SecretString>,
+    /// Of these, the ones that leave encrypted only, and under which key.
+    pub sealed_with: BTreeMap<String, String>,
     /// Keys by name: what leaves is signed and sealed with them, and they are never shown.
     pub keys: BTreeMap<String, Arc<Key>>,
     /// Tokens by name.
@@ -214,8 +216,7 @@ impl Guest {
             match part {
                 http::Part::Bytes(bytes) => filled.open(written(bytes)),
                 http::Part::Secret(name) => {
-                    let secret = self.grant.access.secrets.get(&name);
-                    let secret = secret.ok_or(format!("the secret {name} is not configured"))?;
+                    let secret = self.grant.access.shown(&name)?;
                     filled.secret(&written(secret.expose_secret().as_bytes().to_vec()));
                 }
                 http::Part::Sealed((key, name)) => {
@@ -273,8 +274,20 @@ impl Access {
         }
     }
 
-    /// A secret, encrypted under a key for it.
+    /// A secret that requests may hold, or be signed with.
+    fn shown(&self, secret: &str) -> Result<&SecretString, String> {
+        if self.sealed_with.contains_key(secret) {
+            return Err(format!("the secret {secret} leaves encrypted only"));
+        }
+        let value = self.secrets.get(secret);
+        value.ok_or_else(|| format!("the secret {secret} is not configured"))
+    }
+
+    /// A secret, encrypted under the key for it.
     fn sealed(&self, key: &str, secret: &str) -> Result<String, String> {
+        if self.sealed_with.get(secret).is_none_or(|wanted| wanted != key) {
+            return Err(format!("the secret {secret} is not declared to be sealed with {key}"));
+        }
         let value = self.secrets.get(secret);
         let value = value.ok_or(format!("the secret {secret} is not configured"))?;
         match self.keys.get(key).map(Arc::as_ref) {
@@ -365,7 +378,7 @@ impl keys::Host for Guest {
         key: String,
         message: Vec<u8>,
     ) -> wasmtime::Result<Result<Vec<u8>, keys::Failure>> {
-        let Some(secret) = self.grant.access.secrets.get(&key) else {
+        let Ok(secret) = self.grant.access.shown(&key) else {
             return Ok(Err(keys::Failure::UnknownKey));
         };
         Ok(Ok(Keyring::sign(secret.expose_secret().as_bytes(), &message).to_vec()))
@@ -485,6 +498,24 @@ mod tests {
         assert!(with("x-nonce", vec![http::Part::Secret("key".to_owned())]).is_err());
         // A key that is not there signs nothing.
         assert!(with("x-nonce", vec![http::Part::Signature("key".to_owned())]).is_err());
+    }
+
+    #[test]
+    fn a_secret_that_leaves_encrypted_leaves_in_no_other_way() {
+        let secret = |name: &str| (name.to_owned(), secrecy::SecretString::from("a password"));
+        let access = Access {
+            secrets: ["pin", "token"].map(secret).into(),
+            sealed_with: [("pin".to_owned(), "bank".to_owned())].into(),
+            ..Access::default()
+        };
+        assert!(access.shown("token").is_ok());
+        assert!(access.shown("pin").expect_err("sealed").contains("encrypted only"));
+        for (key, name) in [("other", "pin"), ("bank", "token")] {
+            let why = access.sealed(key, name).expect_err("another key, or none");
+            assert!(why.contains("not declared"), "{why}");
+        }
+        // As declared; the key itself is not configured.
+        assert!(access.sealed("bank", "pin").expect_err("no key").contains("does not encrypt"));
     }
 
     #[test]
