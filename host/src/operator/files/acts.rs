@@ -77,23 +77,43 @@ pub async fn release(
     Path(id): Path<String>,
     body: Body<FileRequest>,
 ) -> Result<Response, Problem> {
-    let (file, reason) = (find(&app, &id).await?, body.value.reason()?);
+    let reason = body.value.reason()?;
+    for _ in 1..TRIES {
+        match try_to_release(&app, &operator, (&id, &reason)).await {
+            // A host looks at what is held back now and then, which changes nothing about it.
+            Err(problem) if problem.message() == CHANGED => {}
+            done => return done,
+        }
+    }
+    try_to_release(&app, &operator, (&id, &reason)).await
+}
+
+async fn try_to_release(
+    app: &App,
+    operator: &Operator,
+    (id, reason): (&str, &str),
+) -> Result<Response, Problem> {
+    let file = find(app, id).await?;
     app.transfers.refuse_in_doubt(&file).await?;
-    refuse_ended(&app, &file).await?;
+    refuse_ended(app, &file).await?;
     let agreement = match file.may_have_left {
         false => Agreement::default(),
         // The bank may have it, as after a restore.
         true => {
             let seen = Seen { state: file.state, may_have_left: true };
-            match agree(&app, &operator, &file, (&seen, &reason, None)).await? {
+            match agree(app, operator, &file, (&seen, reason, None)).await? {
                 Verdict::Go(agreement) => agreement,
                 Verdict::Wait(response) => return Ok(response),
             }
         }
     };
-    let let_go = set_held(&app, &operator, file, (Held::No, reason, agreement)).await?;
+    let said = (Held::No, reason.to_owned(), agreement);
+    let let_go = set_held(app, operator, file, said).await?;
     Ok(let_go.into_response())
 }
+
+/// How often a file is looked at again that a host looks at meanwhile.
+const TRIES: u32 = 4;
 
 /// Somebody was faster.
 const CHANGED: &str = "Something has become of this file meanwhile: look again.";
