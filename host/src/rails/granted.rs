@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::Method;
 use ipnet::IpNet;
 use secrecy::SecretString;
+use sha2::{Digest as _, Sha256};
 
 use crate::config::limits;
 use crate::id::RouteId;
@@ -18,6 +19,8 @@ use crate::wasm::keys::{Key, Use};
 use super::declaration::{
     CallTerms, Declaration, KeyTerms, SettingTerms, ThrottleTerms, TokenTerms,
 };
+use super::file_transport::CARRIED;
+use super::route::Route;
 
 /// The values of the declared settings, and what is missing of them.
 pub(super) fn settings(
@@ -149,4 +152,27 @@ pub fn scenario_header(scenario: Option<&str>) -> Vec<(String, String)> {
 
 pub(super) fn loopback() -> Vec<IpNet> {
     ["127.0.0.0/8", "::1/128"].iter().filter_map(|network| network.parse().ok()).collect()
+}
+
+/// Which certificate it is, as text that gives nothing of its key away.
+pub(super) fn digest(pem: &str) -> String {
+    hex::encode(Sha256::digest(pem.trim()))
+}
+
+/// Says what is configured for a route and that nobody reads: a name may be misspelt.
+pub(super) fn warn_of_unread(
+    route: &Route,
+    declaration: &Declaration,
+    configured: &BTreeMap<String, String>,
+) {
+    let Declaration { secrets, keys, settings, .. } = declaration;
+    let is_read = |name: &String| {
+        let is_declared =
+            secrets.contains_key(name) || keys.contains_key(name) || settings.contains_key(name);
+        is_declared || CARRIED.contains(&name.as_str())
+    };
+    for name in configured.keys().filter(|name| !is_read(name)) {
+        let (route, rail) = (&route.name, &declaration.rail.name);
+        tracing::warn!("routes.{route}.{name} is configured, and the rail {rail} has no such name");
+    }
 }

@@ -9,7 +9,6 @@ use ipnet::IpNet;
 use moka::future::Cache;
 use rustls::ClientConfig;
 use secrecy::SecretString;
-use sha2::{Digest as _, Sha256};
 
 use crate::calendar::Calendars;
 use crate::clock::Moment;
@@ -27,11 +26,11 @@ use crate::wasm::keys::Key;
 use crate::wasm::rail::{Access, Door};
 
 use super::declaration::{Declaration, EndpointTerms, SettingTerms, Via};
-use super::file_transport::{CARRIED, FileTransport, PREFIX};
+use super::file_transport::{FileTransport, PREFIX};
 use super::files::Timetable;
 use super::granted::{
-    Leads, call_to, configured_key, door_tokens, loopback, settings, simulated_key, throttle,
-    token_source,
+    Leads, call_to, configured_key, digest, door_tokens, loopback, settings, simulated_key,
+    throttle, token_source, warn_of_unread,
 };
 use super::ready::ReadyRoute;
 use super::registry::{Rail, Registry};
@@ -567,25 +566,6 @@ impl Routes {
         let pem = pem.ok_or_else(|| format!("{at} is not configured"))?;
         let presenting = identity::presenting(&self.tls, pem);
         presenting.map(Arc::new).map_err(|why| format!("{at}: {why}"))
-    }
-}
-
-/// Which certificate it is, as text that gives nothing of its key away.
-fn digest(pem: &str) -> String {
-    hex::encode(Sha256::digest(pem.trim()))
-}
-
-/// Says what is configured for a route and that nobody reads: a name may be misspelt.
-fn warn_of_unread(route: &Route, declaration: &Declaration, configured: &BTreeMap<String, String>) {
-    let Declaration { secrets, keys, settings, .. } = declaration;
-    let is_read = |name: &String| {
-        let is_declared =
-            secrets.contains_key(name) || keys.contains_key(name) || settings.contains_key(name);
-        is_declared || CARRIED.contains(&name.as_str())
-    };
-    for name in configured.keys().filter(|name| !is_read(name)) {
-        let (route, rail) = (&route.name, &declaration.rail.name);
-        tracing::warn!("routes.{route}.{name} is configured, and the rail {rail} has no such name");
     }
 }
 

@@ -27,7 +27,7 @@ use crate::id::{Id as _, MessageId, RouteId};
 use crate::ledger::Command;
 use crate::rails::ReadyRoute;
 use crate::wasm::egress::Exchange;
-use crate::wasm::rail::{Called, Message, Notice, Reply, Subject};
+use crate::wasm::rail::{Message, Notice, Reply, Subject};
 
 use super::Transfers;
 use super::notice::{Heard, Taken};
@@ -302,8 +302,8 @@ impl Transfers {
                 };
                 let called = route.rail.code.receive(&grant, &message).await;
                 let heard = Exchange::heard(&message.method, &message.path, &message.body);
-                let (result, called) = apart(called, heard);
-                Ok(match result? {
+                let (result, called) = called.apart(heard);
+                Ok(match result.map_err(Problem::internal)? {
                     Ok((reply, notices)) => Read::Says(
                         Some(reply),
                         notices,
@@ -316,8 +316,8 @@ impl Transfers {
                 let content = decoded(content)?;
                 let called = route.rail.code.read(&grant, (feed, name), &content).await;
                 let heard = Exchange::heard("FILE", &item.arrival.name(), &[]);
-                let (result, called) = apart(called, heard);
-                Ok(match result? {
+                let (result, called) = called.apart(heard);
+                Ok(match result.map_err(Problem::internal)? {
                     Ok(notices) => {
                         let heard = Heard::file((&content, item.received_at), called);
                         Read::Says(None, notices, Box::new(heard))
@@ -594,12 +594,4 @@ impl Transfers {
             id,
         })
     }
-}
-
-/// What a call answered, and the call itself with what was heard, as evidence.
-fn apart<T>(called: Called<T>, heard: Exchange) -> (Result<T, Problem>, Called<()>) {
-    let Called { result, mut exchanges, bytes_left, may_have_moved_money, took } = called;
-    exchanges.push(heard);
-    let called = Called { result: Ok(()), exchanges, bytes_left, may_have_moved_money, took };
-    (result.map_err(Problem::internal), called)
 }

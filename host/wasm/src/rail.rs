@@ -84,6 +84,13 @@ pub struct Called<T> {
 }
 
 impl<T> Called<T> {
+    /// What it answered, and the call itself, with what was heard, as evidence.
+    pub fn apart(self, heard: Exchange) -> (Result<T, Broken>, Called<()>) {
+        let Self { result, mut exchanges, bytes_left, may_have_moved_money, took } = self;
+        exchanges.push(heard);
+        (result, Called { result: Ok(()), exchanges, bytes_left, may_have_moved_money, took })
+    }
+
     /// The same call with another answer made of its own.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Called<U> {
         let Self { result, exchanges, bytes_left, may_have_moved_money, took } = self;
