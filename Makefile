@@ -16,7 +16,7 @@ help:
 	@echo "make demo     build everything, start on SQLite under ./data, pay somebody, keep serving"
 	@echo "make test     every check and test, on SQLite and PostgreSQL"
 	@echo "make lint     format, clippy, dependencies"
-	@echo "make fuzz     a minute of made-up input for everything that reads what strangers write (ONLY=bodies)"
+	@echo "make fuzz     made-up input for whatever reads what strangers write, a minute for each reader, and 20,000 cases of each property (ONLY=bodies for one reader)"
 	@echo "make advisories  known vulnerabilities of dependencies; needs cargo-deny and a network"
 	@echo "make bench    print the performance tables (ONLY='postgres' QUICK=1 for parts)"
 	@echo "make openapi  write host/openapi.json anew"
@@ -25,7 +25,10 @@ demo: wasm-target
 	$(CARGO) run --locked --release -p railhead --bin railhead -- demo
 
 test: wasm-target lint
-	RUST_BACKTRACE=0 $(POSTGRES) $(CARGO) test --locked --workspace
+	@written=$$(mktemp -d) && trap 'rm -rf "$$written"' EXIT && set -x && \
+	KEEP_WRITTEN=$$written RUST_BACKTRACE=0 $(POSTGRES) $(CARGO) test --locked --workspace && \
+	tests/iso20022/run "$$written"
+	tests/nacha/run
 	tests/schemathesis/run $(PROGRAM) --phases examples,coverage --seed 1
 
 lint: wasm-target
@@ -37,8 +40,12 @@ lint: wasm-target
 		echo "cargo-deny is not installed: only tests/house looks at the dependencies"; \
 	fi
 
-# An input that fails is kept in tests/fuzz/corpus; faults at random print their seed.
+# An input that fails is kept in tests/fuzz/corpus; faults at random and properties print their seed.
 fuzz: wasm-target
+	@[ -n "$(ONLY)" ] || { \
+		seed=$${PROPTEST_RNG_SEED:-$$$$}; echo "properties: PROPTEST_RNG_SEED=$$seed"; \
+		PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$${PROPTEST_CASES:-20000} RUST_BACKTRACE=0 \
+			$(CARGO) test --locked --workspace --exclude railhead-tests --lib; }
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-60} RUST_BACKTRACE=0 \
 		$(CARGO) test --locked -p railhead-tests --test fuzz -- --nocapture $(ONLY)
 	RANDOM_FAULTS_SEED=$${RANDOM_FAULTS_SEED:-$$$$} RUST_BACKTRACE=0 \

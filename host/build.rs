@@ -13,6 +13,29 @@ const BUILT_IN: &[(&str, &str, &str, Option<&str>)] = &[
     ("rails/mpesa", "railhead-rail-mpesa", "rail.toml", Some("railhead-simulator-mpesa")),
     ("rails/fps", "railhead-rail-fps", "rail.toml", Some("railhead-simulator-fps")),
     ("rails/ach", "railhead-rail-ach", "rail.toml", Some("railhead-simulator-ach")),
+    ("rails/fedwire", "railhead-rail-fedwire", "rail.toml", Some("railhead-simulator-fedwire")),
+    ("rails/sepa", "railhead-rail-sepa", "rail.toml", Some("railhead-simulator-sepa")),
+    ("rails/eft", "railhead-rail-eft", "rail.toml", Some("railhead-simulator-eft")),
+    ("rails/interac", "railhead-rail-interac", "rail.toml", Some("railhead-simulator-interac")),
+    ("rails/mtn-momo", "railhead-rail-mtn-momo", "rail.toml", Some("railhead-simulator-mtn-momo")),
+    (
+        "rails/airtel-money",
+        "railhead-rail-airtel-money",
+        "rail.toml",
+        Some("railhead-simulator-airtel-money"),
+    ),
+    (
+        "rails/aggregator",
+        "railhead-rail-aggregator",
+        "rail.toml",
+        Some("railhead-simulator-aggregator"),
+    ),
+    (
+        "rails/aggregator/kenya",
+        "railhead-rail-aggregator",
+        "rail.toml",
+        Some("railhead-simulator-aggregator"),
+    ),
     ("rules/fees", "railhead-rules-fees", "rules.toml", None),
     ("rules/fraud", "railhead-rules-fraud", "rules.toml", None),
 ];
@@ -42,7 +65,7 @@ fn run() -> Result<(), String> {
             simulator: simulator.map(component).transpose()?,
             ..section::CustomSections::read(&root.join(folder), declaration)?
         };
-        let packed = out.join(format!("{package}.wasm"));
+        let packed = out.join(format!("{}.wasm", folder.replace('/', "-")));
         let bytes = section::pack(&component(package)?, &sections);
         std::fs::write(&packed, bytes).map_err(|cause| cause.to_string())?;
         list += &format!("    ({folder:?}, include_bytes!({:?})),\n", packed.display().to_string());

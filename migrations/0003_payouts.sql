@@ -32,6 +32,7 @@ CREATE TABLE beneficiaries (
     resolution         TEXT,
     resolved_at        BIGINT,
     verification       TEXT NOT NULL CHECK (verification IN ('pending', 'verified', 'failed')),
+    correction         TEXT,
     source             TEXT NOT NULL CHECK (source IN ('manual', 'auto')),
     search             TEXT NOT NULL,
     deleted_at         BIGINT,
@@ -80,12 +81,16 @@ CREATE TABLE payouts (
     hold               TEXT,
     scenario           TEXT,
     maker              TEXT NOT NULL,
+    resolution         TEXT,
+    funding            TEXT,
     round              BIGINT NOT NULL,
     route              TEXT,
     rail_reference     TEXT,
     failure_code       TEXT,
     failure_message    TEXT,
     correction         TEXT,
+    told               TEXT,
+    funded             TEXT,
     created_at         BIGINT NOT NULL,
     queued_at          BIGINT,
     processing_at      BIGINT,
@@ -97,7 +102,7 @@ CREATE INDEX payouts_by_merchant ON payouts (merchant_id, env, id);
 -- One attempt to carry a payment out over a route. Its reference is committed before a byte
 -- leaves, is unique in its rail for ever, and at most one attempt of an object is open.
 -- fingerprint says how the route was configured; network_id is the network's own name for it;
--- resolution and facts are sealed.
+-- resolution, facts and seeds are sealed.
 CREATE TABLE attempts (
     id             TEXT PRIMARY KEY,
     transfer_id    TEXT NOT NULL,
@@ -111,6 +116,7 @@ CREATE TABLE attempts (
     number         BIGINT NOT NULL,
     begun_at       BIGINT NOT NULL,
     resolution     TEXT,
+    seeds          TEXT,
     created_at     BIGINT NOT NULL,
     network_id     TEXT,
     facts          TEXT,
@@ -295,9 +301,12 @@ CREATE TABLE inbox (
     lease_until BIGINT NOT NULL,
     received_at BIGINT NOT NULL,
     taken_at    BIGINT,
-    why         TEXT
+    why         TEXT,
+    read_by     TEXT
 );
 CREATE INDEX inbox_due ON inbox (due_at) WHERE state = 'new';
+CREATE INDEX inbox_unreadable ON inbox (rail, read_by)
+    WHERE state = 'unreadable' OR (state = 'unmatched' AND why IS NOT NULL);
 CREATE INDEX inbox_by_age ON inbox (received_at);
 CREATE UNIQUE INDEX inbox_files ON inbox (routes, name, digest) WHERE source = 'file';
 

@@ -14,6 +14,7 @@ use crate::config::{Config, limits};
 use crate::db::Db;
 use crate::events::DeliveryMetrics;
 use crate::events::outbox::Handover;
+use crate::fx::RateLists;
 use crate::http::limiter::Limiter;
 use crate::http::metrics::RequestMetrics;
 use crate::http::places::Places;
@@ -72,6 +73,8 @@ pub struct Parts {
     pub directory: Directory,
     /// Which wallet serves whom.
     pub wallets: WalletIds,
+    /// The rates of merchants.
+    pub rates: RateLists,
     /// Loaded rails.
     pub rails: Arc<Registry>,
     /// Routes over them.

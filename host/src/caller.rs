@@ -366,7 +366,8 @@ fn too_many(tier: Tier, standing: Standing, retry_after_s: u64) -> Response {
     response
 }
 
-fn address(app: &App, request: &Request) -> IpAddr {
+/// Where a request comes from.
+pub fn address(app: &App, request: &Request) -> IpAddr {
     let connected = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let connected = connected.map_or(IpAddr::from([0, 0, 0, 0]), |info| info.0.ip());
     peer::address(connected, request.headers(), &app.config.server.trusted_proxies)

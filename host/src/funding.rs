@@ -4,13 +4,14 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::config::limits;
+use crate::conversions::AutoConversion;
 use crate::db::bulk::{RowChange, Update, int, text};
 use crate::error::{ErrorCode, Problem};
 use crate::events::Event;
 use crate::id::{EventId, JournalId, WalletId};
 use crate::ledger::wallets::WalletRow;
 use crate::ledger::{
-    Account, Command, Decided, Effects, Journal, LockedState, Posting, Source, SystemAccount,
+    Account, Command, Effects, Journal, LockedState, Posting, Source, SystemAccount,
 };
 use crate::money::Minor;
 
@@ -39,14 +40,47 @@ pub struct Moved {
 }
 
 /// A movement, to be booked by the writer. A credit that is an inflow is told to merchants as
-/// `wallet_funded`. Refused are `wallet_frozen` for the debit of a frozen wallet, and
-/// `insufficient_funds`.
-#[must_use]
-pub fn movement(app: &App, wallet: &WalletRow, movement: Movement) -> Command<Moved> {
+/// `wallet_funded`, and converted at once where its merchant has it so. Refused are
+/// `wallet_frozen` for the debit of a frozen wallet, and `insufficient_funds`.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn movement(
+    app: &App,
+    wallet: &WalletRow,
+    movement: Movement,
+) -> Result<Command<Moved>, Problem> {
+    let conversion = match movement.is_inflow() && movement.source != Source::ReconciliationAdjust {
+        true => AutoConversion::of(app, wallet, movement.amount).await?,
+        false => None,
+    };
     let (id, event_id) = (app.ids.journal(), app.ids.id());
     let wallet = wallet.clone();
     let needs = [wallet.id.clone()];
-    Command::new(move |locked| decide(locked, &wallet, &movement, (&id, &event_id))).wallets(needs)
+    let command = Command::new({
+        let conversion = conversion.clone();
+        move |locked: &LockedState<'_>| {
+            let (mut effects, mut moved) = decide(locked, &wallet, &movement, (&id, &event_id))?;
+            if let Some(conversion) = &conversion
+                && conversion.try_execute(locked, &mut effects, &moved.id)
+            {
+                moved.available = locked.wallet(&wallet.id)?.available;
+            }
+            Ok(effects.and(moved))
+        }
+    });
+    let command = command.wallets(needs);
+    Ok(match &conversion {
+        Some(conversion) => conversion.locks(command),
+        None => command,
+    })
+}
+
+impl Movement {
+    /// Whether it is money that came in.
+    fn is_inflow(&self) -> bool {
+        self.source.is_funding() && !self.amount.is_negative()
+    }
 }
 
 fn decide(
@@ -54,7 +88,7 @@ fn decide(
     wallet: &WalletRow,
     movement: &Movement,
     (id, event_id): (&JournalId, &EventId),
-) -> Result<Decided<Moved>, Problem> {
+) -> Result<(Effects, Moved), Problem> {
     let held = locked.wallet(&wallet.id)?;
     refuse_absurd(movement.amount, held.available)?;
     if movement.amount.is_negative() && held.is_frozen {
@@ -78,11 +112,11 @@ fn decide(
     let funding = Account::System(SystemAccount::Funding);
     journal.post(funding, movement.amount.negated()?, movement.source, "");
     let mut rows = movement.rows.clone();
-    if movement.source.is_funding() && !movement.amount.is_negative() {
+    if movement.is_inflow() {
         rows.push(funded(locked, wallet, movement, (id, event_id)).row());
     }
     let moved = Moved { id: id.to_string(), available: held.available.plus(movement.amount)? };
-    Ok(Effects { journals: vec![journal], rows, ..Effects::default() }.and(moved))
+    Ok((Effects { journals: vec![journal], rows, ..Effects::default() }, moved))
 }
 
 /// No wallet of a real merchant comes near these; what does is a mistake, and sums over all wallets

@@ -13,7 +13,7 @@ use strum::IntoEnumIterator as _;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::app::App;
-use crate::caller::bearer;
+use crate::caller::{address, bearer};
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -121,18 +121,19 @@ async fn notice(
     request: Request,
 ) -> Result<Response, Problem> {
     let token = bearer(request.headers()).ok().map(str::to_owned);
+    let from = address(&app, &request);
     let message = message(&request, format!("/{path}"));
     let body = async { Ok(body::read(request).await?.to_vec()) };
     let by = match Env::parse(&first) {
-        Some(env) => Door::Rail { env, rail: &second, token: token.as_deref() },
-        None => Door::Route { id: &first, token: &second },
+        Some(env) => Door::Rail { env, rail: &second, bearer: token.as_deref() },
+        None => Door::Route { id: &first, token: &second, bearer: token.as_deref() },
     };
-    let arrived = Arrived { by, message };
+    let arrived = Arrived { by, from, message };
     let feature = PayoutTransfers(app.clone());
-    let Answer { content_type, headers, body } =
+    let Answer { status, content_type, headers, body } =
         app.transfers.receive(&feature, arrived, body).await?;
     let content_type = HeaderValue::try_from(content_type).map_err(Problem::internal)?;
-    let mut response = ([(header::CONTENT_TYPE, content_type)], body).into_response();
+    let mut response = (status, [(header::CONTENT_TYPE, content_type)], body).into_response();
     for (name, value) in headers {
         let name = HeaderName::try_from(name).map_err(Problem::internal)?;
         let value = HeaderValue::try_from(value).map_err(Problem::internal)?;

@@ -16,7 +16,8 @@ use crate::http::problem;
 use crate::http::shell::{self, Shell};
 use crate::rails::Rail;
 use crate::{
-    beneficiaries, caller, lookup, openapi, operator, pages, payouts, sandbox, wallets, webhooks,
+    beneficiaries, caller, conversions, lookup, openapi, operator, pages, payouts, sandbox,
+    wallets, webhooks,
 };
 
 /// The calls of merchants and of the operator, each with its documentation.
@@ -44,6 +45,10 @@ fn of_merchants() -> OpenApiRouter<App> {
         .routes(routes!(wallets::http::balance))
         .routes(routes!(wallets::http::transactions))
         .routes(routes!(wallets::http::funding_events))
+        .routes(routes!(conversions::http::rates))
+        .routes(routes!(conversions::http::create, conversions::http::list))
+        .routes(routes!(conversions::http::quote))
+        .routes(routes!(conversions::http::retrieve))
         .routes(routes!(lookup::http::banks))
         .routes(routes!(lookup::http::momo_operators))
         .routes(routes!(lookup::http::name_enquiry))
@@ -83,10 +88,12 @@ fn of_operators() -> OpenApiRouter<App> {
         .routes(routes!(operator::payouts::mark_paid))
         .routes(routes!(operator::payouts::mark_failed))
         .routes(routes!(operator::payouts::reverse))
+        .routes(routes!(operator::payouts::recall))
         .routes(routes!(operator::cases::list))
         .routes(routes!(operator::cases::retrieve))
         .routes(routes!(operator::cases::resolve))
         .routes(routes!(operator::files::windows::list))
+        .routes(routes!(operator::files::windows::close))
         .routes(routes!(operator::files::windows::hold))
         .routes(routes!(operator::files::windows::release))
         .routes(routes!(operator::files::list))
@@ -104,6 +111,10 @@ fn of_operators() -> OpenApiRouter<App> {
             operator::routes::update,
             operator::routes::remove
         ))
+        .routes(routes!(operator::rates::list, operator::rates::set, operator::rates::remove))
+        .routes(routes!(operator::rates::import))
+        .routes(routes!(operator::fx_limits::positions))
+        .routes(routes!(operator::fx_limits::limit))
         .routes(routes!(operator::blacklist::list, operator::blacklist::create))
         .routes(routes!(operator::blacklist::remove))
         .routes(routes!(operator::audit_log::list))
@@ -126,6 +137,7 @@ fn errors() -> openapi::Refusals {
         payouts::http::ERRORS,
         beneficiaries::http::ERRORS,
         wallets::http::ERRORS,
+        conversions::http::ERRORS,
         lookup::http::ERRORS,
         lookup::stream::ERRORS,
         lookup::requests::ERRORS,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::{Method, Request, Uri, header};
+use http::{Request, Uri, header};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
@@ -125,15 +125,15 @@ pub async fn carry_notices(
 async fn deliver(
     service: Router,
     token: SecretString,
-    OwnMessage { rail, path, url, headers, body, on_its_way }: OwnMessage,
+    OwnMessage { rail, method, path, url, headers, body, on_its_way }: OwnMessage,
 ) {
     // What the network was given leads here, whatever host it names.
     let given = url.and_then(|url| url.parse::<Uri>().ok());
-    let given = given.map(|uri| uri.path().to_owned());
+    let given = given.and_then(|uri| Some(uri.path_and_query()?.to_string()));
     let to = given.unwrap_or_else(|| format!("/notices/test/{rail}{path}"));
     for tries in 0..NOTICE_TRIES {
         let mut request = Request::builder()
-            .method(Method::POST)
+            .method(method.clone())
             .uri(&to)
             .header(header::AUTHORIZATION, format!("Bearer {}", token.expose_secret()));
         for (name, value) in &headers {
@@ -142,7 +142,11 @@ async fn deliver(
         let request = request.body(Body::from(body.clone()));
         let Ok(request) = request else { return };
         let Ok(response) = service.clone().oneshot(request).await;
-        if response.status().is_success() {
+        // What is no message of this network's is none the next time either.
+        if response.status().is_client_error() {
+            tracing::warn!(rail, path, status = %response.status(), "a notice of the sandbox");
+        }
+        if response.status().is_success() || response.status().is_client_error() {
             drop(on_its_way);
             return;
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bank::Bank;
 use crate::live::{until, with_bank};
-use crate::test_host::{Engine, TestHost, unique, with, with_host};
+use crate::test_host::{Answer, Engine, TestHost, unique, with, with_host};
 
 /// 1,250.50 dollars.
 const AMOUNT: i64 = 125_050;
@@ -35,10 +35,11 @@ fn recipient() -> Value {
         "state": "IL",
         "zip_code": "62701",
         "country": "US",
+        "bank_address": { "line1": "383 Madison Avenue", "city": "New York", "country": "US" },
     })
 }
 
-fn dollars(changes: Value) -> Value {
+pub(crate) fn dollars(changes: Value) -> Value {
     json!({
         "amount_minor": AMOUNT.to_string(),
         "currency": "USD",
@@ -68,7 +69,7 @@ pub(crate) async fn status(host: &TestHost, id: &str) -> String {
 /// Waits until files stand like this: state and how many there are.
 pub(crate) async fn until_files(host: &TestHost, wanted: &[(&str, i64)]) {
     let mut found = Vec::new();
-    for _ in 0..1_000 {
+    for _ in 0..3_000 {
         let sql = "SELECT state, COUNT(*) FROM payment_files GROUP BY state ORDER BY state";
         let rows: Vec<(String, i64)> =
             sqlx::query_as(sql).fetch_all(host.app().db.pool()).await.expect("files");
@@ -129,6 +130,60 @@ async fn every_scenario_ends_as_it_says(
     .await;
 }
 
+/// With a payment the address of the bank has to be there; a recipient is saved without it, too.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_says_where_the_bank_is(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        funded(host, &host.merchant.test_key.clone()).await;
+        for (block, code, field) in [
+            (json!(null), "missing_field", "recipient.bank_address.line1"),
+            (json!({ "line1": "1 Wall" }), "missing_field", "recipient.bank_address.city"),
+            (
+                json!({ "line1": "1 Wall", "city": "Salem" }),
+                "missing_field",
+                "recipient.bank_address.country",
+            ),
+            (json!("1 Wall"), "invalid_field", "recipient.bank_address"),
+            (json!({ "line1": 1 }), "invalid_field", "recipient.bank_address.line1"),
+            (
+                json!({ "line1": "1 Wall", "city": "Salem", "country": "USA" }),
+                "invalid_field",
+                "recipient.bank_address.country",
+            ),
+        ] {
+            let refused = host.pay("", dollars(json!({ "bank_address": block }))).await;
+            assert_eq!((refused.refused(), refused.field()), ((400, code), field));
+        }
+        let paid = host.pay("", dollars(json!({}))).await.ok();
+        let saved = paid.json["beneficiary_id"].as_str().expect("an id");
+        let saved = host.get(&format!("/v1/beneficiaries/{saved}")).await.ok();
+        assert_eq!(saved.json["bank_address"], recipient()["bank_address"], "{}", saved.text);
+
+        let body = json!({
+            "currency": "USD", "name": "Jane Smith", "type": "individual", "country": "US",
+            "bank": { "account_number": "77", "routing_number": "021000021",
+                "account_type": "checking" },
+            "address": { "street": "1 Main Street", "city": "Springfield", "state": "IL",
+                "zip_code": "62701" },
+        });
+        let odd = with(body.clone(), json!({ "bank_address": "1 Wall" }));
+        let refused = host.post("/v1/beneficiaries", odd).await;
+        assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), "bank_address"));
+        let saved = host.post("/v1/beneficiaries", body.clone()).await.ok();
+        assert!(saved.json.get("bank_address").is_none(), "{}", saved.text);
+        let to = json!({ "amount_minor": "100", "currency": "USD", "beneficiary_id": saved.id() });
+        assert_eq!(host.pay("", to).await.ok().status_word(), "paid");
+        let block = json!({ "line1": "1 Wall", "city": "Salem", "country": "us" });
+        let told =
+            host.post("/v1/beneficiaries", with(body, json!({ "bank_address": block }))).await;
+        assert_eq!(told.ok().json["bank_address"]["country"], "US");
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn recipients_of_the_network_itself_are_returned_and_corrected(
@@ -149,6 +204,7 @@ async fn recipients_of_the_network_itself_are_returned_and_corrected(
         let correction = &corrected.json["recipient_correction"];
         assert_eq!(correction["code"], "C02");
         assert!(correction["fields"]["routing_number"].is_string(), "{correction}");
+        kept_on_the_recipient(host, &corrected).await;
         let events = "SELECT COUNT(*) FROM events WHERE type = 'payout.recipient_corrected'";
         assert_eq!(host.count(events).await, 2);
         // The bank has refused the whole file: the payment goes with the next one.
@@ -157,6 +213,22 @@ async fn recipients_of_the_network_itself_are_returned_and_corrected(
         assert_eq!(host.count("SELECT COUNT(*) FROM payment_files").await, 5);
     })
     .await;
+}
+
+/// What a network said of a recipient stays with it until it is saved anew.
+async fn kept_on_the_recipient(host: &TestHost, paid: &Answer) {
+    let path =
+        format!("/v1/beneficiaries/{}", paid.json["beneficiary_id"].as_str().expect("an id"));
+    let saved = host.get(&path).await.ok();
+    assert_eq!(saved.json["correction"], paid.json["recipient_correction"], "{}", saved.text);
+    // A payment to it changes nothing, nor does a new label for it.
+    let email = json!({ "email": "new@example.com" });
+    host.send(Method::PATCH, &path, &host.merchant.test_key, &[], Some(email)).await.ok();
+    assert_eq!(host.get(&path).await.ok().json["correction"]["code"], "C02");
+    let mut body = recipient();
+    (body["currency"], body["account_number"]) = (json!("USD"), json!("9100000002"));
+    let again = host.post("/v1/beneficiaries", body).await.ok();
+    assert_eq!((again.id(), &again.json["correction"]), (saved.id(), &Value::Null));
 }
 
 #[rstest]
@@ -238,6 +310,133 @@ async fn one_entry_is_rejected_and_its_neighbours_go_on(
     .await;
 }
 
+/// What a control record says, or what entries add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    /// Entries and addenda.
+    records: u64,
+    /// The sum of the receiving banks, of which control records keep ten digits.
+    hash: u64,
+    debit: u64,
+    credit: u64,
+}
+
+/// A number from one position of a record to another, as the standard counts them.
+fn number(record: &str, from: usize, to: usize) -> u64 {
+    let digits = &record[from - 1..to];
+    digits.parse().unwrap_or_else(|_| panic!("{from} to {to} is {digits:?}: {record}"))
+}
+
+impl Totals {
+    /// An entry: of its transaction code the second digit tells credits from debits.
+    fn of_entry(record: &str) -> Self {
+        let cents = number(record, 30, 39);
+        let (debit, credit) = if number(record, 3, 3) < 5 { (0, cents) } else { (cents, 0) };
+        Self { records: 1, hash: number(record, 4, 11), debit, credit }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.records += more.records;
+        self.hash += more.hash;
+        self.debit += more.debit;
+        self.credit += more.credit;
+    }
+
+    /// Whether a control record says this: its count, and from where on hash and totals stand.
+    fn are_said(self, record: &str, count: (usize, usize), hash: usize) {
+        let said = Self {
+            records: number(record, count.0, count.1),
+            hash: number(record, hash, hash + 9),
+            debit: number(record, hash + 10, hash + 21),
+            credit: number(record, hash + 22, hash + 33),
+        };
+        assert_eq!(said, Self { hash: self.hash % 10_000_000_000, ..self }, "{record}");
+    }
+}
+
+/// Adds up a file, and compares what it says of itself.
+fn added_up(content: &str) -> Totals {
+    assert!(content.is_ascii() && content.ends_with('\n'), "{content}");
+    let records: Vec<&str> = content.lines().collect();
+    assert!(records.iter().all(|record| record.len() == 94), "{content}");
+    assert!(records.len().is_multiple_of(10), "{content}");
+    let end = records.iter().position(|record| record.starts_with('9')).expect("a file control");
+    let filling = &records[end + 1..];
+    assert!(filling.len() < 10 && filling.iter().all(|record| *record == "9".repeat(94)));
+    assert!(records[0].starts_with("101 ") && records[0][34..40] == *"094101", "{content}");
+    let (mut whole, mut batch, mut batches) = (Totals::default(), Totals::default(), 0);
+    for record in &records[1..end] {
+        match &record[..1] {
+            "5" => batch = Totals::default(),
+            "6" => batch.add(Totals::of_entry(record)),
+            "7" => batch.records += 1,
+            "8" => {
+                batch.are_said(record, (5, 10), 11);
+                whole.add(batch);
+                batches += 1;
+            }
+            _ => panic!("{record}"),
+        }
+    }
+    let control = records[end];
+    assert_eq!(number(control, 2, 7), batches);
+    assert_eq!(number(control, 8, 13) * 10, u64::try_from(records.len()).expect("small"));
+    whole.are_said(control, (14, 21), 22);
+    whole
+}
+
+/// The one file that the bank has, as it came.
+async fn received(bank: &Bank) -> String {
+    let mut known = bank.transfers().await;
+    known.retain(|page| page.reference.starts_with("file/"));
+    let [file] = known.as_slice() else { panic!("{known:?}") };
+    let content = file.notes.iter().find(|(name, _)| name == "content");
+    content.expect("its content").1.clone()
+}
+
+/// What the file says of itself is added up again from its entries, with no code of the rail's.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn totals_of_what_was_sent_are_right(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let key = host.merchant.live_key.clone();
+        funded(host, &key).await;
+        let (mut ids, mut sum) = (Vec::new(), 0);
+        let banks = ["021000021", "121000248", "231380104", "011000015", "026009593"];
+        for (number, to) in (0..17_u64).zip(banks.into_iter().cycle()) {
+            let cents = 1 + 12_345 * number;
+            let body = dollars(json!({
+                "account_number": format!("77{number}"),
+                "routing_number": to,
+                "account_type": if number % 4 == 1 { "savings" } else { "checking" },
+                "type": if number % 3 == 0 { "business" } else { "individual" },
+            }));
+            // A narration is an addenda record.
+            let narration = if number % 2 == 0 { json!("Invoice 17") } else { json!(null) };
+            let changes = json!({ "amount_minor": cents.to_string(), "narration": narration });
+            ids.push(host.pay_as(&key, &unique(), with(body, changes)).await.ok().id());
+            sum += cents;
+        }
+        host.advance(UNTIL_MONDAY);
+        for id in &ids {
+            until(host, id, "processing").await;
+        }
+        host.advance(2);
+        until_files(host, &[("delivered", 1)]).await;
+        let content = received(bank).await;
+        let wanted = (17 + 9, 0, sum);
+        let found = added_up(&content);
+        assert_eq!((found.records, found.debit, found.credit), wanted, "{content}");
+        assert_eq!(content.matches("\n5").count(), 2, "individuals and businesses: {content}");
+        for id in &ids {
+            assert_eq!(content.matches(&reference(host, id).await).count(), 1, "{content}");
+        }
+    })
+    .await;
+}
+
 async fn control(bank: &Bank, reference: &str, step: &str) {
     let url = format!("{}/control/ach/transfers/{reference}/{step}", bank.url);
     let answer = reqwest::Client::new().post(url).send().await.expect("an answer");
@@ -292,7 +491,7 @@ async fn what_is_acknowledged_late_in_the_sandbox_is_paid_by_itself(
         until_files(host, &[("acknowledged", 1)]).await;
         host.advance(3);
         let path = format!("/v1/payouts/{}", payout.id());
-        for _ in 0..1_000 {
+        for _ in 0..3_000 {
             if host.get_as(&key, &path).await.ok().status_word() == "paid" {
                 return;
             }

@@ -104,6 +104,11 @@ impl Bank {
         Answer::of(self.client.post(url).send().await.expect("an answer")).await
     }
 
+    /// The next message that the network wants to send by itself, whenever that is.
+    pub(crate) async fn next_message(&self) -> Option<OwnMessage> {
+        self.messages.lock().await.recv().await
+    }
+
     /// The next message that the network wants to send by itself.
     pub(crate) async fn message(&self) -> OwnMessage {
         let mut messages = self.messages.lock().await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::ach::{UNTIL_TUESDAY, pay_live, reference, status, until_files};
 use crate::file_transport::{
-    Over, acknowledge, close_window, column, deliver_again, names, put, with_files,
+    Over, acknowledge, close_window, column, deliver_again, names, put, total, with_files,
 };
 use crate::hostile::with_hostile;
 use crate::live::until;
@@ -17,6 +17,9 @@ async fn tell(host: &TestHost, server: &Server, name: &str, changes: Value) {
     let mut report = json!({ "report": "file", "reference_code": "00000001" });
     for (member, value) in changes.as_object().expect("an object") {
         report[member] = value.clone();
+    }
+    if report["status"] == "accepted" && report["total_credit"].is_null() {
+        report["total_credit"] = total(host).await.into();
     }
     put(host, &server.path("incoming").join(name), &report.to_string(), -60);
     host.advance(300);
@@ -155,7 +158,8 @@ async fn a_copy_that_is_refused_says_nothing_of_the_one_before(
         deliver_again(host).await;
         host.advance(2);
         host.until_count("SELECT deliveries FROM payment_files", 2).await;
-        let refused = json!({ "status": "rejected", "code": "late", "message": "too late" });
+        let refused =
+            json!({ "status": "rejected", "code": "exposure_limit", "message": "too much" });
         tell(host, server, "refused.json", refused).await;
         taken(host, 1).await;
         assert_eq!(open_cases(host, "file_contradicted").await, 1);
@@ -180,7 +184,8 @@ async fn a_bank_that_contradicts_itself_is_sent_nothing_more(
         let path = format!("payouts/{marked}/mark_paid");
         let body = json!({ "reason": "seen", "evidence": "a statement" });
         host.admin(http::Method::POST, &path, body).await.ok();
-        let refused = json!({ "status": "rejected", "code": "late", "message": "too late" });
+        let refused =
+            json!({ "status": "rejected", "code": "exposure_limit", "message": "too much" });
         tell(host, server, "refused.json", refused).await;
         until_files(host, &[("refused", 1)]).await;
         // What an operator has ended otherwise is a case of its own.
@@ -219,7 +224,8 @@ async fn what_was_acknowledged_and_then_refused_is_not_paid_by_itself(
         resolve(host, "file_contradicted").await;
         tell(host, server, "accepted.json", json!({ "status": "accepted" })).await;
         until_files(host, &[("acknowledged", 1)]).await;
-        let refused = json!({ "status": "rejected", "code": "late", "message": "too late" });
+        let refused =
+            json!({ "status": "rejected", "code": "exposure_limit", "message": "too much" });
         tell(host, server, "refused.json", refused).await;
         taken(host, 3).await;
         assert_eq!(open_cases(host, "file_contradicted").await, 1);
@@ -263,7 +269,8 @@ async fn what_was_delivered_once_is_refused_whole(
         until_files(host, &[("delivered", 1)]).await;
         assert!(host.count("SELECT deliveries FROM payment_files").await > 1);
         assert_eq!(host.count("SELECT copies FROM payment_files").await, 1);
-        let refused = json!({ "status": "rejected", "code": "late", "message": "too late" });
+        let refused =
+            json!({ "status": "rejected", "code": "exposure_limit", "message": "too much" });
         tell(host, server, "refused.json", refused).await;
         host.until_count("SELECT COUNT(*) FROM payment_files WHERE state = 'refused'", 1).await;
         assert_eq!(open_cases(host, "file_contradicted").await, 0);
@@ -294,7 +301,8 @@ async fn the_refusal_of_a_copy_contradicts_no_mark(
         let path = format!("payouts/{marked}/mark_paid");
         let body = json!({ "reason": "seen", "evidence": "a statement" });
         host.admin(http::Method::POST, &path, body).await.ok();
-        let refused = json!({ "status": "rejected", "code": "twice", "message": "a duplicate" });
+        let refused =
+            json!({ "status": "rejected", "code": "exposure_limit", "message": "too much" });
         tell(host, server, "refused.json", refused).await;
         taken(host, 1).await;
         assert_eq!(open_cases(host, "file_contradicted").await, 1);

@@ -34,6 +34,7 @@ fn dollars(account: &str) -> Value {
             "state": "IL",
             "zip_code": "62701",
             "country": "US",
+            "bank_address": { "line1": "383 Madison Avenue", "city": "New York", "country": "US" },
         },
     })
 }
@@ -57,7 +58,8 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 /// The next closings over the live route.
 async fn live_windows(host: &TestHost) -> Vec<Value> {
     let all = list(host, "windows").await;
-    all.into_iter().filter(|window| window["env"] == "live").collect()
+    let is_its = |window: &Value| window["env"] == "live" && window["route"] == "usd_ach";
+    all.into_iter().filter(is_its).collect()
 }
 
 /// Waits until the only file there is has so many deliveries behind it, and stands like this.
@@ -356,6 +358,27 @@ async fn a_case_about_a_file_names_it(#[values(Engine::Sqlite, Engine::Postgres)
         assert_eq!(shown.json["state"], "refused");
         let found = list(host, &format!("cases?subject_id={file}")).await;
         assert_eq!(found, [case]);
+    })
+    .await;
+}
+
+/// Whether a file whose delivery came to nothing may go again, its rail declares.
+#[rstest]
+#[case::again("idempotent_delivery = true", "assembled")]
+#[case::not_again("idempotent_delivery = false", "unclear")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rail_says_whether_a_delivery_may_be_made_twice(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[case] declared: &str,
+    #[case] state: &str,
+) {
+    let folder = crate::repacked::folder("ach", &[("idempotent_delivery = true", declared)]);
+    let change = |config: &mut Config| config.modules.dir = Some(folder.path().to_owned());
+    with_host_configured(engine, change, async |host| {
+        funded(host, &host.merchant.test_key.clone()).await;
+        host.pay("provider_down", dollars("000123456789")).await.ok();
+        let file = list(host, "files").await.remove(0);
+        assert_eq!((text(&file, "state"), &file["may_have_left"]), (state, &json!(true)));
     })
     .await;
 }

@@ -39,7 +39,7 @@ fn run_and_kill(config: Config, sources: Sources, after: Duration) {
 }
 
 /// What a dead host held is free: its leases have run out.
-async fn release(host: &TestHost) {
+pub(crate) async fn release(host: &TestHost) {
     let db = Db::open_for_reading(&host.database.url.clone().into()).await.expect("a database");
     let mut tx = db.write().await.expect("a transaction");
     for sql in [

@@ -35,9 +35,21 @@ struct Gateway {
     most: Arc<AtomicUsize>,
 }
 
-struct Tls {
+/// Requests that come over TLS.
+pub(crate) struct Tls {
     listener: TcpListener,
     acceptor: TlsAcceptor,
+}
+
+impl Tls {
+    /// Serves on loopback, for as long as the test runs; answers where.
+    pub(crate) async fn open(server: Arc<rustls::ServerConfig>, router: Router) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("https://{}", listener.local_addr().expect("an address"));
+        let tls = Self { listener, acceptor: TlsAcceptor::from(server) };
+        tokio::spawn(async move { axum::serve(tls, router).await });
+        url
+    }
 }
 
 impl axum::serve::Listener for Tls {
@@ -47,7 +59,7 @@ impl axum::serve::Listener for Tls {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
             let (stream, address) = self.listener.accept().await.expect("a connection");
-            // Whoever shows no certificate is turned away.
+            // Whoever shows no certificate is turned away, where one is wanted.
             if let Ok(stream) = self.acceptor.accept(stream).await {
                 return (stream, address);
             }
@@ -75,12 +87,8 @@ impl Gateway {
             .with_client_cert_verifier(known.build().expect("a verifier"))
             .with_single_cert(chain, key)
             .expect("a server");
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("https://{}", listener.local_addr().expect("an address"));
-        let tls = Tls { listener, acceptor: TlsAcceptor::from(Arc::new(server)) };
         let router = Router::new().route("/pay", post(Self::pay)).with_state(self.clone());
-        tokio::spawn(async move { axum::serve(tls, router).await });
-        url
+        Tls::open(Arc::new(server), router).await
     }
 
     async fn pay(State(gateway): State<Self>) {
@@ -114,7 +122,10 @@ async fn with_gateway(
         config.modules.dir = Some(folder.path().to_owned());
         config.egress.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
         config.egress.extra_ca_file = Some(authority_file());
-        let mut secrets = BTreeMap::from([("door".to_owned(), RIGHT.to_owned())]);
+        let mut secrets = BTreeMap::from([
+            ("door".to_owned(), RIGHT.to_owned()),
+            ("stamp".to_owned(), "what both sides sign with".to_owned()),
+        ]);
         secrets.extend(certificate.map(|pem| ("identity".to_owned(), pem)));
         config.routes.insert("gateway".to_owned(), secrets);
     };

@@ -102,6 +102,8 @@ pub(crate) struct Till {
     knocked: Arc<Notify>,
     /// What lies ready, and whether nobody can fetch it.
     news: Arc<Mutex<(Vec<String>, bool)>>,
+    /// What is answered to recalls, and what they said.
+    recalls: Arc<Mutex<(String, Vec<String>)>>,
 }
 
 impl Till {
@@ -110,6 +112,7 @@ impl Till {
             .route("/pay", post(Self::pay))
             .route("/knock", post(Self::pay))
             .route("/ask", post(Self::ask))
+            .route("/recall", post(Self::recall))
             .route("/flood", post(Self::flood))
             .route("/feed", post(Self::feed))
             .with_state(self.clone());
@@ -144,6 +147,32 @@ impl Till {
     async fn ask(State(till): State<Self>, reference: String) -> StatusCode {
         let paid = till.paid.lock().expect("a lock").contains_key(&reference);
         if paid { StatusCode::OK } else { StatusCode::NOT_FOUND }
+    }
+
+    async fn recall(State(till): State<Self>, request: String) -> String {
+        let answer = {
+            let mut recalls = till.recalls.lock().expect("a lock");
+            recalls.1.push(request);
+            recalls.0.clone()
+        };
+        till.knocked.notify_one();
+        let _open = till.door.read().await;
+        answer
+    }
+
+    /// What is answered to recalls from now on.
+    pub(crate) fn answer_recalls(&self, answer: &str) {
+        answer.clone_into(&mut self.recalls.lock().expect("a lock").0);
+    }
+
+    /// How many recalls there were.
+    pub(crate) fn recalled(&self) -> usize {
+        self.recalls.lock().expect("a lock").1.len()
+    }
+
+    /// What the recalls said: reference, number and reason.
+    pub(crate) fn recalls(&self) -> Vec<String> {
+        self.recalls.lock().expect("a lock").1.clone()
     }
 
     /// The next thing that lies ready after as many.
@@ -365,17 +394,24 @@ fn a_rail_of_another_version_is_refused_by_its_version() {
         loaded.err().expect("it is refused").to_string()
     };
     let today = built("hostile", "");
-    // As many bytes, so that it stays a component.
-    let mut tomorrow = today.clone();
-    for at in 0..tomorrow.len().saturating_sub(6) {
-        if &tomorrow[at..at + 6] == b"@0.2.0" {
-            tomorrow[at + 3] = b'7';
+    for version in ["0.9.0", "1.1.0", "2.0.0"] {
+        let why = refused(&of_version(&today, version), DECLARATION);
+        assert!(why.contains(&format!("@{version}")) && why.contains("@1.0.0"), "{why}");
+        let declaration = DECLARATION.replace("rail@1.0.0", &format!("rail@{version}"));
+        let why = refused(&today, &declaration);
+        assert!(why.contains(&format!("rail.contract is railhead:rail@{version}")), "{why}");
+    }
+}
+
+/// A component that was built against another version, with as many bytes, so that it stays one.
+pub(crate) fn of_version(component: &[u8], version: &str) -> Vec<u8> {
+    let mut other = component.to_vec();
+    for at in 0..other.len().saturating_sub(6) {
+        if &other[at..at + 6] == b"@1.0.0" {
+            other[at + 1..at + 6].copy_from_slice(version.as_bytes());
         }
     }
-    let why = refused(&tomorrow, DECLARATION);
-    assert!(why.contains("@0.7.0") && why.contains("@0.2.0"), "{why}");
-    let why = refused(&today, &DECLARATION.replace("rail@0.2.0", "rail@0.7.0"));
-    assert!(why.contains("rail.contract is railhead:rail@0.7.0"), "{why}");
+    other
 }
 
 /// Checking a recipient is part of a merchant's own request.

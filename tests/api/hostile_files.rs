@@ -1,6 +1,8 @@
 //! Rails that pay by file and mean harm: what is in a file leaves once, and what no file can hold
 //! keeps nothing else back.
 
+use std::time::Duration;
+
 use http::Method;
 use rstest::rstest;
 use serde_json::json;
@@ -53,7 +55,7 @@ async fn received(host: &TestHost, till: &Till, ids: &[String]) -> Vec<u32> {
 /// Waits until they were paid so often. In which order they stand in a file is chance, and so is
 /// into how many one is taken apart.
 async fn until_received(host: &TestHost, till: &Till, (ids, wanted): (&[String], &[u32])) {
-    for _ in 0..1_000 {
+    for _ in 0..3_000 {
         if received(host, till, ids).await == wanted {
             return;
         }
@@ -313,6 +315,40 @@ async fn one_odd_entry_keeps_no_other_payment_back(
         assert_eq!(open_cases(host, "unreadable_message").await, 1);
         host.advance(24 * 3600);
         until(host, &ids[1], "paid").await;
+    })
+    .await;
+}
+
+/// The network carries the file out, and says of one payment what nobody can act on: it is not paid
+/// with the others, and a person ends it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_question_is_not_paid_with_its_file(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let ids = paid_with(host, &["pay", "pay"]).await;
+        until_files(host, &[("delivered", 1)]).await;
+        let odd = attempt(host, &ids[0]).await.0;
+        till.lay(&format!("unknown {odd} 0\naccepted {} 0", identity(host).await));
+        host.advance(300);
+        until_files(host, &[("acknowledged", 1)]).await;
+        assert_eq!(open_cases(host, "outcome_unknown").await, 1);
+        host.advance(24 * 3600);
+        until(host, &ids[1], "paid").await;
+        for _ in 0..3 {
+            host.advance(24 * 3600);
+            host.until_count("SELECT COUNT(*) FROM transfers WHERE lease_until > 0", 0).await;
+        }
+        until(host, &ids[0], "processing").await;
+        assert_eq!(open_cases(host, "outcome_unknown").await, 1);
+        let body = json!({ "evidence": "the bank's letter of today" });
+        let path = format!("payouts/{}/mark_failed", ids[0]);
+        // A host may be looking at it just now.
+        let mark = async || host.admin(Method::POST, &path, body.clone()).await.status == 200;
+        let marked = async { while !mark().await {} };
+        tokio::time::timeout(Duration::from_secs(30), marked).await.expect("marked in time");
+        until(host, &ids[0], "failed_manual").await;
     })
     .await;
 }

@@ -1,6 +1,7 @@
 //! Several routes at once: a bank that hangs, one that is not there, one that is another.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use http::Method;
 use railhead::config::Config;
@@ -195,12 +196,9 @@ async fn what_is_claimed_ahead_is_given_back(
         }
         restart(host, with(Sends::Yes)).await;
         let until_ahead = async |host: &TestHost| {
-            for _ in 0..1000 {
-                if host.count(AT_HAND).await > 2 {
-                    return;
-                }
-            }
-            panic!("nothing is claimed ahead");
+            let ahead = async { while host.count(AT_HAND).await <= 2 {} };
+            let in_time = tokio::time::timeout(Duration::from_secs(30), ahead).await;
+            in_time.expect("nothing is claimed ahead");
         };
         until_ahead(host).await;
         bank.door.hold(Hold::Answer);
@@ -431,6 +429,9 @@ async fn a_route_that_refuses_us_is_left_alone(
         let id = host.pay_as(&key, &unique(), hostile("refuse us")).await.ok().id();
         until(host, &id, "failed").await;
         assert_eq!(health().await, "open");
+        // A person is told.
+        let told = "SELECT COUNT(*) FROM cases WHERE kind = 'route_refused' AND status = 'open'";
+        host.until_count(told, 1).await;
     })
     .await;
 }

@@ -38,7 +38,7 @@ pub(crate) async fn until(host: &TestHost, id: &str, status: &str) -> Answer {
 pub(crate) async fn until_asked(host: &TestHost, id: &str, queries: i64) {
     let sql = "SELECT queries FROM attempts WHERE transfer_id = $1";
     let mut asked = 0;
-    for _ in 0..500 {
+    for _ in 0..3_000 {
         let pool = host.app().db.pool();
         let found = sqlx::query_scalar(sql).bind(id).fetch_optional(pool).await;
         asked = found.expect("attempts").unwrap_or(-1);
@@ -238,6 +238,38 @@ async fn two_hosts_share_the_work_and_neither_sends_what_the_other_has() {
         assert_eq!(transfers.len(), ids.len());
         assert!(transfers.iter().all(|transfer| transfer.received == 1), "{transfers:?}");
         other.stop().await.expect("stopped in order");
+    })
+    .await;
+}
+
+/// How often a network has to say that it never received a payment, its rail declares.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_answers_permit_another_sending_as_are_declared(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let changes = [
+        ("never_received_answers = 3", "never_received_answers = 6"),
+        ("never_received_after_s = 86_400", "never_received_after_s = 300"),
+    ];
+    let (bank, folder) = (Bank::open().await, crate::repacked::folder("nip", &changes));
+    let change = |config: &mut railhead::config::Config| {
+        config.simulator.url = Some(bank.url.clone());
+        config.modules.dir = Some(folder.path().to_owned());
+    };
+    with_host_configured(engine, change, async |host| {
+        let id = pay(host, "0000001077").await.ok().id();
+        let payout = until(host, &id, "processing").await;
+        until_asked(host, &id, 0).await;
+        for (queries, wait_s) in (1..).zip([5, 15, 60, 180, 600]) {
+            host.advance(wait_s);
+            until_asked(host, &id, queries).await;
+        }
+        // With three it would have been sent again.
+        assert_eq!(bank.transfer(&reference(&payout)).await.received, 1);
+        host.advance(1_800);
+        until(host, &id, "paid").await;
+        assert_eq!(bank.transfer(&reference(&payout)).await.received, 2);
     })
     .await;
 }

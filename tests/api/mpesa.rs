@@ -12,7 +12,7 @@ use crate::test_host::{Answer, Engine, TestHost, unique, with, with_host};
 const AMOUNT: i64 = 125_000;
 const FEE: i64 = 500;
 
-fn shillings(number: &str) -> Value {
+pub(crate) fn shillings(number: &str) -> Value {
     json!({
         "amount_minor": AMOUNT.to_string(),
         "currency": "KES",
@@ -26,7 +26,7 @@ fn shillings(number: &str) -> Value {
 }
 
 /// Gives the merchant's wallet in this environment something to pay from; answers its id.
-async fn funded(host: &TestHost, key: &str) -> String {
+pub(crate) async fn funded(host: &TestHost, key: &str) -> String {
     host.fund(key, "KES", 10_000_000).await
 }
 
@@ -37,8 +37,8 @@ async fn carry(host: &TestHost, bank: &Bank) -> Answer {
     tell(host, url.path(), &message.body).await
 }
 
-async fn tell(host: &TestHost, path: &str, body: &str) -> Answer {
-    let request = host.client.post(format!("{}{path}", host.base)).body(body.to_owned());
+pub(crate) async fn tell(host: &TestHost, path: &str, body: impl AsRef<[u8]>) -> Answer {
+    let request = host.client.post(format!("{}{path}", host.base)).body(body.as_ref().to_vec());
     Answer::of(request.send().await.expect("an answer")).await
 }
 
@@ -61,6 +61,9 @@ async fn every_scenario_ends_as_it_says(
             ("timeout_then_unknown", "processing", "processing"),
             ("never_received", "processing", "paid"),
             ("provider_down", "processing", "processing"),
+            ("result_first", "paid", "paid"),
+            ("result_twice", "paid", "paid"),
+            ("code_as_text", "paid", "paid"),
         ] {
             let payout = host.pay(scenario, shillings("0712345678")).await.ok();
             assert_eq!(payout.status_word(), at_once, "{scenario}");
@@ -75,7 +78,7 @@ async fn every_scenario_ends_as_it_says(
         assert_eq!(queued.status_word(), "paid");
         // A question that is answered inconclusively is asked again in its turn, and not at once.
         assert_eq!(host.count("SELECT MAX(queries) FROM attempts").await, 1);
-        let paid = 5 * (AMOUNT + FEE);
+        let paid = 8 * (AMOUNT + FEE);
         let under_way = 3 * (AMOUNT + FEE);
         assert_eq!(host.balance(&wallet).await, 10_000_000 - paid - under_way);
     })
@@ -114,7 +117,7 @@ async fn what_cannot_be_paid_is_refused_in_words(
         };
         for (body, refusal, field) in [
             (
-                recipient(json!({ "mobile_operator": "airtel" })),
+                recipient(json!({ "mobile_operator": "orange" })),
                 (422, "unknown_operator"),
                 "recipient.mobile_operator",
             ),
@@ -169,7 +172,8 @@ async fn operators_are_listed_and_recipients_saved(
         let listed = host.get("/v1/momo_operators?currency=KES").await.ok();
         let mpesa = json!({ "object": "momo_operator", "slug": "mpesa", "name": "M-Pesa",
             "country": "KE", "currency": "KES" });
-        assert_eq!(listed.json["data"], json!([mpesa]));
+        let all = listed.json["data"].as_array().expect("operators").clone();
+        assert!(all.contains(&mpesa) && all.iter().all(|it| it["currency"] == "KES"), "{all:?}");
         for path in
             ["/v1/momo_operators?currency=NGN", "/v1/momo_operators", "/v1/banks?currency=KES"]
         {
@@ -235,9 +239,9 @@ async fn live_results_come_in_at_the_address_that_was_given(
         let payout = host.pay_as(&key, &unique(), shillings("0712345678")).await.ok();
         let id = payout.id();
         let message = bank.message().await;
-        let other = message.body.replace("1250", "1249");
-        assert_ne!(other, message.body);
-        tell(host, path, &other).await.ok();
+        let other = message.text().replace("1250", "1249");
+        assert_ne!(other, message.text());
+        tell(host, path, other).await.ok();
         until_asked(host, &id, 1).await;
         until(host, &id, "processing").await;
         carry(host, bank).await.ok();

@@ -69,18 +69,22 @@ pub(crate) async fn beside(host: &TestHost, change: impl FnOnce(&mut Config)) ->
 pub(crate) async fn start_again(host: &mut TestHost, config: Config) {
     // The clock stands still: a start that made the ids of an earlier one would meet them.
     static STARTS: AtomicU64 = AtomicU64::new(1_000);
-    for _ in 0..500 {
+    let mut why = String::new();
+    for _ in 0..1_000 {
         let clock = host.clock.clone();
         let seed = STARTS.fetch_add(1, Ordering::Relaxed);
         let sources = Sources { ids: IdGenerator::seeded(clock.clone(), seed), clock };
-        if let Ok(running) = start(config.clone(), sources).await {
-            host.base = format!("http://{}", running.address);
-            host.running = Some(running);
-            return;
+        match start(config.clone(), sources).await {
+            Ok(running) => {
+                host.base = format!("http://{}", running.address);
+                host.running = Some(running);
+                return;
+            }
+            Err(cause) => why = cause.to_string(),
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    panic!("no host starts");
+    panic!("no host starts: {why}");
 }
 
 pub(crate) fn live(config: &mut Config, url: String, sends: Sends) {

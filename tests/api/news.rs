@@ -12,7 +12,7 @@ use crate::test_host::{Answer, Engine, TestHost, unique};
 const AMOUNT: i64 = 100_000;
 
 /// A payout that the network has accepted, and by what name the network knows it.
-async fn accepted(host: &TestHost) -> (String, String) {
+pub(crate) async fn accepted(host: &TestHost) -> (String, String) {
     let key = host.merchant.live_key.clone();
     let payout = host.pay_as(&key, &unique(), hostile("accept")).await.ok();
     let id = payout.id();
@@ -22,7 +22,7 @@ async fn accepted(host: &TestHost) -> (String, String) {
     (id, reference)
 }
 
-async fn tell(host: &TestHost, path: &str, line: &str) -> Answer {
+pub(crate) async fn tell(host: &TestHost, path: &str, line: &str) -> Answer {
     let url = format!("{}/notices/live/hostile{path}", host.base);
     let request = host.client.post(url).bearer_auth(RIGHT).body(line.to_owned());
     Answer::of(request.send().await.expect("an answer")).await

@@ -1,15 +1,14 @@
 //! What a network sends by itself: believed only as far as it must be, and never twice.
 
 use http::Method;
-use railhead::built_in::COMPONENTS;
 use railhead::simulator::{OwnMessage, State};
-use railhead::wasm::module;
 use rstest::rstest;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use crate::bank::{Bank, Hold};
 use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
+use crate::repacked;
 use crate::routing::{naira_route, patch};
 use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira, with_host_configured};
 
@@ -39,7 +38,7 @@ pub(crate) fn status(reference: &str, code: &str) -> OwnMessage {
     OwnMessage {
         rail: "nip".to_owned(),
         path: "/nip/txnstatusresponse".to_owned(),
-        body,
+        body: body.into_bytes(),
         ..OwnMessage::default()
     }
 }
@@ -178,7 +177,7 @@ async fn a_message_that_does_not_prove_itself_changes_nothing(
         let (id, message) = returned(host, bank).await;
         let reference = reference(&until(host, &id, "paid").await);
         let changed = |from: &str, to: &str| {
-            let body = message.body.replace(from, to);
+            let body = message.text().replace(from, to).into_bytes();
             assert_ne!(body, message.body);
             OwnMessage { body, ..message.clone() }
         };
@@ -205,7 +204,7 @@ async fn a_message_that_does_not_prove_itself_changes_nothing(
             ("live", RIGHT, &not_xml, 400),
         ] {
             let told = deliver(host, (env, token), message).await;
-            assert_eq!(told.status, refusal, "{env} {token} {}: {}", message.body, told.text);
+            assert_eq!(told.status, refusal, "{env} {token} {}: {}", message.text(), told.text);
         }
         until(host, &id, "paid").await;
         assert_eq!(balance(host).await, 100_000_000 - TOTAL);
@@ -247,17 +246,7 @@ async fn worlds_do_not_hear_each_others_messages(
 
 /// The built-in rail, with a declaration that takes its notices for no more than hints.
 fn hinting() -> tempfile::TempDir {
-    let component =
-        |(name, bytes): &(&str, &'static [u8])| (*name == "rails/nip").then_some(*bytes);
-    let component = COMPONENTS.iter().find_map(component).expect("the rail");
-    let mut sections = module::custom_sections(component).expect("its sections");
-    let told = sections.declaration.clone();
-    sections.declaration = told.replace("trust = \"outcome\"", "trust = \"hint\"");
-    assert_ne!(sections.declaration, told);
-    let folder = tempfile::tempdir().expect("a folder");
-    let packed = module::repack(component, &sections).expect("packed");
-    std::fs::write(folder.path().join("nip.wasm"), packed).expect("written");
-    folder
+    repacked::folder("nip", &[("trust = \"outcome\"", "trust = \"hint\"")])
 }
 
 /// Who can tell only hints takes no money out of a bank by them: they are asked about.

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::ach::{UNTIL_TUESDAY, funded, pay_live, reference, status, until_files};
 use crate::file_transport::{
-    NAME, close_window, column, deliver_again, set, settings, until_deliveries,
+    NAME, close_window, column, deliver_again, set, settings, total, until_deliveries,
 };
 use crate::live::until;
 use crate::test_host::{Engine, TestHost, with_host_configured};
@@ -199,7 +199,8 @@ async fn paid(host: &TestHost, store: &Store, id: &str) {
     let content = store.object(&format!("to-bank/ach/out/{NAME}")).expect("a file");
     assert_eq!(content.matches(&reference(host, id).await).count(), 1, "{content}");
     let code = column(host, "identity").await;
-    let report = json!({ "report": "file", "reference_code": code, "status": "accepted" });
+    let report = json!({ "report": "file", "reference_code": code, "status": "accepted",
+        "total_credit": total(host).await });
     let before = Moment::from_micros(host.clock.now().micros() - 60_000_000);
     store.put("from-bank/elsewhere/report.json", "not in the folder", before);
     store.put("from-bank/report.json", &report.to_string(), before);

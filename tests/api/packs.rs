@@ -97,7 +97,7 @@ pub(crate) fn version_of(pack: &Answer) -> String {
 /// Waits until this host decides by a change of assignments.
 pub(crate) async fn until_seen(host: &TestHost, change: &Answer) {
     let generation = change.json["generation"].as_i64().expect("a generation");
-    for _ in 0..500 {
+    for _ in 0..2_000 {
         if host.app().packs.now().generation >= generation {
             return;
         }
@@ -150,7 +150,7 @@ pub(crate) async fn audited(host: &TestHost) -> Vec<(String, String)> {
 
 /// Waits until something holds, or fails.
 pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    for _ in 0..500 {
+    for _ in 0..2_000 {
         if holds().await {
             return;
         }

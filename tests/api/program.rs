@@ -230,7 +230,7 @@ impl Deployment {
 
     /// Waits until a payout has been sent, whatever came of it.
     pub(crate) async fn until_sent(&self, key: &str, id: &str) {
-        for _ in 0..500 {
+        for _ in 0..2_000 {
             let payout = self.host.get_as(key, &format!("/v1/payouts/{id}")).await;
             if payout.status_word() != "queued" {
                 return self.until_nothing_is_leased().await;

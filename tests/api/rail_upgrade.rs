@@ -117,7 +117,7 @@ async fn a_version_that_is_not_there_any_more_is_done_without(
 /// Why no host starts, once the one before has let go of the database.
 async fn refusal(config: &Config) -> String {
     let mut why = String::new();
-    for _ in 0..500 {
+    for _ in 0..2_000 {
         let sources = Sources::system().expect("sources");
         why = start(config.clone(), sources).await.err().expect("refused").to_string();
         if why.contains("barred") {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -40,6 +40,7 @@ pub(crate) enum Manner {
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Got {
+    pub at: Instant,
     pub path: String,
     pub headers: BTreeMap<String, String>,
     pub bytes: Vec<u8>,
@@ -216,7 +217,7 @@ async fn read(stream: &mut BufReader<TlsStream<TcpStream>>) -> Option<Got> {
     let length = headers.get("content-length").map_or(0, |text| text.parse().expect("a length"));
     let mut bytes = vec![0; length];
     stream.read_exact(&mut bytes).await.ok()?;
-    Some(Got { path, headers, bytes })
+    Some(Got { at: Instant::now(), path, headers, bytes })
 }
 
 /// An authority that nobody knows, and a certificate of its for loopback.
@@ -235,6 +236,11 @@ pub(crate) fn authority_file() -> PathBuf {
 /// A certificate for loopback, and its key.
 pub(crate) fn certificate_files() -> (PathBuf, PathBuf) {
     authority().pair.clone()
+}
+
+/// What a server on loopback shows to whoever connects.
+pub(crate) fn server_config() -> Arc<rustls::ServerConfig> {
+    Arc::clone(&authority().server)
 }
 
 fn authority() -> &'static Authority {

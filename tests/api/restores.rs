@@ -272,7 +272,7 @@ async fn after_a_restore_a_draft_that_was_paid_is_not_paid_again(
         host.advance(1);
         host.admin(Method::POST, &approve, json!({})).await.ok();
         let wanted = "SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send'";
-        for _ in 0..500 {
+        for _ in 0..2_000 {
             if host.count(wanted).await == 1 {
                 break;
             }
@@ -337,7 +337,7 @@ async fn what_was_about_to_leave_as_connections_led_elsewhere_does_not() {
         let cut = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_locks \
                    WHERE NOT granted AND relation = 'attempts'::regclass";
         assert_eq!(host.count(cut).await, 1);
-        for _ in 0..500 {
+        for _ in 0..2_000 {
             if db.has_moved() {
                 break;
             }
@@ -346,7 +346,7 @@ async fn what_was_about_to_leave_as_connections_led_elsewhere_does_not() {
         assert!(db.has_moved());
         held.commit().await.expect("let go");
         host.until_count("SELECT COUNT(*) FROM attempts", 2).await;
-        for _ in 0..500 {
+        for _ in 0..2_000 {
             if quarantine(host).await["is_active"] == true {
                 break;
             }

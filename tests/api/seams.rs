@@ -34,7 +34,7 @@ async fn open_cases(host: &TestHost) -> Vec<Value> {
 
 /// Waits for the one case that there is to be.
 async fn until_case(host: &TestHost, kind: &str) -> Value {
-    for _ in 0..500 {
+    for _ in 0..2_000 {
         if let [case] = open_cases(host).await.as_slice() {
             assert_eq!(case["kind"], kind, "{case}");
             return case.clone();
@@ -277,7 +277,7 @@ async fn part_of_a_payout_that_comes_back_opens_a_case(
             left -= TOTAL;
             bank.control(&reference(&paid), "return").await.ok();
             let message = bank.message().await;
-            let body = message.body.replace("1000.00", "400.00");
+            let body = message.text().replace("1000.00", "400.00").into_bytes();
             let part = railhead::simulator::OwnMessage { body, ..message };
             for _ in 0..2 {
                 deliver(host, ("live", RIGHT), &part).await.ok();
@@ -318,7 +318,7 @@ async fn a_return_of_an_attempt_that_never_left_opens_a_case(
         let unsent: String = sqlx::query_scalar(sql).fetch_one(pool).await.expect("one");
         bank.control(&sent, "return").await.ok();
         let message = bank.message().await;
-        let body = message.body.replace(&sent, &unsent);
+        let body = message.text().replace(&sent, &unsent).into_bytes();
         let others = railhead::simulator::OwnMessage { body, ..message.clone() };
         deliver(host, ("live", OTHER), &others).await.ok();
         let case = until_case(host, "partial_return").await;

@@ -5,18 +5,23 @@ use std::collections::HashMap;
 
 use http::Method;
 use railhead::db;
+use railhead::simulator::OwnMessage;
 use railhead::verify::{Report, Wanted, prove};
 use rstest::rstest;
+use secrecy::ExposeSecret as _;
 use serde_json::json;
 use sqlx::AssertSqlSafe;
 
+use crate::ach::{self, dollars};
 use crate::hooks::{listen, with_receiver};
+use crate::live::reference;
+use crate::notices::deliver;
 use crate::packs::{adopt, guard};
 use crate::receiver::Receiver;
 use crate::test_host::{Engine, TestHost, naira, unique, with};
 
 /// What is done, statement by statement, and the check that notices it. Names in braces stand
-/// for what [`ordinary`] made.
+/// for what [`ordinary`] and [`filed_and_returned`] made.
 const TAMPERINGS: &[(&str, &str)] = &[
     // Wallets, journals and entries.
     ("UPDATE wallets SET available_minor = available_minor + 1 WHERE id = '{w}'", "wallet-balance"),
@@ -96,6 +101,37 @@ const TAMPERINGS: &[(&str, &str)] = &[
         "seal-chain",
     ),
     ("UPDATE writer_batches SET created_at = created_at + 1 WHERE hash <> ''", "seal-chain"),
+    // Conversions, and what operators set about them.
+    ("UPDATE conversions SET to_amount_minor = to_amount_minor + 1", "conversion-credit"),
+    ("UPDATE conversions SET from_amount_minor = from_amount_minor - 1", "conversion-debit"),
+    ("UPDATE conversions SET rate = '1400'", "conversion-rate"),
+    ("UPDATE conversions SET merchant_id = '{other}'", "conversion-wallets"),
+    ("UPDATE payouts SET funded = NULL WHERE funding IS NOT NULL", "payout-funding"),
+    ("UPDATE payouts SET funding = NULL WHERE funding IS NOT NULL", "payout-funding"),
+    ("UPDATE payouts SET funded = REPLACE(funded, '\"1500\"', '\"1501\"')", "payout-funding"),
+    ("UPDATE payouts SET funding = REPLACE(funding, '\"USD\"', '\"GBP\"')", "payout-funding"),
+    ("UPDATE conversions SET payout_id = NULL", "payout-funding"),
+    ("UPDATE conversions SET payout_id = 'c0' WHERE payout_id > ''", "conversion-without-payout"),
+    ("UPDATE conversions SET rate_as_of = rate_as_of + 1", "seal"),
+    ("DELETE FROM conversions", "journal-without-conversion"),
+    (
+        "UPDATE counters SET sum_minor = sum_minor + 1 WHERE key = 'fx/test/USD'",
+        "conversion-counted",
+    ),
+    ("DELETE FROM counters WHERE key LIKE 'fx/%'", "conversion-counted"),
+    (
+        "UPDATE journals SET own_lines = REPLACE(own_lines, 'fee_income', 'fx_position') WHERE own_lines LIKE '%fee_income%'",
+        "conversion-position",
+    ),
+    ("DELETE FROM events WHERE type = 'conversion.completed'", "conversion-untold"),
+    ("UPDATE rates SET rate = '9999'", "rate-set"),
+    ("DELETE FROM rates", "rate-set"),
+    ("UPDATE rates SET from_currency = 'GBP'", "rate-set"),
+    ("UPDATE rates SET id = 'live/-/USD/NGN'", "rate-set"),
+    ("UPDATE fx_limits SET id = 'live/NGN'", "fx-limit-set"),
+    ("UPDATE counters SET expires_at = 1 WHERE key = 'fx/test/USD'", "conversion-counted"),
+    ("DELETE FROM fx_limits", "fx-limit-set"),
+    ("UPDATE fx_limits SET is_paused = 1 - is_paused", "fx-limit-set"),
     // Payouts.
     ("UPDATE payouts SET status = 'failed' WHERE id = '{paid}'", "payout-status"),
     ("UPDATE payouts SET status = 'draft' WHERE id = '{paid}'", "payout-status"),
@@ -159,7 +195,7 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE attempts SET fingerprint = 'x' WHERE transfer_id = '{paid}'", "seal"),
     (
         "INSERT INTO attempts SELECT 'c-second', transfer_id, route_id, route, rail, rail_version, \
-         rail_digest, fingerprint, 'x', number + 1, begun_at, resolution, created_at, network_id, facts, state, \
+         rail_digest, fingerprint, 'x', number + 1, begun_at, resolution, seeds, created_at, network_id, facts, state, \
          bytes_left, sends, queries, never_received, code, message, sent_at, answered_at, file_id, batch_id \
          FROM attempts WHERE transfer_id = '{paid}'",
         "payout-attempts",
@@ -308,6 +344,36 @@ const TAMPERINGS: &[(&str, &str)] = &[
         "route-settings",
     ),
     ("UPDATE routes SET position = position - 1", "route-settings"),
+    // Files of payments, and who holds them back.
+    (
+        "UPDATE payment_files SET amount_minor = amount_minor + 1 WHERE id = '{file}'",
+        "file-payments",
+    ),
+    ("UPDATE payment_files SET entries = entries + 1 WHERE id = '{file}'", "file-payments"),
+    ("UPDATE payment_files SET state = 'delivered' WHERE id = '{file}'", "file-settled"),
+    ("UPDATE payment_files SET state = 'refused' WHERE id = '{file}'", "file-settled"),
+    ("UPDATE payment_files SET state = 'empty' WHERE id = '{file}'", "file-left-out"),
+    ("UPDATE payment_files SET is_held = 1 WHERE id = '{file}'", "file-held"),
+    ("DELETE FROM payment_files WHERE id = '{file}'", "file-settled"),
+    ("UPDATE attempts SET network_id = NULL WHERE transfer_id = '{filed}'", "file-left-out"),
+    ("UPDATE attempts SET file_id = NULL WHERE transfer_id = '{filed}'", "file-settled"),
+    // What needs a person.
+    ("UPDATE cases SET summary = 'x' WHERE id = '{case}'", "seal"),
+    ("UPDATE cases SET subject_id = '{paid}' WHERE id = '{case}'", "seal"),
+    ("UPDATE cases SET amount_minor = amount_minor + 1 WHERE id = '{case}'", "case-suspense"),
+    ("UPDATE cases SET kind = 'unknown_reference' WHERE id = '{case}'", "case-suspense"),
+    (
+        "UPDATE cases SET status = 'resolved', resolution = 'forwarded', resolved_by = 'operator', \
+         resolved_at = opened_at WHERE id = '{case}'",
+        "case-suspense",
+    ),
+    (
+        "UPDATE cases SET status = 'resolved', resolution = 'acknowledge', resolved_by = 'host', \
+         resolved_at = opened_at WHERE id = '{case}'",
+        "case-resolved",
+    ),
+    ("DELETE FROM cases WHERE id = '{case}'", "journal-without-case"),
+    ("DELETE FROM audit WHERE subject_id = '{case}'", "case-opened"),
     // The schema itself.
     ("INSERT INTO sweeping (id) VALUES (1)", "schema"),
     ("INSERT INTO meta (key, value) VALUES ('swept/events', '9999999999999999')", "swept"),
@@ -389,6 +455,31 @@ async fn ordinary(host: &TestHost, receiver: &Receiver) -> HashMap<&'static str,
     ])
 }
 
+/// A payout that was paid with its file, and a part of another one that came back, which is a case.
+async fn filed_and_returned(host: &TestHost) -> [(&'static str, String); 3] {
+    ach::funded(host, &host.merchant.test_key).await;
+    let filed = host.pay("paid", dollars(json!({}))).await.ok();
+    assert_eq!(filed.status_word(), "paid");
+    let paid = host.pay("paid", naira(100_000)).await.ok();
+    let body = format!(
+        "<FTSingleCreditRequest><SessionID>000013261122080000000000000077</SessionID>\
+         <PaymentReference>RVSL/{}</PaymentReference><Amount>400.00</Amount>\
+         </FTSingleCreditRequest>",
+        reference(&paid)
+    );
+    let (rail, path) = ("nip".to_owned(), "/nip/fundtransfersingleitem_dc".to_owned());
+    let part = OwnMessage { rail, path, body: body.into_bytes(), ..OwnMessage::default() };
+    let token = host.app().sandbox.token.clone();
+    deliver(host, ("test", token.expose_secret()), &part).await.ok();
+    let pool = host.app().db.pool();
+    let one = async |sql: &'static str| -> String {
+        sqlx::query_scalar(sql).fetch_one(pool).await.expect("one")
+    };
+    let case = one("SELECT id FROM cases WHERE kind = 'partial_return'").await;
+    let file = one("SELECT id FROM payment_files WHERE state = 'acknowledged'").await;
+    [("{filed}", filed.id()), ("{case}", case), ("{file}", file)]
+}
+
 /// What somebody sees who has done this, in a transaction that is rolled back; nothing where a
 /// constraint of the database does not let it be done.
 async fn after(host: &TestHost, statements: &[String]) -> Option<Report> {
@@ -418,6 +509,7 @@ async fn disarming(host: &TestHost) -> Vec<String> {
                 "entries",
                 "journals",
                 "audit",
+                "conversions",
                 "rail_calls",
                 "events",
                 "decisions",
@@ -438,7 +530,11 @@ async fn every_tampering_is_noticed_by_name(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_receiver(engine, async |host, receiver| {
-        let names = ordinary(host, receiver).await;
+        let further = filed_and_returned(host).await;
+        let mut names = ordinary(host, receiver).await;
+        names.extend(further);
+        crate::conversions::ordinary(host).await;
+        crate::cross_currency::ordinary(host).await;
         let clean = after(host, &[]).await.expect("read");
         assert!(clean.faults.is_empty(), "{:#?}", clean.faults);
         let disarming = disarming(host).await;

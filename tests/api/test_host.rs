@@ -343,7 +343,7 @@ impl TestHost {
 
     /// Waits until a payout has a status, or fails.
     pub(crate) async fn until(&self, key: &str, id: &str, status: &str) -> Answer {
-        for _ in 0..500 {
+        for _ in 0..2_000 {
             let payout = self.get_as(key, &format!("/v1/payouts/{id}")).await;
             if payout.json["status"] == status {
                 return payout;
@@ -365,7 +365,7 @@ impl TestHost {
 
     /// Waits until a count is what it is to become.
     pub(crate) async fn until_count(&self, sql: &str, wanted: i64) {
-        for _ in 0..1000 {
+        for _ in 0..4_000 {
             if self.count(sql).await == wanted {
                 return;
             }

@@ -9,11 +9,14 @@ use railhead::clock::{Clock, Moment};
 use railhead::config::Config;
 use railhead::id::IdGenerator;
 use railhead::keyring::Keyring;
+use railhead::rails::methods::{MethodTerms, Via};
+use railhead::rails::{Declaration, Rail};
 use railhead::start::{Sources, load, start};
-use railhead::wasm::rail::{Field, Payment, Window};
+use railhead::wasm::rail::{Payment, Window};
 use railhead::wasm::{CodeCache, Engines};
 use serde_json::{Value, json};
 
+use super::rails::{examples, payment};
 use super::server::{Engine, new_database};
 
 const ENTRIES: usize = 10_000;
@@ -22,40 +25,68 @@ const TOKEN: &str = "op_bench";
 const BEGINNING: &str = "2026-11-21T09:00:00Z";
 const UNTIL_MONDAY: Duration = Duration::from_secs((2 * 24 + 12) * 3600 + 45 * 60);
 
-/// What the rail alone takes.
+/// What the rails alone take.
 pub(crate) async fn assembling() {
     let keyring = Arc::new(Keyring::from_hex(&["22".repeat(32)]).unwrap());
     let engines = Engines::start().unwrap();
     let components = load(&engines, &CodeCache::new(None, keyring), None).unwrap();
-    let mut rails = components.rails.into_iter();
-    let rail = rails.find(|rail| rail.declaration.rail.name == "ach").unwrap();
-    let simulated = rail.declaration.settings.iter();
+    for rail in components.rails {
+        let methods = rail.declaration.methods.iter().filter(|terms| terms.via == Via::Files);
+        for terms in methods {
+            assembling_by(&rail, terms).await;
+        }
+    }
+}
+
+async fn assembling_by(rail: &Rail, terms: &MethodTerms) {
+    let declaration = &rail.declaration;
+    let simulated = declaration.settings.iter();
     let settings = simulated.filter_map(|(name, terms)| Some((name.clone(), terms.sandboxed()?)));
     let access = railhead::wasm::rail::Access {
-        rail: "ach".to_owned(),
+        rail: declaration.rail.name.clone(),
         settings: settings.collect(),
+        tables: rail.tables.clone(),
         ..Default::default()
     };
-    let grant = railhead::wasm::rail::Grant { access: Arc::new(access), ..Default::default() };
-    let (grant, window) = (Arc::new(grant), window());
-    let payments: Vec<Payment> = (0..ENTRIES as u64).map(payment).collect();
-    let mut times = Vec::new();
-    for _ in 0..10 {
+    let begun_at_ms = Moment::parse(BEGINNING).unwrap().millis();
+    let grant =
+        Arc::new(railhead::wasm::rail::Grant { access: Arc::new(access), ..Default::default() });
+    let which = (terms.name.as_str(), terms.currency.as_str());
+    let checked = rail.code.check(&grant, which, &examples(declaration)).await;
+    let recipient = checked.result.unwrap().unwrap();
+    // As many as one file of it may have.
+    let entries = ENTRIES.min(declaration.files.as_ref().unwrap().entries_max);
+    let mut payments = Vec::with_capacity(entries);
+    for serial in 0..entries as u64 {
+        let payment = payment((serial, terms), recipient.clone());
+        let payment = Payment { begun_at_ms, reference: String::new(), ..payment };
+        let prepared = rail.code.prepare_for_file(&grant, &payment).await;
+        let opening = prepared.result.unwrap().unwrap();
+        payments.push(Payment { reference: opening.reference, facts: opening.facts, ..payment });
+    }
+    let (window, mut times) = (window(declaration, terms), Vec::new());
+    let mut size = 0;
+    for _ in 0..5 {
         let begun = Instant::now();
         let made = rail.code.assemble(&grant, &window, &payments).await.result.unwrap().unwrap();
         times.push(begun.elapsed());
-        assert_eq!(made.placed.len(), ENTRIES);
+        assert_eq!(made.placed.len(), entries);
+        size = made.content.len();
     }
     times.sort_unstable();
-    println!("    ACH, a file of {ENTRIES} entries made by the rail             {:.0?}", times[5]);
+    let name = &terms.name;
+    println!(
+        "    {name:<12} a file of {entries:>6} made by the rail, {size:>9} bytes  {:.0?}",
+        times[2]
+    );
 }
 
-fn window() -> Window {
+fn window(declaration: &Declaration, terms: &MethodTerms) -> Window {
     Window {
-        name: "next-day".to_owned(),
-        method: "ach".to_owned(),
-        currency: "USD".to_owned(),
-        exponent: 2,
+        name: declaration.files.as_ref().unwrap().windows[0].name.clone(),
+        method: terms.name.clone(),
+        currency: terms.currency.to_string(),
+        exponent: terms.exponent,
         number: 1,
         number_of_day: 1,
         first_entry: 1,
@@ -71,31 +102,8 @@ fn recipient() -> Value {
         "account_type": "checking", "name": "Jane Smith", "bank_name": "A Bank",
         "email": "jane@example.com", "street": "1 Main Street", "city": "Springfield",
         "state": "IL", "zip_code": "62701", "country": "US",
+        "bank_address": { "line1": "1 Bank Street", "city": "New York", "country": "US" },
     })
-}
-
-fn payment(serial: u64) -> Payment {
-    let fields = recipient();
-    let fields = fields.as_object().unwrap().iter().map(|(name, value)| Field {
-        name: name.clone(),
-        value: value.as_str().unwrap().to_owned(),
-    });
-    Payment {
-        payout: format!("po_{serial}"),
-        reference: format!("R00{serial:012}"),
-        serial,
-        begun_at_ms: 0,
-        method: "ach".to_owned(),
-        currency: "USD".to_owned(),
-        exponent: 2,
-        amount_minor: 1_000,
-        recipient: fields.collect(),
-        sender: Vec::new(),
-        narration: "Invoice 17".to_owned(),
-        resolution: None,
-        network_id: None,
-        facts: Vec::new(),
-    }
 }
 
 /// From the closing of a window until its file lies ready, committed, with a reference and an

@@ -119,10 +119,10 @@ pub(crate) async fn connect(base: &str) -> SendRequest<Full<Bytes>> {
 async fn pay(connection: &mut SendRequest<Full<Bytes>>, base: &str, target: &Target) -> bool {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let body = format!(
-        "{{\"amount_minor\":\"1500000\",\"currency\":\"NGN\",\"wallet_id\":\"{}\",\
+        "{{{},\"currency\":\"NGN\",\"wallet_id\":\"{}\",\
          \"recipient\":{{\"account_number\":\"0123456785\",\"bank_code\":\"058\"}},\
          \"narration\":\"Invoice {number}\",\"allow_duplicate\":true}}",
-        target.wallet
+        target.amounts, target.wallet
     );
     let request = post(base, "/v1/payouts", &target.key)
         .header("idempotency-key", format!("bench-{}-{number}", std::process::id()))

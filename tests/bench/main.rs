@@ -8,6 +8,7 @@
 #![allow(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "statistics, no money")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
 
+mod across;
 mod files;
 mod growth;
 mod load;
@@ -69,6 +70,7 @@ async fn main() {
                         rules::run(engine, length, swapping).await;
                     }
                     "70 %" => steady::run(engine, length, calm).await,
+                    "another currency" => across::run(engine, length).await,
                     "rails" => rails::run(length).await,
                     "files" => {
                         files::assembling().await;
@@ -82,6 +84,7 @@ async fn main() {
             continue;
         }
         accepted(engine, length, pause, tpcb).await;
+        across::run(engine, length).await;
         steady::run(engine, length, calm).await;
         whole_life::run(engine, length, tpcb).await;
         rules::run(engine, length, swapping).await;

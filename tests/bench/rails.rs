@@ -8,7 +8,7 @@ use railhead::app::App;
 use railhead::clock::Clock;
 use railhead::config::Config;
 use railhead::id::IdGenerator;
-use railhead::rails::declaration::{MethodTerms, Via};
+use railhead::rails::methods::{MethodTerms, Via};
 use railhead::rails::{Declaration, ReadyRoute};
 use railhead::start::{Sources, start};
 use railhead::wasm::rail::{Enquiry, Field, Money, Payment, Resolution, Verdict};
@@ -105,7 +105,14 @@ async fn resolution(app: &App, route: &ReadyRoute, account: Vec<Field>) -> Optio
         return None;
     }
     let now = app.clock.now();
-    let enquiry = Enquiry { serial: 899_999_999, begun_at_ms: now.millis(), account };
+    let terms = &route.rail.declaration.methods[0];
+    let enquiry = Enquiry {
+        serial: 899_999_999,
+        begun_at_ms: now.millis(),
+        method: terms.name.clone(),
+        currency: terms.currency.as_str().to_owned(),
+        account,
+    };
     let grant = route.enquiry_grant(now, Vec::new());
     match route.rail.code.resolve(&grant, &enquiry).await.result.unwrap() {
         Verdict::Named(found) | Verdict::Matches(found) | Verdict::Close(found) => Some(found),
@@ -114,7 +121,7 @@ async fn resolution(app: &App, route: &ReadyRoute, account: Vec<Field>) -> Optio
 }
 
 /// The recipient that a declaration gives as its example.
-fn examples(declaration: &Declaration) -> Vec<Field> {
+pub(crate) fn examples(declaration: &Declaration) -> Vec<Field> {
     let fields = declaration.recipient.fields.iter();
     let given = fields.filter_map(|field| {
         Some(Field { name: field.name.clone(), value: field.example.clone()? })
@@ -122,7 +129,8 @@ fn examples(declaration: &Declaration) -> Vec<Field> {
     given.collect()
 }
 
-fn payment((serial, terms): (u64, &MethodTerms), recipient: Vec<Field>) -> Payment {
+/// A payment of a serial number.
+pub(crate) fn payment((serial, terms): (u64, &MethodTerms), recipient: Vec<Field>) -> Payment {
     Payment {
         payout: format!("po_{serial}"),
         reference: format!("R{serial:012}"),

@@ -37,6 +37,9 @@ pub(crate) struct Server {
 pub(crate) struct Target {
     pub key: String,
     pub wallet: String,
+    pub merchant: String,
+    /// What requests say of their amounts.
+    pub amounts: &'static str,
 }
 
 impl Server {
@@ -103,8 +106,13 @@ impl Server {
     }
 
     async fn admin(&self, path: &str, body: Value) -> Value {
+        self.admin_as(reqwest::Method::POST, path, body).await
+    }
+
+    async fn admin_as(&self, method: reqwest::Method, path: &str, body: Value) -> Value {
         let url = format!("{}/admin/v1/{path}", self.base);
-        let answer = self.client.post(url).bearer_auth(TOKEN).json(&body).send().await.unwrap();
+        let request = self.client.request(method, url).bearer_auth(TOKEN);
+        let answer = request.json(&body).send().await.unwrap();
         answer.json().await.unwrap()
     }
 
@@ -122,11 +130,31 @@ impl Server {
             let body = json!({ "amount_minor": "900000000000000", "reason": "bench" });
             self.admin(&format!("wallets/{wallet}/credit"), body).await;
             let body = json!({ "env": "live", "label": "bench",
-                "capabilities": ["payout_create"], "permissions": ["webhook_manage"] });
+                "capabilities": ["payout_create", "payout_fx"], "permissions": ["webhook_manage"] });
             let key = self.admin(&format!("merchants/{id}/keys"), body).await;
-            targets.push(Target { key: key["secret"].as_str().unwrap().to_owned(), wallet });
+            let key = key["secret"].as_str().unwrap().to_owned();
+            let (merchant, amounts) = (id.to_owned(), r#""amount_minor":"1500000""#);
+            targets.push(Target { key, wallet, merchant, amounts });
         }
         targets
+    }
+
+    /// Lets these merchants pay naira out of dollars, and gives them some.
+    pub(crate) async fn open_exchange(&self, targets: &[Target]) {
+        let rate = json!({ "env": "live", "from": "USD", "to": "NGN", "rate": "1500" });
+        self.admin_as(reqwest::Method::PUT, "rates", rate).await;
+        for target in targets {
+            let path = format!("merchants/{}", target.merchant);
+            let settings = json!({
+                "features": { "fx_payouts": true }, "terms": { "fx_payouts": true },
+            });
+            let merchant = self.admin_as(reqwest::Method::PATCH, &path, settings).await;
+            let wallets = merchant["wallets"].as_array().unwrap();
+            let is_its = |wallet: &&Value| wallet["env"] == "live" && wallet["currency"] == "USD";
+            let wallet = wallets.iter().find(is_its).unwrap()["id"].as_str().unwrap();
+            let body = json!({ "amount_minor": "900000000000000", "reason": "bench" });
+            self.admin(&format!("wallets/{wallet}/credit"), body).await;
+        }
     }
 
     /// Has a merchant hear of events of this type at an address.

@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use axum::extract::{FromRequest as _, Request};
 use http::header::CONTENT_TYPE;
-use railhead::error::{ErrorCode, Problem};
+use railhead::error::Problem;
 use railhead::http::Body;
+use railhead::payouts::across::{Across, Asked, Method};
 use railhead::payouts::request::{CreatePayout, NewPayout, To};
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -24,6 +25,11 @@ const WORDS: &[&str] = &[
     "\"0123456785\"",
     "\"beneficiary_id\":",
     "\"narration\":",
+    "\"funding_currency\":",
+    "\"funding_amount_minor\":",
+    "\"max_debit_minor\":",
+    "\"min_receive_minor\":",
+    "\"fee_inclusive\":",
     "\"merchant_reference\":",
     "\"customer_id\":",
     "\"sender_customer_id\":",
@@ -86,7 +92,7 @@ fn read(input: &[u8]) -> Result<Body<CreatePayout>, Problem> {
 }
 
 fn understood(body: Body<CreatePayout>) -> Result<NewPayout, Problem> {
-    body.value.read(|| Problem::new(ErrorCode::FxPayoutDisabled))
+    body.value.read()
 }
 
 /// What was accepted; a refusal is the caller's own fault, and says so.
@@ -104,7 +110,21 @@ fn accepted<T>(read: Result<T, Problem>) -> Option<T> {
 }
 
 fn sound(payout: &NewPayout) {
-    assert!(payout.amount.units() > 0);
+    let amounts = match &payout.asked {
+        Asked::Plain(amount) => vec![*amount],
+        Asked::Across(Across { from, method }) => {
+            assert_ne!(*from, payout.currency);
+            match *method {
+                Method::Destination { amount, max_debit } => {
+                    [Some(amount), max_debit].into_iter().flatten().collect()
+                }
+                Method::Source { amount, min_receive, .. } => {
+                    [Some(amount), min_receive].into_iter().flatten().collect()
+                }
+            }
+        }
+    };
+    assert!(amounts.iter().all(|amount| amount.units() > 0));
     for (text, most) in [
         (&payout.merchant_reference, 128),
         (&payout.narration, 100),

@@ -79,14 +79,15 @@ fn travels(input: &[u8]) {
     let sections = CustomSections {
         declaration: text.clone(),
         tables: vec![("banks".into(), input.to_vec())],
+        calendars: vec![("days".into(), input.to_vec())],
         cases: vec![("first.toml".into(), input.to_vec())],
         simulator: Some(input.to_vec()),
     };
     let packed = pack(EMPTY, &sections);
     let out = custom_sections(&packed).expect("a component");
     assert_eq!(
-        (&out.declaration, &out.tables, &out.cases, &out.simulator),
-        (&text, &sections.tables, &sections.cases, &sections.simulator)
+        (&out.declaration, &out.tables, &out.calendars, &out.cases, &out.simulator),
+        (&text, &sections.tables, &sections.calendars, &sections.cases, &sections.simulator)
     );
     let other = CustomSections { declaration: "other".into(), ..CustomSections::default() };
     assert_eq!(repack(&packed, &other).expect("a component"), pack(EMPTY, &other));

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod dependencies;
+mod manifest_keys;
+mod simulators;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -47,7 +47,5 @@ pub fn receive(message: &Message) -> Result<(Reply, Vec<Notice>), String> {
     let told = read(&message.body).ok_or("the message is none of Vola's")?;
     let notice =
         Notice { about: Subject::Reference(told.id.clone()), news: News::Found(finding(&told)) };
-    let reply =
-        Reply { content_type: "text/plain".to_owned(), headers: Vec::new(), body: b"ok".to_vec() };
-    Ok((reply, vec![notice]))
+    Ok((Reply::ok("text/plain", b"ok"), vec![notice]))
 }

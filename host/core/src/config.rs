@@ -275,6 +275,12 @@ pub enum ApprovalAct {
     Key,
     /// Delivering a file of payments once more that the bank may have.
     Redeliver,
+    /// Closing a window of files before its time: what waits in it leaves.
+    CloseWindow,
+    /// Calling a payment off at its network.
+    Recall,
+    /// Rates of live conversions, and lifting what limits them.
+    Rate,
 }
 
 impl ApprovalAct {
@@ -289,6 +295,9 @@ impl ApprovalAct {
             Self::Reverse => "reverse",
             Self::Key => "key",
             Self::Redeliver => "redeliver",
+            Self::CloseWindow => "close_window",
+            Self::Recall => "recall",
+            Self::Rate => "rate",
         }
     }
 }
@@ -305,6 +314,9 @@ impl std::str::FromStr for ApprovalAct {
             Self::Reverse,
             Self::Key,
             Self::Redeliver,
+            Self::CloseWindow,
+            Self::Recall,
+            Self::Rate,
         ];
         let words = all.map(Self::as_str).join(", ");
         let found = all.into_iter().find(|act| act.as_str() == text);

@@ -28,7 +28,9 @@ pub trait Id: Sized {
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[derive(
+            Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+        )]
         pub struct $name(String);
 
         impl Id for $name {
@@ -75,6 +77,8 @@ ids! {
     WalletId = "c";
     /// A payout.
     PayoutId = "c";
+    /// A conversion.
+    ConversionId = "c";
     /// A saved beneficiary.
     BeneficiaryId = "c";
     /// One attempt to send a payout over a rail.

@@ -90,6 +90,14 @@ impl Serialize for Minor {
     }
 }
 
+/// As it was written, for what this program keeps: requests have [`Minor::parse`].
+impl<'de> Deserialize<'de> for Minor {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
 impl From<Overflow> for crate::error::Problem {
     fn from(cause: Overflow) -> Self {
         Self::because(crate::error::ErrorCode::InvalidAmount, "The amount is too large.")

@@ -139,7 +139,16 @@ pub fn new_secret(ids: &IdGenerator, env: Env) -> String {
 /// Reads an entry of an allowlist: a network, or a single address.
 #[must_use]
 pub fn parse_network(text: &str) -> Option<IpNet> {
-    let network = text.parse::<IpNet>().ok().map(|network| network.trunc());
+    // Callers are known by their IPv4 address, however it is written.
+    const MAPPED: u8 = 96;
+    let canonical = |network: IpNet| match (network.network().to_canonical(), network.prefix_len())
+    {
+        (ip @ IpAddr::V4(_), length) if network.max_prefix_len() == 128 && length >= MAPPED => {
+            IpNet::new(ip, length - MAPPED).unwrap_or(network)
+        }
+        _ => network,
+    };
+    let network = text.parse::<IpNet>().ok().map(|network| canonical(network.trunc()));
     network.or_else(|| text.parse::<IpAddr>().ok().map(|ip| IpNet::from(ip.to_canonical())))
 }
 

@@ -90,11 +90,24 @@ pub struct Settings {
     /// Currencies that cross-currency payouts may start from; unset: all.
     #[schema(value_type = Option<Vec<String>>)]
     pub fx_sources: Option<Vec<Currency>>,
+    /// By the currency that pays: what cross-currency payouts may be in; unset: every pair.
+    #[schema(value_type = Option<BTreeMap<String, Vec<String>>>)]
+    pub fx_pairs: Option<BTreeMap<Currency, Vec<Currency>>>,
+    /// Into which currency what comes into a wallet is converted at once, by the wallet's
+    /// currency, where the feature `auto_convert` is on.
+    #[schema(value_type = BTreeMap<String, String>)]
+    pub auto_convert: BTreeMap<Currency, Currency>,
     /// Rail for Canadian recipients that could take either.
     pub default_cad_method: Option<String>,
 }
 
 impl Settings {
+    /// How this merchant is paid out in a currency where nothing else decides.
+    #[must_use]
+    pub fn usual_method(&self, currency: Currency) -> Option<&str> {
+        self.default_cad_method.as_deref().filter(|_| currency.as_str() == "CAD")
+    }
+
     /// Whether a payout of this amount waits for a teammate.
     #[must_use]
     pub fn takes_two(&self, currency: Currency, amount: Minor) -> bool {

@@ -7,4 +7,4 @@ pub mod sql;
 
 pub use directory::Directory;
 pub use key::{ApiKey, Capability, Permission};
-pub use merchant::{Merchant, MerchantStatus, Settings};
+pub use merchant::{Feature, Merchant, MerchantStatus, Settings};

@@ -18,7 +18,7 @@ use crate::http::texts;
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied};
 use crate::id::BeneficiaryId;
 use crate::ledger::{Command, Effects, Reservation};
-use crate::rails::{Block, nobody};
+use crate::rails::{Block, Choice};
 use crate::recipients::{Beneficiary, Saving, sql};
 
 use super::upsert::{self, verify};
@@ -224,7 +224,7 @@ pub async fn update(
         ..before.clone()
     };
     if let Some(name) = &body.name {
-        rename(&app, &caller, &mut after, name).await?;
+        rename(&app, &caller, (&before, &mut after), name).await?;
     }
     store(&app, &caller, (&before, &after), ("beneficiary.update", None)).await?;
     Ok(Json(BeneficiaryView::of(&after)))
@@ -235,11 +235,11 @@ pub async fn update(
 async fn rename(
     app: &App,
     caller: &Caller,
-    beneficiary: &mut Beneficiary,
+    (before, beneficiary): (&Beneficiary, &mut Beneficiary),
     name: &str,
 ) -> Result<(), Problem> {
     let (currency, method) = (beneficiary.currency, beneficiary.method.clone());
-    let (rail, _) = app.rails.serving(currency, Some(&method), &nobody)?;
+    let (rail, _) = app.rails.serving(currency, Choice::of(Some(&method)))?;
     let own = rail.declaration.recipient.name.as_str();
     if rail.overwrites_names() || beneficiary.recipient.get(own).is_empty() {
         return Ok(());
@@ -251,7 +251,8 @@ async fn rename(
     };
     let which = (method.as_str(), currency, Block::Identity);
     beneficiary.recipient = app.recipients.check(&rail, which, given).await?.fields.clone();
-    verify(app, caller, beneficiary).await
+    beneficiary.correction = None;
+    verify(app, caller, (Some(before), beneficiary)).await
 }
 
 /// Of every recipient, whatever its rail.

@@ -12,7 +12,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::texts;
 use crate::ledger::{Command, Done, Effects, Reply, Reservation, replay};
 use crate::money::Currency;
-use crate::rails::{Block, placed};
+use crate::rails::{Block, Choice, placed, refuse_no_block};
 use crate::recipients::{
     Beneficiary, BeneficiarySource, Known, Question, Saving, Verification, resolve,
 };
@@ -81,7 +81,7 @@ async fn attempt(
         return Err(Problem::new(ErrorCode::BeneficiaryBlacklisted));
     }
     let (mut beneficiary, outcome) = merge(wanted, &known);
-    verify(app, caller, &mut beneficiary).await?;
+    verify(app, caller, (known.beneficiary.as_ref(), &mut beneficiary)).await?;
     let keys = (app.keyring.as_ref(), app.ids.as_ref());
     let saving = match &known.beneficiary {
         None => Saving::new(&beneficiary, keys.0, keys.1)?,
@@ -182,7 +182,10 @@ async fn understand(
     };
     let unknown = || Problem::new(ErrorCode::CurrencyNotActive).field("currency");
     let currency = Currency::parse(&required("currency")?).ok_or_else(unknown)?;
-    let (rail, method) = app.rails.serving(currency, None, &|name| text(name).ok().flatten())?;
+    let given = |name: &str| text(name).ok().flatten();
+    let choice =
+        Choice { usual: caller.merchant.settings.usual_method(currency), ..Choice::by(&given) };
+    let (rail, method) = app.rails.serving(currency, choice)?;
     let name = required("name")?;
     let (email, phone) = (text("email")?, text("phone")?);
     let external_reference = text("external_reference")?;
@@ -222,24 +225,13 @@ async fn understand(
         resolution: None,
         resolved_at: None,
         verification: Verification::Pending,
+        correction: None,
         is_blacklisted: false,
         source: BeneficiarySource::Manual,
         deleted_at: None,
         created_at: now,
         updated_at: now,
     })
-}
-
-/// Refuses what stands where a block belongs and is none.
-fn refuse_no_block(body: &BTreeMap<String, Value>, place: &str) -> Result<(), Problem> {
-    let Some((block, _)) = place.split_once('.') else { return Ok(()) };
-    match body.get(block) {
-        None | Some(Value::Null | Value::Object(_)) => Ok(()),
-        Some(_) => {
-            let message = format!("{block} must be an object.");
-            Err(Problem::because(ErrorCode::InvalidField, message).field(block))
-        }
-    }
 }
 
 /// What is known of the recipient, with what the body says on top.
@@ -255,6 +247,7 @@ fn merge(wanted: Beneficiary, known: &Known) -> (Beneficiary, Outcome) {
         phone: wanted.phone.or(before.phone),
         external_reference: wanted.external_reference.or(before.external_reference),
         recipient: wanted.recipient,
+        correction: None,
         deleted_at: None,
         updated_at: wanted.updated_at,
         ..before
@@ -267,16 +260,14 @@ fn merge(wanted: Beneficiary, known: &Known) -> (Beneficiary, Outcome) {
 pub(super) async fn verify(
     app: &App,
     caller: &Caller,
-    beneficiary: &mut Beneficiary,
+    (before, beneficiary): (Option<&Beneficiary>, &mut Beneficiary),
 ) -> Result<(), Problem> {
-    let (rail, _) = app.rails.serving(
-        beneficiary.currency,
-        Some(&beneficiary.method),
-        &crate::rails::nobody,
-    )?;
+    let choice = Choice::of(Some(&beneficiary.method));
+    let (rail, _) = app.rails.serving(beneficiary.currency, choice)?;
     let Some(names) = &rail.declaration.names else { return Ok(()) };
-    let given = beneficiary.recipient.get(&rail.declaration.recipient.name).to_owned();
-    let is_its = names.overwrite || beneficiary.account_name.as_ref() == Some(&given);
+    let name = rail.declaration.recipient.name.as_str();
+    let compared = before.map(|before| before.recipient.get(name));
+    let is_its = names.overwrite || compared == Some(beneficiary.recipient.get(name));
     if is_its && beneficiary.verification == Verification::Verified {
         return Ok(());
     }

@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
-use crate::recipients::Beneficiary;
+use crate::rails;
+use crate::recipients::{Beneficiary, RecipientCorrection};
 
 /// A beneficiary.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -58,6 +59,9 @@ pub struct BeneficiaryView {
     pub external_reference: Option<String>,
     /// `pending`, `verified` or `failed`.
     pub verification: &'static str,
+    /// What its bank says of it that is not right any more: save it anew. It is gone then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correction: Option<RecipientCorrection>,
     /// Whether it was deleted.
     pub is_archived: bool,
     /// Whether it is blocked.
@@ -144,7 +148,7 @@ pub struct AddressView {
 }
 
 /// What a beneficiary has by itself: no field of a rail stands in its place.
-const OWN: [&str; 19] = [
+const OWN: [&str; 20] = [
     "object",
     "id",
     "name",
@@ -155,6 +159,7 @@ const OWN: [&str; 19] = [
     "account_name",
     "external_reference",
     "verification",
+    "correction",
     "is_archived",
     "is_blacklisted",
     "source",
@@ -180,16 +185,11 @@ fn places(beneficiary: &Beneficiary) -> Map<String, Value> {
     found
 }
 
-/// Puts a value at `name` or `outer.name`, unless something else stands there.
+/// Puts a value at its place, unless a beneficiary has something by itself there.
 fn put(found: &mut Map<String, Value>, place: &str, value: Value) {
-    let (outer, inner) = place.split_once('.').unwrap_or((place, ""));
-    if OWN.contains(&outer) {
-        return;
-    }
-    if inner.is_empty() {
-        found.entry(outer).or_insert(value);
-    } else if let Value::Object(members) = found.entry(outer).or_insert_with(|| json!({})) {
-        members.insert(inner.to_owned(), value);
+    let outer = place.split_once('.').map_or(place, |(outer, _)| outer);
+    if !OWN.contains(&outer) {
+        rails::put(found, place, value);
     }
 }
 
@@ -240,6 +240,10 @@ impl BeneficiaryView {
             account_name: beneficiary.account_name.clone(),
             external_reference: beneficiary.external_reference.clone(),
             verification: beneficiary.verification.as_str(),
+            correction: beneficiary
+                .correction
+                .as_deref()
+                .and_then(|json| serde_json::from_str(json).ok()),
             is_archived,
             is_blacklisted: beneficiary.is_blacklisted,
             source: beneficiary.source.as_str(),

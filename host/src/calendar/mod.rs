@@ -182,7 +182,7 @@ impl Calendar {
         }
     }
 
-    fn day_after(&self, date: Date) -> Result<Date, NotCovered> {
+    pub(crate) fn day_after(&self, date: Date) -> Result<Date, NotCovered> {
         date.tomorrow().map_err(|_| self.not_covered(date))
     }
 
@@ -230,6 +230,8 @@ fn date(text: &str) -> Result<Date, String> {
 pub enum Origin {
     /// It came with the host.
     Stock,
+    /// It came inside this file of a rail.
+    Rail(PathBuf),
     /// This file, which the operator put there.
     Operator(PathBuf),
 }
@@ -274,6 +276,31 @@ impl Calendars {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Calendar>> {
         self.known.get(name).map(|(calendar, _)| calendar)
+    }
+
+    /// The calendar that a rail means: the operator's, its own, or the stock copy.
+    #[must_use]
+    pub fn for_rail(
+        &self,
+        name: &str,
+        own: &BTreeMap<String, Arc<Calendar>>,
+    ) -> Option<Arc<Calendar>> {
+        let known = self.known.get(name);
+        let operators = known.filter(|(_, origin)| *origin != Origin::Stock);
+        let found = operators.map(|(calendar, _)| calendar).or_else(|| own.get(name));
+        found.or_else(|| known.map(|(calendar, _)| calendar)).cloned()
+    }
+
+    /// Adds a calendar that a rail brings, for lists: as `<file>/<name>`, because no other rail
+    /// knows it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn add_of_rail(&mut self, file: &Path, (name, csv): (&str, &str)) -> Result<(), String> {
+        let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let origin = Origin::Rail(file.to_owned());
+        let added = self.add(&format!("{stem}/{name}"), csv, origin);
+        added.map_err(|why| format!("{}: calendars.{name}: {why}", file.display()))
     }
 
     /// Where the calendar of this name comes from.

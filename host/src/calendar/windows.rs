@@ -6,7 +6,7 @@
 //! closings stay in the order of their times.
 
 use jiff::Timestamp;
-use jiff::civil::{Date, Time};
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use crate::clock::Moment;
@@ -83,7 +83,7 @@ impl Schedule<'_> {
                     window: window.name.clone(),
                     closes_at,
                     business_date: date,
-                    local_time: self.timezone.to_datetime(timestamp(closes_at)).time(),
+                    local_time: local(closes_at, self.timezone).time(),
                     value_date: self.calendar.plus_business_days(date, window.value_days)?,
                 });
             }
@@ -116,7 +116,13 @@ pub fn settles_at(date: Date, time: Time, timezone: &TimeZone) -> Moment {
 /// The date on which an instant falls, where the network is.
 #[must_use]
 pub fn date_in(at: Moment, timezone: &TimeZone) -> Date {
-    timezone.to_datetime(timestamp(at)).date()
+    local(at, timezone).date()
+}
+
+/// What the clock shows at an instant, where the network is.
+#[must_use]
+pub fn local(at: Moment, timezone: &TimeZone) -> DateTime {
+    timezone.to_datetime(timestamp(at))
 }
 
 /// An instant beyond the years that have dates is the last one that has: no calendar covers it.

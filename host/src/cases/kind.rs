@@ -34,6 +34,8 @@ pub enum CaseKind {
     UnreadableMessage,
     /// What a network leaves lying ready cannot be fetched.
     FeedUnreachable,
+    /// A network refuses this host itself, not its payments.
+    RouteRefused,
 }
 
 /// What an operator decides.
@@ -77,6 +79,7 @@ impl CaseKind {
             Self::FileContradicted => "file_contradicted",
             Self::UnreadableMessage => "unreadable_message",
             Self::FeedUnreachable => "feed_unreachable",
+            Self::RouteRefused => "route_refused",
         }
     }
 
@@ -106,7 +109,8 @@ impl CaseKind {
             | Self::FileRefused
             | Self::FileContradicted
             | Self::UnreadableMessage
-            | Self::FeedUnreachable => &[R::Acknowledge],
+            | Self::FeedUnreachable
+            | Self::RouteRefused => &[R::Acknowledge],
         }
     }
 
@@ -162,6 +166,20 @@ impl CaseKind {
                  version. A payout that is still queued can be cancelled. The host goes on trying \
                  meanwhile."
             }
+            Self::FileUnacknowledged
+            | Self::FileForgotten
+            | Self::FileStuck
+            | Self::FileRefused
+            | Self::FileContradicted
+            | Self::UnreadableMessage
+            | Self::FeedUnreachable
+            | Self::RouteRefused => self.about_networks(),
+        }
+    }
+
+    /// The same of what is about a file, or a network.
+    const fn about_networks(self) -> &'static str {
+        match self {
             Self::FileUnacknowledged => {
                 "Ask the bank whether it has the file and carries it out. If it never had it, have \
                  the same bytes delivered again; nothing else may be sent in its place."
@@ -173,12 +191,16 @@ impl CaseKind {
             }
             Self::FileStuck => {
                 "Repair what the summary names: the route's settings, the rail, or the way to the \
-                 bank; or let go what is kept back. The host goes on trying meanwhile. A payout that no file can carry is marked \
-                 failed, and the others leave without it."
+                 bank; or let go what is kept back. The host goes on trying meanwhile. A payout \
+                 that no file can carry is marked failed, and the others leave without it."
             }
             Self::FileRefused => {
                 "Find out from the bank's words what is wrong. Its payments join the next file by \
                  themselves, once; hold that file back if it would be refused as well."
+            }
+            Self::FileContradicted => {
+                "Ask the bank which of the two is true, and mark the payouts of the file with what \
+                 it says."
             }
             Self::UnreadableMessage => {
                 "Ask the network what it meant: it may be money that came back, or the end of \
@@ -190,10 +212,12 @@ impl CaseKind {
                  run out. Acknowledgements and returns may lie there; the host goes on asking \
                  meanwhile."
             }
-            Self::FileContradicted => {
-                "Ask the bank which of the two is true, and mark the payouts of the file with what \
-                 it says."
+            Self::RouteRefused => {
+                "Look at the account with the network: its balance, its limits, and whether its \
+                 credentials are still good. Each minute one payment tries it. Those that it has \
+                 refused so far have failed, and their wallets have the money back."
             }
+            _ => "",
         }
     }
 }

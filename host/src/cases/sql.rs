@@ -222,6 +222,18 @@ pub async fn was_credited(pool: &AnyPool, subject: &str) -> Result<bool, sqlx::E
     Ok(count > 0)
 }
 
+/// Whether a case is open whose fingerprint begins so.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn is_any_open(pool: &AnyPool, beginning: &str) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM cases WHERE fingerprint >= $1 AND fingerprint < $2 \
+               AND status = 'open'";
+    let query = sqlx::query_scalar(sql).bind(beginning).bind(format!("{beginning}~"));
+    let found: i64 = query.fetch_one(pool).await?;
+    Ok(found > 0)
+}
+
 /// Whether the case of a fingerprint is open.
 ///
 /// # Errors

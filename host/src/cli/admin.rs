@@ -11,7 +11,9 @@ use crate::id::IdGenerator;
 use crate::start::StartError;
 
 use super::account::unanswered;
+use super::cases::{self, Case, Quarantine};
 use super::files::{self, File, Window};
+use super::rates::{self, Rate};
 use super::say;
 
 /// Arguments of the command.
@@ -51,6 +53,9 @@ enum AdminCommand {
         /// What shows how it ended; required for marking.
         #[arg(long)]
         evidence: Option<String>,
+        /// What the network is told of a recall, such as `duplicate` or `fraud`.
+        #[arg(long)]
+        reason_code: Option<String>,
     },
     /// Routes.
     #[command(subcommand)]
@@ -67,6 +72,9 @@ enum AdminCommand {
     /// Files of payments.
     #[command(subcommand)]
     File(File),
+    /// What currencies cost in one another, and the platform's positions.
+    #[command(subcommand)]
+    Rate(Rate),
     /// Whether live payments are held back because the database may have forgotten something.
     #[command(subcommand)]
     Quarantine(Quarantine),
@@ -209,6 +217,7 @@ enum PayoutAction {
     MarkPaid,
     MarkFailed,
     Reverse,
+    Recall,
 }
 
 #[derive(Subcommand)]
@@ -246,49 +255,6 @@ enum Route {
     Resume {
         /// The route's id.
         id: String,
-    },
-}
-
-#[derive(Subcommand)]
-enum Case {
-    /// List cases, newest first.
-    List {
-        /// Only those of this kind, such as `paid_after_failure`.
-        #[arg(long)]
-        kind: Option<String>,
-        /// `open` or `resolved`.
-        #[arg(long, default_value = "open")]
-        status: String,
-        /// Only those about this payout, file or route.
-        #[arg(long)]
-        subject: Option<String>,
-    },
-    /// Show a case: what happened, what to do about it, what may be decided.
-    Show {
-        /// The case's id.
-        id: String,
-    },
-    /// Decide about a case.
-    Resolve {
-        /// The case's id.
-        id: String,
-        /// One of the resolutions that the case names.
-        resolution: String,
-        /// What shows that it is right.
-        #[arg(long)]
-        evidence: String,
-    },
-}
-
-#[derive(Subcommand)]
-enum Quarantine {
-    /// Show it.
-    Show,
-    /// Let live payments go again.
-    Release {
-        /// Why, for the audit log.
-        #[arg(long)]
-        reason: String,
     },
 }
 
@@ -355,22 +321,23 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
         AdminCommand::Merchant(command) => merchant(command)?,
         AdminCommand::Key(command) => key(command),
         AdminCommand::Wallet(command) => wallet(command),
-        AdminCommand::Payout { action, id, reason, evidence } => {
+        AdminCommand::Payout { action, id, reason, evidence, reason_code } => {
             let action = action.to_possible_value().map(|value| value.get_name().to_owned());
             let path = format!("payouts/{id}/{}", action.unwrap_or_default());
-            let body = object([("reason", json!(reason)), ("evidence", json!(evidence))]);
+            let body = object([
+                ("reason", json!(reason)),
+                ("evidence", json!(evidence)),
+                ("reason_code", json!(reason_code)),
+            ]);
             (Method::POST, path, Some(body))
         }
         AdminCommand::Route(command) => route(command)?,
         AdminCommand::Blacklist(command) => blacklist(command)?,
-        AdminCommand::Case(command) => case(command)?,
+        AdminCommand::Case(command) => cases::case(command)?,
+        AdminCommand::Rate(command) => rates::rate(command)?,
         AdminCommand::Window(command) => files::window(command),
         AdminCommand::File(command) => files::file(command)?,
-        AdminCommand::Quarantine(Quarantine::Show) => (Method::GET, "quarantine".to_owned(), None),
-        AdminCommand::Quarantine(Quarantine::Release { reason }) => {
-            let body = object([("reason", json!(reason))]);
-            (Method::POST, "quarantine/release".to_owned(), Some(body))
-        }
+        AdminCommand::Quarantine(command) => cases::quarantine(command),
         AdminCommand::Audit => (Method::GET, "audit".to_owned(), None),
         AdminCommand::Approvals => (Method::GET, "approval_requests".to_owned(), None),
         AdminCommand::Rails => (Method::GET, "rails".to_owned(), None),
@@ -467,20 +434,6 @@ fn blacklist(command: Blacklist) -> Result<Request, StartError> {
             (Method::POST, "blacklist".to_owned(), Some(serde_json::from_str(&entry)?))
         }
         Blacklist::Remove { id } => (Method::DELETE, format!("blacklist/{id}"), None),
-    })
-}
-
-fn case(command: Case) -> Result<Request, StartError> {
-    Ok(match command {
-        Case::List { kind, status, subject } => {
-            let filters = [("kind", kind), ("status", Some(status)), ("subject_id", subject)];
-            (Method::GET, filtered("cases", filters)?, None)
-        }
-        Case::Show { id } => (Method::GET, format!("cases/{id}"), None),
-        Case::Resolve { id, resolution, evidence } => {
-            let body = object([("resolution", json!(resolution)), ("evidence", json!(evidence))]);
-            (Method::POST, format!("cases/{id}/resolve"), Some(body))
-        }
     })
 }
 

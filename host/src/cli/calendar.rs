@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use crate::calendar::windows::date_in;
 use crate::calendar::{Calendar as Holidays, Calendars, Origin, is_weekend};
 use crate::config::Config;
-use crate::start::{Sources, StartError};
+use crate::start::{self, Sources, StartError};
 
 use super::{say, warn};
 
@@ -37,7 +37,9 @@ enum CalendarCommand {
 
 impl Calendar {
     pub(super) fn run(self, config: &Config) -> Result<(), StartError> {
-        let calendars = Calendars::load(config.modules.dir.as_deref())?;
+        let folder = config.modules.dir.as_deref();
+        let mut calendars = Calendars::load(folder)?;
+        start::add_calendars_of_rails(&mut calendars, folder)?;
         let today = date_in(Sources::system()?.clock.now(), &TimeZone::UTC);
         match self.command {
             CalendarCommand::List => {
@@ -82,9 +84,11 @@ fn warnings(calendars: &Calendars, today: Date) -> Vec<String> {
             0 => "ends today".to_owned(),
             _ => format!("ended on {last}: no window of its networks closes any more"),
         };
+        // One that a rail brings is named after its file, too.
+        let table = name.rsplit('/').next().unwrap_or(name);
         lines.push(format!(
             "the calendar {name} {until}; put a table that reaches further into \
-             calendars/{name}.csv in modules.dir"
+             calendars/{table}.csv in modules.dir"
         ));
     }
     lines
@@ -102,6 +106,7 @@ fn show(calendars: &Calendars, name: &str, year: Option<i16>) -> Result<Vec<Stri
     }
     let from = match origin {
         Origin::Stock => "stock".to_owned(),
+        Origin::Rail(file) => format!("inside {}", file.display()),
         Origin::Operator(path) => path.display().to_string(),
     };
     let mut lines = vec![format!("{name} ({from}) covers {first} to {last}")];
@@ -127,6 +132,7 @@ fn days_left(calendar: &Holidays, today: Date) -> i32 {
 const fn source(origin: &Origin) -> &'static str {
     match origin {
         Origin::Stock => "stock",
+        Origin::Rail(_) => "rail",
         Origin::Operator(_) => "operator",
     }
 }

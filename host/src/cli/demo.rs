@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::id::IdGenerator;
-use crate::rails::declaration::MethodTerms;
-use crate::rails::{Block, Declaration};
+use crate::rails::Declaration;
+use crate::rails::methods::MethodTerms;
 use crate::start::{Host, Sources, StartError, shown, start};
 
 use super::{admin, say, serve};
@@ -21,6 +21,9 @@ use super::{admin, say, serve};
 const SEED_MAJOR: i64 = 5_000_000;
 /// What the demo pays, in major units.
 const PAYMENT_MAJOR: i64 = 25_000;
+
+/// What it lets its own merchant do at least.
+const REQUESTS_PER_MINUTE: u32 = 600;
 
 /// The demo merchant's key, kept so that a second start goes on where the first one ended.
 /// It opens the sandbox only.
@@ -31,10 +34,13 @@ struct Kept {
 }
 
 /// Starts the service, shows what it does and keeps serving.
-pub(super) async fn demo(config: Config) -> Result<(), StartError> {
+pub(super) async fn demo(mut config: Config) -> Result<(), StartError> {
     serve::log_quietly(&config);
     let told_to_stop = serve::told_to_stop()?;
     let file = config.data.dir.join("demo.json");
+    let limits = &mut config.limits;
+    // It pays by every rail, and asks for much before each.
+    limits.write_per_minute = limits.write_per_minute.max(REQUESTS_PER_MINUTE);
     let host = start(config, Sources::system()?).await?;
     let tour = Tour::begin(&host, &file).await?;
     for rail in host.app.rails.all() {
@@ -46,6 +52,7 @@ pub(super) async fn demo(config: Config) -> Result<(), StartError> {
             tour.pay(declaration, terms).await?;
         }
     }
+    tour.convert().await?;
     tour.end(&host);
     host.run(told_to_stop).await
 }
@@ -58,6 +65,15 @@ async fn activate_fraud_rules(operator: (&str, &SecretString)) -> Result<(), Sta
     let path = format!("rule-packs/{name}/versions/{version}/activate");
     admin::send(operator, (Method::POST, &path), None).await?;
     say(format!("Activated the rule pack {name} {version}."));
+    Ok(())
+}
+
+/// Has the sandbox exchange dollars and naira, at rates that nobody should rely on.
+async fn set_rates(operator: (&str, &SecretString)) -> Result<(), StartError> {
+    let rate = |from: &str, to: &str, rate: &str| json!({ "env": "test", "from": from, "to": to, "rate": rate, "source": "demo" });
+    let rates = [rate("USD", "NGN", "1500"), rate("NGN", "USD", "0.00066")];
+    let body = Some(json!({ "rates": rates }));
+    admin::send(operator, (Method::POST, "rates/import"), body).await?;
     Ok(())
 }
 
@@ -90,7 +106,7 @@ impl Tour {
         let merchant_id = text(&merchant["id"]);
         let path = format!("merchants/{merchant_id}/keys");
         let permissions = ["webhook_manage", "beneficiary_manage", "payout_cancel"];
-        let key = json!({ "env": "test", "label": "demo", "capabilities": ["payout_create"],
+        let key = json!({ "env": "test", "label": "demo", "capabilities": ["payout_create", "conversion"],
             "permissions": permissions });
         let key = admin::send(operator, (Method::POST, &path), Some(key)).await?;
         let test_key = text(&key["secret"]);
@@ -105,6 +121,7 @@ impl Tour {
             admin::send(operator, (Method::POST, &path), Some(credit)).await?;
         }
         activate_fraud_rules(operator).await?;
+        set_rates(operator).await?;
         keep(file, &Kept { merchant_id, test_key: test_key.clone() })?;
         Ok(tour(test_key))
     }
@@ -115,7 +132,7 @@ impl Tour {
         let shown = |value: &Value| format!("{currency} {}", major(&text(value), exponent));
         say(format!("\n{currency} by {}", rail.rail.title));
 
-        let recipient = example(rail);
+        let recipient = Value::Object(rail.recipient.example(terms.select.as_ref()));
         let wallets = self.get("/v1/wallets").await?;
         let wallet =
             find(&wallets, "currency", &currency).ok_or("the demo merchant has no wallet")?;
@@ -130,7 +147,11 @@ impl Tour {
         }
         let amount =
             minor(PAYMENT_MAJOR, exponent).clamp(terms.amount_minor_min, terms.amount_minor_max);
-        let question = json!({ "currency": currency, "amount_minor": amount.to_string() });
+        let question = json!({
+            "currency": currency,
+            "method": terms.name,
+            "amount_minor": amount.to_string(),
+        });
         let quote = self.post("/v1/payouts/quote", &[], question).await?;
         say(format!(
             "  quote       {} + fee {} + tax {} + levy {} = {}",
@@ -174,6 +195,25 @@ impl Tour {
         }
         let wallet = self.get(&format!("/v1/wallets/{wallet_id}/balance")).await?;
         say(format!("  wallet      {}", shown(&wallet["available_balance_minor"])));
+        Ok(())
+    }
+
+    /// A conversion between two wallets, as it was quoted.
+    async fn convert(&self) -> Result<(), StartError> {
+        let wanted =
+            json!({ "from_currency": "USD", "to_currency": "NGN", "from_amount_minor": "10000" });
+        let quote = self.post("/v1/conversions/quote", &[], wanted.clone()).await?;
+        let key = self.ids.secret();
+        let headers = [("idempotency-key", key.as_str())];
+        let made = self.post("/v1/conversions", &headers, wanted).await?;
+        let shown = |name: &str| major(&text(&made[name]), 2);
+        say("\nUSD into NGN");
+        say(format!("  quote       {} for one", text(&quote["rate"])));
+        say(format!(
+            "  conversion  USD {} became NGN {}",
+            shown("from_amount_minor"),
+            shown("to_amount_minor"),
+        ));
         Ok(())
     }
 
@@ -231,12 +271,6 @@ fn keep(file: &Path, kept: &Kept) -> Result<(), StartError> {
     let mut options = std::fs::OpenOptions::new();
     let mut opened = options.write(true).create(true).truncate(true).mode(0o600).open(file)?;
     Ok(opened.write_all(&serde_json::to_vec_pretty(kept)?)?)
-}
-
-/// The recipient that the rail's declaration gives as its example.
-fn example(rail: &Declaration) -> Value {
-    let fields = rail.recipient.fields.iter().filter(|field| field.is_required(Block::Inline));
-    fields.filter_map(|field| Some((field.name.clone(), json!(field.example.as_ref()?)))).collect()
 }
 
 fn exponent(host: &Host, currency: &Value) -> u8 {

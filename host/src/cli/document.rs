@@ -95,7 +95,10 @@ impl Rail {
 async fn check(config: &Config, name: &str, cases: PathBuf) -> Result<(), StartError> {
     let (engines, cache) = engines()?;
     let tables = config.modules.dir.as_ref().map(|folder| folder.join("tables"));
-    let found = built_in::COMPONENTS.iter().find(|(folder, _)| *folder == format!("rails/{name}"));
+    let found = built_in::COMPONENTS.iter().find(|(folder, _)| {
+        // One that is a country's of a rail lies within it.
+        folder.strip_prefix("rails/").is_some_and(|folder| folder.replace('/', "-") == name)
+    });
     let bytes = match found {
         Some((_, bytes)) => bytes.to_vec(),
         None => std::fs::read(name).map_err(|cause| format!("{name}: {cause}"))?,

@@ -18,6 +18,8 @@ pub(super) enum Window {
     List,
     /// Hold back what leaves when a window closes.
     Hold(Act),
+    /// Close it before its time: what waits for it leaves now.
+    Close(Act),
     /// Let it go again.
     Release(Act),
 }
@@ -84,6 +86,7 @@ pub(super) struct Act {
 pub(super) fn window(command: Window) -> Request {
     match command {
         Window::List => (Method::GET, "windows".to_owned(), None),
+        Window::Close(act) => act.request("windows", "close"),
         Window::Hold(act) => act.request("windows", "hold"),
         Window::Release(act) => act.request("windows", "release"),
     }

@@ -3,12 +3,14 @@
 mod account;
 mod admin;
 mod calendar;
+mod cases;
 mod compile;
 mod demo;
 mod document;
 mod files;
 mod listen;
 mod logs;
+mod rates;
 mod rules;
 mod rules_authoring;
 mod serve;
@@ -104,13 +106,18 @@ fn warn(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "railhead: {line}");
 }
 
+/// The stack of a thread: of address space, not of memory.
+const STACK_BYTES: usize = 16 << 20;
+
 fn execute(arguments: Arguments) -> Result<(), StartError> {
     // It needs no settings, and knows none.
     if let Command::CompileComponent(compile) = arguments.command {
         return compile.run();
     }
     let config = Config::load(arguments.config.as_deref())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // What is not optimised stands deep on the stack.
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.thread_stack_size(STACK_BYTES).enable_all().build()?;
     runtime.block_on(async {
         match arguments.command {
             Command::Serve => serve::serve(config).await,

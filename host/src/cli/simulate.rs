@@ -1,5 +1,7 @@
 //! `railhead simulator`.
 
+use std::time::Duration;
+
 use clap::Args;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
@@ -63,24 +65,40 @@ async fn notify(
 ) {
     let client = reqwest::Client::new();
     while let Some(message) = messages.recv().await {
-        let OwnMessage { rail, path, url: given, headers, body, .. } = message;
+        let OwnMessage { rail, method, path, url: given, headers, body, .. } = message;
         let (to, mut request) = match (given, &host) {
             // The address holds a token, which no log needs.
-            (Some(given), _) => ("the address that was given".to_owned(), client.post(given)),
+            (Some(given), _) => {
+                ("the address that was given".to_owned(), client.request(method, given))
+            }
             (None, Some((url, token))) => {
                 let to = format!("{}/notices/live/{rail}{path}", url.trim_end_matches('/'));
-                (to.clone(), client.post(to).bearer_auth(token.expose_secret()))
+                (to.clone(), client.request(method, to).bearer_auth(token.expose_secret()))
             }
             (None, None) => continue,
         };
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let sent = request.body(body).send().await;
-        match sent.map(|answer| answer.status()) {
-            Ok(status) if status.is_success() => {}
-            Ok(status) => tracing::warn!(%status, to, "a notice was refused"),
+        tokio::spawn(tell(request.body(body), to));
+    }
+}
+
+/// How often a message is told to a host that is away, or does not take it for now.
+const TRIES: u32 = 8;
+
+async fn tell(request: reqwest::RequestBuilder, to: String) {
+    for tries in 0..TRIES {
+        let Some(again) = request.try_clone() else { return };
+        match again.send().await.map(|answer| answer.status()) {
+            Ok(status) if status.is_success() => return,
+            Ok(status) if status.is_client_error() => {
+                tracing::warn!(%status, to, "a notice was refused");
+                return;
+            }
+            Ok(status) => tracing::warn!(%status, to, "a notice was not taken"),
             Err(cause) => tracing::warn!(%cause, to, "a notice was not delivered"),
         }
+        tokio::time::sleep(Duration::from_millis(250 << tries)).await;
     }
 }

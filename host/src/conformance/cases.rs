@@ -70,17 +70,19 @@ pub struct ViolationCase {
 pub struct ExchangeCase {
     /// What the case shows, for the report.
     pub name: String,
-    /// submit, query, resolve or receive.
+    /// prepare, submit, query, recall, resolve or receive.
     pub call: String,
     /// For submit and query.
     pub payment: Option<PaymentCase>,
     /// The account to enquire about; for resolve only.
     #[serde(default)]
     pub account: BTreeMap<String, String>,
-    /// The enquiry's number, from which its reference is made; for resolve only.
+    /// How that account would be paid; the rail's first method if left out. For resolve only.
+    pub pays_by: Option<String>,
+    /// The number of an enquiry or a recall, from which its reference is made.
     #[serde(default)]
     pub serial: u64,
-    /// When the enquiry was begun, in milliseconds since 1970 UTC; for resolve only.
+    /// When it was begun, in milliseconds since 1970 UTC.
     #[serde(default)]
     pub begun_at_ms: u64,
     /// The path of the network's message; for receive only.
@@ -363,6 +365,7 @@ impl Cases {
                     call: call.to_owned(),
                     payment: Some(payment.clone()),
                     account: payment.recipient.clone(),
+                    pays_by: payment.method.clone(),
                     serial: payment.serial,
                     begun_at_ms: payment.begun_at_ms,
                     path: self.code_path.clone(),

@@ -10,13 +10,13 @@ use http::StatusCode;
 use secrecy::SecretString;
 
 use crate::rails::Rail;
-use crate::rails::declaration::MethodTerms;
 use crate::rails::granted::{call_to, simulated_key, token_source};
+use crate::rails::methods::MethodTerms;
 use crate::rails::route::SIMULATOR_SECRET;
 use crate::wasm::egress::{Exchange, HangUp, Target};
 use crate::wasm::rail::{
     Access, Called, Door, Enquiry, Field, Finding, Grant, Message, Money, News, Outcome, Payment,
-    Receipt, Refusal, Resolution, Verdict,
+    RecallReason, RecallRequest, Receipt, Refusal, Reply, Resolution, Verdict,
 };
 
 use super::cases::{AnswerCase, ExchangeCase, Expected, PaymentCase, RecipientCase, ViolationCase};
@@ -107,13 +107,26 @@ async fn run_on(rail: &Rail, case: &ExchangeCase, on: On) -> Result<(), String> 
     }
 }
 
+/// What the first thing that a message says comes to.
+fn told(news: Option<News>) -> Came {
+    match news {
+        Some(News::Ask) => came("ask", None, None),
+        Some(News::Found(found)) => finding(found),
+        Some(News::Corrected(told)) => came("corrected", Some(told.code), Some(told.message)),
+        None => came("nothing", None, None),
+    }
+}
+
 async fn call(
     rail: &Rail,
     network: &Router,
     case: &ExchangeCase,
     on: On,
 ) -> Result<(Came, Vec<Exchange>), String> {
-    let asking = grant(rail, network, Money::Stays);
+    // As if it were called when the payment was begun.
+    let begun_at_ms = case.payment.as_ref().map_or(case.begun_at_ms, |it| it.begun_at_ms);
+    let then = |grant: Arc<Grant>| Arc::new(Grant { now_ms: begun_at_ms, ..Grant::clone(&grant) });
+    let asking = then(grant(rail, network, Money::Stays));
     match case.call.as_str() {
         "prepare" => {
             let payment = payment(rail, case.payment.as_ref())?;
@@ -132,7 +145,7 @@ async fn call(
                 let (made, wanted) = (made.reference, payment.reference);
                 return Err(format!("made the reference {made}, not {wanted}"));
             }
-            let sending = grant(rail, network, Money::MayMove);
+            let sending = then(grant(rail, network, Money::MayMove));
             let kept = kept.filter(|_| on == On::ItsOwn);
             taken(rail.code.submit(kept, &sending, &payment).await, outcome)
         }
@@ -140,11 +153,17 @@ async fn call(
             let payment = payment(rail, case.payment.as_ref())?;
             taken(rail.code.query(&asking, &payment).await, finding)
         }
+        "recall" => {
+            let payment = payment(rail, case.payment.as_ref())?;
+            let request = RecallRequest {
+                serial: case.serial,
+                begun_at_ms: case.begun_at_ms,
+                reason: RecallReason::CustomerRequest,
+            };
+            taken(rail.code.recall(&asking, &payment, request).await, finding)
+        }
         "resolve" => {
-            let account = fields(&case.account);
-            let (serial, begun_at_ms) = (case.serial, case.begun_at_ms);
-            let enquiry = Enquiry { serial, begun_at_ms, account };
-            taken(rail.code.resolve(&asking, &enquiry).await, |found| match found {
+            taken(rail.code.resolve(&asking, &enquiry(rail, case)?).await, |found| match found {
                 Verdict::Named(found) => came("resolved", None, Some(found.name)),
                 Verdict::Matches(found) => came("matches", None, Some(found.name)),
                 Verdict::Close(found) => came("close", None, Some(found.name)),
@@ -162,19 +181,23 @@ async fn call(
                 body: case.body.clone().into_bytes(),
             };
             let called = rail.code.receive(&pure(&asking), &message).await;
+            if let Ok(Ok((reply, _))) = &called.result {
+                refuse_reply(reply)?;
+            }
             taken(called, |read| match read {
                 Err(why) => came("rejected", None, Some(why)),
-                Ok((_, notices)) => match notices.into_iter().next().map(|notice| notice.news) {
-                    Some(News::Ask) => came("ask", None, None),
-                    Some(News::Found(found)) => finding(found),
-                    Some(News::Corrected(told)) => {
-                        came("corrected", Some(told.code), Some(told.message))
-                    }
-                    None => came("nothing", None, None),
-                },
+                Ok((_, notices)) => told(notices.into_iter().next().map(|notice| notice.news)),
             })
         }
         other => Err(format!("{other} is no call")),
+    }
+}
+
+/// Refuses a reply that no host would send.
+pub(super) fn refuse_reply(reply: &Reply) -> Result<(), String> {
+    match (200..300).contains(&reply.status) {
+        true => Ok(()),
+        false => Err(format!("a message that is taken is answered with {}", reply.status)),
     }
 }
 
@@ -247,7 +270,10 @@ pub(super) fn scripted(rail: &Rail, answer: AnswerCase) -> Router {
     for terms in declaration.tokens.values() {
         let mut calls = declaration.endpoints.values().flat_map(|endpoint| &endpoint.calls);
         let Some(call) = calls.find(|call| call.name == terms.call) else { continue };
-        let token = serde_json::json!({ terms.token.as_str(): "token" }).to_string();
+        let names = terms.token.rsplit('.');
+        let token = names
+            .fold(serde_json::json!("token"), |within, name| serde_json::json!({ name: within }));
+        let token = token.to_string();
         network = network.route(&call.path, any(move || async move { token }));
     }
     network.fallback(move || {
@@ -274,7 +300,8 @@ pub(super) fn grant(rail: &Rail, network: &Router, money: Money) -> Arc<Grant> {
     let declaration = &rail.declaration;
     let target = Arc::new(Target::InProcess(network.clone()));
     let calls = declaration.endpoints.values().flat_map(|endpoint| &endpoint.calls);
-    let calls = calls.filter_map(|terms| call_to(terms, &target, None));
+    let makes_files = declaration.files.is_some();
+    let calls = calls.filter_map(|terms| call_to(terms, &target, (None, makes_files)));
     let defaults = declaration.settings.iter();
     let settings = defaults.filter_map(|(name, terms)| Some((name.clone(), terms.sandboxed()?)));
     let secrets = declaration.secrets.keys().filter(|it| !declaration.is_client_certificate(it));
@@ -286,7 +313,8 @@ pub(super) fn grant(rail: &Rail, network: &Router, money: Money) -> Arc<Grant> {
         .iter()
         .filter_map(|(name, terms)| Some((name.clone(), token_source(terms, &calls, &secrets)?)));
     let keys = declaration.keys.iter();
-    let keys = keys.map(|(name, terms)| (name.clone(), Arc::new(simulated_key(terms))));
+    let keys =
+        keys.filter_map(|(name, terms)| Some((name.clone(), Arc::new(simulated_key(terms).ok()?))));
     let open = declaration.notices.iter().filter(|notice| notice.auth.path_token);
     let door = Door {
         address: "https://host.example/notices/route/".to_owned(),
@@ -304,7 +332,9 @@ pub(super) fn grant(rail: &Rail, network: &Router, money: Money) -> Arc<Grant> {
         keys: keys.collect(),
         tables: rail.tables.clone(),
     };
-    Arc::new(Grant { access: Arc::new(access), money, ..Grant::default() })
+    let seeds = declaration.seeds.keys().map(|name| (name.clone(), "conformance".into()));
+    let seeds = seeds.collect();
+    Arc::new(Grant { access: Arc::new(access), money, seeds, ..Grant::default() })
 }
 
 /// The same without a way out.
@@ -342,6 +372,17 @@ pub(super) fn payment(rail: &Rail, case: Option<&PaymentCase>) -> Result<Payment
         }),
         network_id: case.network_id.clone(),
         facts: fields(&case.facts),
+    })
+}
+
+fn enquiry(rail: &Rail, case: &ExchangeCase) -> Result<Enquiry, String> {
+    let terms = method(rail, case.pays_by.as_deref())?;
+    Ok(Enquiry {
+        serial: case.serial,
+        begun_at_ms: case.begun_at_ms,
+        method: terms.name.clone(),
+        currency: terms.currency.as_str().to_owned(),
+        account: fields(&case.account),
     })
 }
 

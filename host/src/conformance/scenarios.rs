@@ -2,7 +2,7 @@
 //! was sent, what the network told by itself was heard, and it was asked about.
 
 use crate::rails::Rail;
-use crate::rails::declaration::Via;
+use crate::rails::methods::Via;
 use crate::simulator::Network;
 use crate::wasm::rail::{Money, News, Outcome, Payment};
 

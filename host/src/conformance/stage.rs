@@ -10,7 +10,7 @@ use crate::rails::Rail;
 use crate::simulator::{Network, OwnMessage, Simulator};
 use crate::wasm::rail::{Finding, Grant, Message, Money, Notice};
 
-use super::exchange::{grant, pure};
+use super::exchange::{grant, pure, refuse_reply};
 
 /// How a payment stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,25 +59,33 @@ impl<'a> Stage<'a> {
     /// A grant whose calls ask for nothing: what they are about plays its scenario already.
     pub(super) fn plain_grant(&self, money: Money) -> Arc<Grant> {
         let network = self.simulator.network(&self.rail.declaration.rail.name);
-        grant(self.rail, &network, money)
+        let now_ms = Clock::System.now().millis();
+        Arc::new(Grant { now_ms, ..Grant::clone(&grant(self.rail, &network, money)) })
     }
 
     /// What the network has told by itself.
     pub(super) async fn messages(&mut self) -> Result<Vec<Notice>, String> {
         let mut notices = Vec::new();
-        while let Ok(OwnMessage { path, url, headers, body, .. }) = self.messages.try_recv() {
+        while let Ok(OwnMessage { method, path, url, headers, body, .. }) = self.messages.try_recv()
+        {
             // What the network was given ends with a path of ours.
             let door = url.as_ref().and_then(|url| url.split_once("/route/door"));
+            let path = door.map_or(path.as_str(), |(_, path)| path);
+            if self.rail.declaration.notice(method.as_str(), path).is_none() {
+                return Err(format!("the network tells by {method} {path}, which is not declared"));
+            }
             let message = Message {
-                method: "POST".to_owned(),
-                path: door.map_or(path.as_str(), |(_, path)| path).to_owned(),
+                method: method.to_string(),
+                path: path.to_owned(),
                 query: Vec::new(),
                 headers,
-                body: body.into_bytes(),
+                body,
             };
             let called = self.rail.code.receive(&pure(&self.grant(Money::Stays)), &message).await;
             let read = called.result.map_err(|broken| broken.to_string())?;
-            notices.extend(read?.1);
+            let (reply, told) = read?;
+            refuse_reply(&reply)?;
+            notices.extend(told);
         }
         Ok(notices)
     }

@@ -49,6 +49,7 @@ pub const CATALOGUE: &[&str] = &[
     "payout.cancelled",
     "payout.recipient_corrected",
     "wallet_funded",
+    "conversion.completed",
     "wallet_auto_converted",
     "customer.status_changed",
     "customer_verified",

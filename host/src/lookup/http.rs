@@ -20,7 +20,7 @@ use crate::http::{Body, Page, PageQuery, Query};
 use crate::money::Currency;
 use crate::rails::declaration::OperatorTerms;
 use crate::rails::directory::{self, Bank};
-use crate::rails::{Block, Rail, nobody};
+use crate::rails::{Block, Choice, Rail};
 use crate::recipients::{Question, resolve};
 use crate::simulator::scenario;
 
@@ -190,7 +190,7 @@ pub async fn name_enquiry(
     let currency = required("currency", &body.currency)?;
     let currency = Currency::parse(&currency).ok_or_else(unsupported)?;
     // Other networks only say whether a name that is given is the one.
-    let served = app.rails.serving(currency, None, &nobody).ok();
+    let served = app.rails.serving(currency, Choice::of(None)).ok();
     let served = served.filter(|(rail, _)| rail.overwrites_names());
     let (rail, method) = served.ok_or_else(unsupported)?;
     required("account_number", &body.account_number)?;

@@ -133,7 +133,8 @@ impl Bounds {
                     "maxLength": texts::REFERENCE.most,
                 },
             },
-            "oneOf": self.rails.iter().map(|(recipient, currencies, _)| json!({
+            // Several rails of a currency may know one and the same recipient.
+            "anyOf": self.rails.iter().map(|(recipient, currencies, _)| json!({
                 "allOf": [{ "$ref": format!("#/components/schemas/Saved{recipient}") }],
                 "properties": { "currency": { "enum": currencies } },
             })).collect::<Vec<_>>(),

@@ -12,8 +12,9 @@ use strum::IntoEnumIterator as _;
 use utoipa::openapi::OpenApi;
 
 use crate::error::{ErrorCode, Kind};
-use crate::rails::declaration::FieldTerms;
-use crate::rails::{Block, Rail};
+use crate::rails::declaration::{FieldTerms, RequiredWhen};
+use crate::rails::shown::ShownTerms;
+use crate::rails::{Block, Rail, anchored};
 
 /// Refusals that every call with a key may meet.
 const COMMON: &[ErrorCode] = &[
@@ -174,40 +175,54 @@ fn recipients(schemas: &mut Value, rails: &[Arc<Rail>]) {
     let mut choices = Vec::new();
     for rail in rails {
         let name = recipient_schema(rail);
-        let fields = &rail.declaration.recipient.fields;
-        let properties: Map<String, Value> = fields
-            .iter()
-            .map(|field| (field.name.clone(), field_schema(field, Block::Inline)))
-            .collect();
-        let required = fields.iter().filter(|field| field.is_required(Block::Inline));
-        let required: Vec<&str> = required.map(|field| field.name.as_str()).collect();
         let currencies: Vec<String> =
             rail.declaration.currencies().iter().map(ToString::to_string).collect();
-        schemas[&name] = json!({
-            "type": "object",
-            "title": format!("{} ({})", rail.declaration.rail.title, currencies.join(", ")),
-            "required": required,
-            "properties": properties,
-            "x-currencies": currencies,
-        });
-        schemas[format!("Saved{name}")] = saved_recipient(rail);
+        let mut inline = recipient_body(rail, Block::Inline);
+        inline["title"] =
+            json!(format!("{} ({})", rail.declaration.rail.title, currencies.join(", ")));
+        inline["x-currencies"] = json!(currencies);
+        schemas[&name] = inline;
+        schemas[format!("Saved{name}")] = recipient_body(rail, Block::Saved);
         choices.push(json!({ "$ref": format!("#/components/schemas/{name}") }));
     }
-    schemas["PayoutRecipient"] = json!({ "oneOf": choices });
+    schemas["PayoutRecipient"] = json!({ "anyOf": choices });
+    for rail in rails {
+        for terms in &rail.declaration.shown {
+            shown_member(&mut schemas["Payout"]["properties"], (rail, terms));
+        }
+    }
 }
 
-/// A rail's recipient as it is given to be saved: some of its fields are in blocks of their own.
-fn saved_recipient(rail: &Rail) -> Value {
+/// What a rail has merchants told of a payment, as a member of payouts.
+fn shown_member(properties: &mut Value, (rail, terms): (&Rail, &ShownTerms)) {
+    let title = &rail.declaration.rail.title;
+    let mut schema =
+        json!({ "type": "string", "description": format!("{title}: {}", terms.title) });
+    if let Some(example) = &terms.example {
+        schema["example"] = json!(example);
+    }
+    match terms.name.split_once('.') {
+        None => properties[&terms.name] = schema,
+        Some((outer, inner)) => {
+            if properties[outer].is_null() {
+                properties[outer] = json!({ "type": "object", "properties": {} });
+            }
+            properties[outer]["properties"][inner] = schema;
+        }
+    }
+}
+
+/// A rail's recipient as it is given: some of its fields are in blocks of their own.
+fn recipient_body(rail: &Rail, block: Block) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for field in &rail.declaration.recipient.fields {
-        let (schema, is_required) =
-            (field_schema(field, Block::Saved), field.is_required(Block::Saved));
-        let Some((block, name)) = field.place(Block::Saved).split_once('.') else {
+        let (schema, is_required) = (field_schema(field, block), field.is_required(block));
+        let Some((outer, name)) = field.place(block).split_once('.') else {
             properties.insert(field.name.clone(), schema);
             required.extend(is_required.then(|| field.name.clone()));
             continue;
         };
-        let inside = properties.entry(block).or_insert_with(
+        let inside = properties.entry(outer).or_insert_with(
             || json!({ "type": ["object", "null"], "required": [], "properties": {} }),
         );
         inside["properties"][name] = schema;
@@ -216,8 +231,8 @@ fn saved_recipient(rail: &Rail) -> Value {
             if let Some(names) = inside["required"].as_array_mut() {
                 names.push(json!(name));
             }
-            if !required.iter().any(|known| known == block) {
-                required.push(block.to_owned());
+            if !required.iter().any(|known| known == outer) {
+                required.push(outer.to_owned());
             }
         }
     }
@@ -226,9 +241,16 @@ fn saved_recipient(rail: &Rail) -> Value {
 
 fn field_schema(field: &FieldTerms, block: Block) -> Value {
     let kind = if field.is_required(block) { json!("string") } else { json!(["string", "null"]) };
-    let mut schema = json!({ "type": kind, "description": field.title });
+    let when = field.required_when.as_ref();
+    let title = match when {
+        Some(RequiredWhen { field: other, values }) => {
+            format!("{}; required where {other} is {}", field.title, values.join(" or "))
+        }
+        None => field.title.clone(),
+    };
+    let mut schema = json!({ "type": kind, "description": title });
     if let Some(pattern) = &field.pattern {
-        schema["pattern"] = json!(pattern);
+        schema["pattern"] = json!(anchored(pattern));
     }
     if let Some(most) = field.max_length {
         schema["maxLength"] = json!(most);

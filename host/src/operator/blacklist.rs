@@ -18,7 +18,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page, PageQuery, Query};
 use crate::ledger::Command;
 use crate::money::Currency;
-use crate::rails::{Block as Given, RecipientFields};
+use crate::rails::{Block as Given, Choice, RecipientFields};
 use crate::recipients::sql::{self, Block};
 
 use super::{Done, invalid, required, write};
@@ -119,7 +119,8 @@ pub async fn create(
     let currency = Currency::parse(&required("currency", text("currency")?)?);
     let currency = currency.ok_or_else(|| invalid("currency", "must be an ISO 4217 code"))?;
     let reason = required("reason", text("reason")?)?;
-    let (rail, method) = app.rails.serving(currency, None, &|name| text(name).ok().flatten())?;
+    let (rail, method) =
+        app.rails.serving(currency, Choice::by(&|name| text(name).ok().flatten()))?;
     for field in &rail.declaration.recipient.fields {
         text(&field.name)?;
     }

@@ -36,6 +36,11 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
             ErrorCode::StateConflict,
             ErrorCode::InsufficientFunds,
             ErrorCode::WalletFrozen,
+            ErrorCode::FxPayoutUnavailable,
+            ErrorCode::FxRateUnavailable,
+            ErrorCode::FxRateStale,
+            ErrorCode::FxRateInverted,
+            ErrorCode::FxExposureCapExceeded,
         ],
     ),
 ];

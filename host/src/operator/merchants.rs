@@ -222,6 +222,11 @@ pub async fn update(
         after.timezone = timezone_of(timezone.as_str().unwrap_or(""))?;
     }
     after.settings = merged(&before.settings, sent)?;
+    let mut into_itself = after.settings.auto_convert.iter().filter(|(from, to)| from == to);
+    if let Some((currency, _)) = into_itself.next() {
+        let field = format!("auto_convert.{currency}");
+        return Err(invalid(&field, "must be another currency"));
+    }
     after.updated_at = app.now();
     let agreement = match agree(&app, &operator, (&before, &after), wanted).await? {
         Verdict::Go(agreement) => agreement,
@@ -288,7 +293,7 @@ fn merged(before: &Settings, sent: Map<String, Value>) -> Result<Settings, Probl
                 for (key, value) in changes {
                     match value {
                         // It would be taken for an object's fields in order.
-                        Value::Array(_) => {
+                        Value::Array(_) if name != "fx_pairs" => {
                             return Err(invalid(&format!("{name}.{key}"), "must not be a list"));
                         }
                         Value::Null => {

@@ -8,11 +8,13 @@ pub mod blacklist;
 pub mod cases;
 pub mod decisions;
 pub mod files;
+pub mod fx_limits;
 pub mod keys;
 pub mod merchants;
 pub mod modules;
 pub mod payouts;
 pub mod quarantine;
+pub mod rates;
 pub mod routes;
 pub mod rule_packs;
 pub mod verify;
@@ -39,6 +41,8 @@ pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
         payouts::ERRORS,
         cases::ERRORS,
         quarantine::ERRORS,
+        rates::ERRORS,
+        fx_limits::ERRORS,
         routes::ERRORS,
         blacklist::ERRORS,
         audit_log::ERRORS,

@@ -35,10 +35,41 @@ pub struct RailView {
     pub state: &'static str,
     /// Currencies that it serves.
     pub currencies: Vec<String>,
+    /// Countries that it reaches: ISO 3166 alpha-2.
+    pub countries: Vec<String>,
     /// Interfaces that it offers.
     pub offers: Vec<&'static str>,
     /// What a live route of it is configured with.
     pub configuration: Vec<ConfigurationView>,
+    /// Its reference tables.
+    pub tables: Vec<TableView>,
+    /// Texts that the host makes for each payment, and that nobody can guess.
+    pub seeds: Vec<SeedView>,
+}
+
+/// A reference table of a rail.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TableView {
+    /// The name: `tables/<rail>/<name>.csv` in `modules.dir` stands in for it.
+    #[schema(example = "banks")]
+    pub name: String,
+    /// Whether there is one: the rail's own, or the operator's.
+    pub is_there: bool,
+    /// As of when the rail's own is.
+    #[schema(example = "2026-11-20")]
+    pub dated: Option<String>,
+    /// Where the rail's own was taken from.
+    pub source: Option<String>,
+}
+
+/// A text that the host makes.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SeedView {
+    /// The name in the declaration.
+    #[schema(example = "answer")]
+    pub name: String,
+    /// What it is.
+    pub title: String,
 }
 
 /// Something that an operator configures of a rail's live route.
@@ -86,15 +117,28 @@ fn configuration(declaration: &Declaration) -> Vec<ConfigurationView> {
 pub async fn rails(State(app): State<App>, _operator: Operator) -> Result<Page<RailView>, Problem> {
     let rails = app.rails.all().into_iter().map(|rail| {
         let about = rail.declaration.rail.clone();
+        let tables = rail.declaration.tables.iter().map(|(name, terms)| TableView {
+            name: name.clone(),
+            is_there: rail.tables.contains_key(name),
+            dated: terms.dated.clone(),
+            source: terms.source.clone(),
+        });
+        let seeds = rail.declaration.seeds.iter();
+        let seeds =
+            seeds.map(|(name, it)| SeedView { name: name.clone(), title: it.title.clone() });
         let offered = [
             ("recipients", true),
             ("payouts", rail.code.makes_payouts()),
+            ("recalls", rail.code.calls_off()),
             ("names", rail.code.resolves_names()),
             ("notices", rail.code.takes_notices()),
             ("files", rail.code.makes_files()),
         ];
         RailView {
             configuration: configuration(&rail.declaration),
+            tables: tables.collect(),
+            seeds: seeds.collect(),
+            countries: about.countries,
             object: "rail",
             name: about.name,
             version: about.version,

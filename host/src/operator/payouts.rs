@@ -1,7 +1,8 @@
 //! Payouts: approved, released, ended on evidence.
 
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -9,16 +10,21 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::caller::Operator;
 use crate::config::ApprovalAct;
+use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey};
-use crate::ledger::{Reply, replay};
-use crate::payouts::PayoutView;
-use crate::payouts::model::{Change, Payout};
+use crate::id::PayoutId;
+use crate::ledger::Done::Before;
+use crate::ledger::{Command, Effects, Reply, replay};
+use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::review::{Agreed, ReviewRequest, action, possible, review};
+use crate::payouts::{PayoutTransfers, PayoutView, sql};
+use crate::transfers::recall::Recall;
+use crate::wasm::rail::RecallReason;
 
 use super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
-use super::{answer, once, optional};
+use super::{Done, answer, change, invalid, once, optional, required};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -29,10 +35,18 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("mark_payout_paid", DEBIT_ERRORS),
     ("mark_payout_failed", DEBIT_ERRORS),
     ("reverse_payout", PLAIN_ERRORS),
+    ("recall_payout", RECALL_ERRORS),
 ];
 
 const PLAIN_ERRORS: &[ErrorCode] =
     &[ErrorCode::PayoutNotFound, ErrorCode::StateConflict, ErrorCode::IdempotencyKeyConflict];
+const RECALL_ERRORS: &[ErrorCode] = &[
+    ErrorCode::PayoutNotFound,
+    ErrorCode::StateConflict,
+    ErrorCode::MissingField,
+    ErrorCode::InvalidField,
+    ErrorCode::IdempotencyKeyConflict,
+];
 const APPROVE_ERRORS: &[ErrorCode] = &[
     ErrorCode::PayoutNotFound,
     ErrorCode::StateConflict,
@@ -41,6 +55,12 @@ const APPROVE_ERRORS: &[ErrorCode] = &[
     ErrorCode::WalletFrozen,
     ErrorCode::LimitViolation,
     ErrorCode::InvalidField,
+    ErrorCode::MaxDebitExceeded,
+    ErrorCode::FxPayoutUnavailable,
+    ErrorCode::FxRateUnavailable,
+    ErrorCode::FxRateStale,
+    ErrorCode::FxRateInverted,
+    ErrorCode::FxExposureCapExceeded,
     ErrorCode::IdempotencyKeyConflict,
 ];
 const DEBIT_ERRORS: &[ErrorCode] = &[
@@ -50,6 +70,11 @@ const DEBIT_ERRORS: &[ErrorCode] = &[
     ErrorCode::InsufficientFunds,
     ErrorCode::WalletFrozen,
     ErrorCode::LimitViolation,
+    ErrorCode::FxPayoutUnavailable,
+    ErrorCode::FxRateUnavailable,
+    ErrorCode::FxRateStale,
+    ErrorCode::FxRateInverted,
+    ErrorCode::FxExposureCapExceeded,
     ErrorCode::IdempotencyKeyConflict,
 ];
 
@@ -214,6 +239,128 @@ pub async fn reverse(
     run(&app, operator, (&id, key), (Change::Reverse, body)).await
 }
 
+/// Why a payment is called off, or its money asked back.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RecallPayoutRequest {
+    /// Why, for the audit log. Required.
+    pub reason: Option<String>,
+    /// What the network is told: `customer_request` (the default), `duplicate`,
+    /// `technical_problem`, `fraud`, `wrong_amount` or `wrong_account`.
+    pub reason_code: Option<String>,
+}
+
+/// What the network is told, and the word for it.
+fn reason_for(word: Option<String>) -> Result<(RecallReason, String), Problem> {
+    let word = optional("reason_code", word)?.unwrap_or_else(|| "customer_request".to_owned());
+    let why = match word.as_str() {
+        "customer_request" => RecallReason::CustomerRequest,
+        "duplicate" => RecallReason::Duplicate,
+        "technical_problem" => RecallReason::TechnicalProblem,
+        "fraud" => RecallReason::Fraud,
+        "wrong_amount" => RecallReason::WrongAmount,
+        "wrong_account" => RecallReason::WrongAccount,
+        _ => {
+            let known = "must be customer_request, duplicate, technical_problem, fraud, \
+                         wrong_amount or wrong_account";
+            return Err(invalid("reason_code", known));
+        }
+    };
+    Ok((why, word))
+}
+
+/// Recall a payout
+///
+/// Asks the network to call off a payout that is processing, as long as its recipient has not taken
+/// it, or to have the money of one that is paid sent back. What the network says counts: called off,
+/// it fails; sent back, which may take weeks, it is reversed; the wallet is given everything back
+/// either way. Only some networks can; merchants cannot ask for it.
+#[utoipa::path(
+    post, path = "/admin/v1/payouts/{id}/recall", operation_id = "recall_payout", tag = "Operator",
+    params(
+        ("id" = String, Path, description = "A payout that is processing or paid"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
+    request_body = RecallPayoutRequest,
+    responses(
+        (status = 200, description = "The payout as it is now", body = PayoutView),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
+)]
+pub async fn recall(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
+    body: Body<RecallPayoutRequest>,
+) -> Result<Response, Problem> {
+    let once = once(&operator, key, &format!("/admin/v1/payouts/{id}/recall"), &body);
+    if let Some(once) = &once
+        && let Some(done) = replay::<Payout>(&app.db, once).await?
+    {
+        return answer(done, shown);
+    }
+    let (why, reason_code) = reason_for(body.value.reason_code)?;
+    let reason = required("reason", body.value.reason)?;
+    let payout = find(&app, &id).await?;
+    if !matches!(payout.status, Status::Processing | Status::Paid) {
+        let status = payout.status;
+        let message =
+            format!("This payout is {status}: only one that is processing or paid is recalled.");
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
+    let recall = if payout.status == Status::Paid { Recall::Back } else { Recall::Off };
+    let feature = PayoutTransfers(app.clone());
+    // What would not be asked is not promised.
+    app.transfers.check_recall(&feature, (payout.id.as_str(), recall)).await?;
+    let asked = Asked {
+        act: ApprovalAct::Recall,
+        action: "payout.recall",
+        subject: ("payout", payout.id.as_str()),
+        wanted: json!({ "status": payout.status.as_str(), "reason_code": reason_code }),
+        said: json!({ "reason": reason }),
+        once: once.clone(),
+    };
+    let agreement = match approvals::agree(&app, &operator, asked).await? {
+        Verdict::Go(agreement) => agreement,
+        Verdict::Wait(response) => return Ok(response),
+    };
+    let asked = json!({ "asked": true, "reason": reason, "reason_code": reason_code });
+    let done = Done {
+        action: "payout.recall",
+        subject: ("payout", payout.id.as_str()),
+        before: Some(json!({ "status": payout.status.as_str() })),
+        after: Some(agreement.told(asked)),
+    };
+    // That it was asked for is known, whatever comes of it, and it is asked for once.
+    let mut rows = vec![change(&operator, done).row(&app.ids, app.now())];
+    rows.extend(agreement.rows);
+    let asking = payout.clone();
+    let command = Command::new(move |_| {
+        Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(asking.clone()))
+    });
+    let command = command.guards(agreement.guard).reserve(once).replying(shown);
+    if let Before { .. } = &app.writer.work(command).await? {
+        return Err(Problem::new(ErrorCode::StateConflict));
+    }
+    let task = app.tasks.spawn({
+        let (app, id) = (app.clone(), payout.id.clone());
+        async move { app.transfers.recall(&feature, (id.as_str(), recall), why).await }
+    });
+    task.await.map_err(Problem::internal)??;
+    if let (Env::Test, Some(reference)) = (payout.env, &payout.rail_reference) {
+        app.sandbox.settled(reference).await;
+    }
+    let payout = find(&app, payout.id.as_str()).await?;
+    Ok(Json(PayoutView::guarded(&payout)).into_response())
+}
+
+async fn find(app: &App, id: &str) -> Result<Payout, Problem> {
+    let missing = || Problem::new(ErrorCode::PayoutNotFound);
+    let id = PayoutId::parse_either(id).ok_or_else(missing)?;
+    sql::get_payout(app.db.pool(), &id).await?.ok_or_else(missing)
+}
+
 async fn run(
     app: &App,
     operator: Operator,
@@ -260,5 +407,5 @@ fn act(what: Change) -> Option<ApprovalAct> {
 }
 
 fn shown(payout: &Payout) -> Reply {
-    Reply { status: 200, body: PayoutView::json(payout) }
+    Reply { status: 200, body: PayoutView::guarded_json(payout) }
 }

@@ -22,7 +22,7 @@ use crate::id::MerchantId;
 use crate::ledger::{Command, Guard};
 use crate::money::Currency;
 use crate::rails::file_transport::{is_about_files, objection};
-use crate::rails::granted::{is_about_pace, pace_objection};
+use crate::rails::own_settings;
 use crate::rails::{Rail, Route, sql};
 use crate::transfers::lanes::Health;
 use crate::transfers::{attempt, work};
@@ -70,6 +70,9 @@ pub struct RouteView {
     /// configuration of the host that answers; null where nothing is.
     #[schema(example = "routes.ngn_nip.gateway_token is not configured")]
     pub missing: Option<String>,
+    /// When its network opens, where it is closed now.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub opens_at: Option<Moment>,
     /// How it fares on the host that answers.
     pub breaker: BreakerView,
     /// When it was created.
@@ -220,6 +223,9 @@ fn understand(app: &App, body: CreateRoute) -> Result<Route, Problem> {
     let terms = terms.ok_or_else(|| invalid("method", "is not one that the rail serves"))?;
     let settings = body.settings.unwrap_or_default();
     check_settings(&rail, &settings)?;
+    if let Some((name, why)) = own_settings::objection_to_bounds(&settings) {
+        return Err(invalid(&format!("settings.{name}"), &why));
+    }
     let now = app.now();
     Ok(Route {
         id: app.ids.id(),
@@ -333,6 +339,11 @@ fn changed(app: &App, before: &Route, body: UpdateRoute) -> Result<Route, Proble
             None => drop(after.settings.remove(&name)),
         }
     }
+    let odd = own_settings::objection_to_step(&before.settings, &after.settings)
+        .or_else(|| own_settings::objection_to_bounds(&after.settings));
+    if let Some((name, why)) = odd {
+        return Err(invalid(&format!("settings.{name}"), &why));
+    }
     if let Some(rail) = rail.filter(|_| after.settings != before.settings) {
         check_settings(&rail, &after.settings)?;
     }
@@ -401,7 +412,7 @@ async fn find(app: &App, id: &str) -> Result<Route, Problem> {
 
 /// What says where its payments go, and in whose name: not how fast.
 fn leads(route: &Route) -> BTreeMap<&String, &String> {
-    route.settings.iter().filter(|(name, _)| !is_about_pace(name)).collect()
+    route.settings.iter().filter(|(name, _)| !own_settings::is_own(name)).collect()
 }
 
 /// A payment is asked about where it was sent to: another gateway's answer proves nothing.
@@ -439,8 +450,8 @@ fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<()
                 None => continue,
             }
         }
-        if is_about_pace(name) {
-            match pace_objection(name, value) {
+        if own_settings::is_own(name) {
+            match own_settings::objection(name, value) {
                 Some(why) => return Err(invalid(&at, &why)),
                 None => continue,
             }
@@ -451,8 +462,7 @@ fn check_settings(rail: &Rail, settings: &BTreeMap<String, String>) -> Result<()
         let Some(terms) = rail.declaration.settings.get(name) else {
             return Err(invalid(&at, "is not declared by the rail"));
         };
-        let pattern = terms.pattern.as_deref().and_then(|p| regex_lite::Regex::new(p).ok());
-        if pattern.is_some_and(|pattern| !pattern.is_match(value)) {
+        if !terms.takes(value) {
             let pattern = terms.pattern.as_deref().unwrap_or_default();
             let why = format!("does not match {pattern} ({})", terms.title);
             return Err(invalid(&at, &why));
@@ -484,6 +494,7 @@ async fn view(app: &App, route: Route) -> Result<RouteView, Problem> {
         Health::HalfOpen => ("half_open", None),
     };
     Ok(RouteView {
+        opens_at: ready.and_then(|ready| ready.opens_at(app.now())),
         missing,
         breaker: BreakerView { state: breaker, failures, retry_after_s },
         object: "route",

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use sqlx::{AnyConnection, Row as _};
 
+use crate::fx;
 use crate::ledger::verify::{Check, Faults};
 
 /// Each query answers with ids; none is right.
@@ -31,7 +32,31 @@ const CHECKS: &[Check] = &[
     Check {
         name: "journal-unknown",
         means: "is a journal about nothing that is known",
-        finds: "SELECT id FROM journals WHERE ref_type NOT IN ('Payout', 'Case', 'WalletMovement')",
+        finds: "SELECT id FROM journals WHERE ref_type NOT IN ('Payout', 'Case', 'WalletMovement', \
+                'Conversion')",
+    },
+    Check {
+        name: "rate-set",
+        means: "is a rate that was set, and is not there",
+        finds: "SELECT a.subject_id FROM audit a LEFT JOIN rates r ON r.id = a.subject_id \
+                WHERE a.action = 'rate.set' AND r.id IS NULL",
+    },
+    Check {
+        name: "rate-set",
+        means: "is a rate whose id says something else",
+        finds: "SELECT id FROM rates WHERE id <> env || '/' || CASE merchant_id WHEN '' THEN '-' \
+                ELSE merchant_id END || '/' || from_currency || '/' || to_currency",
+    },
+    Check {
+        name: "fx-limit-set",
+        means: "is a limit whose id says something else",
+        finds: "SELECT id FROM fx_limits WHERE id <> env || '/' || currency",
+    },
+    Check {
+        name: "fx-limit-set",
+        means: "is a limit that was set, and is not there",
+        finds: "SELECT a.subject_id FROM audit a LEFT JOIN fx_limits l ON l.id = a.subject_id \
+                WHERE a.action = 'fx_limit.set' AND l.id IS NULL",
     },
     Check {
         name: "pack-pushed",
@@ -165,7 +190,36 @@ pub async fn verify(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), s
             faults.add("merchant-settings", what);
         }
     }
+    rates(db, &said, faults).await?;
     routes(db, &said, faults).await
+}
+
+/// Rates and limits of exchanging are as somebody set them.
+async fn rates(
+    db: &mut AnyConnection,
+    said: &HashMap<String, Value>,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    let (rates, limits) = fx::sql::all(db).await?;
+    for set in rates {
+        let id = set.id();
+        if !says(said.get(&id), &super::rates::state(&set)) {
+            faults.add("rate-set", format!("the rate {id} was set by nobody"));
+        }
+    }
+    for limit in limits {
+        let id = limit.id();
+        if !says(said.get(&id), &super::fx_limits::state(&limit)) {
+            faults.add("fx-limit-set", format!("the limit {id} was set by nobody"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a line says this, whoever asked for it first.
+fn says(line: Option<&Value>, state: &Value) -> bool {
+    let mut members = state.as_object().into_iter().flatten();
+    line.is_some_and(|line| members.all(|(name, value)| line[name] == *value))
 }
 
 /// Routes are as they came with the host, or as somebody made them.
@@ -199,7 +253,7 @@ async fn routes(
 async fn last_said(db: &mut AnyConnection) -> Result<HashMap<String, Value>, sqlx::Error> {
     let sql = "SELECT subject_id, after FROM audit WHERE action IN ('wallet.freeze', \
                'wallet.unfreeze', 'merchant.create', 'merchant.update', 'route.create', \
-               'route.update') ORDER BY id";
+               'route.update', 'rate.set', 'fx_limit.set') ORDER BY id";
     let rows = sqlx::query(sql).fetch_all(db).await?;
     rows.iter()
         .map(|row| {

@@ -194,7 +194,7 @@ async fn move_money(
         rows.push(funding::mark_demo(&wallet.id));
     }
     let movement = Movement { amount, source, description: reason, sender: None, rows };
-    let command = funding::movement(app, &wallet, movement).guards(agreement.guard);
+    let command = funding::movement(app, &wallet, movement).await?.guards(agreement.guard);
     answer(app.writer.work(command.reserve(once).replying(reply.clone())).await?, reply)
 }
 

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::clock::Moment;
+use crate::conversions::Plan;
 use crate::db::bulk::RowChange;
 use crate::decisions::{self, Subject};
 use crate::env::Env;
@@ -23,6 +24,7 @@ use crate::transfers::work::{WORK, Work};
 
 use super::booking::{Suspended, book};
 use super::change::{event, refuse_frozen, work};
+use super::fx;
 use super::model::{Change, LedgerEffect, NextStep, Payout, Status};
 use super::recipient::Payee;
 use super::reply;
@@ -138,6 +140,8 @@ pub(super) struct Candidate {
     pub allowance: Allowance,
     /// The question to the fraud rules.
     pub assessment: Option<Assessment>,
+    /// How what it takes is bought, where another currency pays and it goes at once.
+    pub buying: Option<Plan>,
 }
 
 /// What was decided about a candidate.
@@ -183,6 +187,9 @@ impl Candidate {
         }
         self.usage.take(locked, &payout, &mut effects.counters);
         if *ledger == LedgerEffect::Debit {
+            if let Some(plan) = &self.buying {
+                fx::buy(plan, locked, &mut effects)?;
+            }
             let amount = payout.costs.amount;
             self.usage.refuse_excess(locked, &self.allowance, amount)?;
             self.usage.add(locked, amount, &mut effects.counters)?;

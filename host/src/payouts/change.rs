@@ -8,6 +8,7 @@ use crate::app::App;
 use crate::auth;
 use crate::cases::{self, Case};
 use crate::clock::Moment;
+use crate::conversions::Plan;
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::events::{CATALOGUE, Event};
@@ -15,10 +16,12 @@ use crate::ledger::{
     Command, CounterChange, Decided, Done, Effects, Guard, LockedState, Reply, Reservation,
 };
 use crate::money::Minor;
+use crate::rails::shown::Told;
 use crate::transfers::work::{WORK, WORK_DONE, Work};
 use crate::transfers::{Correction, Failure, Fixed};
 
 use super::booking::{Suspended, book};
+use super::fx;
 use super::model::{Change, LedgerEffect, NextStep, Payout, Transition};
 use super::sql;
 use super::usage::{Allowance, Usage};
@@ -33,6 +36,8 @@ pub(super) struct Accompanying {
     pub attempt: Option<Fixed>,
     /// What the network has otherwise about the recipient.
     pub correction: Option<Correction>,
+    /// What merchants are shown of it: a JSON object.
+    pub shown: Option<String>,
     /// What came back, where that is not the whole.
     pub part: Option<Minor>,
     /// The claim of work under which this is written.
@@ -74,15 +79,13 @@ pub(super) async fn change(
     with: Accompanying,
 ) -> Result<Done<Payout>, Problem> {
     let now = app.now();
-    let (mut after, transition) = payout.after(change, with.failure.clone(), now)?;
-    if let Some(Fixed { route, reference }) = &with.attempt
-        && matches!(change, Change::Dispatch | Change::Reroute | Change::Resend)
-    {
-        (after.route, after.rail_reference) = (Some(route.clone()), Some(reference.clone()));
-    }
-    if let Some(correction) = &with.correction {
-        after.correction = Some(correction.json());
-    }
+    let (mut after, transition) = shaped(payout, change, &with, now)?;
+    let buying = match transition.ledger {
+        LedgerEffect::Debit | LedgerEffect::DebitSettled | LedgerEffect::DebitSuspended => {
+            fx::plan_later(app, &mut after, change).await?
+        }
+        _ => None,
+    };
     let usage = match change {
         // Whom it went to stays who it was.
         Change::Correct => None,
@@ -102,8 +105,9 @@ pub(super) async fn change(
         },
         after: after.clone(),
         transition,
-        is_sending: matches!(change, Change::Dispatch | Change::Reroute | Change::Resend),
+        is_sending: is_sending(change),
         usage,
+        buying: buying.clone(),
         limits: with.limits,
         case: case.as_ref().map(|(_, case)| case.clone()),
         rows,
@@ -120,7 +124,8 @@ pub(super) async fn change(
         .guards(with.agreed)
         .counters(counters)
         .reserve(with.reservation)
-        .replying(|payout: &Payout| Reply { status: 200, body: PayoutView::json(payout) });
+        .replying(|payout: &Payout| Reply { status: 200, body: PayoutView::guarded_json(payout) });
+    command = buying.iter().fold(command, |command, plan| plan.locks(command));
     if is_sending {
         command = command.row(&auth::sql::MERCHANT_STATUSES, payout.merchant_id.as_str());
     }
@@ -134,6 +139,44 @@ pub(super) async fn change(
     Ok(done)
 }
 
+/// The payout as it will be, with all that goes with the change.
+fn shaped(
+    payout: &Payout,
+    change: Change,
+    with: &Accompanying,
+    now: Moment,
+) -> Result<(Payout, Transition), Problem> {
+    let (mut after, transition) = payout.after(change, with.failure.clone(), now)?;
+    if let Some(Fixed { route, reference }) = &with.attempt
+        && is_sending(change)
+    {
+        (after.route, after.rail_reference) = (Some(route.clone()), Some(reference.clone()));
+    }
+    // What was told of one attempt is nothing to the next.
+    after.told = after.told.filter(|_| change != Change::Reroute);
+    if after.status.is_final() {
+        after.told = after.told.as_deref().map(without_claim);
+    }
+    if let Some(shown) = &with.shown {
+        after.told = Some(shown.clone());
+    }
+    if let Some(correction) = &with.correction {
+        after.correction = Some(correction.json());
+    }
+    Ok((after, transition))
+}
+
+/// What was told of a payout that has ended: how to claim its money is nobody's business any more.
+fn without_claim(told: &str) -> String {
+    let told: Told = serde_json::from_str(told).unwrap_or_default();
+    serde_json::to_string(&Told { open: told.open, ..Told::default() }).unwrap_or_default()
+}
+
+/// Whether something is about to leave.
+const fn is_sending(change: Change) -> bool {
+    matches!(change, Change::Dispatch | Change::DispatchUntold | Change::Reroute | Change::Resend)
+}
+
 /// What the writer decides about a change.
 struct Decision {
     after: Payout,
@@ -142,6 +185,8 @@ struct Decision {
     /// Whether something is about to leave.
     is_sending: bool,
     usage: Option<(Usage, Allowance)>,
+    /// How what it takes is bought, where another currency pays.
+    buying: Option<Plan>,
     limits: Limits,
     case: Option<Case>,
     rows: Vec<RowChange>,
@@ -155,6 +200,9 @@ impl Decision {
             refuse_frozen(locked, &self.after)?;
         }
         let mut effects = Effects { rows: self.rows.clone(), ..Effects::default() };
+        if let Some(plan) = &self.buying {
+            fx::buy(plan, locked, &mut effects)?;
+        }
         if let Some(usage) = &self.usage {
             self.count(locked, usage, &mut effects.counters)?;
         }
@@ -263,7 +311,7 @@ pub(super) async fn work(app: &App, payout: &Payout, lease_until: Moment) -> Res
         id: payout.id.to_string(),
         env: payout.env,
         merchant_id: payout.merchant_id.to_string(),
-        route_id: app.routes.lane(wanted, &payout.merchant_id).await?,
+        route_id: app.routes.lane(wanted, &payout.merchant_id, payout.costs.amount).await?,
         serial: app.transfers.serial().await?,
         queued_at: payout.queued_at.unwrap_or(payout.created_at),
         lease_until,

@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::cases::{Case, CaseKind};
 use crate::money::Minor;
+use crate::rails::Choice;
 
 use super::change::Accompanying;
 use super::model::Payout;
@@ -18,11 +19,10 @@ pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanyi
     let bank = route.as_deref().unwrap_or("the bank");
     // The bank's words as they are kept: without what the recipient's account would give away.
     let said = with.failure.as_ref().map(|why| {
-        let message =
-            match app.rails.serving(payout.currency, Some(&payout.method), &crate::rails::nobody) {
-                Ok((rail, _)) => rail.redactor.text(&why.message, &payout.recipient),
-                Err(_) => why.message.clone(),
-            };
+        let message = match app.rails.serving(payout.currency, Choice::of(Some(&payout.method))) {
+            Ok((rail, _)) => rail.redactor.text(&why.message, &payout.recipient),
+            Err(_) => why.message.clone(),
+        };
         format!("{}: {message}", why.code)
     });
     let told = said.clone().unwrap_or_default();

@@ -14,15 +14,19 @@ use crate::auth::Capability;
 use crate::caller::Caller;
 use crate::clock::Moment;
 use crate::config::limits;
+use crate::conversions::Plan;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, IdempotencyKey};
 use crate::id::{PayoutId, WalletId};
 use crate::ledger::{Command, Done, Effects, Reply, Reservation, replay, stored_reply};
-use crate::rules::{Assessment, FeeFacts, PayoutKind};
+use crate::money::{Currency, Minor};
+use crate::rules::{Assessment, Assignments, FeeFacts, PayoutKind, Price};
 
 use super::accept::{Acceptance, Candidate, Verdict, assessment, blocked, compare};
-use super::model::{Change, Costs, Payout, Status};
+use super::across::{Across, Asked, Costed, cost};
+use super::fx;
+use super::model::{Change, Payout, Status};
 use super::recipient::{Payee, payee, saved, serving};
 use super::reply;
 use super::request::{CreatePayout, NewPayout};
@@ -90,19 +94,28 @@ async fn make(
     body: CreatePayout,
     (reservation, scenario): (&Reservation, Option<String>),
 ) -> Result<Done<Reply>, Problem> {
-    let request = body.read(|| fx_refusal(caller))?;
-    // A saved recipient may change between looking and writing; then it is looked at again.
+    let request = body.read()?;
+    if let Asked::Across(_) = request.asked {
+        fx::require_capability(caller)?;
+        fx::refuse_played(scenario.as_deref())?;
+    }
+    // A saved recipient, or the rate, may change between looking and writing; then it is looked at
+    // again.
     let mut again = 0;
     loop {
         let draft = prepare(app, caller, (&id, &request), scenario.clone()).await?;
         match submit(app, caller, draft, &request, reservation).await {
-            Err(problem) if problem.code() == ErrorCode::StateConflict && again < 3 => {
+            Err(problem) if has_moved(&problem) && again < 3 => {
                 app.recipients.forget();
                 again += 1;
             }
             other => return other,
         }
     }
+}
+
+fn has_moved(problem: &Problem) -> bool {
+    matches!(problem.code(), ErrorCode::StateConflict | ErrorCode::FxRateStale)
 }
 
 /// A payout that is ready to be decided, with its recipient and the question to the rules.
@@ -112,6 +125,8 @@ struct Draft {
     change: Change,
     payee: Payee,
     assessment: Option<Assessment>,
+    /// How what it takes is bought, where another currency pays and it goes at once.
+    buying: Option<Plan>,
 }
 
 /// Everything that can be known before the wallet is locked.
@@ -122,31 +137,27 @@ async fn prepare(
     scenario: Option<String>,
 ) -> Result<Draft, Problem> {
     let (merchant, env) = caller.owner();
-    let settings = &caller.merchant.settings;
-    if !settings.is_active(request.currency) {
+    if !caller.merchant.settings.is_active(request.currency) {
         return Err(inactive());
     }
     let saved = saved(app, caller, request).await?;
-    let (rail, method) = serving(app, request, saved.as_ref())?;
+    let (rail, method) = serving((app, caller), request, saved.as_ref())?;
     let (wallet_id, wallet_since) = wallet(app, caller, request).await?;
     if request.customer_id.is_some() {
         return Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id"));
     }
-    let payee = payee(app, caller, (&rail, &method), (request, saved), scenario).await?;
-    require_sender(caller, &rail.declaration.sender, request)?;
-    let payment = (request.currency, request.amount);
-    refuse_amount(&caller.merchant, (&rail.declaration, &method), payment)?;
     // Fee and fraud are decided by the packs of this moment, whatever is activated meanwhile.
     let assignments = app.packs.now();
-    let pricing = assignments.price(&FeeFacts {
-        merchant,
-        currency: request.currency,
-        method: &method,
-        kind: PayoutKind::Single,
-        amount: request.amount,
-        is_live: env == Env::Live,
-    })?;
-    let now = app.now();
+    let price = |amount| price(&assignments, caller, (request.currency, &method, amount));
+    let (amount, costed) = amount(app, caller, request, price).await?;
+    let payee = payee(app, caller, (&rail, &method), (request, amount, saved), scenario).await?;
+    require_sender(caller, &rail.declaration.sender, request)?;
+    let payment = (request.currency, amount);
+    refuse_amount(&caller.merchant, (&rail.declaration, &method), payment)?;
+    let (costs, pricing) = match &costed {
+        Some(costed) => (costed.costs, costed.price.clone()),
+        None => cost(amount, &price)?,
+    };
     let mut payout = Payout {
         id: id.clone(),
         merchant_id: merchant.clone(),
@@ -158,7 +169,7 @@ async fn prepare(
         route: None,
         currency: request.currency,
         method,
-        costs: Costs::of(request.amount, &pricing)?,
+        costs,
         beneficiary_id: payee.beneficiary.id.clone(),
         recipient_identity: payee.beneficiary.identity.clone(),
         recipient_name: payee.name.clone(),
@@ -172,19 +183,63 @@ async fn prepare(
         scenario: payee.scenario.clone(),
         maker: caller.key.id.to_string(),
         rail_reference: None,
+        resolution: payee.own_resolution(app, (&rail, id))?,
+        funding: None,
+        funded: None,
         failure_code: None,
         failure_message: None,
         correction: None,
-        created_at: now,
+        told: None,
+        created_at: app.now(),
         queued_at: None,
         processing_at: None,
         completed_at: None,
+    };
+    let buying = match costed {
+        Some(costed) => Some(fx::plan(app, caller, costed, &mut payout).await?),
+        None => None,
     };
     let assessment =
         assessment(app, caller, (&assignments, wallet_since), (&payout, &payee), request);
     let assessment = assessment.await?;
     let change = beginning(caller, &mut payout)?;
-    Ok(Draft { payout, change, payee, assessment })
+    let buying = buying.filter(|_| change == Change::Accept);
+    Ok(Draft { payout, change, payee, assessment, buying })
+}
+
+/// What is charged for an amount.
+fn price(
+    assignments: &Assignments,
+    caller: &Caller,
+    (currency, method, amount): (Currency, &str, Minor),
+) -> Result<Price, Problem> {
+    let (merchant, env) = caller.owner();
+    assignments.price(&FeeFacts {
+        merchant,
+        currency,
+        method,
+        kind: PayoutKind::Single,
+        amount,
+        is_live: env == Env::Live,
+    })
+}
+
+/// What the recipient gets, and where another currency pays, what that takes.
+async fn amount(
+    app: &App,
+    caller: &Caller,
+    request: &NewPayout,
+    price: impl Fn(Minor) -> Result<Price, Problem>,
+) -> Result<(Minor, Option<Costed>), Problem> {
+    match &request.asked {
+        Asked::Plain(amount) => Ok((*amount, None)),
+        Asked::Across(Across { from, method }) => {
+            let pair = (*from, request.currency);
+            let offer = fx::offer(app, (&caller.merchant, caller.key.env), pair).await?;
+            let costed = method.cost(|basis| offer.exchange(basis), price)?;
+            Ok((costed.costs.amount, Some(costed)))
+        }
+    }
 }
 
 fn inactive() -> Problem {
@@ -232,7 +287,7 @@ async fn submit(
     request: &NewPayout,
     reservation: &Reservation,
 ) -> Result<Done<Reply>, Problem> {
-    let Draft { payout, change, payee, assessment } = draft;
+    let Draft { payout, change, payee, assessment, buying } = draft;
     let usage = Usage::of(&payout, &caller.merchant.timezone, payout.created_at);
     let allowance = Allowance {
         limits: caller.merchant.settings.limits(payout.currency),
@@ -255,12 +310,14 @@ async fn submit(
     };
     let planned = Acceptance::of(app, &payout, (change, lease_until)).await?;
     let claim = planned.claim();
-    let candidate = Candidate { planned, held, payee, usage, allowance, assessment };
+    let candidate =
+        Candidate { planned, held, payee, usage, allowance, assessment, buying: buying.clone() };
     let command = Command::new(move |locked| candidate.decide(locked))
         .wallets([payout.wallet_id.clone()])
         .guards(guard)
         .counters(counters)
         .reserve(reservation.clone());
+    let command = buying.iter().fold(command, |command, plan| plan.locks(command));
     let verdict = match app.writer.request(command).await? {
         Done::Now(verdict) => verdict,
         Done::Before { resource_id, reply } => return Ok(Done::Before { resource_id, reply }),
@@ -342,13 +399,6 @@ async fn wait(app: &App, reservation: &Reservation) -> Result<Reply, Problem> {
     store_reply(app, reservation).await
 }
 
-fn fx_refusal(caller: &Caller) -> Problem {
-    match caller.key.can(Capability::PayoutFx) {
-        true => Problem::new(ErrorCode::FxPayoutDisabled),
-        false => Capability::PayoutFx.missing().field("funding_currency"),
-    }
-}
-
 fn require_sender(
     caller: &Caller,
     declared: &crate::rails::declaration::Sender,
@@ -359,7 +409,7 @@ fn require_sender(
     }
     let sender = serde_json::to_value(request.sender.clone().unwrap_or_default());
     let sender = sender.map_err(Problem::internal)?;
-    let is_business = sender["business_name"].is_string();
+    let is_business = sender["business_name"].as_str().is_some_and(|name| !name.is_empty());
     let wanted = if is_business { &declared.required_business } else { &declared.required };
     let missing: Vec<&String> = wanted
         .iter()

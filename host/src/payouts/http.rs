@@ -52,10 +52,22 @@ const CREATE_ERRORS: &[ErrorCode] = &[
     ErrorCode::IdempotencyKeyRequired,
     ErrorCode::PermissionDenied,
     ErrorCode::AmbiguousAmount,
+    ErrorCode::AmountRequired,
     ErrorCode::InvalidFundingCurrency,
     ErrorCode::GuardFieldWrongMethod,
     ErrorCode::AmountBasisMismatch,
     ErrorCode::FxPayoutDisabled,
+    ErrorCode::FxPayoutTermsNotAccepted,
+    ErrorCode::FxPayoutSourceNotAllowed,
+    ErrorCode::FxPayoutTierInvalid,
+    ErrorCode::FxPayoutUnavailable,
+    ErrorCode::FxRateUnavailable,
+    ErrorCode::FxRateStale,
+    ErrorCode::FxRateInverted,
+    ErrorCode::FxExposureCapExceeded,
+    ErrorCode::FundingBelowFee,
+    ErrorCode::MaxDebitExceeded,
+    ErrorCode::MinReceiveNotMet,
     ErrorCode::CurrencyNotActive,
     ErrorCode::PayoutWalletNotFound,
     ErrorCode::CustomerNotFound,
@@ -99,6 +111,15 @@ const QUOTE_ERRORS: &[ErrorCode] = &[
     ErrorCode::AmountBasisMismatch,
     ErrorCode::InvalidFundingCurrency,
     ErrorCode::FxPayoutDisabled,
+    ErrorCode::FxPayoutTermsNotAccepted,
+    ErrorCode::FxPayoutSourceNotAllowed,
+    ErrorCode::FxPayoutTierInvalid,
+    ErrorCode::FxPayoutUnavailable,
+    ErrorCode::FxRateUnavailable,
+    ErrorCode::FxRateStale,
+    ErrorCode::FxRateInverted,
+    ErrorCode::FxExposureCapExceeded,
+    ErrorCode::FundingBelowFee,
     ErrorCode::LimitViolation,
     ErrorCode::RailNotConfigured,
 ];
@@ -327,7 +348,7 @@ pub async fn show_quote(
     caller: Caller,
     body: Body<QuoteRequest>,
 ) -> Result<Response, Problem> {
-    Ok(axum::Json(quote(&app, &caller, &body.value)?).into_response())
+    Ok(axum::Json(quote(&app, &caller, &body.value).await?).into_response())
 }
 
 fn shown(payout: &Payout) -> Response {

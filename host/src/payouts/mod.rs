@@ -9,17 +9,20 @@
 //! | `accept` | what the writer decides about a new one |
 //! | `reply` | what a repeat of the request is answered |
 //! | `recipient`, `costs`, `usage`, `booking` | whom it goes to, what it costs and uses up, what it posts |
+//! | `across`, `fx` | paying out of another currency: the arithmetic, and buying what is needed |
 //! | `change` | handing a change to the writer |
 //! | `contradiction` | the case where a bank contradicts the books |
 //! | `transfer` | payouts as the engine that moves money out sees them |
 
 mod accept;
+pub mod across;
 mod booking;
 mod cancel;
 mod change;
 mod contradiction;
 mod costs;
 mod create;
+mod fx;
 pub mod http;
 pub mod model;
 mod quote;

@@ -13,6 +13,7 @@ use crate::rails::RecipientFields;
 use crate::rules::Price;
 use crate::transfers::Failure;
 
+pub use super::across::{Funded, Funding};
 pub use super::costs::Costs;
 pub use super::status::Status;
 
@@ -37,6 +38,10 @@ pub enum Change {
     Cancel,
     /// Its first attempt is fixed, and about to be sent.
     Dispatch,
+    /// The same, of a method whose merchants are told once the network has taken it on.
+    DispatchUntold,
+    /// The network has taken it on, and merchants are told what it wants them to know.
+    Tell,
     /// Nothing left over one route, and another one takes over.
     Reroute,
     /// The network never received it, and the same is about to be sent once more.
@@ -211,7 +216,10 @@ fn learnt_from_banks(status: Status, change: Change) -> Option<Transition> {
     use NextStep::{Ask, Rest};
     use Status as S;
     Some(match (status, change) {
-        (S::Queued, C::Dispatch) => plain(S::Processing, L::None, "payout.processing", Ask),
+        (S::Queued, C::Dispatch) | (S::Processing, C::Tell) => {
+            plain(S::Processing, L::None, "payout.processing", Ask)
+        }
+        (S::Queued, C::DispatchUntold) => plain(S::Processing, L::None, "payout.dispatched", Ask),
         (S::Processing, C::Reroute) => plain(S::Processing, L::None, "payout.rerouted", Ask),
         (S::Processing, C::Resend) => plain(S::Processing, L::None, "payout.resent", Ask),
         (S::Processing, C::Confirm) => plain(S::Paid, L::Settle, "payout.paid", Rest),
@@ -338,8 +346,17 @@ pub struct Payout {
     pub failure_code: Option<String>,
     /// What that code means, for the merchant.
     pub failure_message: Option<String>,
+    /// What its network said of the account under the name that it goes to, sealed; nothing where
+    /// that is known of the saved recipient, whatever it is called.
+    pub resolution: Option<String>,
+    /// What pays for it, where that is another currency.
+    pub funding: Option<Funding>,
+    /// What was bought for it, once it was.
+    pub funded: Option<Funded>,
     /// What the network has otherwise about the recipient, as JSON.
     pub correction: Option<String>,
+    /// What its rail has merchants told of it, once the network has taken it on: a JSON object.
+    pub told: Option<String>,
     /// When it was created.
     pub created_at: Moment,
     /// When it was debited.
@@ -394,8 +411,11 @@ impl Payout {
     #[must_use]
     pub fn as_made(&self, status: Status) -> Self {
         let queued_at = (status == Status::Queued).then_some(self.created_at);
+        // Whoever waits for a person buys later.
+        let is_bought = !matches!(status, Status::Draft | Status::AwaitingAdminReview);
         Self {
             status,
+            funded: self.funded.clone().filter(|_| is_bought),
             version: 1,
             round: 1,
             route: None,
@@ -403,11 +423,19 @@ impl Payout {
             failure_code: None,
             failure_message: None,
             correction: None,
+            told: None,
             queued_at,
             processing_at: None,
             completed_at: None,
             ..self.clone()
         }
+    }
+
+    /// The payout as it was when it was sent for the first time.
+    #[must_use]
+    pub fn as_sent(&self) -> Self {
+        let Self { queued_at, processing_at, .. } = *self;
+        Self { queued_at, processing_at, ..self.as_made(Status::Processing) }
     }
 
     /// The payout as it is made. It is not there yet: its status says where it begins.

@@ -11,13 +11,15 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::money::Currency;
-use crate::rails::{Block, Rail};
+use crate::id::PayoutId;
+use crate::money::{Currency, Minor};
+use crate::rails::{Block, Choice, Rail};
 use crate::recipients::{
-    Beneficiary, BeneficiarySource, Checked, Known, Question, Saving, Verification, names, resolve,
+    Beneficiary, BeneficiarySource, Checked, Known, Question, Saving, Verification, names,
+    resolution, resolve,
 };
 
-use super::request::{NewPayout, To, refuse_non_strings, sent};
+use super::request::{NewPayout, To, refuse_non_strings, sent, sent_in_block};
 use super::sql;
 
 /// The recipient of a payout.
@@ -47,6 +49,22 @@ impl Payee {
         names::score(given, on_record)
     }
 
+    /// What the network said of the account under the name that this payment goes to, sealed for
+    /// the payout: the saved recipient may be known under another one.
+    ///
+    /// # Errors
+    /// It cannot be sealed.
+    pub(super) fn own_resolution(
+        &self,
+        app: &App,
+        (rail, id): (&Rail, &PayoutId),
+    ) -> Result<Option<String>, Problem> {
+        let found = self.beneficiary.resolution.as_ref().filter(|_| !rail.overwrites_names());
+        let keys = (app.keyring.as_ref(), app.ids.as_ref());
+        let sealed = found.map(|found| resolution::seal(keys, &resolution_place(id), found));
+        sealed.transpose()
+    }
+
     /// Whether the merchant never paid this recipient.
     ///
     /// # Errors
@@ -68,7 +86,7 @@ pub(super) async fn payee(
     app: &App,
     caller: &Caller,
     (rail, method): (&Rail, &str),
-    (request, saved): (&NewPayout, Option<Beneficiary>),
+    (request, amount, saved): (&NewPayout, Minor, Option<Beneficiary>),
     scenario: Option<String>,
 ) -> Result<Payee, Problem> {
     let (checked, given) = match (&request.to, saved) {
@@ -95,8 +113,9 @@ pub(super) async fn payee(
     });
     // Refuses where no route can carry the payout, before anybody is asked for a name.
     let wanted = (request.currency, method, caller.key.env);
-    app.routes.candidates(wanted, &caller.merchant.id).await?;
-    let draft = draft(app, caller, (request.currency, method), (&checked, &known, &given));
+    app.routes.carriers(wanted, &caller.merchant.id, amount).await?;
+    let draft = draft(app, caller, (rail, request.currency, method), (&checked, &known, &given));
+    let draft = (draft, method, &*known);
     let mut named = name(app, caller, rail, draft, scenario.as_deref()).await?;
     let saving = saving(app, rail, &known, &mut named)?;
     Ok(Payee {
@@ -107,6 +126,11 @@ pub(super) async fn payee(
         given_name: sent(&given, "name"),
         is_known: known.beneficiary.is_some(),
     })
+}
+
+/// Where a payout keeps what was said of its recipient's account.
+pub(super) fn resolution_place(id: &PayoutId) -> String {
+    format!("payouts/resolution/{id}")
 }
 
 /// The saved recipient that a request names, if it names one.
@@ -139,16 +163,18 @@ pub(super) async fn saved(
 /// # Errors
 /// As [`crate::rails::Registry::serving`].
 pub(super) fn serving(
-    app: &App,
+    (app, caller): (&App, &Caller),
     request: &NewPayout,
     saved: Option<&Beneficiary>,
 ) -> Result<(Arc<Rail>, String), Problem> {
-    let named = request.method.as_deref().or(saved.map(|saved| saved.method.as_str()));
+    let method = request.method.as_deref().or(saved.map(|saved| saved.method.as_str()));
     let given = |name: &str| match &request.to {
-        To::Inline(fields) => sent(fields, name),
+        To::Inline(fields) => sent_in_block(fields, name),
         To::Beneficiary(_) => None,
     };
-    app.rails.serving(request.currency, named, &given)
+    let usual = caller.merchant.settings.usual_method(request.currency);
+    let choice = Choice { method, usual, given: &given };
+    app.rails.serving(request.currency, choice)
 }
 
 async fn inline(
@@ -156,12 +182,12 @@ async fn inline(
     (rail, (method, currency)): (&Rail, (&str, Currency)),
     fields: &BTreeMap<String, Value>,
 ) -> Result<Checked, Problem> {
-    let declared = &rail.declaration.recipient.fields;
-    refuse_non_strings(fields, |name| declared.iter().any(|field| field.name == name))
+    let declared = rail.declaration.recipient.fields.iter();
+    refuse_non_strings(fields, declared.map(|field| field.place(Block::Inline)))
         .map_err(|problem| problem.within("recipient"))?;
     let checked = app
         .recipients
-        .check(rail, (method, currency, Block::Inline), |name| sent(fields, name))
+        .check(rail, (method, currency, Block::Inline), |place| sent_in_block(fields, place))
         .await;
     let checked = checked.map_err(|problem| problem.within("recipient"))?;
     Ok(Checked::clone(&checked))
@@ -171,14 +197,18 @@ async fn inline(
 fn draft(
     app: &App,
     caller: &Caller,
-    (currency, method): (Currency, &str),
+    (rail, currency, method): (&Rail, Currency, &str),
     (checked, known, given): (&Checked, &Known, &BTreeMap<String, Value>),
 ) -> Beneficiary {
     let (merchant, env) = caller.owner();
     if let Some(beneficiary) = &known.beneficiary {
         // What the request says is paid, whatever was saved before.
         let recipient = checked.fields.clone();
-        return Beneficiary { deleted_at: None, recipient, ..beneficiary.clone() };
+        let draft = Beneficiary { deleted_at: None, recipient, ..beneficiary.clone() };
+        return match is_known_to(app, rail, beneficiary) {
+            true => draft,
+            false => unasked(draft),
+        };
     }
     let now = app.now();
     Beneficiary {
@@ -197,11 +227,29 @@ fn draft(
         resolution: None,
         resolved_at: None,
         verification: Verification::Pending,
+        correction: None,
         is_blacklisted: false,
         source: BeneficiarySource::Auto,
         deleted_at: None,
         created_at: now,
         updated_at: now,
+    }
+}
+
+/// Whether what is known of a saved recipient's account was said by this rail's network.
+pub(super) fn is_known_to(app: &App, rail: &Rail, saved: &Beneficiary) -> bool {
+    let home = app.rails.home(saved.currency, &saved.method);
+    home.is_some_and(|home| home.declaration.rail.name == rail.declaration.rail.name)
+}
+
+/// A recipient of whose account nothing is known.
+fn unasked(beneficiary: Beneficiary) -> Beneficiary {
+    Beneficiary {
+        account_name: None,
+        resolution: None,
+        resolved_at: None,
+        verification: Verification::Pending,
+        ..beneficiary
     }
 }
 
@@ -225,7 +273,7 @@ async fn name(
     app: &App,
     caller: &Caller,
     rail: &Rail,
-    mut beneficiary: Beneficiary,
+    (mut beneficiary, method, known): (Beneficiary, &str, &Known),
     scenario: Option<&str>,
 ) -> Result<Named, Problem> {
     let Some(terms) = rail.declaration.names.as_ref() else {
@@ -234,9 +282,10 @@ async fn name(
     let now = app.now();
     let fresh_for = Duration::from_secs(u64::from(terms.fresh_for_days) * 24 * 3600);
     let is_fresh = beneficiary.resolved_at.is_some_and(|at| at.after(fresh_for) > now);
-    let given = beneficiary.recipient.get(&rail.declaration.recipient.name).to_owned();
     // What was compared was one name, and is known of no other.
-    let is_its = terms.overwrite || beneficiary.account_name.as_ref() == Some(&given);
+    let name = rail.declaration.recipient.name.as_str();
+    let compared = known.beneficiary.as_ref().map(|saved| saved.recipient.get(name));
+    let is_its = terms.overwrite || compared == Some(beneficiary.recipient.get(name));
     // A scenario about names is played even for a recipient that is known.
     let is_played = matches!(scenario, Some("unresolvable" | "name_mismatch" | "provider_down"));
     if is_fresh && is_its && beneficiary.resolution.is_some() && !is_played {
@@ -246,7 +295,7 @@ async fn name(
         merchant: &caller.merchant.id,
         env: caller.key.env,
         currency: beneficiary.currency,
-        method: &beneficiary.method,
+        method,
         account: &beneficiary.recipient,
         number: app.transfers.enquiry_number().await?,
         scenario,
@@ -285,8 +334,8 @@ fn saving(app: &App, rail: &Rail, known: &Known, named: &mut Named) -> Result<Sa
     };
     // What was learnt of the name in this request says nothing about the one that was saved.
     let name = &rail.declaration.recipient.name;
-    let is_its =
-        rail.overwrites_names() || before.recipient.get(name) == beneficiary.recipient.get(name);
+    let is_one = before.recipient.get(name) == beneficiary.recipient.get(name);
+    let is_its = is_known_to(app, rail, before) && (rail.overwrites_names() || is_one);
     if before.deleted_at.is_none() && !(named.was_asked && is_its) {
         return Ok(Saving::nothing(beneficiary));
     }
@@ -294,5 +343,6 @@ fn saving(app: &App, rail: &Rail, known: &Known, named: &mut Named) -> Result<Sa
     // A payment is no reason to change what was saved.
     let recipient = before.recipient.clone();
     let kept = Beneficiary { recipient, ..beneficiary.clone() };
+    let kept = if is_its { kept } else { unasked(kept) };
     Saving::change(&kept, before.updated_at, (&app.keyring, &app.ids))
 }

@@ -11,12 +11,16 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::body::object_or_null;
 use crate::http::texts::{self, Kind};
 use crate::money::{Currency, Minor};
+use crate::rails::{placed, refuse_no_block};
+
+use super::across::{Across, AmountFields, Asked};
 
 /// `POST /v1/payouts`.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CreatePayout {
-    /// What the recipient gets, in minor units of `currency`. Required.
+    /// What the recipient gets, in minor units of `currency`. This or, with `funding_currency`,
+    /// `funding_amount_minor` is required.
     #[schema(example = "2500000")]
     pub amount_minor: Option<String>,
     /// What the recipient gets it in. Required.
@@ -27,7 +31,7 @@ pub struct CreatePayout {
     pub recipient: Option<BTreeMap<String, Value>>,
     /// A saved recipient of the same currency; overrides `recipient`.
     pub beneficiary_id: Option<String>,
-    /// The wallet that pays; that of the currency if left out.
+    /// The wallet of `currency` that it is paid from; found by the currency if left out.
     pub wallet_id: Option<String>,
     /// Your own reference, unique for 30 days; at most 128 characters.
     #[schema(max_length = 128)]
@@ -52,13 +56,14 @@ pub struct CreatePayout {
     pub method: Option<String>,
     /// The currency that pays, if another one.
     pub funding_currency: Option<String>,
-    /// What leaves the funding wallet.
+    /// What is spent, in minor units of `funding_currency`; the fee comes on top unless
+    /// `fee_inclusive`.
     pub funding_amount_minor: Option<String>,
-    /// The most that may leave the funding wallet.
+    /// The most that may leave the funding wallet; with `amount_minor` and `funding_currency`.
     pub max_debit_minor: Option<String>,
-    /// The least that the recipient may get.
+    /// The least that the recipient may get; with `funding_amount_minor`.
     pub min_receive_minor: Option<String>,
-    /// Whether the fee is part of `funding_amount_minor`.
+    /// Whether the fee is part of `funding_amount_minor`; it is not if left out.
     pub fee_inclusive: Option<bool>,
     /// `source` or `destination`.
     pub amount_basis: Option<String>,
@@ -121,9 +126,9 @@ fn recipient_schema() -> utoipa::openapi::schema::Ref {
 /// A payout that was asked for: every field of the right kind, nothing looked up yet.
 #[derive(Clone, Debug)]
 pub struct NewPayout {
-    /// What the recipient gets.
-    pub amount: Minor,
-    /// The currency of the amount.
+    /// How much, and out of what.
+    pub asked: Asked,
+    /// The currency that the recipient gets.
     pub currency: Currency,
     /// The recipient: a block of fields, or a saved one.
     pub to: To,
@@ -181,20 +186,17 @@ impl Sender {
 }
 
 impl CreatePayout {
-    /// Understands the body, in the order of the contract's error table. `fx` says why this
-    /// caller may not pay across currencies.
+    /// Understands the body, in the order of the contract's error table.
     ///
     /// # Errors
     /// The first thing that is wrong with it.
-    pub fn read(self, fx: impl FnOnce() -> Problem) -> Result<NewPayout, Problem> {
+    pub fn read(self) -> Result<NewPayout, Problem> {
         let currency = required("currency", self.currency.as_deref())?;
         let currency = Currency::parse(currency).ok_or_else(|| {
             Problem::because(ErrorCode::CurrencyNotActive, "currency is not a currency code.")
                 .field("currency")
         })?;
-        self.refuse_fx(currency, fx)?;
-        let amount =
-            amount("amount_minor", required("amount_minor", self.amount_minor.as_deref())?)?;
+        let asked = self.asked(currency)?;
         let to = match (self.beneficiary_id, self.recipient) {
             (Some(id), _) => To::Beneficiary(id),
             (None, Some(fields)) => To::Inline(fields),
@@ -213,7 +215,7 @@ impl CreatePayout {
             sender.check()?;
         }
         Ok(NewPayout {
-            amount,
+            asked,
             currency,
             to,
             wallet_id: self.wallet_id,
@@ -235,38 +237,27 @@ impl CreatePayout {
         })
     }
 
-    /// Refuses everything that belongs to paying from another currency.
-    fn refuse_fx(&self, currency: Currency, fx: impl FnOnce() -> Problem) -> Result<(), Problem> {
-        let wrong = |code, field| Err(Problem::new(code).field(field));
-        if self.amount_minor.is_some() && self.funding_amount_minor.is_some() {
-            return wrong(ErrorCode::AmbiguousAmount, "funding_amount_minor");
+    /// How much is paid, and out of what.
+    fn asked(&self, currency: Currency) -> Result<Asked, Problem> {
+        let fields = AmountFields {
+            amount: self.amount_minor.as_deref(),
+            funding_amount: self.funding_amount_minor.as_deref(),
+            max_debit: self.max_debit_minor.as_deref(),
+            min_receive: self.min_receive_minor.as_deref(),
+            fee_inclusive: self.fee_inclusive,
+            basis: self.amount_basis.as_deref(),
+        };
+        if let Some(from) = fields.funding(currency, self.funding_currency.as_deref())? {
+            return Ok(Asked::Across(Across { from, method: fields.method(amount)? }));
         }
-        match self.funding_currency.as_deref() {
-            Some(funding) => {
-                let funding = Currency::parse(funding).filter(|&funding| funding != currency);
-                if funding.is_none() {
-                    return wrong(ErrorCode::InvalidFundingCurrency, "funding_currency");
-                }
-                return Err(fx());
-            }
-            None if self.funding_amount_minor.is_some() => {
-                return wrong(ErrorCode::InvalidFundingCurrency, "funding_currency");
-            }
-            None => {}
+        if fields.funding_amount.is_some() {
+            let message = "funding_amount_minor needs funding_currency: another one than currency.";
+            let missing = Problem::because(ErrorCode::InvalidFundingCurrency, message);
+            return Err(missing.field("funding_currency"));
         }
-        for (field, is_sent) in [
-            ("max_debit_minor", self.max_debit_minor.is_some()),
-            ("min_receive_minor", self.min_receive_minor.is_some()),
-            ("fee_inclusive", self.fee_inclusive.is_some()),
-        ] {
-            if is_sent {
-                return wrong(ErrorCode::GuardFieldWrongMethod, field);
-            }
-        }
-        match self.amount_basis {
-            Some(_) => wrong(ErrorCode::AmountBasisMismatch, "amount_basis"),
-            None => Ok(()),
-        }
+        fields.refuse_guards()?;
+        let text = required("amount_minor", fields.amount)?;
+        Ok(Asked::Plain(amount("amount_minor", text)?))
     }
 
     /// A fingerprint of what makes two payments different: amount and recipient's account.
@@ -286,6 +277,9 @@ impl CreatePayout {
         for name in ACCOUNT_FIELDS {
             hash.update(sent(name));
             hash.update("\n");
+        }
+        if let Some(funding) = &self.funding_currency {
+            hash.update(funding);
         }
         hex::encode(hash.finalize())
     }
@@ -308,31 +302,40 @@ const ACCOUNT_FIELDS: &[&str] = &[
 /// The value of a field of a recipient block, whatever JSON it was sent as.
 #[must_use]
 pub(super) fn sent(fields: &BTreeMap<String, Value>, name: &str) -> Option<String> {
-    match fields.get(name)? {
+    written(fields.get(name)?)
+}
+
+/// The same of a field that may stand in a block: `bank_address.line1`.
+#[must_use]
+pub(super) fn sent_in_block(fields: &BTreeMap<String, Value>, place: &str) -> Option<String> {
+    written(placed(fields, place)?)
+}
+
+fn written(value: &Value) -> Option<String> {
+    match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
     }
 }
 
-/// Refuses recipient fields that are not strings; blocks inside are for other rails.
+/// Refuses declared recipient fields that are not strings, and what is no block where one of them
+/// stands in a block; other blocks are for other rails.
 ///
 /// # Errors
 /// `invalid_field`.
-pub(super) fn refuse_non_strings(
+pub(super) fn refuse_non_strings<'a>(
     fields: &BTreeMap<String, Value>,
-    declared: impl Fn(&str) -> bool,
+    declared: impl Iterator<Item = &'a str>,
 ) -> Result<(), Problem> {
-    let odd = fields
-        .iter()
-        .find(|(name, value)| declared(name) && !matches!(value, Value::String(_) | Value::Null));
-    match odd {
-        Some((name, _)) => {
+    for name in declared {
+        refuse_no_block(fields, name)?;
+        if !matches!(placed(fields, name), None | Some(Value::String(_) | Value::Null)) {
             let message = format!("{name} must be a string.");
-            Err(Problem::because(ErrorCode::InvalidField, message).field(name.clone()))
+            return Err(Problem::because(ErrorCode::InvalidField, message).field(name));
         }
-        None => Ok(()),
     }
+    Ok(())
 }
 
 fn check_email(fields: &BTreeMap<String, Value>) -> Result<(), Problem> {
@@ -368,6 +371,7 @@ fn text(name: &str, value: Option<String>, kind: Kind) -> Result<Option<String>,
 
 #[cfg(test)]
 mod tests {
+    use super::super::across::Method;
     use super::*;
 
     fn body() -> CreatePayout {
@@ -381,14 +385,14 @@ mod tests {
     }
 
     fn refusal(body: CreatePayout) -> &'static str {
-        let problem = body.read(|| Problem::new(ErrorCode::FxPayoutDisabled));
-        problem.expect_err("a refusal").code().entry().code
+        body.read().expect_err("a refusal").code().entry().code
     }
 
     #[test]
     fn a_plain_body_is_read() {
-        let payout = body().read(|| unreachable!("no other currency")).expect("accepted");
-        assert_eq!((payout.amount, payout.allow_duplicate), (Minor::new(100), false));
+        let payout = body().read().expect("accepted");
+        assert!(matches!(payout.asked, Asked::Plain(amount) if amount == Minor::new(100)));
+        assert!(!payout.allow_duplicate);
     }
 
     #[test]
@@ -400,7 +404,6 @@ mod tests {
         };
         assert_eq!(with(&|b| b.funding_currency = Some("NGN".into())), "invalid_funding_currency");
         assert_eq!(with(&|b| b.funding_currency = Some(String::new())), "invalid_funding_currency");
-        assert_eq!(with(&|b| b.funding_currency = Some("USD".into())), "fx_payout_disabled");
         assert_eq!(with(&|b| b.funding_amount_minor = Some("5".into())), "ambiguous_amount");
         assert_eq!(
             with(&|b| {
@@ -412,6 +415,61 @@ mod tests {
         assert_eq!(with(&|b| b.max_debit_minor = Some("5".into())), "guard_field_wrong_method");
         assert_eq!(with(&|b| b.fee_inclusive = Some(false)), "guard_field_wrong_method");
         assert_eq!(with(&|b| b.amount_basis = Some("source".into())), "amount_basis_mismatch");
+        let across = |change: &dyn Fn(&mut CreatePayout)| {
+            with(&|b| {
+                b.funding_currency = Some("USD".into());
+                change(b);
+            })
+        };
+        assert_eq!(across(&|b| b.amount_minor = None), "amount_required");
+        assert_eq!(across(&|b| b.amount_minor = Some("0".into())), "invalid_field");
+        assert_eq!(across(&|b| b.max_debit_minor = Some("x".into())), "invalid_field");
+        assert_eq!(across(&|b| b.min_receive_minor = Some("5".into())), "guard_field_wrong_method");
+        assert_eq!(across(&|b| b.fee_inclusive = Some(false)), "guard_field_wrong_method");
+        assert_eq!(across(&|b| b.amount_basis = Some("source".into())), "amount_basis_mismatch");
+        assert_eq!(across(&|b| b.amount_basis = Some("both".into())), "amount_basis_mismatch");
+        let spending = |change: &dyn Fn(&mut CreatePayout)| {
+            across(&|b| {
+                b.amount_minor = None;
+                b.funding_amount_minor = Some("5".into());
+                change(b);
+            })
+        };
+        assert_eq!(spending(&|b| b.max_debit_minor = Some("5".into())), "guard_field_wrong_method");
+        assert_eq!(
+            spending(&|b| b.amount_basis = Some("destination".into())),
+            "amount_basis_mismatch"
+        );
+    }
+
+    #[test]
+    fn an_amount_in_another_currency_is_read_with_its_guard() {
+        let read = |change: &dyn Fn(&mut CreatePayout)| {
+            let mut changed = body();
+            changed.funding_currency = Some("USD".into());
+            change(&mut changed);
+            match changed.read().expect("accepted").asked {
+                Asked::Across(across) => across.method,
+                Asked::Plain(_) => panic!("not across"),
+            }
+        };
+        let (amount, guard) = (Minor::new(100), Some(Minor::new(5)));
+        assert_eq!(
+            read(&|b| {
+                b.max_debit_minor = Some("5".into());
+                b.amount_basis = Some("destination".into());
+            }),
+            Method::Destination { amount, max_debit: guard }
+        );
+        assert_eq!(
+            read(&|b| {
+                b.funding_amount_minor = b.amount_minor.take();
+                b.min_receive_minor = Some("5".into());
+                b.fee_inclusive = Some(true);
+                b.amount_basis = Some("source".into());
+            }),
+            Method::Source { amount, is_inclusive: true, min_receive: guard }
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Statements about payouts.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
@@ -40,6 +42,8 @@ pub static PAYOUTS: Table<Payout> = Table {
         text("hold", |payout| (&payout.hold).into()),
         text("scenario", |payout| (&payout.scenario).into()),
         text("maker", |payout| (&payout.maker).into()),
+        text("resolution", |payout| (&payout.resolution).into()),
+        text("funding", |payout| kept(payout.funding.as_ref()).into()),
         int("created_at", |payout| payout.created_at.into()),
     ],
     changing: PAYOUT_STATES.columns,
@@ -60,6 +64,8 @@ pub static PAYOUT_STATES: Update<Payout> = Update {
         text("failure_code", |payout| (&payout.failure_code).into()),
         text("failure_message", |payout| (&payout.failure_message).into()),
         text("correction", |payout| (&payout.correction).into()),
+        text("told", |payout| (&payout.told).into()),
+        text("funded", |payout| kept(payout.funded.as_ref()).into()),
         int("queued_at", |payout| payout.queued_at.into()),
         int("processing_at", |payout| payout.processing_at.into()),
         int("completed_at", |payout| payout.completed_at.into()),
@@ -173,6 +179,15 @@ pub async fn list_payouts(
     rows.iter().map(payout).collect()
 }
 
+fn kept(what: Option<&impl Serialize>) -> Option<String> {
+    what.and_then(|what| serde_json::to_string(what).ok())
+}
+
+fn read<T: DeserializeOwned>(kept: Option<String>) -> Result<Option<T>, sqlx::Error> {
+    let read = kept.map(|text| serde_json::from_str(&text)).transpose();
+    read.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))
+}
+
 /// Reads a row of the table.
 pub(super) fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
@@ -214,7 +229,11 @@ pub(super) fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
         rail_reference: maybe("rail_reference")?,
         failure_code: maybe("failure_code")?,
         failure_message: maybe("failure_message")?,
+        resolution: maybe("resolution")?,
         correction: maybe("correction")?,
+        told: maybe("told")?,
+        funding: read(maybe("funding")?)?,
+        funded: read(maybe("funded")?)?,
         created_at: moment("created_at")?.unwrap_or_default(),
         queued_at: moment("queued_at")?,
         processing_at: moment("processing_at")?,

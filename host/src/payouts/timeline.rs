@@ -7,11 +7,13 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::clock::Moment;
+use crate::conversions;
 use crate::decisions::{self, Decision};
 use crate::error::Problem;
 use crate::events;
+use crate::fx::{Exchange, Rate};
 use crate::ledger::{entry_id, wallets};
-use crate::money::Minor;
+use crate::money::{Currency, Minor};
 use crate::rules::{Action, PublicHit};
 
 use crate::transfers::attempt;
@@ -70,6 +72,23 @@ pub enum What {
     Hold {
         /// Why, in the rules' public words.
         reason: String,
+    },
+    /// What it takes was bought out of another currency.
+    Conversion {
+        /// The conversion.
+        conversion_id: String,
+        /// The currency that paid.
+        #[schema(value_type = String)]
+        from_currency: Currency,
+        /// What left its wallet.
+        #[schema(value_type = String)]
+        from_amount_minor: Minor,
+        /// What came into the wallet that the payout is paid from.
+        #[schema(value_type = String)]
+        to_amount_minor: Minor,
+        /// The rate, a decimal.
+        #[schema(value_type = String)]
+        rate: Rate,
     },
     /// A route was chosen and its reference fixed.
     Attempt {
@@ -185,6 +204,7 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
             what: What::Hold { reason: reason.clone() },
         }),
     );
+    steps.extend(bought(app, payout).await?);
     steps.extend(sending(app, payout).await?);
     let entries = wallets::list_entries_about(pool, payout.id.as_str()).await?;
     steps.extend(entries.into_iter().map(|entry| Step {
@@ -207,6 +227,25 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
     // Stable: what happened in one instant keeps the order above.
     steps.sort_by_key(|step| step.at);
     Ok(steps)
+}
+
+/// What was bought for it.
+async fn bought(app: &App, payout: &Payout) -> Result<Option<Step>, Problem> {
+    let Some(funded) = &payout.funded else { return Ok(None) };
+    let owner = (&payout.merchant_id, payout.env);
+    let found = conversions::sql::find(app.db.pool(), owner, &funded.conversion_id).await?;
+    Ok(found.map(|conversion| {
+        let Exchange { pair, sold, bought, rate } = conversion.exchange;
+        let conversion_id = conversion.id.to_string();
+        let what = What::Conversion {
+            conversion_id,
+            from_currency: pair.from,
+            from_amount_minor: sold,
+            to_amount_minor: bought,
+            rate,
+        };
+        Step { at: conversion.created_at, what }
+    }))
 }
 
 /// Over which routes it was sent, and what was said there.

@@ -6,11 +6,14 @@ use crate::app::App;
 use crate::error::{ErrorCode, Problem};
 use crate::id::PayoutId;
 use crate::ledger::{Command, Done};
+use crate::recipients::resolution;
+use crate::recipients::sql::{BENEFICIARY_CORRECTIONS, Corrected};
 use crate::transfers::{Feature, Fixed, Order, OrderStage, Step, Writes};
 use crate::wasm::rail::{Field, Resolution};
 
 use super::change::{Accompanying, change, version};
 use super::model::{Change, Payout, Status};
+use super::recipient::{is_known_to, resolution_place};
 use super::request::Sender;
 use super::sql;
 
@@ -55,19 +58,28 @@ impl Feature for PayoutTransfers {
             made_at: payout.created_at,
             queued_at: payout.queued_at.unwrap_or(payout.created_at),
             stage,
+            shown: payout.told.clone(),
         })
     }
 
     async fn resolution(&self, payout: &Payout) -> Result<Option<Resolution>, Problem> {
+        if let Some(sealed) = &payout.resolution {
+            let place = resolution_place(&payout.id);
+            return resolution::open(&self.0.keyring, &place, sealed).map(Some);
+        }
+        // Whatever the recipient is called: the network's name for it is the one.
+        let Some(home) = self.0.rails.home(payout.currency, &payout.method) else {
+            return Ok(None);
+        };
+        if !home.overwrites_names() {
+            return Ok(None);
+        }
         let owner = (&payout.merchant_id, payout.env);
         let which = (payout.currency, payout.recipient_identity.as_str());
         let known = self.0.recipients.known(owner, which).await?;
-        let found = known.beneficiary.as_ref().and_then(|saved| saved.resolution.clone());
-        let served =
-            self.0.rails.serving(payout.currency, Some(&payout.method), &crate::rails::nobody);
-        let is_told = served.is_ok_and(|(rail, _)| rail.overwrites_names());
-        // Where names are only compared, it is known of one name.
-        Ok(found.filter(|found| is_told || found.name == payout.recipient_name))
+        // What another network said of the account is nothing to this one.
+        let saved = known.beneficiary.as_ref().filter(|saved| is_known_to(&self.0, &home, saved));
+        Ok(saved.and_then(|saved| saved.resolution.clone()))
     }
 
     async fn commit(&self, payout: &Payout, step: Step, with: Writes) -> Result<Payout, Problem> {
@@ -77,6 +89,14 @@ impl Feature for PayoutTransfers {
             return Ok(payout.clone());
         };
         with.rows.clone_from(&rows);
+        // The next payment to a recipient that is saved should be addressed otherwise.
+        if let Some(correction) = &with.correction
+            && self.is_saved_so(payout).await?
+        {
+            let (id, correction) = (payout.beneficiary_id.clone(), correction.json());
+            let corrected = Corrected { id, correction, at: self.0.now() };
+            with.rows.push(BENEFICIARY_CORRECTIONS.change(&corrected));
+        }
         with.fence.clone_from(&fence);
         with.beside = beside;
         match change(&self.0, payout, what, with).await {
@@ -94,6 +114,18 @@ impl Feature for PayoutTransfers {
     }
 }
 
+impl PayoutTransfers {
+    /// Whether the recipient is saved as this payout addresses it: what is wrong with that says
+    /// nothing of what was saved since.
+    async fn is_saved_so(&self, payout: &Payout) -> Result<bool, Problem> {
+        let owner = (&payout.merchant_id, payout.env);
+        let which = (payout.currency, payout.recipient_identity.as_str());
+        let known = self.0.recipients.known(owner, which).await?;
+        let saved = known.beneficiary.as_ref();
+        Ok(saved.is_some_and(|saved| saved.recipient.own().eq(payout.recipient.own())))
+    }
+}
+
 /// What happens to the payout, and what goes with it; nothing where the step says nothing new about
 /// it.
 fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
@@ -107,8 +139,14 @@ fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
         let with = Accompanying { correction: Some(correction), ..Accompanying::default() };
         return (!is_known).then_some((Change::Correct, with));
     }
+    if let Step::Accepted(attempt, shown) = step {
+        let is_known = payout.told.as_ref() == Some(&shown);
+        let with = Accompanying { shown: Some(shown), ..Accompanying::default() };
+        return (!is_known && !is_other(&attempt)).then_some((Change::Tell, with));
+    }
     let (what, attempt, failure, part) = match step {
         Step::Begun(attempt) => (Change::Dispatch, attempt, None, None),
+        Step::BegunUntold(attempt) => (Change::DispatchUntold, attempt, None, None),
         Step::Rerouted(attempt) => (Change::Reroute, attempt, None, None),
         Step::Resent(attempt) => (Change::Resend, attempt, None, None),
         Step::Paid(attempt) => {
@@ -124,7 +162,7 @@ fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
             (Change::ReturnPart, attempt, Some(failure), Some(payout.costs.amount))
         }
         Step::Returned(attempt, failure) => (Change::Return, attempt, Some(failure), None),
-        Step::Corrected(..) => return None,
+        Step::Corrected(..) | Step::Accepted(..) => return None,
         Step::PartReturned(attempt, failure, part) => {
             (Change::ReturnPart, attempt, Some(failure), Some(part))
         }

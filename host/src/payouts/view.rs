@@ -4,9 +4,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
-use crate::money::Minor;
+use crate::fx::Rate;
+use crate::money::{Currency, Minor};
+use crate::rails::shown::Told;
+use crate::recipients::RecipientCorrection;
 
-use super::model::{Payout, Status};
+use super::model::{Funded, Funding, Payout, Status};
 
 /// The payout object.
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,7 +43,8 @@ pub struct PayoutView<'a> {
     /// Statutory levy.
     #[schema(value_type = String, example = "5000")]
     pub levy_minor: Minor,
-    /// Everything that leaves the wallet.
+    /// Everything that leaves the wallet of `currency`; what left a funding wallet is
+    /// `fx.source_debit_minor`.
     #[schema(value_type = String, example = "2507688")]
     pub total_debit_minor: Minor,
     /// The name that the bank has on record.
@@ -81,6 +85,13 @@ pub struct PayoutView<'a> {
     #[schema(value_type = Option<RecipientCorrection>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipient_correction: Option<&'a serde_json::value::RawValue>,
+    /// What paid for it, where that is another currency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fx: Option<PayoutFx<'a>>,
+    /// What its rail has merchants told of it.
+    #[schema(ignore)]
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub told: Option<serde_json::Map<String, serde_json::Value>>,
     /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
@@ -95,16 +106,42 @@ pub struct PayoutView<'a> {
     pub completed_at: Option<Moment>,
 }
 
-/// How a network wants a recipient to be addressed.
+/// What paid for a payout out of another currency. Until it goes, nothing is bought for it.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RecipientCorrection {
-    /// The network's code.
-    #[schema(example = "C01")]
-    pub code: String,
-    /// Its meaning.
-    pub message: String,
-    /// Fields of the recipient with the values that the network has for them.
-    pub fields: std::collections::BTreeMap<String, String>,
+pub struct PayoutFx<'a> {
+    /// The currency that pays.
+    #[schema(value_type = String, example = "USD")]
+    pub funding_currency: Currency,
+    /// The wallet that what it takes is bought from.
+    pub funding_wallet_id: &'a str,
+    /// What left that wallet.
+    #[schema(value_type = Option<String>, example = "1626")]
+    pub source_debit_minor: Option<Minor>,
+    /// What of it is for fee, tax and levy.
+    #[schema(value_type = Option<String>, example = "4")]
+    pub fee_source_minor: Option<Minor>,
+    /// How much of the payout's currency one major unit of the other came to: a decimal.
+    #[schema(value_type = Option<String>, example = "1542.25")]
+    pub rate: Option<Rate>,
+    /// What came into the wallet that the payout is paid from.
+    #[schema(value_type = Option<String>, example = "2507688")]
+    pub converted_minor: Option<Minor>,
+    /// The conversion.
+    pub conversion_id: Option<&'a str>,
+}
+
+impl<'a> PayoutFx<'a> {
+    fn of(funding: &'a Funding, funded: Option<&'a Funded>) -> Self {
+        Self {
+            funding_currency: funding.currency,
+            funding_wallet_id: funding.wallet_id.as_str(),
+            source_debit_minor: funded.map(|funded| funded.sold),
+            fee_source_minor: funded.map(|funded| funded.charges),
+            rate: funded.map(|funded| funded.rate),
+            converted_minor: funded.map(|funded| funded.bought),
+            conversion_id: funded.map(|funded| funded.conversion_id.as_str()),
+        }
+    }
 }
 
 impl<'a> PayoutView<'a> {
@@ -145,11 +182,26 @@ impl<'a> PayoutView<'a> {
                 .correction
                 .as_deref()
                 .and_then(|json| serde_json::from_str(json).ok()),
+            fx: payout.funding.as_ref().map(|it| PayoutFx::of(it, payout.funded.as_ref())),
+            told: payout.told.as_deref().map(|json| told(json, payout.status)),
             created_at: payout.created_at,
             queued_at: payout.queued_at,
             processing_at: payout.processing_at,
             completed_at: payout.completed_at,
         }
+    }
+
+    /// The object as operators see it: without what whoever has it could take the money with.
+    #[must_use]
+    pub fn guarded(payout: &'a Payout) -> Self {
+        let open = payout.told.as_deref().map(|json| told(json, Status::Paid));
+        Self { told: open, ..Self::of(payout) }
+    }
+
+    /// The same as JSON text.
+    #[must_use]
+    pub fn guarded_json(payout: &Payout) -> String {
+        serde_json::to_string(&PayoutView::guarded(payout)).unwrap_or_default()
     }
 
     /// The object as JSON text, as replies and events carry it.
@@ -159,6 +211,34 @@ impl<'a> PayoutView<'a> {
     }
 }
 
+/// What merchants are told of it; how to claim the money only as long as nobody has.
+fn told(json: &str, status: Status) -> serde_json::Map<String, serde_json::Value> {
+    let Told { mut open, claim } = serde_json::from_str(json).unwrap_or_default();
+    if !status.is_final() {
+        open.extend(claim);
+    }
+    open
+}
+
 fn shown(value: &str) -> Option<&str> {
     Some(value).filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use utoipa::PartialSchema as _;
+
+    use crate::rails::shown::PAYOUT_MEMBERS;
+
+    use super::PayoutView;
+
+    /// A rail shows nothing under a name that payouts have.
+    #[test]
+    fn the_members_of_payouts_are_known_to_rails() {
+        let schema = serde_json::to_value(PayoutView::schema()).expect("a schema");
+        for name in schema["properties"].as_object().expect("members").keys() {
+            let is_known = PAYOUT_MEMBERS.contains(&name.as_str());
+            assert!(is_known, "{name}");
+        }
+    }
 }

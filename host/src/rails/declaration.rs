@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::money::Currency;
-use crate::wasm::keys::{Algorithm, Use};
+use crate::wasm::keys::{Algorithm, Bits, Use};
 
+use super::fields::whole;
 use super::files::FilesTerms;
+use super::methods::MethodTerms;
 use super::notices::NoticeTerms;
+use super::shown::{SeedTerms, ShownTerms};
+use super::tokens::TokenTerms;
 
 /// The declaration that travels inside a rail's component.
 #[derive(Clone, Debug, Deserialize)]
@@ -39,6 +43,12 @@ pub struct Declaration {
     /// Keys that sign what leaves, and that what arrives is checked by.
     #[serde(default)]
     pub keys: BTreeMap<String, KeyTerms>,
+    /// Texts that the host makes, and that nobody can guess.
+    #[serde(default)]
+    pub seeds: BTreeMap<String, SeedTerms>,
+    /// What merchants are shown of a payment that is taken on.
+    #[serde(default)]
+    pub shown: Vec<ShownTerms>,
     /// Mobile money operators whose wallets it pays.
     #[serde(default)]
     pub operators: Vec<OperatorTerms>,
@@ -63,6 +73,9 @@ pub struct Declaration {
     /// Reference tables.
     #[serde(default)]
     pub tables: BTreeMap<String, TableTerms>,
+    /// Days on which its network carries out nothing, where the host has no calendar of them.
+    #[serde(default)]
+    pub calendars: BTreeMap<String, CalendarTerms>,
     /// Recipients that choose a sandbox scenario.
     pub scenarios: Option<Scenarios>,
 }
@@ -83,62 +96,6 @@ pub struct About {
     pub countries: Vec<String>,
 }
 
-/// `[[methods]]`
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MethodTerms {
-    /// As in the API; a currency's first is its default.
-    pub name: String,
-    /// ISO 4217.
-    pub currency: Currency,
-    /// Decimal places of the currency's major unit.
-    pub exponent: u8,
-    /// Smallest amount.
-    pub amount_minor_min: i64,
-    /// Largest amount.
-    pub amount_minor_max: i64,
-    /// Amounts are multiples of this: 100 where a network has no cents.
-    #[serde(default = "one")]
-    pub step: i64,
-    /// How its payments leave.
-    #[serde(default)]
-    pub via: Via,
-    /// The recipients that select it, where the request names no method.
-    pub select: Option<SelectTerms>,
-}
-
-/// How payments of a method leave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Via {
-    /// One by one, by request and answer.
-    #[default]
-    Payouts,
-    /// Together with others, in a file.
-    Files,
-}
-
-/// How well a method fits a recipient, the best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fit {
-    /// The recipient selects it.
-    Selected,
-    /// It takes whoever selects no other.
-    Any,
-    /// It is for other recipients.
-    Other,
-}
-
-/// `[methods.select]`
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SelectTerms {
-    /// A field of the recipient.
-    pub field: String,
-    /// Its values.
-    pub values: Vec<String>,
-}
-
 /// `[[operators]]`: a mobile money operator, as `GET /v1/momo_operators` lists it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -153,33 +110,15 @@ pub struct OperatorTerms {
     pub currency: Currency,
 }
 
-/// `[tokens.<name>]`: a token that the network gives for credentials and wants with every request.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TokenTerms {
-    /// The call that gets it.
-    pub call: String,
-    /// Parameters of its query.
-    #[serde(default)]
-    pub query: BTreeMap<String, String>,
-    /// The secrets that are user and password.
-    pub basic: [String; 2],
-    /// The member of the JSON answer that holds it.
-    pub token: String,
-    /// The member that holds its lifetime in seconds; five minutes without one.
-    pub lifetime_s: Option<String>,
-}
-
-const fn one() -> i64 {
-    1
-}
-
 /// `[recipient]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipient {
     /// Canonical fields that make two recipients the same one.
     pub identity: Vec<String>,
+    /// Keeps its recipients apart from those of the currency's other rails, where the same fields
+    /// lead elsewhere: an account that is paid by wire is another recipient than by ACH.
+    pub shape: Option<String>,
     /// The field shown as the payout's `recipient_account`.
     pub account: String,
     /// The field shown as the payout's `recipient_bank_code`.
@@ -196,7 +135,7 @@ pub struct Recipient {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FieldTerms {
-    /// As in the API.
+    /// As in the API; with a point, a member of a block: `bank_address.city`.
     pub name: String,
     /// What people call the field.
     pub title: String,
@@ -215,11 +154,26 @@ pub struct FieldTerms {
     /// Whether it must be there with a payment, of a recipient that is not saved.
     #[serde(default)]
     pub required_inline: bool,
+    /// When it must be there, where it need not otherwise.
+    pub required_when: Option<RequiredWhen>,
+    /// The error that a value of the wrong shape is: `invalid_field` if left out, or one of those
+    /// that components name.
+    pub code: Option<String>,
     /// Whether records and logs mask it.
     #[serde(default)]
     pub sensitive: bool,
     /// For the docs.
     pub example: Option<String>,
+}
+
+/// `[recipient.fields.required_when]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequiredWhen {
+    /// Another field of the recipient.
+    pub field: String,
+    /// What it is then.
+    pub values: Vec<String>,
 }
 
 /// `[sender]`
@@ -319,6 +273,9 @@ pub struct Query {
     pub never_received_answers: i64,
     /// And how long after the last byte left.
     pub never_received_after_s: u64,
+    /// How long a payment that was taken on may stay undecided, as where its recipient has to claim
+    /// it, before a person is told; a day, if left out.
+    pub accepted_for_s: Option<u64>,
 }
 
 /// `[refusals]`
@@ -338,9 +295,6 @@ pub struct Redact {
     /// XML elements, and keys of JSON, whose contents are masked.
     #[serde(default)]
     pub elements: Vec<String>,
-    /// Attributes of a resolution that are encrypted at rest.
-    #[serde(default)]
-    pub attributes: Vec<String>,
 }
 
 /// `[tables.<name>]`
@@ -359,6 +313,15 @@ pub struct TableTerms {
     pub dated: Option<String>,
     /// Where the data were taken from.
     pub source: Option<String>,
+}
+
+/// `[calendars.<name>]`: packed into the rail, and known to it alone. What the operator puts into
+/// `modules.dir` stands in for it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalendarTerms {
+    /// The CSV file beside the declaration.
+    pub file: String,
 }
 
 /// Who brings a table.
@@ -383,6 +346,10 @@ pub struct KeyTerms {
     pub half: Use,
     /// What people call the key.
     pub title: String,
+    /// How many bits it has at least: 2048, or 1024 where a network has no longer one to encrypt
+    /// for it.
+    #[serde(default)]
+    pub bits_min: Bits,
 }
 
 /// `[throttle]`: what the network allows a customer. An operator's `throttle.per_second` and
@@ -421,6 +388,13 @@ pub enum Invalid {
 }
 
 impl SettingTerms {
+    /// Whether a value is of the declared shape.
+    #[must_use]
+    pub fn takes(&self, value: &str) -> bool {
+        let pattern = self.pattern.as_deref().map(whole);
+        pattern.is_none_or(|pattern| pattern.is_ok_and(|pattern| pattern.is_match(value)))
+    }
+
     /// The value where the simulator is on the other side and nothing is set.
     #[must_use]
     pub fn sandboxed(&self) -> Option<String> {
@@ -463,33 +437,6 @@ impl Declaration {
     #[must_use]
     pub fn serves(&self, currency: Currency) -> bool {
         self.methods_of(currency).next().is_some()
-    }
-
-    /// The method that a recipient selects, where the request names none: one that its fields
-    /// are declared for, or else the first.
-    #[must_use]
-    pub fn selected(
-        &self,
-        currency: Currency,
-        given: &dyn Fn(&str) -> Option<String>,
-    ) -> Option<(Fit, &MethodTerms)> {
-        let fit = |terms: &MethodTerms| match &terms.select {
-            None => Fit::Any,
-            Some(select) => {
-                match given(&select.field).or_else(|| self.nested(&select.field, given)) {
-                    Some(value) if select.values.contains(&value) => Fit::Selected,
-                    _ => Fit::Other,
-                }
-            }
-        };
-        // The first of those that fit best.
-        self.methods_of(currency).map(|terms| (fit(terms), terms)).min_by_key(|(fit, _)| *fit)
-    }
-
-    /// A field's value where the body of a recipient that is saved has it.
-    fn nested(&self, field: &str, given: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-        let terms = self.recipient.fields.iter().find(|terms| terms.name == field)?;
-        given(terms.from.as_deref()?)
     }
 
     /// Its currencies, each once, in the order of the declaration.
@@ -574,7 +521,7 @@ mod tests {
         for (what, instead) in [
             ("name = \"nip\"", "name = \"NIP rail\""),
             ("manifest = 2", "manifest = 1"),
-            ("rail@0.2.0", "rail@0.1.0"),
+            ("rail@1.0.0", "rail@0.1.0"),
             ("amount_minor_min = 100", "amount_minor_min = 0"),
             ("amount_minor_min = 100", "amount_minor_min = 100\nstep = 7"),
             ("name = \"status_query\"", "name = \"transfer\""),

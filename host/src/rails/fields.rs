@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use regex_lite::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::error::{ErrorCode, Problem};
 use crate::wasm::rail::{Field, Violation};
 
-use super::declaration::{FieldTerms, Recipient};
+use super::declaration::{FieldTerms, Recipient, RequiredWhen};
+use super::methods::SelectTerms;
 
 const LENGTH_DEFAULT: usize = 140;
 
@@ -141,6 +142,62 @@ pub fn placed<'a>(body: &'a BTreeMap<String, Value>, place: &str) -> Option<&'a 
     }
 }
 
+/// Puts a value at its name or, with a point, into a block, unless something else stands there.
+pub fn put(body: &mut Map<String, Value>, place: &str, value: Value) {
+    let (outer, inner) = place.split_once('.').unwrap_or((place, ""));
+    if inner.is_empty() {
+        body.entry(outer).or_insert(value);
+    } else if let Value::Object(members) = body.entry(outer).or_insert_with(|| json!({})) {
+        members.insert(inner.to_owned(), value);
+    }
+}
+
+/// Refuses what stands where a block belongs and is none.
+///
+/// # Errors
+/// `invalid_field`.
+pub fn refuse_no_block(body: &BTreeMap<String, Value>, place: &str) -> Result<(), Problem> {
+    let Some((block, _)) = place.split_once('.') else { return Ok(()) };
+    match body.get(block) {
+        None | Some(Value::Null | Value::Object(_)) => Ok(()),
+        Some(_) => {
+            let message = format!("{block} must be an object.");
+            Err(Problem::because(ErrorCode::InvalidField, message).field(block))
+        }
+    }
+}
+
+impl Recipient {
+    /// The recipient that it gives as an example, as a payment has it: every field that must be
+    /// there, and the one that selects a method.
+    #[must_use]
+    pub fn example(&self, select: Option<&SelectTerms>) -> Map<String, Value> {
+        let mut body = Map::new();
+        let example = |name: &str| {
+            let terms = self.fields.iter().find(|terms| terms.name == name)?;
+            terms.example.as_deref()
+        };
+        let is_wanted = |terms: &&FieldTerms| {
+            let when = terms.required_when.as_ref();
+            terms.is_required(Block::Inline)
+                || when.is_some_and(|when| {
+                    example(&when.field)
+                        .is_some_and(|given| when.values.iter().any(|it| it == given))
+                })
+        };
+        for terms in self.fields.iter().filter(is_wanted) {
+            if let Some(example) = &terms.example {
+                put(&mut body, terms.place(Block::Inline), json!(example));
+            }
+        }
+        if let Some((field, value)) = select.and_then(|it| it.field.as_ref().zip(it.values.first()))
+        {
+            put(&mut body, field, json!(value));
+        }
+        body
+    }
+}
+
 impl FieldTerms {
     /// Whether it must be there, in a block of this kind.
     #[must_use]
@@ -158,6 +215,24 @@ impl FieldTerms {
     }
 }
 
+/// A pattern as the whole value matches it.
+///
+/// # Errors
+/// It is none.
+pub(super) fn whole(pattern: &str) -> Result<Regex, regex_lite::Error> {
+    Regex::new(&anchored(pattern))
+}
+
+/// A pattern that only the whole value matches, as text.
+#[must_use]
+pub fn anchored(pattern: &str) -> String {
+    let is_anchored = pattern.starts_with('^') && pattern.ends_with('$');
+    match is_anchored && !pattern.contains('|') && !pattern.ends_with("\\$") {
+        true => pattern.to_owned(),
+        false => format!("^(?:{pattern})$"),
+    }
+}
+
 /// The compiled patterns of a recipient's declared fields.
 pub(super) struct Shapes {
     fields: Vec<(FieldTerms, Option<Regex>)>,
@@ -167,7 +242,7 @@ pub(super) struct Shapes {
 impl Shapes {
     pub(super) fn new(recipient: &Recipient) -> Self {
         let compiled = recipient.fields.iter().map(|field| {
-            let pattern = field.pattern.as_deref().and_then(|pattern| Regex::new(pattern).ok());
+            let pattern = field.pattern.as_deref().and_then(|pattern| whole(pattern).ok());
             (field.clone(), pattern)
         });
         Self { fields: compiled.collect(), identity: recipient.identity.clone() }
@@ -181,12 +256,12 @@ impl Shapes {
         sent: impl Fn(&str) -> Option<String>,
     ) -> Result<RecipientFields, Problem> {
         let mut fields = BTreeMap::new();
+        let given = |place: &str| {
+            let value = sent(place).map(|value| value.trim().to_owned());
+            value.filter(|value| !value.is_empty())
+        };
         for (terms, pattern) in &self.fields {
             let place = terms.place(block);
-            let given = |place: &str| {
-                let value = sent(place).map(|value| value.trim().to_owned());
-                value.filter(|value| !value.is_empty())
-            };
             let (placed, plain) = (given(place), given(&terms.name));
             if placed.is_some() && plain.is_some() && placed != plain {
                 let message = format!("{place} and {} say two things; send one.", terms.name);
@@ -201,7 +276,7 @@ impl Shapes {
                     check(terms, pattern.as_ref(), (place, &value))?;
                     fields.insert(terms.name.clone(), value);
                 }
-                None if is_wanted && terms.is_required(block) => {
+                None if is_wanted && (terms.is_required(block) || self.asks_for(terms, &given)) => {
                     let message = format!("{place} is required: {}.", terms.title);
                     return Err(
                         Problem::because(ErrorCode::MissingField, message).field(place.to_owned())
@@ -211,6 +286,14 @@ impl Shapes {
             }
         }
         Ok(RecipientFields(fields))
+    }
+
+    /// Whether what is given of the other fields makes this one required.
+    fn asks_for(&self, terms: &FieldTerms, given: &dyn Fn(&str) -> Option<String>) -> bool {
+        let Some(RequiredWhen { field, values }) = &terms.required_when else { return false };
+        let other = self.fields.iter().find(|(terms, _)| terms.name == *field);
+        let from = || given(other?.0.from.as_deref()?);
+        given(field).or_else(from).is_some_and(|value| values.contains(&value))
     }
 
     /// Where a field belongs in a block of this kind.
@@ -251,8 +334,8 @@ fn check(
     } else {
         return Ok(());
     };
-    let message = format!("{place} {why}.");
-    Err(Problem::because(ErrorCode::InvalidField, message).field(place.to_owned()))
+    let code = terms.code.as_deref().and_then(error_code).unwrap_or(ErrorCode::InvalidField);
+    Err(Problem::because(code, format!("{place} {why}.")).field(place.to_owned()))
 }
 
 /// The refusal for the first violation that a component found.
@@ -263,14 +346,50 @@ pub(super) fn refusal<'a>(
     let Some(violation) = violations.first() else {
         return Problem::new(ErrorCode::InvalidRecipient);
     };
-    let code = match violation.code.as_str() {
+    let code = error_code(&violation.code).unwrap_or(ErrorCode::InvalidRecipient);
+    Problem::because(code, violation.message.clone()).field(place(&violation.field).to_owned())
+}
+
+/// The errors that a rail can find in a recipient.
+pub(super) fn error_code(code: &str) -> Option<ErrorCode> {
+    Some(match code {
         "missing_field" => ErrorCode::MissingField,
         "invalid_field" => ErrorCode::InvalidField,
         "unknown_bank_code" => ErrorCode::UnknownBankCode,
         "unknown_operator" => ErrorCode::UnknownOperator,
         "recipient_unresolvable" => ErrorCode::RecipientUnresolvable,
         "invalid_account" => ErrorCode::InvalidAccount,
-        _ => ErrorCode::InvalidRecipient,
-    };
-    Problem::because(code, violation.message.clone()).field(place(&violation.field).to_owned())
+        "invalid_recipient" => ErrorCode::InvalidRecipient,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::declaration::Declaration;
+    use super::*;
+
+    fn declared(before: &str, after: &str) -> Recipient {
+        let nip = include_str!("../../../rails/nip/rail.toml");
+        assert!(nip.contains(before));
+        Declaration::read(&nip.replacen(before, after, 1)).expect("a declaration").recipient
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_as_the_field_declares() {
+        let odd = "hint = \"is odd\"\ncode = \"invalid_account\"";
+        let shapes = Shapes::new(&declared("hint = \"must be exactly 10 digits\"", odd));
+        let sent = |place: &str| (place == "account_number").then(|| "12".to_owned());
+        let problem = shapes.take(Block::Inline, sent).expect_err("refused");
+        assert_eq!(problem.code(), ErrorCode::InvalidAccount);
+        assert!(problem.to_string().contains("account_number is odd."), "{problem}");
+    }
+
+    #[test]
+    fn the_name_of_a_bank_is_shown_whatever_its_field_is_called() {
+        let recipient = declared("bank_name = \"bank_name\"", "bank_name = \"name\"");
+        let fields = RecipientFields([("name".to_owned(), "Guaranty".to_owned())].into());
+        assert_eq!(fields.bank_name(), "");
+        assert_eq!(fields.marked(&recipient).bank_name(), "Guaranty");
+    }
 }

@@ -17,10 +17,11 @@ use secrecy::SecretString;
 
 use crate::config::Config;
 use crate::env::Env;
-use crate::wasm::keys::SigningKey;
+use crate::wasm::keys::{self, SigningKey};
 
 use super::bucket::{AccessKey, Address, Bucket};
-use super::declaration::{Declaration, Via};
+use super::declaration::Declaration;
+use super::methods::Via;
 use super::registry::Rail;
 use super::route::Route;
 
@@ -301,7 +302,7 @@ impl LoginKey {
         if !key.algorithm().is_rsa() {
             return Ok(Self::Plain(Arc::new(key)));
         }
-        let signing = SigningKey::read(pem)
+        let signing = SigningKey::read(keys::Algorithm::RsaPkcs1Sha256, pem)
             .map_err(|why| format!("is an RSA key; {why}; ssh-keygen -p -m PKCS8 converts one"))?;
         Ok(Self::Rsa(key.public_key().clone(), Arc::new(signing)))
     }

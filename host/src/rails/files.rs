@@ -1,13 +1,14 @@
 //! `[files]` of a declaration: payments that are collected until a window closes, and its clock.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 use crate::calendar::Calendar;
-use crate::calendar::windows::{Closing, NoClosing, Schedule, Window, settles_at};
+use crate::calendar::windows::{Closing, NoClosing, Schedule, Window, local, settles_at};
 use crate::clock::Moment;
 use crate::money::Minor;
 
@@ -111,6 +112,19 @@ impl FilesTerms {
         if let Some(time) = times.into_iter().find(|text| time(text).is_none()) {
             return Some(format!("files: {time} is no time, such as 16:45"));
         }
+        for (index, window) in self.windows.iter().enumerate() {
+            let is_same = |other: &WindowTerms| other.name == window.name;
+            if window.name.is_empty() || self.windows[..index].iter().any(is_same) {
+                return Some(format!("files: the window {:?} is declared twice", window.name));
+            }
+            if window.amount_minor_max.is_some_and(|most| most < 1) {
+                return Some(format!("files: the window {} takes nothing", window.name));
+            }
+        }
+        let is_twice = |(index, feed): (usize, &String)| self.feeds[..index].contains(feed);
+        if self.feeds.iter().enumerate().any(is_twice) {
+            return Some("files: a feed is named twice".to_owned());
+        }
         let settles =
             |window: &WindowTerms| time(window.settles_at.as_ref().unwrap_or(&self.settles_at));
         let is_early = |window: &&WindowTerms| {
@@ -188,6 +202,24 @@ impl Timetable {
         self.windows.iter().map(of).collect()
     }
 
+    /// The date and the time of day of an instant, where the network is.
+    #[must_use]
+    pub fn local(&self, at: Moment) -> (String, String) {
+        let local = local(at, &self.timezone);
+        (local.date().to_string(), local.time().strftime("%H:%M").to_string())
+    }
+
+    /// The closing of the same window after this one.
+    ///
+    /// # Errors
+    /// The calendar ends before.
+    pub fn following(&self, planned: &Planned) -> Result<Planned, NoClosing> {
+        let after = planned.closing.closes_at.after(Duration::from_micros(1));
+        let own = self.upcoming(after)?.into_iter();
+        let mut own = own.filter(|it| it.closing.window == planned.closing.window);
+        Ok(own.next().unwrap_or_else(|| planned.clone()))
+    }
+
     /// A closing at this very instant, whatever the clock shows: in the sandbox.
     ///
     /// # Errors
@@ -205,6 +237,6 @@ impl Timetable {
     }
 }
 
-fn time(text: &str) -> Option<Time> {
+pub(super) fn time(text: &str) -> Option<Time> {
     Time::strptime("%H:%M", text).ok()
 }

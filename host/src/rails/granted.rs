@@ -10,17 +10,14 @@ use secrecy::SecretString;
 use sha2::{Digest as _, Sha256};
 
 use crate::config::limits;
-use crate::id::RouteId;
-use crate::keyring::Keyring;
-use crate::simulator::{sandbox_key, sandbox_keys};
-use crate::wasm::egress::{Call, Pace, Target, Throttle, TokenSource};
+use crate::simulator::sandbox_keys;
+use crate::wasm::egress::{Call, Target, Throttle, TokenSource, TokenWord};
 use crate::wasm::keys::{Key, Use};
 
-use super::declaration::{
-    CallTerms, Declaration, KeyTerms, SettingTerms, ThrottleTerms, TokenTerms,
-};
+use super::declaration::{CallTerms, Declaration, KeyTerms, SettingTerms};
 use super::file_transport::CARRIED;
 use super::route::Route;
+use super::tokens::{Said, TokenTerms};
 
 /// The values of the declared settings, and what is missing of them.
 pub(super) fn settings(
@@ -31,9 +28,10 @@ pub(super) fn settings(
     let (mut settings, mut missing) = (BTreeMap::new(), Vec::new());
     for (name, terms) in &declaration.settings {
         match given(name, terms) {
-            Some(value) => {
+            Some(value) if terms.takes(&value) => {
                 settings.insert(name.clone(), value);
             }
+            Some(_) => missing.push(format!("routes.{route}.{name} is not of its declared shape")),
             None => missing.push(format!("routes.{route}.{name} is not configured")),
         }
     }
@@ -51,26 +49,24 @@ pub(super) enum Leads {
 
 /// A key as it is configured. What everybody knows is nobody's key in earnest.
 pub(super) fn configured_key(terms: &KeyTerms, pem: &str, leads: Leads) -> Result<Key, String> {
-    let key = Key::read(terms.algorithm, terms.half, pem)?;
-    match leads == Leads::ToANetwork && key.is_half_of(&sandbox_key()) {
+    let key = Key::read_of((terms.algorithm, terms.half, terms.bits_min), pem)?;
+    match leads == Leads::ToANetwork && key.is_half_of(&sandbox_keys()) {
         true => Err("this is the sandbox's key, which everybody knows".to_owned()),
         false => Ok(key),
     }
 }
 
 /// What stands for a key where the network is simulated.
-#[must_use]
-pub fn simulated_key(terms: &KeyTerms) -> Key {
-    match terms.half {
-        Use::Sign => Key::Sign(sandbox_key()),
-        Use::Verify => Key::Verify(sandbox_key().verifying()),
-        Use::Seal => Key::Seal(sandbox_keys().sealing(terms.algorithm)),
-    }
-}
-
-/// What stands in the address that a route's network is given: it follows from the host's keys.
-pub(super) fn door_tokens(keyring: &Keyring, id: &RouteId) -> Vec<String> {
-    keyring.settings_tags(&format!("what the network of {id} is given")).collect()
+///
+/// # Errors
+/// Its algorithm is for another use.
+pub fn simulated_key(terms: &KeyTerms) -> Result<Key, String> {
+    let pairs = sandbox_keys();
+    Ok(match terms.half {
+        Use::Sign => Key::Sign(pairs.signing(terms.algorithm)?),
+        Use::Verify => Key::Verify(pairs.signing(terms.algorithm)?.verifying()),
+        Use::Seal => Key::Seal(pairs.sealing(terms.algorithm)),
+    })
 }
 
 /// Where a declared token comes from; nothing where its call or its secrets are not there.
@@ -80,49 +76,30 @@ pub fn token_source(
     calls: &HashMap<String, Arc<Call>>,
     secrets: &BTreeMap<String, SecretString>,
 ) -> Option<TokenSource> {
-    let [user, password] = &terms.basic;
+    let basic = match &terms.basic {
+        Some([user, password]) => {
+            Some([secrets.get(user)?.clone(), secrets.get(password)?.clone()])
+        }
+        None => None,
+    };
+    let word = |(name, said): (&String, &Said)| {
+        let said = match said {
+            Said::Text(text) => TokenWord::Text(text.clone()),
+            Said::Secret(name) => TokenWord::Secret(secrets.get(name)?.clone()),
+        };
+        Some((name.clone(), said))
+    };
     Some(TokenSource {
         call: Arc::clone(calls.get(&terms.call)?),
         query: terms.query.clone(),
-        basic: [secrets.get(user)?.clone(), secrets.get(password)?.clone()],
+        basic,
+        headers: terms.headers.iter().map(word).collect::<Option<_>>()?,
+        body: terms.body.iter().map(word).collect::<Option<_>>()?,
+        encoding: terms.encoding,
         token: terms.token.clone(),
         lifetime_s: terms.lifetime_s.clone(),
         kept: tokio::sync::Mutex::default(),
     })
-}
-
-/// What a setting about the pace of a route begins with.
-const PACE: &str = "throttle.";
-
-/// Whether a setting is about the pace of a route.
-#[must_use]
-pub fn is_about_pace(name: &str) -> bool {
-    name.starts_with(PACE)
-}
-
-/// What is wrong with such a setting as an operator gives it.
-#[must_use]
-pub fn pace_objection(name: &str, value: &str) -> Option<String> {
-    let most = limits::THROTTLE_MAX;
-    let is_count = |value: &u32| (1..=most).contains(value);
-    match name.strip_prefix(PACE) {
-        Some("per_second" | "at_once") if value.parse().ok().filter(is_count).is_some() => None,
-        Some("per_second" | "at_once") => Some(format!("must be a whole number from 1 to {most}")),
-        _ => Some(format!("must be {PACE}per_second or {PACE}at_once")),
-    }
-}
-
-/// The pace of a live route: what its operator says, and otherwise what the rail declares.
-pub(super) fn throttle(
-    declared: Option<&ThrottleTerms>,
-    settings: &BTreeMap<String, String>,
-) -> Option<Arc<Throttle>> {
-    let set = |limit: &str| settings.get(&format!("{PACE}{limit}"))?.parse().ok();
-    let pace = Pace {
-        per_second: set("per_second").or_else(|| declared?.per_second),
-        at_once: set("at_once").or_else(|| declared?.at_once),
-    };
-    Throttle::new(pace).map(Arc::new)
 }
 
 /// A declared call to this target.
@@ -130,8 +107,9 @@ pub(super) fn throttle(
 pub fn call_to(
     terms: &CallTerms,
     target: &Arc<Target>,
-    throttle: Option<&Arc<Throttle>>,
+    (throttle, makes_files): (Option<&Arc<Throttle>>, bool),
 ) -> Option<Call> {
+    let most = if makes_files { limits::FILE_BYTES_MAX } else { limits::ANSWER_BYTES_MAX };
     Some(Call {
         name: terms.name.clone(),
         target: Arc::clone(target),
@@ -139,7 +117,7 @@ pub fn call_to(
         path: terms.path.clone(),
         moves_money: terms.moves_money,
         timeout: Duration::from_millis(terms.timeout_ms).min(limits::RAIL_WALL_MAX),
-        answer_bytes_max: terms.answer_bytes_max.min(limits::ANSWER_BYTES_MAX),
+        answer_bytes_max: terms.answer_bytes_max.min(most),
         throttle: throttle.map(Arc::clone),
     })
 }
@@ -154,9 +132,15 @@ pub(super) fn loopback() -> Vec<IpNet> {
     ["127.0.0.0/8", "::1/128"].iter().filter_map(|network| network.parse().ok()).collect()
 }
 
-/// Which certificate it is, as text that gives nothing of its key away.
-pub(super) fn digest(pem: &str) -> String {
-    hex::encode(Sha256::digest(pem.trim()))
+/// Which certificates are shown when a route's calls connect, as texts that give nothing of their
+/// keys away.
+pub(super) fn certificates(
+    declaration: &Declaration,
+    configured: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let shown = declaration.secrets.keys().filter(|name| declaration.is_client_certificate(name));
+    let shown = shown.filter_map(|name| configured.get(name));
+    shown.map(|pem| hex::encode(Sha256::digest(pem.trim()))).collect()
 }
 
 /// Says what is configured for a route and that nobody reads: a name may be misspelt.
@@ -174,5 +158,30 @@ pub(super) fn warn_of_unread(
     for name in configured.keys().filter(|name| !is_read(name)) {
         let (route, rail) = (&route.name, &declaration.rail.name);
         tracing::warn!("routes.{route}.{name} is configured, and the rail {rail} has no such name");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 1024 bits.
+    const SHORT: &str = "\
+-----BEGIN PUBLIC KEY-----\n\
+MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQC/AHACJn2MFqWu+SvBpnF4gn0I\n\
+nTOvfB6Qq8/B0CBBbPrOQKmOrabRFqkLfi0YkuBakdccbhw1Ra7dQhRpyzPZKcGF\n\
+dbbSa5DaTWQUvY4reS9x9N0F5PgSZ41mb1JbUYLf9mC4ZJ0JfxMFqU6VGFt/R5bE\n\
+hzUeIiMhPgnnXNJz2wIDAQAB\n\
+-----END PUBLIC KEY-----\n\
+";
+
+    #[test]
+    fn a_key_is_as_long_as_is_declared() {
+        let key = |bits: &str| {
+            let terms =
+                format!("title = \"PINs\"\nalgorithm = \"rsa-pkcs1\"\nuse = \"seal\"\n{bits}");
+            configured_key(&toml::from_str(&terms).expect("terms"), SHORT, Leads::ToANetwork)
+        };
+        assert!(key("bits_min = \"1024\"").is_ok() && key("").is_err());
     }
 }

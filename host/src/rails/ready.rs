@@ -1,20 +1,27 @@
 //! A route that is ready to be called, and what it knows of its network.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
+use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
 use subtle::ConstantTimeEq as _;
 
 use crate::clock::Moment;
+use crate::env::Env;
 use crate::keyring::Keyring;
+use crate::money::Minor;
 use crate::wasm::egress::{Errand, Throttle};
 use crate::wasm::keys::Key;
 use crate::wasm::rail::{Access, Grant, Message, Money, Reply};
 
+use super::bounds::Bounds;
+use super::enquiries::Enquiries;
 use super::file_transport::FileTransport;
 use super::files::Timetable;
-use super::notices::Trust;
+use super::hours::Hours;
+use super::notices::{SignatureTerms, Trust};
 use super::registry::Rail;
 use super::route::Route;
 
@@ -35,13 +42,20 @@ pub struct ReadyRoute {
     pub(super) fingerprints: OnceLock<Vec<String>>,
     /// What an address holds at which its network may speak: one under every master key.
     pub(super) door_tokens: Vec<String>,
+    /// Where its network speaks from; anywhere, if nothing is said.
+    pub(super) speaks_from: Vec<IpNet>,
     /// What a simulated network presents besides its signature, with keys that everybody knows;
     /// nothing inside where none may speak.
     pub(super) simulated_token: Option<Option<SecretString>>,
     /// When its files are made, where it pays by file.
     pub(super) timetable: Option<Timetable>,
+    pub(super) hours: Option<Hours>,
+    /// Which amounts it takes.
+    pub(super) bounds: Bounds,
     /// How its files travel.
     pub transport: FileTransport,
+    /// Places for questions that somebody waits for.
+    pub enquiries: Enquiries,
     /// How fast its network may be asked.
     pub(super) throttle: Option<Arc<Throttle>>,
     /// What is missing before it can be called.
@@ -52,8 +66,22 @@ impl ReadyRoute {
     /// What a call over this route may use, with headers that the host adds.
     #[must_use]
     pub fn grant(&self, now: Moment, headers: Vec<(String, String)>, money: Money) -> Arc<Grant> {
+        Arc::new(self.granted(now, headers, money))
+    }
+
+    /// The same, with the texts that were made for an attempt.
+    #[must_use]
+    pub fn grant_with(
+        &self,
+        (now, headers, money): (Moment, Vec<(String, String)>, Money),
+        seeds: BTreeMap<String, SecretString>,
+    ) -> Arc<Grant> {
+        Arc::new(Grant { seeds, ..self.granted(now, headers, money) })
+    }
+
+    fn granted(&self, now: Moment, headers: Vec<(String, String)>, money: Money) -> Grant {
         let access = Arc::clone(&self.access);
-        Arc::new(Grant { access, now_ms: now.millis(), headers, money, ..Grant::default() })
+        Grant { access, now_ms: now.millis(), headers, money, ..Grant::default() }
     }
 
     /// What a question may use that somebody waits for.
@@ -162,6 +190,33 @@ impl ReadyRoute {
         self.door_tokens.iter().filter(|known| is_it(known)).count() > 0
     }
 
+    /// Whether its operator lets it take an amount.
+    #[must_use]
+    pub fn takes(&self, amount: Minor) -> bool {
+        self.bounds.take(amount)
+    }
+
+    /// Whether its network may speak from an address.
+    #[must_use]
+    pub fn hears(&self, from: IpAddr) -> bool {
+        let from = from.to_canonical();
+        // Its simulator is this host itself.
+        self.route.env == Env::Test
+            || self.speaks_from.is_empty()
+            || self.speaks_from.iter().any(|net| net.contains(&from))
+    }
+
+    /// When its network opens; nothing where it takes payments now. The sandbox always does.
+    #[must_use]
+    pub fn opens_at(&self, now: Moment) -> Option<Moment> {
+        let hours = self.hours.as_ref().filter(|_| self.route.env == Env::Live)?;
+        hours.opens_at(now).unwrap_or_else(|why| {
+            // Nobody knows whether it is open: a payment that it does not take comes back.
+            tracing::error!(route.name = self.route.name, %why, "the hours of a route");
+            None
+        })
+    }
+
     /// Whether whoever presents this token may speak for its network, if he can sign: a simulated
     /// one presents its own, and one in earnest none.
     #[must_use]
@@ -174,18 +229,14 @@ impl ReadyRoute {
         }
     }
 
-    /// Whether a body is signed by its network with the other half of this key. A simulated one
-    /// presents a token, too: everybody could sign like it.
+    /// Whether a message is signed by its network, as these terms say.
     #[must_use]
-    pub fn is_signed(
-        &self,
-        key: &str,
-        token: Option<&str>,
-        (body, signature): (&[u8], &str),
-    ) -> bool {
-        let is_its = self.is_spoken_for(token);
-        let key = self.access.keys.get(key).map(Arc::as_ref);
-        is_its && matches!(key, Some(Key::Verify(key)) if key.verify_text(body, signature))
+    pub fn is_signed(&self, terms: &SignatureTerms, message: &Message, now: Moment) -> bool {
+        let Some(Key::Verify(key)) = self.access.keys.get(&terms.key).map(Arc::as_ref) else {
+            return false;
+        };
+        let signed = terms.signed(message, now);
+        signed.is_some_and(|(signed, signature)| key.verify(&signed, &signature))
     }
 
     /// The headers that the rail wants its reply to have.

@@ -30,8 +30,15 @@ impl Redactor {
         let mut masked = self.contents(text);
         for name in &self.sensitive {
             let value = recipient.get(name);
-            if value.len() >= 4 && masked.contains(value) {
-                masked = masked.replace(value, &mask(value)).into();
+            if value.len() < 4 {
+                continue;
+            }
+            // Some networks take capitals only.
+            let capitals = value.to_ascii_uppercase();
+            for value in [value].into_iter().chain((capitals != value).then_some(&*capitals)) {
+                if masked.contains(value) {
+                    masked = masked.replace(value, &mask(value)).into();
+                }
             }
         }
         masked.into_owned()
@@ -237,6 +244,14 @@ mod tests {
         );
         assert_eq!(redactor.fields(&recipient).get("account_number"), "******6785");
         assert_eq!((mask("123456"), mask("é")), ("******".into(), "*".into()));
+    }
+
+    #[test]
+    fn values_are_masked_in_capitals_too() {
+        let redactor = Redactor { elements: Vec::new(), sensitive: vec!["name".into()] };
+        let recipient = RecipientFields([("name".into(), "Jose Tremblay".into())].into());
+        let masked = redactor.text("C JOSE TREMBLAY, Jose Tremblay.", &recipient);
+        assert_eq!(masked, "C *********BLAY, *********blay.");
     }
 
     #[test]

@@ -6,18 +6,21 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use crate::calendar::Calendar;
+use crate::clock::Moment;
 use crate::error::{ErrorCode, Problem};
 use crate::money::Currency;
 use crate::simulator::{Network, sandbox_keys};
 use crate::wasm::keys::SimulatedKey;
 use crate::wasm::module::{self, Module, Refused};
-use crate::wasm::rail::{Access, CONTRACT, Field, Grant, RailCode, Violation};
-use crate::wasm::simulator::SimulatorCode;
+use crate::wasm::rail::{Access, Broken, CONTRACT, Field, Grant, RailCode, Violation};
+use crate::wasm::simulator::{SimulatorCode, Size};
 use crate::wasm::tables::ReferenceTable;
 use crate::wasm::{CodeCache, Engines};
 
 use super::declaration::{Declaration, Invalid, KeyTerms};
 use super::fields::{Block, RecipientFields, Shapes, refusal};
+use super::methods::{Choice, Fit};
 use super::redact::Redactor;
 
 /// A loaded rail.
@@ -32,6 +35,8 @@ pub struct Rail {
     pub component: Vec<u8>,
     /// Its reference tables, or the operator's in their place.
     pub tables: BTreeMap<String, Arc<ReferenceTable>>,
+    /// Its own calendars.
+    pub calendars: BTreeMap<String, Arc<Calendar>>,
     /// Masks its messages.
     pub redactor: Redactor,
     /// The other side of its network, if it brings it.
@@ -97,6 +102,7 @@ impl Rail {
             }
             tables.insert(name.clone(), Arc::new(table));
         }
+        let calendars = calendars(&declaration, &module)?;
         let simulator = module.simulator.as_deref();
         let network = other_side((engines, cache), simulator, &declaration)?;
         let pure = Access {
@@ -114,6 +120,7 @@ impl Rail {
             declaration,
             code,
             tables,
+            calendars,
         })
     }
 
@@ -155,17 +162,49 @@ impl Rail {
         }
     }
 
+    /// Whether a recipient that another rail has made canonical is a canonical one of this rail, too.
+    ///
+    /// # Errors
+    /// The component failed.
+    pub async fn recognises(
+        &self,
+        (method, currency): (&str, Currency),
+        recipient: &RecipientFields,
+        now: Moment,
+    ) -> Result<bool, Broken> {
+        let given = |name: &str| {
+            let found = recipient.own().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.clone())
+        };
+        let Ok(taken) = self.take_recipient(Block::Saved, given) else { return Ok(false) };
+        let grant = self.pure_grant(now.millis());
+        let called = self.code.check(&grant, (method, currency.as_str()), &taken.to_guest()).await;
+        let canonical = self.canonical(called.result?, Block::Saved);
+        Ok(canonical.is_ok_and(|canonical| canonical.own().eq(recipient.own())))
+    }
+
     /// Whether the name on record replaces the one that was given.
     #[must_use]
     pub fn overwrites_names(&self) -> bool {
         self.declaration.names.as_ref().is_some_and(|names| names.overwrite)
     }
 
+    /// Whether merchants are shown something of a payment once its network has taken it on.
+    #[must_use]
+    pub fn has_something_to_show(&self) -> bool {
+        !self.declaration.shown.is_empty()
+    }
+
     /// What makes a canonical recipient the same as another one.
     #[must_use]
     pub fn identity(&self, recipient: &RecipientFields) -> String {
-        let fields = self.declaration.recipient.identity.iter();
-        fields.map(|name| recipient.get(name)).collect::<Vec<_>>().join(":")
+        let terms = &self.declaration.recipient;
+        let fields = terms.identity.iter().map(|name| recipient.get(name)).collect::<Vec<_>>();
+        let fields = fields.join(":");
+        match &terms.shape {
+            Some(shape) => format!("{shape}/{fields}"),
+            None => fields,
+        }
     }
 
     /// A grant for pure calls: tables, and nothing to send to.
@@ -173,6 +212,25 @@ impl Rail {
     pub fn pure_grant(&self, now_ms: u64) -> Arc<Grant> {
         Arc::new(Grant { access: Arc::clone(&self.pure), now_ms, ..Grant::default() })
     }
+}
+
+/// The calendars that a rail brings, each as its declaration names it.
+fn calendars(
+    declaration: &Declaration,
+    module: &Module,
+) -> Result<BTreeMap<String, Arc<Calendar>>, LoadError> {
+    let read = |name: &String| {
+        let csv = module.calendars.get(name).ok_or("it was not packed")?;
+        let csv = std::str::from_utf8(csv).map_err(|_| "it is not text")?;
+        Calendar::read(name, csv).map(Arc::new).map_err(|cause| cause.to_string())
+    };
+    let named = declaration.calendars.keys();
+    named
+        .map(|name| {
+            let failed = |why| LoadError::Table { name: format!("calendars.{name}"), why };
+            Ok((name.clone(), read(name).map_err(failed)?))
+        })
+        .collect()
 }
 
 /// A table that the operator has put beside the rail, if he has.
@@ -212,7 +270,8 @@ fn other_side(
     declaration: &Declaration,
 ) -> Result<Option<Network>, Refused> {
     let Some(bytes) = simulator else { return Ok(None) };
-    let code = SimulatorCode::load(&engines.rails, cache, bytes);
+    let size = if declaration.files.is_some() { Size::File } else { Size::One };
+    let code = SimulatorCode::load(&engines.rails, cache, (bytes, size));
     let code = code.map_err(|cause| Refused::Simulator(Box::new(cause)))?;
     let magic = declaration.scenarios.as_ref().map(|scenarios| scenarios.values.clone());
     let simulated =
@@ -294,49 +353,58 @@ impl Registry {
         Err(Problem::because(ErrorCode::InvalidFilter, message).field("currency"))
     }
 
-    /// A rail that serves this currency and method. If no method is named, the recipient's fields
-    /// select one, and otherwise it is the currency's first.
+    /// Decimal places of a currency that a rail serves.
+    #[must_use]
+    pub fn exponent(&self, currency: Currency) -> Option<u8> {
+        let rails = self.0.load();
+        let mut methods = rails.iter().flat_map(|rail| &rail.declaration.methods);
+        methods.find(|terms| terms.currency == currency).map(|terms| terms.exponent)
+    }
+
+    /// A rail that serves this currency, and the method: the one that is named, or else the one that
+    /// fits the recipient best.
     ///
     /// # Errors
-    /// `unsupported_currency` where no rail serves the currency, `invalid_field` where none
-    /// serves the method.
+    /// `currency_not_active` where no rail serves the currency, `invalid_field` where none serves
+    /// the method, or the recipient is one of another method.
     pub fn serving(
         &self,
         currency: Currency,
-        method: Option<&str>,
-        given: &dyn Fn(&str) -> Option<String>,
+        choice: Choice<'_>,
     ) -> Result<(Arc<Rail>, String), Problem> {
         let rails = self.all();
-        let found = match method {
-            Some(wanted) => rails
-                .iter()
-                .find_map(|rail| Some((rail, rail.declaration.method(currency, wanted)?))),
-            None => {
-                let selected = rails
-                    .iter()
-                    .filter_map(|r| Some((r, r.declaration.selected(currency, given)?)));
-                let best = selected.min_by_key(|(_, (fit, _))| *fit);
-                best.map(|(rail, (_, terms))| (rail, terms))
-            }
+        let served = || rails.iter().filter(|rail| rail.declaration.serves(currency));
+        // A recipient that names one method, and has what only another one's have.
+        let refuse_shapes = |home: &Rail, which: (&str, &Choice<'_>)| {
+            let mut others = served().map(|other| (&other.declaration, currency));
+            others.try_for_each(|other| home.declaration.refuse_shape_of(other, which))
         };
-        if let Some((rail, terms)) = found {
-            return Ok((Arc::clone(rail), terms.name.clone()));
-        }
-        let is_served = rails.iter().any(|rail| rail.declaration.serves(currency));
-        Err(match method {
-            Some(method) if is_served => {
-                let message = format!("{method} is not a method of {currency}.");
-                Problem::because(ErrorCode::InvalidField, message).field("method")
+        let Some(named) = choice.method else {
+            let selected =
+                served().filter_map(|r| Some((r, r.declaration.selected(currency, &choice)?)));
+            let best = selected.min_by_key(|(_, (fit, _))| *fit);
+            let (rail, (fit, terms)) = best.ok_or_else(|| unsupported(currency))?;
+            if fit == Fit::Named {
+                refuse_shapes(rail, (terms.name.as_str(), &choice))?;
             }
-            _ => unsupported(currency),
-        })
+            return Ok((Arc::clone(rail), terms.name.clone()));
+        };
+        let Some(home) = self.home(currency, named) else {
+            served().next().ok_or_else(|| unsupported(currency))?;
+            let message = format!("{named} is not a method of {currency}.");
+            return Err(Problem::because(ErrorCode::InvalidField, message).field("method"));
+        };
+        refuse_shapes(&home, (named, &choice))?;
+        Ok((home, named.to_owned()))
     }
-}
 
-/// Where nothing is known of the recipient.
-#[must_use]
-pub fn nobody(_field: &str) -> Option<String> {
-    None
+    /// The rail that checks recipients of this method: the first that serves it. Others that serve
+    /// it too carry its payments where the first cannot.
+    #[must_use]
+    pub fn home(&self, currency: Currency, method: &str) -> Option<Arc<Rail>> {
+        let rails = self.0.load();
+        rails.iter().find(|rail| rail.declaration.method(currency, method).is_some()).cloned()
+    }
 }
 
 /// The currencies of the contract, whether a rail serves them yet or not.

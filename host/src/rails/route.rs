@@ -25,13 +25,18 @@ use crate::wasm::identity;
 use crate::wasm::keys::Key;
 use crate::wasm::rail::{Access, Door};
 
-use super::declaration::{Declaration, EndpointTerms, SettingTerms, Via};
+use super::bounds::Bounds;
+use super::declaration::{Declaration, EndpointTerms, SettingTerms};
+use super::enquiries::Enquiries;
 use super::file_transport::{FileTransport, PREFIX};
 use super::files::Timetable;
 use super::granted::{
-    Leads, call_to, configured_key, digest, door_tokens, loopback, settings, simulated_key,
-    throttle, token_source, warn_of_unread,
+    Leads, call_to, certificates, configured_key, loopback, settings, simulated_key, token_source,
+    warn_of_unread,
 };
+use super::hours::Hours;
+use super::methods::Via;
+use super::own_settings::{door_tokens, speaks_from, throttle};
 use super::ready::ReadyRoute;
 use super::registry::{Rail, Registry};
 use super::sql;
@@ -70,7 +75,7 @@ pub struct Route {
 #[derive(Clone)]
 pub struct Routes {
     db: Db,
-    rails: Arc<Registry>,
+    pub(super) rails: Arc<Registry>,
     config: Arc<Config>,
     sandbox: Sandbox,
     keyring: Arc<Keyring>,
@@ -93,7 +98,7 @@ const OLDER_MAX: usize = 64;
 pub const SIMULATOR_SECRET: &str = "simulator";
 
 /// How long a caller in the sandbox waits for what a network says by itself.
-const SETTLE_WAIT: Duration = Duration::from_secs(2);
+const SETTLE_WAIT: Duration = Duration::from_secs(5);
 
 /// The other side of the sandbox's routes.
 #[derive(Clone)]
@@ -205,61 +210,10 @@ impl Routes {
         }
     }
 
-    /// The routes that may take a payout, in order, at least one.
-    ///
-    /// # Errors
-    /// `routing_failed` where there is no route, `provider_not_entitled` where there is none
-    /// for this merchant, `provider_paused` where all are paused, `rail_not_configured` where
-    /// none is configured.
-    pub async fn candidates(
-        &self,
-        (currency, method, env): (Currency, &str, Env),
-        merchant: &MerchantId,
-    ) -> Result<Vec<Arc<ReadyRoute>>, Problem> {
-        let all = self.all().await?;
-        let serving = |ready: &&Arc<ReadyRoute>| {
-            let route = &ready.route;
-            (route.currency, route.method.as_str(), route.env) == (currency, method, env)
-        };
-        let mut routes: Vec<_> = all.iter().filter(serving).cloned().collect();
-        let narrowed = |routes: &mut Vec<Arc<ReadyRoute>>,
-                        keep: &dyn Fn(&ReadyRoute) -> bool,
-                        code: ErrorCode| {
-            routes.retain(|ready| keep(ready));
-            if routes.is_empty() { Err(Problem::new(code)) } else { Ok(()) }
-        };
-        let entitled = |ready: &ReadyRoute| {
-            ready.route.merchants.is_empty() || ready.route.merchants.contains(merchant)
-        };
-        narrowed(&mut routes, &|_| true, ErrorCode::RoutingFailed)?;
-        narrowed(&mut routes, &entitled, ErrorCode::ProviderNotEntitled)?;
-        narrowed(&mut routes, &|ready| !ready.route.is_paused, ErrorCode::ProviderPaused)?;
-        let lacking = routes[0].missing.clone();
-        narrowed(&mut routes, &|ready| ready.missing.is_none(), ErrorCode::RailNotConfigured)
-            .map_err(|problem| problem.caused_by(lacking.unwrap_or_default()))?;
-        Ok(routes)
-    }
-
-    /// The route in whose lane a new payment waits: the one that would take it now, or else the
-    /// first that serves it at all.
-    ///
-    /// # Errors
-    /// `routing_failed` where there is none; the database cannot be read.
-    pub async fn lane(
-        &self,
-        (currency, method, env): (Currency, &str, Env),
-        merchant: &MerchantId,
-    ) -> Result<RouteId, Problem> {
-        if let Ok(routes) = self.candidates((currency, method, env), merchant).await {
-            return Ok(routes[0].route.id.clone());
-        }
-        let all = self.all().await?;
-        let found = all.iter().find(|ready| {
-            let route = &ready.route;
-            (route.currency, route.method.as_str(), route.env) == (currency, method, env)
-        });
-        let none = || Problem::new(ErrorCode::RoutingFailed);
-        found.map(|ready| ready.route.id.clone()).ok_or_else(none)
+    /// The rails that are loaded.
+    #[must_use]
+    pub fn rails(&self) -> &Registry {
+        &self.rails
     }
 
     async fn read(&self) -> Result<Arc<Vec<Arc<ReadyRoute>>>, sqlx::Error> {
@@ -310,10 +264,7 @@ impl Routes {
         warn_of_unread(&route, &rail.declaration, &configured);
         let Reached { calls, addresses, missing: unaddressed } =
             self.calls((&route, &rail), &configured, (&transport, throttle.as_ref()));
-        let shown = rail.declaration.secrets.keys();
-        let shown = shown.filter(|name| rail.declaration.is_client_certificate(name));
-        let certificates = shown.filter_map(|name| configured.get(name)).map(|pem| digest(pem));
-        let certificates = certificates.collect();
+        let certificates = certificates(&rail.declaration, &configured);
         let (secrets, secretless) = self.secrets((&route, &rail), &configured, &transport);
         let is_simulated = self.is_simulated(&route);
         let (keys, keyless) = self.keys((&route, &rail.declaration), &configured);
@@ -326,32 +277,31 @@ impl Routes {
         let mut missing = [unaddressed, secretless, keyless, unset].concat();
         missing.extend(transport.missing());
         missing.extend(self.unreachable(&route, &rail.declaration));
+        let speaks_from = speaks_from(&route.settings);
+        missing
+            .extend(speaks_from.as_ref().err().map(|why| format!("routes.{}: {why}", route.name)));
         let (name, tables) = (rail.declaration.rail.name.clone(), rail.tables.clone());
-        let pure = Access {
-            rail: name.clone(),
-            settings: settings.clone(),
-            tables: tables.clone(),
-            ..Access::default()
-        };
-        let timetable = self.timetable(&route, &rail.declaration, &settings);
+        let (own, all) = (settings.clone(), tables.clone());
+        let pure = Access { rail: name.clone(), settings: own, tables: all, ..Access::default() };
+        let timetable = self.timetable((&route, &rail), &settings);
         // What it lacks is said above.
         missing.extend(timetable.as_ref().err().filter(|_| missing.is_empty()).cloned());
         let timetable = timetable.unwrap_or_default();
-        let mut tokens = HashMap::new();
-        for (name, terms) in &rail.declaration.tokens {
-            // Where something is missing, that is said above.
-            let source = token_source(terms, &calls, &secrets);
-            tokens.extend(source.map(|source| (name.clone(), source)));
-        }
-        let door_tokens = door_tokens(&self.keyring, &route.id);
+        let hours = self.hours((&route, &rail), &settings);
+        missing.extend(hours.as_ref().err().filter(|_| missing.is_empty()).cloned());
+        // Where something is missing, that is said above.
+        let sources = rail.declaration.tokens.iter().map(|(name, terms)| {
+            token_source(terms, &calls, &secrets).map(|source| (name.clone(), source))
+        });
+        let tokens = sources.flatten().collect();
+        let door_tokens = door_tokens(&self.keyring, &route.id, &route.settings);
         let door = self.door(&route.id, &rail.declaration, &door_tokens[0]);
-        let sealed_with = rail.declaration.sealed_with();
         let access = Access {
             rail: name,
             calls,
             settings,
             secrets,
-            sealed_with,
+            sealed_with: rail.declaration.sealed_with(),
             keys,
             tokens,
             door,
@@ -359,6 +309,9 @@ impl Routes {
         };
         let simulated_token = is_simulated.then(|| self.presented(route.env));
         ReadyRoute {
+            speaks_from: speaks_from.unwrap_or_default(),
+            enquiries: Enquiries::at(throttle.as_deref()),
+            bounds: Bounds::of(&route.settings),
             route,
             rail,
             access: Arc::new(access),
@@ -369,6 +322,7 @@ impl Routes {
             door_tokens,
             simulated_token,
             timetable,
+            hours: hours.unwrap_or_default(),
             transport,
             throttle,
             missing: (!missing.is_empty()).then(|| missing.join("; ")),
@@ -388,8 +342,10 @@ impl Routes {
                 Ok(target) => {
                     reached.addresses.insert(name.clone(), target.address());
                     let target = Arc::new(target);
+                    let makes_files = rail.declaration.files.is_some();
                     let each = terms.calls.iter();
-                    let each = each.filter_map(|terms| call_to(terms, &target, throttle));
+                    let each =
+                        each.filter_map(|terms| call_to(terms, &target, (throttle, makes_files)));
                     reached.calls.extend(each.map(|call| (call.name.clone(), Arc::new(call))));
                 }
                 Err(_) if transport.leaves_nothing_to(rail) => {}
@@ -402,15 +358,27 @@ impl Routes {
     /// When files are made for a route, where its method goes by file.
     fn timetable(
         &self,
-        route: &Route,
-        declaration: &Declaration,
+        (route, rail): (&Route, &Rail),
         settings: &BTreeMap<String, String>,
     ) -> Result<Option<Timetable>, String> {
-        let method = declaration.method(route.currency, &route.method);
+        let method = rail.declaration.method(route.currency, &route.method);
         let by_file = method.is_some_and(|terms| terms.via == Via::Files);
-        let Some(terms) = declaration.files.as_ref().filter(|_| by_file) else { return Ok(None) };
-        let calendar = self.calendars.get(&terms.calendar).cloned();
+        let terms = rail.declaration.files.as_ref();
+        let Some(terms) = terms.filter(|_| by_file) else { return Ok(None) };
+        let calendar = self.calendars.for_rail(&terms.calendar, &rail.calendars);
         Timetable::new(terms, calendar, |name| settings.get(name).cloned()).map(Some)
+    }
+
+    /// When the network of a route takes payments.
+    fn hours(
+        &self,
+        (route, rail): (&Route, &Rail),
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Option<Hours>, String> {
+        let method = rail.declaration.method(route.currency, &route.method);
+        let Some(terms) = method.and_then(|terms| terms.hours.as_ref()) else { return Ok(None) };
+        let calendar = self.calendars.for_rail(&terms.calendar, &rail.calendars);
+        Hours::new(terms, calendar, |name| settings.get(name).cloned()).map(Some)
     }
 
     /// The declared secrets of a route, and what is missing of them.
@@ -457,7 +425,7 @@ impl Routes {
         for (name, terms) in &declaration.keys {
             let key = match configured.get(name).filter(|pem| !pem.is_empty()) {
                 Some(pem) => configured_key(terms, pem, self.leads(route)),
-                None if self.is_simulated(route) => Ok(simulated_key(terms)),
+                None if self.is_simulated(route) => simulated_key(terms),
                 None => Err("it is not configured".to_owned()),
             };
             match key {

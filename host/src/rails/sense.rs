@@ -2,19 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use http::{HeaderName, Method};
-use regex_lite::Regex;
+use http::Method;
 
 use crate::config::limits;
 use crate::simulator::RESERVED;
 use crate::simulator::scenario::what_happens;
-use crate::wasm::keys::Use;
+use crate::wasm::keys::{Bits, Use};
 use crate::wasm::rail::CONTRACT;
 
-use super::declaration::{CallTerms, Declaration, MethodTerms, Supplier, TableTerms, Via};
+use super::declaration::{CallTerms, Declaration, KeyTerms, Supplier, TableTerms};
+use super::fields::whole;
 use super::file_transport::CARRIED;
 use super::files::FilesTerms;
+use super::methods::{MethodTerms, Via};
 use super::notices::NoticeTerms;
+
+/// Most decimal places that a currency has: 4, of some units of account.
+const EXPONENT_MAX: u8 = 4;
 
 impl Declaration {
     /// The first thing that makes no sense.
@@ -26,7 +30,7 @@ impl Declaration {
         if self.manifest != 2 {
             return Some(format!("manifest is {}; this host reads 2", self.manifest));
         }
-        if self.rail.contract != CONTRACT.package {
+        if !CONTRACT.serves(&self.rail.contract) {
             let (found, wanted) = (&self.rail.contract, CONTRACT.package);
             return Some(format!("rail.contract is {found}; this host speaks {wanted}"));
         }
@@ -43,19 +47,31 @@ impl Declaration {
         let patterns = self.recipient.fields.iter().filter_map(|field| field.pattern.as_deref());
         let settings = self.settings.values().filter_map(|setting| setting.pattern.as_deref());
         for pattern in patterns.chain(settings) {
-            if let Err(cause) = Regex::new(pattern) {
+            if let Err(cause) = whole(pattern) {
                 return Some(format!("{pattern}: {cause}"));
             }
+        }
+        for (name, terms) in &self.settings {
+            let mut values = terms.default.iter().chain(&terms.sandbox);
+            if let Some(odd) = values.find(|value| !terms.takes(value)) {
+                return Some(format!("settings.{name}: {odd} is not what its pattern wants"));
+            }
+        }
+        if self.query.never_received_answers < 1 {
+            return Some("query.never_received_answers is positive".into());
         }
         if self.query.schedule_s.is_empty() || self.query.schedule_s.contains(&0) {
             return Some("query.schedule_s needs positive seconds".into());
         }
         self.methods_nonsense(word)
+            .or_else(|| self.fields_nonsense())
             .or_else(|| self.calls_nonsense())
             .or_else(|| self.tokens_nonsense())
+            .or_else(|| self.shown_nonsense())
             .or_else(|| self.notices_nonsense())
             .or_else(|| self.names_nonsense())
             .or_else(|| self.tables_nonsense())
+            .or_else(|| self.hours_nonsense())
             .or_else(|| self.files_nonsense())
             .or_else(|| self.throttle_nonsense())
             .or_else(|| self.keys_nonsense())
@@ -87,16 +103,20 @@ impl Declaration {
         {
             return Some(format!("keys.{name}: {:?} is not for this use", terms.algorithm));
         }
+        let is_short = |terms: &KeyTerms| terms.bits_min == Bits::Short && terms.half != Use::Seal;
+        if let Some((name, _)) = self.keys.iter().find(|(_, terms)| is_short(terms)) {
+            return Some(format!("keys.{name}: only what is encrypted may be under a short key"));
+        }
         for (name, key) in self.sealed_with() {
             let is_for_it = self.keys.get(&key).is_some_and(|terms| terms.half == Use::Seal);
-            if !is_for_it || self.tokens.values().any(|token| token.basic.contains(&name)) {
+            if !is_for_it || self.tokens.values().any(|token| token.presents(&name)) {
                 return Some(format!("secrets.{name}.sealed_with: {key} is no key that seals it"));
             }
         }
         for (name, terms) in &self.endpoints {
             let Some(secret) = &terms.client_certificate else { continue };
             let is_otherwise_used = self.is_presented(secret)
-                || self.tokens.values().any(|token| token.basic.contains(secret));
+                || self.tokens.values().any(|token| token.presents(secret));
             if !self.secrets.contains_key(secret) || is_otherwise_used {
                 return Some(format!(
                     "endpoints.{name}.client_certificate: {secret} is no secret of its own"
@@ -112,8 +132,21 @@ impl Declaration {
         match (by_file, &self.files) {
             (Some(terms), None) => Some(format!("method {} goes by file: say [files]", terms.name)),
             (None, Some(_)) => Some("[files] is declared, and no method goes by file".to_owned()),
-            (_, files) => files.as_ref().and_then(FilesTerms::nonsense),
+            (_, files) => files
+                .as_ref()
+                .and_then(|files| files.nonsense().or_else(|| self.windows_nonsense(files))),
         }
+    }
+
+    /// A window that waits for what a setting never is would never be used.
+    fn windows_nonsense(&self, files: &FilesTerms) -> Option<String> {
+        files.windows.iter().find_map(|window| {
+            let when = window.when.as_ref()?;
+            let terms = self.settings.get(&when.setting);
+            let is_ever = terms.is_some_and(|terms| terms.takes(&when.is));
+            let (name, setting, is) = (&window.name, &when.setting, &when.is);
+            (!is_ever).then(|| format!("files: the window {name} waits for {setting} to be {is}"))
+        })
     }
 
     /// Secrets, keys and settings are configured in one place, by name.
@@ -161,6 +194,9 @@ impl Declaration {
             if self.methods[..index].iter().any(same) {
                 return Some(format!("method {name} of {currency} is declared twice"));
             }
+            if terms.exponent > EXPONENT_MAX {
+                return Some(format!("method {name}: an exponent of {}", terms.exponent));
+            }
             let others = self.methods.iter().filter(|other| other.currency == *currency);
             if others.into_iter().any(|other| other.exponent != terms.exponent) {
                 return Some(format!("{currency} has two exponents"));
@@ -182,6 +218,9 @@ impl Declaration {
             if !names.insert(name) {
                 return Some(format!("the call {name} is declared twice"));
             }
+            if call.timeout_ms == 0 || call.answer_bytes_max == 0 {
+                return Some(format!("the call {name} has no time, or no room for an answer"));
+            }
             if Method::from_bytes(method.as_bytes()).is_err() {
                 return Some(format!("{method} is not an HTTP method"));
             }
@@ -195,24 +234,20 @@ impl Declaration {
         None
     }
 
-    fn tokens_nonsense(&self) -> Option<String> {
-        for (name, terms) in &self.tokens {
-            let mut calls = self.endpoints.values().flat_map(|endpoint| &endpoint.calls);
-            if !calls.any(|call| call.name == terms.call && !call.moves_money) {
-                return Some(format!("tokens.{name}.call names no call that moves no money"));
-            }
-            if let Some(secret) = terms.basic.iter().find(|it| !self.secrets.contains_key(*it)) {
-                return Some(format!("tokens.{name}.basic names {secret}, which is no secret"));
-            }
-        }
-        None
-    }
-
     fn notices_nonsense(&self) -> Option<String> {
-        for NoticeTerms { path, auth, .. } in &self.notices {
-            let ways = [auth.bearer.is_some(), auth.path_token, auth.signature.is_some()];
-            if ways.iter().filter(|way| **way).count() != 1 {
-                let why = "auth is one of bearer, path_token and signature";
+        for (index, NoticeTerms { path, auth, methods, .. }) in self.notices.iter().enumerate() {
+            let is_taken = |method: &String| ["POST", "PUT"].contains(&method.as_str());
+            if methods.is_empty() || !methods.iter().all(is_taken) {
+                return Some(format!("notices {path}: methods are POST and PUT"));
+            }
+            let is_same = |other: &NoticeTerms| {
+                other.path == *path && other.methods.iter().any(|method| methods.contains(method))
+            };
+            if self.notices[..index].iter().any(is_same) {
+                return Some(format!("notices {path} is declared twice"));
+            }
+            if auth.bearer.is_none() && !auth.path_token && auth.signature.is_none() {
+                let why = "auth is one of bearer, path_token and signature, or several";
                 return Some(format!("notices {path}: {why}"));
             }
             if let Some(signature) = &auth.signature {
@@ -221,10 +256,8 @@ impl Declaration {
                     let key = &signature.key;
                     return Some(format!("notices {path}: {key} is no key to verify by"));
                 }
-                let is_name = HeaderName::from_lowercase(signature.header.as_bytes()).is_ok();
-                if !is_name {
-                    let header = &signature.header;
-                    return Some(format!("notices {path}: {header} is no header in lowercase"));
+                if let Some(why) = signature.nonsense() {
+                    return Some(format!("notices {path}: {why}"));
                 }
             }
             if let Some(secret) = auth.bearer.as_ref().filter(|it| !self.secrets.contains_key(*it))

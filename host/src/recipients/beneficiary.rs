@@ -1,11 +1,15 @@
 //! A saved recipient.
 
+use std::collections::BTreeMap;
+
+use utoipa::ToSchema;
+
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::id::{BeneficiaryId, MerchantId};
 use crate::money::Currency;
 use crate::rails::RecipientFields;
-use crate::wasm::rail::{Field, Resolution};
+use crate::wasm::rail::Resolution;
 
 /// Whether the bank knows the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +95,9 @@ pub struct Beneficiary {
     pub resolved_at: Option<Moment>,
     /// Whether the bank knows it.
     pub verification: Verification,
+    /// What a network has said of it that is not right any more, as JSON of a
+    /// [`RecipientCorrection`]; until the merchant has saved it anew.
+    pub correction: Option<String>,
     /// Whether the merchant or the platform blocks it; read, never written.
     pub is_blacklisted: bool,
     /// How it came to be saved.
@@ -103,32 +110,14 @@ pub struct Beneficiary {
     pub updated_at: Moment,
 }
 
-/// A resolution as it is sealed in the database.
-#[derive(serde::Serialize, serde::Deserialize)]
-pub(super) struct Stored {
-    name: String,
-    reference: String,
-    attributes: Vec<(String, String)>,
-}
-
-impl From<&Resolution> for Stored {
-    fn from(resolution: &Resolution) -> Self {
-        let attributes = resolution.attributes.iter();
-        Self {
-            name: resolution.name.clone(),
-            reference: resolution.reference.clone(),
-            attributes: attributes.map(|a| (a.name.clone(), a.value.clone())).collect(),
-        }
-    }
-}
-
-impl From<Stored> for Resolution {
-    fn from(stored: Stored) -> Self {
-        let attributes = stored.attributes.into_iter();
-        Self {
-            name: stored.name,
-            reference: stored.reference,
-            attributes: attributes.map(|(name, value)| Field { name, value }).collect(),
-        }
-    }
+/// How a network wants a recipient to be addressed.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, ToSchema)]
+pub struct RecipientCorrection {
+    /// The network's code.
+    #[schema(example = "C01")]
+    pub code: String,
+    /// Its meaning.
+    pub message: String,
+    /// Fields of the recipient with the values that the network has for them.
+    pub fields: BTreeMap<String, String>,
 }

@@ -7,11 +7,12 @@ mod beneficiary;
 mod directory;
 mod identity;
 pub mod names;
+pub mod resolution;
 mod resolve;
 mod saving;
 pub mod sql;
 
-pub use beneficiary::{Beneficiary, BeneficiarySource, Verification};
+pub use beneficiary::{Beneficiary, BeneficiarySource, RecipientCorrection, Verification};
 pub use directory::{Checked, Known, RecipientDirectory};
 pub use identity::IdentityKey;
 pub use resolve::{Question, Resolved, resolve};

@@ -1,6 +1,7 @@
 //! Who holds an account: asked of the routes in order, until one knows.
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::MerchantId;
@@ -44,8 +45,8 @@ pub struct Question<'a> {
 ///
 /// # Errors
 /// `recipient_unresolvable` where every network that answered refused, `name_mismatch` where one
-/// says that somebody else holds it, `provider_error` where none gave a usable answer, and the
-/// refusals of [`Routes::candidates`].
+/// says that somebody else holds it, `provider_error` where none gave a usable answer,
+/// `service_overloaded` where too many ask already, and the refusals of [`Routes::candidates`].
 pub async fn resolve(
     routes: &Routes,
     now: Moment,
@@ -55,8 +56,19 @@ pub async fn resolve(
     let candidates = routes.candidates(wanted, question.merchant).await?;
     let mut refused = None;
     let mut unavailable = None;
-    for route in candidates.iter().filter(|route| route.rail.code.resolves_names()) {
-        match judged(&route.rail, question.account, ask(route, now, question).await) {
+    let mut full = None;
+    // What one network says of an account is nothing to another.
+    let asked = candidates.iter().filter(|route| routes.is_at_home(route));
+    for route in asked.filter(|route| route.rail.code.resolves_names()) {
+        let verdict = match ask(route, now, question).await {
+            Ok(verdict) => verdict,
+            Err(why) => {
+                tracing::warn!(route.name = route.route.name, why, "a name enquiry waits in vain");
+                full = Some(why);
+                continue;
+            }
+        };
+        match judged(&route.rail, question.account, verdict) {
             Ok(resolution) => {
                 return Ok(Resolved { resolution, route: route.route.name.clone() });
             }
@@ -65,10 +77,15 @@ pub async fn resolve(
             Err(Ended::Unavailable(why)) => unavailable = Some(why),
         }
     }
-    match (refused, unavailable) {
-        (_, Some(why)) => Err(Problem::new(ErrorCode::ProviderError).caused_by(why)),
-        (Some(why), None) => Err(unresolvable(&why)),
-        (None, None) => Err(Problem::new(ErrorCode::RoutingFailed)),
+    match (refused, unavailable, full) {
+        // Nobody was asked: it is this host that has no time.
+        (_, _, Some(why)) => {
+            let busy = Problem::new(ErrorCode::ServiceOverloaded).caused_by(why);
+            Err(busy.retry_after(limits::THROTTLE_ENQUIRY_WAIT_MAX.as_secs()))
+        }
+        (_, Some(why), None) => Err(Problem::new(ErrorCode::ProviderError).caused_by(why)),
+        (Some(why), None, None) => Err(unresolvable(&why)),
+        (None, None, None) => Err(Problem::new(ErrorCode::RoutingFailed)),
     }
 }
 
@@ -124,16 +141,25 @@ fn mismatch(on_record: Option<&str>) -> Problem {
     Problem::because(ErrorCode::NameMismatch, message).field("recipient.name")
 }
 
-async fn ask(route: &ReadyRoute, now: Moment, question: &Question<'_>) -> Verdict {
+/// What the network says; why it was not asked, otherwise.
+async fn ask(route: &ReadyRoute, now: Moment, question: &Question<'_>) -> Result<Verdict, String> {
     let grant = route.enquiry_grant(now, scenario_header(question.scenario));
     let enquiry = Enquiry {
         serial: u64::try_from(question.number).unwrap_or(0),
         begun_at_ms: now.millis(),
+        method: question.method.to_owned(),
+        currency: question.currency.as_str().to_owned(),
         account: question.account.to_guest(),
     };
+    let _place = route.enquiries.enter(question.merchant).await?;
     let called = route.rail.code.resolve(&grant, &enquiry).await;
-    called.result.unwrap_or_else(|broken| {
-        tracing::warn!(rail.name = route.route.rail, %broken, "a name enquiry failed");
-        Verdict::Unavailable(broken.to_string())
-    })
+    let is_crowded = called.exchanges.iter().any(|exchange| exchange.is_crowded);
+    match called.result {
+        Ok(Verdict::Unavailable(why)) if is_crowded => Err(why),
+        Ok(verdict) => Ok(verdict),
+        Err(broken) => {
+            tracing::warn!(rail.name = route.route.rail, %broken, "a name enquiry failed");
+            Ok(Verdict::Unavailable(broken.to_string()))
+        }
+    }
 }

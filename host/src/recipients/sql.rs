@@ -13,7 +13,8 @@ use crate::keyring::Keyring;
 use crate::money::Currency;
 use crate::rails::RecipientFields;
 
-use super::beneficiary::{Beneficiary, BeneficiarySource, Stored, Verification};
+use super::beneficiary::{Beneficiary, BeneficiarySource, Verification};
+use super::resolution;
 
 /// A beneficiary as it is stored: what the bank said about it is sealed.
 #[derive(Clone, Debug)]
@@ -32,11 +33,9 @@ impl StoredBeneficiary {
         keyring: &Keyring,
         ids: &IdGenerator,
     ) -> Result<Self, Problem> {
-        let sealed = beneficiary.resolution.as_ref().map(|resolution| {
-            let plain = serde_json::to_vec(&Stored::from(resolution)).map_err(Problem::internal)?;
-            let place = place(&beneficiary.id);
-            keyring.seal(ids, &place, &plain).map_err(Problem::internal)
-        });
+        let sealed = beneficiary.resolution.as_ref();
+        let place = place(&beneficiary.id);
+        let sealed = sealed.map(|known| resolution::seal((keyring, ids), &place, known));
         Ok(Self { beneficiary: beneficiary.clone(), resolution: sealed.transpose()? })
     }
 
@@ -86,9 +85,31 @@ pub static BENEFICIARY_CHANGES: Update<StoredBeneficiary> = Update {
         text("resolution", |stored| (&stored.resolution).into()),
         int("resolved_at", |stored| stored.beneficiary.resolved_at.into()),
         text("verification", |stored| stored.beneficiary.verification.as_str().into()),
+        text("correction", |stored| (&stored.beneficiary.correction).into()),
         text("search", |stored| search(&stored.beneficiary).into()),
         int("deleted_at", |stored| stored.beneficiary.deleted_at.into()),
         int("updated_at", |stored| stored.beneficiary.updated_at.into()),
+    ],
+    only_where: None,
+};
+
+/// What a network said of a beneficiary: which, what, and when.
+pub struct Corrected {
+    /// Which.
+    pub id: BeneficiaryId,
+    /// JSON of a [`super::RecipientCorrection`].
+    pub correction: String,
+    /// When it was told.
+    pub at: Moment,
+}
+
+/// Corrections of beneficiaries. Whoever saves one at the same time looks again.
+pub static BENEFICIARY_CORRECTIONS: Update<Corrected> = Update {
+    name: "beneficiaries",
+    key: text("id", |told| told.id.as_str().into()),
+    columns: &[
+        text("correction", |told| (&told.correction).into()),
+        int("updated_at", |told| told.at.into()),
     ],
     only_where: None,
 };
@@ -220,11 +241,8 @@ fn beneficiary(row: &AnyRow, keyring: &Keyring) -> Result<Beneficiary, sqlx::Err
     let id = BeneficiaryId::from_text(text("id")?);
     let resolution = match maybe("resolution")? {
         Some(sealed) => {
-            let plain = keyring.open(&place(&id), &sealed);
-            let plain = plain.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?;
-            let stored: Stored = serde_json::from_slice(&plain)
-                .map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?;
-            Some(stored.into())
+            let opened = resolution::open(keyring, &place(&id), &sealed);
+            Some(opened.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?)
         }
         None => None,
     };
@@ -246,6 +264,7 @@ fn beneficiary(row: &AnyRow, keyring: &Keyring) -> Result<Beneficiary, sqlx::Err
         resolution,
         resolved_at: moment("resolved_at")?,
         verification: Verification::parse(&text("verification")?),
+        correction: maybe("correction")?,
         is_blacklisted: row.try_get::<i64, _>("blocks")? > 0,
         source: match text("source")?.as_str() {
             "auto" => BeneficiarySource::Auto,

@@ -220,7 +220,7 @@ pub async fn fund(
         sender: None,
         rows: Vec::new(),
     };
-    let command = funding::movement(&app, &wallet, movement);
+    let command = funding::movement(&app, &wallet, movement).await?;
     let Done::Now(moved) = app.writer.request(command).await? else {
         return Err(Problem::internal("no key was reserved"));
     };

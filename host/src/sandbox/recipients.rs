@@ -1,17 +1,16 @@
 //! `GET /v1/sandbox/recipients`: whom to pay, to see what can happen.
 
-use std::collections::BTreeMap;
-
 use axum::extract::State;
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Page;
-use crate::rails::declaration::MethodTerms;
-use crate::rails::{Block, Declaration};
+use crate::rails::Declaration;
+use crate::rails::methods::MethodTerms;
 use crate::simulator::scenario::what_happens;
 
 use super::http::require_test;
@@ -33,7 +32,8 @@ pub struct SandboxRecipient {
     #[schema(example = "nip")]
     pub method: String,
     /// The block to send as `recipient`.
-    pub recipient: BTreeMap<String, String>,
+    #[schema(value_type = Object)]
+    pub recipient: Map<String, Value>,
     /// The scenario, as `X-Sandbox-Scenario` names it.
     #[schema(example = "failed")]
     pub scenario: String,
@@ -63,9 +63,7 @@ pub async fn list(
 
 /// The example of a rail, which is paid, and those that choose another scenario.
 fn of_method(rail: &Declaration, terms: &MethodTerms) -> Vec<SandboxRecipient> {
-    let required = rail.recipient.fields.iter().filter(|field| field.is_required(Block::Inline));
-    let example: BTreeMap<String, String> =
-        required.filter_map(|field| Some((field.name.clone(), field.example.clone()?))).collect();
+    let example = rail.recipient.example(terms.select.as_ref());
     let own = |scenario: &str| rail.scenarios.as_ref()?.own.get(scenario).map(String::as_str);
     let shown = |recipient, scenario: &str| SandboxRecipient {
         object: "sandbox_recipient",
@@ -82,7 +80,7 @@ fn of_method(rail: &Declaration, terms: &MethodTerms) -> Vec<SandboxRecipient> {
     if let Some(scenarios) = &rail.scenarios {
         found.extend(scenarios.values.iter().map(|(value, scenario)| {
             let mut recipient = example.clone();
-            recipient.insert(scenarios.field.clone(), value.clone());
+            recipient.insert(scenarios.field.clone(), json!(value));
             shown(recipient, scenario)
         }));
     }

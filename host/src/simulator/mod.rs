@@ -26,10 +26,9 @@ use percent_encoding::percent_decode_str;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
-use crate::config::limits;
 use crate::db::Db;
 use crate::wasm::egress::HangUp;
-use crate::wasm::keys::{KeyPair, SigningKey, SimulatedKey};
+use crate::wasm::keys::{SandboxKeys, SimulatedKey};
 use crate::wasm::simulator as wasm;
 use crate::wasm::simulator::{Answer, Obstacle, Played, Scene, SimulatorCode};
 
@@ -58,21 +57,15 @@ pub struct Network {
     pub keys: Arc<BTreeMap<String, SimulatedKey>>,
 }
 
-/// The key pair that stands for every key of a rail where its network is simulated. Everybody
-/// knows it, and no network in earnest is spoken to with it.
+/// The key pairs that stand for every key of a rail where its network is simulated. Everybody
+/// knows them, and no network in earnest is spoken to with them.
 #[must_use]
-pub fn sandbox_keys() -> Arc<KeyPair> {
-    static PAIR: LazyLock<Arc<KeyPair>> = LazyLock::new(|| {
-        let pair = KeyPair::read(include_str!("keys.pem"));
+pub fn sandbox_keys() -> Arc<SandboxKeys> {
+    static PAIR: LazyLock<Arc<SandboxKeys>> = LazyLock::new(|| {
+        let pair = SandboxKeys::read(include_str!("keys.pem"));
         Arc::new(pair.unwrap_or_else(|why| unreachable!("the sandbox's keys: {why}")))
     });
     Arc::clone(&PAIR)
-}
-
-/// The half of it that signs.
-#[must_use]
-pub fn sandbox_key() -> Arc<SigningKey> {
-    sandbox_keys().signing()
 }
 
 /// A set of simulated networks.
@@ -184,7 +177,7 @@ impl Simulator {
         };
         let asked = request.headers().get("x-sandbox-scenario");
         let asked = asked.and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let request = match read(request).await {
+        let request = match read(request, network.code.size().request_bytes_max()).await {
             Ok(request) => request,
             Err(why) => return (StatusCode::BAD_REQUEST, why).into_response(),
         };
@@ -241,10 +234,10 @@ impl Simulator {
     }
 }
 
-/// A request as a simulated network reads it.
-async fn read(request: Request) -> Result<wasm::Request, String> {
+/// A request as a simulated network reads it, with a body of so many bytes at most.
+async fn read(request: Request, most: usize) -> Result<wasm::Request, String> {
     let (head, body) = request.into_parts();
-    let body = http_body_util::Limited::new(body, limits::GUEST_EXCHANGE_BYTES_MAX / 4);
+    let body = http_body_util::Limited::new(body, most);
     let body = body.collect().await.map_err(|cause| cause.to_string())?.to_bytes();
     let plain =
         |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();

@@ -12,6 +12,8 @@ use crate::wasm::simulator::{Message, Place};
 pub struct OwnMessage {
     /// The rail that it is for.
     pub rail: String,
+    /// The HTTP method.
+    pub method: http::Method,
     /// The path below the rail's notice address.
     pub path: String,
     /// The address that the network was given, which stands in place of all others.
@@ -19,9 +21,17 @@ pub struct OwnMessage {
     /// Headers that belong to it.
     pub headers: Vec<(String, String)>,
     /// The body of the message.
-    pub body: String,
+    pub body: Vec<u8>,
     /// Until it is dropped, the message is on its way.
     pub on_its_way: Option<Arc<OnItsWay>>,
+}
+
+impl OwnMessage {
+    /// The body, where it is a text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
 }
 
 /// The way out of a simulator.
@@ -66,10 +76,11 @@ impl Outbox {
         };
         let message = OwnMessage {
             rail: rail.to_owned(),
+            method: message.method.parse().unwrap_or(http::Method::POST),
             path,
             url,
             headers: message.headers,
-            body: String::from_utf8_lossy(&message.body).into_owned(),
+            body: message.body,
             on_its_way: Some(Arc::new(self.underway.begin(&message.about))),
         };
         // Without a receiver there is no host to tell.

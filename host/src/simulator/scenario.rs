@@ -7,7 +7,11 @@ use http::HeaderMap;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 
-const HEADER: &str = "X-Sandbox-Scenario";
+/// The header that asks for one.
+pub const HEADER: &str = "X-Sandbox-Scenario";
+
+/// The scenario in which a rate is too old.
+pub const RATE_STALE: &str = "rate_stale";
 
 /// Every scenario, and what happens in it.
 pub const SCENARIOS: &[(&str, &str)] = &[
@@ -31,7 +35,7 @@ pub const SCENARIOS: &[(&str, &str)] = &[
     ("fraud_block", "Refused with 422 fraud_rule_blocked, whatever the rule pack says."),
     ("name_mismatch", "The name is not the one on record: 422 name_mismatch."),
     ("kyc_rejected", "A customer is refused: 422 validation_failed."),
-    ("rate_stale", "The exchange rate is being refreshed: 422 fx_rate_stale."),
+    (RATE_STALE, "The exchange rate is being refreshed: 422 fx_rate_stale."),
 ];
 
 /// The scenario that a request's header asks for, one of these or of the loaded rails' own; nothing

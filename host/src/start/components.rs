@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::built_in;
+use crate::calendar::Calendars;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::Db;
@@ -120,6 +121,26 @@ fn add(
         match known.find(|known| known.declaration.rail.name == *name) {
             Some(known) => *known = rail,
             None => components.rails.push(rail),
+        }
+    }
+    Ok(())
+}
+
+/// Adds the calendars that rails of the modules folder bring. Nothing is compiled for it.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn add_calendars_of_rails(
+    calendars: &mut Calendars,
+    folder: Option<&Path>,
+) -> Result<(), StartError> {
+    for path in modules(folder)? {
+        let file = path.display().to_string();
+        let bytes = std::fs::read(&path).map_err(|cause| format!("{file}: {cause}"))?;
+        let sections = crate::wasm::module::custom_sections(&bytes);
+        let sections = sections.map_err(|cause| format!("{file}: {cause}"))?;
+        for (name, csv) in &sections.calendars {
+            calendars.add_of_rail(&path, (name, &String::from_utf8_lossy(csv)))?;
         }
     }
     Ok(())

@@ -18,6 +18,7 @@ use crate::db::bulk::Write;
 use crate::db::{Db, Engine};
 use crate::env::Env;
 use crate::events::outbox;
+use crate::fx::RateLists;
 use crate::http::limiter::Limiter;
 use crate::http::places::Places;
 use crate::http::request_log::RequestLog;
@@ -27,7 +28,7 @@ use crate::ledger::wallets::WalletIds;
 use crate::ledger::{OutboxHook, Writer, WriterParts};
 use crate::listeners::Listeners;
 use crate::outbound::OutboundClient;
-use crate::rails::declaration::MethodTerms;
+use crate::rails::methods::MethodTerms;
 use crate::rails::{Rail, Registry, Route, Routes, Sandbox, sql};
 use crate::recipients::{IdentityKey, RecipientDirectory};
 use crate::routes::Door;
@@ -40,7 +41,7 @@ use crate::{transfers, webhooks, worker};
 
 mod components;
 
-pub use components::{Components, load, networks};
+pub use components::{Components, add_calendars_of_rails, load, networks};
 use components::{components, keep_versions};
 
 /// Why a host does not start: a sentence for the operator.
@@ -85,7 +86,6 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let listeners = Listeners::open(&mut config).await?;
     let (address, config) = (config.server.address, Arc::new(config));
     let (clock, ids) = (sources.clock, Arc::new(sources.ids));
-    refuse_odd_settings(&config)?;
     let Storage { db, keyring, recipients, operator_token, new_token } =
         open(&config, &ids).await?;
 
@@ -126,6 +126,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         recipients,
         directory: Directory::new(db.clone(), Arc::clone(&keyring)),
         wallets: WalletIds::new(db.clone()),
+        rates: RateLists::new(db.clone()),
         sandbox,
         limiter: Limiter::default(),
         streams: Places::default(),
@@ -165,6 +166,7 @@ struct Storage {
 }
 
 async fn open(config: &Config, ids: &IdGenerator) -> Result<Storage, StartError> {
+    refuse_odd_settings(config)?;
     let db = Db::open(&config.database_url(), config.server.database_connections).await?;
     db.migrate().await?;
     release_leases(&db).await?;

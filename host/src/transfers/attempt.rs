@@ -82,6 +82,8 @@ pub struct Attempt {
     pub begun_at: Moment,
     /// What was known of the recipient's account, sealed: every call gets the same.
     pub resolution: Option<String>,
+    /// The texts that nobody can guess which were made for it, sealed.
+    pub seeds: Option<String>,
     /// The network's own name for it, once it told it.
     pub network_id: Option<String>,
     /// What the rail needs in later calls, sealed.
@@ -155,6 +157,7 @@ pub static ATTEMPTS: Table<Attempt> = Table {
         int("number", |attempt| attempt.number.into()),
         int("begun_at", |attempt| attempt.begun_at.into()),
         text("resolution", |attempt| (&attempt.resolution).into()),
+        text("seeds", |attempt| (&attempt.seeds).into()),
         int("created_at", |attempt| attempt.created_at.into()),
     ],
     changing: ATTEMPT_STATES.columns,
@@ -315,6 +318,7 @@ fn attempt(row: &AnyRow) -> Result<Attempt, sqlx::Error> {
         number: int("number")?,
         begun_at: at("begun_at")?,
         resolution: row.try_get("resolution")?,
+        seeds: row.try_get("seeds")?,
         network_id: row.try_get("network_id")?,
         facts: row.try_get("facts")?,
         state: AttemptState::parse(&text("state")?),

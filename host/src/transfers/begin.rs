@@ -10,11 +10,11 @@ use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::rails::ReadyRoute;
-use crate::wasm::rail::Refusal;
+use crate::wasm::rail::{Called, Opening, Refusal};
 
 use super::attempt::{self, Attempt, AttemptState};
 use super::calls::{self, Answered, Known};
-use super::carry::{Carry, Over, is_not_now};
+use super::carry::{Carry, Over, Then, Todo, is_not_now};
 use super::finding::{Earlier, Learnt};
 use super::lanes::{Place, Purpose};
 use super::order::{Failure, Feature, OrderStage, Step, Writes};
@@ -24,8 +24,10 @@ use super::serials;
 /// A route that takes the payment now, with a place in its lane.
 struct Chosen {
     route: Arc<ReadyRoute>,
-    /// Held until the call is over. None in the sandbox, where nobody can be slowed down.
-    _place: Option<Place>,
+    /// None in the sandbox, where nobody can be slowed down.
+    place: Option<Place>,
+    /// When a route opens that would have been chosen before it.
+    opens_at: Option<Moment>,
     /// Whether routes of other rails take it too.
     has_other_rails: bool,
 }
@@ -59,36 +61,55 @@ pub(super) enum Prepared {
 
 /// Why nothing is sent now.
 pub(super) enum Later {
-    /// No route takes it, or each is left alone for a while.
+    /// Each route that takes it is left alone for a while, or closed.
     After(Duration),
     /// Another route's lane is the one to wait in.
     InLane(Arc<ReadyRoute>),
+    /// No route takes it.
+    Nobody,
+    /// Operators let no route take as much, or as little.
+    Unbounded,
 }
 
-impl<F: Feature> Carry<'_, F> {
+impl Later {
+    /// Whether a route takes it after a while.
+    const fn is_somebody(&self) -> bool {
+        !matches!(self, Self::Nobody | Self::Unbounded)
+    }
+}
+
+impl<'a, F: Feature> Carry<'a, F> {
     /// Fixes a reference on a route that was not tried yet, commits it, and sends. `before` is
     /// an attempt of which nothing left, to be ended in the same transaction.
     pub(super) async fn begin(
         self,
         tried: Vec<Attempt>,
         before: Option<(Over, Answered)>,
-    ) -> Result<(), Problem> {
+    ) -> Result<Then<'a, F>, Problem> {
         if let Some(pause) = self.held_back() {
             return self.wait_or_resend(tried, before, Later::After(pause)).await;
         }
         let mut failed: Option<String> = None;
+        let mut refused: Option<Prepared> = None;
         let mut passed: Vec<Attempt> = tried.clone();
-        // The place is held until it is sent.
-        let (prepared, _chosen) = loop {
+        let (prepared, place) = loop {
             let chosen = match self.choose(&passed).await? {
                 Ok(chosen) => chosen,
-                Err(later) => match failed {
-                    Some(why) if before.is_none() => return self.cannot_send(&why).await,
+                // Another one may take it in a while.
+                Err(later) if later.is_somebody() => {
+                    return self.wait_or_resend(tried, before, later).await;
+                }
+                Err(later) => match (refused, failed) {
+                    // The rail that knows the recipient says no, and nobody else takes it.
+                    (Some(prepared), _) => break (prepared, None),
+                    (None, Some(why)) if before.is_none() => {
+                        return self.cannot_send(&why).await.map(|()| None);
+                    }
                     _ => return self.wait_or_resend(tried, before, later).await,
                 },
             };
             if chosen.route.goes_by_file() {
-                return self.into_file(chosen.route, tried, before).await;
+                return self.into_file((chosen.route, chosen.opens_at), tried, before).await;
             }
             let nth = tried.iter().map(|tried| serials::nth_of(tried.number)).max().unwrap_or(0);
             match self.fix(&chosen.route, nth + 1).await? {
@@ -97,12 +118,17 @@ impl<F: Feature> Carry<'_, F> {
                     failed = Some(why);
                     passed.push(unfixed);
                 }
-                // Another rail may take what this one does not.
-                Prepared::Refused(over, ..) if chosen.has_other_rails => {
+                // What a rail makes nothing of that has not checked the recipient ends no payment.
+                Prepared::Refused(over, ..) if !self.engine.routes.is_at_home(&chosen.route) => {
                     failed = over.attempt.message.clone();
                     passed.push(Attempt { bytes_left: true, ..over.attempt });
                 }
-                prepared => break (prepared, chosen),
+                // Another rail may take what this one does not.
+                Prepared::Refused(over, failure, evidence) if chosen.has_other_rails => {
+                    passed.push(Attempt { bytes_left: true, ..over.attempt.clone() });
+                    refused = Some(Prepared::Refused(over, failure, evidence));
+                }
+                prepared => break (prepared, chosen.place),
             }
         };
         let mut ended = Vec::new();
@@ -116,7 +142,7 @@ impl<F: Feature> Carry<'_, F> {
             Prepared::Refused(over, ..) if ask_first => {
                 let said = over.attempt.message.unwrap_or_default();
                 let why = format!("{said}; it may have left before the database was restored");
-                self.cannot_send(&why).await
+                self.cannot_send(&why).await.map(|()| None)
             }
             Prepared::Refused(over, failure, evidence) => {
                 ended.push(evidence);
@@ -125,7 +151,10 @@ impl<F: Feature> Carry<'_, F> {
             Prepared::Ready(over) if ask_first => {
                 self.commit_attempt(over.unsent(), tried, (before, ended)).await
             }
-            Prepared::Ready(over) => self.commit_attempt(over, tried, (before, ended)).await,
+            // Its place is held until it is sent.
+            Prepared::Ready(over) => {
+                self.commit_attempt(Over { place, ..over }, tried, (before, ended)).await
+            }
             Prepared::Broken(why, _) => Err(Problem::internal(why)),
         }
     }
@@ -136,15 +165,18 @@ impl<F: Feature> Carry<'_, F> {
         (over, failure): (Over, Failure),
         tried: Vec<Attempt>,
         before: (Option<(Over, Answered)>, Vec<RowChange>),
-    ) -> Result<(), Problem> {
+    ) -> Result<Then<'a, F>, Problem> {
         let fixed = over.attempt.fixed();
-        let Some(carry) = self.commit_begun(&over, tried, before).await? else { return Ok(()) };
+        let carry = match self.commit_begun(&over, tried, before).await? {
+            Ok(carry) => carry,
+            Err(then) => return Ok(then),
+        };
         let with = Writes { rows: Vec::new(), fence: Some(carry.fence()), beside: None };
         let step = Step::Refused(fixed, failure);
         match carry.feature.commit(&carry.object, step, with).await {
             // Whoever has it now finds how its attempt ended.
-            Err(problem) if problem.code() == ErrorCode::StateConflict => Ok(()),
-            other => other.map(drop),
+            Err(problem) if problem.code() == ErrorCode::StateConflict => Ok(None),
+            other => other.map(|_| None),
         }
     }
 
@@ -155,27 +187,35 @@ impl<F: Feature> Carry<'_, F> {
         over: Over,
         tried: Vec<Attempt>,
         before: (Option<(Over, Answered)>, Vec<RowChange>),
-    ) -> Result<(), Problem> {
-        let Some(carry) = self.commit_begun(&over, tried.clone(), before).await? else {
-            return Ok(());
+    ) -> Result<Then<'a, F>, Problem> {
+        let carry = match self.commit_begun(&over, tried.clone(), before).await? {
+            Ok(carry) => carry,
+            Err(then) => return Ok(then),
         };
         if over.attempt.sends == 0 {
-            let mut attempts = tried;
-            attempts.push(over.attempt.clone());
-            return Box::pin(carry.ask(over.attempt, attempts)).await;
+            let mut tried = tried;
+            tried.push(over.attempt.clone());
+            return carry.then(Todo::Ask { attempt: over.attempt, tried });
         }
-        Box::pin(carry.send(over, tried, Earlier::Nothing)).await
+        carry.then(Todo::Send { over, tried, before: Earlier::Nothing })
     }
 
-    /// Commits a new attempt with the end of the one before it; nothing if that could not be.
+    /// Commits a new attempt with the end of the one before it; what to do instead if that could not
+    /// be.
     async fn commit_begun(
         mut self,
         over: &Over,
         tried: Vec<Attempt>,
         (before, ended): (Option<(Over, Answered)>, Vec<RowChange>),
-    ) -> Result<Option<Self>, Problem> {
+    ) -> Result<Result<Self, Then<'a, F>>, Problem> {
         let step = match self.order.stage {
-            OrderStage::Queued => Step::Begun(over.attempt.fixed()),
+            OrderStage::Queued => {
+                // What merchants have to know of it, its network says when it takes it on.
+                match over.route.rail.has_something_to_show() {
+                    true => Step::BegunUntold(over.attempt.fixed()),
+                    false => Step::Begun(over.attempt.fixed()),
+                }
+            }
             OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(over.attempt.fixed()),
         };
         let mut rows = ended;
@@ -186,12 +226,12 @@ impl<F: Feature> Carry<'_, F> {
             Ok(object) => self.object = object,
             Err(problem) if is_not_now(&problem) => {
                 let later = Later::After(2 * limits::SEND_LATER);
-                return self.wait_or_resend(tried, before, later).await.map(|()| None);
+                return self.wait_or_resend(tried, before, later).await.map(Err);
             }
-            Err(problem) => return self.lost(problem, before).await.map(|()| None),
+            Err(problem) => return self.lost(problem, before).await.map(|()| Err(None)),
         }
         self.order.stage = OrderStage::UnderWay;
-        Ok(Some(self))
+        Ok(Ok(self))
     }
 
     /// Where and as what it left last, as a case remembers what the database has forgotten.
@@ -218,7 +258,7 @@ impl<F: Feature> Carry<'_, F> {
         self,
         known: Vec<Attempt>,
         left: Forgotten,
-    ) -> Result<(), Problem> {
+    ) -> Result<Then<'a, F>, Problem> {
         let all = self.engine.routes.all().await?;
         let is_its = |known: &&Arc<ReadyRoute>| {
             known.route.env == self.order.env && known.route.name == left.route
@@ -241,7 +281,7 @@ impl<F: Feature> Carry<'_, F> {
                 "it may have left over {route} as {reference} before the database was restored, \
                  and cannot be asked about under that reference any more"
             );
-            return self.cannot_send(&why).await;
+            return self.cannot_send(&why).await.map(|()| None);
         };
         let now = self.engine.now();
         let open = known.iter().filter(|known| known.state == AttemptState::Open);
@@ -263,14 +303,18 @@ impl<F: Feature> Carry<'_, F> {
     async fn choose(&self, tried: &[Attempt]) -> Result<Result<Chosen, Later>, Problem> {
         let order = &self.order;
         let wanted = (order.currency, order.method.as_str(), order.env);
-        let candidates = match self.engine.routes.candidates(wanted, &order.merchant_id).await {
+        let routes = &self.engine.routes;
+        let candidates = match routes.carriers(wanted, &order.merchant_id, order.amount).await {
             Ok(candidates) => candidates,
+            Err(problem) if problem.code() == ErrorCode::LimitViolation => {
+                return Ok(Err(Later::Unbounded));
+            }
             Err(problem) if is_no_route(&problem) => Vec::new(),
             Err(problem) => return Err(problem),
         };
-        let mut later = Later::After(limits::SEND_LATER);
+        let (mut pause, mut opens): (Option<Duration>, Option<Moment>) = (None, None);
         if tried.iter().any(|tried| serials::nth_of(tried.number) >= serials::ATTEMPTS_MAX) {
-            return Ok(Err(later));
+            return Ok(Err(Later::Nobody));
         }
         let mut rails = candidates.iter().map(|route| &route.route.rail);
         let has_other_rails = rails.next().is_some_and(|first| rails.any(|rail| rail != first));
@@ -281,11 +325,15 @@ impl<F: Feature> Carry<'_, F> {
             let is_tried = tried.iter().any(|tried| {
                 tried.route_id == *id && (tried.bytes_left || tags().contains(&tried.fingerprint))
             });
-            if !route.takes_payments() || is_tried {
+            if !route.takes_payments() || is_tried || !self.suits(&route).await? {
+                continue;
+            }
+            if let Some(opens_at) = route.opens_at(self.engine.now()) {
+                opens = opens.into_iter().chain([opens_at]).min();
                 continue;
             }
             if order.env == Env::Test {
-                return Ok(Ok(Chosen { route, _place: None, has_other_rails }));
+                return Ok(Ok(Chosen { route, place: None, opens_at: opens, has_other_rails }));
             }
             // The dispatcher has taken a place in the lane that the claim was in.
             let place = match *id == self.claim.route_id {
@@ -296,25 +344,56 @@ impl<F: Feature> Carry<'_, F> {
                 },
             };
             match self.engine.lanes.admit(id) {
-                Ok(()) => return Ok(Ok(Chosen { route, _place: place, has_other_rails })),
-                Err(pause) => {
-                    if let Later::After(known) = later {
-                        later = Later::After(known.min(pause));
-                    }
+                Ok(()) => return Ok(Ok(Chosen { route, place, opens_at: opens, has_other_rails })),
+                Err(left_alone) => {
+                    let least = pause.map_or(left_alone, |known| known.min(left_alone));
+                    pause = Some(least.min(limits::SEND_LATER));
                 }
             }
         }
-        Ok(Err(later))
+        // Looked at now and then all the same: another route may have come.
+        let opens = opens.map(|at| at.since(self.engine.now()).min(limits::CLOSED_POLL));
+        let soonest = pause.into_iter().chain(opens).min();
+        Ok(Err(soonest.map_or(Later::Nobody, Later::After)))
+    }
+
+    /// Whether a route takes the payment as it stands: one of another rail than the recipient was
+    /// checked by takes it only if its own rail makes the very same of the recipient, and can carry
+    /// the amount.
+    async fn suits(&self, route: &ReadyRoute) -> Result<bool, Problem> {
+        let order = &self.order;
+        if self.engine.routes.is_at_home(route) {
+            return Ok(true);
+        }
+        if !self.engine.routes.means_the_same(route) {
+            return Ok(false);
+        }
+        let terms = route.rail.declaration.method(order.currency, &order.method);
+        if !terms.is_some_and(|terms| terms.takes(order.amount.units())) {
+            return Ok(false);
+        }
+        let which = (order.method.as_str(), order.currency);
+        let known = route.rail.recognises(which, &order.recipient, self.engine.now()).await;
+        Ok(known.unwrap_or_else(|broken| {
+            let (rail, order) = (&route.route.rail, &order.id);
+            tracing::error!(transfer.id = order, rail.name = rail, %broken, "a recipient");
+            false
+        }))
     }
 
     /// The attempt as it will be committed: everything about it is fixed, its reference too.
     pub(super) async fn fix(&self, route: &Arc<ReadyRoute>, nth: i64) -> Result<Prepared, Problem> {
         let (engine, order) = (self.engine, &self.order);
-        let resolution = self.feature.resolution(&self.object).await?;
+        // What one network said of the account is nothing to another.
+        let resolution = match engine.routes.is_at_home(route) {
+            true => self.feature.resolution(&self.object).await?,
+            false => None,
+        };
         let id = engine.ids.id();
         let sealed = sealed::seal_resolution(engine, &id, resolution.as_ref())?;
-        let now = engine.now();
-        let about = &route.rail.declaration.rail;
+        let declaration = &route.rail.declaration;
+        let seeds = sealed::seal_seeds(engine, &id, &declaration.seeds)?;
+        let (now, about) = (engine.now(), &declaration.rail);
         let mut attempt = Attempt {
             id,
             transfer_id: order.id.clone(),
@@ -328,6 +407,7 @@ impl<F: Feature> Carry<'_, F> {
             number: serials::number(self.claim.serial, nth),
             begun_at: order.queued_at,
             resolution: sealed,
+            seeds,
             network_id: None,
             facts: None,
             state: AttemptState::Open,
@@ -349,32 +429,41 @@ impl<F: Feature> Carry<'_, F> {
             true => (route.rail.code.prepare_for_file(&grant, &payment).await, None),
             false => route.rail.code.prepare(&grant, &payment).await,
         };
+        let turned_down = |refusal| self.turned_down((&attempt, route), &called, refusal);
         Ok(match &called.result {
+            Ok(Err(refusal)) => turned_down(refusal)?,
             Ok(Ok(opening)) if !opening.reference.is_empty() => {
                 attempt.rail_reference.clone_from(&opening.reference);
                 attempt.facts = sealed::seal_facts(engine, &attempt.id, &opening.facts)?;
-                Prepared::Ready(Over { attempt, route: Arc::clone(route), kept })
+                Prepared::Ready(Over { kept, ..Over::new(attempt, Arc::clone(route)) })
             }
             Ok(Ok(_)) => Prepared::Broken("the rail made no reference".to_owned(), attempt),
-            Ok(Err(refusal)) => {
-                // The network never heard of it; its own id keeps it apart from every other.
-                attempt.rail_reference = attempt.id.to_string();
-                let learnt = Learnt::Refused(refusal.clone());
-                let refused = Attempt {
-                    state: AttemptState::Refused,
-                    bytes_left: false,
-                    sends: 0,
-                    answered_at: Some(now),
-                    ..self.calls().told(&attempt, &learnt)?
-                };
-                let (calls, what) = (self.calls(), (&*route.rail, "prepare"));
-                let evidence = calls.evidence(Some(&refused), what, &called, &learnt.words());
-                let Refusal { code, message } = refusal.clone();
-                let failure = Failure { code, message, id: None };
-                Prepared::Refused(Over::new(refused, Arc::clone(route)), failure, evidence)
-            }
             Err(broken) => Prepared::Broken(broken.to_string(), attempt),
         })
+    }
+
+    /// An attempt that its rail refuses before anything left.
+    fn turned_down(
+        &self,
+        (attempt, route): (&Attempt, &Arc<ReadyRoute>),
+        called: &Called<Result<Opening, Refusal>>,
+        refusal: &Refusal,
+    ) -> Result<Prepared, Problem> {
+        let learnt = Learnt::Refused(refusal.clone());
+        let refused = Attempt {
+            // The network never heard of it; its own id keeps it apart from every other.
+            rail_reference: attempt.id.to_string(),
+            state: AttemptState::Refused,
+            bytes_left: false,
+            sends: 0,
+            answered_at: Some(attempt.created_at),
+            ..self.calls().told(attempt, &learnt)?
+        };
+        let (calls, what) = (self.calls(), (&*route.rail, "prepare"));
+        let evidence = calls.evidence(Some(&refused), what, called, &learnt.words());
+        let Refusal { code, message } = refusal.clone();
+        let failure = Failure { code, message, id: None };
+        Ok(Prepared::Refused(Over::new(refused, Arc::clone(route)), failure, evidence))
     }
 }
 

@@ -1,13 +1,19 @@
 //! Calling a rail about an attempt, and keeping what shows it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use secrecy::{ExposeSecret as _, SecretString};
+
+use crate::cases::{Case, CaseKind};
 use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::Problem;
-use crate::rails::ReadyRoute;
 use crate::rails::granted::scenario_header;
-use crate::wasm::rail::{Broken, Called, Field, Money, Payment, Resolution};
+use crate::rails::{ReadyRoute, shown};
+use crate::wasm::rail::{
+    Broken, Called, Field, Money, Payment, RecallReason, RecallRequest, Resolution, ReturnOfFunds,
+};
 
 use super::Transfers;
 use super::attempt::Attempt;
@@ -16,6 +22,7 @@ use super::finding::{Learnt, Same, reached};
 use super::lanes::Reached;
 use super::order::Order;
 use super::sealed;
+use super::strangers::presentable;
 
 /// Calls about one order.
 pub(super) struct Calls<'a> {
@@ -53,10 +60,79 @@ impl Calls<'_> {
         let payment = self.payment((attempt, route))?;
         let same = Same::of(&attempt.fingerprint, route.fingerprints(&self.engine.keyring));
         let headers = scenario_header(self.order.scenario.as_deref());
-        let grant = route.grant(self.engine.now(), headers, Money::Stays);
+        let seeds = self.seeds(attempt)?;
+        let grant = route.grant_with((self.engine.now(), headers, Money::Stays), seeds);
         let called = route.rail.code.query(&grant, &payment).await;
         let learnt = Learnt::from_query(&called, same).of(self.order.amount);
         Ok(self.note((attempt, route), "query", &called, learnt))
+    }
+
+    /// Asks the network to call an attempt's payment off, or to have its money sent back. What it
+    /// answers says nothing of sending again. What came back beside it, where it is not all of it.
+    pub(super) async fn recall(
+        &self,
+        (attempt, route): (&Attempt, &ReadyRoute),
+        reason: RecallReason,
+    ) -> Result<(Answered, Option<ReturnOfFunds>), Problem> {
+        let payment = self.payment((attempt, route))?;
+        // One of its own: the same payment may be asked for again.
+        let number = self.engine.enquiry_number().await?;
+        let request = RecallRequest {
+            serial: u64::try_from(number).unwrap_or(0),
+            begun_at_ms: self.engine.now().millis(),
+            reason,
+        };
+        let same = Same::of(&attempt.fingerprint, route.fingerprints(&self.engine.keyring));
+        let headers = scenario_header(self.order.scenario.as_deref());
+        let grant =
+            route.grant_with((self.engine.now(), headers, Money::Stays), self.seeds(attempt)?);
+        let called = route.rail.code.recall(&grant, &payment, request).await;
+        let (all, learnt) = (self.order.amount.units(), Learnt::from_query(&called, same));
+        let part = match &learnt {
+            Learnt::Returned(funds) if (1..all).contains(&funds.amount_minor) => {
+                Some(funds.clone())
+            }
+            _ => None,
+        };
+        let learnt = match learnt.of(self.order.amount) {
+            Learnt::NeverReceived(why) => Learnt::Unknown(format!("never received: {why}")),
+            learnt => learnt,
+        };
+        Ok((self.note((attempt, route), "recall", &called, learnt), part))
+    }
+
+    /// The texts that were made for an attempt.
+    pub(super) fn seeds(
+        &self,
+        attempt: &Attempt,
+    ) -> Result<BTreeMap<String, SecretString>, Problem> {
+        sealed::open_seeds(self.engine, &attempt.id, attempt.seeds.as_deref())
+    }
+
+    /// What merchants are shown of an attempt that the network has taken on, as members of a JSON
+    /// object; nothing where its rail has nothing to show.
+    pub(super) fn shown(
+        &self,
+        (attempt, route): (&Attempt, &ReadyRoute),
+    ) -> Result<Option<String>, Problem> {
+        let declaration = &route.rail.declaration;
+        if declaration.shown.is_empty() {
+            return Ok(None);
+        }
+        let facts = sealed::open_facts(self.engine, &attempt.id, attempt.facts.as_deref())?;
+        // What was never sent from here may have left before the database was restored, with others.
+        let seeds = match attempt.sends {
+            0 => BTreeMap::new(),
+            _ => self.seeds(attempt)?,
+        };
+        let fact = |name: &str| {
+            let fact = facts.iter().find(|fact| fact.name == name);
+            fact.map(|fact| fact.value.clone())
+        };
+        let seed = |name: &str| seeds.get(name).map(|seed| seed.expose_secret().to_owned());
+        let known =
+            shown::Known { fact: &fact, seed: &seed, network_id: attempt.network_id.as_deref() };
+        serde_json::to_string(&declaration.shown_of(&known)).map(Some).map_err(Problem::internal)
     }
 
     /// The attempt with what was learnt about it written down.
@@ -90,7 +166,10 @@ impl Calls<'_> {
     ) -> Answered {
         let (engine, order) = (self.engine, self.order);
         if order.env == Env::Live {
-            engine.lanes.note(&route.route.id, of_us(route, &learnt).unwrap_or(reached(called)));
+            engine.lanes.note(
+                &route.route.id,
+                engine.refused_us(route, &learnt).unwrap_or(reached(called)),
+            );
         }
         if let Err(broken @ (Broken::Trapped(_) | Broken::TimedOut(_))) = &called.result {
             let rail = &attempt.rail;
@@ -125,16 +204,45 @@ impl Calls<'_> {
 /// How long a route is left alone that refuses this host itself.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 
-/// Whether a refusal is of this host, not of the payment: the next ones would be refused as well.
-pub(super) fn of_us(route: &ReadyRoute, learnt: &Learnt) -> Option<Reached> {
-    let Learnt::Refused(refusal) = learnt else { return None };
-    let declaration = &route.rail.declaration;
-    if !declaration.refusals.ours.contains(&refusal.code) {
-        return None;
+impl Transfers {
+    /// Whether a refusal is of this host, not of the payment: the next ones would be refused as well.
+    /// A person is told, once a day for each thing that is said.
+    pub(super) fn refused_us(&self, route: &ReadyRoute, learnt: &Learnt) -> Option<Reached> {
+        let Learnt::Refused(refusal) = learnt else { return None };
+        if !route.rail.declaration.refusals.ours.contains(&refusal.code) {
+            return None;
+        }
+        let (name, code) = (&route.route.name, &refusal.code);
+        tracing::error!(route.name = name, code, "the network refuses us");
+        let (kind, now) = (CaseKind::RouteRefused, self.now());
+        let (id, day) = (&route.route.id, now.micros() / 86_400_000_000);
+        let case = Case {
+            id: self.ids.id(),
+            kind,
+            fingerprint: format!("{}/{id}/{}/{day}", kind.as_str(), presentable(code)),
+            env: route.route.env,
+            merchant_id: None,
+            subject_type: "route",
+            subject_id: id.to_string(),
+            route: Some(name.clone()),
+            amount: None,
+            summary: format!(
+                "{name}: the network refuses us ({}: {}).",
+                presentable(code),
+                presentable(&refusal.message)
+            ),
+            evidence: serde_json::json!({ "code": presentable(code) }),
+            opened_at: now,
+        };
+        let (writer, opening) = (self.writer.clone(), case.opening(&self.ids));
+        self.tasks.spawn(async move {
+            // The next refusal tells of it again.
+            if let Err(problem) = writer.work(opening).await {
+                tracing::warn!(%problem, "telling of a route");
+            }
+        });
+        Some(Reached::RefusesUs(REFUSED_PAUSE))
     }
-    let (name, code) = (&route.route.name, &refusal.code);
-    tracing::error!(route.name = name, code, "the network refuses us: look at the route's account");
-    Some(Reached::Throttled(REFUSED_PAUSE))
 }
 
 /// What an attempt keeps sealed.

@@ -23,6 +23,7 @@ use super::begin::Later;
 use super::calls::{Answered, Calls};
 use super::finding::{Earlier, Learnt};
 use super::intents::Intent;
+use super::lanes::Place;
 use super::order::{Feature, Order, OrderStage, Step, Writes};
 use super::work::{self, Claim, PutOff, UnderWay};
 
@@ -41,17 +42,33 @@ pub(super) struct Over {
     pub(super) route: Arc<ReadyRoute>,
     /// The guest that prepared it, until it is sent.
     pub(super) kept: Option<Kept>,
+    /// The place in its lane, where it took another one than the dispatcher's.
+    pub(super) place: Option<Place>,
 }
 
 impl Over {
     pub(super) fn new(attempt: Attempt, route: Arc<ReadyRoute>) -> Self {
-        Self { attempt, route, kept: None }
+        Self { attempt, route, kept: None, place: None }
     }
 
     /// The same, to be asked about before it is sent.
     pub(super) fn unsent(self) -> Self {
         Self::new(Attempt { sends: 0, ..self.attempt }, self.route)
     }
+}
+
+/// What is to be done next with an object, if anything. It is answered and not called: so however
+/// many routes are tried, no call stands on another.
+pub(super) type Then<'a, F> = Option<Box<(Carry<'a, F>, Todo)>>;
+
+/// What is to be done next.
+pub(super) enum Todo {
+    /// A route is chosen that was not tried yet.
+    Begin { tried: Vec<Attempt>, before: Option<(Over, Answered)> },
+    /// A committed attempt is sent.
+    Send { over: Over, tried: Vec<Attempt>, before: Earlier },
+    /// The rail is asked about an attempt.
+    Ask { attempt: Attempt, tried: Vec<Attempt> },
 }
 
 impl Transfers {
@@ -81,14 +98,33 @@ impl Transfers {
         let carry = Carry { engine: self, feature, claim, object, order };
         match carry.order.stage {
             OrderStage::Ended => Ok(work::drop_work(&self.db, &carry.claim).await?),
-            OrderStage::Queued | OrderStage::UnderWay => carry.go_on().await,
+            OrderStage::Queued | OrderStage::UnderWay => carry.run().await,
         }
     }
 }
 
-impl<F: Feature> Carry<'_, F> {
+impl<'a, F: Feature> Carry<'a, F> {
+    /// Goes on until there is nothing to do now.
+    async fn run(self) -> Result<(), Problem> {
+        let mut then = self.go_on().await?;
+        while let Some(next) = then {
+            let (carry, todo) = *next;
+            then = match todo {
+                Todo::Begin { tried, before } => carry.begin(tried, before).await?,
+                Todo::Send { over, tried, before } => carry.send(over, tried, before).await?,
+                Todo::Ask { attempt, tried } => carry.ask(attempt, tried).await?,
+            };
+        }
+        Ok(())
+    }
+
+    /// This is to be done next.
+    pub(super) fn then(self, todo: Todo) -> Result<Then<'a, F>, Problem> {
+        Ok(Some(Box::new((self, todo))))
+    }
+
     /// Goes on from whatever state is found.
-    async fn go_on(self) -> Result<(), Problem> {
+    async fn go_on(self) -> Result<Then<'a, F>, Problem> {
         // Attempts are made under a claim: before the first one there are none.
         let attempts = match self.claim.fence {
             1 => Vec::new(),
@@ -98,13 +134,14 @@ impl<F: Feature> Carry<'_, F> {
             return self.ask_about_forgotten(attempts, left).await;
         }
         if let Some(open) = attempts.iter().find(|attempt| attempt.state == AttemptState::Open) {
-            return self.ask(open.clone(), attempts.clone()).await;
+            let attempt = open.clone();
+            return self.then(Todo::Ask { attempt, tried: attempts });
         }
         let step = match attempts.last() {
-            None => return self.begin(Vec::new(), None).await,
+            None => return self.then(Todo::Begin { tried: Vec::new(), before: None }),
             Some(last) => match last.state {
                 AttemptState::Open | AttemptState::NotSent => {
-                    return self.begin(attempts, None).await;
+                    return self.then(Todo::Begin { tried: attempts, before: None });
                 }
                 AttemptState::Paid => Some(Step::Paid(last.fixed())),
                 AttemptState::Refused => Some(Step::Refused(last.fixed(), last.failure())),
@@ -116,11 +153,11 @@ impl<F: Feature> Carry<'_, F> {
             // The attempt says how it ended, and the object does not know yet.
             Some(step) => {
                 let with = Writes { rows: Vec::new(), fence: Some(self.fence()), beside: None };
-                self.feature.commit(&self.object, step, with).await.map(drop)
+                self.feature.commit(&self.object, step, with).await.map(|_| None)
             }
             None => {
                 let why = "the operator closed its last attempt, but the payout has not ended";
-                self.cannot_send(why).await
+                self.cannot_send(why).await.map(|()| None)
             }
         }
     }
@@ -132,12 +169,12 @@ impl<F: Feature> Carry<'_, F> {
         over: Over,
         tried: Vec<Attempt>,
         before: Earlier,
-    ) -> Result<(), Problem> {
-        let Over { attempt, route, kept } = over;
+    ) -> Result<Then<'a, F>, Problem> {
+        let Over { attempt, route, kept, place: _place } = over;
         if self.held_back().is_some() {
             // The database moved while this was committed: it is asked about first.
             let next = self.next_question(&route);
-            return self.put_off(Vec::new(), next, None).await;
+            return self.put_off(Vec::new(), next, None).await.map(|()| None);
         }
         let payment = self.calls().payment((&attempt, &route))?;
         if let Err(cause) = self.intend(&attempt).await {
@@ -146,10 +183,12 @@ impl<F: Feature> Carry<'_, F> {
             let bytes_left = before == Earlier::Left;
             let unsent = Attempt { bytes_left, message: Some(cause.to_string()), ..attempt };
             let next = self.next_question(&route);
-            return self.put_off(vec![attempt::ATTEMPT_STATES.change(&unsent)], next, None).await;
+            let rows = vec![attempt::ATTEMPT_STATES.change(&unsent)];
+            return self.put_off(rows, next, None).await.map(|()| None);
         }
         let headers = scenario_header(self.order.scenario.as_deref());
-        let grant = route.grant(self.engine.now(), headers, Money::MayMove);
+        let seeds = self.calls().seeds(&attempt)?;
+        let grant = route.grant_with((self.engine.now(), headers, Money::MayMove), seeds);
         let called = route.rail.code.submit(kept, &grant, &payment).await;
         let learnt = Learnt::from_submit(&called, before).of(self.order.amount);
         // A rail that claims that it was taken on has sent something, whatever is declared of it.
@@ -162,29 +201,42 @@ impl<F: Feature> Carry<'_, F> {
         if !bytes_left && matches!(answered.learnt, Learnt::Unknown(_)) {
             let mut tried = tried;
             tried.push(attempt.clone());
-            let unsent = Some((Over::new(attempt, route), answered));
-            return Box::pin(self.begin(tried, unsent)).await;
+            let before = Some((Over::new(attempt, route), answered));
+            return self.then(Todo::Begin { tried, before });
         }
-        self.conclude(Over::new(attempt, route), answered).await
+        self.conclude(Over::new(attempt, route), answered).await.map(|()| None)
     }
 
     /// Asks the rail about an attempt whose outcome is not known.
-    pub(super) async fn ask(self, attempt: Attempt, tried: Vec<Attempt>) -> Result<(), Problem> {
+    pub(super) async fn ask(
+        self,
+        attempt: Attempt,
+        tried: Vec<Attempt>,
+    ) -> Result<Then<'a, F>, Problem> {
         if attempt.file_id.is_some() {
-            return Box::pin(self.in_file(attempt)).await;
+            return Box::pin(self.in_file(attempt)).await.map(|()| None);
         }
         let sent = self.engine.routes.as_sent(&attempt.route_id, &attempt.rail_digest).await;
         let route = match sent {
             Ok(route) => route,
             Err(problem) if problem.code() == ErrorCode::RailNotConfigured => {
                 let why = format!("the route {} or its rail is not there", attempt.route);
-                return self.cannot_send(&why).await;
+                return self.cannot_send(&why).await.map(|()| None);
             }
             Err(problem) => return Err(problem),
         };
         if route.goes_by_file() {
             let why = "it left in a file that the database has forgotten";
-            return self.cannot_send(why).await;
+            return self.cannot_send(why).await.map(|()| None);
+        }
+        let is_live = self.order.env == Env::Live;
+        if let Some(pause) = self.engine.lanes.patience(&route.route.id).filter(|_| is_live) {
+            let (id, now) = (route.route.id.clone(), self.engine.now());
+            // Who asks out of turn changes nothing about the turns.
+            let at = now.after(pause).max(self.claim.due_at);
+            let case = self.unanswered((&attempt, &route), now);
+            let next = Next { route: id, at, tries: self.claim.tries };
+            return self.put_off(Vec::new(), next, case).await.map(|()| None);
         }
         // What the database says of it may be older than what became of it.
         let may_have_left = self.engine.quarantine.asks_first(self.order.env, attempt.created_at);
@@ -199,11 +251,11 @@ impl<F: Feature> Carry<'_, F> {
         let over = Over::new(attempt, route);
         match over.attempt.bytes_left || !is_unknown {
             // Nothing of it left: another route may have come free meanwhile.
-            false => Box::pin(self.begin(tried, Some((over, answered)))).await,
+            false => self.then(Todo::Begin { tried, before: Some((over, answered)) }),
             true if self.may_send_again(&over, &answered) => {
                 self.resend(over, tried, answered).await
             }
-            true => self.conclude(over, answered).await,
+            true => self.conclude(over, answered).await.map(|()| None),
         }
     }
 
@@ -211,8 +263,11 @@ impl<F: Feature> Carry<'_, F> {
     /// came, or nothing of it left and the network was asked since, whatever it had to say. The
     /// route must take payments at all.
     fn may_send_again(&self, over: &Over, answered: &Answered) -> bool {
-        let may_use_route = !over.route.route.is_paused && self.held_back().is_none();
         let now = self.engine.now();
+        let is_taken = !over.route.route.is_paused
+            && over.route.opens_at(now).is_none()
+            && over.route.takes(self.order.amount);
+        let may_use_route = is_taken && self.held_back().is_none();
         // A definite answer counts, whatever this host thought of its own sending.
         let is_open = matches!(answered.learnt, Learnt::Unknown(_) | Learnt::NeverReceived(_));
         if !is_open {
@@ -229,11 +284,11 @@ impl<F: Feature> Carry<'_, F> {
         over: Over,
         tried: Vec<Attempt>,
         answered: Answered,
-    ) -> Result<(), Problem> {
+    ) -> Result<Then<'a, F>, Problem> {
         let is_let =
             self.order.env == Env::Test || self.engine.lanes.admit(&over.route.route.id).is_ok();
         if !is_let {
-            return self.conclude(over, answered).await;
+            return self.conclude(over, answered).await.map(|()| None);
         }
         let before = if over.attempt.bytes_left { Earlier::Left } else { Earlier::Nothing };
         let again = Attempt {
@@ -251,88 +306,17 @@ impl<F: Feature> Carry<'_, F> {
         let with = Writes { rows, fence: Some(self.fence()), beside: None };
         match self.feature.commit(&self.object, Step::Resent(again.fixed()), with).await {
             Ok(object) => self.object = object,
-            Err(problem) if is_not_now(&problem) => return self.conclude(over, answered).await,
-            Err(problem) => return self.lost(problem, Some((over, answered))).await,
+            Err(problem) if is_not_now(&problem) => {
+                return self.conclude(over, answered).await.map(|()| None);
+            }
+            Err(problem) => {
+                return self.lost(problem, Some((over, answered))).await.map(|()| None);
+            }
         }
         let over = Over::new(again, over.route);
         // The attempt itself is the one that may be given up for another route.
         let tried = tried.into_iter().filter(|known| known.id != over.attempt.id).collect();
-        Box::pin(self.send(over, tried, before)).await
-    }
-
-    /// Commits what became of an attempt: the end, or when to ask.
-    pub(super) async fn conclude(self, over: Over, answered: Answered) -> Result<(), Problem> {
-        let now = self.engine.now();
-        let Answered { learnt, evidence, .. } = &answered;
-        let attempt = self.calls().told(&over.attempt, learnt)?;
-        let Some((step, state)) = learnt.step(attempt.fixed()) else {
-            let next = self.next_question(&over.route);
-            let case = self.unanswered(&attempt, now);
-            let rows = vec![attempt::ATTEMPT_STATES.change(&attempt), evidence.clone()];
-            return match self.put_off(rows, next, case).await {
-                Err(problem) => self.lost(problem, Some((over, answered))).await,
-                Ok(()) => Ok(()),
-            };
-        };
-        let ended = Attempt { state, answered_at: Some(now), ..attempt };
-        let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended), evidence.clone()];
-        rows.extend(no_longer_unknown(&ended, now));
-        let with = Writes { rows, fence: Some(self.fence()), beside: None };
-        match self.feature.commit(&self.object, step, with).await {
-            Ok(_) => Ok(()),
-            Err(problem) => self.lost(problem, Some((over, answered))).await,
-        }
-    }
-
-    /// Takes in what was told about an attempt that had been given up. A payment counts: the
-    /// attempt that took over is ended if nothing of it left, and otherwise a person is called.
-    pub(super) async fn overtaken(
-        self,
-        open: Option<Attempt>,
-        over: Over,
-        answered: Answered,
-    ) -> Result<(), Problem> {
-        let now = self.engine.now();
-        let Answered { learnt, evidence, .. } = &answered;
-        if !matches!(learnt, Learnt::Paid(_)) {
-            let next = self.next_question(&over.route);
-            return self.put_off(vec![evidence.clone()], next, None).await;
-        }
-        let paid = Attempt {
-            state: AttemptState::Paid,
-            answered_at: Some(now),
-            ..self.calls().told(&over.attempt, learnt)?
-        };
-        let mut rows = vec![evidence.clone()];
-        if let Some(open) = open {
-            if open.bytes_left {
-                rows.push(attempt::ATTEMPT_STATES.change(&paid));
-                let case = self.case(
-                    CaseKind::OutcomeUnknown,
-                    outcome_unknown(&paid),
-                    format!(
-                        "{} was paid over {} as {}, which had been given up, and may be paid over \
-                         {} as {} too.",
-                        self.order.reference,
-                        paid.route,
-                        paid.rail_reference,
-                        open.route,
-                        open.rail_reference
-                    ),
-                    now,
-                );
-                let next = self.next_question(&over.route);
-                return self.put_off(rows, next, Some(case)).await;
-            }
-            let why = format!("not sent: {} was paid", paid.rail_reference);
-            rows.push(attempt::ATTEMPT_STATES.change(&open.not_sent(why, now)));
-        }
-        rows.push(attempt::ATTEMPT_STATES.change(&paid));
-        let with = Writes { rows, fence: Some(self.fence()), beside: None };
-        match self.feature.commit(&self.object, Step::Paid(paid.fixed()), with).await {
-            Ok(_) => Ok(()),
-            Err(problem) => self.lost(problem, Some((over, answered))).await,
-        }
+        self.then(Todo::Send { over, tried, before })
     }
 
     /// No other route takes it now: the same reference is sent again over its own route where that
@@ -342,21 +326,30 @@ impl<F: Feature> Carry<'_, F> {
         tried: Vec<Attempt>,
         before: Option<(Over, Answered)>,
         later: Later,
-    ) -> Result<(), Problem> {
+    ) -> Result<Then<'a, F>, Problem> {
         match (before, later) {
             (Some((over, answered)), _) => match self.may_send_again(&over, &answered) {
                 true => self.resend(over, tried, answered).await,
-                false => self.conclude(over, answered).await,
+                false => self.conclude(over, answered).await.map(|()| None),
             },
             (None, Later::After(pause)) => {
                 let at = self.engine.now().after(pause);
                 let next = Next { route: self.claim.route_id.clone(), at, tries: self.claim.tries };
-                self.put_off(Vec::new(), next, None).await
+                self.put_off(Vec::new(), next, None).await.map(|()| None)
+            }
+            (None, Later::Nobody) => {
+                let at = self.engine.now().after(limits::SEND_LATER);
+                let next = Next { route: self.claim.route_id.clone(), at, tries: self.claim.tries };
+                self.put_off(Vec::new(), next, None).await.map(|()| None)
+            }
+            (None, Later::Unbounded) => {
+                let why = "no route takes its amount any more";
+                self.cannot_send(why).await.map(|()| None)
             }
             (None, Later::InLane(route)) => {
                 let (route, at) = (route.route.id.clone(), self.engine.now());
                 let next = Next { route, at, tries: self.claim.tries };
-                self.put_off(Vec::new(), next, None).await
+                self.put_off(Vec::new(), next, None).await.map(|()| None)
             }
         }
     }
@@ -377,21 +370,6 @@ impl<F: Feature> Carry<'_, F> {
         tracing::error!(transfer.id = self.order.id, why, "neither sent nor asked about");
         let next = Next { route: self.claim.route_id.clone(), at, tries };
         self.put_off(Vec::new(), next, case).await
-    }
-
-    /// A case about an outcome that is unknown for too long.
-    fn unanswered(&self, attempt: &Attempt, now: Moment) -> Option<Case> {
-        (attempt.created_at.after(limits::UNANSWERED_MAX) <= now).then(|| {
-            self.case(
-                CaseKind::OutcomeUnknown,
-                outcome_unknown(attempt),
-                format!(
-                    "{} was sent over {} as {}, and nobody says what became of it.",
-                    self.order.reference, attempt.route, attempt.rail_reference
-                ),
-                now,
-            )
-        })
     }
 
     pub(super) fn case(
@@ -419,7 +397,7 @@ impl<F: Feature> Carry<'_, F> {
     }
 
     /// When the rail is asked next. Who asks out of turn changes nothing about the turns.
-    fn next_question(&self, route: &ReadyRoute) -> Next {
+    pub(super) fn next_question(&self, route: &ReadyRoute) -> Next {
         let (claim, now) = (&self.claim, self.engine.now());
         let id = route.route.id.clone();
         if claim.due_at > now {
@@ -496,25 +474,6 @@ impl<F: Feature> Carry<'_, F> {
         let intent = Intent::of(order, attempt, self.engine.now());
         self.engine.intents.record(&intent).await
     }
-
-    /// What is learnt after all, though somebody else has the object now.
-    pub(super) async fn lost(
-        self,
-        problem: Problem,
-        came: Option<(Over, Answered)>,
-    ) -> Result<(), Problem> {
-        if problem.code() != ErrorCode::StateConflict {
-            return Err(problem);
-        }
-        match came {
-            None => Ok(()),
-            Some((over, answered)) => {
-                self.engine.metrics.came_late();
-                let Answered { learnt, evidence, .. } = answered;
-                self.engine.late(self.feature, &over.attempt, (learnt, evidence)).await
-            }
-        }
-    }
 }
 
 /// When and where work is looked at again.
@@ -536,21 +495,6 @@ fn was_never_received(query: &Query, attempt: &Attempt, now: Moment) -> bool {
     let answers = query.never_received_answers.max(limits::NEVER_RECEIVED_ANSWERS_MIN);
     !attempt.bytes_left
         || (attempt.never_received >= answers && attempt.sent_at.after(after) <= now)
-}
-
-/// Ends the case about an outcome that was unknown for too long, if there is one.
-pub(super) fn no_longer_unknown(attempt: &Attempt, now: Moment) -> Option<RowChange> {
-    (attempt.created_at.after(limits::UNANSWERED_MAX) <= now).then(|| {
-        cases::sql::CASES_ENDED.change(&cases::sql::Ended {
-            of: outcome_unknown(attempt),
-            evidence: attempt.message.clone().unwrap_or_default(),
-            at: now,
-        })
-    })
-}
-
-fn outcome_unknown(attempt: &Attempt) -> String {
-    format!("outcome_unknown/{}", attempt.id)
 }
 
 /// Whether a feature says "not now": what is refused may be let go again.

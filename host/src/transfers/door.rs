@@ -1,38 +1,42 @@
 //! The ways in for networks: who speaks, and that what he says is stored before he is answered.
 //!
 //! The host checks who speaks: by a token, in a header or in the address that the network was
-//! given, or by the signature of the message. A paused route takes nothing, but from a network
-//! that says a thing once: others say it again when the route is resumed.
+//! given, by the signature of the message, or by several of these. A paused route takes nothing, but
+//! from a network that says a thing once: others say it again when the route is resumed.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use http::StatusCode;
 use secrecy::ExposeSecret as _;
 use subtle::ConstantTimeEq as _;
 
+use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::rails::ReadyRoute;
-use crate::rails::notices::NoticeAuth;
-use crate::wasm::rail::Message;
+use crate::rails::notices::{NoticeAuth, NoticeTerms};
+use crate::wasm::rail::{Message, Reply};
 
 use super::Transfers;
 use super::inbox::{Arrival, Read};
 use super::order::Feature;
 
-/// Signatures in base64, of keys from 2048 to 8192 bits.
-const SIGNATURE_LENGTHS: std::ops::RangeInclusive<usize> = 342..=1_368;
-
 /// A message as it arrived.
 pub struct Arrived<'a> {
     /// Through which door.
     pub by: Door<'a>,
+    /// From where.
+    pub from: IpAddr,
     /// The message, still without its body.
     pub message: Message,
 }
 
 /// What the network is answered.
 pub struct Answer {
+    /// A status from 200 to 299.
+    pub status: StatusCode,
     /// The content type.
     pub content_type: String,
     /// Further headers.
@@ -41,17 +45,29 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
+impl Answer {
+    /// What a rail replies, if it takes the message: nothing else may leave.
+    fn of(route: &ReadyRoute, reply: Reply) -> Result<Self, Problem> {
+        let headers = route.reply_headers(&reply).map_err(Problem::internal)?;
+        let status = StatusCode::from_u16(reply.status).ok().filter(StatusCode::is_success);
+        let status = status.ok_or_else(|| {
+            Problem::internal(format!("a reply to a message with status {}", reply.status))
+        })?;
+        Ok(Self { status, content_type: reply.content_type, headers, body: reply.body })
+    }
+}
+
 /// A way in for networks.
 #[derive(Clone, Copy, Debug)]
 pub enum Door<'a> {
-    /// That of a rail, whose networks present a bearer token each.
+    /// That of a rail, whose networks show each who they are.
     Rail {
         /// Test or live.
         env: Env,
         /// The rail's name.
         rail: &'a str,
         /// The bearer token, if there was one.
-        token: Option<&'a str>,
+        bearer: Option<&'a str>,
     },
     /// That of one route, whose network was given an address with a token in it.
     Route {
@@ -59,6 +75,8 @@ pub enum Door<'a> {
         id: &'a str,
         /// The token.
         token: &'a str,
+        /// The bearer token, if there was one.
+        bearer: Option<&'a str>,
     },
 }
 
@@ -76,19 +94,24 @@ impl Transfers {
         arrived: Arrived<'_>,
         body: impl Future<Output = Result<Vec<u8>, Problem>>,
     ) -> Result<Answer, Problem> {
-        let Arrived { by, mut message } = arrived;
+        let Arrived { by, from, mut message } = arrived;
         // Nobody is listened to before it is known who speaks; but whoever signs what he says.
-        let routes = match self.is_signed(by, &message).await? {
+        let routes = match self.is_signed((by, from), &message).await? {
             true => {
                 message.body = body.await?;
-                self.authenticate(by, &message).await?
+                self.authenticate((by, from), &message).await?
             }
             false => {
-                let routes = self.authenticate(by, &message).await?;
+                let routes = self.authenticate((by, from), &message).await?;
                 message.body = body.await?;
                 routes
             }
         };
+        let terms = routes[0].rail.declaration.notice(&message.method, &message.path);
+        if terms.is_some_and(|terms| terms.auth.signature.is_some()) {
+            // Nobody signed it.
+            message.query.clear();
+        }
         let item = self.store(&routes, Arrival::of(&message)).await?;
         let read = match self.read(&routes[0], &item).await {
             Ok(read) => read,
@@ -105,8 +128,8 @@ impl Transfers {
                 return Err(Problem::because(ErrorCode::InvalidBody, why));
             }
         };
-        let headers = routes[0].reply_headers(&reply).map_err(Problem::internal)?;
-        let answer = Answer { content_type: reply.content_type, headers, body: reply.body };
+        // What it says counts, whatever the rail would have answered.
+        let answer = Answer::of(&routes[0], reply);
         // Its own task: a network that hangs up must not leave half of it undone.
         let (engine, feature) = (self.clone(), feature.clone());
         let taking = self.tasks.spawn(async move {
@@ -117,25 +140,28 @@ impl Transfers {
             // It is stored, and what it says has its effect as soon as it can.
             Ok(Ok(Err(problem))) => {
                 tracing::info!(%problem, "a message of a network waits in the inbox");
-                Ok(answer)
+                answer
             }
             Ok(Err(cause)) => Err(Problem::internal(cause)),
-            Ok(Ok(Ok(()))) | Err(_) => Ok(answer),
+            Ok(Ok(Ok(()))) | Err(_) => answer,
         }
     }
 
     /// Whether a message is one that may be known by its signature, so that its body has to be
-    /// read first: it carries what looks like one, for a route that could check it.
-    async fn is_signed(&self, by: Door<'_>, message: &Message) -> Result<bool, Problem> {
+    /// read first: it carries what looks like one, for a route that could check it, and whatever
+    /// else opens that one.
+    async fn is_signed(
+        &self,
+        (by, from): (Door<'_>, IpAddr),
+        message: &Message,
+    ) -> Result<bool, Problem> {
         Ok(self.routes.all().await?.iter().any(|route| {
             let terms = route.rail.declaration.notice(&message.method, &message.path);
-            let terms = terms.and_then(|terms| terms.auth.signature.as_ref());
-            let is_ready = route.missing().is_none() && by.leads_to(route);
-            terms.filter(|_| is_ready).is_some_and(|terms| {
-                let mut headers = message.headers.iter();
-                let found = headers.find(|(name, _)| *name == terms.header);
-                let is_plausible = |it: &String| SIGNATURE_LENGTHS.contains(&it.len());
-                found.is_some_and(|(_, it)| is_plausible(it)) && route.is_spoken_for(by.token())
+            let is_ready = route.missing().is_none() && by.leads_to(route) && route.hears(from);
+            terms.filter(|_| is_ready).is_some_and(|NoticeTerms { auth, .. }| {
+                let signature = auth.signature.as_ref();
+                let is_carried = signature.is_some_and(|it| it.carried(message).is_some());
+                is_carried && by.presents(route, auth)
             })
         }))
     }
@@ -143,7 +169,7 @@ impl Transfers {
     /// The routes whose token or signature the message carries, at least one.
     async fn authenticate(
         &self,
-        by: Door<'_>,
+        (by, from): (Door<'_>, IpAddr),
         message: &Message,
     ) -> Result<Vec<Arc<ReadyRoute>>, Problem> {
         let (mut is_known, mut matching) = (false, Vec::new());
@@ -154,8 +180,15 @@ impl Transfers {
                 continue;
             }
             is_known = true;
-            if by.is_opened(route, &terms.auth, message) {
-                matching.push(Arc::clone(route));
+            if !by.is_opened(route, &terms.auth, (message, self.clock.now())) {
+                continue;
+            }
+            match route.hears(from) {
+                true => matching.push(Arc::clone(route)),
+                // Somebody has what opens it, and is not where its network is.
+                false => {
+                    tracing::warn!(route.name = route.route.name, %from, "not from its network");
+                }
             }
         }
         // Who was given an address says a thing once, and is heard even then.
@@ -171,14 +204,6 @@ impl Transfers {
 }
 
 impl<'a> Door<'a> {
-    /// The bearer token, if there is one.
-    const fn token(&self) -> Option<&'a str> {
-        match self {
-            Self::Rail { token, .. } => *token,
-            Self::Route { .. } => None,
-        }
-    }
-
     fn leads_to(&self, route: &ReadyRoute) -> bool {
         match self {
             Self::Rail { env, rail, .. } => {
@@ -188,25 +213,34 @@ impl<'a> Door<'a> {
         }
     }
 
-    fn is_opened(&self, route: &ReadyRoute, auth: &NoticeAuth, message: &Message) -> bool {
-        match (self, auth) {
+    fn is_opened(
+        &self,
+        route: &ReadyRoute,
+        auth: &NoticeAuth,
+        (message, now): (&Message, Moment),
+    ) -> bool {
+        let signature = auth.signature.as_ref();
+        self.presents(route, auth) && signature.is_none_or(|it| route.is_signed(it, message, now))
+    }
+
+    /// Whether whoever is at the door has every token that opens it. A simulated network that signs
+    /// presents one, too: everybody could sign like it.
+    fn presents(&self, route: &ReadyRoute, auth: &NoticeAuth) -> bool {
+        let (opens, bearer) = match *self {
+            Self::Rail { bearer, .. } => {
+                let is_open = auth.signature.is_none() || route.is_spoken_for(bearer);
+                (!auth.path_token && is_open, bearer)
+            }
+            Self::Route { token, bearer, .. } => (auth.path_token && route.opens(token), bearer),
+        };
+        let is_its = |name: &String| {
             // Nothing is nobody's token, whatever was configured.
-            (Self::Rail { token: Some(token), .. }, NoticeAuth { bearer: Some(bearer), .. })
-                if !token.is_empty() =>
-            {
-                let secret = route.secret(bearer).map(|secret| secret.expose_secret().as_bytes());
-                secret.is_some_and(|secret| secret.ct_eq(token.as_bytes()).into())
-            }
-            (Self::Rail { token, .. }, NoticeAuth { signature: Some(terms), .. }) => {
-                let mut headers = message.headers.iter();
-                let found = headers.find(|(name, _)| *name == terms.header);
-                found.is_some_and(|(_, signature)| {
-                    route.is_signed(&terms.key, *token, (&message.body, signature))
-                })
-            }
-            (Self::Route { token, .. }, NoticeAuth { path_token: true, .. }) => route.opens(token),
-            _ => false,
-        }
+            let token = bearer.filter(|token| !token.is_empty());
+            let secret = route.secret(name).map(|secret| secret.expose_secret().as_bytes());
+            let both = secret.zip(token);
+            both.is_some_and(|(secret, token)| secret.ct_eq(token.as_bytes()).into())
+        };
+        opens && auth.bearer.as_ref().is_none_or(is_its)
     }
 }
 

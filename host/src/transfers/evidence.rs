@@ -119,14 +119,15 @@ pub(super) fn record<T>(
 }
 
 fn message(rail: &Rail, recipient: &RecipientFields, exchange: &Exchange) -> Message {
-    let masked = |bytes: &[u8]| rail.redactor.text(&String::from_utf8_lossy(bytes), recipient);
+    let shown = |text: &str| rail.redactor.text(text, recipient);
+    let masked = |bytes: &[u8]| shown(&String::from_utf8_lossy(bytes));
     let (status, response, failure) = match &exchange.result {
         Ok(answer) => (Some(answer.status), Some(masked(&answer.body)), None),
-        Err(Failure::NotSent(why)) => (None, None, Some(format!("not sent: {why}"))),
-        Err(Failure::NoAnswer(why)) => (None, None, Some(format!("no answer: {why}"))),
+        Err(Failure::NotSent(why)) => (None, None, Some(format!("not sent: {}", shown(why)))),
+        Err(Failure::NoAnswer(why)) => (None, None, Some(format!("no answer: {}", shown(why)))),
     };
     Message {
-        to: format!("{} {}", exchange.method, exchange.path),
+        to: format!("{} {}", exchange.method, shown(&exchange.path)),
         request: masked(&exchange.request),
         status,
         response,

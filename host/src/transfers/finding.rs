@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use jiff::fmt::rfc2822;
+
 use crate::money::Minor;
-use crate::wasm::egress::Exchange;
+use crate::wasm::egress::{Answer, Exchange};
 use crate::wasm::rail::{Broken, Called, Finding, Outcome, Receipt, Refusal, ReturnOfFunds};
 
 use super::attempt::AttemptState;
@@ -123,7 +125,7 @@ impl Learnt {
             Self::Paid(receipt) => format!("paid ({})", receipt.code),
             Self::Accepted(receipt) => format!("accepted ({})", receipt.code),
             Self::Refused(refusal) => format!("refused ({}): {}", refusal.code, refusal.message),
-            Self::Returned(funds) => format!("returned ({}): {}", funds.code, funds.message),
+            Self::Returned(funds) => returned(funds, &funds.message),
             Self::Unknown(why) => format!("unknown: {why}"),
             Self::NeverReceived(why) => format!("never received: {why}"),
         }
@@ -168,6 +170,21 @@ impl Learnt {
     }
 }
 
+/// A return in words, with the network's own name for it: by that one which is told twice is known.
+pub(super) fn returned(funds: &ReturnOfFunds, message: &str) -> String {
+    format!("returned ({}{}): {message}", funds.code, own_name(funds))
+}
+
+/// Whether these words are of this return.
+pub(super) fn is_of_return(words: Option<&str>, funds: &ReturnOfFunds) -> bool {
+    let own = own_name(funds);
+    own.is_empty() || words.is_some_and(|words| words.contains(&format!("{own})")))
+}
+
+fn own_name(funds: &ReturnOfFunds) -> String {
+    funds.network_id.as_ref().map(|id| format!(", {id}")).unwrap_or_default()
+}
+
 /// Whether a route is configured as it was when an attempt was fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Same {
@@ -207,9 +224,10 @@ const THROTTLED: Duration = Duration::from_secs(5);
 fn judge(exchange: &Exchange) -> Reached {
     match &exchange.result {
         Ok(answer) if answer.status == 429 => {
-            let after = answer.headers.iter().find(|(name, _)| name == "retry-after");
-            let seconds = after.and_then(|(_, value)| value.trim().parse().ok());
-            Reached::Throttled(seconds.map_or(THROTTLED, Duration::from_secs))
+            Reached::Throttled(retry_after(answer).unwrap_or(THROTTLED))
+        }
+        Ok(answer) if answer.status == 503 => {
+            retry_after(answer).map_or(Reached::No, Reached::Throttled)
         }
         Ok(answer) if answer.status >= 500 => Reached::No,
         Ok(_) => Reached::Yes,
@@ -217,9 +235,44 @@ fn judge(exchange: &Exchange) -> Reached {
     }
 }
 
+/// How long a network wants to be left alone: in seconds, or until an instant on its own clock.
+fn retry_after(answer: &Answer) -> Option<Duration> {
+    let header = |wanted: &str| {
+        let mut headers = answer.headers.iter();
+        headers.find(|(name, _)| name == wanted).map(|(_, value)| value.trim())
+    };
+    let value = header("retry-after")?;
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let instant = |text: &str| rfc2822::parse(text).ok().map(|zoned| zoned.timestamp());
+    let pause = instant(value)?.duration_since(instant(header("date")?)?);
+    pause.try_into().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_network_says_for_how_long_in_seconds_or_by_its_clock() {
+        let saying = |status, headers: &[(&str, &str)]| {
+            let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+            let answer = Answer { status, headers: headers.collect(), body: Vec::new() };
+            judge(&Exchange { result: Ok(answer), ..Exchange::heard("POST", "/", b"") })
+        };
+        let after = |seconds| Reached::Throttled(Duration::from_secs(seconds));
+        let date = ("date", "Fri, 20 Nov 2026 23:59:30 GMT");
+        let later = ("retry-after", "Sat, 21 Nov 2026 00:01:00 GMT");
+        assert_eq!(saying(429, &[("retry-after", "7")]), after(7));
+        assert_eq!(saying(429, &[date, later]), after(90));
+        assert_eq!(saying(503, &[("retry-after", " 30 ")]), after(30));
+        for odd in [&[("retry-after", "soon")], &[later], &[("retry-after", "-1")]] {
+            assert_eq!(saying(429, odd), Reached::Throttled(THROTTLED), "{odd:?}");
+            assert_eq!(saying(503, odd), Reached::No, "{odd:?}");
+        }
+        assert_eq!(saying(200, &[("retry-after", "7")]), Reached::Yes);
+    }
 
     fn called<T>((result, bytes_left): (T, bool)) -> Called<T> {
         let (exchanges, took, may_have_moved_money) = (Vec::new(), Duration::ZERO, bytes_left);

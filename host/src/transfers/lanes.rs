@@ -56,6 +56,8 @@ pub enum Reached {
     No,
     /// It asks to be left alone for so long.
     Throttled(Duration),
+    /// It refuses this host itself, not the payment: it is sent nothing for so long.
+    RefusesUs(Duration),
     /// Nothing was asked of it.
     Unasked,
 }
@@ -117,6 +119,14 @@ impl Lanes {
         let lane = self.lane(route);
         let mut breaker = lane.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         breaker.admit(Instant::now())
+    }
+
+    /// For how long a network has asked not to be asked anything at all.
+    #[must_use]
+    pub fn patience(&self, route: &RouteId) -> Option<Duration> {
+        let lane = self.lane(route);
+        let breaker = lane.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+        breaker.patience(Instant::now())
     }
 
     /// Takes note of how a call went.
@@ -184,6 +194,10 @@ struct Breaker {
     failures: u32,
     /// Left alone until then.
     until: Option<Instant>,
+    /// Until then an answer to what was under way changes nothing about that.
+    held_until: Option<Instant>,
+    /// It has asked for it: until then it is not even asked about what it has.
+    asked_until: Option<Instant>,
     /// Since when somebody tries it.
     trying: Option<Instant>,
 }
@@ -195,6 +209,10 @@ impl Breaker {
             Some(until) if until > now => Health::Open(until - now),
             Some(_) => Health::HalfOpen,
         }
+    }
+
+    fn patience(&self, now: Instant) -> Option<Duration> {
+        self.asked_until.filter(|until| *until > now).map(|until| until - now)
     }
 
     fn admit(&mut self, now: Instant) -> Result<(), Duration> {
@@ -211,21 +229,33 @@ impl Breaker {
         }
     }
 
+    fn hold(&mut self, until: Instant) {
+        self.held_until = self.held_until.max(Some(until));
+        self.until = self.until.max(self.held_until);
+    }
+
     fn note(&mut self, reached: Reached, now: Instant) {
         self.trying = None;
         match reached {
-            Reached::Yes => *self = Self::default(),
+            Reached::Yes => {
+                let [until, asked_until] = [self.held_until, self.asked_until]
+                    .map(|until| until.filter(|until| *until > now));
+                *self = Self { until, held_until: until, asked_until, ..Self::default() };
+            }
             Reached::Unasked => {}
+            Reached::RefusesUs(pause) => self.hold(now + pause),
             Reached::Throttled(pause) => {
-                let pause = pause.min(limits::BREAKER_PAUSE.1);
-                self.until = self.until.max(Some(now + pause));
+                let until = now + pause.min(limits::PATIENCE_MAX);
+                self.hold(until);
+                self.asked_until = self.asked_until.max(Some(until));
             }
             Reached::No => {
                 self.failures = self.failures.saturating_add(1);
                 if self.failures >= limits::BREAKER_FAILURES {
                     let doubled = (self.failures - limits::BREAKER_FAILURES).min(8);
                     let (least, most) = limits::BREAKER_PAUSE;
-                    self.until = Some(now + (least * (1 << doubled)).min(most));
+                    let until = now + (least * (1 << doubled)).min(most);
+                    self.until = self.held_until.max(Some(until));
                 }
             }
         }
@@ -287,8 +317,32 @@ mod tests {
         breaker.note(Reached::Throttled(Duration::from_secs(7)), now);
         assert_eq!(breaker.admit(now), Err(Duration::from_secs(7)));
         assert_eq!(breaker.admit(now + Duration::from_secs(7)), Ok(()));
+        // Nor is it asked about what it has; and what was under way does not change that.
+        assert_eq!(breaker.patience(now), Some(Duration::from_secs(7)));
+        breaker.note(Reached::Yes, now);
+        assert!(breaker.admit(now).is_err() && breaker.patience(now).is_some());
+        breaker.note(Reached::Yes, now + Duration::from_secs(7));
+        assert!(breaker.admit(now).is_ok() && breaker.patience(now).is_none());
         breaker.note(Reached::Throttled(Duration::from_secs(86_400)), now);
-        assert!(breaker.admit(now).expect_err("open") <= limits::BREAKER_PAUSE.1);
+        assert_eq!(breaker.admit(now), Err(limits::PATIENCE_MAX));
+        // Who refuses us may be asked about what it has.
+        let mut refusing = Breaker::default();
+        refusing.note(Reached::RefusesUs(Duration::from_secs(60)), now);
+        assert!(refusing.admit(now).is_err() && refusing.patience(now).is_none());
+        refusing.note(Reached::Yes, now);
+        assert!(refusing.admit(now).is_err(), "its answer to a question changes nothing");
+    }
+
+    /// What was under way when it said so may still fail.
+    #[test]
+    fn failures_do_not_shorten_what_a_network_asked_for() {
+        let now = Instant::now();
+        let mut breaker = Breaker::default();
+        breaker.note(Reached::Throttled(Duration::from_secs(600)), now);
+        for _ in 0..limits::BREAKER_FAILURES {
+            breaker.note(Reached::No, now);
+        }
+        assert_eq!(breaker.admit(now), Err(Duration::from_secs(600)));
     }
 
     #[test]

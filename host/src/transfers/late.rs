@@ -4,12 +4,14 @@
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::Command;
+use crate::money::Minor;
+use crate::wasm::rail::ReturnOfFunds;
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
 use super::calls::Calls;
 use super::finding::Learnt;
-use super::order::{Feature, OrderStage, Writes};
+use super::order::{Failure, Feature, OrderStage, Step, Writes};
 use super::work;
 
 /// How often an object is read again that somebody keeps changing.
@@ -51,6 +53,32 @@ impl Transfers {
                 ..calls.told(&now, &learnt)?
             };
             let rows = vec![attempt::ATTEMPT_STATES.change(&told), evidence.clone()];
+            match feature.commit(&object, step, Writes { rows, fence: None, beside: None }).await {
+                Err(problem) if problem.code() == ErrorCode::StateConflict => {}
+                other => return other.map(drop),
+            }
+        }
+        self.write_evidence(evidence).await
+    }
+
+    /// Takes in that a part of a payment came back.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub(super) async fn part_came_back<F: Feature>(
+        &self,
+        feature: &F,
+        seen: &Attempt,
+        (funds, evidence): (ReturnOfFunds, RowChange),
+    ) -> Result<(), Problem> {
+        let ReturnOfFunds { code, message, amount_minor, network_id: id } = funds;
+        let failure = Failure { code, message, id };
+        for _ in 0..TRIES {
+            let gone = || Problem::internal("an attempt without its object");
+            let object = feature.load(&seen.transfer_id).await?.ok_or_else(gone)?;
+            let part = Minor::new(amount_minor);
+            let step = Step::PartReturned(seen.fixed(), failure.clone(), part);
+            let rows = vec![evidence.clone()];
             match feature.commit(&object, step, Writes { rows, fence: None, beside: None }).await {
                 Err(problem) if problem.code() == ErrorCode::StateConflict => {}
                 other => return other.map(drop),

@@ -34,6 +34,7 @@ pub mod attempt;
 mod begin;
 mod calls;
 mod carry;
+mod conclude;
 mod dispatch;
 mod door;
 mod epoch;
@@ -48,12 +49,13 @@ mod metrics;
 mod notice;
 mod order;
 mod quarantine;
+pub mod recall;
 mod sealed;
 mod serials;
 mod strangers;
 pub mod work;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
@@ -121,6 +123,8 @@ pub struct Inner {
     wake: Notify,
     /// Whose turn is next in each lane, so that merchants share it.
     turns: Mutex<HashMap<String, String>>,
+    /// What was paid and is asked back this moment.
+    recalls: Mutex<HashSet<String>>,
 }
 
 impl Transfers {
@@ -133,6 +137,7 @@ impl Transfers {
             serials: Serials::new(parts.db.clone()),
             wake: Notify::new(),
             turns: Mutex::default(),
+            recalls: Mutex::default(),
             parts,
         }))
     }

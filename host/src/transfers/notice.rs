@@ -23,10 +23,10 @@ use crate::wasm::rail::{
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
-use super::calls::{Answered, Calls, of_us};
+use super::calls::{Answered, Calls};
 use super::carry::{Carry, Over};
 use super::door::later;
-use super::finding::{Learnt, Same};
+use super::finding::{self, Learnt, Same};
 use super::order::{Correction, Failure, Feature, Order, OrderStage, Step, Writes};
 use super::work::{Claim, Claimed};
 
@@ -178,6 +178,13 @@ impl Transfers {
                         let words = format!("told: {why}");
                         let with = (words.as_str(), heard);
                         self.write_down(&order, route, &attempt, with).await?;
+                        // That its file is carried out says nothing of it any more.
+                        let is_fine = matches!(&finding, Finding::Accepted(receipt)
+                            if receipt.amount_minor.is_none_or(|it| it == order.amount.units()));
+                        let is_odd = heard.is_believed && !is_fine;
+                        if is_odd && attempt.file_id.is_some() {
+                            self.in_question((&order, &attempt), &why).await?;
+                        }
                         match heard.is_answer {
                             true => Ok(()),
                             false => self.ask_about(feature, attempt).await,
@@ -221,9 +228,6 @@ impl Transfers {
         let calls = Calls { engine: self, order: &order };
         let by = (&*route.rail, heard.operation);
         let evidence = calls.evidence(Some(&attempt), by, &heard.called, &words);
-        if let Some(reached) = of_us(route, &learnt).filter(|_| order.env == Env::Live) {
-            self.lanes.note(&route.route.id, reached);
-        }
         let Some(claim) = claim else {
             return self.late(feature, &attempt, (learnt, evidence)).await;
         };
@@ -235,7 +239,15 @@ impl Transfers {
         let answered = Answered { learnt, evidence, was_asked: false };
         let carry = Carry { engine: self, feature, claim, object, order };
         match open {
-            Some(open) if open.id == attempt.id => carry.conclude(over, answered).await,
+            Some(open) if open.id == attempt.id => {
+                // Told of a payment that has ended, it says nothing of how things stand.
+                if carry.order.env == Env::Live
+                    && let Some(reached) = self.refused_us(route, &answered.learnt)
+                {
+                    self.lanes.note(&route.route.id, reached);
+                }
+                carry.conclude(over, answered).await
+            }
             other => carry.overtaken(other, over, answered).await,
         }
     }
@@ -323,8 +335,7 @@ impl Transfers {
             let known = known.ok_or_else(|| Problem::internal("an attempt is gone"))?;
             let calls = Calls { engine: self, order: &order };
             let message = route.rail.redactor.text(&funds.message, &order.recipient);
-            let own = funds.network_id.as_ref().map(|id| format!(", {id}")).unwrap_or_default();
-            let words = format!("returned ({}{own}): {message}", funds.code);
+            let words = finding::returned(&funds, &message);
             let failure =
                 Failure { code: funds.code.clone(), message, id: funds.network_id.clone() };
             let by = (&*route.rail, heard.operation);
@@ -335,8 +346,7 @@ impl Transfers {
             }
             let is_whole = funds.amount_minor == order.amount.units();
             let is_back = known.state == AttemptState::Returned;
-            let is_same = own.is_empty()
-                || known.message.as_ref().is_some_and(|known| known.contains(&format!("{own})")));
+            let is_same = finding::is_of_return(known.message.as_deref(), &funds);
             if is_whole && is_back && is_same {
                 return self.write_evidence(evidence).await;
             }
@@ -355,7 +365,7 @@ impl Transfers {
                         ..known.clone()
                     };
                     rows.push(attempt::ATTEMPT_STATES.change(&back));
-                    rows.extend(super::carry::no_longer_unknown(&back, now));
+                    rows.extend(super::conclude::no_longer_unknown(&back, now));
                     Step::Returned(known.fixed(), failure.clone())
                 }
                 false => {

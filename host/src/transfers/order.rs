@@ -59,6 +59,8 @@ pub struct Order {
     pub queued_at: Moment,
     /// Where the object stands.
     pub stage: OrderStage,
+    /// What merchants are shown of it already, as its rail declares it: a JSON object.
+    pub shown: Option<String>,
 }
 
 /// Why a payment did not get through, for the merchant.
@@ -105,10 +107,14 @@ pub struct Fixed {
 pub enum Step {
     /// Its first attempt is fixed, and is about to be sent.
     Begun(Fixed),
+    /// The same, where merchants are told once the network has taken it on.
+    BegunUntold(Fixed),
     /// Nothing left over the route before, and another one takes over.
     Rerouted(Fixed),
     /// The network never received it, and the same is about to be sent once more.
     Resent(Fixed),
+    /// The network has taken it on, and merchants are shown this of it: a JSON object.
+    Accepted(Fixed, String),
     /// The network says that it is paid.
     Paid(Fixed),
     /// The network refuses it for good.

@@ -1,23 +1,20 @@
 //! What an attempt keeps encrypted: what was known of the recipient's account when it was fixed,
 //! and the facts that its rail needs in later calls.
 
+use std::collections::BTreeMap;
+
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Problem;
 use crate::id::AttemptId;
+use crate::rails::shown::SeedTerms;
+use crate::recipients::resolution;
 use crate::wasm::rail::{Field, Resolution};
 
 use super::Transfers;
 
 type Pairs = Vec<(String, String)>;
-
-/// A resolution as it is sealed.
-#[derive(Serialize, Deserialize)]
-struct SealedResolution {
-    name: String,
-    reference: String,
-    attributes: Pairs,
-}
 
 pub(super) fn seal_resolution(
     engine: &Transfers,
@@ -25,12 +22,8 @@ pub(super) fn seal_resolution(
     known: Option<&Resolution>,
 ) -> Result<Option<String>, Problem> {
     let Some(known) = known else { return Ok(None) };
-    let sealed = SealedResolution {
-        name: known.name.clone(),
-        reference: known.reference.clone(),
-        attributes: pairs(&known.attributes),
-    };
-    seal(engine, &place("resolution", id), &sealed).map(Some)
+    let keys = (engine.keyring.as_ref(), engine.ids.as_ref());
+    resolution::seal(keys, &place("resolution", id), known).map(Some)
 }
 
 pub(super) fn open_resolution(
@@ -39,9 +32,7 @@ pub(super) fn open_resolution(
     sealed: Option<&str>,
 ) -> Result<Option<Resolution>, Problem> {
     let Some(sealed) = sealed else { return Ok(None) };
-    let SealedResolution { name, reference, attributes } =
-        open(engine, &place("resolution", id), sealed)?;
-    Ok(Some(Resolution { name, reference, attributes: fields(attributes) }))
+    resolution::open(&engine.keyring, &place("resolution", id), sealed).map(Some)
 }
 
 pub(super) fn seal_facts(
@@ -62,6 +53,31 @@ pub(super) fn open_facts(
 ) -> Result<Vec<Field>, Problem> {
     let Some(sealed) = sealed else { return Ok(Vec::new()) };
     Ok(fields(open(engine, &place("facts", id), sealed)?))
+}
+
+/// The texts that a rail's declaration wants for an attempt.
+pub(super) fn seal_seeds(
+    engine: &Transfers,
+    id: &AttemptId,
+    wanted: &BTreeMap<String, SeedTerms>,
+) -> Result<Option<String>, Problem> {
+    let below = |limit| engine.ids.below(limit);
+    let seeds: Pairs =
+        wanted.iter().map(|(name, terms)| (name.clone(), terms.make(below))).collect();
+    match seeds.is_empty() {
+        true => Ok(None),
+        false => seal(engine, &place("seeds", id), &seeds).map(Some),
+    }
+}
+
+pub(super) fn open_seeds(
+    engine: &Transfers,
+    id: &AttemptId,
+    sealed: Option<&str>,
+) -> Result<BTreeMap<String, SecretString>, Problem> {
+    let Some(sealed) = sealed else { return Ok(BTreeMap::new()) };
+    let seeds: Pairs = open(engine, &place("seeds", id), sealed)?;
+    Ok(seeds.into_iter().map(|(name, text)| (name, text.into())).collect())
 }
 
 /// Facts with those that came later in place of earlier ones of the same name.

@@ -442,8 +442,14 @@ pub async fn waits_for(pool: &AnyPool, route: &RouteId) -> Result<bool, sqlx::Er
 /// The database cannot be written.
 pub async fn release_leases(db: &Db) -> Result<(), sqlx::Error> {
     let mut tx = db.write().await?;
-    let sql = "UPDATE transfers SET lease_until = 0, fence = fence + 1 WHERE lease_until > 0";
-    sqlx::query(sql).execute(tx.conn()).await?;
+    for sql in [
+        "UPDATE transfers SET lease_until = 0, fence = fence + 1 WHERE lease_until > 0",
+        "UPDATE payment_files SET lease_until = 0, fence = fence + 1 WHERE lease_until > 0",
+        "UPDATE feeds SET lease_until = 0 WHERE lease_until > 0",
+        "UPDATE inbox SET lease_until = 0 WHERE state = 'new' AND lease_until > 0",
+    ] {
+        sqlx::query(sql).execute(tx.conn()).await?;
+    }
     tx.commit().await
 }
 

@@ -18,7 +18,8 @@ use crate::db::{Db, Engine};
 use crate::ledger::verify::{Anchor, Faults, Proven, Scope};
 use crate::payouts::verify::Looked;
 use crate::{
-    audit, auth, cases, decisions, events, ledger, operator, payouts, transfers, webhooks,
+    audit, auth, cases, conversions, decisions, events, ledger, operator, payouts, transfers,
+    webhooks,
 };
 
 /// What is wanted.
@@ -85,6 +86,8 @@ pub async fn prove(
     let mut payouts_progress = |count| progress("payouts", count);
     let watched = (&mut faults, &mut payouts_progress as &mut (dyn FnMut(u64) + Send));
     let payouts = payouts::verify::verify(snapshot, looked, watched).await?;
+    progress("conversions", 0);
+    conversions::verify::verify(snapshot, &mut faults).await?;
     progress("webhooks", 0);
     webhooks::verify::verify(snapshot, wanted.now, &mut faults).await?;
     progress("the audit log", 0);
@@ -100,6 +103,7 @@ fn sealed() -> Vec<&'static dyn Shape> {
         &auth::sql::MERCHANTS,
         &auth::sql::KEYS,
         &cases::sql::CASES,
+        &conversions::sql::CONVERSIONS,
         &decisions::sql::DECISIONS,
         &events::sql::EVENTS,
         &payouts::sql::PAYOUTS,

@@ -12,6 +12,7 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("entries", &["append_only", "no_truncate"]),
     ("journals", &["append_only", "no_truncate"]),
     ("audit", &["append_only", "no_truncate"]),
+    ("conversions", &["append_only", "no_truncate"]),
     ("rail_calls", &["kept", "no_truncate", "unchanged"]),
     ("events", &["kept", "no_truncate", "unchanged"]),
     ("decisions", &["kept", "no_truncate", "unchanged"]),

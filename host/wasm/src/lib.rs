@@ -11,8 +11,8 @@
 //! | what crosses the border | bytes, requests, log lines | bytes |
 //! | imports | `railhead:host/*` and inert WASI | inert WASI |
 //!
-//! A simulator, the other side of a rail's network, has the limits of a rail call; instead of a
-//! network it has a book in which it remembers.
+//! A simulator, the other side of a rail's network, has the limits of a rail call, about a whole
+//! file where the rail makes files; instead of a network it has a book in which it remembers.
 //!
 //! A guest that breaks a limit traps. It cannot harm the host, another guest, or the next call.
 //!

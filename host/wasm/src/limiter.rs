@@ -42,20 +42,44 @@ fn take(used: &mut usize, current: usize, desired: usize, ceiling: usize) -> boo
 
 /// What a call is about, and with that how much it may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Size {
+pub enum Size {
     /// One payment, or one message.
     One,
     /// A whole file.
     File,
 }
 
+impl Size {
+    /// Bytes that cross between host and guest.
+    pub(super) fn exchange_bytes_max(self) -> usize {
+        match self {
+            Self::One => limits::GUEST_EXCHANGE_BYTES_MAX,
+            Self::File => limits::FILE_EXCHANGE_BYTES_MAX,
+        }
+    }
+
+    /// Time on the processor, in ticks.
+    fn ticks_max(self) -> u64 {
+        match self {
+            Self::One => limits::RAIL_TICKS_MAX,
+            Self::File => limits::FILE_TICKS_MAX,
+        }
+    }
+
+    /// Bytes of the body of a request to a simulated network.
+    #[must_use]
+    pub fn request_bytes_max(self) -> usize {
+        match self {
+            Self::One => limits::GUEST_EXCHANGE_BYTES_MAX / 4,
+            Self::File => limits::FILE_BYTES_MAX,
+        }
+    }
+}
+
 /// What one call may cost: bytes across the border, and time on the processor.
 pub(super) fn bound<T>(store: &mut Store<T>, size: Size) {
-    let (bytes_max, ticks_max) = match size {
-        Size::One => (limits::GUEST_EXCHANGE_BYTES_MAX, limits::RAIL_TICKS_MAX),
-        Size::File => (limits::FILE_EXCHANGE_BYTES_MAX, limits::FILE_TICKS_MAX),
-    };
-    store.set_hostcall_fuel(bytes_max);
+    let ticks_max = size.ticks_max();
+    store.set_hostcall_fuel(size.exchange_bytes_max());
     // Epochs pass while a guest waits for the network as well. Only ticks that find it
     // running are counted, and each lets other tasks have the processor.
     let mut ticks = 0;

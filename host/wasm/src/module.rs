@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use semver::Version;
 use sha2::{Digest as _, Sha256};
 use wasmparser::{Parser, Payload};
 use wasmtime::Engine;
@@ -9,7 +10,8 @@ use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
 use super::section::{
-    self, CASE_SECTION, CustomSections, DECLARATION_SECTION, SIMULATOR_SECTION, TABLE_SECTION,
+    self, CALENDAR_SECTION, CASE_SECTION, CustomSections, DECLARATION_SECTION, SIMULATOR_SECTION,
+    TABLE_SECTION,
 };
 use super::{CodeCache, bounds, inert};
 use bounds::malformed;
@@ -31,6 +33,8 @@ pub struct Module {
     pub declaration: String,
     /// Reference tables by name, as CSV.
     pub tables: BTreeMap<String, Vec<u8>>,
+    /// A rail's calendars by name, as CSV.
+    pub calendars: BTreeMap<String, Vec<u8>>,
     /// A rule pack's cases: file and TOML.
     pub cases: Vec<(String, Vec<u8>)>,
     /// The other side of a rail's network: a component that is not compiled yet.
@@ -94,11 +98,11 @@ impl Module {
         contract: Contract,
     ) -> Result<Self, Refused> {
         let Source { sections, bare } = Source::read(bytes)?;
-        let CustomSections { declaration, tables, cases, simulator } = sections;
-        let tables = tables.into_iter().collect();
+        let CustomSections { declaration, tables, calendars, cases, simulator } = sections;
+        let (tables, calendars) = (tables.into_iter().collect(), calendars.into_iter().collect());
         let digest = hex::encode(Sha256::digest(bytes));
         let Code { component, exports } = Code::compile(engine, cache, &bare, contract)?;
-        Ok(Self { digest, declaration, tables, cases, simulator, exports, component })
+        Ok(Self { digest, declaration, tables, calendars, cases, simulator, exports, component })
     }
 }
 
@@ -129,7 +133,7 @@ impl Code {
             let harmless = inert::INTERFACES.contains(&interface(name));
             let types_only = matches!(&item.ty, ComponentItem::ComponentInstance(instance)
                 if instance.exports(engine).all(|(_, export)| is_type(&export.ty)));
-            if !harmless && !types_only && !contract.imports.contains(&name) {
+            if !harmless && !types_only && !contract.has_import(name) {
                 return Err(Refused::Import(name.to_owned()));
             }
         }
@@ -143,8 +147,19 @@ impl Code {
 }
 
 impl Contract {
+    /// Whether what was built against this package runs here.
+    #[must_use]
+    pub fn serves(&self, package: &str) -> bool {
+        let names = (interface(self.package), interface(package));
+        names.0 == names.1 && is_served(version(self.package), version(package))
+    }
+
+    fn has_import(&self, name: &str) -> bool {
+        self.imports.iter().any(|known| interface(known) == interface(name))
+    }
+
     /// # Errors
-    /// It is an interface of the contract in another version.
+    /// It is an interface of the contract in a version that is not served.
     fn fits(&self, name: &str) -> Result<(), Refused> {
         let (own, wanted) = self.package.split_once('@').unwrap_or((self.package, ""));
         let known = self.imports.iter().find(|known| interface(known) == interface(name));
@@ -154,16 +169,31 @@ impl Contract {
             None if is_own => format!("{}@{wanted}", interface(name)),
             None => return Ok(()),
         };
-        match fitting == name {
+        match is_served(version(&fitting), version(name)) {
             true => Ok(()),
             false => Err(Refused::Version { found: name.to_owned(), wanted: fitting }),
         }
     }
 }
 
-/// An interface without its version.
+/// An interface, or a package, without its version.
 fn interface(name: &str) -> &str {
     name.split('@').next().unwrap_or(name)
+}
+
+fn version(name: &str) -> &str {
+    name.split_once('@').map_or("", |(_, version)| version)
+}
+
+/// Whether what was built against a version runs where another one is spoken: from 1.0 on one of the
+/// same major version that knows no more, and before that the very same.
+fn is_served(spoken: &str, built: &str) -> bool {
+    let (Ok(own), Ok(its)) = (Version::parse(spoken), Version::parse(built)) else {
+        return spoken == built;
+    };
+    let is_released = own.pre.is_empty() && its.pre.is_empty();
+    let is_older = own.major == its.major && its.minor <= own.minor;
+    own == its || (own.major > 0 && is_released && is_older)
 }
 
 /// A component that is within bounds, taken apart; nothing of it is compiled yet.
@@ -261,6 +291,8 @@ pub fn custom_sections(bytes: &[u8]) -> Result<CustomSections, Refused> {
                     declaration = text.ok().map(str::to_owned);
                 } else if let Some(table) = section.name().strip_prefix(TABLE_SECTION) {
                     sections.tables.push((table.to_owned(), section.data().to_vec()));
+                } else if let Some(name) = section.name().strip_prefix(CALENDAR_SECTION) {
+                    sections.calendars.push((name.to_owned(), section.data().to_vec()));
                 } else if let Some(file) = section.name().strip_prefix(CASE_SECTION) {
                     sections.cases.push((file.to_owned(), section.data().to_vec()));
                 } else if section.name() == SIMULATOR_SECTION {

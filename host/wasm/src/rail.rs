@@ -27,7 +27,7 @@ mod bindings {
         world: "railhead:rail/all",
         imports: { default: async | trappable },
         exports: { default: async },
-        additional_derives: [Clone, PartialEq, Eq],
+        additional_derives: [Clone, PartialEq, Eq, serde::Serialize],
     });
 }
 
@@ -36,8 +36,8 @@ mod imports;
 
 pub use bindings::railhead::rail::types::{
     Arrival, Assembled, Correction, Delivery, Enquiry, Field, File, Finding, Message, News, Notice,
-    Opening, Outcome, Payment, Placement, Presence, Receipt, Refusal, Reply, Resolution,
-    ReturnOfFunds, Subject, TurnedDown, Verdict, Violation, Window,
+    Opening, Outcome, Payment, Placement, Presence, RecallReason, RecallRequest, Receipt, Refusal,
+    Reply, Resolution, ReturnOfFunds, Subject, TurnedDown, Verdict, Violation, Window,
 };
 pub(crate) use imports::presentable;
 pub use imports::{Access, Door, Grant, Money};
@@ -46,15 +46,15 @@ use bindings::exports::railhead::rail as exports;
 
 /// What rails are built against.
 pub const CONTRACT: Contract = Contract {
-    package: "railhead:rail@0.2.0",
+    package: "railhead:rail@1.0.0",
     imports: &[
-        "railhead:host/http@0.3.0",
-        "railhead:host/settings@0.3.0",
-        "railhead:host/keys@0.3.0",
-        "railhead:host/tables@0.3.0",
-        "railhead:host/clock@0.3.0",
-        "railhead:host/log@0.3.0",
-        "railhead:rail/types@0.2.0",
+        "railhead:host/http@1.0.0",
+        "railhead:host/settings@1.0.0",
+        "railhead:host/keys@1.0.0",
+        "railhead:host/tables@1.0.0",
+        "railhead:host/clock@1.0.0",
+        "railhead:host/log@1.0.0",
+        "railhead:rail/types@1.0.0",
     ],
 };
 
@@ -64,6 +64,7 @@ pub struct RailCode {
     recipients: Option<exports::recipients::GuestIndices>,
     payouts: Option<exports::payouts::GuestIndices>,
     files: Option<exports::files::GuestIndices>,
+    recalls: Option<exports::recalls::GuestIndices>,
     names: Option<exports::names::GuestIndices>,
     notices: Option<exports::notices::GuestIndices>,
 }
@@ -159,6 +160,10 @@ impl RailCode {
                 .then(|| exports::files::GuestIndices::new(&instance))
                 .transpose()
                 .map_err(shape)?,
+            recalls: offers("recalls")
+                .then(|| exports::recalls::GuestIndices::new(&instance))
+                .transpose()
+                .map_err(shape)?,
             names: offers("names")
                 .then(|| exports::names::GuestIndices::new(&instance))
                 .transpose()
@@ -185,6 +190,12 @@ impl RailCode {
     #[must_use]
     pub fn makes_files(&self) -> bool {
         self.files.is_some()
+    }
+
+    /// Whether it can call a payment off.
+    #[must_use]
+    pub fn calls_off(&self) -> bool {
+        self.recalls.is_some()
     }
 
     /// Whether it can say who holds an account.
@@ -249,6 +260,21 @@ impl RailCode {
         self.call(grant, async |store, instance| {
             let guest = indices.load(&mut *store, instance)?;
             guest.call_query(store, payment).await
+        })
+        .await
+    }
+
+    /// `recalls.recall`
+    pub async fn recall(
+        &self,
+        grant: &Arc<Grant>,
+        payment: &Payment,
+        request: RecallRequest,
+    ) -> Called<Finding> {
+        let Some(indices) = &self.recalls else { return not_offered("recalls") };
+        self.call(grant, async |store, instance| {
+            let guest = indices.load(&mut *store, instance)?;
+            guest.call_recall(store, payment, request).await
         })
         .await
     }
@@ -349,6 +375,7 @@ fn allow(store: &mut Store<Guest>, grant: &Arc<Grant>, size: Size) {
     guest.wasi = Inert::at(grant.now_ms);
     guest.grant = Arc::clone(grant);
     guest.egress.errand = grant.errand;
+    guest.egress.hidden = grant.seeds.values().cloned().collect();
     guest.requests_left = limits::GUEST_REQUESTS_MAX;
     guest.log_lines_left = limits::GUEST_LOG_LINES_MAX;
     limiter::bound(store, size);

@@ -1,4 +1,4 @@
-//! Packing a declaration and its tables into a component, as custom sections.
+//! Packing a declaration, its tables and calendars into a component, as custom sections.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,8 @@ use wasm_encoder::{ComponentSection, CustomSection};
 pub const DECLARATION_SECTION: &str = "railhead:declaration";
 /// Prefix of the custom sections that hold reference tables.
 pub const TABLE_SECTION: &str = "railhead:table/";
+/// Prefix of the custom sections that hold a rail's calendars.
+pub const CALENDAR_SECTION: &str = "railhead:calendar/";
 /// Prefix of the custom sections that hold a rule pack's cases.
 pub const CASE_SECTION: &str = "railhead:case/";
 /// Custom section that holds the other side of a rail's network, a component itself.
@@ -20,6 +22,8 @@ pub struct CustomSections {
     pub declaration: String,
     /// Reference tables: name and CSV.
     pub tables: Vec<(String, Vec<u8>)>,
+    /// A rail's calendars: name and CSV.
+    pub calendars: Vec<(String, Vec<u8>)>,
     /// A rule pack's cases: file and TOML.
     pub cases: Vec<(String, Vec<u8>)>,
     /// The other side of a rail's network: a component itself.
@@ -37,19 +41,24 @@ impl CustomSections {
         let text = String::from_utf8(text).map_err(|cause| format!("{declaration}: {cause}"))?;
         let parsed: toml::Table =
             text.parse().map_err(|cause| format!("{declaration}: {cause}"))?;
-        let named = parsed.get("tables").and_then(toml::Value::as_table);
-        let mut tables = Vec::new();
-        for (name, table) in named.into_iter().flatten() {
-            if table.get("supplied_by").and_then(toml::Value::as_str) == Some("operator") {
-                continue;
-            }
-            let file = table.get("file").and_then(toml::Value::as_str);
-            let file = file.ok_or_else(|| format!("{declaration}: tables.{name} names no file"))?;
-            tables.push((name.clone(), read(&folder.join(file))?));
-        }
+        let beside = |kind: &str| {
+            let named = parsed.get(kind).and_then(toml::Value::as_table);
+            let operators = |table: &toml::Value| {
+                table.get("supplied_by").and_then(toml::Value::as_str) == Some("operator")
+            };
+            let own = named.into_iter().flatten().filter(|(_, table)| !operators(table));
+            own.map(|(name, table)| {
+                let file = table.get("file").and_then(toml::Value::as_str);
+                let file =
+                    file.ok_or_else(|| format!("{declaration}: {kind}.{name} names no file"))?;
+                Ok((name.clone(), read(&folder.join(file))?))
+            })
+            .collect::<Result<Vec<_>, String>>()
+        };
+        let (tables, calendars) = (beside("tables")?, beside("calendars")?);
         let is_pack = parsed.contains_key("pack");
         let cases = if is_pack { cases(&folder.join("cases"))? } else { Vec::new() };
-        Ok(Self { declaration: text, tables, cases, simulator: None })
+        Ok(Self { declaration: text, tables, calendars, cases, simulator: None })
     }
 }
 
@@ -75,6 +84,9 @@ pub fn pack(component: &[u8], sections: &CustomSections) -> Vec<u8> {
     append(&mut packed, DECLARATION_SECTION, sections.declaration.as_bytes());
     for (name, csv) in &sections.tables {
         append(&mut packed, &format!("{TABLE_SECTION}{name}"), csv);
+    }
+    for (name, csv) in &sections.calendars {
+        append(&mut packed, &format!("{CALENDAR_SECTION}{name}"), csv);
     }
     for (file, toml) in &sections.cases {
         append(&mut packed, &format!("{CASE_SECTION}{file}"), toml);

@@ -17,7 +17,7 @@ use super::CodeCache;
 use super::bounds;
 use super::inert::{self, Inert};
 use super::keys::SimulatedKey;
-use super::limiter::{self, Limiter, Size};
+use super::limiter::{self, Limiter};
 use super::module::{Code, Contract, Refused};
 use super::rail::{explain, presentable};
 
@@ -32,6 +32,7 @@ mod bindings {
     });
 }
 
+pub use super::limiter::Size;
 pub use bindings::railhead::simulator::types::{
     Answer, Event, Message, Obstacle, Place, Request, Response, State, Transfer,
 };
@@ -42,15 +43,15 @@ use bindings::railhead::simulator::{book, keys, outbox, play, types};
 
 /// What simulators are built against.
 const CONTRACT: Contract = Contract {
-    package: "railhead:simulator@0.2.0",
+    package: "railhead:simulator@1.0.0",
     imports: &[
-        "railhead:simulator/types@0.2.0",
-        "railhead:simulator/book@0.2.0",
-        "railhead:simulator/play@0.2.0",
-        "railhead:simulator/keys@0.2.0",
-        "railhead:simulator/outbox@0.2.0",
-        "railhead:host/clock@0.3.0",
-        "railhead:host/log@0.3.0",
+        "railhead:simulator/types@1.0.0",
+        "railhead:simulator/book@1.0.0",
+        "railhead:simulator/play@1.0.0",
+        "railhead:simulator/keys@1.0.0",
+        "railhead:simulator/outbox@1.0.0",
+        "railhead:host/clock@1.0.0",
+        "railhead:host/log@1.0.0",
     ],
 };
 
@@ -58,6 +59,7 @@ const CONTRACT: Contract = Contract {
 pub struct SimulatorCode {
     instance: InstancePre<Guest>,
     network: GuestIndices,
+    size: Size,
 }
 
 /// A page of a book: how a transfer stood, and its version, if the network knew it.
@@ -119,11 +121,15 @@ struct Guest {
 }
 
 impl SimulatorCode {
-    /// Loads a simulator.
+    /// Loads a simulator of a network that is sent messages of this size.
     ///
     /// # Errors
     /// The component is refused, or exports something else.
-    pub fn load(engine: &Engine, cache: &CodeCache, bytes: &[u8]) -> Result<Self, Refused> {
+    pub fn load(
+        engine: &Engine,
+        cache: &CodeCache,
+        (bytes, size): (&[u8], Size),
+    ) -> Result<Self, Refused> {
         let shape = |cause: wasmtime::Error| Refused::Shape(format!("{cause:#}"));
         bounds::check(bytes)?;
         let code = Code::compile(engine, cache, bytes, CONTRACT)?;
@@ -136,7 +142,13 @@ impl SimulatorCode {
         link(&mut linker).map_err(shape)?;
         let instance = linker.instantiate_pre(&code.component).map_err(shape)?;
         let network = GuestIndices::new(&instance).map_err(shape)?;
-        Ok(Self { instance, network })
+        Ok(Self { instance, network, size })
+    }
+
+    /// Of what size its network's messages are.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.size
     }
 
     /// Answers a request.
@@ -175,12 +187,12 @@ impl SimulatorCode {
             read: BTreeMap::new(),
             kept: BTreeMap::new(),
             sent: Vec::new(),
-            bytes_left: limits::GUEST_EXCHANGE_BYTES_MAX,
+            bytes_left: self.size.exchange_bytes_max(),
             log_lines_left: limits::GUEST_LOG_LINES_MAX,
         };
         let mut store = Store::new(self.instance.engine(), guest);
         store.limiter(|guest| &mut guest.limiter);
-        limiter::bound(&mut store, Size::One);
+        limiter::bound(&mut store, self.size);
         let running = async {
             let instance = self.instance.instantiate_async(&mut store).await?;
             let network = self.network.load(&mut store, &instance)?;
@@ -255,7 +267,7 @@ impl Guest {
 
 impl keys::Host for Guest {
     async fn sign(&mut self, key: String, message: Vec<u8>) -> wasmtime::Result<Vec<u8>> {
-        self.key(&key)?.pair.signing().sign(&message).map_err(wasmtime::Error::msg)
+        self.key(&key)?.sign(&message).map_err(wasmtime::Error::msg)
     }
 
     async fn verify(
@@ -264,7 +276,7 @@ impl keys::Host for Guest {
         message: Vec<u8>,
         signature: Vec<u8>,
     ) -> wasmtime::Result<bool> {
-        Ok(self.key(&key)?.pair.signing().verifying().verify(&message, &signature))
+        self.key(&key)?.verify(&message, &signature).map_err(wasmtime::Error::msg)
     }
 
     async fn open(&mut self, key: String, sealed: String) -> wasmtime::Result<Option<Vec<u8>>> {

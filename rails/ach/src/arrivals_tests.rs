@@ -11,7 +11,7 @@ const RETURNS: &[u8] = include_bytes!("../cases/golden/returns.ach");
 const TRIMMED: &[u8] = include_bytes!("../cases/golden/returns-trimmed.ach");
 const CHANGES: &[u8] = include_bytes!("../cases/golden/changes.ach");
 const REPORT: &[u8] = br#"{"report":"file","reference_code":"00000042","status":"accepted",
-"rejected_entries":[{"trace_number":"121042880000001","amount":5,"code":"a","message":"b"}]}"#;
+"total_credit":12345,"rejected_entries":[{"trace_number":"121042880000001","amount":5,"code":"limit"}]}"#;
 
 fn returned(notices: &[Notice]) -> Vec<(Option<String>, i64)> {
     let funds = |notice: &Notice| match &notice.news {
@@ -83,8 +83,13 @@ fn every_change() {
         "R16000000000104 C05 account_type=savings".to_owned(),
         format!("R16000000000105 C06 {account} account_type=savings"),
         format!("R16000000000106 C07 routing_number=021000021 {account} account_type=checking"),
-        "R16000000000107 C09".to_owned(),
-        "R16000000000108 C13".to_owned(),
+        "R16000000000107 C08".to_owned(),
+        "R16000000000108 C09".to_owned(),
+        "R16000000000109 C10".to_owned(),
+        "R16000000000110 C11".to_owned(),
+        "R16000000000111 C12".to_owned(),
+        "R16000000000112 C13".to_owned(),
+        "R16000000000113 C14".to_owned(),
     ];
     assert_eq!(told(&notices), expected);
 }
@@ -193,6 +198,40 @@ fn no_damage_changes_an_amount() {
             try_it(&content[..at], &good);
         }
         double::install(double::Host::default());
+    }
+}
+
+#[test]
+fn no_damage_makes_a_refusal_or_an_acceptance() {
+    fixtures::install();
+    let head = "{\"report\":\"file\",\"reference_code\":\"00000042\",\"status\":";
+    for rest in [
+        "\"rejected\",\"code\":\"already_received\",\"message\":\"We have it\"}",
+        "\"rejected\",\"code\":\"invalid_file\",\"message\":\"A duplicate, a duplicate\"}",
+        "\"rejected\",\"total_credit\":12345}",
+        "\"accepted\",\"entries\":5}",
+        "\"accepted\",\"total_credit\":12345,\"code\":\"exposure_limit\"}",
+        "\"accepted\",\"total_credit\":12345,\"accepted_entries\":0}",
+    ] {
+        let content = format!("{head}{rest}").into_bytes();
+        for at in 0..content.len() {
+            let mut others = vec![[&content[..at], &content[at + 1..]].concat()];
+            for byte in b"092A -\n\"\xff_" {
+                let mut damaged = content.clone();
+                damaged[at] = *byte;
+                others.push(damaged.clone());
+                damaged.insert(at, content[at]);
+                others.push(damaged);
+            }
+            for damaged in others {
+                let notices = read("incoming", "a.json", &damaged).unwrap_or_default();
+                let is_definite = |notice: &Notice| {
+                    matches!(notice.news, News::Found(Finding::Refused(_) | Finding::Accepted(_)))
+                };
+                let text = String::from_utf8_lossy(&damaged);
+                assert!(!notices.iter().any(is_definite), "{notices:?}: {text}");
+            }
+        }
     }
 }
 

@@ -97,6 +97,9 @@ const CHANGES: &[(&str, &str)] = &[
     ("C07", "Routing number, account number and type of the account are others"),
     ("C08", "The foreign bank's identification is another one"),
     ("C09", "The recipient's identification number is wrong"),
+    ("C10", "The name of the company that pays is another one"),
+    ("C11", "The identification of the company that pays is another one"),
+    ("C12", "Name and identification of the company that pays are others"),
     ("C13", "The addenda are not written as they should be"),
     ("C14", "The payment is an international one and should be sent as such"),
 ];
@@ -171,6 +174,20 @@ mod tests {
         meanings.sort_by_key(|(_, meaning)| *meaning);
         meanings.dedup_by_key(|(_, meaning)| *meaning);
         assert_eq!((meanings.len(), RETURNS.len() + DISPUTES.len()), (count, 71));
+    }
+
+    #[test]
+    fn the_cases_have_every_code() {
+        for (file, table) in [
+            (include_str!("../cases/golden/every-return.ach"), RETURNS),
+            (include_str!("../cases/golden/every-dispute.ach"), DISPUTES),
+            (include_str!("../cases/golden/changes.ach"), CHANGES),
+        ] {
+            let addenda = file.lines().filter(|line| line.starts_with('7'));
+            let mut codes: Vec<&str> = addenda.map(|line| &line[3..6]).collect();
+            codes.sort_unstable();
+            assert_eq!(codes, table.iter().map(|(code, _)| *code).collect::<Vec<_>>());
+        }
     }
 
     #[test]

@@ -53,6 +53,9 @@ pub(crate) fn recipient() -> Vec<Field> {
         ("state", "IL"),
         ("country", "US"),
         ("zip_code", "62701"),
+        ("bank_address.line1", "420 Montgomery Street"),
+        ("bank_address.city", "San Francisco"),
+        ("bank_address.country", "US"),
     ]
     .map(|(name, value)| field(name, value))
     .to_vec()

@@ -32,15 +32,15 @@ impl Files for Ach {
     }
 
     fn deliver(file: File) -> Delivery {
-        crate::gateway::deliver(&file)
+        crate::gateway::GATEWAY.deliver(&file)
     }
 
     fn look(file: File) -> Presence {
-        crate::gateway::look(&file)
+        crate::gateway::GATEWAY.look(&file)
     }
 
     fn poll(feed: String, after: String) -> Result<Vec<Arrival>, String> {
-        crate::gateway::poll(&feed, &after)
+        railhead_rail::file_gateway::poll(&feed, &after)
     }
 
     fn read(feed: String, name: String, content: Vec<u8>) -> Result<Vec<Notice>, String> {

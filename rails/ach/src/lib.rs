@@ -11,9 +11,10 @@
 //! | [`recipients`], [`aba`] | canonical form of a recipient; whether a routing number can be one |
 //! | [`entries`] | a payment as an entry, and our references |
 //! | [`assembly`], [`layout`] | the file that leaves; its records |
-//! | [`gateway`] | delivering it, looking for it, fetching what lies ready |
+//! | [`gateway`] | what the bank's gateway has of its own: [`railhead_rail::file_gateway`] does the rest |
 //! | [`arrivals`], [`reports`], [`returns`] | what a file of the bank's says |
 //! | [`incoming`] | a NACHA file taken apart, and its totals |
+//! | [`refusals`] | codes of the gateway's that refuse a file, or an entry of one |
 //! | [`codes`] | reason codes of returns, and change codes |
 //! | [`record`](mod@record), [`charset`] | records of 94 characters; the characters that they hold |
 //! | [`settings`] | the operator's settings |
@@ -32,6 +33,7 @@ pub mod incoming;
 pub mod layout;
 pub mod recipients;
 pub mod record;
+pub mod refusals;
 pub mod reports;
 pub mod returns;
 pub mod settings;

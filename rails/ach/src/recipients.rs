@@ -36,7 +36,8 @@ pub fn check(fields: Vec<Field>) -> Result<Vec<Field>, Vec<Violation>> {
         ("account_type", word(&fields, "account_type", &["checking", "savings"], "")),
         ("type", word(&fields, "type", &["individual", "business"], "individual")),
         ("method", word(&fields, "method", &[METHOD], METHOD)),
-        ("country", country(value(&fields, "country"), "US").map(Option::unwrap_or_default)),
+        ("country", letters_of_country(&fields, "country")),
+        ("bank_address.country", letters_of_country(&fields, "bank_address.country")),
     ] {
         match checked {
             Ok(canonical) if canonical.is_empty() => {}
@@ -107,6 +108,12 @@ fn word(
     Err(violation(name, "invalid_field", &message))
 }
 
+/// A country's two letters in capitals; empty where it is left out.
+fn letters_of_country(fields: &[Field], name: &str) -> Result<String, Violation> {
+    let letters = country(value(fields, name), "US").map(Option::unwrap_or_default);
+    letters.map_err(|found| Violation { field: name.to_owned(), ..found })
+}
+
 /// What the directory says about the bank, where the operator has supplied one.
 fn look_up(fields: &mut Vec<Field>, violations: &mut Vec<Violation>) {
     if !host::has_table(FEDACH) {
@@ -161,6 +168,7 @@ mod tests {
             field("name", " José  Núñez "),
             field("account_type", "Checking"),
             field("country", "us"),
+            field("bank_address.country", "ca"),
             field("bank_name", "A Bank"),
             field("state", " "),
             field("note", "kept"),
@@ -174,6 +182,7 @@ mod tests {
             ("type", "individual"),
             ("method", "ach"),
             ("country", "US"),
+            ("bank_address.country", "CA"),
             ("bank_name", "A Bank"),
             ("state", ""),
             ("note", "kept"),
@@ -203,6 +212,7 @@ mod tests {
             ("type", "company"),
             ("method", "wire"),
             ("country", "USA"),
+            ("bank_address.country", "USA"),
             ("name", "Иван"),
             ("name", "-"),
         ] {
@@ -245,7 +255,7 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix('"')?.split_once("\" = ").map(|(key, _)| key))
             .collect();
-        assert_eq!(numbers.len(), 36);
+        assert_eq!(numbers.len(), 49);
         for number in numbers {
             assert_eq!(checked(&[("account_number", number)]), Ok(()), "{number}");
         }

@@ -1,25 +1,24 @@
 //! The bank's reports on files that it was delivered.
 
-use railhead_rail::host;
-use railhead_rail::types::{Finding, News, Notice, Receipt, Refusal, Subject};
+use railhead_rail::bank_files::{self, Limits, Rejected, Status};
+use railhead_rail::strict::Object;
+use railhead_rail::types::Notice;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::gateway::{is_duplicate, plain};
+use crate::entries::AMOUNT_MAX;
+use crate::refusals;
 use crate::returns::is_trace;
 
-/// The kind of report that [`crate::gateway`] puts in place of what could not be fetched.
-const UNFETCHABLE: &str = "unfetchable";
+const LIMITS: Limits =
+    Limits { file: refusals::FILE, payment: refusals::ENTRY, amount_minor_max: AMOUNT_MAX };
 
-/// What every report has.
+/// A report on a file, as it is written. What nobody documented may say that it is another one.
 #[derive(Debug, Deserialize)]
-struct Kind {
-    report: String,
-}
-
-/// A report on a file, as it is written.
-#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Report {
+    #[serde(rename = "report")]
+    _kind: String,
     reference_code: String,
     status: Status,
     code: Option<String>,
@@ -28,111 +27,48 @@ struct Report {
     entries: Option<u64>,
     /// In cents, of the same entries.
     total_credit: Option<i64>,
-    rejected_entries: Option<Vec<Value>>,
-}
-
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Status {
-    Accepted,
-    Rejected,
+    rejected_entries: Option<Vec<Box<RawValue>>>,
 }
 
 /// An entry that is not carried out, of a file that is.
 #[derive(Debug, Deserialize)]
-struct Rejected {
+#[serde(deny_unknown_fields)]
+struct Entry {
     trace_number: String,
+    #[serde(rename = "amount")]
+    _amount: Option<u64>,
     code: String,
     message: Option<String>,
 }
 
 /// What a report says: of the whole file, and of entries that are not carried out.
 ///
-/// Where one of those cannot be read, nobody knows which payments were taken: the others are told,
-/// and the file itself is not called accepted, so that a person looks. A duplicate is not refused:
-/// what it is one of may be carried out.
-///
 /// # Errors
-/// It is no report on a file, or contradicts itself.
+/// It is no report on a file, contradicts itself, or says what nobody documented.
 pub fn read(content: &[u8]) -> Result<Vec<Notice>, String> {
-    let odd = |cause: serde_json::Error| format!("it is no report: {cause}");
-    let kind: Kind = serde_json::from_slice(content).map_err(odd)?;
-    match kind.report.as_str() {
-        "file" => {}
-        UNFETCHABLE => return Err("the gateway listed it, and it could not be fetched".to_owned()),
-        _ => return Err("it is a report on something else than a file".to_owned()),
-    }
-    let report: Report = serde_json::from_slice(content).map_err(odd)?;
+    let report: Report = bank_files::report(content)?;
     let code = &report.reference_code;
     if code.len() != 8 || !code.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err("its reference code is not eight digits".to_owned());
     }
-    match report.status {
-        Status::Rejected if report.turned_down().is_empty() => Ok(vec![rejected(&report)]),
-        Status::Rejected => Err("it rejects the file, and entries of it".to_owned()),
-        Status::Accepted => accepted(&report),
-    }
-}
-
-impl Report {
-    fn turned_down(&self) -> &[Value] {
-        self.rejected_entries.as_deref().unwrap_or_default()
-    }
-}
-
-fn rejected(report: &Report) -> Notice {
-    let finding = refused(report.code.as_deref(), report.message.as_deref());
-    notice(Subject::File(report.reference_code.clone()), finding)
-}
-
-fn accepted(report: &Report) -> Result<Vec<Notice>, String> {
-    let all = report.turned_down();
-    let most = report.entries.and_then(|entries| usize::try_from(entries).ok());
-    if most.is_some_and(|most| all.len() > most) {
-        return Err("it rejects more entries than the file has".to_owned());
-    }
-    let turned_down: Vec<Notice> = all.iter().filter_map(turned_down).collect();
-    if turned_down.len() < all.len() {
-        let unread = all.len() - turned_down.len();
-        let why = format!("{unread} rejected entries of a report cannot be read");
-        host::warn(&why);
-        return if turned_down.is_empty() { Err(why) } else { Ok(turned_down) };
-    }
-    let receipt = Receipt {
-        code: "accepted".to_owned(),
-        network_id: None,
-        amount_minor: report.total_credit,
-        facts: Vec::new(),
+    let rejected = report.rejected_entries.unwrap_or_default();
+    let report = bank_files::Report {
+        file: report.reference_code,
+        status: report.status,
+        code: report.code,
+        message: report.message,
+        payments: report.entries,
+        total_minor: report.total_credit,
+        rejected: rejected.iter().map(|entry| self::rejected(entry)).collect(),
     };
-    let file = Subject::File(report.reference_code.clone());
-    let mut notices = vec![notice(file, Finding::Accepted(receipt))];
-    notices.extend(turned_down);
-    Ok(notices)
+    report.notices(&LIMITS)
 }
 
-fn turned_down(entry: &Value) -> Option<Notice> {
-    let entry = Rejected::deserialize(entry).ok()?;
-    let finding = refused(Some(&entry.code), entry.message.as_deref());
-    let about = Subject::NetworkId(entry.trace_number);
-    matches!(&about, Subject::NetworkId(trace) if is_trace(trace)).then(|| notice(about, finding))
-}
-
-/// What a rejection proves: that nothing is carried out, unless it is one of a duplicate.
-fn refused(code: Option<&str>, message: Option<&str>) -> Finding {
-    let or = |text: Option<&str>, most: usize, otherwise: &str| {
-        let text = plain(text.unwrap_or_default(), most);
-        if text.is_empty() { otherwise.to_owned() } else { text }
-    };
-    let code = or(code, 40, "rejected");
-    let message = or(message, 300, "The bank gave no reason");
-    match is_duplicate(&code) {
-        true => Finding::Unknown(format!("rejected as a duplicate ({code}): {message}")),
-        false => Finding::Refused(Refusal { code, message }),
-    }
-}
-
-fn notice(about: Subject, finding: Finding) -> Notice {
-    Notice { about, news: News::Found(finding) }
+/// An entry that is not carried out, by its trace number.
+fn rejected(entry: &RawValue) -> Option<Rejected> {
+    let Object(entry) = serde_json::from_str::<Object<Entry>>(entry.get()).ok()?;
+    let Entry { trace_number: network_id, code, message, .. } = entry;
+    is_trace(&network_id).then_some(Rejected { network_id, code, message })
 }
 
 #[cfg(test)]
@@ -143,6 +79,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::read;
+
+    const FIRST: &str = "121042880000001";
+    const FOURTH: &str = "121042880000004";
 
     /// A report that accepts a file of five entries, with other members.
     fn report(members: &Value) -> Vec<u8> {
@@ -184,19 +123,24 @@ mod tests {
         Ok(notices.into_iter().map(|notice| tell((notice.about, notice.news))).collect())
     }
 
+    /// What is said of a rejection that proves nothing.
+    fn nothing(about: &str, code: &str, message: &str) -> String {
+        format!("{about} unknown: rejected, which proves nothing with {code}: {message}")
+    }
+
     #[test]
     fn of_whole_files() {
         assert_eq!(told(&json!({})), Ok(vec!["00000042 accepted of 12345".to_owned()]));
         let why = json!({"status": "rejected", "code": "unbalanced", "message": "Wrong\ntotals"});
         assert_eq!(told(&why), Ok(vec!["00000042 unbalanced: Wrong totals".to_owned()]));
-        let silent = told(&json!({"status": "rejected"})).expect("a refusal");
-        assert_eq!(silent, ["00000042 rejected: The bank gave no reason"]);
+        let silent = told(&json!({"status": "rejected", "code": "invalid_file"}));
+        assert_eq!(silent, Ok(vec!["00000042 invalid_file: The bank gave no reason".to_owned()]));
     }
 
     #[test]
     fn of_entries_that_are_not_carried_out() {
-        let one = rejected("121042880000001");
-        let members = json!({"rejected_entries": [one, rejected("121042880000004")]});
+        let one = rejected(FIRST);
+        let members = json!({"rejected_entries": [one, rejected(FOURTH)]});
         let expected = [
             "00000042 accepted of 12345",
             "121042880000001 limit: Too much",
@@ -207,48 +151,108 @@ mod tests {
 
     #[test]
     fn what_is_null_is_absent() {
-        let nulls = json!({
-            "code": null, "message": null, "entries": null, "total_credit": null,
-            "rejected_entries": null,
+        let mut nulls = json!({
+            "code": null, "message": null, "entries": null, "rejected_entries": null,
         });
-        assert_eq!(told(&nulls).expect("a notice"), ["00000042 accepted"]);
-        let mut nulls = nulls;
+        assert_eq!(told(&nulls).expect("a notice"), ["00000042 accepted of 12345"]);
         nulls["status"] = json!("rejected");
-        let silent = told(&nulls).expect("a refusal");
-        assert_eq!(silent, ["00000042 rejected: The bank gave no reason"]);
-        let mut entry = rejected("121042880000001");
+        nulls["total_credit"] = Value::Null;
+        let silent = told(&nulls).expect("a notice");
+        assert_eq!(silent, [nothing("00000042", "no code", "The bank gave no reason")]);
+        let mut entry = rejected(FIRST);
         entry["message"] = Value::Null;
         let told = told(&json!({"rejected_entries": [entry]})).expect("notices");
-        assert_eq!(told[1], "121042880000001 limit: The bank gave no reason");
+        assert_eq!(told[1], format!("{FIRST} limit: The bank gave no reason"));
     }
 
     #[test]
-    fn a_duplicate_is_not_refused() {
-        for code in ["duplicate_file", "duplicate", " Duplicate_Name"] {
-            let members = json!({"status": "rejected", "code": code, "message": "Twice"});
-            let said =
-                format!("00000042 unknown: rejected as a duplicate ({}): Twice", code.trim());
-            assert_eq!(told(&members), Ok(vec![said]));
+    fn an_acceptance_says_how_much_and_contradicts_nothing() {
+        for members in [
+            json!({"total_credit": null}),
+            json!({"total_credit": 0}),
+            json!({"total_credit": -12_345}),
+            json!({"total_credit": 4}),
+            json!({"total_credit": 49_999_999_996_i64}),
+            json!({"entries": 0}),
+            json!({"entries": 1, "rejected_entries": [rejected(FIRST), rejected(FOURTH)]}),
+            json!({"code": "exposure_limit"}),
+            json!({"code": ""}),
+            json!({"message": "The file is rejected"}),
+            json!({"test": true}),
+            json!({"received_at": "2026-03-06T21:46:00Z"}),
+            json!({"rejected_entries": [rejected(FIRST), rejected(FIRST)]}),
+        ] {
+            assert!(told(&members).is_err(), "{members}");
         }
-        let mut entry = rejected("121042880000001");
-        entry["code"] = json!("duplicate_entry");
-        let members = json!({"rejected_entries": [entry, rejected("121042880000004")]});
-        let expected = [
-            "00000042 accepted of 12345",
-            "121042880000001 unknown: rejected as a duplicate (duplicate_entry): Too much",
-            "121042880000004 limit: Too much",
-        ];
-        assert_eq!(told(&members).expect("notices"), expected);
+        let missing = br#"{"report":"file","reference_code":"00000042","status":"accepted"}"#;
+        assert!(read(missing).is_err());
+        for members in [
+            json!({"total_credit": 5}),
+            json!({"total_credit": 49_999_999_995_i64}),
+            json!({"entries": null, "total_credit": 1}),
+        ] {
+            assert_eq!(told(&members).map(|told| told.len()), Ok(1), "{members}");
+        }
+    }
+
+    #[test]
+    fn only_documented_codes_refuse() {
+        for (code, message) in [
+            ("duplicate_file", "Twice"),
+            ("duplicate", "Twice"),
+            ("Duplicate_Name", "Twice"),
+            ("FILE_DUPLICATE", "Twice"),
+            ("already_received", "We have it"),
+            ("REFERENCE_IN_USE", "The number was used before"),
+            ("archivo_recibido", "Este archivo ya fue recibido"),
+            ("4012", "Duplicate file ID modifier"),
+            ("invalid_file", "Duplicate file ID modifier"),
+            ("INVALID_FILE", "Not in capitals"),
+            ("invalid_account", "A code of entries"),
+            ("R03", "A code of returns"),
+            ("rejected", "Nothing else"),
+        ] {
+            let members = json!({"status": "rejected", "code": code, "message": message});
+            assert_eq!(told(&members), Ok(vec![nothing("00000042", code, message)]));
+        }
+        for code in ["duplicate_entry", "already_paid", "exposure_limit", "R03", ""] {
+            let mut entry = rejected(FIRST);
+            entry["code"] = json!(code);
+            let members = json!({"rejected_entries": [entry, rejected(FOURTH)]});
+            let code = if code.is_empty() { "no code" } else { code };
+            let expected = [
+                "00000042 accepted of 12345".to_owned(),
+                nothing(FIRST, code, "Too much"),
+                format!("{FOURTH} limit: Too much"),
+            ];
+            assert_eq!(told(&members).expect("notices"), expected);
+        }
     }
 
     #[test]
     fn a_file_is_not_called_accepted_where_an_entry_cannot_be_read() {
-        for odd in [json!({}), json!(1), rejected("1"), json!({"trace_number": "1", "code": 1})] {
-            let members = json!({"rejected_entries": [odd, rejected("121042880000004")]});
+        for odd in [
+            json!({}),
+            json!(1),
+            rejected("1"),
+            json!([FIRST, 5, "limit", "Too much"]),
+            json!({"trace_number": FIRST, "code": 1}),
+            json!({"trace_number": FIRST}),
+            json!({"trace_number": FIRST, "code": "limit", "carried_out": true}),
+            json!({"trace_number": FIRST, "code": "limit", "amount": "5"}),
+        ] {
+            let members = json!({"rejected_entries": [odd, rejected(FOURTH)]});
             let told = told(&members).expect("notices");
             assert_eq!(told, ["121042880000004 limit: Too much"]);
         }
         assert!(told(&json!({"rejected_entries": [{}]})).is_err());
+        // Of two numbers nobody knows which entry it is.
+        let entries = [rejected(FIRST), rejected(FOURTH)];
+        let text = String::from_utf8(report(&json!({"rejected_entries": entries})));
+        let number = "\"trace_number\":\"121042880000001\"";
+        let twice = format!("{number},\"trace_number\":\"121042880000002\"");
+        let odd = text.expect("a text").replace(number, &twice);
+        assert_eq!(read(odd.as_bytes()).expect("notices").len(), 1);
     }
 
     #[test]
@@ -266,8 +270,9 @@ mod tests {
             json!({"reference_code": 42}),
             json!({"entries": -1}),
             json!({"rejected_entries": {}}),
-            json!({"entries": 0, "rejected_entries": [rejected("121042880000001")]}),
-            json!({"status": "rejected", "rejected_entries": [rejected("121042880000001")]}),
+            json!({"entries": 0, "rejected_entries": [rejected(FIRST)]}),
+            json!({"status": "rejected", "rejected_entries": [rejected(FIRST)]}),
+            json!({"status": "rejected", "code": "unbalanced", "carried_out": 5}),
         ] {
             assert!(told(&members).is_err(), "{members}");
         }

@@ -1,5 +1,6 @@
 //! Entries of the bank's: returns, and notifications of change.
 
+use railhead_rail::bank_files::Passed;
 use railhead_rail::fields::field;
 use railhead_rail::host;
 use railhead_rail::types::{Correction, Field, Finding, News, Notice, ReturnOfFunds, Subject};
@@ -15,15 +16,6 @@ const CORRECTIONS: &str = "COR";
 
 /// The reason code of returns that a person looks at before a payment counts as returned.
 const DUPLICATE: &str = "R24";
-
-/// Why an entry says nothing about a payment of ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Passed {
-    /// It is understood, and about something else.
-    Elsewhere(String),
-    /// It cannot be understood.
-    Unreadable(String),
-}
 
 /// What an entry says. The bank's file may hold those of its other customers, too.
 ///

@@ -5,6 +5,8 @@
 //! webhooks for Faster Payments list them. As of 2026-11-20; the sentences are ours. A code that
 //! is not listed proves nothing.
 
+use railhead_rail::wording::speaks_of_a_copy;
+
 /// What a reject code proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -111,21 +113,17 @@ const RETURNS: &[(&str, &str)] = &[
 /// been made.
 #[must_use]
 pub fn is_of_a_copy(text: &str) -> bool {
-    const WORDS: [&str; 11] = [
+    const WORDS: [&str; 7] = [
         "endtoend",
         "end to end",
         "end-to-end",
         "instructionidentification",
         "request-id",
         "requestid",
-        "duplicate",
-        "already",
-        "unique",
         "exist",
-        "used before",
     ];
-    let text = text.to_ascii_lowercase();
-    WORDS.iter().any(|word| text.contains(word))
+    let lower = text.to_ascii_lowercase();
+    speaks_of_a_copy(text) || WORDS.iter().any(|word| lower.contains(word))
 }
 
 /// What a reject code proves.
@@ -170,6 +168,20 @@ fn find(code: &str) -> Option<&'static (&'static str, Class, &'static str)> {
 #[cfg(not(target_family = "wasm"))]
 mod tests {
     use super::{Class, REJECTS, RETURNS, class, is_ambiguous, plain};
+
+    const CASES: &str = include_str!("../cases/codes.toml");
+    const WEBHOOKS: &str = include_str!("../cases/webhooks.toml");
+
+    #[test]
+    fn every_code_has_a_case() {
+        for (code, ..) in REJECTS {
+            assert!(CASES.contains(&format!("\ncode = \"{code}\"\n")), "{code}");
+        }
+        for (code, _) in RETURNS {
+            let told = format!("{{\"Name\":\"PaymentReturnCode\",\"Value\":\"{code}\"}}");
+            assert!(WEBHOOKS.contains(&told), "{code}");
+        }
+    }
 
     #[test]
     fn the_tables_are_in_order_and_have_no_code_twice() {

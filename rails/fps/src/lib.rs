@@ -35,9 +35,15 @@ pub mod webhooks;
 
 #[cfg(test)]
 #[cfg(not(target_family = "wasm"))]
+mod damage_tests;
+#[cfg(test)]
+#[cfg(not(target_family = "wasm"))]
 mod fixtures;
 #[cfg(target_family = "wasm")]
 mod guest;
 #[cfg(test)]
 #[cfg(not(target_family = "wasm"))]
 mod payments_tests;
+#[cfg(test)]
+#[cfg(not(target_family = "wasm"))]
+mod specification_tests;

@@ -1,11 +1,11 @@
 //! The gateway's messages of payments. A member that stands twice makes a message unreadable, and
 //! so does one of another kind than is documented.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use railhead_rail::strict::{Object, Unrepeated};
 
 /// How ClearBank's clients name a sort code and account number.
 const ACCOUNT_SCHEME: &str = "PRTY_COUNTRY_SPECIFIC";
@@ -171,10 +171,10 @@ struct CreditorReference<'a> {
 pub struct Decisions {
     /// One for each payment, or none where the order as a whole was refused.
     #[serde(default)]
-    pub transactions: Option<Vec<Decision>>,
+    pub transactions: Option<Vec<Object<Decision>>>,
     /// What is wrong with the order, by member.
     #[serde(default)]
-    pub errors: Option<BTreeMap<String, Vec<String>>>,
+    pub errors: Option<Unrepeated<Vec<String>>>,
 }
 
 /// What was decided of one payment.
@@ -201,7 +201,7 @@ pub struct Status {
     /// The gateway's own name for it.
     pub transaction_id: Option<String>,
     /// How much was paid.
-    pub amount: Option<Amount>,
+    pub amount: Option<Object<Amount>>,
     /// Why it was refused, as a code.
     pub reason_code: Option<String>,
 }

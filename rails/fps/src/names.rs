@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::codes;
 use crate::gateway::{self, NAME_CHECK};
 use crate::reference;
+use railhead_rail::strict::Object;
 
 /// What a name check asks for. A recipient does not say whose account it is; the other kind is
 /// answered with codes of its own, and the name is compared all the same.
@@ -32,13 +33,13 @@ struct Question<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Answer {
-    data: Data,
+    data: Object<Data>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Data {
-    verification_report: Report,
+    verification_report: Object<Report>,
 }
 
 #[derive(Deserialize)]
@@ -106,9 +107,10 @@ fn report(response: &Response) -> Result<Report, String> {
             _ => gateway::useless(response),
         });
     }
-    let answer: Answer =
+    let Object(Answer { data: Object(data) }) =
         serde_json::from_slice(&response.body).map_err(|_| gateway::useless(response))?;
-    Ok(answer.data.verification_report)
+    let Object(report) = data.verification_report;
+    Ok(report)
 }
 
 /// Why a name was not compared. None of it says that the account cannot be paid: payments follow
@@ -136,7 +138,7 @@ mod tests {
     use crate::fixtures;
 
     fn enquiry() -> Enquiry {
-        Enquiry { serial: 3, begun_at_ms: 1_795_251_600_000, account: fixtures::recipient() }
+        Enquiry::about(&fixtures::payment())
     }
 
     fn asked(report: &str) -> Verdict {
@@ -157,7 +159,7 @@ mod tests {
         };
         assert_eq!(header("Authorization"), Some(vec![text("Bearer "), secret("api_token")]));
         assert_eq!(header("DigitalSignature"), Some(vec![signature("signing")]));
-        assert_eq!(header("X-Request-Id"), Some(vec![text("RN01A1FD557A800000000003")]));
+        assert_eq!(header("X-Request-Id"), Some(vec![text("RN01A1FD557A800000000002")]));
         assert_eq!(request.call, "name_check");
     }
 

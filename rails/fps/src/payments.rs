@@ -18,6 +18,7 @@ use crate::gateway::{self, PAYMENT, STATUS};
 use crate::messages::{Decision, Decisions, Order, Status};
 use crate::reference;
 use crate::settings::Settings;
+use railhead_rail::strict::{Object, Unrepeated};
 
 /// The scheme's bound of one payment, in pence.
 const AMOUNT_MINOR_MAX: i64 = 100_000_000;
@@ -54,13 +55,14 @@ pub fn query(payment: &Payment) -> Finding {
 fn order(payment: &Payment) -> Result<Outcome, String> {
     let body = written(payment)?;
     let response = gateway::post(PAYMENT, &payment.reference, body)?;
-    let decisions: Decisions =
+    let Object(decisions): Object<Decisions> =
         serde_json::from_slice(&response.body).map_err(|_| gateway::useless(&response))?;
+    let errors = decisions.errors.map(|Unrepeated(errors)| errors).unwrap_or_default();
     match (response.status, decisions.transactions.unwrap_or_default().as_slice()) {
-        (202 | 400, [only]) if only.end_to_end_identification == payment.reference => {
+        (202 | 400, [Object(only)]) if only.end_to_end_identification == payment.reference => {
             Ok(decided(response.status, only))
         }
-        (400 | 422, []) => invalid(&response, &decisions.errors.unwrap_or_default()),
+        (400 | 422, []) => invalid(&response, &errors),
         // A duplicate (409) was taken on before; everything else may have passed it on.
         _ => Err(gateway::useless(&response)),
     }
@@ -133,7 +135,7 @@ fn invalid(response: &Response, errors: &BTreeMap<String, Vec<String>>) -> Resul
 
 fn ask(payment: &Payment) -> Result<Finding, String> {
     let response = gateway::get(STATUS, &payment.reference)?;
-    let status: Status =
+    let Object(status): Object<Status> =
         serde_json::from_slice(&response.body).map_err(|_| gateway::useless(&response))?;
     // What does not name our payment speaks of something else, a path that is not there included.
     if status.end_to_end_identification != payment.reference {
@@ -157,8 +159,9 @@ fn found(word: &str, status: &Status) -> Result<Finding, String> {
     };
     match word {
         "Settled" => {
-            let amount = status.amount.as_ref().filter(|amount| amount.currency == "GBP");
-            let pence = amount.and_then(|amount| amount::pence(&amount.instructed_amount));
+            let amount = status.amount.as_ref().map(|Object(amount)| amount);
+            let pounds = amount.filter(|amount| amount.currency == "GBP");
+            let pence = pounds.and_then(|amount| amount::pence(&amount.instructed_amount));
             let pence = pence.ok_or("the gateway says that it settled, and no amount")?;
             Ok(Finding::Paid(receipt(Some(pence))))
         }

@@ -232,7 +232,7 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix('"')?.split_once("\" = ").map(|(key, _)| key))
             .collect();
-        assert_eq!(numbers.len(), 14);
+        assert_eq!(numbers.len(), 17);
         for number in numbers {
             assert_eq!(checked(&[("account_number", number)]), Ok(()), "{number}");
         }

@@ -16,6 +16,7 @@ use crate::codes::{self, Class};
 use crate::gateway::{SIGNATURE, SIGNING_KEY};
 use crate::payments::named;
 use crate::reference;
+use railhead_rail::strict::Object;
 
 const WEBHOOKS: &str = "/webhooks";
 
@@ -47,7 +48,7 @@ struct Transaction {
     is_return: Option<bool>,
     cancellation_code: Option<String>,
     actual_end_to_end_transaction_id: Option<String>,
-    supplementary_data: Option<Vec<Pair>>,
+    supplementary_data: Option<Vec<Object<Pair>>>,
 }
 
 #[derive(Deserialize)]
@@ -68,7 +69,7 @@ enum Failures {
             alias = "AssessmentFailure",
             alias = "ValidationFailure"
         )]
-        failures: OneOrMore<Failure>,
+        failures: OneOrMore<Object<Failure>>,
     },
     Bare(BareFailure),
 }
@@ -111,7 +112,7 @@ pub fn receive(path: &str, body: &[u8]) -> Result<(Reply, Vec<Notice>), String> 
     if path != WEBHOOKS {
         return Err("this rail receives nothing under this path".to_owned());
     }
-    let envelope: Envelope = serde_json::from_slice(body)
+    let Object(envelope): Object<Envelope> = serde_json::from_slice(body)
         .map_err(|_| "the message is not a webhook of the gateway".to_owned())?;
     let reply = reply(envelope.nonce.get())?;
     let payload = envelope.payload.as_deref();
@@ -130,6 +131,7 @@ pub fn receive(path: &str, body: &[u8]) -> Result<(Reply, Vec<Notice>), String> 
 fn read<'a, T: Deserialize<'a>>(payload: Option<&'a RawValue>) -> Result<T, String> {
     let payload = payload.ok_or("the message has no payload")?;
     serde_json::from_str(payload.get())
+        .map(|Object(payload)| payload)
         .map_err(|_| "the message's payload is not as documented".to_owned())
 }
 
@@ -139,10 +141,10 @@ fn reply(nonce: &str) -> Result<Reply, String> {
     if nonce.len() > NONCE_MAX || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err("the message's nonce is not a whole number".to_owned());
     }
+    let body = format!("{{\"Nonce\":{nonce}}}");
     Ok(Reply {
-        content_type: "application/json".to_owned(),
         headers: vec![parameter(SIGNATURE, [signature(SIGNING_KEY)])],
-        body: format!("{{\"Nonce\":{nonce}}}").into_bytes(),
+        ..Reply::ok("application/json", body.as_bytes())
     })
 }
 
@@ -183,8 +185,8 @@ fn paid(transaction: &Transaction) -> Option<Finding> {
 fn returned(transaction: &Transaction) -> Option<Notice> {
     let pair = |name: &str| {
         let pairs = transaction.supplementary_data.as_deref().unwrap_or_default();
-        let found = pairs.iter().find(|pair| pair.name == name);
-        found.and_then(|pair| pair.value.as_deref()).filter(|value| !value.is_empty())
+        let found = pairs.iter().find(|Object(pair)| pair.name == name);
+        found.and_then(|Object(pair)| pair.value.as_deref()).filter(|value| !value.is_empty())
     };
     let by_reference = ours(transaction.end_to_end_transaction_id.as_ref()).map(Subject::Reference);
     // Money that came back is never passed over: what it is about, nobody here may know, and a
@@ -234,7 +236,7 @@ fn failed(failures: &Failures, code: &str) -> Vec<Notice> {
         Failures::Listed { failures } => failures
             .all()
             .iter()
-            .filter_map(|it| one(it.end_to_end_id.as_ref(), it.reasons.as_ref()))
+            .filter_map(|Object(it)| one(it.end_to_end_id.as_ref(), it.reasons.as_ref()))
             .collect(),
         Failures::Bare(it) => {
             one(Some(&it.end_to_end_id), it.reasons.as_ref()).into_iter().collect()

@@ -57,6 +57,19 @@ fn find(code: &str) -> Option<&'static (&'static str, Class, &'static str)> {
 mod tests {
     use super::{Class, TABLE, class};
 
+    const CASES: &str = include_str!("../cases/codes.toml");
+    const NUMBERS: &str = include_str!("../cases/numbers.toml");
+
+    #[test]
+    fn every_code_has_a_case() {
+        for (code, ..) in TABLE {
+            assert!(CASES.contains(&format!("\ncode = \"{code}\"\n")), "{code}");
+            let is_number = code.bytes().all(|byte| byte.is_ascii_digit());
+            let is_there = NUMBERS.contains(&format!("\"ResultCode\":{code},"));
+            assert_eq!(is_there, is_number, "{code}");
+        }
+    }
+
     #[test]
     fn only_zero_is_paid_and_what_is_not_listed_proves_nothing() {
         for (code, proves, meaning) in TABLE {

@@ -1,9 +1,9 @@
 //! One request to Daraja, and which of its answers are answers at all.
 
+use railhead_rail::document::Document;
 use railhead_rail::host;
 use railhead_rail::json::Object;
 use railhead_rail::request::{self, Request, parameter, text, token};
-use serde_json::Value;
 
 /// The call that moves money.
 pub const PAYMENT: &str = "payment";
@@ -11,11 +11,11 @@ pub const PAYMENT: &str = "payment";
 pub const STATUS: &str = "status";
 
 /// A readable answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    body: Value,
+    body: Document,
 }
 
 /// Sends a message and reads the answer.
@@ -34,8 +34,8 @@ pub fn ask(call: &str, body: Object) -> Result<Answer, String> {
     };
     let response = host::send(&request).map_err(request::why)?;
     let status = response.status;
-    match serde_json::from_slice(&response.body) {
-        Ok(body @ Value::Object(_)) => Ok(Answer { status, body }),
+    match Document::read(&response.body) {
+        Ok(body @ Document::Object(_)) => Ok(Answer { status, body }),
         _ => Err(format!("Daraja answered HTTP {status} and no JSON object")),
     }
 }
@@ -43,8 +43,8 @@ pub fn ask(call: &str, body: Object) -> Result<Answer, String> {
 impl Answer {
     /// The value of this member as text; an empty one without it.
     #[must_use]
-    pub fn get(&self, name: &str) -> String {
-        written(&self.body[name])
+    pub fn get(&self, name: &str) -> &str {
+        self.body.text(name).trim()
     }
 
     /// Whether the message was taken on.
@@ -57,21 +57,11 @@ impl Answer {
     #[must_use]
     pub fn sentence(&self) -> String {
         let code = match self.get("errorCode") {
-            code if code.is_empty() => self.get("ResponseCode"),
+            "" => self.get("ResponseCode"),
             code => code,
         };
         let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
         let code: String = code.chars().filter(plain).take(20).collect();
         format!("Daraja answered HTTP {} with the code {code:?}", self.status)
-    }
-}
-
-/// A value that may be written as a text or as a number.
-#[must_use]
-pub fn written(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) => number.to_string(),
-        _ => String::new(),
     }
 }

@@ -10,7 +10,8 @@ use railhead_rail::types::Payment;
 /// The reference of [`payment`].
 pub(crate) const REFERENCE: &str = "600000-1a1fd557a80-2";
 
-fn host() -> Host {
+/// A host with the settings, and no Daraja.
+pub(crate) fn host() -> Host {
     let mut host = Host::default();
     for (name, value) in
         [("short_code", "600000"), ("initiator_name", "railhead"), ("command", "BusinessPayment")]

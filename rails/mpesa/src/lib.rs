@@ -26,6 +26,9 @@ pub mod settings;
 
 #[cfg(test)]
 #[cfg(not(target_family = "wasm"))]
+mod damage_tests;
+#[cfg(test)]
+#[cfg(not(target_family = "wasm"))]
 mod fixtures;
 #[cfg(target_family = "wasm")]
 mod guest;

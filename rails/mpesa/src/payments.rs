@@ -43,13 +43,13 @@ pub fn submit(payment: &Payment) -> Outcome {
     };
     if answer.is_taken() && answer.get("OriginatorConversationID") == payment.reference {
         return Outcome::Accepted(Receipt {
-            code: answer.get("ResponseCode"),
-            network_id: Some(answer.get("ConversationID")).filter(|id| !id.is_empty()),
+            code: answer.get("ResponseCode").to_owned(),
+            network_id: Some(answer.get("ConversationID").to_owned()).filter(|id| !id.is_empty()),
             amount_minor: None,
             facts: Vec::new(),
         });
     }
-    match (answer.status, answer.get("errorCode").as_str()) {
+    match (answer.status, answer.get("errorCode")) {
         (400, code @ BAD_REQUEST) | (401, code @ BAD_TOKEN) => Outcome::Refused(Refusal {
             code: code.to_owned(),
             message: "M-Pesa did not accept the request".to_owned(),

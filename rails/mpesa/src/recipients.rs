@@ -9,7 +9,8 @@ use crate::msisdn;
 /// The one operator whose wallets this rail pays.
 const OPERATOR: &str = "mpesa";
 
-/// The recipient with every field trimmed and the number in twelve digits.
+/// The recipient with every field trimmed and the number in twelve digits. A wallet may be spoken
+/// of without its name, which rail.toml requires of whoever is paid.
 ///
 /// # Errors
 /// Every violation, not only the first.
@@ -31,10 +32,6 @@ pub fn check(fields: Vec<Field>) -> Result<Vec<Field>, Vec<Violation>> {
             let message = "mobile_number must be a Kenyan mobile number, such as 0712345678.";
             violations.push(violation("mobile_number", "invalid_field", message.to_owned()));
         }
-    }
-    if value(&fields, "name").is_empty() {
-        let message = "name is required: the name under which the wallet is registered.";
-        violations.push(violation("name", "missing_field", message.to_owned()));
     }
     if violations.is_empty() { Ok(fields) } else { Err(violations) }
 }

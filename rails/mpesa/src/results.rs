@@ -1,11 +1,10 @@
 //! What Daraja tells by itself: results of payments, answers to questions, and that something
 //! waited too long in a queue.
 
+use railhead_rail::document::Document;
 use railhead_rail::types::{Finding, News, Notice, Receipt, Refusal, Reply, Subject};
-use serde_json::Value;
 
 use crate::codes::{self, Class};
-use crate::daraja::written;
 
 const RESULT: &str = "/result";
 const STATUS: &str = "/status/";
@@ -23,11 +22,11 @@ pub fn receive(path: &str, body: &[u8]) -> Result<(Reply, Vec<Notice>), String> 
         about(reference, News::Ask)
     } else if let Some(asked) = path.strip_prefix(STATUS) {
         let (reference, sent) = asked.split_once('~').ok_or("the address names no amount")?;
-        about(reference, News::Found(answered(&message(body)?["Result"], sent)))
+        about(reference, News::Found(answered(Document::read(body)?.get("Result"), sent)))
     } else if path == RESULT {
-        let result = result(body)?;
-        let reference = written(&result["OriginatorConversationID"]);
-        about(&reference, News::Found(ended(&result)))
+        let message = Document::read(body)?;
+        let result = result(&message)?;
+        about(result.text("OriginatorConversationID").trim(), News::Found(ended(result)))
     } else {
         return Err("this rail receives nothing under this path".to_owned());
     };
@@ -35,57 +34,49 @@ pub fn receive(path: &str, body: &[u8]) -> Result<(Reply, Vec<Notice>), String> 
     if reference.is_empty() || reference.contains('/') {
         return Err("the message names no payment".to_owned());
     }
-    let reply = Reply {
-        content_type: "application/json".into(),
-        headers: Vec::new(),
-        body: HEARD.to_vec(),
-    };
-    Ok((reply, vec![notice]))
+    Ok((Reply::ok("application/json", HEARD), vec![notice]))
 }
 
 fn about(reference: &str, news: News) -> Notice {
     Notice { about: Subject::Reference(reference.to_owned()), news }
 }
 
-fn message(body: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(body).map_err(|_| "the message is not JSON".to_owned())
-}
-
-fn result(body: &[u8]) -> Result<Value, String> {
-    if String::from_utf8_lossy(body).matches("\"ResultCode\"").count() > 1 {
-        return Err("the message has two result codes".to_owned());
+fn result(message: &Document) -> Result<&Document, String> {
+    let result = message.get("Result");
+    if !matches!(result, Document::Object(_)) {
+        return Err("the message has no Result".to_owned());
     }
-    match &message(body)?["Result"] {
-        result @ Value::Object(_) => Ok(result.clone()),
-        _ => Err("the message has no Result".to_owned()),
+    match ["ResultCode", "OriginatorConversationID"].iter().find(|name| result.has_twice(name)) {
+        Some(name) => Err(format!("the message has {name} twice")),
+        None => Ok(result),
     }
 }
 
 /// What the result of a payment says.
-fn ended(result: &Value) -> Finding {
-    let code = written(&result["ResultCode"]);
-    match codes::class(&code) {
+fn ended(result: &Document) -> Finding {
+    let code = result.text("ResultCode").trim();
+    match codes::class(code) {
         Class::Paid => Finding::Paid(Receipt {
-            code,
-            network_id: Some(written(&result["TransactionID"])).filter(|id| !id.is_empty()),
-            amount_minor: amount(&parameter(result, "TransactionAmount")),
+            code: code.to_owned(),
+            network_id: network_id(result.text("TransactionID").trim()),
+            amount_minor: amount(parameter(result, "TransactionAmount")),
             facts: Vec::new(),
         }),
         Class::Refused => {
-            let message = codes::meaning(&code).to_owned();
+            let (code, message) = (code.to_owned(), codes::meaning(code).to_owned());
             Finding::Refused(Refusal { code, message })
         }
-        Class::Unclear => Finding::Unknown(codes::meaning(&code).to_owned()),
+        Class::Unclear => Finding::Unknown(codes::meaning(code).to_owned()),
     }
 }
 
 /// What the answer to a question says. Its own code is about the question, and one that waited
 /// too long has none. An answer that does not speak of our amount speaks of something else.
-fn answered(result: &Value, sent: &str) -> Finding {
-    if written(&result["ResultCode"]) != "0" {
+fn answered(result: &Document, sent: &str) -> Finding {
+    if result.text("ResultCode").trim() != "0" {
         return Finding::Unknown("M-Pesa could not answer the question".to_owned());
     }
-    let said = amount(&parameter(result, "Amount"));
+    let said = amount(parameter(result, "Amount"));
     if said.map(|said| said.to_string()).as_deref() != Some(sent) {
         return Finding::Unknown("M-Pesa answered about another amount than was sent".to_owned());
     }
@@ -96,22 +87,28 @@ fn answered(result: &Value, sent: &str) -> Finding {
     }
     Finding::Paid(Receipt {
         code: "0".to_owned(),
-        network_id: Some(parameter(result, "ReceiptNo")).filter(|id| !id.is_empty()),
+        network_id: network_id(parameter(result, "ReceiptNo")),
         amount_minor: said,
         facts: Vec::new(),
     })
 }
 
-/// The first parameter of this name. They come as a list in which a name may stand twice, or as
-/// one object where there is only one.
-fn parameter(result: &Value, name: &str) -> String {
-    let parameters = &result["ResultParameters"]["ResultParameter"];
+fn network_id(text: &str) -> Option<String> {
+    Some(text).filter(|id| !id.is_empty()).map(str::to_owned)
+}
+
+/// The parameter of this name, if all of them say the same. They come as a list in which a name
+/// may stand twice, or as one object where there is only one.
+fn parameter<'a>(result: &'a Document, name: &str) -> &'a str {
+    let parameters = result.get("ResultParameters").get("ResultParameter");
     let all = match parameters {
-        Value::Array(all) => all.as_slice(),
+        Document::List(all) => all.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let found = all.iter().find(|parameter| parameter["Key"] == name);
-    found.map(|parameter| written(&parameter["Value"])).unwrap_or_default()
+    let of_name = all.iter().filter(|parameter| parameter.text("Key").trim() == name);
+    let mut values = of_name.map(|parameter| parameter.text("Value").trim());
+    let first = values.next().unwrap_or_default();
+    if values.all(|value| value == first) { first } else { "" }
 }
 
 /// Cents of an amount in shillings; nothing where it is not written as one.
@@ -174,6 +171,26 @@ mod tests {
         for code in [json!(17), json!(null), json!(-1), json!("00")] {
             let told = told("/result", &result(&code));
             assert!(matches!(told, News::Found(Finding::Unknown(_))), "{code}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn of_two_amounts_neither_counts() {
+        let with = |more: serde_json::Value| {
+            let mut whole = result(&json!(0));
+            let parameters = &mut whole["Result"]["ResultParameters"]["ResultParameter"];
+            parameters.as_array_mut().expect("a list").push(more);
+            match told("/result", &whole) {
+                News::Found(Finding::Paid(receipt)) => receipt.amount_minor,
+                other => panic!("{other:?}"),
+            }
+        };
+        let amount =
+            |value: serde_json::Value| json!({ "Key": "TransactionAmount", "Value": value });
+        assert_eq!(with(amount(json!("1250"))), Some(125_000));
+        assert_eq!(with(json!({ "Key": "TransactionReceipt", "Value": 1 })), Some(125_000));
+        for value in [json!(1251), json!("1250.00"), json!(null), json!([1250])] {
+            assert_eq!(with(amount(value.clone())), None, "{value}");
         }
     }
 

@@ -70,12 +70,7 @@ mod tests {
     use crate::fixtures::{self, REFERENCE};
 
     fn enquiry() -> Enquiry {
-        let payment = fixtures::payment();
-        Enquiry {
-            serial: payment.serial,
-            begun_at_ms: payment.begun_at_ms,
-            account: payment.recipient,
-        }
+        Enquiry::about(&fixtures::payment())
     }
 
     fn answer(code: &str) -> String {

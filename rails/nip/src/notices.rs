@@ -97,7 +97,7 @@ fn about(reference: String, news: News) -> Notice {
 }
 
 fn reply(answer: Document) -> Reply {
-    Reply { content_type: "application/xml".into(), headers: Vec::new(), body: answer.finish() }
+    Reply::ok("application/xml", &answer.finish())
 }
 
 /// The SessionID of a payment. It may begin with an institution code that is no longer the

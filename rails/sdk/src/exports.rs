@@ -8,11 +8,11 @@
 pub mod recipients {
     wit_bindgen::generate!({
         path: ["../../wit/host.wit", "../../wit/rail.wit"],
-        inline: "package railhead:sdk; world exports-recipients { export railhead:rail/recipients@0.2.0; }",
+        inline: "package railhead:sdk; world exports-recipients { export railhead:rail/recipients@1.0.0; }",
         world: "railhead:sdk/exports-recipients",
         with: {
-            "railhead:rail/types@0.2.0": crate::imports::types,
-            "railhead:host/http@0.3.0": crate::imports::http,
+            "railhead:rail/types@1.0.0": crate::imports::types,
+            "railhead:host/http@1.0.0": crate::imports::http,
         },
         pub_export_macro: true,
         export_macro_name: "export_recipients",
@@ -24,11 +24,11 @@ pub mod recipients {
 pub mod payouts {
     wit_bindgen::generate!({
         path: ["../../wit/host.wit", "../../wit/rail.wit"],
-        inline: "package railhead:sdk; world exports-payouts { export railhead:rail/payouts@0.2.0; }",
+        inline: "package railhead:sdk; world exports-payouts { export railhead:rail/payouts@1.0.0; }",
         world: "railhead:sdk/exports-payouts",
         with: {
-            "railhead:rail/types@0.2.0": crate::imports::types,
-            "railhead:host/http@0.3.0": crate::imports::http,
+            "railhead:rail/types@1.0.0": crate::imports::types,
+            "railhead:host/http@1.0.0": crate::imports::http,
         },
         pub_export_macro: true,
         export_macro_name: "export_payouts",
@@ -37,14 +37,30 @@ pub mod payouts {
     pub use exports::railhead::rail::payouts::Guest;
 }
 
+pub mod recalls {
+    wit_bindgen::generate!({
+        path: ["../../wit/host.wit", "../../wit/rail.wit"],
+        inline: "package railhead:sdk; world exports-recalls { export railhead:rail/recalls@1.0.0; }",
+        world: "railhead:sdk/exports-recalls",
+        with: {
+            "railhead:rail/types@1.0.0": crate::imports::types,
+            "railhead:host/http@1.0.0": crate::imports::http,
+        },
+        pub_export_macro: true,
+        export_macro_name: "export_recalls",
+        default_bindings_module: "railhead_rail::exports::recalls",
+    });
+    pub use exports::railhead::rail::recalls::Guest;
+}
+
 pub mod names {
     wit_bindgen::generate!({
         path: ["../../wit/host.wit", "../../wit/rail.wit"],
-        inline: "package railhead:sdk; world exports-names { export railhead:rail/names@0.2.0; }",
+        inline: "package railhead:sdk; world exports-names { export railhead:rail/names@1.0.0; }",
         world: "railhead:sdk/exports-names",
         with: {
-            "railhead:rail/types@0.2.0": crate::imports::types,
-            "railhead:host/http@0.3.0": crate::imports::http,
+            "railhead:rail/types@1.0.0": crate::imports::types,
+            "railhead:host/http@1.0.0": crate::imports::http,
         },
         pub_export_macro: true,
         export_macro_name: "export_names",
@@ -56,11 +72,11 @@ pub mod names {
 pub mod notices {
     wit_bindgen::generate!({
         path: ["../../wit/host.wit", "../../wit/rail.wit"],
-        inline: "package railhead:sdk; world exports-notices { export railhead:rail/notices@0.2.0; }",
+        inline: "package railhead:sdk; world exports-notices { export railhead:rail/notices@1.0.0; }",
         world: "railhead:sdk/exports-notices",
         with: {
-            "railhead:rail/types@0.2.0": crate::imports::types,
-            "railhead:host/http@0.3.0": crate::imports::http,
+            "railhead:rail/types@1.0.0": crate::imports::types,
+            "railhead:host/http@1.0.0": crate::imports::http,
         },
         pub_export_macro: true,
         export_macro_name: "export_notices",
@@ -72,11 +88,11 @@ pub mod notices {
 pub mod files {
     wit_bindgen::generate!({
         path: ["../../wit/host.wit", "../../wit/rail.wit"],
-        inline: "package railhead:sdk; world exports-files { export railhead:rail/files@0.2.0; }",
+        inline: "package railhead:sdk; world exports-files { export railhead:rail/files@1.0.0; }",
         world: "railhead:sdk/exports-files",
         with: {
-            "railhead:rail/types@0.2.0": crate::imports::types,
-            "railhead:host/http@0.3.0": crate::imports::http,
+            "railhead:rail/types@1.0.0": crate::imports::types,
+            "railhead:host/http@1.0.0": crate::imports::http,
         },
         pub_export_macro: true,
         export_macro_name: "export_files",

@@ -39,6 +39,12 @@ pub fn sealed(key: &str, secret: &str) -> Part {
     Part::Sealed((key.to_owned(), secret.to_owned()))
 }
 
+/// A text that nobody can guess, which the host makes for each attempt as rail.toml declares.
+#[must_use]
+pub fn seed(name: &str) -> Part {
+    Part::Seed(name.to_owned())
+}
+
 /// A header, or a parameter of the query.
 #[must_use]
 pub fn parameter(name: &str, value: impl Into<Vec<Part>>) -> Parameter {
@@ -78,7 +84,8 @@ pub fn plain(parts: &[Part]) -> Option<Vec<u8>> {
             | Part::Token(_)
             | Part::CallbackUrl(_)
             | Part::Signature(_)
-            | Part::Sealed(_) => return None,
+            | Part::Sealed(_)
+            | Part::Seed(_) => return None,
         }
     }
     Some(bytes)

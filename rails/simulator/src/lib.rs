@@ -73,11 +73,25 @@ impl Transfer {
         self
     }
 
-    /// A message about it.
+    /// A message about it, by POST.
     #[must_use]
     pub fn message(&self, to: Place, body: &str) -> Message {
-        let about = self.reference.clone();
-        Message { about, to, headers: Vec::new(), body: body.as_bytes().to_vec() }
+        let (about, method) = (self.reference.clone(), "POST".to_owned());
+        Message { about, method, to, headers: Vec::new(), body: body.as_bytes().to_vec() }
+    }
+}
+
+impl Message {
+    /// A message in JSON, by POST.
+    #[must_use]
+    pub fn json(about: &str, to: Place, body: &impl std::fmt::Display) -> Self {
+        Self {
+            about: about.to_owned(),
+            method: "POST".to_owned(),
+            to,
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: body.to_string().into_bytes(),
+        }
     }
 }
 

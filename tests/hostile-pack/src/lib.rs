@@ -31,7 +31,7 @@ mod host {
         path: "../../wit/host.wit",
         inline: "
             package railhead:hostile;
-            world curious { import railhead:host/clock@0.3.0; }
+            world curious { import railhead:host/clock@1.0.0; }
         ",
         world: "railhead:hostile/curious",
         generate_all,

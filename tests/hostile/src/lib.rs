@@ -11,12 +11,12 @@ use railhead_rail::imports::http::{Failure, Request, Response};
 use railhead_rail::request;
 use railhead_rail::types::{
     Arrival, Assembled, Delivery, Field, File, Finding, Message, News, Notice, Opening, Outcome,
-    Payment, Placement, Presence, Receipt, Refusal, Reply, ReturnOfFunds, Subject, TurnedDown,
-    Violation, Window,
+    Payment, Placement, Presence, RecallRequest, Receipt, Refusal, Reply, ReturnOfFunds, Subject,
+    TurnedDown, Violation, Window,
 };
 use railhead_rail::{
-    Files, Notices, Payouts, Recipients, export_files, export_notices, export_payouts,
-    export_recipients,
+    Files, Notices, Payouts, Recalls, Recipients, export_files, export_notices, export_payouts,
+    export_recalls, export_recipients,
 };
 
 struct Hostile;
@@ -24,6 +24,7 @@ struct Hostile;
 export_files!(Hostile);
 export_notices!(Hostile);
 export_payouts!(Hostile);
+export_recalls!(Hostile);
 export_recipients!(Hostile);
 
 const MINUTE_MS: u64 = 60_000;
@@ -98,7 +99,26 @@ impl Payouts for Hostile {
     }
 }
 
-/// A message is a line: what became of a payment, how it is named, its name, and an amount.
+/// The network answers with a word, the name that it has for what came back, and an amount.
+impl Recalls for Hostile {
+    fn recall(payment: Payment, request: RecallRequest) -> Finding {
+        let RecallRequest { serial, reason, .. } = request;
+        let answer = match post("recall", format!("{} {serial} {reason:?}", payment.reference)) {
+            Ok(answer) => String::from_utf8_lossy(&answer.body).into_owned(),
+            Err(failure) => return Finding::Unknown(words(failure)),
+        };
+        let said: Vec<&str> = answer.split(' ').collect();
+        match said.as_slice() {
+            ["returned", name, amount] => returned(name, amount.parse().unwrap_or_default()),
+            ["refused"] => Finding::Refused(refusal()),
+            ["paid"] => Finding::Paid(receipt("00")),
+            _ => Finding::Unknown(answer),
+        }
+    }
+}
+
+/// A message is a line: what became of a payment, how it is named, its name, and an amount. What
+/// came back has a name of its own, behind a colon.
 impl Notices for Hostile {
     fn receive(message: Message) -> Result<(Reply, Vec<Notice>), String> {
         let line = String::from_utf8_lossy(&message.body).into_owned();
@@ -111,17 +131,15 @@ impl Notices for Hostile {
             _ => Subject::Reference((*name).into()),
         };
         let amount_minor = amount.parse().ok();
-        let refusal = Refusal { code: "91".into(), message: "the network says no".into() };
-        let found = match *what {
-            "paid" => Finding::Paid(Receipt { amount_minor, ..receipt("00") }),
-            "refused" => Finding::Refused(refusal),
+        let found = match what.split_once(':').unwrap_or((what, "")) {
+            ("paid", _) => Finding::Paid(Receipt { amount_minor, ..receipt("00") }),
+            ("refused", _) => Finding::Refused(refusal()),
+            ("returned", own) => returned(own, amount_minor.unwrap_or_default()),
             _ => Finding::Unknown("it does not know".into()),
         };
-        let reply = Reply {
-            content_type: "text/plain".into(),
-            headers: Vec::new(),
-            body: b"heard".to_vec(),
-        };
+        let asked = message.headers.iter().find(|(name, _)| name == "x-answer-with");
+        let status = asked.and_then(|(_, status)| status.parse().ok()).unwrap_or(200);
+        let reply = Reply { status, ..Reply::ok("text/plain", b"heard") };
         Ok((reply, vec![Notice { about, news: News::Found(found) }]))
     }
 }
@@ -218,11 +236,10 @@ impl Files for Hostile {
             let [what, name, amount] = words.as_slice() else { return Err("odd".to_owned()) };
             let amount_minor: i64 = amount.parse().map_err(|_| "odd".to_owned())?;
             let (about, found) = match *what {
-                "returned" => {
-                    let (code, message) = ("R01".to_owned(), "it came back".to_owned());
-                    let network_id = None;
-                    let back = ReturnOfFunds { code, message, amount_minor, network_id };
-                    (Subject::Reference((*name).into()), Finding::Returned(back))
+                "returned" => (Subject::Reference((*name).into()), returned("", amount_minor)),
+                "unknown" => {
+                    let nobody = Finding::Unknown("of a payment that it may have".to_owned());
+                    (Subject::Reference((*name).into()), nobody)
                 }
                 _ => (Subject::File((*name).into()), Finding::Accepted(receipt("00"))),
             };
@@ -230,6 +247,17 @@ impl Files for Hostile {
         };
         content.lines().map(read).collect()
     }
+}
+
+fn refusal() -> Refusal {
+    Refusal { code: "91".into(), message: "the network says no".into() }
+}
+
+/// Money came back, under this name of the network's own if it has one.
+fn returned(own: &str, amount_minor: i64) -> Finding {
+    let (code, message) = ("R01".to_owned(), "it came back".to_owned());
+    let network_id = (!own.is_empty()).then(|| own.to_owned());
+    Finding::Returned(ReturnOfFunds { code, message, amount_minor, network_id })
 }
 
 /// What the network tells on accepting a payment.

@@ -37,6 +37,12 @@ pub const ROUTE_REST: Duration = Duration::from_secs(10);
 pub const TOKEN_BYTES_MIN: usize = 8;
 /// Items on a page of a list.
 pub const PAGE_DEFAULT: i64 = 50;
+/// For how long two hosts may set the same thing at the same moment.
+pub const SETTING_CONTESTED: Duration = Duration::from_secs(60);
+/// Rates that are set by one call.
+pub const RATES_IMPORTED_MAX: usize = 1_000;
+/// Seconds that a rate may be valid: ten years.
+pub const RATE_VALID_S_MAX: u64 = 10 * 366 * 86_400;
 /// Items on the largest page.
 pub const PAGE_MAX: i64 = 100;
 /// JSON of a page's items: a hundred deliveries with answers of 16 KiB each. What is longer is
@@ -83,11 +89,15 @@ pub const RAIL_WALL_MAX: Duration = Duration::from_secs(60);
 pub const THROTTLE_WAIT_MAX: Duration = Duration::from_secs(20);
 /// How long a question waits that somebody else waits for.
 pub const THROTTLE_ENQUIRY_WAIT_MAX: Duration = Duration::from_secs(2);
+/// Questions about names that wait for one network at a time.
+pub const ENQUIRIES_MAX: usize = 64;
+/// Merchants whose questions are counted before those are forgotten that ask nothing.
+pub const ENQUIRING_MERCHANTS_MAX: usize = 1_000;
 /// Most that can be said of it, a second or at once.
 pub const THROTTLE_MAX: u32 = 10_000;
 /// Processor time of one rail call, in epoch ticks of 10 ms.
 pub const RAIL_TICKS_MAX: u64 = 20;
-/// The same where a whole file is made or read.
+/// The same where a whole file is made, taken by a simulated network or read.
 pub const FILE_TICKS_MAX: u64 = 1_000;
 /// Memory of one guest instance, all its memories and tables together.
 pub const GUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -95,7 +105,7 @@ pub const GUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const GUEST_TABLE_ELEMENTS_MAX: usize = 100_000;
 /// What crosses between host and guest in one call, counted by wasmtime.
 pub const GUEST_EXCHANGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The same where a whole file is made, delivered or read.
+/// The same where a whole file is made, delivered, taken by a simulated network or read.
 pub const FILE_EXCHANGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Requests that one rail call may make.
 pub const GUEST_REQUESTS_MAX: u32 = 4;
@@ -198,6 +208,10 @@ pub const CLAIM_MAX: usize = 256;
 pub const BREAKER_FAILURES: u32 = 8;
 /// For how long at first, and at most.
 pub const BREAKER_PAUSE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+/// For how long at most a network is left alone that asks for it.
+pub const PATIENCE_MAX: Duration = Duration::from_secs(900);
+/// How often a payment is looked at that waits until its network opens.
+pub const CLOSED_POLL: Duration = Duration::from_secs(900);
 /// What cannot be sent now, because no route takes it or its wallet is frozen, is looked at
 /// again after this long.
 pub const SEND_LATER: Duration = Duration::from_secs(30);
@@ -218,6 +232,8 @@ pub const NOTICE_WAIT: Duration = Duration::from_secs(5);
 pub const TAKING_WAIT: Duration = Duration::from_secs(5);
 /// How often what is left in the inbox is looked for.
 pub const INBOX_POLL: Duration = Duration::from_secs(1);
+/// How often the inbox is looked through for what another version of a rail could not read.
+pub const INBOX_READ_AGAIN: Duration = Duration::from_secs(600);
 /// Seconds after which what could not be taken in is tried again. What is about nobody
 /// known, or cannot be read, is given up then; anything else is tried on, and a person told.
 pub const INBOX_SCHEDULE_S: [u64; 7] = [5, 30, 300, 1_800, 3_600, 6 * 3_600, 24 * 3_600];

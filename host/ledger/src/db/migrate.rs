@@ -21,6 +21,7 @@ const LEDGER: &str = include_str!("../../../../migrations/0002_ledger.sql");
 const PAYOUTS: &str = include_str!("../../../../migrations/0003_payouts.sql");
 const WEBHOOKS: &str = include_str!("../../../../migrations/0004_webhooks.sql");
 const RULES: &str = include_str!("../../../../migrations/0005_rules.sql");
+const CONVERSIONS: &str = include_str!("../../../../migrations/0006_conversions.sql");
 
 const STEPS: &[Step] = &[
     Step { version: 1, name: "identity", sqlite: IDENTITY, postgres: IDENTITY },
@@ -28,11 +29,12 @@ const STEPS: &[Step] = &[
     Step { version: 3, name: "payouts", sqlite: PAYOUTS, postgres: PAYOUTS },
     Step { version: 4, name: "webhooks", sqlite: WEBHOOKS, postgres: WEBHOOKS },
     Step { version: 5, name: "rules", sqlite: RULES, postgres: RULES },
+    Step { version: 6, name: "conversions", sqlite: CONVERSIONS, postgres: CONVERSIONS },
     Step {
-        version: 6,
+        version: 7,
         name: "append only",
-        sqlite: include_str!("../../../../migrations/sqlite/0006_append_only.sql"),
-        postgres: include_str!("../../../../migrations/postgres/0006_append_only.sql"),
+        sqlite: include_str!("../../../../migrations/sqlite/0007_append_only.sql"),
+        postgres: include_str!("../../../../migrations/postgres/0007_append_only.sql"),
     },
 ];
 

@@ -6,7 +6,7 @@ mod played;
 mod told;
 
 use crate::rails::Rail;
-use crate::rails::declaration::Via;
+use crate::rails::methods::Via;
 use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{Delivery, File, Money, Presence};
 

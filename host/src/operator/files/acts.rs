@@ -309,15 +309,15 @@ async fn agree(
 }
 
 /// A file as the writer has locked it.
-struct Now<'a> {
-    state: &'a str,
-    is_held: bool,
+pub(super) struct Now<'a> {
+    pub(super) state: &'a str,
+    pub(super) is_held: bool,
     may_have_left: bool,
-    fence: i64,
+    pub(super) fence: i64,
 }
 
 impl<'a> Now<'a> {
-    fn read(locked: &'a LockedState<'_>, id: &str) -> Result<Self, Problem> {
+    pub(super) fn read(locked: &'a LockedState<'_>, id: &str) -> Result<Self, Problem> {
         let row = locked.row(&sql::FILES, id);
         let row = row.ok_or_else(|| Problem::because(ErrorCode::NotFound, "No such file."))?;
         Ok(Self {

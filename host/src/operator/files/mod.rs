@@ -30,6 +30,7 @@ use super::{Done, write};
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("list_windows", &[]),
+    ("close_window", CHANGE_ERRORS),
     ("hold_window", CHANGE_ERRORS),
     ("release_window", CHANGE_ERRORS),
     ("list_files", &[ErrorCode::InvalidFilter, ErrorCode::InvalidLimit, ErrorCode::InvalidField]),

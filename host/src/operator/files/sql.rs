@@ -8,6 +8,7 @@ use crate::db::bulk::{Lookup, Update, int, text};
 use crate::db::cell::Kind::{Int, Text};
 use crate::id::{PaymentFileId, RouteId};
 use crate::money::{Currency, Minor};
+use crate::transfers::files::closing::JOINS;
 
 /// What decides whether an operator may change a file.
 pub(super) static FILES: Lookup = Lookup {
@@ -32,6 +33,29 @@ pub(super) static HELD: Update<Taken> = Update {
     columns: &[
         int("is_held", |file| file.is_held.into()),
         int("due_at", |file| file.due_at.into()),
+        int("lease_until", |_| 0.into()),
+        int("fence", |file| file.fence.into()),
+    ],
+    only_where: None,
+};
+
+/// A window that is closed before its time.
+pub(super) struct Closed {
+    pub(super) id: PaymentFileId,
+    pub(super) at: Moment,
+    pub(super) business_date: String,
+    pub(super) local_time: String,
+    pub(super) fence: i64,
+}
+
+pub(super) static CLOSED: Update<Closed> = Update {
+    name: "payment_files",
+    key: text("id", |file| file.id.as_str().into()),
+    columns: &[
+        int("closes_at", |file| file.at.into()),
+        int("due_at", |file| file.at.into()),
+        text("business_date", |file| (&file.business_date).into()),
+        text("local_time", |file| (&file.local_time).into()),
         int("lease_until", |_| 0.into()),
         int("fence", |file| file.fence.into()),
     ],
@@ -77,9 +101,11 @@ pub(super) async fn count_waiting(
     route: &RouteId,
     (from, before): (Moment, Moment),
 ) -> Result<i64, sqlx::Error> {
-    let sql = "SELECT COUNT(*) FROM transfers WHERE route_id = $1 AND stage = 'queued' \
-               AND due_at >= $2 AND due_at < $3";
-    let query = sqlx::query_scalar(sql).bind(route.as_str());
+    let sql = format!(
+        "SELECT COUNT(*) FROM transfers WHERE route_id = $1 AND due_at >= $2 AND due_at < $3 \
+         AND {JOINS}"
+    );
+    let query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(route.as_str());
     query.bind(from.micros()).bind(before.micros()).fetch_one(pool).await
 }
 

@@ -4,23 +4,28 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
+use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::caller::Operator;
 use crate::clock::Moment;
-use crate::config::limits;
+use crate::config::{ApprovalAct, limits};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page};
+use crate::ledger::{Command, Decided, Effects, LockedState};
 use crate::rails::ReadyRoute;
-use crate::rails::files::Planned;
+use crate::rails::files::{Planned, Timetable};
+use crate::transfers::files::closing;
 use crate::transfers::files::table::{self, FileState, PaymentFile};
 
-use super::super::approvals::Agreement;
-use super::acts::{FileRequest, Held, conflict, set_held};
-use super::{FileView, sql};
+use super::super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
+use super::super::{Done, write};
+use super::acts::{FileRequest, Held, Now, conflict, set_held};
+use super::{FileView, sql, view};
 
 /// A closing of a window: of each window the next one, and those before whose files still collect.
 #[derive(Debug, Serialize, ToSchema)]
@@ -85,6 +90,97 @@ pub async fn list(
     Ok(Page::whole(views))
 }
 
+/// Close a window before its time
+///
+/// What waits for it leaves now; its value date stays what it is. What comes afterwards waits for
+/// the closing after that.
+#[utoipa::path(
+    post, path = "/admin/v1/windows/{id}/close", operation_id = "close_window", tag = "Operator",
+    params(("id" = String, Path, description = "A closing of the list")),
+    request_body = FileRequest,
+    responses(
+        (status = 200, description = "Its file, which payments join", body = FileView),
+        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+    ),
+)]
+pub async fn close(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    body: Body<FileRequest>,
+) -> Result<Response, Problem> {
+    let closing = find(&app, &id).await?;
+    let (reason, now) = (body.value.reason()?, app.now());
+    let (route, closes_at) = (closing.route(), closing.key().1);
+    if route.route.env == Env::Test {
+        return Err(conflict("Payments of the sandbox wait for no window."));
+    }
+    if route.route.is_paused || route.missing().is_some() {
+        return Err(conflict("Nothing joins a file over this route now: resume or repair it."));
+    }
+    let file = match &closing {
+        Closing::Collects(_, file) => (**file).clone(),
+        Closing::Ahead(route, planned) => {
+            closing::of_closing((&app.db, &app.ids), (route, planned), now).await?
+        }
+    };
+    app.transfers.refuse_in_doubt(&file).await?;
+    if file.is_held {
+        return Err(conflict("This file is held back: release it first."));
+    }
+    if closes_at <= now {
+        return Err(conflict("This window closes already."));
+    }
+    let asked = Asked {
+        act: ApprovalAct::CloseWindow,
+        action: "window.close",
+        subject: ("file", file.id.as_str()),
+        wanted: json!({ "window": file.window, "closes_at": closes_at }),
+        said: json!({ "reason": reason }),
+        once: None,
+    };
+    let agreement = match approvals::agree(&app, &operator, asked).await? {
+        Verdict::Go(agreement) => agreement,
+        Verdict::Wait(response) => return Ok(response),
+    };
+    let done = Done {
+        action: "window.close",
+        subject: ("file", file.id.as_str()),
+        before: Some(json!({ "closes_at": closes_at })),
+        after: Some(agreement.told(json!({ "closes_at": now, "reason": reason }))),
+    };
+    let local = route.timetable().map(|timetable| timetable.local(now)).unwrap_or_default();
+    let (business_date, local_time) = local;
+    let closed = PaymentFile { closes_at: now, due_at: now, ..file.clone() };
+    let closed = PaymentFile { business_date, local_time, ..closed };
+    let (before, after) = (file.clone(), closed.clone());
+    let command = Command::new(move |locked| close_if_unchanged(locked, &before, &after));
+    let command = command.row(&sql::FILES, closed.id.as_str()).guards(agreement.guard);
+    write(&app, &operator, done, command.and_rows(agreement.rows)).await?;
+    Ok(Json(view(&closed)).into_response())
+}
+
+/// Closes the window of a file, if it stands as it was read. Whoever closes files lets everything
+/// join that waits for it.
+fn close_if_unchanged(
+    locked: &LockedState<'_>,
+    before: &PaymentFile,
+    after: &PaymentFile,
+) -> Result<Decided<()>, Problem> {
+    let is = Now::read(locked, before.id.as_str())?;
+    if (is.state, is.is_held, is.fence) != (before.state.as_str(), false, before.fence) {
+        return Err(conflict("Something has become of this window meanwhile: look again."));
+    }
+    let closed = sql::Closed {
+        id: before.id.clone(),
+        at: after.closes_at,
+        business_date: after.business_date.clone(),
+        local_time: after.local_time.clone(),
+        fence: before.fence + 1,
+    };
+    Ok(Effects { rows: vec![sql::CLOSED.change(&closed)], ..Effects::default() }.and(()))
+}
+
 /// Hold the file of a window back
 ///
 /// Payments join it when the window closes, and none of them leaves until it is released.
@@ -108,7 +204,7 @@ pub async fn hold(
             return Err(conflict("Payments of the sandbox wait for no window."));
         }
         Closing::Ahead(route, planned) => {
-            table::of_closing((&app.db, &app.ids), (&route, &planned), app.now()).await?
+            closing::of_closing((&app.db, &app.ids), (&route, &planned), app.now()).await?
         }
     };
     set_held(&app, &operator, file, (Held::Yes, reason, Agreement::default())).await
@@ -229,13 +325,37 @@ async fn closings(app: &App) -> Result<Vec<Closing>, Problem> {
                 Vec::new()
             }
         };
-        let ahead = ahead.into_iter().map(|planned| Closing::Ahead(Arc::clone(route), planned));
+        let mut open = Vec::new();
+        for planned in ahead {
+            open.extend(not_closed(app, (route, timetable), planned).await?);
+        }
+        let ahead = open.into_iter().map(|planned| Closing::Ahead(Arc::clone(route), planned));
         let is_new = |closing: &Closing| !collecting.iter().any(|it| it.key() == closing.key());
         closings.extend(ahead.filter(is_new));
         closings.extend(collecting);
     }
     closings.sort_by_key(|closing| closing.key().1);
     Ok(closings)
+}
+
+/// The closing of a window that an operator has not closed before its time; nothing where the
+/// calendar ends.
+async fn not_closed(
+    app: &App,
+    (route, timetable): (&ReadyRoute, &Timetable),
+    mut planned: Planned,
+) -> Result<Option<Planned>, Problem> {
+    loop {
+        let file = closing::find_of_closing(app.db.pool(), (route, &planned)).await?;
+        let is_closed = file.is_some_and(|file| file.closes_at < planned.closing.closes_at);
+        if !is_closed {
+            return Ok(Some(planned));
+        }
+        match timetable.following(&planned) {
+            Ok(next) if next.closing.closes_at > planned.closing.closes_at => planned = next,
+            Ok(_) | Err(_) => return Ok(None),
+        }
+    }
 }
 
 /// The closing of this id.

@@ -7,6 +7,7 @@
 mod attempts;
 mod cases;
 mod counters;
+mod funding;
 mod replay;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
+use crate::conversions::Conversion;
 use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal};
 
 use super::model::{Payout, Status};
@@ -37,6 +39,12 @@ const CHECKS: &[Check] = &[
         means: "is in the ledger and nowhere else",
         finds: "SELECT j.ref_id FROM journals j LEFT JOIN payouts p ON p.id = j.ref_id \
                 WHERE j.ref_type = 'Payout' AND p.id IS NULL",
+    },
+    Check {
+        name: "conversion-without-payout",
+        means: "was made for a payout that there is not",
+        finds: "SELECT c.id FROM conversions c LEFT JOIN payouts p ON p.id = c.payout_id \
+                WHERE c.payout_id IS NOT NULL AND p.id IS NULL",
     },
     Check {
         name: "event-without-payout",
@@ -199,6 +207,7 @@ pub async fn verify(
                 continue;
             }
             let effects = replay::check(payout, told, booked, faults);
+            funding::check(payout, (portion.conversions.get(id), booked), faults);
             counted.add(payout, &effects);
             if !(looked.is_swept("rail_calls", payout) && payout.completed_at.is_some()) {
                 attempts::check(payout, &portion.transfers, (told, looked.now), faults);
@@ -224,6 +233,7 @@ struct Portion {
     events: HashMap<String, Vec<StoredEvent>>,
     booked: HashMap<String, Vec<StoredJournal>>,
     transfers: attempts::Transfers,
+    conversions: HashMap<String, Conversion>,
 }
 
 impl Portion {
@@ -246,6 +256,7 @@ impl Portion {
             events: replay::events(db, range).await?,
             booked: replay::booked(db, range).await?,
             transfers: attempts::Transfers::read(db, range).await?,
+            conversions: funding::conversions(db, range).await?,
             payouts,
         }))
     }
@@ -312,7 +323,10 @@ fn check_reply(
         None => {
             let as_made = first.map(|status| PayoutView::json(&payout.as_made(status)));
             let was_told = told.iter().filter_map(|told| told.body.as_deref()).any(is);
-            was_told || as_made.as_deref().is_some_and(is)
+            // Merchants are told of some once the network has taken it on.
+            let was_sent = told.iter().any(|told| told.name == "payout.dispatched");
+            let as_sent = was_sent.then(|| PayoutView::json(&payout.as_sent()));
+            was_told || as_made.as_deref().is_some_and(is) || as_sent.as_deref().is_some_and(is)
         }
     };
     if *status != Some(201) || !is_right {

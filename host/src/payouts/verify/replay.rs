@@ -183,11 +183,12 @@ fn stamps(payout: &Payout, told: &[StoredEvent], faults: &mut Faults) {
     let at =
         |name: &'static str| told.iter().filter(move |told| told.name == name).map(|told| told.at);
     let ends = ["payout.paid", "payout.failed", "payout.reversed", "payout.cancelled"];
+    let sent = at("payout.dispatched").chain(at("payout.processing")).next();
     let ended = told.iter().rev().find(|told| ends.contains(&told.name.as_str()));
     for (what, stamp, event) in [
         ("made", Some(payout.created_at), told.first().map(|told| told.at)),
         ("queued", payout.queued_at, at("payout.queued").next_back()),
-        ("sent", payout.processing_at, at("payout.processing").next()),
+        ("sent", payout.processing_at, sent),
         ("ended", payout.completed_at, ended.map(|told| told.at)),
     ] {
         let is_right = match (stamp, event) {

@@ -17,13 +17,14 @@ use crate::wasm::rail::{Assembled, Broken, Called, Payment, Refusal, Window};
 use super::super::Transfers;
 use super::super::attempt::{self, Attempt};
 use super::super::calls::Calls;
-use super::super::carry::no_longer_unknown;
+use super::super::conclude::no_longer_unknown;
 use super::super::finding::Learnt;
 use super::super::order::{Feature, Order, Writes};
 use super::super::strangers::presentable;
 use super::super::work::Claimed;
+use super::closing;
 use super::entries::{self, ENTRY_KEYS, EntryKey};
-use super::table::{FileState, NewFile, PaymentFile};
+use super::table::{FileState, PaymentFile};
 use super::{CHUNK, Next, orders, table, timetable};
 
 /// A payment that has joined.
@@ -191,12 +192,11 @@ impl Transfers {
         let after = self.now().max(file.closes_at).after(limits::WINDOW_GRACE);
         let moving: Vec<_> = later.iter().map(|it| &entries[it.as_str()]).collect();
         let largest = moving.iter().map(|entry| entry.order.amount).max();
-        let planned = timetable(route)?.next(after, largest.unwrap_or(crate::money::Minor::new(1)));
+        let largest = largest.unwrap_or(crate::money::Minor::new(1));
+        let planned = timetable(route)?.next(after, largest);
         let planned = planned.map_err(Problem::internal)?;
-        let slot = slot(route, &planned.closing);
-        let due_at = planned.closing.closes_at;
-        let new = NewFile { route, planned: &planned, slot, due_at, now: self.now() };
-        let next = table::open(&self.db, &self.ids, &new).await?;
+        let planned = (route, planned, largest);
+        let next = closing::first_open((&self.db, &self.ids), planned, self.now()).await?;
         let moving: Vec<_> = moving.iter().map(|entry| entry.attempt.id.clone()).collect();
         entries::shift(&self.db, &moving, (file, &next)).await
     }
@@ -226,11 +226,6 @@ impl Transfers {
         tracing::info!(file.id = %file.id, entries = made.placed.len(), "a file of payments");
         Ok(())
     }
-}
-
-/// The slot of the file that payments join until a closing.
-pub(super) fn slot(route: &ReadyRoute, closing: &crate::calendar::windows::Closing) -> String {
-    format!("{}/{}/{}", route.route.id, closing.window, closing.closes_at.micros())
 }
 
 /// A call as the timeline shows it: the part of a file that is one payment's.

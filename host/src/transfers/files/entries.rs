@@ -8,6 +8,7 @@ use crate::db::{Db, Tx};
 use crate::error::{ErrorCode, Problem};
 use crate::id::{AttemptId, PaymentFileId};
 
+use super::closing::JOINS;
 use super::table::{self, PaymentFile};
 
 /// What the network calls a payment of a file.
@@ -149,9 +150,11 @@ async fn move_in(
 /// # Errors
 /// The database cannot be read.
 pub(super) async fn is_waited_for(pool: &AnyPool, file: &PaymentFile) -> Result<bool, sqlx::Error> {
-    let sql = "SELECT COUNT(*) FROM (SELECT 1 AS one FROM transfers WHERE route_id = $1 \
-               AND stage = 'queued' AND due_at <= $2 LIMIT 1) w";
-    let found: i64 = sqlx::query_scalar(sql)
+    let sql = format!(
+        "SELECT COUNT(*) FROM (SELECT 1 AS one FROM transfers WHERE route_id = $1 \
+         AND due_at <= $2 AND {JOINS} LIMIT 1) w"
+    );
+    let found: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
         .bind(file.route_id.as_str())
         .bind(file.closes_at.micros())
         .fetch_one(pool)

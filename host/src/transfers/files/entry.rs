@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cases::{Case, CaseKind};
+use crate::cases::{self, Case, CaseKind};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::bulk::RowChange;
@@ -17,14 +17,16 @@ use crate::wasm::rail::{Called, Receipt};
 use super::super::attempt::{self, Attempt, AttemptState};
 use super::super::begin::{Later, Prepared};
 use super::super::calls::Answered;
-use super::super::carry::{Carry, Next, Over, is_not_now};
+use super::super::carry::{Carry, Next, Over, Then, is_not_now};
+use super::super::conclude::outcome_unknown;
 use super::super::finding::Learnt;
 use super::super::order::{Feature, Order, OrderStage, Step, Writes};
 use super::super::serials;
+use super::super::strangers::presentable;
 use super::super::work::{self, Claimed, InFile};
-use super::assembly::slot;
-use super::table::{self, FileState, NewFile, PaymentFile};
-use super::{Doing, timetable};
+use super::closing::{self, NewFile, slot};
+use super::table::{self, FileState, PaymentFile};
+use super::{Doing, digest_of, timetable};
 
 /// Files that a payment goes into of its own accord: after that, a person has to look.
 const SENDS_MAX: i64 = 2;
@@ -39,23 +41,33 @@ enum Joining {
     Never(String),
 }
 
-impl<F: Feature> Carry<'_, F> {
+impl<'a, F: Feature> Carry<'a, F> {
     /// Has it join the file of the next closing, or waits until that closes.
     pub(in super::super) async fn into_file(
         self,
-        route: Arc<ReadyRoute>,
+        (route, opens_at): (Arc<ReadyRoute>, Option<Moment>),
         tried: Vec<Attempt>,
         before: Option<(Over, Answered)>,
-    ) -> Result<(), Problem> {
-        let file = match self.joining(&route).await? {
+    ) -> Result<Then<'a, F>, Problem> {
+        // One that would have been chosen before it may open earlier than this one closes.
+        let sooner = |at: Moment| opens_at.map_or(at, |opens_at| at.min(opens_at));
+        let joining = match self.joining(&route).await? {
+            Joining::At(at) => Joining::At(sooner(at)),
+            joining => joining,
+        };
+        let file = match joining {
             Joining::Now(file) => *file,
             // At that very instant: a moment later it would be late.
-            Joining::At(at) if before.is_none() => return self.due_at(&route, at).await,
+            Joining::At(at) if before.is_none() => {
+                return self.due_at(&route, at).await.map(|()| None);
+            }
             Joining::At(at) => {
                 let pause = at.since(self.engine.now());
                 return self.wait_or_resend(tried, before, Later::After(pause)).await;
             }
-            Joining::Never(why) if before.is_none() => return self.cannot_send(&why).await,
+            Joining::Never(why) if before.is_none() => {
+                return self.cannot_send(&why).await.map(|()| None);
+            }
             Joining::Never(_) => {
                 return self.wait_or_resend(tried, before, Later::After(limits::SEND_LATER)).await;
             }
@@ -73,9 +85,9 @@ impl<F: Feature> Carry<'_, F> {
         match prepared {
             Prepared::Ready(_) | Prepared::Refused(..) if ask_first => {
                 let why = "it may have left in a file before the database was restored";
-                self.cannot_send(why).await
+                self.cannot_send(why).await.map(|()| None)
             }
-            Prepared::Broken(why, _) => self.cannot_send(&why).await,
+            Prepared::Broken(why, _) => self.cannot_send(&why).await.map(|()| None),
             Prepared::Refused(over, failure, evidence) => {
                 ended.push(evidence);
                 self.commit_refused((over, failure), tried, (before, ended)).await
@@ -87,7 +99,7 @@ impl<F: Feature> Carry<'_, F> {
                     OrderStage::UnderWay | OrderStage::Ended => Step::Rerouted(attempt.fixed()),
                 };
                 ended.push(attempt::ATTEMPTS.insert(&attempt));
-                self.join((route, file), step, ended).await
+                self.join((route, file), step, ended).await.map(|()| None)
             }
         }
     }
@@ -160,6 +172,10 @@ impl<F: Feature> Carry<'_, F> {
                 self.join_another(Attempt { sends, ..attempt }).await
             }
             FileState::Acknowledged if file.settles_at <= now => {
+                let asked_about = outcome_unknown(&attempt);
+                if cases::sql::is_any_open(self.engine.db.pool(), &asked_about).await? {
+                    return self.later(limits::FILE_RETRY).await;
+                }
                 let route = self.engine.routes.get(&attempt.route_id).await?;
                 let answered = self.settled(&attempt, &route, &file);
                 self.conclude(Over::new(attempt, route), answered).await
@@ -253,13 +269,44 @@ impl<F: Feature> Carry<'_, F> {
         };
         let now = self.engine.now();
         if planned.closing.closes_at > now {
-            return Ok(Joining::At(planned.closing.closes_at));
+            return self.ahead(route, planned).await;
         }
         let file = self.file(route, &planned).await?;
         Ok(match file.state {
             FileState::Collecting => Joining::Now(Box::new(file)),
             _ => Joining::At(now.after(limits::FILES_POLL)),
         })
+    }
+
+    /// The file of a closing that is still to come, if an operator has closed its window before its
+    /// time; where that is over, the next one.
+    async fn ahead(
+        &self,
+        route: &Arc<ReadyRoute>,
+        mut planned: Planned,
+    ) -> Result<Joining, Problem> {
+        loop {
+            let closes_at = planned.closing.closes_at;
+            let slot = slot(route, &planned.closing);
+            let file = match self.order.env {
+                Env::Live => table::by_slot(self.engine.db.pool(), &slot).await?,
+                Env::Test => None,
+            };
+            match file.filter(|file| file.closes_at < closes_at) {
+                None => return Ok(Joining::At(closes_at)),
+                // What came after it was closed waits for the next, whoever holds it back.
+                Some(file)
+                    if file.state == FileState::Collecting
+                        && self.order.queued_at <= file.closes_at =>
+                {
+                    return Ok(Joining::Now(Box::new(file)));
+                }
+                Some(_) => match closing::after(timetable(route)?, &planned, self.order.amount) {
+                    Ok(next) => planned = next,
+                    Err(why) => return Ok(Joining::Never(why.to_string())),
+                },
+            }
+        }
     }
 
     /// The closing that it has waited for, if that was a moment ago, and otherwise the next.
@@ -306,7 +353,7 @@ impl<F: Feature> Carry<'_, F> {
             }
         };
         let new = NewFile { route, planned, slot, due_at, now };
-        Ok(table::open(&self.engine.db, &self.engine.ids, &new).await?)
+        Ok(closing::open(&self.engine.db, &self.engine.ids, &new).await?)
     }
 
     async fn later(&self, pause: std::time::Duration) -> Result<(), Problem> {
@@ -330,6 +377,43 @@ impl<F: Feature> Carry<'_, F> {
 }
 
 impl super::Transfers {
+    /// The network says something of a payment in a file that nobody can act on: a person has to
+    /// find out, and until then it is not paid because its file is.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub(in super::super) async fn in_question(
+        &self,
+        (order, attempt): (&Order, &Attempt),
+        why: &str,
+    ) -> Result<(), Problem> {
+        if !matches!(attempt.state, AttemptState::Open | AttemptState::Paid) {
+            return Ok(());
+        }
+        let case = Case {
+            id: self.ids.id(),
+            kind: CaseKind::OutcomeUnknown,
+            // What is said later is another thing, though a person has looked at the first.
+            fingerprint: format!("{}/{}", outcome_unknown(attempt), digest_of(why)),
+            env: order.env,
+            merchant_id: Some(order.merchant_id.to_string()),
+            subject_type: "payout",
+            subject_id: order.id.clone(),
+            route: None,
+            amount: Some((order.currency, order.amount)),
+            summary: format!(
+                "{} left in a file over {} as {}, and its network says of it: {}.",
+                order.reference,
+                attempt.route,
+                attempt.rail_reference,
+                presentable(why)
+            ),
+            evidence: serde_json::Value::Null,
+            opened_at: self.now(),
+        };
+        self.writer.work(case.opening(&self.ids)).await.map(drop)
+    }
+
     /// Ends a payment of the sandbox, where nobody waits for days, if its network has spoken.
     fn settle_now<'a, F: Feature>(&'a self, feature: &'a F, id: &'a str) -> Doing<'a> {
         Box::pin(self.settle_if_it_can(feature, id))

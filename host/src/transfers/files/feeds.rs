@@ -46,7 +46,8 @@ impl Transfers {
                 continue;
             }
             let is_due = due(&self.db, &route.route.id, (self.now(), every)).await?;
-            if is_due {
+            // One that has asked for patience has it until the next turn.
+            if is_due && self.lanes.patience(&route.route.id).is_none() {
                 let (engine, feature, route) = (self.clone(), feature.clone(), Arc::clone(route));
                 self.tasks.spawn(async move {
                     if let Err(problem) = engine.poll(&feature, &route).await {

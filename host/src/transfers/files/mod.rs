@@ -19,6 +19,7 @@
 
 mod assembly;
 mod claims;
+pub mod closing;
 mod delivery;
 mod entries;
 mod entry;
@@ -199,7 +200,13 @@ impl Transfers {
     /// Closes the window of a file, once everybody who may join has.
     async fn close(&self, file: &mut PaymentFile) -> Result<Next, Problem> {
         let now = self.now();
-        let is_late = file.closes_at.after(limits::WINDOW_GRACE) <= now;
+        // Until the window was to close, whoever was in time may join.
+        let is_late = file.planned_at.after(limits::WINDOW_GRACE) <= now;
+        let was_early = file.env == Env::Live && file.closes_at < file.planned_at;
+        if was_early && closing::call_in(&self.db, file).await? > 0 {
+            self.wake();
+            return Ok(Next::At(now.after(limits::FILES_POLL)));
+        }
         let is_waited_for = file.env == Env::Live
             && !is_late
             && entries::is_waited_for(self.db.pool(), file).await?;
@@ -276,7 +283,10 @@ impl Transfers {
 
     /// Leaves a file alone for a while that could not be worked on: it keeps no other one out.
     async fn set_aside(&self, file: &PaymentFile, problem: &Problem) {
-        if problem.code() == ErrorCode::StateConflict {
+        let now_is = table::get(self.db.pool(), &file.id).await;
+        if let Ok(Some(now_is)) = now_is
+            && now_is.fence != file.fence
+        {
             // The network, or an operator, has said something meanwhile.
             return;
         }

@@ -12,8 +12,6 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, IdGenerator, PaymentFileId, RouteId};
 use crate::ledger::Guard;
-use crate::rails::ReadyRoute;
-use crate::rails::files::Planned;
 
 /// Where a file stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumIter)]
@@ -81,8 +79,10 @@ pub struct PaymentFile {
     pub currency: String,
     /// The window that it is made in.
     pub window: String,
-    /// When that closes.
+    /// When that closes: when it was closed, where that was before its time.
     pub closes_at: Moment,
+    /// When it was to close.
+    pub planned_at: Moment,
     /// On which day, where the network is.
     pub business_date: String,
     /// And at what time there.
@@ -166,35 +166,6 @@ impl PaymentFile {
     }
 }
 
-/// A file to join: that of a closing, or a further one with the same terms.
-pub(super) struct NewFile<'a> {
-    pub(super) route: &'a ReadyRoute,
-    pub(super) planned: &'a Planned,
-    /// No other file has it.
-    pub(super) slot: String,
-    /// When something is to be done about it.
-    pub(super) due_at: Moment,
-    pub(super) now: Moment,
-}
-
-/// The file in a slot, which is made if it is not there.
-///
-/// # Errors
-/// The database cannot be written.
-pub(super) async fn open(
-    db: &Db,
-    ids: &IdGenerator,
-    new: &NewFile<'_>,
-) -> Result<PaymentFile, sqlx::Error> {
-    if let Some(found) = by_slot(db.pool(), &new.slot).await? {
-        return Ok(found);
-    }
-    let mut tx = db.write().await?;
-    insert(&mut tx, &new.file(ids.id()), &new.slot).await?;
-    tx.commit().await?;
-    by_slot(db.pool(), &new.slot).await?.ok_or(sqlx::Error::RowNotFound)
-}
-
 /// Writes a new file down, unless there is one in its slot.
 ///
 /// # Errors
@@ -229,51 +200,6 @@ pub(super) async fn insert(tx: &mut Tx, file: &PaymentFile, slot: &str) -> Resul
         .execute(tx.conn())
         .await?;
     Ok(())
-}
-
-impl NewFile<'_> {
-    /// The file, of which nobody has heard yet.
-    fn file(&self, id: PaymentFileId) -> PaymentFile {
-        let (route, closing) = (&self.route.route, &self.planned.closing);
-        PaymentFile {
-            id,
-            env: route.env,
-            route_id: route.id.clone(),
-            route: route.name.clone(),
-            rail: route.rail.clone(),
-            method: route.method.clone(),
-            currency: route.currency.to_string(),
-            window: closing.window.clone(),
-            closes_at: closing.closes_at,
-            business_date: closing.business_date.to_string(),
-            local_time: closing.local_time.strftime("%H:%M").to_string(),
-            value_date: closing.value_date.to_string(),
-            settles_at: self.planned.settles_at,
-            number: 0,
-            number_of_day: 0,
-            first_entry: 0,
-            state: FileState::Collecting,
-            is_held: false,
-            name: None,
-            identity: None,
-            digest: None,
-            entries: 0,
-            amount_minor: 0,
-            may_have_left: false,
-            deliveries: 0,
-            copies: 0,
-            restored_at: None,
-            is_contradicted: false,
-            first_sent_at: None,
-            code: None,
-            message: None,
-            due_at: self.due_at,
-            fence: 0,
-            sent_at: None,
-            answered_at: None,
-            created_at: self.now,
-        }
-    }
 }
 
 /// The file in a slot.
@@ -475,10 +401,11 @@ pub async fn content(
     keyring.open(&file.place(), &sealed).map_err(Problem::internal)
 }
 
-pub(super) const COLUMNS: &str = "id, env, route_id, route, rail, method, currency, window_name, closes_at, \
-    business_date, local_time, value_date, settles_at, number, number_of_day, first_entry, state, \
-    is_held, name, identity, digest, entries, amount_minor, may_have_left, deliveries, copies, \
-    restored_at, is_contradicted, code, message, due_at, fence, first_sent_at, sent_at, answered_at, created_at";
+pub(super) const COLUMNS: &str = "id, env, route_id, route, rail, method, currency, window_name, \
+    closes_at, business_date, local_time, value_date, settles_at, number, number_of_day, \
+    first_entry, state, is_held, name, identity, digest, entries, amount_minor, may_have_left, \
+    deliveries, copies, restored_at, is_contradicted, code, message, due_at, fence, \
+    first_sent_at, sent_at, answered_at, created_at, slot";
 
 pub(super) fn file(row: &AnyRow) -> Result<PaymentFile, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
@@ -500,6 +427,7 @@ pub(super) fn file(row: &AnyRow) -> Result<PaymentFile, sqlx::Error> {
         currency: text("currency")?,
         window: text("window_name")?,
         closes_at: at("closes_at")?,
+        planned_at: super::closing::planned_at(&text("slot")?).unwrap_or(at("closes_at")?),
         business_date: text("business_date")?,
         local_time: text("local_time")?,
         value_date: text("value_date")?,
@@ -528,20 +456,6 @@ pub(super) fn file(row: &AnyRow) -> Result<PaymentFile, sqlx::Error> {
         answered_at: maybe_at("answered_at")?,
         created_at: at("created_at")?,
     })
-}
-
-/// The file that payments join at a closing, which is opened if nobody has yet.
-///
-/// # Errors
-/// The database cannot be written.
-pub async fn of_closing(
-    (db, ids): (&Db, &IdGenerator),
-    (route, planned): (&ReadyRoute, &Planned),
-    now: Moment,
-) -> Result<PaymentFile, sqlx::Error> {
-    let slot = super::assembly::slot(route, &planned.closing);
-    let due_at = planned.closing.closes_at;
-    open(db, ids, &NewFile { route, planned, slot, due_at, now }).await
 }
 
 /// States in which nobody has said yet whether the network carries a file out.

@@ -196,6 +196,7 @@ fn called<T>(
         result: answer.map(|()| nothing),
         took: begun.elapsed(),
         is_kept_back: false,
+        is_crowded: false,
     };
     Called {
         result: Ok(result),

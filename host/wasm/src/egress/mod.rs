@@ -19,6 +19,7 @@ use http_body_util::{BodyExt as _, Limited};
 use ipnet::IpNet;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use rustls::ClientConfig;
+use secrecy::{ExposeSecret as _, SecretString};
 use tower::ServiceExt as _;
 
 use connection::Pool;
@@ -26,7 +27,7 @@ pub(super) use filled::Filled;
 use filled::STARS;
 use throttle::Turn;
 pub use throttle::{Errand, Pace, Throttle};
-pub use token::TokenSource;
+pub use token::{TokenBody, TokenSource, TokenWord};
 
 /// Where the requests of one endpoint go.
 pub enum Target {
@@ -115,6 +116,9 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
+/// Headers by which a network says for how long it wants to be left alone.
+const PATIENCE: [&str; 2] = ["retry-after", "date"];
+
 /// How a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -145,6 +149,8 @@ pub struct Exchange {
     pub took: Duration,
     /// Whether this host itself kept it back: that says nothing about the network.
     pub is_kept_back: bool,
+    /// It was kept back because others wait already.
+    pub is_crowded: bool,
 }
 
 impl Exchange {
@@ -161,6 +167,7 @@ impl Exchange {
             result: Ok(Answer { status: 200, headers: Vec::new(), body: Vec::new() }),
             took: Duration::ZERO,
             is_kept_back: false,
+            is_crowded: false,
         }
     }
 
@@ -177,6 +184,7 @@ impl Exchange {
             result: Err(Failure::NoAnswer("the call was cut short".into())),
             took: Duration::ZERO,
             is_kept_back: false,
+            is_crowded: false,
         }
     }
 
@@ -191,16 +199,45 @@ impl Exchange {
 pub(super) const UNRESERVED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// Why a call is not made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Because {
+    /// It cannot be, or must not.
+    Refused,
+    /// Others wait already.
+    Crowded,
+}
+
+/// Bytes with stars in place of others, in small letters or large ones; nothing where they are not
+/// there.
+fn starred(bytes: &[u8], hidden: &[u8]) -> Option<Vec<u8>> {
+    let (mut shown, mut at, mut is_found) = (Vec::new(), 0, false);
+    while at < bytes.len() {
+        let end = at + hidden.len();
+        let is_it = !hidden.is_empty()
+            && bytes.get(at..end).is_some_and(|found| found.eq_ignore_ascii_case(hidden));
+        match is_it {
+            true => shown.extend_from_slice(STARS),
+            false => shown.push(bytes[at]),
+        }
+        is_found |= is_it;
+        at = if is_it { end } else { at + 1 };
+    }
+    is_found.then_some(shown)
+}
+
 /// One guest's way out, which writes down every exchange.
 pub(super) struct Egress {
     journal: Arc<Mutex<Vec<Exchange>>>,
     /// What its calls are made for.
     pub(super) errand: Errand,
+    /// Texts that are put into requests, and that no answer may tell the guest.
+    pub(super) hidden: Vec<SecretString>,
 }
 
 impl Egress {
     pub(super) fn new(journal: Arc<Mutex<Vec<Exchange>>>) -> Self {
-        Self { journal, errand: Errand::default() }
+        Self { journal, errand: Errand::default(), hidden: Vec::new() }
     }
 
     /// Makes a call and waits for the whole answer.
@@ -213,8 +250,11 @@ impl Egress {
     async fn send_for_token(&self, call: &Call, outgoing: Outgoing) -> Result<Answer, Failure> {
         let shown = Exchange { is_for_token: true, ..Exchange::of(call, &outgoing) };
         let hidden = |result: &Result<Answer, Failure>| match result {
-            Ok(Answer { status, .. }) => {
-                Ok(Answer { status: *status, headers: Vec::new(), body: STARS.to_vec() })
+            Ok(Answer { status, headers, .. }) => {
+                // For how long it wants to be left alone is no secret.
+                let is_plain = |(name, _): &&(String, String)| PATIENCE.contains(&name.as_str());
+                let headers = headers.iter().filter(is_plain).cloned().collect();
+                Ok(Answer { status: *status, headers, body: STARS.to_vec() })
             }
             Err(failure) => Err(failure.clone()),
         };
@@ -231,10 +271,10 @@ impl Egress {
     ) -> Result<Answer, Failure> {
         // Nothing is written down before it is its turn: whoever is cut short here sent nothing.
         let entering = call.enter(errand).await;
-        let _turn = entering.map_err(|why| self.refuse(call, why))?;
+        let _turn = entering.map_err(|why| self.keep_back(call, why, Because::Crowded))?;
         let begun = Instant::now();
         let index = self.note(shown);
-        let result = call.send(outgoing).await;
+        let result = call.send(outgoing).await.map(|answer| self.without_hidden(answer));
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(exchange) = journal.get_mut(index) {
             exchange.result = written(&result);
@@ -243,14 +283,35 @@ impl Egress {
         result
     }
 
+    /// An answer in which the network repeats nothing that it was told in confidence.
+    fn without_hidden(&self, mut answer: Answer) -> Answer {
+        for hidden in self.hidden.iter().map(|it| it.expose_secret().as_bytes()) {
+            if let Some(body) = starred(&answer.body, hidden) {
+                answer.body = body;
+            }
+            for (_, value) in &mut answer.headers {
+                if let Some(shown) = starred(value.as_bytes(), hidden) {
+                    *value = String::from_utf8_lossy(&shown).into_owned();
+                }
+            }
+        }
+        answer
+    }
+
     /// Takes note of a call that is not made.
     pub(super) fn refuse(&self, call: &Call, why: String) -> Failure {
+        self.keep_back(call, why, Because::Refused)
+    }
+
+    fn keep_back(&self, call: &Call, why: String, because: Because) -> Failure {
         let failure = Failure::NotSent(why);
         let mut path = Filled::default();
         path.open(call.path.clone().into_bytes());
         let unsent = Outgoing { path, headers: Vec::new(), body: Filled::default() };
         let result = Err(failure.clone());
-        self.note(Exchange { result, is_kept_back: true, ..Exchange::of(call, &unsent) });
+        let is_crowded = because == Because::Crowded;
+        let shown = Exchange::of(call, &unsent);
+        self.note(Exchange { result, is_kept_back: true, is_crowded, ..shown });
         failure
     }
 
@@ -354,6 +415,7 @@ pub enum HangUp {
 impl Outgoing {
     fn request(self, call: &Call, base: &str, host: &str) -> Result<Request<Body>, String> {
         let path = String::from_utf8(self.path.leaves()).map_err(|cause| cause.to_string())?;
+        let is_empty = self.body.leaving().is_empty();
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(format!("{base}{path}"))
@@ -367,6 +429,11 @@ impl Outgoing {
                 .map_err(|_| format!("the value of {name} is not a header value"))?;
             request.headers_mut().insert(name, value);
         }
+        // Gateways refuse a POST that does not say that it has no body.
+        if is_empty && [Method::POST, Method::PUT, Method::PATCH].contains(&call.method) {
+            let nothing = HeaderValue::from_static("0");
+            request.headers_mut().insert(::http::header::CONTENT_LENGTH, nothing);
+        }
         Ok(request)
     }
 }
@@ -374,6 +441,16 @@ impl Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_told_in_confidence_is_not_heard_again() {
+        let said = |text: &str| {
+            starred(text.as_bytes(), b"evrtfn").map(|it| String::from_utf8_lossy(&it).into_owned())
+        };
+        assert_eq!(said("answer 'evrtfn' is weak").as_deref(), Some("answer '****' is weak"));
+        assert_eq!(said("WEAK_EVRTFNevrtfn").as_deref(), Some("WEAK_********"));
+        assert_eq!((said("evrtf"), said(""), starred(b"x", b"")), (None, None, None));
+    }
 
     fn call(path: &str) -> Call {
         Call {

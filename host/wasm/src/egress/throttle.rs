@@ -81,6 +81,15 @@ impl Throttle {
         usize::try_from(least).unwrap_or(usize::MAX)
     }
 
+    /// How many enquiries have a chance to be answered before whoever waits gives up.
+    #[must_use]
+    pub fn enquiries_max(&self) -> usize {
+        let wait = limits::THROTTLE_ENQUIRY_WAIT_MAX.as_secs();
+        let in_time = self.pace.per_second.map(|most| u64::from(most) * wait / 2 + 1);
+        let least = in_time.unwrap_or(u64::MAX);
+        usize::try_from(least).unwrap_or(usize::MAX)
+    }
+
     /// Waits until a call may be made.
     ///
     /// # Errors

@@ -63,6 +63,8 @@ pub struct Grant {
     pub money: Money,
     /// What it is made for.
     pub errand: Errand,
+    /// The texts that nobody can guess of the attempt that it is about, by name.
+    pub seeds: BTreeMap<String, SecretString>,
 }
 
 /// Whether money may move.
@@ -131,8 +133,8 @@ impl Guest {
         let answer = self.egress.send(call, outgoing).await;
         if matches!(&answer, Ok(Answer { status: 401, .. })) {
             // The next request fetches another one.
-            for (source, _) in tokens.values() {
-                source.forget().await;
+            for (source, token) in tokens.values() {
+                source.forget(token).await;
             }
         }
         answer
@@ -226,6 +228,11 @@ impl Guest {
                 http::Part::Token(name) => {
                     let (_, token) = tokens.get(&name).ok_or("a token that was not fetched")?;
                     filled.secret(&written(token.expose_secret().as_bytes().to_vec()));
+                }
+                http::Part::Seed(name) => {
+                    let seed = self.grant.seeds.get(&name);
+                    let seed = seed.ok_or(format!("there is no seed {name} here"))?;
+                    filled.secret(&written(seed.expose_secret().as_bytes().to_vec()));
                 }
                 http::Part::Signature(_) => {
                     return Err("a signature of the body stands in a header only".to_owned());
@@ -378,10 +385,15 @@ impl keys::Host for Guest {
         key: String,
         message: Vec<u8>,
     ) -> wasmtime::Result<Result<Vec<u8>, keys::Failure>> {
-        let Ok(secret) = self.grant.access.shown(&key) else {
-            return Ok(Err(keys::Failure::UnknownKey));
-        };
-        Ok(Ok(Keyring::sign(secret.expose_secret().as_bytes(), &message).to_vec()))
+        let access = &self.grant.access;
+        match access.keys.get(&key).map(Arc::as_ref) {
+            Some(Key::Sign(key)) => Ok(key.sign(&message).map_err(|_| keys::Failure::Refused)),
+            Some(Key::Verify(_) | Key::Seal(_)) => Ok(Err(keys::Failure::Refused)),
+            None => Ok(access
+                .shown(&key)
+                .map(|it| Keyring::sign(it.expose_secret().as_bytes(), &message).to_vec())
+                .map_err(|_| keys::Failure::UnknownKey)),
+        }
     }
 
     async fn verify(
@@ -390,6 +402,12 @@ impl keys::Host for Guest {
         message: Vec<u8>,
         signature: Vec<u8>,
     ) -> wasmtime::Result<Result<bool, keys::Failure>> {
+        if let Some(Key::Verify(key)) = self.grant.access.keys.get(&key).map(Arc::as_ref) {
+            return Ok(Ok(key.verify(&message, &signature)));
+        }
+        if self.grant.access.keys.contains_key(&key) {
+            return Ok(Err(keys::Failure::Refused));
+        }
         let expected = self.sign(key, message).await?;
         Ok(expected.map(|expected| bool::from(expected.ct_eq(&signature))))
     }
@@ -485,7 +503,8 @@ mod tests {
     fn a_reply_has_headers_of_its_own_and_none_of_the_hosts() {
         let with = |name: &str, value: Vec<http::Part>| {
             let headers = vec![http::Parameter { name: name.to_owned(), value }];
-            let reply = Reply { content_type: "text/plain".to_owned(), headers, body: Vec::new() };
+            let content_type = "text/plain".to_owned();
+            let reply = Reply { status: 200, content_type, headers, body: Vec::new() };
             Access::default().reply_headers(&reply)
         };
         let text = |text: &str| vec![http::Part::Bytes(text.as_bytes().to_vec())];

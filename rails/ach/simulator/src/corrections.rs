@@ -8,6 +8,9 @@ use crate::files::Entry;
 /// Banks that accounts move to.
 const NEW_BANKS: [&str; 2] = ["021000021", "121000248"];
 
+/// Name and identification that the originator should have.
+const NEW_COMPANY: (&str, &str) = ("EXAMPLE AND SONS", "1210428829");
+
 /// The corrected data for a change code; nothing for a code that no credit is corrected with.
 #[must_use]
 pub fn corrected(code: &str, entry: &Entry) -> Option<String> {
@@ -20,7 +23,12 @@ pub fn corrected(code: &str, entry: &Entry) -> Option<String> {
         "C05" => code_of_kind.to_owned(),
         "C06" => format!("{account:<17}   {code_of_kind}"),
         "C07" => format!("{bank}{account:<17}{code_of_kind}"),
+        // Of international entries, which this bank does not take: told wrongly.
+        "C08" => "DEUTDEFF".to_owned(),
         "C09" => format!("{}-1", entry.id),
+        "C10" => NEW_COMPANY.0.to_owned(),
+        "C11" => NEW_COMPANY.1.to_owned(),
+        "C12" => format!("{:<16}   {}", NEW_COMPANY.0, NEW_COMPANY.1),
         // What is right instead does not stand in it.
         "C13" => String::new(),
         _ => return None,
@@ -80,7 +88,11 @@ mod tests {
             ("C05", "32                           "),
             ("C06", "12345678901234560   32       "),
             ("C07", "1210002481234567890123456032 "),
+            ("C08", "DEUTDEFF                     "),
             ("C09", "R16000000000001-1            "),
+            ("C10", "EXAMPLE AND SONS             "),
+            ("C11", "1210428829                   "),
+            ("C12", "EXAMPLE AND SONS   1210428829"),
             ("C13", "                             "),
         ] {
             assert_eq!(corrected(code, &entry()).as_deref(), Some(data), "{code}");

@@ -1,5 +1,6 @@
 //! The bank as a whole, sent files as an originator sends them.
 
+mod documented;
 mod feed;
 mod limits;
 mod nacha;

@@ -162,7 +162,8 @@ fn speak(payment: &mut Transfer, scenario: &str) {
             host::send(&webhooks::held(payment));
             host::send(&settled);
         }
-        "webhook_forged" => host::send(&webhooks::forged(webhooks::settled(payment))),
+        "webhook_forged" => host::send(&webhooks::forged(payment)),
+        "key_rotated" => host::send(&webhooks::by_another_key(webhooks::settled(payment))),
         _ => host::send(&webhooks::settled(payment)),
     }
 }

@@ -332,16 +332,32 @@ fn a_duplicate_is_the_very_same_message_around_an_older_one() {
     assert_eq!(kept().executed, 1);
 }
 
+/// Each of these would be believed by whoever did not check, and one of them is a lie.
 #[test]
-fn a_forged_webhook_is_signed_with_something_else() {
-    install("webhook_forged");
-    assert_eq!(sent(&order().to_string()).0, 202);
-    let messages = told();
-    let [message] = messages.as_slice() else { panic!("{messages:?}") };
-    assert!(!is_signed(message));
-    assert_eq!(message.headers.len(), 2);
-    assert_eq!(document(message)["Type"], "TransactionSettled");
-    assert_eq!(asked().1["status"], "Settled");
+fn a_webhook_whose_signature_does_not_fit() {
+    let genuine = {
+        install("paid");
+        sent(&order().to_string());
+        told().remove(0)
+    };
+    for (scenario, kind) in
+        [("webhook_forged", "TransactionRejected"), ("key_rotated", "TransactionSettled")]
+    {
+        install(scenario);
+        assert_eq!(sent(&order().to_string()).0, 202, "{scenario}");
+        let messages = told();
+        let [message] = messages.as_slice() else { panic!("{messages:?}") };
+        assert!(!is_signed(message), "{scenario}");
+        assert_eq!(message.headers.len(), 2);
+        // A signature of the gateway's own, of another message.
+        assert_eq!(message.headers == genuine.headers, scenario == "webhook_forged");
+        assert_eq!(document(message)["Type"], kind);
+        assert_eq!(asked().1["status"], "Settled", "{scenario}");
+        assert_eq!(kept().executed, 1, "{scenario}");
+        // By then the operator has the key.
+        tell(REFERENCE, Event::Return).expect("returned");
+        assert_eq!(types(), ["TransactionSettled"], "{scenario}");
+    }
 }
 
 #[test]
@@ -427,6 +443,26 @@ fn what_was_paid_comes_back_under_the_schemes_name_alone() {
     assert_eq!(payload["SupplementaryData"][0]["Value"], *fpid);
     assert_eq!(tell(REFERENCE, Event::Return), Err(Obstacle::Impossible));
     assert_eq!(kept().executed, 1);
+}
+
+/// A bank has 90 days to send a payment back.
+#[test]
+fn what_was_paid_comes_back_months_later() {
+    for scenario in ["paid", "timeout_then_paid", "never_received"] {
+        install(scenario);
+        let request = posted(PAYMENTS, REFERENCE, &order().to_string());
+        for _ in 0..2 {
+            let _ = handle(&request);
+        }
+        told();
+        double::with(|host| host.now_ms += 90 * 86_400_000);
+        assert_eq!(tell(REFERENCE, Event::Return).expect("returned").state, State::Returned);
+        let payload = &document(&told()[0])["Payload"];
+        assert_eq!(payload["TimestampSettled"], "2027-02-19T09:00:01.964Z", "{scenario}");
+        // The payment itself settled, and the return is another one.
+        assert_eq!(asked().1["status"], "Settled", "{scenario}");
+        assert_eq!(asked().1["fpid"], payload["SupplementaryData"][0]["Value"], "{scenario}");
+    }
 }
 
 #[test]

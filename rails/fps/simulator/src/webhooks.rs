@@ -263,10 +263,18 @@ pub fn duplicate(payment: &Transfer) -> Message {
     signed(payment, "PaymentMessageAssesmentFailed", 1, payload)
 }
 
-/// The same message from somebody who has not the key: its signature is of other bytes.
+/// What somebody says who has not the key, and one of the gateway's messages: that the payment
+/// was rejected, under the signature of the other one. It was made.
 #[must_use]
-pub fn forged(message: Message) -> Message {
-    let signature = host::sign(KEY, &[&message.body[..], b" "].concat());
+pub fn forged(payment: &Transfer) -> Message {
+    Message { headers: settled(payment).headers, ..rejected(payment) }
+}
+
+/// The same message, signed with a key that the gateway has told nobody of. There is one pair of
+/// keys here: its signature of other bytes stands for the other key's, and fits as little.
+#[must_use]
+pub fn by_another_key(message: Message) -> Message {
+    let signature = host::sign(KEY, &[b"another key: ", &message.body[..]].concat());
     Message { headers: headers(&signature), ..message }
 }
 

@@ -2,11 +2,11 @@
 
 use railhead_simulator::answers::unavailable;
 use railhead_simulator::host;
-use railhead_simulator::types::{Answer, Event, Obstacle, State, Transfer};
-use serde_json::{Value, json};
+use railhead_simulator::types::{Answer, Event, Message, Obstacle, State, Transfer};
+use serde_json::json;
 
 use crate::requests::{PaymentRequest, StatusRequest};
-use crate::results::{answer_to, held_up, result, told_at};
+use crate::results::{answer_to, held_up, result, result_again, told_at};
 use crate::{acknowledged, error};
 
 /// "The recipient is not registered": what refused payments are refused with.
@@ -31,12 +31,13 @@ pub fn take(body: &[u8]) -> Result<Answer, String> {
     host::keep(&payment);
     Ok(match reply {
         Reply::NotReceived => Answer::NotReceived,
-        Reply::Silence => Answer::Silence,
+        Reply::Unheard(results) => {
+            results.iter().for_each(host::send);
+            Answer::Silence
+        }
         Reply::Duplicate => error(500, "500.002.1001", "Duplicate OriginatorConversationID."),
-        Reply::Taken(codes) => {
-            for code in codes {
-                host::send(&result(&payment, &code));
-            }
+        Reply::Taken(results) => {
+            results.iter().for_each(host::send);
             if payment.scenario == "queue_timeout" {
                 let body = json!({ "Result": {} });
                 host::send(&told_at(&payment.reference, request.timeout_url, &body));
@@ -50,12 +51,12 @@ pub fn take(body: &[u8]) -> Result<Answer, String> {
 enum Reply {
     /// It never came.
     NotReceived,
-    /// It came, and is not answered.
-    Silence,
+    /// These results are told. Its acknowledgement comes too late, or not at all: nobody hears it.
+    Unheard(Vec<Message>),
     /// It came before.
     Duplicate,
     /// It is acknowledged, and these results are told.
-    Taken(Vec<Value>),
+    Taken(Vec<Message>),
 }
 
 fn receive(payment: &mut Transfer) -> Reply {
@@ -67,7 +68,7 @@ fn receive(payment: &mut Transfer) -> Reply {
             return Reply::Duplicate;
         }
         payment.pay();
-        return Reply::Taken(vec![json!(0)]);
+        return Reply::Taken(vec![result(payment, &json!(0))]);
     }
     match payment.scenario.as_str() {
         "never_received" => return Reply::NotReceived,
@@ -79,11 +80,16 @@ fn receive(payment: &mut Transfer) -> Reply {
     match payment.scenario.as_str() {
         // What stays in a queue for too long is carried out all the same, and nobody tells.
         "processing" | "queue_timeout" => Reply::Taken(Vec::new()),
-        "failed" => Reply::Taken(vec![json!(REFUSAL)]),
+        "failed" => Reply::Taken(vec![result(payment, &json!(REFUSAL))]),
         // As a text and as a number, as it comes in practice.
-        "duplicate_callback" => Reply::Taken(vec![json!("0"), json!(0)]),
-        scenario if scenario.starts_with("timeout_") => Reply::Silence,
-        _ => Reply::Taken(vec![json!(0)]),
+        "duplicate_callback" => {
+            Reply::Taken(vec![result(payment, &json!("0")), result(payment, &json!(0))])
+        }
+        "code_as_text" => Reply::Taken(vec![result(payment, &json!("0"))]),
+        "result_twice" => Reply::Taken(vec![result(payment, &json!(0)), result_again(payment)]),
+        "result_first" => Reply::Unheard(vec![result(payment, &json!(0))]),
+        scenario if scenario.starts_with("timeout_") => Reply::Unheard(Vec::new()),
+        _ => Reply::Taken(vec![result(payment, &json!(0))]),
     }
 }
 
@@ -135,10 +141,11 @@ pub fn tell(reference: &str, event: Event) -> Result<Transfer, Obstacle> {
 mod tests {
     use railhead_simulator::host::double::{self, Host};
     use railhead_simulator::types::{Place, Request};
+    use serde_json::Value;
 
     use super::*;
 
-    fn payment(amount: &Value) -> (u16, String) {
+    fn sent(amount: &Value) -> Answer {
         let body = json!({
             "OriginatorConversationID": "rh-1",
             "InitiatorName": "railhead",
@@ -159,7 +166,11 @@ mod tests {
             headers: vec![("authorization".to_owned(), format!("Bearer {}", crate::BEARER))],
             body: body.to_string().into_bytes(),
         };
-        match crate::handle(&request) {
+        crate::handle(&request)
+    }
+
+    fn payment(amount: &Value) -> (u16, String) {
+        match sent(amount) {
             Answer::Response(it) => (it.status, String::from_utf8(it.body).expect("a text")),
             other => panic!("{other:?}"),
         }
@@ -193,6 +204,51 @@ mod tests {
         assert_eq!(told.to, Place::Url("http://localhost/result".to_owned()));
         let told: Value = serde_json::from_slice(&told.body).expect("JSON");
         assert_eq!(told["Result"]["ResultCode"], "2040");
+    }
+
+    /// The results that were told, without what is around them.
+    fn told() -> Vec<Value> {
+        let read = |message: &Message| {
+            assert_eq!(message.to, Place::Url("http://localhost/result".to_owned()));
+            let whole: Value = serde_json::from_slice(&message.body).expect("JSON");
+            whole["Result"].clone()
+        };
+        double::with(|host| host.sent.iter().map(read).collect())
+    }
+
+    fn values(result: &Value, key: &str) -> Vec<Value> {
+        let all = result["ResultParameters"]["ResultParameter"].as_array().expect("a list");
+        let of_key = all.iter().filter(|parameter| parameter["Key"] == key);
+        of_key.map(|parameter| parameter["Value"].clone()).collect()
+    }
+
+    #[test]
+    fn results_that_come_early_twice_or_with_a_text_as_their_code() {
+        for (scenario, is_answered, codes) in [
+            ("paid", true, vec![json!(0)]),
+            ("code_as_text", true, vec![json!("0")]),
+            ("result_twice", true, vec![json!(0), json!(0)]),
+            ("result_first", false, vec![json!(0)]),
+        ] {
+            double::install(Host { scenario: scenario.to_owned(), ..Host::default() });
+            let is_silent = sent(&json!(1250)) == Answer::Silence;
+            assert_eq!(is_silent, !is_answered, "{scenario}");
+            let results = told();
+            let told: Vec<&Value> = results.iter().map(|result| &result["ResultCode"]).collect();
+            assert_eq!(told, codes.iter().collect::<Vec<_>>(), "{scenario}");
+            for result in &results {
+                assert_eq!(values(result, "TransactionAmount"), [json!(1250)], "{scenario}");
+                assert_eq!(result["TransactionID"], results[0]["TransactionID"], "{scenario}");
+            }
+            let names = values(results.last().expect("a result"), "DebitPartyName");
+            assert_eq!(names.len(), if scenario == "result_twice" { 2 } else { 0 }, "{scenario}");
+            // The same payment once more is none, and nothing more is told.
+            assert_eq!(payment(&json!(1250)).0, 500, "{scenario}");
+            double::with(|host| {
+                assert_eq!(host.book["rh-1"].executed, 1, "{scenario}");
+                assert_eq!(host.sent.len(), codes.len(), "{scenario}");
+            });
+        }
     }
 
     #[test]

@@ -9,11 +9,27 @@ use crate::payments::RESULT_URL;
 /// The result of a payment, for the address that its request gave.
 #[must_use]
 pub fn result(payment: &Transfer, code: &Value) -> Message {
-    let parameters = [
+    result_with(payment, code, &parameters(payment))
+}
+
+/// The result of a payment that was made, told once more: the payer's name stands twice among the
+/// parameters, as it does in Daraja's own example, around those that matter.
+#[must_use]
+pub fn result_again(payment: &Transfer) -> Message {
+    let payer = ("DebitPartyName", json!("600000 - Railhead"));
+    let parameters = [vec![payer.clone()], parameters(payment), vec![payer]].concat();
+    result_with(payment, &json!(0), &parameters)
+}
+
+fn parameters(payment: &Transfer) -> Vec<(&'static str, Value)> {
+    vec![
         ("TransactionAmount", json!(payment.amount_minor / 100)),
         ("TransactionReceipt", json!(receipt(payment))),
         ("ReceiverPartyPublicName", json!(format!("{} - Wanjiku Kamau", payment.account))),
-    ];
+    ]
+}
+
+fn result_with(payment: &Transfer, code: &Value, parameters: &[(&str, Value)]) -> Message {
     let body = json!({ "Result": {
         "ResultType": 0,
         "ResultCode": code,
@@ -21,7 +37,7 @@ pub fn result(payment: &Transfer, code: &Value) -> Message {
         "OriginatorConversationID": payment.reference,
         "ConversationID": conversation(&payment.reference),
         "TransactionID": receipt(payment),
-        "ResultParameters": { "ResultParameter": listed(&parameters) },
+        "ResultParameters": { "ResultParameter": listed(parameters) },
     } });
     told_at(&payment.reference, payment.noted(RESULT_URL).to_owned(), &body)
 }
@@ -71,12 +87,7 @@ pub fn held_up(payment: &Transfer) -> Option<Message> {
 /// A message about a payment, to an address that was given.
 #[must_use]
 pub fn told_at(about: &str, url: String, body: &Value) -> Message {
-    Message {
-        about: about.to_owned(),
-        to: Place::Url(url),
-        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        body: body.to_string().into_bytes(),
-    }
+    Message::json(about, Place::Url(url), body)
 }
 
 fn listed(parameters: &[(&str, Value)]) -> Vec<Value> {

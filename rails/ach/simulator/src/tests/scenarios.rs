@@ -298,7 +298,12 @@ fn notifications_say_what_is_right_instead() {
         ("c05", "32                           "),
         ("c06", "12345679            32       "),
         ("c07", "02100002112345679         32 "),
+        ("c08", "DEUTDEFF                     "),
         ("c09", "R16000000000001-1            "),
+        ("c10", "EXAMPLE AND SONS             "),
+        ("c11", "1210428829                   "),
+        ("c12", "EXAMPLE AND SONS   1210428829"),
+        ("c13", "                             "),
     ] {
         install(&format!("correction_{code}"));
         assert_eq!(read(sent("a.ach", &plain(7, &[1]))).0, 201);

@@ -1,0 +1,76 @@
+//! `railhead admin case` and `railhead admin quarantine`: what needs a person.
+
+use clap::Subcommand;
+use reqwest::Method;
+use serde_json::json;
+
+use crate::start::StartError;
+
+use super::admin::{Request, filtered, object};
+
+#[derive(Subcommand)]
+pub(super) enum Case {
+    /// List cases, newest first.
+    List {
+        /// Only those of this kind, such as `paid_after_failure`.
+        #[arg(long)]
+        kind: Option<String>,
+        /// `open` or `resolved`.
+        #[arg(long, default_value = "open")]
+        status: String,
+        /// Only those about this payout, file or route.
+        #[arg(long)]
+        subject: Option<String>,
+    },
+    /// Show a case: what happened, what to do about it, what may be decided.
+    Show {
+        /// The case's id.
+        id: String,
+    },
+    /// Decide about a case.
+    Resolve {
+        /// The case's id.
+        id: String,
+        /// One of the resolutions that the case names.
+        resolution: String,
+        /// What shows that it is right.
+        #[arg(long)]
+        evidence: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub(super) enum Quarantine {
+    /// Show it.
+    Show,
+    /// Let live payments go again.
+    Release {
+        /// Why, for the audit log.
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+pub(super) fn case(command: Case) -> Result<Request, StartError> {
+    Ok(match command {
+        Case::List { kind, status, subject } => {
+            let filters = [("kind", kind), ("status", Some(status)), ("subject_id", subject)];
+            (Method::GET, filtered("cases", filters)?, None)
+        }
+        Case::Show { id } => (Method::GET, format!("cases/{id}"), None),
+        Case::Resolve { id, resolution, evidence } => {
+            let body = object([("resolution", json!(resolution)), ("evidence", json!(evidence))]);
+            (Method::POST, format!("cases/{id}/resolve"), Some(body))
+        }
+    })
+}
+
+pub(super) fn quarantine(command: Quarantine) -> Request {
+    match command {
+        Quarantine::Show => (Method::GET, "quarantine".to_owned(), None),
+        Quarantine::Release { reason } => {
+            let body = object([("reason", json!(reason))]);
+            (Method::POST, "quarantine/release".to_owned(), Some(body))
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What became of an attempt, committed with the object that it is for: its end, or when to ask
+//! again.
+
+use std::time::Duration;
+
+use crate::cases::{self, Case, CaseKind};
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::db::bulk::RowChange;
+use crate::error::{ErrorCode, Problem};
+use crate::rails::ReadyRoute;
+
+use super::attempt::{self, Attempt, AttemptState};
+use super::calls::Answered;
+use super::carry::{Carry, Over};
+use super::finding::Learnt;
+use super::order::{Feature, Step, Writes};
+
+impl<F: Feature> Carry<'_, F> {
+    /// Commits what became of an attempt: the end, or when to ask.
+    pub(super) async fn conclude(mut self, over: Over, answered: Answered) -> Result<(), Problem> {
+        let now = self.engine.now();
+        let Answered { learnt, evidence, .. } = &answered;
+        let attempt = self.calls().told(&over.attempt, learnt)?;
+        let Some((step, state)) = learnt.step(attempt.fixed()) else {
+            let next = self.next_question(&over.route);
+            let case = self.unanswered((&attempt, &over.route), now);
+            let mut rows = vec![attempt::ATTEMPT_STATES.change(&attempt), evidence.clone()];
+            if let Learnt::Accepted(_) = learnt
+                && let Some(shown) = self.calls().shown((&attempt, &over.route))?
+                && self.order.shown.as_ref() != Some(&shown)
+            {
+                let with = Writes { rows: rows.clone(), fence: Some(self.fence()), beside: None };
+                let step = Step::Accepted(attempt.fixed(), shown);
+                match self.feature.commit(&self.object, step, with).await {
+                    Ok(object) => (self.object, rows) = (object, Vec::new()),
+                    // Somebody has changed it meanwhile: it is told with the next answer.
+                    Err(problem) if problem.code() == ErrorCode::StateConflict => {}
+                    Err(problem) => return Err(problem),
+                }
+            }
+            let is_told = rows.is_empty();
+            return match self.put_off(rows, next, case).await {
+                Err(problem) if is_told => self.lost(problem, None).await,
+                Err(problem) => self.lost(problem, Some((over, answered))).await,
+                Ok(()) => Ok(()),
+            };
+        };
+        let ended = Attempt { state, answered_at: Some(now), ..attempt };
+        let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended), evidence.clone()];
+        rows.extend(no_longer_unknown(&ended, now));
+        let with = Writes { rows, fence: Some(self.fence()), beside: None };
+        match self.feature.commit(&self.object, step, with).await {
+            Ok(_) => Ok(()),
+            Err(problem) => self.lost(problem, Some((over, answered))).await,
+        }
+    }
+
+    /// Takes in what was told about an attempt that had been given up. A payment counts: the
+    /// attempt that took over is ended if nothing of it left, and otherwise a person is called.
+    pub(super) async fn overtaken(
+        self,
+        open: Option<Attempt>,
+        over: Over,
+        answered: Answered,
+    ) -> Result<(), Problem> {
+        let now = self.engine.now();
+        let Answered { learnt, evidence, .. } = &answered;
+        if !matches!(learnt, Learnt::Paid(_)) {
+            let next = self.next_question(&over.route);
+            return self.put_off(vec![evidence.clone()], next, None).await;
+        }
+        let paid = Attempt {
+            state: AttemptState::Paid,
+            answered_at: Some(now),
+            ..self.calls().told(&over.attempt, learnt)?
+        };
+        let mut rows = vec![evidence.clone()];
+        if let Some(open) = open {
+            if open.bytes_left {
+                rows.push(attempt::ATTEMPT_STATES.change(&paid));
+                let case = self.case(
+                    CaseKind::OutcomeUnknown,
+                    outcome_unknown(&paid),
+                    format!(
+                        "{} was paid over {} as {}, which had been given up, and may be paid over \
+                         {} as {} too.",
+                        self.order.reference,
+                        paid.route,
+                        paid.rail_reference,
+                        open.route,
+                        open.rail_reference
+                    ),
+                    now,
+                );
+                let next = self.next_question(&over.route);
+                return self.put_off(rows, next, Some(case)).await;
+            }
+            let why = format!("not sent: {} was paid", paid.rail_reference);
+            rows.push(attempt::ATTEMPT_STATES.change(&open.not_sent(why, now)));
+        }
+        rows.push(attempt::ATTEMPT_STATES.change(&paid));
+        let with = Writes { rows, fence: Some(self.fence()), beside: None };
+        match self.feature.commit(&self.object, Step::Paid(paid.fixed()), with).await {
+            Ok(_) => Ok(()),
+            Err(problem) => self.lost(problem, Some((over, answered))).await,
+        }
+    }
+
+    /// A case about an outcome that is unknown for too long.
+    pub(super) fn unanswered(
+        &self,
+        (attempt, route): (&Attempt, &ReadyRoute),
+        now: Moment,
+    ) -> Option<Case> {
+        // Who has taken it on may wait for its recipient.
+        let declared = route.rail.declaration.query.accepted_for_s;
+        let declared = declared.filter(|_| attempt.network_id.is_some());
+        let most = declared.map_or(limits::UNANSWERED_MAX, Duration::from_secs);
+        (attempt.created_at.after(most.max(limits::UNANSWERED_MAX)) <= now).then(|| {
+            self.case(
+                CaseKind::OutcomeUnknown,
+                outcome_unknown(attempt),
+                format!(
+                    "{} was sent over {} as {}, and nobody says what became of it.",
+                    self.order.reference, attempt.route, attempt.rail_reference
+                ),
+                now,
+            )
+        })
+    }
+
+    /// What is learnt after all, though somebody else has the object now.
+    pub(super) async fn lost(
+        self,
+        problem: Problem,
+        came: Option<(Over, Answered)>,
+    ) -> Result<(), Problem> {
+        if problem.code() != ErrorCode::StateConflict {
+            return Err(problem);
+        }
+        match came {
+            None => Ok(()),
+            Some((over, answered)) => {
+                self.engine.metrics.came_late();
+                let Answered { learnt, evidence, .. } = answered;
+                self.engine.late(self.feature, &over.attempt, (learnt, evidence)).await
+            }
+        }
+    }
+}
+
+/// Ends the case about an outcome that was unknown for too long, if there is one.
+pub(super) fn no_longer_unknown(attempt: &Attempt, now: Moment) -> Option<RowChange> {
+    (attempt.created_at.after(limits::UNANSWERED_MAX) <= now).then(|| {
+        cases::sql::CASES_ENDED.change(&cases::sql::Ended {
+            of: outcome_unknown(attempt),
+            evidence: attempt.message.clone().unwrap_or_default(),
+            at: now,
+        })
+    })
+}
+
+pub(super) fn outcome_unknown(attempt: &Attempt) -> String {
+    format!("outcome_unknown/{}", attempt.id)
+}

@@ -1,0 +1,79 @@
+-- Ids are compared and paged in the order of their bytes, whatever language the database was
+-- set up for. SQLite does so by itself.
+DO $$
+DECLARE
+    wrong RECORD;
+BEGIN
+    FOR wrong IN
+        SELECT table_name, column_name FROM information_schema.columns
+        WHERE table_schema = current_schema() AND data_type = 'text'
+          AND collation_name IS DISTINCT FROM 'C' AND table_name NOT LIKE '\_sqlx%'
+    LOOP
+        EXECUTE format('ALTER TABLE %I ALTER COLUMN %I TYPE TEXT COLLATE "C"',
+                       wrong.table_name, wrong.column_name);
+    END LOOP;
+END $$;
+
+-- What stands in the platform's own accounts, line by line.
+CREATE VIEW own_entries AS
+SELECT j.id AS journal_id, CAST(l.line->>0 AS BIGINT) AS line,
+       ('system/' || j.env || '/' || j.currency || '/' || (l.line->>1)) COLLATE "C" AS account_id,
+       j.currency, CAST(l.line->>2 AS BIGINT) AS amount_minor, (l.line->>3) COLLATE "C" AS source,
+       j.kind, j.ref_type, j.ref_id, j.created_at
+FROM journals j CROSS JOIN LATERAL json_array_elements(CAST(j.own_lines AS JSON)) AS l(line);
+
+-- What is written once. Nobody changes it, this program included. Idempotency keys get their
+-- reply later, once; decisions, events, messages and idempotency keys that are old enough are
+-- swept away by a transaction that says so.
+CREATE TABLE sweeping (id BIGINT PRIMARY KEY);
+
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
+END $$;
+
+CREATE FUNCTION refuse_unless_sweeping() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM sweeping) THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
+END $$;
+
+DO $$
+DECLARE
+    name TEXT;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['entries', 'journals', 'audit', 'conversions'] LOOP
+        EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON %I
+            FOR EACH ROW EXECUTE FUNCTION refuse_change()', name);
+        EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON %I
+            FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', name);
+    END LOOP;
+    FOREACH name IN ARRAY ARRAY['decisions', 'events', 'rail_calls', 'idempotency_keys'] LOOP
+        EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON %I
+            FOR EACH ROW EXECUTE FUNCTION refuse_unless_sweeping()', name);
+        EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON %I
+            FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', name);
+    END LOOP;
+END $$;
+CREATE TRIGGER unchanged BEFORE UPDATE ON decisions
+    FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER unchanged BEFORE UPDATE ON events
+    FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER unchanged BEFORE UPDATE ON rail_calls
+    FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER unchanged BEFORE UPDATE ON idempotency_keys
+    FOR EACH ROW WHEN (OLD.status IS NOT NULL OR NEW.key <> OLD.key
+        OR NEW.fingerprint <> OLD.fingerprint OR NEW.subject <> OLD.subject
+        OR NEW.resource_id <> OLD.resource_id OR NEW.created_at <> OLD.created_at)
+    EXECUTE FUNCTION refuse_change();
+
+-- Wallet rows and counters are rewritten by every batch: leave room on their pages so that the
+-- new version stays beside the old one, and clean up often.
+ALTER TABLE wallets SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
+ALTER TABLE counters SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+-- A payout changes twice soon after it was made, and its work is claimed: no index needs to hear
+-- of it as long as the new version fits beside the old one.
+ALTER TABLE payouts SET (fillfactor = 60);
+ALTER TABLE transfers SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);

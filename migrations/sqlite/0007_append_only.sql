@@ -1,0 +1,52 @@
+-- What stands in the platform's own accounts, line by line.
+CREATE VIEW own_entries AS
+SELECT j.id AS journal_id, json_extract(l.value, '$[0]') AS line,
+       'system/' || j.env || '/' || j.currency || '/' || json_extract(l.value, '$[1]') AS account_id,
+       j.currency, json_extract(l.value, '$[2]') AS amount_minor, json_extract(l.value, '$[3]') AS source,
+       j.kind, j.ref_type, j.ref_id, j.created_at
+FROM journals j CROSS JOIN json_each(j.own_lines) l;
+
+-- What is written once. Nobody changes it, this program included. Idempotency keys get their
+-- reply later, once; decisions, events, messages and idempotency keys that are old enough are
+-- swept away by a transaction that says so.
+CREATE TABLE sweeping (id BIGINT PRIMARY KEY);
+
+CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries
+BEGIN SELECT RAISE(ABORT, 'entries is append-only'); END;
+CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries
+BEGIN SELECT RAISE(ABORT, 'entries is append-only'); END;
+CREATE TRIGGER journals_no_update BEFORE UPDATE ON journals
+BEGIN SELECT RAISE(ABORT, 'journals is append-only'); END;
+CREATE TRIGGER journals_no_delete BEFORE DELETE ON journals
+BEGIN SELECT RAISE(ABORT, 'journals is append-only'); END;
+CREATE TRIGGER conversions_no_update BEFORE UPDATE ON conversions
+BEGIN SELECT RAISE(ABORT, 'conversions is append-only'); END;
+CREATE TRIGGER conversions_no_delete BEFORE DELETE ON conversions
+BEGIN SELECT RAISE(ABORT, 'conversions is append-only'); END;
+CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
+BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END;
+CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit
+BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END;
+CREATE TRIGGER rail_calls_no_update BEFORE UPDATE ON rail_calls
+BEGIN SELECT RAISE(ABORT, 'rail_calls is append-only'); END;
+CREATE TRIGGER rail_calls_kept BEFORE DELETE ON rail_calls
+WHEN NOT EXISTS (SELECT 1 FROM sweeping)
+BEGIN SELECT RAISE(ABORT, 'rail_calls is append-only'); END;
+CREATE TRIGGER events_no_update BEFORE UPDATE ON events
+BEGIN SELECT RAISE(ABORT, 'events is append-only'); END;
+CREATE TRIGGER events_kept BEFORE DELETE ON events
+WHEN NOT EXISTS (SELECT 1 FROM sweeping)
+BEGIN SELECT RAISE(ABORT, 'events is append-only'); END;
+CREATE TRIGGER decisions_no_update BEFORE UPDATE ON decisions
+BEGIN SELECT RAISE(ABORT, 'decisions is append-only'); END;
+CREATE TRIGGER decisions_kept BEFORE DELETE ON decisions
+WHEN NOT EXISTS (SELECT 1 FROM sweeping)
+BEGIN SELECT RAISE(ABORT, 'decisions is append-only'); END;
+CREATE TRIGGER idempotency_keys_unchanged BEFORE UPDATE ON idempotency_keys
+WHEN OLD.status IS NOT NULL OR NEW.key <> OLD.key OR NEW.fingerprint <> OLD.fingerprint
+    OR NEW.subject <> OLD.subject OR NEW.resource_id <> OLD.resource_id
+    OR NEW.created_at <> OLD.created_at
+BEGIN SELECT RAISE(ABORT, 'idempotency_keys is append-only'); END;
+CREATE TRIGGER idempotency_keys_kept BEFORE DELETE ON idempotency_keys
+WHEN NOT EXISTS (SELECT 1 FROM sweeping)
+BEGIN SELECT RAISE(ABORT, 'idempotency_keys is append-only'); END;

@@ -1,0 +1,54 @@
+//! The exports of the component. Nothing is decided here.
+#![allow(unsafe_code, reason = "the macros' own")]
+
+use railhead_rail::types::{
+    Field, Finding, Message, Notice, Opening, Outcome, Payment, RecallRequest, Refusal, Reply,
+    Violation,
+};
+use railhead_rail::{
+    Notices, Payouts, Recalls, Recipients, export_notices, export_payouts, export_recalls,
+    export_recipients,
+};
+
+struct Fedwire;
+
+export_notices!(Fedwire);
+export_payouts!(Fedwire);
+export_recalls!(Fedwire);
+export_recipients!(Fedwire);
+
+impl Recipients for Fedwire {
+    fn check(
+        _method: String,
+        _currency: String,
+        fields: Vec<Field>,
+    ) -> Result<Vec<Field>, Vec<Violation>> {
+        crate::recipients::check(fields)
+    }
+}
+
+impl Payouts for Fedwire {
+    fn prepare(payment: Payment) -> Result<Opening, Refusal> {
+        crate::payments::prepare(&payment)
+    }
+
+    fn submit(payment: Payment) -> Outcome {
+        crate::payments::submit(&payment)
+    }
+
+    fn query(payment: Payment) -> Finding {
+        crate::payments::query(&payment)
+    }
+}
+
+impl Recalls for Fedwire {
+    fn recall(payment: Payment, request: RecallRequest) -> Finding {
+        crate::recalls::recall(&payment, &request)
+    }
+}
+
+impl Notices for Fedwire {
+    fn receive(message: Message) -> Result<(Reply, Vec<Notice>), String> {
+        crate::notices::receive(&message.path, &message.body)
+    }
+}
