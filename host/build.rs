@@ -38,6 +38,7 @@ const BUILT_IN: &[(&str, &str, &str, Option<&str>)] = &[
     ),
     ("rules/fees", "railhead-rules-fees", "rules.toml", None),
     ("rules/fraud", "railhead-rules-fraud", "rules.toml", None),
+    ("rates/ecb", "railhead-rates-ecb", "rates.toml", None),
 ];
 const TARGET: &str = "wasm32-wasip2";
 
@@ -52,9 +53,15 @@ fn run() -> Result<(), String> {
     let env = |name: &str| std::env::var(name).map_err(|_| format!("{name} is not set"));
     let out = PathBuf::from(env("OUT_DIR")?);
     let root = PathBuf::from(env("CARGO_MANIFEST_DIR")?).join("..");
-    for watched in
-        ["wit", "rails", "rules", "Cargo.lock", "host/build.rs", "host/wasm/src/section.rs"]
-    {
+    for watched in [
+        "wit",
+        "rails",
+        "rules",
+        "rates",
+        "Cargo.lock",
+        "host/build.rs",
+        "host/wasm/src/section.rs",
+    ] {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
     let built = build(&root, &target_folder(&out)?)?;

@@ -14,7 +14,7 @@ use crate::config::{Config, limits};
 use crate::db::Db;
 use crate::events::DeliveryMetrics;
 use crate::events::outbox::Handover;
-use crate::fx::RateLists;
+use crate::fx::{Providers, RateLists};
 use crate::http::limiter::Limiter;
 use crate::http::metrics::RequestMetrics;
 use crate::http::places::Places;
@@ -75,6 +75,8 @@ pub struct Parts {
     pub wallets: WalletIds,
     /// The rates of merchants.
     pub rates: RateLists,
+    /// Where rates come from by themselves.
+    pub providers: Providers,
     /// Loaded rails.
     pub rails: Arc<Registry>,
     /// Routes over them.

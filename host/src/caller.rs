@@ -20,7 +20,7 @@ use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
 use crate::app::App;
-use crate::auth::{ApiKey, Capability, Merchant, MerchantStatus, Permission};
+use crate::auth::{ApiKey, Capability, Merchant, Permission};
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Kind, Problem};
@@ -220,11 +220,8 @@ async fn identify(
     key.admits(app.now(), address).map_err(Problem::new)?;
     let merchant = app.directory.merchant(&key.merchant_id).await?;
     let merchant = merchant.ok_or_else(|| Problem::new(ErrorCode::InvalidApiKey))?;
-    match merchant.status {
-        MerchantStatus::Active => Ok(Caller { key, merchant, address }),
-        MerchantStatus::Suspended => Err(Problem::new(ErrorCode::MerchantSuspended)),
-        MerchantStatus::Closed => Err(Problem::new(ErrorCode::MerchantClosed)),
-    }
+    merchant.status.refuse_inactive()?;
+    Ok(Caller { key, merchant, address })
 }
 
 /// The token of the `Authorization` header.

@@ -29,6 +29,12 @@ struct OfRoute {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfSource {
+    source: String,
+    env: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfStage {
     stage: String,
 }
@@ -62,6 +68,7 @@ async fn collect(app: &App) -> String {
     writer(app, &mut registry);
     pool(app, &mut registry);
     packs(app, &mut registry);
+    rate_sources(app, &mut registry);
     let stored = async {
         routes(app, &mut registry).await?;
         waiting(app, &mut registry).await?;
@@ -112,6 +119,28 @@ fn packs(app: &App, registry: &mut Registry) {
     gauge(registry, "rule_packs_held", help, held);
     let help = "Number of the last change of assignments";
     gauge(registry, "rule_generation", help, packs.generation);
+}
+
+fn rate_sources(app: &App, registry: &mut Registry) {
+    let failures: Family<OfSource, Gauge> = Family::default();
+    let age: Family<OfSource, Gauge> = Family::default();
+    let left_alone: Family<OfSource, Gauge> = Family::default();
+    for provider in app.providers.all() {
+        let (source, env) = (provider.source.about.name.clone(), provider.env.as_str());
+        let (labels, state) = (OfSource { source, env }, provider.state());
+        failures.get_or_create(&labels).set(state.failures.into());
+        let count = i64::try_from(state.left_alone.len()).unwrap_or(i64::MAX);
+        left_alone.get_or_create(&labels).set(count);
+        if let Some(as_of) = state.as_of {
+            let seconds = app.now().since(as_of).as_secs();
+            age.get_or_create(&labels).set(i64::try_from(seconds).unwrap_or(i64::MAX));
+        }
+    }
+    let help = "Attempts in a row to get rates that came to nothing";
+    registry.register("rate_source_failures", help, failures);
+    registry.register("rate_source_age_seconds", "Age of the newest rate of a source", age);
+    let help = "Rates that a source does not keep up";
+    registry.register("rate_source_left_alone", help, left_alone);
 }
 
 async fn routes(app: &App, registry: &mut Registry) -> Result<(), Problem> {

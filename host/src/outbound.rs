@@ -13,6 +13,7 @@ use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
+use rustls::ClientConfig;
 
 use crate::address;
 use crate::config::{self, limits};
@@ -103,8 +104,46 @@ fn is_local(host: &str) -> bool {
 }
 
 /// What resolves names to public addresses, and to those of the networks that a setting opens.
-pub fn resolver(open: Vec<IpNet>, setting: &'static str) -> Arc<impl Resolve + 'static> {
+fn resolver(open: Vec<IpNet>, setting: &'static str) -> Arc<impl Resolve + 'static> {
     Arc::new(Filtered(Arc::new(Networks { open, setting })))
+}
+
+/// A client for addresses that the operator gave: it reaches no address that is not public, unless
+/// `setting` opens its network, and no server whose certificate is not trusted. Literal addresses
+/// are not resolved: [`refuse_private`] looks at them.
+///
+/// # Errors
+/// The client cannot be made.
+pub fn operators_client(
+    tls: &ClientConfig,
+    (open, setting): (Vec<IpNet>, &'static str),
+) -> reqwest::Result<Client> {
+    Client::builder()
+        .dns_resolver(resolver(open, setting))
+        .redirect(Policy::none())
+        .no_proxy()
+        .retry(reqwest::retry::never())
+        .tls_backend_preconfigured(tls.clone())
+        .build()
+}
+
+/// Refuses a literal address that is not public, unless the setting opens its network; which
+/// address it is, if it is one.
+///
+/// # Errors
+/// Why, for the operator.
+pub fn refuse_private(
+    host: &str,
+    (open, setting): (&[IpNet], &str),
+) -> Result<Option<IpAddr>, String> {
+    let ip = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
+    let is_open = |ip: IpAddr| open.iter().any(|network| network.contains(&ip));
+    match ip {
+        Some(ip) if !address::is_public(ip) && !is_open(ip) => {
+            Err(format!("{ip} is not public; {setting} can allow its network"))
+        }
+        ip => Ok(ip),
+    }
 }
 
 struct Filtered(Arc<Networks>);
@@ -274,7 +313,7 @@ impl OutboundClient {
 }
 
 /// The innermost cause, in a few words: outer ones repeat the address.
-fn reason(cause: &reqwest::Error) -> String {
+pub fn reason(cause: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = cause;
     while let Some(source) = innermost.source() {
         innermost = source;

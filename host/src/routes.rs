@@ -113,6 +113,7 @@ fn of_operators() -> OpenApiRouter<App> {
         ))
         .routes(routes!(operator::rates::list, operator::rates::set, operator::rates::remove))
         .routes(routes!(operator::rates::import))
+        .routes(routes!(operator::rate_sources::list))
         .routes(routes!(operator::fx_limits::positions))
         .routes(routes!(operator::fx_limits::limit))
         .routes(routes!(operator::blacklist::list, operator::blacklist::create))

@@ -1,6 +1,7 @@
 //! Every background job on one screen.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,6 +16,7 @@ use crate::config::limits;
 use crate::decisions::shadow;
 use crate::events::outbox::Handed;
 use crate::operator::assignments::take_out;
+use crate::operator::rate_sources;
 use crate::payouts::PayoutTransfers;
 use crate::rules::Compared;
 use crate::simulator::OwnMessage;
@@ -35,6 +37,9 @@ pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver
     if app.config.webhooks.deliver {
         app.tasks.spawn(webhooks::deliver::deliver(app.clone(), handed));
         app.tasks.spawn(webhooks::deliver::sweep(app.clone()));
+    }
+    for provider in app.providers.all() {
+        app.tasks.spawn(rate_sources::keep_up(app.clone(), Arc::clone(provider)));
     }
     app.tasks.spawn(quarantine(app.clone()));
     app.tasks.spawn(rules(app.clone()));

@@ -10,17 +10,17 @@ use crate::rates::set;
 use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
 /// Dollars that pay naira, at 1,500.
-struct Desk {
-    test: String,
-    live: String,
-    dollars: String,
-    naira: String,
+pub(crate) struct Desk {
+    pub test: String,
+    pub live: String,
+    pub dollars: String,
+    pub naira: String,
 }
 
 const CAPABLE: [&str; 3] = ["payout_create", "payout_fx", "conversion"];
 
 /// A merchant with 1,000.00 dollars and 1,000,000.00 naira in the sandbox.
-async fn desk(host: &TestHost) -> Desk {
+pub(crate) async fn desk(host: &TestHost) -> Desk {
     let key =
         |env: &str| host.new_key(&host.merchant.id, json!({ "env": env, "capabilities": CAPABLE }));
     let (test, live) = (key("test").await, key("live").await);
@@ -30,25 +30,25 @@ async fn desk(host: &TestHost) -> Desk {
 }
 
 /// A payout of this many kobo out of dollars.
-fn get(amount: u64) -> Value {
+pub(crate) fn get(amount: u64) -> Value {
     with(naira(amount), json!({ "funding_currency": "USD" }))
 }
 
 /// A payout for this many cents.
-fn spend(cents: u64) -> Value {
+pub(crate) fn spend(cents: u64) -> Value {
     let source = json!({ "amount_minor": null, "funding_amount_minor": cents.to_string() });
     with(get(1), source)
 }
 
-fn inclusive(cents: u64) -> Value {
+pub(crate) fn inclusive(cents: u64) -> Value {
     with(spend(cents), json!({ "fee_inclusive": true }))
 }
 
-async fn pay(host: &TestHost, key: &str, body: Value) -> Answer {
+pub(crate) async fn pay(host: &TestHost, key: &str, body: Value) -> Answer {
     host.pay_as(key, &unique(), body).await
 }
 
-async fn quote(host: &TestHost, key: &str, body: &Value) -> Answer {
+pub(crate) async fn quote(host: &TestHost, key: &str, body: &Value) -> Answer {
     let more = json!({ "recipient": null, "allow_duplicate": null, "max_debit_minor": null });
     let body = with(with(body.clone(), more), json!({ "min_receive_minor": null }));
     host.send(Method::POST, "/v1/payouts/quote", key, &[], Some(body)).await
@@ -58,7 +58,7 @@ fn minor(value: &Value) -> i64 {
     value.as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{value}"))
 }
 
-async fn merchant(host: &TestHost, settings: Value) {
+pub(crate) async fn merchant(host: &TestHost, settings: Value) {
     let path = format!("merchants/{}", host.merchant.id);
     host.admin(Method::PATCH, &path, settings).await.ok();
 }
@@ -185,6 +185,10 @@ async fn what_cannot_be_paid_is_refused_by_its_name(
             merchant(host, undone).await;
         }
         // What may be paid is set again pair by pair.
+        let path = format!("merchants/{}", host.merchant.id);
+        let itself = json!({ "fx_pairs": { "USD": ["GBP", "USD"] } });
+        let itself = host.admin(Method::PATCH, &path, itself).await;
+        assert_eq!((itself.refused(), itself.field()), ((400, "invalid_field"), "fx_pairs.USD"));
         merchant(host, json!({ "fx_pairs": { "USD": ["GBP"] } })).await;
         merchant(host, json!({ "fx_pairs": { "USD": ["NGN"], "EUR": ["NGN"] } })).await;
         quote(host, &desk.test, &get(150_000)).await.ok();
@@ -213,8 +217,8 @@ async fn what_cannot_be_paid_is_refused_by_its_name(
                 (422, "min_receive_not_met"),
                 "min_receive_minor",
             ),
-            (spend(100_000), (402, "insufficient_funds"), ""),
-            (inclusive(100_001), (402, "insufficient_funds"), ""),
+            (spend(100_000), (402, "insufficient_funds"), "funding_currency"),
+            (inclusive(100_001), (402, "insufficient_funds"), "funding_currency"),
         ] {
             let refused = pay(host, &desk.test, body.clone()).await;
             assert_eq!((refused.refused(), refused.field()), (refusal, field), "{body}");
@@ -239,10 +243,7 @@ async fn what_cannot_be_paid_is_refused_by_its_name(
         let once = unique();
         let refused = host.pay_as(&desk.test, &once, get(150_000)).await;
         assert_eq!(refused.refused(), (422, "fx_exposure_cap_exceeded"));
-        assert_eq!(
-            quote(host, &desk.test, &get(150_000)).await.refused(),
-            (422, "fx_exposure_cap_exceeded")
-        );
+        assert_eq!(refused.field(), "funding_currency");
         limit(json!({ "is_paused": true, "exposure_cap_minor": null })).await;
         let refused = host.pay_as(&desk.test, &once, get(150_000)).await;
         assert_eq!(refused.refused(), (503, "fx_payout_unavailable"));
@@ -250,10 +251,12 @@ async fn what_cannot_be_paid_is_refused_by_its_name(
 
         let freeze = format!("wallets/{}/freeze", desk.dollars);
         host.admin(Method::POST, &freeze, json!({})).await.ok();
+        let frozen = host.pay_as(&desk.test, &once, get(150_000)).await;
         assert_eq!(
-            host.pay_as(&desk.test, &once, get(150_000)).await.refused(),
-            (403, "wallet_frozen")
+            (frozen.refused(), frozen.field()),
+            ((403, "wallet_frozen"), "funding_currency")
         );
+        assert_eq!(frozen.json["error"]["detail"]["wallet_id"], json!(desk.dollars));
         let thaw = format!("wallets/{}/unfreeze", desk.dollars);
         host.admin(Method::POST, &thaw, json!({})).await.ok();
 
@@ -261,6 +264,21 @@ async fn what_cannot_be_paid_is_refused_by_its_name(
         let stale =
             host.send(Method::POST, "/v1/payouts", &desk.test, &played, Some(get(150_000))).await;
         assert_eq!(stale.refused(), (422, "fx_rate_stale"));
+        let quote_path = "/v1/payouts/quote";
+        let question =
+            json!({ "currency": "NGN", "funding_currency": "USD", "amount_minor": "150000" });
+        let stale =
+            host.send(Method::POST, quote_path, &desk.test, &played[1..], Some(question)).await;
+        assert_eq!(stale.refused(), (422, "fx_rate_stale"));
+        // What was sent is what has to be changed.
+        merchant(host, json!({ "limits": { "NGN": { "per_transaction_minor": "1000" } } })).await;
+        for refused in
+            [pay(host, &desk.test, spend(100)).await, quote(host, &desk.test, &spend(100)).await]
+        {
+            assert_eq!(refused.refused().1, "limit_violation");
+            assert_eq!(refused.field(), "funding_amount_minor");
+        }
+        merchant(host, json!({ "limits": { "NGN": null } })).await;
         set(host, json!({ "valid_for_s": 60 })).await.ok();
         host.advance(60);
         assert_eq!(
@@ -340,7 +358,7 @@ async fn what_was_bought_stays_where_a_payout_fails(
 }
 
 /// What somebody else than the key's maker does to a payout.
-async fn act(host: &TestHost, id: &str, what: &str) -> Answer {
+pub(crate) async fn act(host: &TestHost, id: &str, what: &str) -> Answer {
     let body = match what {
         "approve" => json!({}),
         _ => json!({ "reason": "a test", "evidence": "a letter" }),

@@ -4,21 +4,23 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::bank::Bank;
-use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host_configured};
+use crate::test_host::{
+    Answer, Engine, TestHost, beginning, naira, unique, with, with_host_configured,
+};
 
 /// 1,000.00 naira with fee and tax.
 pub(crate) const TOTAL: i64 = 101_075;
 
 /// A test host whose live routes lead to a bank.
 pub(crate) async fn with_bank(engine: Engine, test: impl AsyncFnOnce(&mut TestHost, &Bank)) {
-    let bank = Bank::open().await;
+    let clock = beginning();
+    let bank = Bank::open_at(clock.clone()).await;
     let url = bank.url.clone();
     let change = |config: &mut railhead::config::Config| config.simulator.url = Some(url);
-    with_host_configured(engine, change, async |host| {
-        test(host, &bank).await;
-        bank.prove().await;
-    })
-    .await;
+    let mut host = TestHost::open_at(clock, engine, change).await;
+    test(&mut host, &bank).await;
+    bank.prove().await;
+    host.close().await;
 }
 
 fn to(account: &str) -> Value {

@@ -14,7 +14,7 @@ pub(crate) const PACKS: &str = "rule-packs";
 /// Every plain fact, for packs that only look.
 pub(crate) const PLAIN: &str = "merchant env currency method kind amount_minor recipient \
     recipient_name bank_code name_match first_payment recipient_age_s merchant_age_s \
-    wallet_age_s hour weekday customer sender_country";
+    wallet_age_s hour weekday customer sender_country funding_currency funding_amount_minor";
 
 /// One rule: label, action and condition.
 pub(crate) type Rule<'a> = (&'a str, &'a str, &'a str);

@@ -40,6 +40,7 @@ async fn every_fact_has_its_value(#[values(Engine::Sqlite, Engine::Postgres)] en
             "bank_code": "000013", "name_match": null, "first_payment": true,
             "recipient_age_s": 0, "merchant_age_s": 3_600, "wallet_age_s": 3_600,
             "hour": 11, "weekday": 6, "customer": null, "sender_country": null,
+            "funding_currency": null, "funding_amount_minor": null,
         });
         let same_bank = ["000013", "058"].contains(&facts["bank_code"].as_str().unwrap_or(""));
         assert!(same_bank, "{facts}");
@@ -73,6 +74,19 @@ async fn every_fact_has_its_value(#[values(Engine::Sqlite, Engine::Postgres)] en
         ] {
             assert_eq!(facts[fact], value, "{fact}");
         }
+        // What another currency pays.
+        crate::rates::set(host, json!({})).await.ok();
+        let capabilities = json!({ "env": "test", "capabilities": ["payout_create", "payout_fx"] });
+        let key = host.new_key(&host.merchant.id, capabilities).await;
+        host.fund(&key, "USD", 1_000).await;
+        let across = with(
+            naira(777),
+            json!({ "amount_minor": null, "funding_currency": "USD",
+                "funding_amount_minor": "1000", "fee_inclusive": true }),
+        );
+        let facts = told(host, &key, across).await;
+        assert_eq!(facts["funding_currency"], "USD", "{facts}");
+        assert_eq!(facts["funding_amount_minor"], 1_000, "{facts}");
     })
     .await;
 }

@@ -102,8 +102,16 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ),
     ("UPDATE writer_batches SET created_at = created_at + 1 WHERE hash <> ''", "seal-chain"),
     // Conversions, and what operators set about them.
-    ("UPDATE conversions SET to_amount_minor = to_amount_minor + 1", "conversion-credit"),
-    ("UPDATE conversions SET from_amount_minor = from_amount_minor - 1", "conversion-debit"),
+    ("UPDATE conversions SET to_amount_minor = to_amount_minor + 1", "conversion-journals"),
+    ("UPDATE conversions SET from_amount_minor = from_amount_minor - 1", "conversion-journals"),
+    ("UPDATE conversions SET rate_as_of = rate_as_of + 1000000", "conversion-rate-set"),
+    (
+        "INSERT INTO journals (id, env, kind, ref_type, ref_id, round, currency, own_lines, \
+         created_at, batch_id) SELECT 'c-forged', env, 'conversion_credit', 'Conversion', ref_id, 2, \
+         currency, '[[0,\"fx_position\",-5,\"fx_conversion\"],[1,\"clearing\",5,\"fx_conversion\"]]', \
+         created_at, batch_id FROM journals WHERE kind = 'conversion_credit' LIMIT 1",
+        "conversion-journals",
+    ),
     ("UPDATE conversions SET rate = '1400'", "conversion-rate"),
     ("UPDATE conversions SET merchant_id = '{other}'", "conversion-wallets"),
     ("UPDATE payouts SET funded = NULL WHERE funding IS NOT NULL", "payout-funding"),
@@ -112,7 +120,6 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE payouts SET funding = REPLACE(funding, '\"USD\"', '\"GBP\"')", "payout-funding"),
     ("UPDATE conversions SET payout_id = NULL", "payout-funding"),
     ("UPDATE conversions SET payout_id = 'c0' WHERE payout_id > ''", "conversion-without-payout"),
-    ("UPDATE conversions SET rate_as_of = rate_as_of + 1", "seal"),
     ("DELETE FROM conversions", "journal-without-conversion"),
     (
         "UPDATE counters SET sum_minor = sum_minor + 1 WHERE key = 'fx/test/USD'",

@@ -136,6 +136,11 @@ pub(crate) fn config(database: &Database) -> Config {
     config
 }
 
+/// A clock that stands where every test begins.
+pub(crate) fn beginning() -> Clock {
+    Clock::fixed(Moment::parse(BEGINNING).expect("an instant"))
+}
+
 /// Runs a test on a test host and proves the books afterwards.
 pub(crate) async fn with_host(engine: Engine, test: impl AsyncFnOnce(&mut TestHost)) {
     with_host_configured(engine, |_| {}, test).await;
@@ -154,16 +159,32 @@ pub(crate) async fn with_host_configured(
 
 impl TestHost {
     pub(crate) async fn open(engine: Engine, change: impl FnOnce(&mut Config)) -> Self {
+        Self::open_at(beginning(), engine, change).await
+    }
+
+    /// Starts one that shares its clock with somebody.
+    pub(crate) async fn open_at(
+        clock: Clock,
+        engine: Engine,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let database = Arc::new(Database::new(engine).await);
         let mut config = config(&database);
         change(&mut config);
-        Self::open_with(engine, database, config).await
+        Self::start(clock, (engine, database), config).await
     }
 
     /// Starts a host with this configuration on this database.
     pub(crate) async fn open_with(engine: Engine, database: Arc<Database>, config: Config) -> Self {
+        Self::start(beginning(), (engine, database), config).await
+    }
+
+    async fn start(
+        clock: Clock,
+        (engine, database): (Engine, Arc<Database>),
+        config: Config,
+    ) -> Self {
         let client = client();
-        let clock = Clock::fixed(Moment::parse(BEGINNING).expect("an instant"));
         let sources = Sources { clock: clock.clone(), ids: IdGenerator::seeded(clock.clone(), 42) };
         let running = start(config, sources).await.expect("a host");
         let base = format!("http://{}", running.address);

@@ -5,6 +5,7 @@
 //! own because deployments expect them.
 
 pub mod limits;
+mod rate_sources;
 mod read;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use serde::Deserialize;
 
+pub use rate_sources::{RateSource, RateSources};
 use read::listed;
 
 /// Everything that can be configured.
@@ -55,6 +57,8 @@ pub struct Config {
     pub cases: Cases,
     /// What takes two operators.
     pub approvals: Approvals,
+    /// Where rates come from by themselves.
+    pub rate_sources: RateSources,
     /// Webhooks to merchants.
     pub webhooks: Webhooks,
     /// How long things are kept that are not the books.
@@ -425,6 +429,7 @@ impl Default for Config {
             rules: Rules::default(),
             cases: Cases::default(),
             approvals: Approvals::default(),
+            rate_sources: RateSources::default(),
             webhooks: Webhooks::default(),
             retention: Retention::default(),
             routes: BTreeMap::new(),

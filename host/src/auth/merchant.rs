@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::clock::Moment;
 use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
 use crate::id::MerchantId;
 use crate::money::{Currency, Minor};
 
@@ -31,6 +32,18 @@ impl MerchantStatus {
             Self::Active => "active",
             Self::Suspended => "suspended",
             Self::Closed => "closed",
+        }
+    }
+
+    /// Refuses whoever may not act.
+    ///
+    /// # Errors
+    /// `merchant_suspended` or `merchant_closed`.
+    pub fn refuse_inactive(self) -> Result<(), Problem> {
+        match self {
+            Self::Active => Ok(()),
+            Self::Suspended => Err(Problem::new(ErrorCode::MerchantSuspended)),
+            Self::Closed => Err(Problem::new(ErrorCode::MerchantClosed)),
         }
     }
 

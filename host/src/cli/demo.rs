@@ -106,7 +106,8 @@ impl Tour {
         let merchant_id = text(&merchant["id"]);
         let path = format!("merchants/{merchant_id}/keys");
         let permissions = ["webhook_manage", "beneficiary_manage", "payout_cancel"];
-        let key = json!({ "env": "test", "label": "demo", "capabilities": ["payout_create", "conversion"],
+        let capabilities = ["payout_create", "payout_fx", "conversion"];
+        let key = json!({ "env": "test", "label": "demo", "capabilities": capabilities,
             "permissions": permissions });
         let key = admin::send(operator, (Method::POST, &path), Some(key)).await?;
         let test_key = text(&key["secret"]);

@@ -9,12 +9,13 @@ use strum::IntoEnumIterator as _;
 use crate::config::Config;
 use crate::conformance;
 use crate::error::ErrorCode;
+use crate::fx::RateSource;
 use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::rails::Rail as LoadedRail;
 use crate::rules::Pack;
 use crate::start::{Sources, StartError, load};
-use crate::wasm::module;
+use crate::wasm::module::{self, Kind};
 use crate::wasm::section::{self, CustomSections};
 use crate::wasm::{CodeCache, Engines};
 use crate::{built_in, routes};
@@ -70,7 +71,7 @@ enum RailCommand {
     Pack {
         /// The component as its compiler wrote it.
         component: PathBuf,
-        /// Its rail.toml or rules.toml.
+        /// Its rail.toml, rules.toml or rates.toml.
         declaration: PathBuf,
         /// For a rail, the other side of its network: the component of its simulator.
         #[arg(long)]
@@ -137,10 +138,10 @@ fn pack(
     let packed = section::pack(&code, &sections);
     // What no host would load is not packed.
     let (engines, cache) = engines()?;
-    if module::is_rule_pack(&packed) {
-        Pack::load(&engines, &cache, &packed)?;
-    } else {
-        LoadedRail::load(&engines, &cache, &packed, None)?;
+    match Kind::of(&packed) {
+        Kind::RulePack => drop(Pack::load(&engines, &cache, &packed)?),
+        Kind::RateSource => drop(RateSource::load(&engines, &cache, &packed)?),
+        Kind::Rail => drop(LoadedRail::load(&engines, &cache, &packed, None)?),
     }
     std::fs::write(output, &packed)?;
     say(format_args!("{}: {} bytes", output.display(), packed.len()));

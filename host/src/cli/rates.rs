@@ -3,15 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use jiff::civil::Date;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::fx::Rate as Decimal;
+use crate::built_in;
+use crate::clock::Clock;
+use crate::fx::RateSource;
+use crate::fx::source::{Told, pairs};
+use crate::money::Currency;
 use crate::start::StartError;
 
 use super::admin::{Request, filtered, object};
+use super::document::engines;
 
 #[derive(Subcommand)]
 pub(super) enum Rate {
@@ -36,20 +40,26 @@ pub(super) enum Rate {
     /// Take a rate away.
     Remove(Of),
     /// Set many rates, all or none: from a CSV file with the columns from, to, rate and, where they
-    /// are needed, merchant_id, spread_bps, source, as_of, valid_for_s; or from the European
-    /// Central Bank's file of reference rates (XML), for each pair of --currencies.
+    /// are needed, merchant_id, spread_bps, source, as_of, valid_for_s; or from a page of a provider
+    /// that a rate source reads, such as the European Central Bank's file of reference rates (XML),
+    /// for each pair of --currencies.
     Import {
-        /// The file, whose name ends in .csv or .xml.
+        /// The file, whose name ends in .csv, or in .xml if it is the European Central Bank's.
         file: PathBuf,
+        /// The rate source that reads it: `ecb`, or a packed component.
+        #[arg(long, value_name = "SOURCE")]
+        with: Option<String>,
         /// For this environment.
         #[arg(long, value_parser = ["live", "test"], default_value = "live")]
         env: String,
-        /// Of the reference rates, only pairs of these currencies.
+        /// Of a provider's rates, those of each pair of these currencies.
         #[arg(long, value_delimiter = ',', default_value = "EUR,USD,GBP,CAD")]
         currencies: Vec<String>,
         #[command(flatten)]
         terms: Terms,
     },
+    /// Show where rates come from by themselves, and how that goes.
+    Sources,
     /// Show what the platform holds of each currency because of exchanges.
     Positions {
         /// In this environment.
@@ -122,13 +132,14 @@ pub(super) fn rate(command: Rate) -> Result<Request, StartError> {
             ];
             (Method::DELETE, filtered("rates", filters)?, None)
         }
-        Rate::Import { file, env, currencies, terms } => {
-            let rows = read(&file, &currencies, &terms)
+        Rate::Import { file, with, env, currencies, terms } => {
+            let rows = read(&file, (with.as_deref(), &currencies), &terms)
                 .map_err(|why| StartError::from(format!("{}: {why}", file.display())))?;
             let rows: Vec<Value> =
                 rows.into_iter().map(|row| row.over(&terms).request(&env)).collect();
             (Method::POST, "rates/import".to_owned(), Some(json!({ "rates": rows })))
         }
+        Rate::Sources => (Method::GET, "rate_sources".to_owned(), None),
         Rate::Positions { env } => {
             (Method::GET, filtered("fx_positions", [("env", Some(env))])?, None)
         }
@@ -163,7 +174,7 @@ fn set(of: Of, rate: &str, terms: Terms) -> Value {
 }
 
 /// A line of a file.
-#[derive(Debug, Deserialize, Serialize, PartialEq)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
     from: String,
@@ -199,16 +210,25 @@ impl Row {
     }
 }
 
-fn read(file: &Path, currencies: &[String], terms: &Terms) -> Result<Vec<Row>, StartError> {
+fn read(
+    file: &Path,
+    (with, currencies): (Option<&str>, &[String]),
+    terms: &Terms,
+) -> Result<Vec<Row>, StartError> {
     let end = file.extension().and_then(|end| end.to_str()).map(str::to_ascii_lowercase);
-    match end.as_deref() {
-        // Whoever publishes rates once a day does not say for how long they are good.
-        Some("xml") if terms.valid_for_s.is_none() => {
-            Err("say with --valid-for-s for how long reference rates are used".into())
+    let with = match (with, end.as_deref()) {
+        (None, Some("csv")) => None,
+        (None, Some("xml")) => Some("ecb"),
+        (None, _) => return Err("say with --with which rate source reads this file".into()),
+        (with, _) => with,
+    };
+    match with {
+        None => table(file),
+        // Whoever publishes rates does not say for how long they are good.
+        Some(_) if terms.valid_for_s.is_none() => {
+            Err("say with --valid-for-s for how long these rates are used".into())
         }
-        Some("xml") => reference(&std::fs::read_to_string(file)?, currencies),
-        Some("csv") => table(file),
-        _ => Err("the name of the file must end in .csv or .xml".into()),
+        Some(with) => page(file, with, currencies),
     }
 }
 
@@ -223,56 +243,45 @@ fn table(file: &Path) -> Result<Vec<Row>, StartError> {
     Ok(reader.deserialize().collect::<Result<_, _>>()?)
 }
 
-/// The rates of each pair that the European Central Bank's reference rates tell: they say what a
-/// euro comes to in each currency, as of a quarter past two in Frankfurt.
-fn reference(text: &str, currencies: &[String]) -> Result<Vec<Row>, StartError> {
-    let document = roxmltree::Document::parse(text)?;
-    let cubes = || document.descendants().filter(|node| node.tag_name().name() == "Cube");
-    let day = cubes().find_map(|cube| cube.attribute("time"));
-    let unreadable = |what: &str| StartError::from(format!("the file of reference rates {what}"));
-    let day: Date = day.unwrap_or_default().parse().map_err(|_| unreadable("names no day"))?;
-    let as_of =
-        day.at(14, 15, 0, 0).in_tz("Europe/Berlin").map_err(|_| unreadable("is of no time"))?;
-    let as_of = as_of.timestamp().to_string();
-    let one = Decimal::parse("1").ok_or_else(|| unreadable("cannot be read"))?;
-    let mut of_a_euro = vec![("EUR".to_owned(), one)];
-    for cube in cubes() {
-        let (Some(code), Some(rate)) = (cube.attribute("currency"), cube.attribute("rate")) else {
-            continue;
-        };
-        let rate =
-            Decimal::parse(rate).ok_or_else(|| unreadable(&format!("has no rate of {code}")))?;
-        of_a_euro.push((code.to_owned(), rate));
-    }
-    of_a_euro.retain(|(code, _)| currencies.contains(code));
-    if let Some(missing) =
-        currencies.iter().find(|it| !of_a_euro.iter().any(|(code, _)| code == *it))
-    {
-        return Err(unreadable(&format!("does not have {missing}")));
-    }
-    let mut rows = Vec::new();
-    for (from, sold) in &of_a_euro {
-        for (to, bought) in of_a_euro.iter().filter(|(to, _)| to != from) {
-            let rate = sold.inverse().and_then(|euros| euros.then(*bought));
-            let rate =
-                rate.ok_or_else(|| unreadable(&format!("gives no rate of {from} to {to}")))?;
-            rows.push(Row {
-                from: from.clone(),
-                to: to.clone(),
-                rate: rate.to_string(),
-                merchant_id: None,
-                spread_bps: None,
-                source: None,
-                as_of: Some(as_of.clone()),
-                valid_for_s: None,
-            });
-        }
-    }
-    Ok(rows)
+/// The rates of each pair of some currencies that a page of a provider tells, as a rate source
+/// reads it.
+fn page(file: &Path, with: &str, currencies: &[String]) -> Result<Vec<Row>, StartError> {
+    let currencies = currencies.iter().map(|code| {
+        Currency::parse(code).ok_or_else(|| format!("--currencies: {code} is no ISO 4217 code"))
+    });
+    let currencies = currencies.collect::<Result<Vec<_>, _>>()?;
+    let published = source(with)?.read(&[std::fs::read(file)?], Clock::System.now())?;
+    let rows = pairs(&currencies).into_iter().map(|(from, to)| {
+        let told = published.rate(from, to);
+        let Told { rate, as_of } =
+            told.ok_or_else(|| format!("tells no rate of {from} to {to}"))?;
+        Ok(Row {
+            from: from.to_string(),
+            to: to.to_string(),
+            rate: rate.to_string(),
+            as_of: Some(as_of.to_string()),
+            ..Row::default()
+        })
+    });
+    rows.collect()
+}
+
+/// A rate source: built in, or packed in a file.
+fn source(name: &str) -> Result<RateSource, StartError> {
+    let (engines, cache) = engines()?;
+    let built_in = built_in::COMPONENTS.iter();
+    let mut built_in = built_in.filter_map(|(at, bytes)| Some((at.strip_prefix("rates/")?, bytes)));
+    let bytes = match built_in.find(|(known, _)| *known == name) {
+        Some((_, bytes)) => bytes.to_vec(),
+        None => std::fs::read(name).map_err(|cause| format!("{name}: {cause}"))?,
+    };
+    Ok(RateSource::load(&engines, &cache, &bytes)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::id::IdGenerator;
+
     use super::*;
 
     const REFERENCE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -282,32 +291,35 @@ mod tests {
 <Cube currency="USD" rate="1.1520"/><Cube currency="JPY" rate="180.13"/><Cube currency="GBP" rate="0.8800"/>
 </Cube></Cube></gesmes:Envelope>"#;
 
-    fn codes(codes: &[&str]) -> Vec<String> {
-        codes.iter().map(ToString::to_string).collect()
+    /// What a file with this text is read as.
+    fn read_as(text: &str, codes: &[&str]) -> Result<Vec<Row>, StartError> {
+        let ids = IdGenerator::new(Clock::System).expect("randomness");
+        let file = std::env::temp_dir().join(format!("railhead-rates-{}.xml", ids.secret()));
+        std::fs::write(&file, text).expect("written");
+        let codes: Vec<_> = codes.iter().map(ToString::to_string).collect();
+        let terms = Terms { spread_bps: None, valid_for_s: Some(60), source: None };
+        let rows = read(&file, (None, &codes), &terms);
+        std::fs::remove_file(&file).expect("removed");
+        rows
     }
 
     #[test]
-    fn reference_rates_give_every_pair_and_never_a_gain() {
-        let rows = reference(REFERENCE, &codes(&["EUR", "USD", "GBP"])).expect("rates");
-        let rate = |from: &str, to: &str| {
-            let row = rows.iter().find(|row| row.from == from && row.to == to).expect("a pair");
-            assert_eq!(row.as_of.as_deref(), Some("2026-11-20T13:15:00Z"));
-            Decimal::parse(&row.rate).expect("a rate")
-        };
-        assert_eq!(rows.len(), 6);
-        assert_eq!(rate("EUR", "USD").to_string(), "1.152");
-        assert_eq!(rate("USD", "EUR").to_string(), "0.868055555555");
-        assert_eq!(rate("GBP", "USD").to_string(), "1.30909090909");
-        for (from, to) in [("EUR", "USD"), ("GBP", "USD"), ("GBP", "EUR")] {
-            assert!(!rate(from, to).gains_with(rate(to, from)), "{from} {to}");
-        }
+    fn reference_rates_give_every_pair() {
+        let rows = read_as(REFERENCE, &["EUR", "USD", "GBP"]).expect("rates");
+        let told: Vec<_> = rows.iter().map(|row| (&*row.from, &*row.to, &*row.rate)).collect();
+        assert_eq!(told.len(), 6);
+        assert!(told.contains(&("EUR", "USD", "1.152")), "{told:?}");
+        assert!(told.contains(&("GBP", "USD", "1.30909090909")), "{told:?}");
+        let is_as_of = |row: &Row| row.as_of.as_deref() == Some("2026-11-20T13:15:00.000Z");
+        assert!(rows.iter().all(is_as_of), "{rows:?}");
     }
 
     #[test]
     fn what_is_not_in_the_file_is_said() {
-        let refused = reference(REFERENCE, &codes(&["EUR", "NGN"])).expect_err("no naira");
-        assert!(refused.to_string().contains("does not have NGN"), "{refused}");
-        let refused = reference("<Cube/>", &codes(&["EUR"])).expect_err("no day");
-        assert!(refused.to_string().contains("names no day"), "{refused}");
+        let refused =
+            |text: &str, codes: &[&str]| read_as(text, codes).expect_err("refused").to_string();
+        assert!(refused(REFERENCE, &["EUR", "NGN"]).contains("no rate of EUR to NGN"));
+        assert!(refused(REFERENCE, &["EUR", "Naira"]).contains("Naira is no ISO 4217 code"));
+        assert!(refused("<Cube/>", &["EUR", "USD"]).contains("names no day"));
     }
 }

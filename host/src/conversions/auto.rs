@@ -6,13 +6,14 @@
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::auth::Feature;
+use crate::auth::{Feature, MerchantStatus};
 use crate::error::Problem;
 use crate::fx::{Basis, Pair};
 use crate::ledger::wallets::WalletRow;
 use crate::ledger::{Command, Effects, LockedState};
 use crate::money::Minor;
 
+use super::offer::Offer;
 use super::plan::Plan;
 use super::request::Wanted;
 use super::view::ConversionView;
@@ -26,13 +27,16 @@ pub struct AutoConversion(Plan);
 
 impl AutoConversion {
     /// What is done with this amount that comes into a wallet; nothing where its merchant has
-    /// nothing set for the currency, or has no wallet in the other one.
+    /// nothing set for the currency, has no wallet in the other one, or may not act, or where there
+    /// is no rate to be used.
     ///
     /// # Errors
     /// The database cannot be read.
     pub async fn of(app: &App, wallet: &WalletRow, amount: Minor) -> Result<Option<Self>, Problem> {
         let merchant = app.directory.merchant(&wallet.merchant_id).await?;
-        let Some(merchant) = merchant else { return Ok(None) };
+        let Some(merchant) = merchant.filter(|it| it.status == MerchantStatus::Active) else {
+            return Ok(None);
+        };
         let settings = &merchant.settings;
         let wanted = settings.auto_convert.get(&wallet.currency).copied();
         let is_on = settings.has(Feature::AutoConvert, wallet.env);
@@ -43,11 +47,13 @@ impl AutoConversion {
         let (Some(sold), Some(bought)) = places else { return Ok(None) };
         let owner = (&wallet.merchant_id, wallet.env);
         let Some((into, _)) = app.wallets.find(owner, to).await? else { return Ok(None) };
-        let wanted = Wanted {
-            pair: Pair { env: wallet.env, from: wallet.currency, to },
-            basis: Basis::Sell(amount),
-            shift: i32::from(bought) - i32::from(sold),
-        };
+        let pair = Pair { env: wallet.env, from: wallet.currency, to };
+        let shift = i32::from(bought) - i32::from(sold);
+        if let Err(problem) = Offer::now(app, &merchant.id, (pair, shift)).await {
+            tracing::info!(%wallet.id, %problem, "what comes in is not converted");
+            return Ok(None);
+        }
+        let wanted = Wanted { pair, basis: Basis::Sell(amount), shift };
         let wallets = (wallet.id.clone(), into);
         Ok(Some(Self(Plan::new(app, &merchant.id, (wanted, app.ids.id()), wallets))))
     }

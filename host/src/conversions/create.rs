@@ -89,6 +89,8 @@ async fn make(
     let (merchant, _) = caller.owner();
     let from = wallet(app, caller, ("from_currency", wanted.pair.from)).await?;
     let to = wallet(app, caller, ("to_currency", wanted.pair.to)).await?;
+    // What applies is decided under lock; that no way round pays is looked at here.
+    Offer::now(app, merchant, (wanted.pair, wanted.shift)).await?;
     let plan = Plan::new(app, merchant, (wanted, id.clone()), (from, to));
     let command = plan.locks(Command::new({
         let plan = plan.clone();
@@ -150,6 +152,5 @@ pub(super) async fn quote(
     let offer = Offer::now(app, &caller.merchant.id, (wanted.pair, wanted.shift)).await?;
     let in_its_place = |problem| in_its_place(problem, &wanted);
     let exchange = offer.exchange(wanted.basis).map_err(in_its_place)?;
-    offer.refuse_excess(app, &exchange).await.map_err(in_its_place)?;
     Ok(ConversionQuote::of(&exchange, offer.applied.as_of))
 }

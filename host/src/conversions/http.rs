@@ -63,7 +63,6 @@ const QUOTE_ERRORS: &[ErrorCode] = &[
     ErrorCode::FxRateStale,
     ErrorCode::FxRateInverted,
     ErrorCode::FxConvertUnavailable,
-    ErrorCode::FxExposureCapExceeded,
 ];
 
 /// Filters of the list of rates.

@@ -6,12 +6,12 @@ use crate::fx::{self, Applied, Basis, Exchange, Limit, Pair, market};
 use crate::id::MerchantId;
 use crate::money::Currency;
 
-/// What the platform offers a merchant for a pair at this moment.
+/// What the platform offers a merchant for a pair at this moment. How much it takes on is asked when
+/// something is executed only: who may ask for nothing would learn what others exchange.
 #[derive(Clone, Debug)]
 pub struct Offer {
     pair: Pair,
     shift: i32,
-    limit: Limit,
     /// The rate.
     pub applied: Applied,
 }
@@ -21,7 +21,7 @@ impl Offer {
     /// more.
     ///
     /// # Errors
-    /// `fx_convert_unavailable`, and the refusals of [`market::applied`].
+    /// `fx_convert_unavailable`, and the refusals of [`market::offered`].
     pub async fn now(
         app: &App,
         merchant: &MerchantId,
@@ -29,9 +29,9 @@ impl Offer {
     ) -> Result<Self, Problem> {
         let limit = fx::sql::limit(app.db.pool(), (pair.env, pair.to)).await?;
         refuse_paused(&limit)?;
-        let rates = fx::sql::rates(app.db.pool(), &pair.rate_ids(merchant)).await?;
-        let applied = market::applied(&rates, app.now())?;
-        Ok(Self { pair, shift, limit, applied })
+        let around = fx::sql::around(app.db.pool(), pair, Some(merchant)).await?;
+        let applied = market::offered(&around, (pair, Some(merchant)), app.now())?;
+        Ok(Self { pair, shift, applied })
     }
 
     /// What an amount comes to.
@@ -40,15 +40,6 @@ impl Offer {
     /// See [`Exchange::of`].
     pub fn exchange(&self, basis: Basis) -> Result<Exchange, Problem> {
         Exchange::of(self.pair, basis, self.applied.rate, self.shift)
-    }
-
-    /// Refuses what is more than the platform takes on now.
-    ///
-    /// # Errors
-    /// `fx_exposure_cap_exceeded`.
-    pub async fn refuse_excess(&self, app: &App, exchange: &Exchange) -> Result<(), Problem> {
-        let held = fx::sql::held(app.db.pool(), (self.pair.env, self.pair.to)).await?;
-        exchange.refuse_excess(held, &self.limit)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::config::limits;
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::events::Event;
-use crate::fx::{self, Basis, Exchange, Rate, market, position};
+use crate::fx::{self, Basis, Exchange, Pair, Rate, market, position};
 use crate::id::{ConversionId, EventId, MerchantId, PayoutId, WalletId};
 use crate::ledger::{Command, Effects, LockedState};
 
@@ -49,6 +49,18 @@ impl Plan {
     #[must_use]
     pub fn for_payout(self, id: &PayoutId, rate: Rate) -> Self {
         Self { payout: Some((id.clone(), rate)), ..self }
+    }
+
+    /// The wallets: the one that is debited, and the one that is credited.
+    #[must_use]
+    pub const fn wallets(&self) -> (&WalletId, &WalletId) {
+        (&self.wallets.0, &self.wallets.1)
+    }
+
+    /// What is sold, and what is bought.
+    #[must_use]
+    pub const fn pair(&self) -> Pair {
+        self.wanted.pair
     }
 
     /// The command with all that this conversion reads and changes.
@@ -102,7 +114,12 @@ impl Plan {
         }
         let exchange = Exchange::of(pair, basis, applied.rate, shift)?;
         let held = locked.counter(&position::held(pair.env, pair.to)).sum;
-        exchange.refuse_excess(held, &limit)?;
+        let excess = exchange.refuse_excess(held, &limit);
+        // Who could not pay for it is told so, and nothing of what the platform holds.
+        if excess.is_err() && locked.wallet(from)?.available < exchange.sold {
+            return Err(Problem::new(ErrorCode::InsufficientFunds));
+        }
+        excess?;
         let most = limits::BALANCE_MINOR_MAX;
         if locked.wallet(to)?.available.plus(exchange.bought)?.units() > most {
             let message = format!("The balance of a wallet may be {most} minor units at most.");

@@ -1,6 +1,6 @@
 //! The list of a merchant's rates, remembered for a minute.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::error::Problem;
 use crate::id::MerchantId;
 use crate::money::Currency;
 
-use super::market::{Pair, SetRate, applied};
+use super::market::{Pair, offered};
 use super::sql;
 
 /// For how long a list is remembered.
@@ -74,13 +74,11 @@ impl RateLists {
         let limits = sql::limits(self.db.pool(), env).await?;
         let is_paused = |to: Currency| limits.iter().any(|it| it.is_paused && it.currency == to);
         let found = sql::rates_of(self.db.pool(), env, merchant).await?;
-        let by_id: BTreeMap<String, SetRate> =
-            found.into_iter().map(|set| (set.id(), set)).collect();
         let pairs: BTreeSet<(Currency, Currency)> =
-            by_id.values().map(|set| (set.pair.from, set.pair.to)).collect();
+            found.iter().map(|set| (set.pair.from, set.pair.to)).collect();
         let rows = pairs.into_iter().filter(|(_, to)| !is_paused(*to)).filter_map(|(from, to)| {
-            let ids = Pair { env, from, to }.rate_ids(merchant);
-            let applied = applied(&ids.map(|id| by_id.get(&id).cloned()), now).ok()?;
+            let pair = Pair { env, from, to };
+            let applied = offered(&found, (pair, Some(merchant)), now).ok()?;
             let (rate, as_of) = (applied.rate.to_string(), applied.as_of);
             Some(RateRow { object: "rate", from_currency: from, to_currency: to, rate, as_of })
         });

@@ -1,5 +1,6 @@
 //! Which rate applies to a merchant, and why none does.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::clock::Moment;
@@ -136,6 +137,54 @@ pub fn applied(found: &[Option<SetRate>; 4], now: Moment) -> Result<Applied, Pro
     Ok(Applied { rate, as_of: set.as_of })
 }
 
+/// Which of these rates applies at an instant to a merchant, or to those that have no rates of
+/// their own; the ways back are among them.
+///
+/// # Errors
+/// As of [`applied`]; `fx_rate_inverted` also where coming back by way of a third currency would
+/// pay.
+pub fn offered(
+    found: &[SetRate],
+    (pair, merchant): (Pair, Option<&MerchantId>),
+    now: Moment,
+) -> Result<Applied, Problem> {
+    let of = |id: String| found.iter().find(|set| set.id() == id).cloned();
+    let applied = applied(&pair.rate_ids_of(merchant).map(of), now)?;
+    Market::of(found, now).refuse_loop(pair)?;
+    Ok(applied)
+}
+
+/// The rates that one merchant can use at an instant, by what is sold and what is bought.
+struct Market(HashMap<(Currency, Currency), Rate>);
+
+impl Market {
+    /// Of the platform's rates and the merchant's own, which come first.
+    fn of<'a>(rates: impl IntoIterator<Item = &'a SetRate>, now: Moment) -> Self {
+        let mut sets: HashMap<(Currency, Currency), &SetRate> = HashMap::new();
+        for set in rates.into_iter().filter(|set| set.is_active) {
+            let known = sets.entry((set.pair.from, set.pair.to)).or_insert(set);
+            if set.merchant.is_some() {
+                *known = set;
+            }
+        }
+        // What is too old is used in no direction.
+        let usable = sets.into_iter().filter(|(_, set)| !set.is_stale(now));
+        Self(usable.filter_map(|(pair, set)| Some((pair, set.effective()?))).collect())
+    }
+
+    /// Refuses a pair that somebody would gain with who comes back by way of a third currency.
+    fn refuse_loop(&self, pair: Pair) -> Result<(), Problem> {
+        let Pair { from, to, .. } = pair;
+        let Some(there) = self.0.get(&(from, to)) else { return Ok(()) };
+        let on = self.0.iter().filter(|((sold, _), _)| *sold == to);
+        let mut back = on.filter_map(|((_, by), on)| Some((on, self.0.get(&(*by, from))?)));
+        match back.any(|(on, back)| there.gains_by_way(*on, *back)) {
+            true => Err(Problem::new(ErrorCode::FxRateInverted)),
+            false => Ok(()),
+        }
+    }
+}
+
 /// A rate as a row of its table says it.
 ///
 /// # Errors
@@ -164,6 +213,8 @@ pub(super) fn read(id: &str, row: &Named<'_>) -> Result<SetRate, sqlx::Error> {
 
 #[cfg(test)]
 mod tests {
+    use crate::id::Id as _;
+
     use super::*;
 
     fn set(rate: &str, spread_bps: i64) -> Option<SetRate> {
@@ -219,5 +270,30 @@ mod tests {
         assert_eq!(there(set("0.000626", 0)), Err("fx_rate_inverted"));
         assert_eq!(there(set("0.000626", 100)), Ok("1600".to_owned()));
         assert_eq!(there(off(set("0.000626", 0))), Ok("1600".to_owned()));
+    }
+
+    #[test]
+    fn a_way_by_a_third_currency_must_not_pay() {
+        let currency = |code: &str| Currency::parse(code).expect("a currency");
+        let of = |from: &str, to: &str, rate: &str| {
+            let pair = Pair { env: Env::Test, from: currency(from), to: currency(to) };
+            SetRate { pair, ..set(rate, 0).expect("a rate") }
+        };
+        let refused = |rates: &[SetRate], micros: i64| {
+            let market = Market::of(rates, Moment::from_micros(micros));
+            let pairs = [("USD", "NGN"), ("NGN", "EUR"), ("EUR", "USD"), ("USD", "EUR")];
+            pairs.map(|(from, to)| market.refuse_loop(of(from, to, "1").pair).is_err())
+        };
+        let fair =
+            vec![of("USD", "NGN", "1500"), of("NGN", "EUR", "0.0006"), of("EUR", "USD", "1.1")];
+        assert_eq!(refused(&fair, 5), [false; 4]);
+        let mut dear = fair.clone();
+        dear[0] = of("USD", "NGN", "1600");
+        assert_eq!(refused(&dear, 5), [true, true, true, false]);
+        assert_eq!(refused(&dear, 10), [false; 4], "all too old");
+        // A merchant's own rate takes the place of the platform's, in either order.
+        let own = SetRate { merchant: Some(MerchantId::from_text("c1".into())), ..fair[0].clone() };
+        assert_eq!(refused(&[dear.clone(), vec![own.clone()]].concat(), 5), [false; 4]);
+        assert_eq!(refused(&[vec![own], dear].concat(), 5), [false; 4]);
     }
 }

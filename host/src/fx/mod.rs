@@ -15,14 +15,20 @@
 //! | `market` | which rate applies, and why none does |
 //! | `lists` | the list of a merchant's rates, remembered for a minute |
 //! | `position` | what the platform holds, counted under lock |
+//! | `source` | components that read what a provider publishes, and what follows from it |
+//! | `provider` | whom to ask, and what becomes of a rate then |
 
 pub mod lists;
 pub mod market;
 pub mod position;
+pub mod provider;
 pub mod rate;
+pub mod source;
 pub mod sql;
 
 pub use lists::RateLists;
 pub use market::{Applied, Pair, SetRate};
 pub use position::{Basis, Exchange, Limit};
+pub use provider::{Provider, Providers};
 pub use rate::Rate;
+pub use source::RateSource;

@@ -152,6 +152,28 @@ impl Exchange {
         }
     }
 
+    /// Its two journals between the wallet that is debited and the one that is credited.
+    ///
+    /// # Errors
+    /// A sum does not fit.
+    pub fn journals(
+        &self,
+        (from, to): (&WalletId, &WalletId),
+        id: &str,
+    ) -> Result<[Journal; 2], Overflow> {
+        let Self { pair, sold, bought, rate } = self;
+        let mut out = journal(*pair, (pair.from, "conversion_debit"), id);
+        let label = format!("Converted to {} at {rate}", pair.to);
+        out.post(Account::Wallet(from.clone()), sold.negated()?, Source::FxConversion, &label);
+        out.post(Account::System(SystemAccount::FxPosition), *sold, Source::FxConversion, "");
+        let mut into = journal(*pair, (pair.to, "conversion_credit"), id);
+        let label = format!("Converted from {} at {rate}", pair.from);
+        into.post(Account::Wallet(to.clone()), *bought, Source::FxConversion, &label);
+        let position = Account::System(SystemAccount::FxPosition);
+        into.post(position, bought.negated()?, Source::FxConversion, "");
+        Ok([out, into])
+    }
+
     /// Moves the money, and counts it. `id` is that of the conversion.
     ///
     /// # Errors
@@ -160,21 +182,11 @@ impl Exchange {
         &self,
         locked: &LockedState<'_>,
         effects: &mut Effects,
-        (from, to): (&WalletId, &WalletId),
+        wallets: (&WalletId, &WalletId),
         id: &str,
     ) -> Result<(), Overflow> {
-        let Self { pair, sold, bought, rate } = self;
-        let at = format!("at {rate}");
-        let mut out = journal(*pair, (pair.from, "conversion_debit"), id);
-        let label = format!("Converted to {} {at}", pair.to);
-        out.post(Account::Wallet(from.clone()), sold.negated()?, Source::FxConversion, &label);
-        out.post(Account::System(SystemAccount::FxPosition), *sold, Source::FxConversion, "");
-        let mut into = journal(*pair, (pair.to, "conversion_credit"), id);
-        let label = format!("Converted from {} {at}", pair.from);
-        into.post(Account::Wallet(to.clone()), *bought, Source::FxConversion, &label);
-        let position = Account::System(SystemAccount::FxPosition);
-        into.post(position, bought.negated()?, Source::FxConversion, "");
-        effects.journals.extend([out, into]);
+        let Self { pair, sold, bought, .. } = self;
+        effects.journals.extend(self.journals(wallets, id)?);
         for (key, change) in
             [(held(pair.env, pair.from), *sold), (held(pair.env, pair.to), bought.negated()?)]
         {

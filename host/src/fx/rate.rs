@@ -81,6 +81,19 @@ impl Rate {
         u128::from(self.0) * u128::from(back.0) > ONE * ONE
     }
 
+    /// The same where he goes by way of a third currency.
+    #[must_use]
+    pub fn gains_by_way(self, second: Self, third: Self) -> bool {
+        u128::from(self.0) * u128::from(second.0) > ONE * ONE * ONE / u128::from(third.0)
+    }
+
+    /// Whether another rate is no further from this one than so many basis points of it.
+    #[must_use]
+    pub fn moves_within(self, next: Self, bps: u32) -> bool {
+        let apart = u128::from(self.0.abs_diff(next.0)) * u128::from(WHOLE_BPS.unsigned_abs());
+        apart <= u128::from(self.0) * u128::from(bps)
+    }
+
     /// What an exact amount that is sold comes to: `⌊sold · ρ⌋`. `shift` is by how many decimal
     /// places the currency that is bought has more.
     ///
@@ -209,6 +222,26 @@ mod tests {
         assert_eq!(rate("1550").inverse(), Some(rate("0.000645161290")));
         assert_eq!(rate("0.000000000001").inverse(), None);
         assert_eq!(rate("1.5").then(rate("0.5")), Some(rate("0.75")));
+    }
+
+    #[test]
+    fn a_way_by_a_third_currency_gains_by_the_last_digit() {
+        let gains = |a: &str, b: &str, c: &str| rate(a).gains_by_way(rate(b), rate(c));
+        assert!(!gains("2", "0.5", "1"));
+        assert!(gains("2", "0.5", "1.000000000001"));
+        assert!(!gains("0.000000000001", "999999", "999999"));
+        assert!(gains("999999.999999999999", "999999.999999999999", "999999.999999999999"));
+        assert!(!gains("3", "0.333333333333", "1"));
+    }
+
+    #[test]
+    fn a_move_is_judged_by_the_rate_before_it() {
+        assert!(rate("100").moves_within(rate("110"), 1_000));
+        assert!(rate("100").moves_within(rate("90"), 1_000));
+        assert!(!rate("100").moves_within(rate("110.000000000001"), 1_000));
+        assert!(!rate("0.000000000001").moves_within(rate("0.000000000002"), 9_999));
+        assert!(rate("1").moves_within(rate("1"), 1));
+        assert!(rate("1").moves_within(rate("400000"), u32::MAX));
     }
 
     fn rates() -> impl Strategy<Value = Rate> {

@@ -13,7 +13,7 @@ use crate::ledger::LockedState;
 use crate::money::{Currency, Minor};
 
 use super::market::{self, Pair, SetRate};
-use super::position::{self, Counted, Exchanged, Limit};
+use super::position::{Counted, Exchanged, Limit};
 use super::rate::Rate;
 
 /// Rates by id, as a decision reads them: nobody sets them meanwhile.
@@ -124,26 +124,6 @@ pub fn locked_limit(
 const COLUMNS: &str = "id, env, merchant_id, from_currency, to_currency, version, rate, \
                        spread_bps, source, as_of, valid_until, is_active, updated_at";
 
-/// Rates by id.
-///
-/// # Errors
-/// The database cannot be read.
-pub async fn rates(pool: &AnyPool, ids: &[String; 4]) -> Result<[Option<SetRate>; 4], sqlx::Error> {
-    let sql =
-        sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM rates WHERE id IN ($1, $2, $3, $4)"));
-    let [a, b, c, d] = ids;
-    let rows = sqlx::query(sql).bind(a).bind(b).bind(c).bind(d).fetch_all(pool).await?;
-    let mut found = [const { None }; 4];
-    for row in &rows {
-        let rate = rate_of(row)?;
-        let id = rate.id();
-        if let Some(place) = ids.iter().position(|known| *known == id) {
-            found[place] = Some(rate);
-        }
-    }
-    Ok(found)
-}
-
 /// One rate.
 ///
 /// # Errors
@@ -170,6 +150,27 @@ pub async fn rates_of(
     rows.iter().map(rate_of).collect()
 }
 
+/// The rates around a pair for a merchant, or for those that have no rates of their own: its own,
+/// and every one by which somebody could come back, by way of a third currency too.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn around(
+    pool: &AnyPool,
+    pair: Pair,
+    merchant: Option<&MerchantId>,
+) -> Result<Vec<SetRate>, sqlx::Error> {
+    let Pair { env, from, to } = pair;
+    let sql = sqlx::AssertSqlSafe(format!(
+        "SELECT {COLUMNS} FROM rates WHERE env = $1 AND merchant_id IN ('', $2) \
+         AND (from_currency = $3 OR to_currency = $4 \
+         OR (from_currency = $4 AND to_currency = $3))"
+    ));
+    let query = sqlx::query(sql).bind(env.as_str()).bind(merchant.map_or("", MerchantId::as_str));
+    let query = query.bind(to.as_str()).bind(from.as_str());
+    query.fetch_all(pool).await?.iter().map(rate_of).collect()
+}
+
 /// A page of all rates of an environment, by id.
 ///
 /// # Errors
@@ -184,16 +185,6 @@ pub async fn list_rates(
     ));
     let query = sqlx::query(sql).bind(env.as_str()).bind(after).bind(limit + 1);
     query.fetch_all(pool).await?.iter().map(rate_of).collect()
-}
-
-/// What the platform holds of a currency.
-///
-/// # Errors
-/// The database cannot be read.
-pub async fn held(pool: &AnyPool, (env, currency): (Env, Currency)) -> Result<Minor, sqlx::Error> {
-    let sql = "SELECT sum_minor FROM counters WHERE key = $1";
-    let query = sqlx::query_scalar(sql).bind(position::held(env, currency));
-    Ok(query.fetch_optional(pool).await?.map(Minor::new).unwrap_or_default())
 }
 
 /// What limits buying a currency.

@@ -227,6 +227,12 @@ pub async fn update(
         let field = format!("auto_convert.{currency}");
         return Err(invalid(&field, "must be another currency"));
     }
+    for (from, targets) in after.settings.fx_pairs.iter().flatten() {
+        if targets.contains(from) {
+            let field = format!("fx_pairs.{from}");
+            return Err(invalid(&field, "must be other currencies"));
+        }
+    }
     after.updated_at = app.now();
     let agreement = match agree(&app, &operator, (&before, &after), wanted).await? {
         Verdict::Go(agreement) => agreement,

@@ -14,6 +14,7 @@ pub mod merchants;
 pub mod modules;
 pub mod payouts;
 pub mod quarantine;
+pub mod rate_sources;
 pub mod rates;
 pub mod routes;
 pub mod rule_packs;
@@ -42,6 +43,7 @@ pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
         cases::ERRORS,
         quarantine::ERRORS,
         rates::ERRORS,
+        rate_sources::ERRORS,
         fx_limits::ERRORS,
         routes::ERRORS,
         blacklist::ERRORS,

@@ -14,8 +14,9 @@ use crate::config::{ApprovalAct, limits};
 use crate::db::bulk::{Lookup, RowChange};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::fx::market::applied;
+use crate::fx::market::offered;
 use crate::fx::rate::WHOLE_BPS;
+use crate::fx::source::OPERATOR;
 use crate::fx::{Pair, Rate, SetRate, sql};
 use crate::http::{Body, Page, PageQuery, Query};
 use crate::id::MerchantId;
@@ -150,9 +151,10 @@ impl RateView {
 async fn views(app: &App, rates: &[SetRate]) -> Result<Vec<RateView>, Problem> {
     let (mut views, now) = (Vec::with_capacity(rates.len()), app.now());
     for set in rates {
-        let ids = set.pair.rate_ids_of(set.merchant.as_ref());
-        let found = sql::rates(app.db.pool(), &ids).await?;
-        let refusal = applied(&found, now).err().map(|problem| problem.code());
+        let merchant = set.merchant.as_ref();
+        let around = sql::around(app.db.pool(), set.pair, merchant).await?;
+        let refusal = offered(&around, (set.pair, merchant), now).err();
+        let refusal = refusal.map(|problem| problem.code());
         views.push(RateView::of(set, refusal));
     }
     Ok(views)
@@ -379,7 +381,7 @@ async fn read(app: &App, request: RateRequest) -> Result<Wanted, Problem> {
     if request.valid_for_s.is_some_and(|span| !(1..=limits::RATE_VALID_S_MAX).contains(&span)) {
         return Err(invalid("valid_for_s", "must be 1 second to ten years"));
     }
-    let source = optional("source", request.source)?.unwrap_or_else(|| "operator".to_owned());
+    let source = optional("source", request.source)?.unwrap_or_else(|| OPERATOR.to_owned());
     let set = SetRate {
         pair,
         merchant,
@@ -426,8 +428,23 @@ async fn set_all(
         Verdict::Go(agreement) => agreement,
         Verdict::Wait(response) => return Ok(Written::Asked(response)),
     };
-    let mut rows: Vec<RowChange> = Vec::with_capacity(wanted.len() * 2);
-    for Wanted { before, set, .. } in &wanted {
+    let rates = wanted.into_iter().map(|wanted| (wanted.before, wanted.set)).collect();
+    let set = write_all(app, operator, rates, agreement).await?;
+    Ok(Written::Set(views(app, &set).await?))
+}
+
+/// Sets rates, each as it was before and as it shall be, all or none.
+///
+/// # Errors
+/// `state_conflict` where somebody else has set one of them meanwhile.
+pub(super) async fn write_all(
+    app: &App,
+    operator: &Operator,
+    rates: Vec<(Option<SetRate>, SetRate)>,
+    agreement: Agreement,
+) -> Result<Vec<SetRate>, Problem> {
+    let mut rows: Vec<RowChange> = Vec::with_capacity(rates.len() * 2);
+    for (before, set) in &rates {
         let id = set.id();
         let done = Done {
             action: "rate.set",
@@ -439,15 +456,14 @@ async fn set_all(
         rows.push(sql::NEW_RATES.insert(set));
     }
     rows.extend(agreement.rows);
-    let read = wanted.iter().map(|it| Read {
-        id: it.set.id(),
-        version: it.before.as_ref().map(|before| before.version),
+    let read = rates.iter().map(|(before, set)| Read {
+        id: set.id(),
+        version: before.as_ref().map(|before| before.version),
     });
     let command = write_over(&sql::RATES, read.collect(), rows);
     app.writer.work(command.guards(agreement.guard)).await?;
     app.rates.forget();
-    let set: Vec<SetRate> = wanted.into_iter().map(|wanted| wanted.set).collect();
-    Ok(Written::Set(views(app, &set).await?))
+    Ok(rates.into_iter().map(|(_, set)| set).collect())
 }
 
 /// A row as it was read before it is set: its version, if it was there.

@@ -74,6 +74,7 @@ pub(super) async fn assessment(
         is_first,
         customer: payout.customer_reference.as_deref(),
         sender_country,
+        funding: payout.funding.as_ref().map(|it| (it.currency, it.quoted)),
         now: payout.created_at,
     }))
 }
@@ -188,7 +189,11 @@ impl Candidate {
         self.usage.take(locked, &payout, &mut effects.counters);
         if *ledger == LedgerEffect::Debit {
             if let Some(plan) = &self.buying {
-                fx::buy(plan, locked, &mut effects)?;
+                let bought = fx::buy(plan, locked, &mut effects);
+                bought.map_err(|problem| problem.field(fx::FIELD))?;
+                let spending = self.usage.refuse_overspending(locked, &self.allowance);
+                spending.map_err(|problem| problem.field(fx::FIELD))?;
+                self.usage.spend(locked, &mut effects.counters)?;
             }
             let amount = payout.costs.amount;
             self.usage.refuse_excess(locked, &self.allowance, amount)?;

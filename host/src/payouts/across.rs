@@ -33,6 +33,17 @@ pub enum Asked {
     Across(Across),
 }
 
+impl Asked {
+    /// The field whose amount decides what the recipient gets.
+    #[must_use]
+    pub const fn amount_field(&self) -> &'static str {
+        match self {
+            Self::Across(across) => across.method.field(),
+            Self::Plain(_) => "amount_minor",
+        }
+    }
+}
+
 /// A payment out of another currency.
 #[derive(Clone, Debug)]
 pub struct Across {
@@ -91,7 +102,8 @@ impl Method {
     }
 
     /// What it comes to where `exchange` says what amounts make of each other, and `price` what a
-    /// payout is charged.
+    /// payout is charged. What a recipient gets of a source amount is a multiple of `step`; what is
+    /// bought beyond that stays in the wallet.
     ///
     /// # Errors
     /// `max_debit_exceeded`, `min_receive_not_met`, `funding_below_fee`, `invalid_amount` for what
@@ -100,13 +112,17 @@ impl Method {
         &self,
         exchange: impl Fn(Basis) -> Result<Exchange, Problem>,
         price: impl Fn(Minor) -> Result<Price, Problem>,
+        step: i64,
     ) -> Result<Costed, Problem> {
         let exchange = |basis| exchange(basis).map_err(|problem| problem.field(self.field()));
         let (costs, price) = match *self {
             Self::Destination { amount, .. } => cost(amount, &price)?,
             Self::Source { amount, is_inclusive, .. } => {
                 let all = exchange(Basis::Sell(amount))?.bought;
-                if is_inclusive { most_within(all, &price)? } else { cost(all, &price)? }
+                match is_inclusive {
+                    true => most_within((all, step), &price)?,
+                    false => cost(Minor::new(all.units() - all.units() % step), &price)?,
+                }
             }
         };
         let needed = Basis::Buy(costs.total()?);
@@ -151,17 +167,17 @@ pub(super) fn cost(
     Ok((Costs::of(amount, &price)?, price))
 }
 
-/// The amount that costs so much and would cost more with a unit on top.
+/// The amount that costs so much and would cost more with a step on top.
 fn most_within(
-    all: Minor,
+    (all, step): (Minor, i64),
     price: &impl Fn(Minor) -> Result<Price, Problem>,
 ) -> Result<(Costs, Price), Problem> {
     // An amount of nothing is affordable, and one above everything is not: charges are no gifts.
-    let (mut low, mut high) = (0, all.units().saturating_add(1));
+    let (mut low, mut high) = (0, (all.units() / step).saturating_add(1));
     let mut found = None;
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        let (costs, price) = cost(Minor::new(middle), price)?;
+        let (costs, price) = cost(Minor::new(middle * step), price)?;
         match costs.total()? <= all {
             true => (low, found) = (middle, Some((costs, price))),
             false => high = middle,
@@ -181,6 +197,8 @@ pub struct Funding {
     pub shift: i32,
     /// The most that may leave the wallet, where that was said.
     pub most: Option<Minor>,
+    /// What would have left it when the payout was made.
+    pub quoted: Minor,
 }
 
 /// What was bought for a payout.

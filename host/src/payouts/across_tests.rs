@@ -61,19 +61,19 @@ fn the_table_holds_by_hand() {
     // 10 USD for 15,000 NGN: 107 kobo of charges, and 5,000 of levy.
     let asked =
         Method::Source { amount: Minor::new(1_000), is_inclusive: false, min_receive: None };
-    let on_top = asked.cost(at(rate, 0), |amount| FLAT.price(amount)).expect("a cost");
+    let on_top = asked.cost(at(rate, 0), |amount| FLAT.price(amount), 1).expect("a cost");
     assert_eq!(on_top.costs.amount, Minor::new(1_500_000));
     assert_eq!(on_top.exchange.bought, Minor::new(1_505_107));
     assert_eq!(on_top.exchange.sold, Minor::new(1_004));
     assert_eq!(on_top.charges, Minor::new(4));
     let asked = Method::Source { amount: Minor::new(1_000), is_inclusive: true, min_receive: None };
-    let inclusive = asked.cost(at(rate, 0), |amount| FLAT.price(amount)).expect("a cost");
+    let inclusive = asked.cost(at(rate, 0), |amount| FLAT.price(amount), 1).expect("a cost");
     assert_eq!(inclusive.costs.amount, Minor::new(1_500_000 - 5_107));
     assert_eq!(inclusive.exchange.sold, Minor::new(1_000));
     assert_eq!(inclusive.exchange.bought, Minor::new(1_500_000));
     // Just below the levy there is an amount that leaves something over.
     let asked = Method::Source { amount: Minor::new(668), is_inclusive: true, min_receive: None };
-    let below = asked.cost(at(rate, 0), |amount| FLAT.price(amount)).expect("a cost");
+    let below = asked.cost(at(rate, 0), |amount| FLAT.price(amount), 1).expect("a cost");
     assert_eq!(below.costs.amount, Minor::new(999_999));
     assert_eq!(below.exchange.bought, Minor::new(1_002_000));
 }
@@ -86,11 +86,11 @@ fn what_leaves_nothing_is_refused() {
         is_inclusive,
         min_receive: None,
     };
-    assert_eq!(code(spend(10_700, true).cost(at(rate, 0), price)), "funding_below_fee");
-    let one = spend(10_800, true).cost(at(rate, 0), price).expect("one unit");
+    assert_eq!(code(spend(10_700, true).cost(at(rate, 0), price, 1)), "funding_below_fee");
+    let one = spend(10_800, true).cost(at(rate, 0), price, 1).expect("one unit");
     assert_eq!(one.costs.amount, Minor::new(1));
-    assert_eq!(code(spend(99, false).cost(at(rate, 0), price)), "invalid_amount");
-    assert_eq!(code(spend(99, true).cost(at(rate, 0), price)), "invalid_amount");
+    assert_eq!(code(spend(99, false).cost(at(rate, 0), price, 1)), "invalid_amount");
+    assert_eq!(code(spend(99, true).cost(at(rate, 0), price, 1)), "invalid_amount");
 }
 
 fn rates() -> impl Strategy<Value = Rate> {
@@ -117,7 +117,7 @@ proptest! {
         let amount = Minor::new(amount);
         let pay = |max_debit| {
             let method = Method::Destination { amount, max_debit };
-            method.cost(at(rate, shift), |amount| fees.price(amount))
+            method.cost(at(rate, shift), |amount| fees.price(amount), 1)
         };
         let Ok(costed) = pay(None) else { return Ok(()) };
         prop_assert_eq!(costed.costs.amount, amount);
@@ -141,7 +141,7 @@ proptest! {
         let amount = Minor::new(spent);
         let pay = |min_receive| {
             let method = Method::Source { amount, is_inclusive: false, min_receive };
-            method.cost(at(rate, shift), |amount| fees.price(amount))
+            method.cost(at(rate, shift), |amount| fees.price(amount), 1)
         };
         let Ok(costed) = pay(None) else { return Ok(()) };
         let got = costed.costs.amount;
@@ -163,7 +163,7 @@ proptest! {
         let pay = |units| {
             let amount = Minor::new(units);
             let method = Method::Source { amount, is_inclusive: true, min_receive: None };
-            method.cost(at(rate, shift), |amount| fees.price(amount))
+            method.cost(at(rate, shift), |amount| fees.price(amount), 1)
         };
         let costed = match pay(spent) {
             Ok(costed) => costed,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::app::App;
-use crate::auth;
+use crate::auth::{self, MerchantStatus};
 use crate::cases::{self, Case};
 use crate::clock::Moment;
 use crate::conversions::Plan;
@@ -89,7 +89,7 @@ pub(super) async fn change(
     let usage = match change {
         // Whom it went to stays who it was.
         Change::Correct => None,
-        _ => usage(app, payout, &transition, now).await?,
+        _ => usage(app, &after, &transition, now).await?,
     };
     let case = transition.case.map(|kind| {
         let case = super::contradiction::case(app, payout, kind, &with);
@@ -233,6 +233,12 @@ impl Decision {
                 if self.limits == Limits::Refuse {
                     usage.refuse_excess(locked, allowance, amount)?;
                 }
+                if self.buying.is_some() {
+                    if self.limits == Limits::Refuse {
+                        usage.refuse_overspending(locked, allowance)?;
+                    }
+                    usage.spend(locked, counters)?;
+                }
                 usage.add(locked, amount, counters)?;
             }
             LedgerEffect::GiveBack => {
@@ -259,11 +265,8 @@ pub(super) fn refuse_frozen(locked: &LockedState<'_>, payout: &Payout) -> Result
 /// Refuses to send for a merchant who is suspended or closed.
 fn refuse_suspended(locked: &LockedState<'_>, payout: &Payout) -> Result<(), Problem> {
     let merchant = locked.row(&auth::sql::MERCHANT_STATUSES, payout.merchant_id.as_str());
-    match merchant.map(|row| row.text("status")).transpose()? {
-        Some("active") => Ok(()),
-        Some("closed") => Err(Problem::new(ErrorCode::MerchantClosed)),
-        _ => Err(Problem::new(ErrorCode::MerchantSuspended)),
-    }
+    let status = merchant.map(|row| row.text("status")).transpose()?;
+    status.and_then(MerchantStatus::parse).unwrap_or(MerchantStatus::Suspended).refuse_inactive()
 }
 
 /// The counters that a transition touches: those of today for a debit, those of the day of the
@@ -282,8 +285,7 @@ async fn usage(
     };
     let merchant = app.directory.merchant(&payout.merchant_id).await?;
     let merchant = merchant.ok_or_else(|| Problem::internal("a payout without a merchant"))?;
-    let limits = merchant.settings.limits(payout.currency);
-    let allowance = Allowance { limits, allow_duplicate: true };
+    let allowance = Allowance::of(&merchant, payout);
     Ok(Some((Usage::of(payout, &merchant.timezone, on), allowance)))
 }
 

@@ -21,6 +21,7 @@ use crate::http::{Body, IdempotencyKey};
 use crate::id::{PayoutId, WalletId};
 use crate::ledger::{Command, Done, Effects, Reply, Reservation, replay, stored_reply};
 use crate::money::{Currency, Minor};
+use crate::rails::Rail;
 use crate::rules::{Assessment, Assignments, FeeFacts, PayoutKind, Price};
 
 use super::accept::{Acceptance, Candidate, Verdict, assessment, blocked, compare};
@@ -149,10 +150,10 @@ async fn prepare(
     // Fee and fraud are decided by the packs of this moment, whatever is activated meanwhile.
     let assignments = app.packs.now();
     let price = |amount| price(&assignments, caller, (request.currency, &method, amount));
-    let (amount, costed) = amount(app, caller, request, price).await?;
+    let (amount, costed) = amount(app, caller, (request, &rail, &method), price).await?;
     let payee = payee(app, caller, (&rail, &method), (request, amount, saved), scenario).await?;
     require_sender(caller, &rail.declaration.sender, request)?;
-    let payment = (request.currency, amount);
+    let payment = (request.currency, amount, request.asked.amount_field());
     refuse_amount(&caller.merchant, (&rail.declaration, &method), payment)?;
     let (costs, pricing) = match &costed {
         Some(costed) => (costed.costs, costed.price.clone()),
@@ -228,15 +229,16 @@ fn price(
 async fn amount(
     app: &App,
     caller: &Caller,
-    request: &NewPayout,
+    (request, rail, method): (&NewPayout, &Rail, &str),
     price: impl Fn(Minor) -> Result<Price, Problem>,
 ) -> Result<(Minor, Option<Costed>), Problem> {
     match &request.asked {
         Asked::Plain(amount) => Ok((*amount, None)),
-        Asked::Across(Across { from, method }) => {
+        Asked::Across(Across { from, method: asked }) => {
             let pair = (*from, request.currency);
             let offer = fx::offer(app, (&caller.merchant, caller.key.env), pair).await?;
-            let costed = method.cost(|basis| offer.exchange(basis), price)?;
+            let step = rail.declaration.step(request.currency, method);
+            let costed = asked.cost(|basis| offer.exchange(basis), price, step)?;
             Ok((costed.costs.amount, Some(costed)))
         }
     }
@@ -274,7 +276,7 @@ fn beginning(caller: &Caller, payout: &mut Payout) -> Result<Change, Problem> {
         }
         _ => {}
     }
-    match caller.merchant.settings.takes_two(payout.currency, payout.costs.amount) {
+    match payout.takes_two(&caller.merchant.settings) {
         true => Ok(Change::Draft),
         false => Ok(Change::Accept),
     }
@@ -289,10 +291,8 @@ async fn submit(
 ) -> Result<Done<Reply>, Problem> {
     let Draft { payout, change, payee, assessment, buying } = draft;
     let usage = Usage::of(&payout, &caller.merchant.timezone, payout.created_at);
-    let allowance = Allowance {
-        limits: caller.merchant.settings.limits(payout.currency),
-        allow_duplicate: request.allow_duplicate,
-    };
+    let allow_duplicate = request.allow_duplicate;
+    let allowance = Allowance { allow_duplicate, ..Allowance::of(&caller.merchant, &payout) };
     // In the sandbox it is sent before the answer, by whoever made it.
     let is_sent_here = payout.env == Env::Test && change == Change::Accept;
     let lease_until = match is_sent_here {

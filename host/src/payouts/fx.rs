@@ -6,6 +6,8 @@
 //! where that would spend more than was agreed. Whatever becomes of it later, what was bought
 //! stays in the wallet that it is paid from.
 
+use serde_json::json;
+
 use crate::app::App;
 use crate::auth::{Capability, Feature, Merchant};
 use crate::caller::Caller;
@@ -16,11 +18,14 @@ use crate::fx::{Basis, Pair};
 use crate::id::ConversionId;
 use crate::ledger::{Effects, LockedState};
 use crate::money::{Currency, Minor};
-
 use crate::simulator::scenario::RATE_STALE;
 
 use super::across::{Costed, Funded, Funding};
 use super::model::{Change, Payout};
+use super::usage::violation;
+
+/// The field in which a request says what pays.
+pub(super) const FIELD: &str = "funding_currency";
 
 /// Refuses a key that may not pay out of another currency.
 ///
@@ -29,7 +34,7 @@ use super::model::{Change, Payout};
 pub(super) fn require_capability(caller: &Caller) -> Result<(), Problem> {
     match caller.key.can(Capability::PayoutFx) {
         true => Ok(()),
-        false => Err(Capability::PayoutFx.missing().field("funding_currency")),
+        false => Err(Capability::PayoutFx.missing().field(FIELD)),
     }
 }
 
@@ -55,10 +60,11 @@ pub(super) async fn offer(
     (from, to): (Currency, Currency),
 ) -> Result<Offer, Problem> {
     refuse_ineligible((merchant, env), (from, to))?;
-    let unknown = || Problem::new(ErrorCode::FxPayoutSourceNotAllowed).field("funding_currency");
+    let unknown = || Problem::new(ErrorCode::FxPayoutSourceNotAllowed).field(FIELD);
     let shift = shift(app, from, to).ok_or_else(unknown)?;
     let pair = Pair { env, from, to };
-    Offer::now(app, &merchant.id, (pair, shift)).await.map_err(of_payouts)
+    let offer = Offer::now(app, &merchant.id, (pair, shift)).await;
+    offer.map_err(|problem| of_payouts(problem).field(FIELD))
 }
 
 /// Terms are asked for where money moves: in the sandbox nobody can accept any.
@@ -67,7 +73,7 @@ fn refuse_ineligible(
     (from, to): (Currency, Currency),
 ) -> Result<(), Problem> {
     let settings = &merchant.settings;
-    let refused = |code| Err(Problem::new(code).field("funding_currency"));
+    let refused = |code| Err(Problem::new(code).field(FIELD));
     if !settings.has(Feature::FxPayouts, env) {
         return refused(ErrorCode::FxPayoutDisabled);
     }
@@ -109,15 +115,46 @@ pub(super) async fn plan(
     let Costed { basis, exchange, charges, most, .. } = costed;
     let pair = exchange.pair;
     let found = app.wallets.find(caller.owner(), pair.from).await?;
-    let missing = || Problem::new(ErrorCode::FxPayoutSourceNotAllowed).field("funding_currency");
+    let missing = || Problem::new(ErrorCode::FxPayoutSourceNotAllowed).field(FIELD);
     let (wallet_id, _) = found.ok_or_else(missing)?;
     let shift = shift(app, pair.from, pair.to).ok_or_else(missing)?;
-    let funding = Funding { wallet_id, currency: pair.from, shift, most };
+    refuse_spending(&caller.merchant, (pair.from, exchange.sold))?;
+    let quoted = exchange.sold;
+    let funding = Funding { wallet_id, currency: pair.from, shift, most, quoted };
     let id: ConversionId = app.ids.id();
     let funded = Funded::by(&id, &exchange, charges);
     let plan = buying(app, (payout, &funding), (id, basis), &funded);
     (payout.funding, payout.funded) = (Some(funding), Some(funded));
     Ok(plan)
+}
+
+/// Refuses to take more from the wallet that pays than a single payout may.
+///
+/// # Errors
+/// `limit_violation`.
+pub(super) fn refuse_spending(
+    merchant: &Merchant,
+    (currency, sold): (Currency, Minor),
+) -> Result<(), Problem> {
+    let limit = merchant.settings.limits(currency).per_transaction_minor.map(|limit| limit.0);
+    match limit.filter(|limit| sold > *limit) {
+        Some(limit) => Err(violation("per_transaction", limit, Minor::ZERO, sold).field(FIELD)),
+        None => Ok(()),
+    }
+}
+
+/// What could not be made any more does not go, either.
+async fn refuse_no_longer(
+    app: &App,
+    payout: &Payout,
+    (funding, sold): (&Funding, Minor),
+) -> Result<(), Problem> {
+    let merchant = app.directory.merchant(&payout.merchant_id).await?;
+    let merchant = merchant.ok_or_else(|| Problem::internal("a payout without a merchant"))?;
+    merchant.status.refuse_inactive()?;
+    refuse_ineligible((&merchant, payout.env), (funding.currency, payout.currency))
+        .and_then(|()| refuse_spending(&merchant, (funding.currency, sold)))
+        .map_err(Problem::without_field)
 }
 
 /// Refuses to spend more of the funding wallet than was agreed when the payout was made.
@@ -166,6 +203,7 @@ pub(super) async fn plan_later(
     // Anything else says that the money has left already.
     if matches!(change, Change::Approve | Change::Release) {
         refuse_dearer(exchange.sold, funding)?;
+        refuse_no_longer(app, payout, (funding, exchange.sold)).await?;
     }
     let alone = offer.exchange(Basis::Buy(payout.costs.amount))?;
     let id: ConversionId = app.ids.id();
@@ -185,5 +223,25 @@ pub(super) fn buy(
     locked: &LockedState<'_>,
     effects: &mut Effects,
 ) -> Result<(), Problem> {
-    plan.complete(locked, effects).map(|_| ()).map_err(of_payouts)
+    let bought = plan.complete(locked, effects);
+    let bought = bought.map_err(|problem| of_wallet(plan, of_payouts(problem)))?;
+    let (from, _) = plan.wallets();
+    match locked.wallet(from)?.available < bought.exchange.sold {
+        true => Err(of_wallet(plan, Problem::new(ErrorCode::InsufficientFunds))),
+        false => Ok(()),
+    }
+}
+
+/// Says which of the two wallets a refusal is about: the one that pays.
+fn of_wallet(plan: &Plan, problem: Problem) -> Problem {
+    let (from, _) = plan.wallets();
+    let currency = plan.pair().from;
+    let what = match problem.code() {
+        ErrorCode::InsufficientFunds => "does not have as much as the payout takes",
+        ErrorCode::WalletFrozen => "is frozen",
+        _ => return problem,
+    };
+    let message = format!("The {currency} wallet, which would pay, {what}.");
+    let detail = json!({ "wallet_id": from, "currency": currency });
+    Problem::because(problem.code(), message).detail(detail)
 }

@@ -118,7 +118,6 @@ const QUOTE_ERRORS: &[ErrorCode] = &[
     ErrorCode::FxRateUnavailable,
     ErrorCode::FxRateStale,
     ErrorCode::FxRateInverted,
-    ErrorCode::FxExposureCapExceeded,
     ErrorCode::FundingBelowFee,
     ErrorCode::LimitViolation,
     ErrorCode::RailNotConfigured,
@@ -340,15 +339,20 @@ pub async fn show_timeline(
 /// have is refused as a payout of it would be. No money moves.
 #[utoipa::path(
     post, path = "/v1/payouts/quote", operation_id = "quote_payout", tag = "Payouts",
+    params(
+        ("X-Sandbox-Scenario" = Option<String>, Header, description = "What the sandbox plays; test keys only"),
+    ),
     request_body = QuoteRequest,
     responses((status = 200, description = "What it would cost", body = PayoutQuote)),
 )]
 pub async fn show_quote(
     State(app): State<App>,
     caller: Caller,
+    headers: HeaderMap,
     body: Body<QuoteRequest>,
 ) -> Result<Response, Problem> {
-    Ok(axum::Json(quote(&app, &caller, &body.value).await?).into_response())
+    let scenario = scenario::asked_for(caller.key.env, &headers, &app.rails.scenarios())?;
+    Ok(axum::Json(quote(&app, &caller, &body.value, scenario.as_deref()).await?).into_response())
 }
 
 fn shown(payout: &Payout) -> Response {

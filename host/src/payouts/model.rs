@@ -3,6 +3,7 @@
 //! [`apply`] yields the new status and what the ledger does in one breath, so the two cannot
 //! diverge. It knows no database, no network and no clock.
 
+use crate::auth::merchant::Settings;
 use crate::cases::CaseKind;
 use crate::clock::Moment;
 use crate::env::Env;
@@ -368,6 +369,15 @@ pub struct Payout {
 }
 
 impl Payout {
+    /// Whether it waits for a teammate: by what its recipient gets, or by what that takes from the
+    /// wallet that pays.
+    #[must_use]
+    pub fn takes_two(&self, settings: &Settings) -> bool {
+        let is_large = |funding: &Funding| settings.takes_two(funding.currency, funding.quoted);
+        settings.takes_two(self.currency, self.costs.amount)
+            || self.funding.as_ref().is_some_and(is_large)
+    }
+
     /// The payout after this happened to it, and what goes with that.
     ///
     /// # Errors

@@ -100,12 +100,16 @@ pub(super) async fn quote(
     app: &App,
     caller: &Caller,
     request: &QuoteRequest,
+    scenario: Option<&str>,
 ) -> Result<PayoutQuote, Problem> {
     let code = request.currency.as_deref().filter(|code| !code.is_empty());
     let code = code.ok_or_else(|| wrong(ErrorCode::MissingField, "currency"))?;
     let unsupported = || wrong(ErrorCode::UnsupportedCurrency, "currency");
     let currency = Currency::parse(code).ok_or_else(unsupported)?;
     let asked = request.asked(currency)?;
+    if let Asked::Across(_) = asked {
+        fx::refuse_played(scenario)?;
+    }
     let (method, usual) =
         (request.method.as_deref(), caller.merchant.settings.usual_method(currency));
     let choice = Choice { usual, ..Choice::of(method) };
@@ -128,11 +132,14 @@ pub(super) async fn quote(
     let (amount, across) = match &asked {
         Asked::Plain(amount) => (*amount, None),
         Asked::Across(across) => {
-            let (costs, fx) = quote_across(app, caller, (across, currency), price).await?;
+            let step = rail.declaration.step(currency, &method);
+            let fx = quote_across(app, caller, (across, currency), (price, step)).await?;
+            let (costs, fx) = fx;
             (costs.amount, Some((costs, fx)))
         }
     };
-    refuse_amount(&caller.merchant, (&rail.declaration, &method), (currency, amount))?;
+    let payment = (currency, amount, asked.amount_field());
+    refuse_amount(&caller.merchant, (&rail.declaration, &method), payment)?;
     let wanted = (currency, method.as_str(), caller.key.env);
     // What is in the way of a payout now may be gone later; an amount that no route takes is not.
     match app.routes.carriers(wanted, &caller.merchant.id, amount).await {
@@ -197,12 +204,12 @@ async fn quote_across(
     app: &App,
     caller: &Caller,
     (across, currency): (&Across, Currency),
-    price: impl Fn(Minor) -> Result<Price, Problem>,
+    (price, step): (impl Fn(Minor) -> Result<Price, Problem>, i64),
 ) -> Result<(Costs, QuotedFx), Problem> {
     let (_, env) = caller.owner();
     let offer = fx::offer(app, (&caller.merchant, env), (across.from, currency)).await?;
-    let costed = across.method.cost(|basis| offer.exchange(basis), price)?;
-    offer.refuse_excess(app, &costed.exchange).await?;
+    let costed = across.method.cost(|basis| offer.exchange(basis), price, step)?;
+    fx::refuse_spending(&caller.merchant, (across.from, costed.exchange.sold))?;
     let fx = QuotedFx {
         funding_currency: across.from,
         source_debit_minor: costed.exchange.sold,

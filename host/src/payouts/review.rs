@@ -136,9 +136,7 @@ async fn needs_teammate(app: &App, payout: &Payout, what: Change) -> Result<bool
         (Change::Approve, Status::Draft) => Ok(true),
         (Change::Release, Status::AwaitingAdminReview) => {
             let merchant = app.directory.merchant(&payout.merchant_id).await?;
-            Ok(merchant.is_some_and(|merchant| {
-                merchant.settings.takes_two(payout.currency, payout.costs.amount)
-            }))
+            Ok(merchant.is_some_and(|merchant| payout.takes_two(&merchant.settings)))
         }
         _ => Ok(false),
     }

@@ -25,6 +25,8 @@ pub(super) struct Usage {
     pub(super) day: String,
     pub(super) recipient: String,
     recipient_yesterday: String,
+    /// What is bought for it spends the day of another wallet: its counter, and how much.
+    pub(super) spent: Option<(String, Minor)>,
 }
 
 /// What the operator allows, and what the request waives.
@@ -32,8 +34,20 @@ pub(super) struct Usage {
 pub(super) struct Allowance {
     /// The merchant's limits in this currency.
     pub limits: Limits,
+    /// Its limits in the currency that pays, where that is another one.
+    pub spending: Option<Limits>,
     /// Whether the cool-down is waived.
     pub allow_duplicate: bool,
+}
+
+impl Allowance {
+    /// What a merchant may do with a payout that is there: it is no repetition of itself.
+    #[must_use]
+    pub(super) fn of(merchant: &Merchant, payout: &Payout) -> Self {
+        let limits = |currency| merchant.settings.limits(currency);
+        let spending = payout.funding.as_ref().map(|funding| limits(funding.currency));
+        Self { limits: limits(payout.currency), spending, allow_duplicate: true }
+    }
 }
 
 impl Usage {
@@ -53,6 +67,9 @@ impl Usage {
                 "paid/{wallet}/{identity}/{}",
                 on(now.before(limits::COOL_DOWN))
             ),
+            spent: payout.funding.as_ref().zip(payout.funded.as_ref()).map(|(funding, funded)| {
+                (format!("day/{}/{}", funding.wallet_id, on(now)), funded.sold)
+            }),
         }
     }
 
@@ -62,6 +79,7 @@ impl Usage {
         let mut keys =
             vec![self.day.clone(), self.recipient.clone(), self.recipient_yesterday.clone()];
         keys.extend(self.reference.clone());
+        keys.extend(self.spent.iter().map(|(day, _)| day.clone()));
         keys
     }
 
@@ -126,6 +144,40 @@ impl Usage {
         Ok(())
     }
 
+    /// Refuses to buy what would exceed the day's limit of the currency that pays.
+    ///
+    /// # Errors
+    /// `limit_violation`.
+    pub(super) fn refuse_overspending(
+        &self,
+        locked: &LockedState<'_>,
+        allowance: &Allowance,
+    ) -> Result<(), Problem> {
+        let daily = allowance.spending.as_ref().and_then(|limits| limits.daily_minor);
+        let (Some((day, sold)), Some(limit)) = (&self.spent, daily) else { return Ok(()) };
+        let used = locked.counter(day).sum;
+        match used.plus(*sold)? > limit.0 {
+            true => Err(violation("daily", limit.0, used, *sold)),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds what is bought to the sum of the day of the wallet that pays. Nothing takes it off
+    /// again: what was bought stays, whatever becomes of the payout.
+    ///
+    /// # Errors
+    /// The sum does not fit.
+    pub(super) fn spend(
+        &self,
+        locked: &LockedState<'_>,
+        changes: &mut Vec<CounterChange>,
+    ) -> Result<(), Overflow> {
+        match &self.spent {
+            Some((day, sold)) => add(locked, day, *sold, changes),
+            None => Ok(()),
+        }
+    }
+
     /// Takes the reference and the recipient for a new payout.
     pub(super) fn take(
         &self,
@@ -169,21 +221,8 @@ impl Usage {
         amount: Minor,
         changes: &mut Vec<CounterChange>,
     ) -> Result<(), Overflow> {
-        for key in [&self.day, &self.recipient] {
-            if let Some(change) = changes.iter_mut().find(|change| change.key == *key) {
-                change.sum = change.sum.plus(amount)?;
-                continue;
-            }
-            let counter = locked.counter(key);
-            changes.push(CounterChange {
-                key: key.clone(),
-                holder: counter.holder,
-                count: counter.count,
-                sum: counter.sum.plus(amount)?.max(Minor::ZERO),
-                expires_at: counter.expires_at.max(locked.now().micros() + 2 * DAY_US),
-            });
-        }
-        Ok(())
+        add(locked, &self.day, amount, changes)?;
+        add(locked, &self.recipient, amount, changes)
     }
 
     /// Lets the recipient be paid again at once, as far as this payout stood in the way.
@@ -218,6 +257,28 @@ impl Usage {
     }
 }
 
+/// Adds to the sum of a counter, or takes off it. `changes` may hold an earlier change of it.
+fn add(
+    locked: &LockedState<'_>,
+    key: &str,
+    amount: Minor,
+    changes: &mut Vec<CounterChange>,
+) -> Result<(), Overflow> {
+    if let Some(change) = changes.iter_mut().find(|change| change.key == key) {
+        change.sum = change.sum.plus(amount)?;
+        return Ok(());
+    }
+    let counter = locked.counter(key);
+    changes.push(CounterChange {
+        key: key.to_owned(),
+        holder: counter.holder,
+        count: counter.count,
+        sum: counter.sum.plus(amount)?.max(Minor::ZERO),
+        expires_at: counter.expires_at.max(locked.now().micros() + 2 * DAY_US),
+    });
+    Ok(())
+}
+
 /// The last payouts to a recipient, oldest first: each its id and its instant.
 pub(super) fn recent(holder: &str) -> Vec<(String, Moment)> {
     let entries = holder.split(',').filter_map(|entry| {
@@ -240,10 +301,9 @@ fn written(recent: &[(String, Moment)]) -> String {
 pub(super) fn refuse_amount(
     merchant: &Merchant,
     (rail, method): (&Declaration, &str),
-    (currency, amount): (Currency, Minor),
+    (currency, amount, field): (Currency, Minor, &str),
 ) -> Result<(), Problem> {
-    let refuse =
-        |kind, limit| Err(violation(kind, limit, Minor::ZERO, amount).field("amount_minor"));
+    let refuse = |kind, limit| Err(violation(kind, limit, Minor::ZERO, amount).field(field));
     let terms = rail.method(currency, method);
     let least = terms.map(|terms| Minor::new(terms.amount_minor_min));
     if let Some(least) = least.filter(|least| amount < *least) {
@@ -260,7 +320,7 @@ pub(super) fn refuse_amount(
     }
 }
 
-fn violation(kind: &str, limit: Minor, used: Minor, requested: Minor) -> Problem {
+pub(super) fn violation(kind: &str, limit: Minor, used: Minor, requested: Minor) -> Problem {
     let message = match kind {
         "below_minimum" => format!("This rail takes {limit} minor units at least."),
         "step" => format!("This rail takes multiples of {limit} minor units only."),

@@ -128,6 +128,12 @@ pub struct PayoutFx<'a> {
     pub converted_minor: Option<Minor>,
     /// The conversion.
     pub conversion_id: Option<&'a str>,
+    /// What would have left that wallet when the payout was made.
+    #[schema(value_type = String, example = "1626")]
+    pub quoted_debit_minor: Minor,
+    /// The most that may leave it, where that was agreed.
+    #[schema(value_type = Option<String>, example = "1700")]
+    pub max_debit_minor: Option<Minor>,
 }
 
 impl<'a> PayoutFx<'a> {
@@ -140,6 +146,8 @@ impl<'a> PayoutFx<'a> {
             rate: funded.map(|funded| funded.rate),
             converted_minor: funded.map(|funded| funded.bought),
             conversion_id: funded.map(|funded| funded.conversion_id.as_str()),
+            quoted_debit_minor: funding.quoted,
+            max_debit_minor: funding.most,
         }
     }
 }

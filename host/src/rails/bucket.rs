@@ -3,7 +3,6 @@
 //! `s3://bucket/folder` is one of AWS's; `?region=` says in which region, and `?endpoint=` where
 //! another maker's store is.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -13,11 +12,10 @@ use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::client::{HttpClient, HttpConnector};
 use object_store::path::Path;
 use reqwest::Url;
-use reqwest::redirect::Policy;
 use rustls::ClientConfig;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::{address, outbound};
+use crate::outbound;
 
 /// The setting that opens a private network, named in refusals.
 const SETTING: &str = "egress.allow_private_networks";
@@ -96,12 +94,8 @@ impl Address {
             .with_http_connector(connector)
             .with_retry(retry);
         if let Some(endpoint) = self.endpoint {
-            let literal = endpoint.host_str().unwrap_or_default().trim_matches(['[', ']']);
-            let opened = |ip: IpAddr| allowed.iter().any(|network| network.contains(&ip));
-            let ip = literal.parse::<IpAddr>().ok();
-            if ip.is_some_and(|ip| !address::is_public(ip) && !opened(ip)) {
-                return Err(format!("{literal} is not public; {SETTING} can allow its network"));
-            }
+            let host = endpoint.host_str().unwrap_or_default();
+            let ip = outbound::refuse_private(host, (allowed, SETTING))?;
             let is_plain = endpoint.scheme() == "http";
             if is_plain && !ip.is_some_and(|ip| ip.is_loopback()) {
                 return Err("must be reached over https".to_owned());
@@ -144,14 +138,7 @@ struct Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let resolver = outbound::resolver(self.allowed.clone(), SETTING);
-        let client = reqwest::Client::builder()
-            .dns_resolver(resolver)
-            .redirect(Policy::none())
-            .no_proxy()
-            .retry(reqwest::retry::never())
-            .tls_backend_preconfigured((*self.tls).clone())
-            .build();
+        let client = outbound::operators_client(&self.tls, (self.allowed.clone(), SETTING));
         let generic = |cause| object_store::Error::Generic { store: "S3", source: Box::new(cause) };
         client.map(HttpClient::new).map_err(generic)
     }

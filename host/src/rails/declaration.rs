@@ -426,6 +426,12 @@ impl Declaration {
         self.methods_of(currency).find(|terms| terms.name == name)
     }
 
+    /// What amounts of a method are multiples of: 100 where its network knows no cents.
+    #[must_use]
+    pub fn step(&self, currency: Currency, method: &str) -> i64 {
+        self.method(currency, method).map_or(1, |terms| terms.step)
+    }
+
     /// Whether any of its calls moves money.
     #[must_use]
     pub fn moves_money(&self) -> bool {

@@ -12,7 +12,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::money::Currency;
 use crate::simulator::{Network, sandbox_keys};
 use crate::wasm::keys::SimulatedKey;
-use crate::wasm::module::{self, Module, Refused};
+use crate::wasm::module::{self, Kind, Module, Refused};
 use crate::wasm::rail::{Access, Broken, CONTRACT, Field, Grant, RailCode, Violation};
 use crate::wasm::simulator::{SimulatorCode, Size};
 use crate::wasm::tables::ReferenceTable;
@@ -255,7 +255,7 @@ pub fn network(
     cache: &CodeCache,
     bytes: &[u8],
 ) -> Result<Option<(String, Network)>, LoadError> {
-    if module::is_rule_pack(bytes) {
+    if Kind::of(bytes) != Kind::Rail {
         return Ok(None);
     }
     let sections = module::custom_sections(bytes)?;

@@ -73,6 +73,8 @@ pub struct PayoutFacts<'a> {
     pub customer: Option<&'a str>,
     /// The sender's country.
     pub sender_country: Option<&'a str>,
+    /// The currency that pays, where it is another one, and how much of it.
+    pub funding: Option<(Currency, Minor)>,
     /// The instant of the payout, which ages are counted to.
     pub now: Moment,
 }
@@ -156,6 +158,12 @@ impl PayoutFacts<'_> {
             "weekday" => Value::Int(self.now.weekday_in(self.timezone)),
             "customer" => text_or_absent(self.customer),
             "sender_country" => text_or_absent(self.sender_country),
+            "funding_currency" => {
+                self.funding.map_or(Value::Absent, |(currency, _)| text(currency.as_str()))
+            }
+            "funding_amount_minor" => {
+                self.funding.map_or(Value::Absent, |(_, amount)| Value::Int(amount.units()))
+            }
             _ => Value::Absent,
         }
     }

@@ -9,22 +9,27 @@ use crate::calendar::Calendars;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::Db;
+use crate::fx::RateSource;
 use crate::keyring::Keyring;
 use crate::rails::{Rail, Registry, Versions, registry};
 use crate::rules::Pack;
 use crate::rules::store::{Loader, SuppliedPack};
 use crate::simulator::Network;
 use crate::wasm::compiler::Costs;
+use crate::wasm::module::Kind;
 use crate::wasm::{CodeCache, Compiler, Engines};
 
 use super::StartError;
 
 /// Loaded components.
+#[derive(Default)]
 pub struct Components {
     /// The rails, built in or from the modules folder.
     pub rails: Vec<Rail>,
     /// The rule packs, built in or from the modules folder.
     pub packs: Vec<SuppliedPack>,
+    /// The rate sources, built in or from the modules folder.
+    pub sources: Vec<RateSource>,
 }
 
 /// All of them, and what opens further ones.
@@ -76,7 +81,7 @@ pub fn load(
     cache: &CodeCache,
     folder: Option<&Path>,
 ) -> Result<Components, StartError> {
-    let mut components = Components { rails: Vec::new(), packs: Vec::new() };
+    let mut components = Components::default();
     let tables = folder.map(|folder| folder.join("tables"));
     for (name, bytes) in built_in::COMPONENTS {
         let origin = format!("built-in component {name}");
@@ -108,22 +113,36 @@ fn add(
     tables: Option<&Path>,
 ) -> Result<(), StartError> {
     let named = |cause: StartError| -> StartError { format!("{origin}: {cause}").into() };
-    if crate::wasm::module::is_rule_pack(bytes) {
-        let pack = Pack::load(engines, cache, bytes).map_err(|cause| named(cause.into()))?;
-        let is_built_in = built_in::COMPONENTS.iter().any(|(_, known)| std::ptr::eq(*known, bytes));
-        let component = bytes.to_vec();
-        components.packs.push(SuppliedPack { pack: Arc::new(pack), component, is_built_in });
-    } else {
-        let rail =
-            Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;
-        let name = &rail.declaration.rail.name;
-        let mut known = components.rails.iter_mut();
-        match known.find(|known| known.declaration.rail.name == *name) {
-            Some(known) => *known = rail,
-            None => components.rails.push(rail),
+    match Kind::of(bytes) {
+        Kind::RulePack => {
+            let pack = Pack::load(engines, cache, bytes).map_err(|cause| named(cause.into()))?;
+            let is_built_in =
+                built_in::COMPONENTS.iter().any(|(_, known)| std::ptr::eq(*known, bytes));
+            let component = bytes.to_vec();
+            components.packs.push(SuppliedPack { pack: Arc::new(pack), component, is_built_in });
+        }
+        Kind::RateSource => {
+            let source = RateSource::load(engines, cache, bytes);
+            let source = source.map_err(|cause| named(cause.into()))?;
+            let name = source.about.name.clone();
+            put(&mut components.sources, source, |known| known.about.name == name);
+        }
+        Kind::Rail => {
+            let rail =
+                Rail::load(engines, cache, bytes, tables).map_err(|cause| named(cause.into()))?;
+            let name = rail.declaration.rail.name.clone();
+            put(&mut components.rails, rail, |known| known.declaration.rail.name == name);
         }
     }
     Ok(())
+}
+
+/// In the place of the one that it replaces, or at the end.
+fn put<T>(all: &mut Vec<T>, new: T, is_replaced: impl Fn(&T) -> bool) {
+    match all.iter_mut().find(|known| is_replaced(known)) {
+        Some(known) => *known = new,
+        None => all.push(new),
+    }
 }
 
 /// Adds the calendars that rails of the modules folder bring. Nothing is compiled for it.

@@ -18,7 +18,7 @@ use crate::db::bulk::Write;
 use crate::db::{Db, Engine};
 use crate::env::Env;
 use crate::events::outbox;
-use crate::fx::RateLists;
+use crate::fx::{Providers, RateLists, RateSource};
 use crate::http::limiter::Limiter;
 use crate::http::places::Places;
 use crate::http::request_log::RequestLog;
@@ -29,7 +29,7 @@ use crate::ledger::{OutboxHook, Writer, WriterParts};
 use crate::listeners::Listeners;
 use crate::outbound::OutboundClient;
 use crate::rails::methods::MethodTerms;
-use crate::rails::{Rail, Registry, Route, Routes, Sandbox, sql};
+use crate::rails::{Rail, Registry, Route, Routes, Sandbox, Versions, sql};
 use crate::recipients::{IdentityKey, RecipientDirectory};
 use crate::routes::Door;
 use crate::rules::store::{Loader, PackStore, SuppliedPack};
@@ -89,7 +89,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let Storage { db, keyring, recipients, operator_token, new_token } =
         open(&config, &ids).await?;
 
-    let (Components { rails, packs }, loader) = components(&config, &keyring)?;
+    let (Components { rails, packs, sources }, loader) = components(&config, &keyring)?;
     let rails = Arc::new(Registry::of(rails)?);
     let versions = keep_versions((&db, &keyring), &loader, &config, (&rails, &clock)).await?;
     let (pack_store, packs) = open_packs(&db, loader, &config, packs, &clock).await?;
@@ -104,7 +104,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
     let sandbox = sandbox(simulator, &keyring);
     let inside = (sandbox.clone(), Arc::clone(&keyring));
-    let with = (tls(&config)?, Arc::new(calendars(&config)?), versions);
+    let (with, providers) = outside(&config, sources, (&rails, versions))?;
     let routes = Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), inside, with);
     let transfers = Transfers::new(transfers::Parts {
         db: db.clone(),
@@ -127,6 +127,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         directory: Directory::new(db.clone(), Arc::clone(&keyring)),
         wallets: WalletIds::new(db.clone()),
         rates: RateLists::new(db.clone()),
+        providers,
         sandbox,
         limiter: Limiter::default(),
         streams: Places::default(),
@@ -152,8 +153,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     app.tasks.spawn(worker::carry_notices(app.clone(), service.clone(), messages));
     worker::start(&app, handed, compared);
 
-    let serving = listeners.serve(&app);
-    Ok(Host { app, address, new_operator_token: new_token, broken, serving })
+    Ok(Host { serving: listeners.serve(&app), app, address, new_operator_token: new_token, broken })
 }
 
 /// The database, and what opens its secrets.
@@ -457,6 +457,22 @@ async fn seed_routes(
     Ok(())
 }
 
+/// Whom to trust, on which days anybody works, and every version of the rails.
+type Outside = (Arc<rustls::ClientConfig>, Arc<Calendars>, Versions);
+
+/// What routes lead out with, and who is asked for rates.
+fn outside(
+    config: &Config,
+    sources: Vec<RateSource>,
+    (rails, versions): (&Registry, Versions),
+) -> Result<(Outside, Providers), StartError> {
+    let tls = tls(config)?;
+    let serves = |currency| rails.exponent(currency).is_some();
+    let providers = Providers::open(config, sources, (&tls, serves))?;
+    let calendars = Arc::new(Calendars::load(config.modules.dir.as_deref())?);
+    Ok(((tls, calendars, versions), providers))
+}
+
 /// Certificates that rails trust: the system's, and the operator's own.
 fn tls(config: &Config) -> Result<Arc<rustls::ClientConfig>, StartError> {
     let extra = config.egress.extra_ca_file.as_deref();
@@ -485,9 +501,4 @@ fn tls(config: &Config) -> Result<Arc<rustls::ClientConfig>, StartError> {
 #[must_use]
 pub fn shown(token: &SecretString) -> &str {
     token.expose_secret()
-}
-
-/// The stock calendars, and the operator's.
-fn calendars(config: &Config) -> Result<Calendars, StartError> {
-    Ok(Calendars::load(config.modules.dir.as_deref())?)
 }

@@ -14,6 +14,8 @@
 //! A simulator, the other side of a rail's network, has the limits of a rail call, about a whole
 //! file where the rail makes files; instead of a network it has a book in which it remembers.
 //!
+//! A rate source, which is pure as well, has the limits of a rule pack that reads its rules.
+//!
 //! A guest that breaks a limit traps. It cannot harm the host, another guest, or the next call.
 //!
 //! What a component may hold at all is counted before it is compiled (`bounds`), and what
@@ -33,6 +35,7 @@ pub mod pack;
 pub mod rail;
 pub mod section;
 pub mod simulator;
+pub mod source;
 pub mod tables;
 
 pub use cache::{CodeCache, Compiled};

@@ -219,11 +219,29 @@ pub fn declaration(bytes: &[u8]) -> Option<String> {
     custom_sections(bytes).ok().map(|sections| sections.declaration)
 }
 
-/// Whether a component calls itself a rule pack rather than a rail.
-#[must_use]
-pub fn is_rule_pack(bytes: &[u8]) -> bool {
-    let declaration = declaration(bytes).and_then(|text| text.parse::<toml::Table>().ok());
-    declaration.is_some_and(|table| table.contains_key("pack"))
+/// What a component calls itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A rail; whatever calls itself nothing else is taken for one.
+    Rail,
+    /// A rule pack.
+    RulePack,
+    /// A source of exchange rates.
+    RateSource,
+}
+
+impl Kind {
+    /// What the declaration in a component says.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let declaration = declaration(bytes).and_then(|text| text.parse::<toml::Table>().ok());
+        let has = |section: &str| declaration.as_ref().is_some_and(|it| it.contains_key(section));
+        match (has("pack"), has("source")) {
+            (true, _) => Self::RulePack,
+            (false, true) => Self::RateSource,
+            (false, false) => Self::Rail,
+        }
+    }
 }
 
 fn is_type(item: &ComponentItem) -> bool {

@@ -63,6 +63,16 @@ pub const PLAIN: &[(&str, Type, &str)] = &[
     ("weekday", Type::Int, "the day in the merchant's timezone, from 1 (Monday) to 7 (Sunday)"),
     ("customer", Type::String, "the merchant's own customer, where the payout names one"),
     ("sender_country", Type::String, "the country of the sender, where the payout names one"),
+    (
+        "funding_currency",
+        Type::String,
+        "the currency that pays, such as USD; absent where it is that of the amount",
+    ),
+    (
+        "funding_amount_minor",
+        Type::Int,
+        "what the payout takes from the wallet of that currency, in its minor units",
+    ),
 ];
 
 /// The type of the fact of this name; `None` if there is no such fact.

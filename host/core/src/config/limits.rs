@@ -160,6 +160,24 @@ pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const PACK_FUEL_PER_DECISION: u64 = 2_000_000;
 /// Fuel for reading a pack's rules once: a list of 20,000 accounts takes 142 million.
 pub const PACK_FUEL_OPEN: u64 = 200_000_000;
+/// Fuel of one call of a rate source: a page of a megabyte is read with a tenth of it.
+pub const SOURCE_FUEL_MAX: u64 = 1_000_000_000;
+/// Ticks of 10 ms that it may take.
+pub const SOURCE_TICKS_MAX: u64 = 200;
+/// Pages that a rate source may ask for at a time.
+pub const SOURCE_PAGES_MAX: usize = 8;
+/// Largest page, all of which a source has to be told in one call.
+pub const SOURCE_PAGE_BYTES_MAX: usize = 400 * 1024;
+/// Longest path of a page.
+pub const SOURCE_PATH_MAX: usize = 2048;
+/// How long a provider has for a page.
+pub const SOURCE_WALL_MAX: Duration = Duration::from_secs(20);
+/// How far a provider's clock may be ahead.
+pub const SOURCE_CLOCK_AHEAD: Duration = Duration::from_secs(60);
+/// Rates that one source may tell.
+pub const SOURCE_RATES_MAX: usize = 10_000;
+/// Currencies that one source keeps up: each pair of them is a row that is written at once.
+pub const SOURCE_CURRENCIES_MAX: usize = 30;
 /// Ticks of 10 ms that a decision may take, whatever its fuel says.
 pub const PACK_TICKS_PER_DECISION: u64 = 10;
 /// Ticks for reading a pack's rules.

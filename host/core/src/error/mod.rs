@@ -78,6 +78,13 @@ impl Problem {
         self
     }
 
+    /// The same about no field: whoever asks has not sent it.
+    #[must_use]
+    pub fn without_field(mut self) -> Self {
+        self.0.field = None;
+        self
+    }
+
     /// Machine-readable particulars, under `error.detail`.
     #[must_use]
     pub fn detail(mut self, detail: Value) -> Self {

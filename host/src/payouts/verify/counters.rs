@@ -90,6 +90,7 @@ impl Counted {
         }
         let amount = payout.costs.amount.units();
         let queued_at = payout.queued_at.unwrap_or(payout.created_at);
+        let mut is_bought = false;
         for (effect, at) in effects {
             let (at, change) = match effect {
                 LedgerEffect::Debit => (queued_at, amount),
@@ -97,10 +98,15 @@ impl Counted {
                 LedgerEffect::GiveBack => (queued_at, -amount),
                 _ => continue,
             };
+            let was_bought = std::mem::replace(&mut is_bought, true);
             if is_kept(at) {
                 let on = usage(at);
                 for key in [on.day, on.recipient] {
                     *self.sums.entry(key).or_default() += change;
+                }
+                // Something is bought with the first debit, and stays bought.
+                if let Some((day, sold)) = on.spent.filter(|_| !was_bought) {
+                    *self.sums.entry(day).or_default() += sold.units();
                 }
             }
         }

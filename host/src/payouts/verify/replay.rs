@@ -8,8 +8,8 @@ use sqlx::{AnyConnection, Row as _};
 use strum::IntoEnumIterator as _;
 
 use crate::clock::Moment;
-use crate::ledger::verify::{Faults, StoredJournal, read_journals};
-use crate::ledger::{Effects, Journal};
+use crate::ledger::Effects;
+use crate::ledger::verify::{Faults, StoredJournal, read_journals, same_journals};
 
 use super::super::booking::{Suspended, book};
 use super::super::model::{Change, LedgerEffect, Payout, Status, apply};
@@ -170,11 +170,6 @@ fn journals_fit(payout: &Payout, path: &Path, booked: &[StoredJournal]) -> bool 
         }
     }
     rounds.round == payout.round && same_journals(&effects.journals, booked)
-}
-
-fn same_journals(expected: &[Journal], booked: &[StoredJournal]) -> bool {
-    expected.len() == booked.len()
-        && expected.iter().all(|journal| booked.iter().any(|booked| booked.is(journal)))
 }
 
 /// The payout's instants are those of its events, and it is what its last event told.

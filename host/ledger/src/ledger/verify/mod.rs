@@ -20,7 +20,7 @@ use crate::db::bulk::Shape;
 use super::seal::{first_of, writer_of};
 use super::sql;
 
-pub use read::{StoredJournal, read_journals};
+pub use read::{StoredJournal, read_journals, same_journals};
 
 /// Something that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]

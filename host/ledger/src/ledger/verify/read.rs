@@ -78,6 +78,13 @@ pub async fn read_journals(
     Ok(())
 }
 
+/// Whether these journals are what is booked, line by line, and nothing else is.
+#[must_use]
+pub fn same_journals(expected: &[Journal], booked: &[StoredJournal]) -> bool {
+    expected.len() == booked.len()
+        && expected.iter().all(|journal| booked.iter().any(|booked| booked.is(journal)))
+}
+
 impl StoredJournal {
     /// The journal with the lines that stand in its own row.
     fn begin(row: &AnyRow) -> Result<Self, sqlx::Error> {
