@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cross_currency::{act, desk, get, inclusive, merchant, pay, quote, spend};
 use crate::rates::set;
-use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, with, with_host};
+use crate::test_host::{Answer, DESK_TOKEN, Engine, OPERATOR_TOKEN, TestHost, with, with_host};
 
 /// The limits of the sandbox's dollars.
 async fn limit_dollars(host: &TestHost, limits: Value) {
@@ -126,6 +126,31 @@ async fn what_could_not_be_made_any_more_does_not_go(
         assert_eq!(host.balance(&desk.dollars).await, 100_000);
         act(host, &draft.id(), "approve").await.ok();
         host.until(&desk.test, &draft.id(), "paid").await;
+    })
+    .await;
+}
+
+/// One that the rules held is released by one person, unless it has become one for two.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rate_that_moves_can_make_it_one_for_two(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let desk = desk(host).await;
+        merchant(host, json!({ "dual_control_threshold_minor": { "USD": "3000" } })).await;
+        let played = [("idempotency-key", "held"), ("x-sandbox-scenario", "fraud_hold")];
+        let body = Some(get(4_000_000));
+        let held = host.send(Method::POST, "/v1/payouts", &desk.test, &played, body).await.ok();
+        assert_eq!(held.status_word(), "awaiting_admin_review");
+        let release = async |who: &str| {
+            let path = format!("/admin/v1/payouts/{}/release", held.id());
+            let body = json!({ "reason": "a test" });
+            host.send(Method::POST, &path, who, &[], Some(body)).await
+        };
+        set(host, json!({ "rate": "500" })).await.ok();
+        assert_eq!(release(DESK_TOKEN).await.refused(), (403, "self_approval_denied"));
+        release(OPERATOR_TOKEN).await.ok();
     })
     .await;
 }

@@ -152,15 +152,19 @@ async fn a_rate_that_a_person_set_or_took_away_is_left_alone(
         assert_eq!(rate(host, "USD", "GBP").await["rate"], "0.7");
         assert_eq!(rate(host, "GBP", "USD").await["source"], "ecb", "its neighbour is kept up");
 
-        // Given back, it is kept up again.
-        let given_back = json!({ "source": "ecb", "as_of": "2026-11-19T00:00:00Z" });
-        set(host, given_back).await;
+        // Given back, it has the source's terms, and is kept up from its next instant on.
+        set(host, json!({ "source": "ecb" })).await;
+        let given_back = rate(host, "USD", "GBP").await;
+        assert_eq!((&given_back["rate"], &given_back["spread_bps"]), (&json!("0.7"), &json!(100)));
+        assert_eq!(given_back["as_of"], "2026-11-19T13:15:00.000Z", "{given_back}");
+        assert_eq!(given_back["valid_until"], "2026-11-22T13:15:00.000Z", "{given_back}");
+        until(host, |fares| left_alone(fares, "would be 0.648 as of the same instant")).await;
+        receiver.behave(DAILY, page("2026-11-20", "1.25", "0.815"));
         until(host, |fares| fares["left_alone"] == json!([])).await;
-        assert_eq!(rate(host, "USD", "GBP").await["rate"], "0.648");
+        assert_eq!(rate(host, "USD", "GBP").await["rate"], "0.652");
 
         let path = "rates?env=live&from=USD&to=GBP";
         host.admin(Method::DELETE, path, json!(null)).await.ok();
-        receiver.behave(DAILY, page("2026-11-20", "1.25", "0.82"));
         until(host, |fares| left_alone(fares, "it was taken away")).await;
         assert_eq!(rate(host, "USD", "GBP").await["rate"], json!(null));
     })
@@ -179,15 +183,28 @@ async fn a_leap_is_left_to_a_person_and_a_page_that_is_none_changes_nothing(
     with_host_configured(engine, with_source(ecb), async |host| {
         let fares = until(host, |fares| left_alone(fares, "the provider tells no such rate")).await;
         assert_eq!(fares["left_alone"].as_array().map(Vec::len), Some(4), "{fares}");
-        receiver.behave(DAILY, page("2026-11-19", "12.5", "0.8"));
-        until(host, |fares| left_alone(fares, "from 1.25 to 12.5")).await;
-        assert_eq!(rate(host, "EUR", "USD").await["rate"], "1.25");
+        // Neither the old one nor the new one can be trusted, in either direction.
+        receiver.behave(DAILY, page("2026-11-19", "1.376", "0.8"));
+        until(host, |fares| left_alone(fares, "from 1.25 to 1.376")).await;
+        for (from, to) in [("EUR", "USD"), ("USD", "EUR")] {
+            assert_eq!(rate(host, from, to).await["refused_as"], "fx_rate_unavailable");
+        }
+        until(host, |fares| left_alone(fares, "the provider says 1.376 now")).await;
+        for (from, to, rate) in [("EUR", "USD", "1.376"), ("USD", "EUR", "0.726744186046")] {
+            set(host, json!({ "from": from, "to": to, "rate": rate, "source": "ecb" })).await;
+        }
+        until(host, |fares| fares["left_alone"].as_array().is_some_and(|it| it.len() == 4)).await;
+        assert_eq!(rate(host, "EUR", "USD").await["refused_as"], json!(null));
 
         let long = "<x/>".repeat(200_000);
         for (manner, why) in [
             (Manner::status(503), "answered 503"),
+            (
+                Manner::Says(401, Vec::new(), "a key of ours is wrong".into()),
+                "401 Unauthorized: *** is wrong",
+            ),
             (Manner::Says(302, vec![("location", "/elsewhere".into())], String::new()), "302"),
-            (Manner::Says(200, Vec::new(), "under maintenance".into()), ""),
+            (Manner::Says(200, Vec::new(), "under maintenance".into()), "reading the answer"),
             (Manner::Says(200, Vec::new(), long), "more than 400 KiB"),
             (Manner::Resets, ""),
             (Manner::Babbles, ""),
@@ -202,10 +219,10 @@ async fn a_leap_is_left_to_a_person_and_a_page_that_is_none_changes_nothing(
             assert!(fares["problem"].as_str().expect("a text").len() < 500, "{fares}");
             assert_eq!(fares["as_of"], "2026-11-19T13:15:00.000Z", "as it was heard last");
         }
-        receiver.behave(DAILY, page("2026-11-20", "1.26", "0.8"));
+        receiver.behave(DAILY, page("2026-11-20", "1.36", "0.8"));
         let fares = until(host, |fares| fares["failures"] == 0).await;
         assert_eq!(fares["problem"], json!(null), "{fares}");
-        assert_eq!(rate(host, "EUR", "USD").await["rate"], "1.26");
+        assert_eq!(rate(host, "EUR", "USD").await["rate"], "1.36");
     })
     .await;
 }
@@ -218,8 +235,8 @@ async fn two_hosts_keep_up_the_same_rates() {
     let ecb = source(&receiver, "ecb", &["USD", "GBP", "EUR"]);
     with_host_configured(Engine::Postgres, with_source(ecb.clone()), async |host| {
         let beside = beside(host, with_source(ecb)).await;
-        for day in ["2026-11-19", "2026-11-20"] {
-            receiver.behave(DAILY, page(day, "1.25", "0.8"));
+        for (day, dollars) in [("2026-11-19", "1.25"), ("2026-11-20", "1.26")] {
+            receiver.behave(DAILY, page(day, dollars, "0.8"));
             for host in [&*host, &beside] {
                 until(host, |fares| {
                     fares["as_of"] == format!("{day}T13:15:00.000Z") && fares["failures"] == 0
@@ -270,7 +287,8 @@ async fn a_source_of_ones_own_comes_as_one_file() {
             ("spin", "fuel"),
             ("fill", "the component failed"),
             ("flood", "10001 rates, more than 10000"),
-            ("tomorrow", "is of a time that is to come"),
+            ("tomorrow", "tells none of the rates"),
+            ("nonsense", "tells none of the rates"),
             ("refuse", "xxx"),
         ] {
             receiver.behave("/stats/page", Manner::Says(200, Vec::new(), says.to_owned()));
@@ -278,8 +296,6 @@ async fn a_source_of_ones_own_comes_as_one_file() {
                 until(host, |fares| fares["problem"].as_str().unwrap_or_default().contains(why));
             assert!(fares.await["problem"].as_str().expect("a text").len() < 1_000);
         }
-        receiver.behave("/stats/page", Manner::Says(200, Vec::new(), "nonsense".into()));
-        until(host, |fares| left_alone(fares, "tells no such rate")).await;
         receiver.behave("/stats/page", Manner::Says(200, Vec::new(), "good".into()));
         until(host, |fares| fares["left_alone"] == json!([]) && fares["failures"] == 0).await;
         assert_eq!(rate(host, "USD", "NGN").await["refused_as"], "fx_rate_stale", "of 1970");
@@ -323,6 +339,7 @@ async fn what_makes_no_source_keeps_the_host_from_starting() {
         (RateSource { spread_bps: 10_000, ..good() }, "spread_bps: must be"),
         (RateSource { valid_for_s: 0, ..good() }, "valid_for_s: must be"),
         (RateSource { every_s: 0, ..good() }, "every_s: must be"),
+        (RateSource { every_s: 60, valid_for_s: 60, ..good() }, "valid_for_s: must be more than"),
         (RateSource { move_max_bps: 0, ..good() }, "move_max_bps: must be"),
         (RateSource { headers: headers("x y", "z"), ..good() }, "headers: x y is no header"),
         (RateSource { headers: headers("x", "a\nb"), ..good() }, "headers: x is no header"),
@@ -334,4 +351,32 @@ async fn what_makes_no_source_keeps_the_host_from_starting() {
         let refused = start(config, sources).await.err().expect("refused").to_string();
         assert!(refused.contains(&format!("rate_sources.live.{why}")), "{refused}");
     }
+}
+
+/// A page that is always new, and says the same, fills no log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rate_that_has_not_changed_is_written_when_half_of_its_time_is_over() {
+    let receiver = Receiver::open().await;
+    receiver.behave(DAILY, page("2026-11-18", "1.25", "0.8"));
+    let ecb = source(&receiver, "ecb", &["USD", "GBP"]);
+    with_host_configured(Engine::Sqlite, with_source(ecb), async |host| {
+        let lines = "SELECT COUNT(*) FROM audit WHERE action = 'rate.set'";
+        // The first one is older than half of its three days already, the second one is not.
+        for (hours, day, written) in [(0, 18, 2), (0, 20, 4), (6, 21, 4)] {
+            host.advance(hours * 3600);
+            receiver.behave(DAILY, page(&format!("2026-11-{day}"), "1.25", "0.8"));
+            until(host, |fares| fares["as_of"] == format!("2026-11-{day}T13:15:00.000Z")).await;
+            assert_eq!(host.count(lines).await, written, "{day}");
+        }
+        host.advance(12 * 3600);
+        for _ in 0..1_000 {
+            if host.count(lines).await == 6 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert_eq!(host.count(lines).await, 6);
+        assert_eq!(rate(host, "USD", "GBP").await["as_of"], "2026-11-21T13:15:00.000Z");
+    })
+    .await;
 }

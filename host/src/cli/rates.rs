@@ -109,7 +109,7 @@ pub(super) struct Terms {
     /// Seconds after which it is stale: counted from the instant as of which it is so.
     #[arg(long)]
     valid_for_s: Option<u64>,
-    /// Where it comes from, in a word.
+    /// Where it comes from, in a word; a rate source that is configured keeps up what bears its name.
     #[arg(long)]
     source: Option<String>,
 }
@@ -228,7 +228,7 @@ fn read(
         Some(_) if terms.valid_for_s.is_none() => {
             Err("say with --valid-for-s for how long these rates are used".into())
         }
-        Some(with) => page(file, with, currencies),
+        Some(with) => page(file, (with, currencies), terms),
     }
 }
 
@@ -245,21 +245,29 @@ fn table(file: &Path) -> Result<Vec<Row>, StartError> {
 
 /// The rates of each pair of some currencies that a page of a provider tells, as a rate source
 /// reads it.
-fn page(file: &Path, with: &str, currencies: &[String]) -> Result<Vec<Row>, StartError> {
+fn page(
+    file: &Path,
+    (with, currencies): (&str, &[String]),
+    terms: &Terms,
+) -> Result<Vec<Row>, StartError> {
     let currencies = currencies.iter().map(|code| {
         Currency::parse(code).ok_or_else(|| format!("--currencies: {code} is no ISO 4217 code"))
     });
     let currencies = currencies.collect::<Result<Vec<_>, _>>()?;
-    let published = source(with)?.read(&[std::fs::read(file)?], Clock::System.now())?;
+    let source = source(with)?;
+    let published = source.read(&[std::fs::read(file)?], Clock::System.now())?;
     let rows = pairs(&currencies).into_iter().map(|(from, to)| {
         let told = published.rate(from, to);
-        let Told { rate, as_of } =
-            told.ok_or_else(|| format!("tells no rate of {from} to {to}"))?;
+        let missing =
+            || format!("tells no rate of {from} to {to}: say with --currencies which it tells");
+        let Told { rate, as_of } = told.ok_or_else(missing)?;
         Ok(Row {
             from: from.to_string(),
             to: to.to_string(),
             rate: rate.to_string(),
             as_of: Some(as_of.to_string()),
+            // Whose page it is keeps it up from now on, unless something else is said.
+            source: terms.source.clone().or_else(|| Some(source.about.name.clone())),
             ..Row::default()
         })
     });

@@ -63,6 +63,9 @@ pub enum Next {
     AsItIs,
     /// It is somebody else's, or nobody can be sure about it.
     LeftAlone(String),
+    /// It cannot be right any more, and nobody can be sure about what comes instead: nothing is
+    /// exchanged at it.
+    TakenOut(SetRate, String),
 }
 
 /// The providers of rates that are configured.
@@ -107,6 +110,15 @@ impl Providers {
         Ok(Self(Arc::new(providers)))
     }
 
+    /// The one that keeps a rate up which bears this name.
+    #[must_use]
+    pub fn keeper(&self, pair: Pair, name: &str) -> Option<&Arc<Provider>> {
+        let keeps = |provider: &&Arc<Provider>| {
+            provider.source.about.name == name && provider.kept().any(|kept| kept == pair)
+        };
+        self.all().find(keeps)
+    }
+
     /// All of them.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Provider>> {
         self.0.iter()
@@ -124,6 +136,7 @@ fn checked(terms: &config::RateSource) -> Result<config::RateSource, Objection> 
     let valid = (1..=limits::RATE_VALID_S_MAX).contains(&terms.valid_for_s);
     of("valid_for_s", valid, "1 second to ten years")?;
     of("every_s", (1..=86_400).contains(&terms.every_s), "1 second to a day")?;
+    of("valid_for_s", terms.valid_for_s > terms.every_s, "more than every_s")?;
     of("move_max_bps", terms.move_max_bps > 0, "above 0")?;
     Ok(terms.clone())
 }
@@ -185,12 +198,12 @@ impl Provider {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes note of an attempt: as of when its rates are, and which are left alone.
-    pub fn note(&self, at: Moment, attempt: Result<Attempt, String>) {
+    /// Takes note of what came of asking it.
+    pub fn note(&self, at: Moment, heard: Result<Heard, String>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.asked_at = Some(at);
-        match attempt {
-            Ok(Attempt { as_of, left_alone }) => {
+        match heard {
+            Ok(Heard { as_of, left_alone }) => {
                 *state = State { asked_at: Some(at), as_of, left_alone, ..State::default() };
             }
             Err(why) => {
@@ -207,23 +220,52 @@ impl Provider {
         if self.state().failures > 0 { every.min(AGAIN) } else { every }
     }
 
-    /// Asks it.
+    /// Asks it; `now` is read when it has answered.
     ///
     /// # Errors
-    /// There is no whole answer, or it cannot be used; in words.
-    pub async fn ask(&self, now: Moment) -> Result<Published, String> {
+    /// There is no whole answer, or it cannot be used; in words, without what it was told in
+    /// confidence.
+    pub async fn ask(&self, now: impl Fn() -> Moment) -> Result<Published, String> {
+        self.try_ask(now).await.map_err(|why| self.without_secrets(why))
+    }
+
+    async fn try_ask(&self, now: impl Fn() -> Moment) -> Result<Published, String> {
         let mut answers = Vec::new();
-        for path in self.source.requests(&pairs(&self.currencies))? {
+        let wanted = pairs(&self.currencies);
+        for path in self.beside(move |source| source.requests(&wanted)).await? {
             let page = tokio::time::timeout(limits::SOURCE_WALL_MAX, self.page(&path)).await;
             let page = page.unwrap_or_else(|_| {
                 Err(format!("no whole answer within {:?}", limits::SOURCE_WALL_MAX))
             });
             answers.push(page.map_err(|why| format!("{path}: {why}"))?);
         }
-        // Reading may take a moment of a processor.
+        let now = now();
+        let read = self.beside(move |source| source.read(&answers, now)).await;
+        read.map_err(|why| format!("reading the answer: {why}"))
+    }
+
+    /// Calls the source where it may take a moment of a processor.
+    async fn beside<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&RateSource) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
         let source = Arc::clone(&self.source);
-        let reading = tokio::task::spawn_blocking(move || source.read(&answers, now));
-        reading.await.map_err(|cause| cause.to_string())?
+        let called = tokio::task::spawn_blocking(move || call(&source)).await;
+        called.map_err(|cause| cause.to_string())?
+    }
+
+    /// A text in which the provider repeats none of the headers that it was sent.
+    fn without_secrets(&self, mut text: String) -> String {
+        for value in self.terms.headers.values() {
+            let value = value.expose_secret();
+            // `Bearer` and the like may be left out.
+            for secret in [value, value.rsplit(' ').next().unwrap_or(value)] {
+                if !secret.is_empty() {
+                    text = text.replace(secret, "***");
+                }
+            }
+        }
+        text
     }
 
     async fn page(&self, path: &str) -> Result<Vec<u8>, String> {
@@ -297,29 +339,51 @@ impl Provider {
         }
         if !before.is_active {
             return Next::LeftAlone(format!(
-                "it was taken away: set it with the source `{name}` to have it kept up"
+                "it was taken away, and the provider says {rate} now: set it with the source `{name}` \
+                 to have it kept up"
             ));
         }
-        let same = (before.rate, before.spread_bps, before.as_of, before.valid_until)
-            == (set.rate, set.spread_bps, set.as_of, set.valid_until);
-        if same || as_of < before.as_of {
+        if as_of < before.as_of || !self.is_news(before, &set, now) {
             return Next::AsItIs;
+        }
+        let advice = format!("if that is right, set it with the source `{name}`");
+        if as_of == before.as_of && rate != before.rate {
+            return Next::LeftAlone(format!("it would be {rate} as of the same instant: {advice}"));
         }
         let most = self.terms.move_max_bps;
         match before.rate.moves_within(rate, most) {
             true => Next::Set(set),
-            false => Next::LeftAlone(format!(
-                "it would move from {} to {rate}, by more than {most} basis points at once: if \
-                 that is right, set it with the source `{name}`",
-                before.rate
-            )),
+            false => Next::TakenOut(
+                SetRate {
+                    is_active: false,
+                    version: set.version,
+                    updated_at: now,
+                    ..before.clone()
+                },
+                format!(
+                    "it is taken out of use: it would have moved from {} to {rate}, by more than \
+                     {most} basis points at once; {advice}",
+                    before.rate
+                ),
+            ),
         }
     }
 }
 
-/// What came of asking.
+impl Provider {
+    /// Whether a rate is worth a line in the audit log: it is another one, or it has not changed, and
+    /// half of its time is over.
+    fn is_news(&self, before: &SetRate, set: &SetRate, now: Moment) -> bool {
+        let (rate, span) = ((set.rate, set.spread_bps), self.terms.valid_for_s);
+        let is_long = before.valid_until == Some(SetRate::until(before.as_of, span));
+        let is_old = SetRate::until(before.as_of, span / 2) <= now;
+        (before.rate, before.spread_bps) != rate || !is_long || is_old && set.as_of != before.as_of
+    }
+}
+
+/// What a provider said, and what came of it.
 #[derive(Debug, Default)]
-pub struct Attempt {
+pub struct Heard {
     /// As of when the newest rate is.
     pub as_of: Option<Moment>,
     /// Rates that are not kept up, by id, and why.

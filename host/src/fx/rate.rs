@@ -87,11 +87,12 @@ impl Rate {
         u128::from(self.0) * u128::from(second.0) > ONE * ONE * ONE / u128::from(third.0)
     }
 
-    /// Whether another rate is no further from this one than so many basis points of it.
+    /// Whether another rate is no further from this one than so many basis points of the smaller one:
+    /// the two directions of a pair are judged alike.
     #[must_use]
     pub fn moves_within(self, next: Self, bps: u32) -> bool {
         let apart = u128::from(self.0.abs_diff(next.0)) * u128::from(WHOLE_BPS.unsigned_abs());
-        apart <= u128::from(self.0) * u128::from(bps)
+        apart <= u128::from(self.0.min(next.0)) * u128::from(bps)
     }
 
     /// What an exact amount that is sold comes to: `⌊sold · ρ⌋`. `shift` is by how many decimal
@@ -235,10 +236,11 @@ mod tests {
     }
 
     #[test]
-    fn a_move_is_judged_by_the_rate_before_it() {
+    fn a_move_is_judged_alike_in_both_directions() {
         assert!(rate("100").moves_within(rate("110"), 1_000));
-        assert!(rate("100").moves_within(rate("90"), 1_000));
+        assert!(rate("110").moves_within(rate("100"), 1_000));
         assert!(!rate("100").moves_within(rate("110.000000000001"), 1_000));
+        assert!(!rate("100").moves_within(rate("90.9"), 1_000));
         assert!(!rate("0.000000000001").moves_within(rate("0.000000000002"), 9_999));
         assert!(rate("1").moves_within(rate("1"), 1));
         assert!(rate("1").moves_within(rate("400000"), u32::MAX));

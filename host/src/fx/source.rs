@@ -96,7 +96,10 @@ impl RateSource {
                 && path.len() <= limits::SOURCE_PATH_MAX
         };
         match requests.iter().find(|path| !is_path(path)) {
-            Some(odd) => Err(format!("the source asks for {odd:?}, which is no path")),
+            Some(odd) => {
+                let odd: String = odd.chars().take(WORDS_MAX).collect();
+                Err(format!("the source asks for {odd:?}, which is no path"))
+            }
             None => Ok(requests),
         }
     }
@@ -153,8 +156,8 @@ pub struct Published {
 }
 
 impl Published {
-    /// Of what a source has read. What is no currency or no rate here is left out: providers
-    /// publish more than anybody exchanges.
+    /// Of what a source has read. What is no currency or no rate here, or of a time that is to come,
+    /// is left out: providers publish more than anybody exchanges.
     fn of(rates: Vec<source::Rate>, now: Moment) -> Result<Self, String> {
         let most = limits::SOURCE_RATES_MAX;
         if rates.len() > most {
@@ -166,19 +169,18 @@ impl Published {
             let Some(((from, to), rate)) = codes.zip(Rate::parse(&value)) else { continue };
             let micros = i64::try_from(as_of_ms).ok().and_then(|ms| ms.checked_mul(1_000));
             let as_of = micros.map(Moment::from_micros);
-            let as_of = as_of.filter(|as_of| *as_of <= now.after(limits::SOURCE_CLOCK_AHEAD));
-            let ahead = || format!("the rate of {from} to {to} is of a time that is to come");
             // Their clock may be a little ahead of ours.
-            let as_of = as_of.ok_or_else(ahead)?.min(now);
-            published.rates.insert((from, to), Told { rate, as_of });
+            let is_past = |as_of: &Moment| *as_of <= now.after(limits::SOURCE_CLOCK_AHEAD);
+            let Some(as_of) = as_of.filter(is_past) else { continue };
+            published.rates.insert((from, to), Told { rate, as_of: as_of.min(now) });
             published.currencies.extend([from, to]);
         }
         Ok(published)
     }
 
     /// The rate of a pair: as it was told, or the other direction turned round, or by way of a
-    /// third currency. Each step is rounded down, so that nobody gains by going there and back, and
-    /// it is as old as its oldest part.
+    /// third currency, the newest way of them. Each step is rounded down, so that nobody gains by
+    /// going there and back, and it is as old as its oldest part.
     #[must_use]
     pub fn rate(&self, from: Currency, to: Currency) -> Option<Told> {
         let by_way = |middle: &Currency| {
@@ -186,7 +188,9 @@ impl Published {
             let rate = first.rate.then(second.rate)?;
             Some(Told { rate, as_of: first.as_of.min(second.as_of) })
         };
-        self.direct(from, to).or_else(|| self.currencies.iter().find_map(by_way))
+        // Of ways that are equally new it is always the same one.
+        let ways = || self.currencies.iter().rev().filter_map(by_way);
+        self.direct(from, to).or_else(|| ways().max_by_key(|told| told.as_of))
     }
 
     fn direct(&self, from: Currency, to: Currency) -> Option<Told> {
@@ -252,9 +256,21 @@ mod tests {
         let told = in_a_minute.rate(code("EUR"), code("USD")).expect("a rate");
         assert_eq!(told.as_of, Moment::from_micros(1_000_000));
         for later in [61_500, u64::MAX] {
-            let refused = published(&[("EUR", "USD", "1.2", later)]).expect_err("later");
-            assert!(refused.contains("EUR to USD"), "{refused}");
+            let told = [("EUR", "USD", "1.2", later), ("EUR", "GBP", "0.8", 1)];
+            let published = published(&told).expect("one of two");
+            assert_eq!(published.rate(code("EUR"), code("USD")), None);
+            assert!(published.rate(code("EUR"), code("GBP")).is_some());
         }
+    }
+
+    #[test]
+    fn of_two_ways_the_newer_one_is_gone() {
+        let old = [("CAD", "USD", "0.7", 1), ("CAD", "GBP", "0.5", 1)];
+        let new = [("EUR", "USD", "1.2", 900), ("EUR", "GBP", "0.9", 800)];
+        let published = published(&[old, new].concat()).expect("rates");
+        let told = published.rate(code("USD"), code("GBP")).expect("a way");
+        let (rate, as_of) = (told.rate.to_string(), told.as_of);
+        assert_eq!((rate.as_str(), as_of), ("0.749999999999", Moment::from_micros(800_000)));
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct ApprovalView {
     #[schema(example = "awaiting_second_person")]
     pub status: &'static str,
     /// The word of the policy that asks for two: `credit`, `limits`, `live_route`, `mark`,
-    /// `reverse`, `key` or `redeliver`.
+    /// `reverse`, `key`, `redeliver`, `close_window`, `recall` or `rate`.
     #[schema(example = "credit")]
     pub act: String,
     /// What would be done, as the audit log will call it.

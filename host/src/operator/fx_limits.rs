@@ -157,7 +157,11 @@ async fn agree(
 
 /// A limit as the audit log shows it.
 pub(super) fn state(limit: &Limit) -> Value {
-    json!({ "is_paused": limit.is_paused, "exposure_cap_minor": limit.exposure_cap })
+    json!({
+        "is_paused": limit.is_paused,
+        "exposure_cap_minor": limit.exposure_cap,
+        "version": limit.version,
+    })
 }
 
 /// What the platform holds of a currency because of exchanges, and what came and went.

@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::caller::Operator;
 use crate::clock::Moment;
 use crate::error::{ErrorCode, Problem};
-use crate::fx::provider::{Attempt, Next};
+use crate::fx::provider::{Heard, Next};
 use crate::fx::{Provider, SetRate, sql};
 use crate::http::Page;
 use crate::money::Currency;
@@ -55,7 +55,7 @@ pub struct RateSourceView {
     /// When the provider was asked last; null where it was not yet.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub asked_at: Option<Moment>,
-    /// As of when the newest of its rates is.
+    /// As of when the newest of its rates is; null where it has not told any yet.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub as_of: Option<Moment>,
     /// Attempts in a row that came to nothing.
@@ -118,17 +118,21 @@ fn view(provider: &Provider) -> RateSourceView {
 pub async fn keep_up(app: App, provider: Arc<Provider>) {
     loop {
         let now = app.now();
-        let attempt = attempt(&app, &provider).await;
+        let heard = ask(&app, &provider).await;
+        let before = provider.state();
         let (env, name) = (provider.env.as_str(), &provider.source.about.name);
-        match &attempt {
-            Ok(attempt) if attempt.left_alone != provider.state().left_alone => {
-                let left_alone = &attempt.left_alone;
-                tracing::warn!(env, name, ?left_alone, "rates that are not kept up");
+        match &heard {
+            Ok(heard) if heard.left_alone != before.left_alone => {
+                let left_alone = &heard.left_alone;
+                tracing::warn!(env, name, ?left_alone, "rates that a source does not keep up");
             }
-            Ok(_) => {}
-            Err(why) => tracing::warn!(env, name, why, "a rate source"),
+            Ok(_) if before.failures > 0 => tracing::info!(env, name, "a rate source is back"),
+            Err(why) if before.problem.as_ref() != Some(why) => {
+                tracing::warn!(env, name, why, "rates stay as they are: their source fails");
+            }
+            _ => {}
         }
-        provider.note(now, attempt);
+        provider.note(now, heard);
         tokio::select! {
             () = app.stopping.cancelled() => return,
             () = tokio::time::sleep(provider.wait()) => {}
@@ -136,29 +140,41 @@ pub async fn keep_up(app: App, provider: Arc<Provider>) {
     }
 }
 
-/// Asks a provider, and sets what is new. Another host may have set it meanwhile: then there is
-/// less to do the next time.
-async fn attempt(app: &App, provider: &Provider) -> Result<Attempt, String> {
+/// Asks a provider, and sets what is new, all or nothing.
+async fn ask(app: &App, provider: &Provider) -> Result<Heard, String> {
+    let published = tokio::select! {
+        () = app.stopping.cancelled() => return Err("the host stops".to_owned()),
+        published = provider.ask(|| app.now()) => published?,
+    };
     let now = app.now();
-    let published = provider.ask(now).await?;
-    let mut attempt = Attempt::default();
+    let mut heard = Heard::default();
     let mut rates: Vec<(Option<SetRate>, SetRate)> = Vec::new();
     for pair in provider.kept() {
         let id = pair.rate_id(None);
         let before = sql::rate(app.db.pool(), &id).await.map_err(|cause| cause.to_string())?;
         let told = published.rate(pair.from, pair.to);
-        attempt.as_of = attempt.as_of.max(told.map(|told| told.as_of));
+        heard.as_of = heard.as_of.max(told.map(|told| told.as_of));
         match provider.next((pair, told), before.as_ref(), now) {
             Next::Set(set) => rates.push((before, set)),
             Next::AsItIs => {}
-            Next::LeftAlone(why) => attempt.left_alone.push((id, why)),
+            Next::LeftAlone(why) => heard.left_alone.push((id, why)),
+            Next::TakenOut(set, why) => {
+                heard.left_alone.push((id, why));
+                rates.push((before, set));
+            }
         }
     }
+    if heard.as_of.is_none() {
+        return Err("the answer tells none of the rates that are kept up".to_owned());
+    }
     if rates.is_empty() {
-        return Ok(attempt);
+        return Ok(heard);
     }
     match write_all(app, &Operator::host(), rates, Agreement::default()).await {
-        Err(problem) if problem.code() != ErrorCode::StateConflict => Err(problem.to_string()),
-        _ => Ok(attempt),
+        Ok(_) => Ok(heard),
+        Err(problem) if problem.code() == ErrorCode::StateConflict => {
+            Err("somebody else set one of these rates at the same moment".to_owned())
+        }
+        Err(problem) => Err(problem.to_string()),
     }
 }

@@ -66,7 +66,9 @@ pub struct RateRequest {
     /// What the platform keeps of it, in basis points; nothing if left out.
     #[schema(minimum = 0, maximum = 9999)]
     pub spread_bps: Option<i64>,
-    /// Where it comes from, in a word; `operator` if left out.
+    /// Where it comes from, in a word; `operator` if left out. The name of a rate source that is
+    /// configured for this environment hands the platform's rate over to it: what is left out of
+    /// `spread_bps`, `as_of` and `valid_for_s` is then as it is for that source.
     pub source: Option<String>,
     /// As of when it is so, in RFC 3339 form; now if left out.
     pub as_of: Option<String>,
@@ -362,7 +364,12 @@ async fn read(app: &App, request: RateRequest) -> Result<Wanted, Problem> {
             "must be a decimal above 0 and below 1000000, with 12 decimal places at most",
         )
     })?;
-    let spread_bps = request.spread_bps.unwrap_or(0);
+    let source = optional("source", request.source)?.unwrap_or_else(|| OPERATOR.to_owned());
+    let keeper = app.providers.keeper(pair, &source).filter(|_| merchant.is_none());
+    let kept = keeper.map(|keeper| (&keeper.terms, keeper.state().as_of));
+    let spread_bps = request.spread_bps.or(kept.as_ref().map(|(terms, _)| terms.spread_bps));
+    let spread_bps = spread_bps.unwrap_or(0);
+    let valid_for_s = request.valid_for_s.or(kept.as_ref().map(|(terms, _)| terms.valid_for_s));
     if !(0..WHOLE_BPS).contains(&spread_bps) || rate.less(spread_bps).is_none() {
         return Err(invalid("spread_bps", "must be 0 to 9999, and leave something of the rate"));
     }
@@ -370,18 +377,19 @@ async fn read(app: &App, request: RateRequest) -> Result<Wanted, Problem> {
         Some(text) => Moment::parse(&text).filter(|as_of| *as_of <= now).ok_or_else(|| {
             invalid("as_of", "must be an instant in RFC 3339 form that has passed")
         })?,
-        None => now,
+        None => kept.and_then(|(_, as_of)| as_of).unwrap_or(now),
     };
-    if before.as_ref().is_some_and(|before| before.is_active && as_of < before.as_of) {
+    // Who sets it anew under another name goes by that one's clock.
+    let is_same = |before: &SetRate| before.is_active && before.source == source;
+    if before.as_ref().is_some_and(|before| is_same(before) && as_of < before.as_of) {
         return Err(invalid(
             "as_of",
             "is before that of the rate that is set: take that away first",
         ));
     }
-    if request.valid_for_s.is_some_and(|span| !(1..=limits::RATE_VALID_S_MAX).contains(&span)) {
+    if valid_for_s.is_some_and(|span| !(1..=limits::RATE_VALID_S_MAX).contains(&span)) {
         return Err(invalid("valid_for_s", "must be 1 second to ten years"));
     }
-    let source = optional("source", request.source)?.unwrap_or_else(|| OPERATOR.to_owned());
     let set = SetRate {
         pair,
         merchant,
@@ -389,7 +397,7 @@ async fn read(app: &App, request: RateRequest) -> Result<Wanted, Problem> {
         spread_bps,
         source,
         as_of,
-        valid_until: request.valid_for_s.map(|span| SetRate::until(as_of, span)),
+        valid_until: valid_for_s.map(|span| SetRate::until(as_of, span)),
         is_active: true,
         version,
         updated_at: now,
@@ -486,7 +494,9 @@ pub(super) fn write_over(
         let mut counters = Vec::with_capacity(read.len());
         for Read { id, version } in &read {
             let now = locked.row(on, id).map(|row| row.int("version")).transpose()?;
-            if now != *version {
+            // Rows are read before counters: another host may have made it in between.
+            let was_made = now.is_none() && locked.counter(&place(id)).count > 0;
+            if now != *version || was_made {
                 return Err(Problem::new(ErrorCode::StateConflict));
             }
             counters.push(CounterChange {
@@ -517,6 +527,7 @@ async fn agree(
         // When it was asked for is each one's own.
         state["as_of"] = json!(it.as_of);
         state["valid_until"] = json!(it.valid_for_s);
+        state["version"] = Value::Null;
         json!({ "id": it.set.id(), "set": state })
     });
     let asked = Asked {
@@ -538,5 +549,6 @@ pub(super) fn state(set: &SetRate) -> Value {
         "source": set.source,
         "as_of": set.as_of,
         "valid_until": set.valid_until,
+        "version": set.version,
     })
 }

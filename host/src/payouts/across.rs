@@ -15,6 +15,7 @@
 //! included, what is left of `B(f)` because charges have steps stays in the wallet that pays out.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::error::{ErrorCode, Problem};
 use crate::fx::{Basis, Exchange, Rate};
@@ -145,10 +146,14 @@ impl Method {
     fn guard(&self, costed: &Costed) -> Result<(), Problem> {
         match *self {
             Self::Destination { max_debit: Some(most), .. } if costed.exchange.sold > most => {
-                Err(Problem::new(ErrorCode::MaxDebitExceeded).field("max_debit_minor"))
+                let detail = json!({ "debit_minor": costed.exchange.sold });
+                let problem = Problem::new(ErrorCode::MaxDebitExceeded).field("max_debit_minor");
+                Err(problem.detail(detail))
             }
             Self::Source { min_receive: Some(least), .. } if costed.costs.amount < least => {
-                Err(Problem::new(ErrorCode::MinReceiveNotMet).field("min_receive_minor"))
+                let detail = json!({ "amount_minor": costed.costs.amount });
+                let problem = Problem::new(ErrorCode::MinReceiveNotMet).field("min_receive_minor");
+                Err(problem.detail(detail))
             }
             _ => Ok(()),
         }

@@ -276,7 +276,7 @@ fn beginning(caller: &Caller, payout: &mut Payout) -> Result<Change, Problem> {
         }
         _ => {}
     }
-    match payout.takes_two(&caller.merchant.settings) {
+    match payout.takes_two(&caller.merchant.settings, None) {
         true => Ok(Change::Draft),
         false => Ok(Change::Accept),
     }

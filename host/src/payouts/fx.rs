@@ -14,7 +14,7 @@ use crate::caller::Caller;
 use crate::conversions::{Offer, Plan, Wanted, shift};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::fx::{Basis, Pair};
+use crate::fx::{Basis, Exchange, Pair};
 use crate::id::ConversionId;
 use crate::ledger::{Effects, LockedState};
 use crate::money::{Currency, Minor};
@@ -185,6 +185,30 @@ fn buying(
     plan.for_payout(&payout.id, funded.rate)
 }
 
+/// What is offered now to a payout that waits, and what it takes of that.
+async fn offered_now(
+    app: &App,
+    payout: &Payout,
+    funding: &Funding,
+) -> Result<(Offer, Exchange), Problem> {
+    let pair = Pair { env: payout.env, from: funding.currency, to: payout.currency };
+    let offer = Offer::now(app, &payout.merchant_id, (pair, funding.shift)).await;
+    let offer = offer.map_err(of_payouts)?;
+    let exchange = offer.exchange(Basis::Buy(payout.costs.total()?))?;
+    Ok((offer, exchange))
+}
+
+/// What a payout that waits would take now from the wallet that pays, where another one does.
+///
+/// # Errors
+/// `fx_payout_unavailable`, and those about rates.
+pub(super) async fn debit_now(app: &App, payout: &Payout) -> Result<Option<Minor>, Problem> {
+    match (&payout.funding, &payout.funded) {
+        (Some(funding), None) => Ok(Some(offered_now(app, payout, funding).await?.1.sold)),
+        _ => Ok(None),
+    }
+}
+
 /// Plans to buy what a payout takes that waited for a person, and has it say so; nothing where
 /// nothing is to be bought for it, or was already.
 ///
@@ -196,10 +220,7 @@ pub(super) async fn plan_later(
     change: Change,
 ) -> Result<Option<Plan>, Problem> {
     let (Some(funding), None) = (&payout.funding, &payout.funded) else { return Ok(None) };
-    let pair = Pair { env: payout.env, from: funding.currency, to: payout.currency };
-    let offer = Offer::now(app, &payout.merchant_id, (pair, funding.shift)).await;
-    let offer = offer.map_err(of_payouts)?;
-    let exchange = offer.exchange(Basis::Buy(payout.costs.total()?))?;
+    let (offer, exchange) = offered_now(app, payout, funding).await?;
     // Anything else says that the money has left already.
     if matches!(change, Change::Approve | Change::Release) {
         refuse_dearer(exchange.sold, funding)?;

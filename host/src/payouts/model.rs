@@ -9,7 +9,7 @@ use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{BeneficiaryId, MerchantId, PayoutId, WalletId};
-use crate::money::Currency;
+use crate::money::{Currency, Minor};
 use crate::rails::RecipientFields;
 use crate::rules::Price;
 use crate::transfers::Failure;
@@ -370,10 +370,12 @@ pub struct Payout {
 
 impl Payout {
     /// Whether it waits for a teammate: by what its recipient gets, or by what that takes from the
-    /// wallet that pays.
+    /// wallet that pays, when it was made or now.
     #[must_use]
-    pub fn takes_two(&self, settings: &Settings) -> bool {
-        let is_large = |funding: &Funding| settings.takes_two(funding.currency, funding.quoted);
+    pub fn takes_two(&self, settings: &Settings, now: Option<Minor>) -> bool {
+        let is_large = |funding: &Funding| {
+            settings.takes_two(funding.currency, funding.quoted.max(now.unwrap_or_default()))
+        };
         settings.takes_two(self.currency, self.costs.amount)
             || self.funding.as_ref().is_some_and(is_large)
     }

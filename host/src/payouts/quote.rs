@@ -86,7 +86,7 @@ pub(super) struct QuotedFx {
     #[schema(value_type = String, example = "1542.25")]
     pub rate: Rate,
     /// As of when the rate was so.
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(value_type = String, format = DateTime)]
     pub as_of: Moment,
     /// Always true: what is executed has the rate of its own moment.
     pub indicative: bool,
@@ -133,9 +133,8 @@ pub(super) async fn quote(
         Asked::Plain(amount) => (*amount, None),
         Asked::Across(across) => {
             let step = rail.declaration.step(currency, &method);
-            let fx = quote_across(app, caller, (across, currency), (price, step)).await?;
-            let (costs, fx) = fx;
-            (costs.amount, Some((costs, fx)))
+            let quoted = quote_across(app, caller, (across, currency), (price, step)).await?;
+            (quoted.0.amount, Some(quoted))
         }
     };
     let payment = (currency, amount, asked.amount_field());

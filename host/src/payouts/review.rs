@@ -20,6 +20,7 @@ use crate::transfers::files::table::{self, FileState, PaymentFile};
 use crate::transfers::{Claim, Claimed, Failure};
 
 use super::change::{Accompanying, change};
+use super::fx;
 use super::model::{Change, Payout, Status};
 use super::retrieve::get;
 
@@ -136,7 +137,8 @@ async fn needs_teammate(app: &App, payout: &Payout, what: Change) -> Result<bool
         (Change::Approve, Status::Draft) => Ok(true),
         (Change::Release, Status::AwaitingAdminReview) => {
             let merchant = app.directory.merchant(&payout.merchant_id).await?;
-            Ok(merchant.is_some_and(|merchant| payout.takes_two(&merchant.settings)))
+            let now = fx::debit_now(app, payout).await?;
+            Ok(merchant.is_some_and(|merchant| payout.takes_two(&merchant.settings, now)))
         }
         _ => Ok(false),
     }

@@ -7,8 +7,8 @@ use roxmltree::Document;
 
 /// The file of the latest day.
 const DAILY: &str = "/eurofxref-daily.xml";
-/// When on a day the central banks agree on the rates, in Frankfurt.
-const CONCERTED_AT: (i8, i8) = (14, 15);
+/// When on a day the rates are fixed, in Frankfurt.
+const FIXED_AT: (i8, i8) = (14, 15);
 /// Frankfurt's clocks, as POSIX has them.
 const FRANKFURT: &str = "CET-1CEST,M3.5.0,M10.5.0/3";
 
@@ -31,7 +31,7 @@ impl Source for Ecb {
         if days.next().is_some() {
             return Err("the file has more than one day".to_owned());
         }
-        let as_of_ms = concerted(day)?;
+        let as_of_ms = fixing(day)?;
         let rates = cubes().filter_map(|cube| {
             let (to, value) = (cube.attribute("currency")?, cube.attribute("rate")?);
             let of = Pair { from: "EUR".to_owned(), to: to.to_owned() };
@@ -41,10 +41,10 @@ impl Source for Ecb {
     }
 }
 
-/// As of when the rates of a day are, in milliseconds since 1970.
-fn concerted(day: &str) -> Result<u64, String> {
+/// When the rates of a day were fixed, in milliseconds since 1970.
+fn fixing(day: &str) -> Result<u64, String> {
     let date: Date = day.parse().map_err(|_| format!("{day} is no day"))?;
-    let (hour, minute) = CONCERTED_AT;
+    let (hour, minute) = FIXED_AT;
     let zone = TimeZone::posix(FRANKFURT).map_err(|cause| cause.to_string())?;
     let at = date.at(hour, minute, 0, 0).to_zoned(zone).map_err(|cause| cause.to_string())?;
     u64::try_from(at.timestamp().as_millisecond()).map_err(|_| format!("{day} is before 1970"))
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn frankfurt_has_summers() {
-        let hour = |day: &str| concerted(day).expect("a day") / 3_600_000 % 24;
+        let hour = |day: &str| fixing(day).expect("a day") / 3_600_000 % 24;
         assert_eq!([hour("2026-01-15"), hour("2026-07-15")], [13, 12]);
         assert_eq!([hour("2026-03-27"), hour("2026-03-30")], [13, 12]);
         assert_eq!([hour("2026-10-23"), hour("2026-10-26")], [12, 13]);
