@@ -23,6 +23,8 @@ use super::view::{ConversionQuote, ConversionView};
 const PATH: &str = "/v1/conversions";
 /// The scenario in which all goes well.
 const PAID: &str = "paid";
+/// The scenarios that a conversion plays.
+pub const PLAYED: [&str; 2] = [PAID, RATE_STALE];
 
 /// Converts, or answers what an earlier request with the same key was answered, with 200.
 ///
@@ -121,7 +123,7 @@ fn refuse_played(scenario: Option<&str>) -> Result<(), Problem> {
         None | Some(PAID) => Ok(()),
         Some(RATE_STALE) => Err(Problem::new(ErrorCode::FxRateStale)),
         Some(_) => {
-            let message = format!("A conversion plays {PAID} or {RATE_STALE}.");
+            let message = format!("A conversion plays {}.", PLAYED.join(" or "));
             Err(Problem::because(ErrorCode::InvalidField, message).field(scenario::HEADER))
         }
     }

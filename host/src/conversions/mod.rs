@@ -21,6 +21,7 @@ pub mod verify;
 mod view;
 
 pub use auto::AutoConversion;
+pub use create::PLAYED;
 pub use offer::{Offer, shift};
 pub use plan::Plan;
 pub use request::Wanted;

@@ -8,6 +8,7 @@ use strum::IntoEnumIterator as _;
 
 use crate::cases::CaseKind;
 use crate::config::limits;
+use crate::conversions;
 use crate::events::CATALOGUE;
 use crate::http::texts;
 use crate::ledger::Source;
@@ -24,6 +25,7 @@ use super::recipient_schema;
 const REQUIRED: &[(&str, &[&str])] = &[
     ("BacktestRequest", &["from"]),
     ("CancelRequest", &["reason"]),
+    ("ConversionRequest", &["from_currency", "to_currency"]),
     ("CreateKey", &["env", "label"]),
     ("CreateMerchant", &["name", "country"]),
     ("CreatePayout", &["currency"]),
@@ -186,6 +188,10 @@ impl Bounds {
             schema["oneOf"] = one_amount(&schema["properties"]);
             schema["allOf"] = json!([{ "anyOf": self.each_rail(name) }]);
         }
+        if name == "ConversionRequest" {
+            schema["oneOf"] = one_side();
+            schema["not"] = json!({ "anyOf": self.between_the_same() });
+        }
         if name == "CreatePayout" {
             schema["anyOf"] = json!([
                 { "required": ["recipient"], "properties": { "recipient": { "type": "object" } } },
@@ -235,6 +241,12 @@ impl Bounds {
                 let all = Source::iter().map(Source::as_str);
                 Some(or_nothing(all))
             }
+            ("/v1/rates", "from" | "to") => {
+                Some(or_nothing(self.currencies.iter().map(String::as_str)))
+            }
+            ("/v1/conversions" | "/v1/conversions/quote", "X-Sandbox-Scenario") => {
+                Some(or_nothing(conversions::PLAYED.into_iter()))
+            }
             (_, "event_type") | ("/v1/events" | "/v1/events/stream", "type") => {
                 Some(or_nothing(events()))
             }
@@ -256,6 +268,15 @@ impl Bounds {
         }
     }
 
+    /// What no conversion is: from a currency into the same one.
+    fn between_the_same(&self) -> Vec<Value> {
+        let twice = |code: &String| {
+            let only = json!({ "const": code });
+            json!({ "properties": { "from_currency": only, "to_currency": only } })
+        };
+        self.currencies.iter().map(twice).collect()
+    }
+
     /// What a name stands for, wherever it occurs.
     fn of_name(&self, name: &str) -> Option<Value> {
         Some(match name {
@@ -263,7 +284,9 @@ impl Bounds {
                 json!({ "minimum": 1, "maximum": limits::PAGE_MAX, "default": limits::PAGE_DEFAULT })
             }
             "starting_after" => json!({ "pattern": "^[a-z0-9_]{1,64}$" }),
-            "currency" | "funding_currency" => json!({ "enum": self.currencies }),
+            "currency" | "funding_currency" | "from_currency" | "to_currency" => {
+                json!({ "enum": self.currencies })
+            }
             "method" => json!({ "enum": self.methods }),
             "email" => json!({ "format": "email", "maxLength": texts::EMAIL.most }),
             "X-Sandbox-Scenario" => or_nothing(self.scenarios.iter().map(String::as_str)),
@@ -403,6 +426,18 @@ fn one_amount(known: &Value) -> Value {
             &["amount_minor", "max_debit_minor"],
         ),
     ])
+}
+
+/// What is sold, or what is bought, and never both.
+fn one_side() -> Value {
+    let form = |sent: &str, other: &str| {
+        json!({
+            "required": [sent],
+            "properties": { sent: { "type": "string" }, other: { "type": "null" } },
+        })
+    };
+    let (sold, bought) = ("from_amount_minor", "to_amount_minor");
+    json!([form(sold, bought), form(bought, sold)])
 }
 
 /// No control characters, where nothing else is said of a text's form.
