@@ -56,11 +56,35 @@ CREATE TABLE blacklist (
 );
 CREATE UNIQUE INDEX blacklist_by_identity ON blacklist (currency, identity, merchant_id);
 
+-- Payouts that are made together, or not at all. How it goes on follows from them.
+CREATE TABLE batches (
+    id                 TEXT PRIMARY KEY,
+    merchant_id        TEXT NOT NULL,
+    env                TEXT NOT NULL CHECK (env IN ('test', 'live')),
+    wallet_id          TEXT NOT NULL,
+    currency           TEXT NOT NULL,
+    total_count        BIGINT NOT NULL CHECK (total_count > 0),
+    total_amount_minor BIGINT NOT NULL CHECK (total_amount_minor > 0),
+    maker              TEXT NOT NULL,
+    created_at         BIGINT NOT NULL,
+    stage              TEXT NOT NULL
+        CHECK (stage IN ('awaiting_approval', 'held', 'approved', 'rejected', 'cancelled')),
+    version            BIGINT NOT NULL,
+    reason             TEXT,
+    approved_at        BIGINT,
+    completed_at       BIGINT,
+    batch_id           BIGINT NOT NULL
+);
+CREATE INDEX batches_by_stage ON batches (stage, id);
+CREATE INDEX batches_under_way ON batches (id)
+    WHERE completed_at IS NULL AND stage IN ('approved', 'cancelled');
+
 CREATE TABLE payouts (
     id                 TEXT PRIMARY KEY,
     merchant_id        TEXT NOT NULL,
     env                TEXT NOT NULL CHECK (env IN ('test', 'live')),
     wallet_id          TEXT NOT NULL,
+    in_batch           TEXT,
     status             TEXT NOT NULL,
     version            BIGINT NOT NULL,
     currency           TEXT NOT NULL,
@@ -98,6 +122,7 @@ CREATE TABLE payouts (
     batch_id           BIGINT NOT NULL
 );
 CREATE INDEX payouts_by_merchant ON payouts (merchant_id, env, id);
+CREATE INDEX payouts_by_batch ON payouts (in_batch, id) WHERE in_batch IS NOT NULL;
 
 -- One attempt to carry a payment out over a route. Its reference is committed before a byte
 -- leaves, is unique in its rail for ever, and at most one attempt of an object is open.

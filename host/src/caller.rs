@@ -73,6 +73,21 @@ impl Caller {
         identify(app, bearer(headers).map(str::to_owned), self.address).await.is_ok()
     }
 
+    /// Refuses a key that batches cannot be made with: one without the capability, or one that may
+    /// be used from anywhere.
+    ///
+    /// # Errors
+    /// `bulk_disabled_for_key` or `bulk_requires_ip_allowlist`.
+    pub fn require_bulk(&self) -> Result<(), Problem> {
+        match self.key.can(Capability::Bulk) {
+            false => Err(Problem::new(ErrorCode::BulkDisabledForKey)),
+            true if self.key.ip_allowlist.is_empty() => {
+                Err(Problem::new(ErrorCode::BulkRequiresIpAllowlist))
+            }
+            true => Ok(()),
+        }
+    }
+
     /// Refuses a key whose owner lacks this permission.
     ///
     /// # Errors

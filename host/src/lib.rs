@@ -3,6 +3,7 @@
 pub mod app;
 pub mod audit;
 pub mod auth;
+pub mod batches;
 pub mod beneficiaries;
 pub mod built_in;
 pub mod calendar;
@@ -26,6 +27,7 @@ pub mod pages;
 pub mod payouts;
 pub mod rails;
 pub mod recipients;
+pub mod reports;
 pub mod routes;
 pub mod rules;
 pub mod sandbox;

@@ -16,8 +16,8 @@ use crate::http::problem;
 use crate::http::shell::{self, Shell};
 use crate::rails::Rail;
 use crate::{
-    beneficiaries, caller, conversions, lookup, openapi, operator, pages, payouts, sandbox,
-    wallets, webhooks,
+    batches, beneficiaries, caller, conversions, lookup, openapi, operator, pages, payouts,
+    reports, sandbox, wallets, webhooks,
 };
 
 /// The calls of merchants and of the operator, each with its documentation.
@@ -33,6 +33,10 @@ fn of_merchants() -> OpenApiRouter<App> {
         .routes(routes!(payouts::http::requery))
         .routes(routes!(payouts::http::cancel))
         .routes(routes!(payouts::http::show_timeline))
+        .routes(routes!(batches::http::create))
+        .routes(routes!(batches::http::retrieve))
+        .routes(routes!(batches::http::items))
+        .routes(routes!(batches::http::cancel))
         .routes(routes!(beneficiaries::http::save, beneficiaries::http::list))
         .routes(routes!(
             beneficiaries::http::retrieve,
@@ -49,6 +53,13 @@ fn of_merchants() -> OpenApiRouter<App> {
         .routes(routes!(conversions::http::create, conversions::http::list))
         .routes(routes!(conversions::http::quote))
         .routes(routes!(conversions::http::retrieve))
+        .routes(routes!(reports::http::catalogue))
+        .routes(routes!(reports::http::payouts))
+        .routes(routes!(reports::http::funding))
+        .routes(routes!(reports::http::cashflow))
+        .routes(routes!(reports::http::fees))
+        .routes(routes!(reports::http::bank_statement))
+        .routes(routes!(reports::http::failed_payouts))
         .routes(routes!(lookup::http::banks))
         .routes(routes!(lookup::http::momo_operators))
         .routes(routes!(lookup::http::name_enquiry))
@@ -89,6 +100,11 @@ fn of_operators() -> OpenApiRouter<App> {
         .routes(routes!(operator::payouts::mark_failed))
         .routes(routes!(operator::payouts::reverse))
         .routes(routes!(operator::payouts::recall))
+        .routes(routes!(operator::batches::list))
+        .routes(routes!(operator::batches::retrieve))
+        .routes(routes!(operator::batches::approve))
+        .routes(routes!(operator::batches::reject))
+        .routes(routes!(operator::batches::hold))
         .routes(routes!(operator::cases::list))
         .routes(routes!(operator::cases::retrieve))
         .routes(routes!(operator::cases::resolve))
@@ -136,9 +152,11 @@ fn of_operators() -> OpenApiRouter<App> {
 fn errors() -> openapi::Refusals {
     let mut errors = [
         payouts::http::ERRORS,
+        batches::http::ERRORS,
         beneficiaries::http::ERRORS,
         wallets::http::ERRORS,
         conversions::http::ERRORS,
+        reports::http::ERRORS,
         lookup::http::ERRORS,
         lookup::stream::ERRORS,
         lookup::requests::ERRORS,

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
 use crate::app::App;
+use crate::batches;
 use crate::config::limits;
 use crate::decisions::shadow;
 use crate::events::outbox::Handed;
@@ -41,6 +42,7 @@ pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver
     for provider in app.providers.all() {
         app.tasks.spawn(rate_sources::keep_up(app.clone(), Arc::clone(provider)));
     }
+    app.tasks.spawn(batches::complete::tell(app.clone()));
     app.tasks.spawn(quarantine(app.clone()));
     app.tasks.spawn(rules(app.clone()));
     app.tasks.spawn(shadow::compare(app.clone(), compared));

@@ -5,6 +5,7 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::batches;
 use crate::live::with_bank;
 use crate::packs::{adopt, guard, push};
 use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira};
@@ -123,6 +124,13 @@ async fn about_routes(host: &TestHost, operation: &str) -> (String, Body) {
     }
 }
 
+/// What is done about batches that wait.
+async fn about_batches(host: &TestHost, operation: &str) -> (String, Body) {
+    let id = batches::waiting(host).await;
+    let verb = operation.trim_end_matches("_batch");
+    (format!("batches/{id}/{verb}"), Body::Json(json!({ "reason": "a test" })))
+}
+
 /// What is done about rates.
 async fn about_rates(host: &TestHost, operation: &str) -> (String, Body) {
     let limit = json!({ "env": "live", "currency": "NGN" });
@@ -181,6 +189,7 @@ async fn call(host: &TestHost, operation: &str) -> Call {
         file if file.ends_with("_file") || file.ends_with("_window") => {
             about_files(host, file).await
         }
+        batch if batch.ends_with("_batch") => about_batches(host, batch).await,
         "set_rate" | "import_rates" | "remove_rate" | "set_fx_limit" => {
             about_rates(host, operation).await
         }

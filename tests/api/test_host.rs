@@ -130,6 +130,7 @@ pub(crate) fn config(database: &Database) -> Config {
     config.server.public_url = Some("http://railhead.test".into());
     config.limits.read_per_minute = 1_000_000;
     config.limits.write_per_minute = 1_000_000;
+    config.limits.bulk_per_minute = 1_000_000;
     config.limits.anonymous_per_minute = 1_000_000;
     config.admin.requests_per_minute = 1_000_000;
     config.admin.operators.insert("desk".into(), SecretString::from(DESK_TOKEN));

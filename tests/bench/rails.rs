@@ -76,7 +76,8 @@ async fn calls(app: &App, route: &ReadyRoute, terms: &MethodTerms) -> String {
             continue;
         }
         let begun = Instant::now();
-        let grant = route.grant(now, Vec::new(), Money::MayMove);
+        let seeds = route.rail.declaration.seeds.keys().map(|name| (name.clone(), "bench".into()));
+        let grant = route.grant_with((now, Vec::new(), Money::MayMove), seeds.collect());
         let (called, kept) = code.prepare(&grant, &payment).await;
         let opening = called.result.unwrap().unwrap();
         prepares.push(begun.elapsed());

@@ -77,6 +77,8 @@ ids! {
     WalletId = "c";
     /// A payout.
     PayoutId = "c";
+    /// A batch of payouts.
+    BatchId = "c";
     /// A conversion.
     ConversionId = "c";
     /// A saved beneficiary.
@@ -118,21 +120,30 @@ fn well_formed(text: &str, prefix: &str) -> bool {
     })
 }
 
-impl PayoutId {
-    /// The merchant-facing reference: `po_` and the same body.
-    #[must_use]
-    pub fn reference(&self) -> String {
-        format!("po_{}", &self.0[1..])
-    }
+macro_rules! references {
+    ($($name:ident = $prefix:literal;)*) => {$(
+        impl $name {
+            #[doc = concat!("The merchant-facing reference: `", $prefix, "` and the same body.")]
+            #[must_use]
+            pub fn reference(&self) -> String {
+                format!("{}{}", $prefix, &self.0[1..])
+            }
 
-    /// Reads an id or a `po_` reference.
-    #[must_use]
-    pub fn parse_either(text: &str) -> Option<Self> {
-        match text.strip_prefix("po_") {
-            Some(body) => Self::parse(&format!("c{body}")),
-            None => Self::parse(text),
+            #[doc = concat!("Reads an id or a `", $prefix, "` reference.")]
+            #[must_use]
+            pub fn parse_either(text: &str) -> Option<Self> {
+                match text.strip_prefix($prefix) {
+                    Some(body) => Self::parse(&format!("c{body}")),
+                    None => Self::parse(text),
+                }
+            }
         }
-    }
+    )*};
+}
+
+references! {
+    PayoutId = "po_";
+    BatchId = "bat_";
 }
 
 impl EventId {

@@ -26,6 +26,7 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("BacktestRequest", &["from"]),
     ("CancelRequest", &["reason"]),
     ("ConversionRequest", &["from_currency", "to_currency"]),
+    ("CreateBatch", &["currency", "items"]),
     ("CreateKey", &["env", "label"]),
     ("CreateMerchant", &["name", "country"]),
     ("CreatePayout", &["currency"]),

@@ -4,6 +4,7 @@
 pub mod approvals;
 pub mod assignments;
 pub mod audit_log;
+pub mod batches;
 pub mod blacklist;
 pub mod cases;
 pub mod decisions;
@@ -40,6 +41,7 @@ pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
         keys::ERRORS,
         wallets::ERRORS,
         payouts::ERRORS,
+        batches::ERRORS,
         cases::ERRORS,
         quarantine::ERRORS,
         rates::ERRORS,

@@ -64,7 +64,10 @@ pub(super) async fn assessment(
         wallet_since,
         currency: payout.currency,
         method: &payout.method,
-        kind: PayoutKind::Single,
+        kind: match payout.batch_id {
+            Some(_) => PayoutKind::Batch,
+            None => PayoutKind::Single,
+        },
         amount: payout.costs.amount,
         recipient: &payout.recipient_identity,
         recipient_name: &payout.recipient_name,
@@ -80,7 +83,7 @@ pub(super) async fn assessment(
 }
 
 /// Has a decision that is durable compared with what a pack in shadow says.
-pub(super) fn compare(app: &App, payout: &Payout, ruling: Ruling) {
+pub fn compare(app: &App, payout: &Payout, ruling: Ruling) {
     ruling.observe(&payout.merchant_id, payout.env);
     app.comparing.hand_over(Compared {
         payout_id: payout.id.to_string(),
@@ -146,7 +149,7 @@ pub(super) struct Candidate {
 }
 
 /// What was decided about a candidate.
-pub(super) enum Verdict {
+pub enum Verdict {
     /// It is made.
     Accepted {
         /// As it is.
@@ -156,7 +159,8 @@ pub(super) enum Verdict {
         /// The reply, where it is known already.
         reply: Option<Reply>,
     },
-    /// The fraud rules refuse it. The decision is kept, the payout is not.
+    /// The fraud rules refuse it, or hold it where nobody would look at it. The decision is kept,
+    /// the payout is not.
     Blocked(Ruling),
 }
 
@@ -171,7 +175,12 @@ impl Candidate {
         let ruling = self.assessment.as_ref().map(|assessment| assessment.decide(locked));
         let decision = ruling.as_ref().map(|ruling| self.decision(ruling));
         let action = ruling.as_ref().map_or(Action::Allow, |ruling| ruling.verdict.action);
-        if let (Action::Block, Some(ruling)) = (action, &ruling) {
+        let is_refused = match action {
+            Action::Block => true,
+            Action::Hold => self.planned.payout.batch_id.is_some(),
+            Action::Allow => false,
+        };
+        if let (true, Some(ruling)) = (is_refused, &ruling) {
             let rows = decision.into_iter().collect();
             return Ok(Decided::Record { rows, result: Verdict::Blocked(ruling.clone()) });
         }

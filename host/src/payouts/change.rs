@@ -78,6 +78,35 @@ pub(super) async fn change(
     change: Change,
     with: Accompanying,
 ) -> Result<Done<Payout>, Problem> {
+    let (command, next) = command(app, payout, change, with).await?;
+    let done = app.writer.work(command).await?;
+    if next == NextStep::Send {
+        app.transfers.wake();
+    }
+    Ok(done)
+}
+
+/// A change of a payout, to be made together with others.
+///
+/// # Errors
+/// See [`super::model::apply`].
+pub async fn changing(
+    app: &App,
+    payout: &Payout,
+    change: Change,
+    failure: Option<Failure>,
+) -> Result<Command<Payout>, Problem> {
+    let with = Accompanying { failure, ..Accompanying::default() };
+    command(app, payout, change, with).await.map(|(command, _)| command)
+}
+
+/// What makes a change durable, and what is to be done afterwards.
+async fn command(
+    app: &App,
+    payout: &Payout,
+    change: Change,
+    with: Accompanying,
+) -> Result<(Command<Payout>, NextStep), Problem> {
     let now = app.now();
     let (mut after, transition) = shaped(payout, change, &with, now)?;
     let buying = match transition.ledger {
@@ -132,11 +161,7 @@ pub(super) async fn change(
     if let Some((fingerprint, _)) = case {
         command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
     }
-    let done = app.writer.work(command).await?;
-    if transition.next == NextStep::Send {
-        app.transfers.wake();
-    }
-    Ok(done)
+    Ok((command, transition.next))
 }
 
 /// The payout as it will be, with all that goes with the change.

@@ -7,33 +7,26 @@
 //! A request whose key was used before is answered from the key, whatever else would be wrong
 //! with it now: the look-up is made when something is refused, and by the writer otherwise.
 
-use serde_json::json;
-
 use crate::app::App;
 use crate::auth::Capability;
 use crate::caller::Caller;
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::conversions::Plan;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, IdempotencyKey};
-use crate::id::{PayoutId, WalletId};
+use crate::id::PayoutId;
 use crate::ledger::{Command, Done, Effects, Reply, Reservation, replay, stored_reply};
-use crate::money::{Currency, Minor};
-use crate::rails::Rail;
-use crate::rules::{Assessment, Assignments, FeeFacts, PayoutKind, Price};
 
-use super::accept::{Acceptance, Candidate, Verdict, assessment, blocked, compare};
-use super::across::{Across, Asked, Costed, cost};
+use super::accept::{Verdict, blocked, compare};
+use super::across::Asked;
+use super::draft::{Deciding, Draft, Named, prepare};
 use super::fx;
-use super::model::{Change, Payout, Status};
-use super::recipient::{Payee, payee, saved, serving};
+use super::model::Change;
 use super::reply;
 use super::request::{CreatePayout, NewPayout};
 use super::sql;
 use super::transfer::PayoutTransfers;
-use super::usage::{Allowance, Usage, refuse_amount};
 use super::view::PayoutView;
 
 /// Path of the call, part of what makes two requests the same.
@@ -104,7 +97,8 @@ async fn make(
     // again.
     let mut again = 0;
     loop {
-        let draft = prepare(app, caller, (&id, &request), scenario.clone()).await?;
+        let named = Named { id: &id, batch: None };
+        let draft = prepare(app, caller, (named, &request), scenario.clone()).await?;
         match submit(app, caller, draft, &request, reservation).await {
             Err(problem) if has_moved(&problem) && again < 3 => {
                 app.recipients.forget();
@@ -119,169 +113,6 @@ fn has_moved(problem: &Problem) -> bool {
     matches!(problem.code(), ErrorCode::StateConflict | ErrorCode::FxRateStale)
 }
 
-/// A payout that is ready to be decided, with its recipient and the question to the rules.
-struct Draft {
-    payout: Payout,
-    /// How it begins, where no fraud rule objects.
-    change: Change,
-    payee: Payee,
-    assessment: Option<Assessment>,
-    /// How what it takes is bought, where another currency pays and it goes at once.
-    buying: Option<Plan>,
-}
-
-/// Everything that can be known before the wallet is locked.
-async fn prepare(
-    app: &App,
-    caller: &Caller,
-    (id, request): (&PayoutId, &NewPayout),
-    scenario: Option<String>,
-) -> Result<Draft, Problem> {
-    let (merchant, env) = caller.owner();
-    if !caller.merchant.settings.is_active(request.currency) {
-        return Err(inactive());
-    }
-    let saved = saved(app, caller, request).await?;
-    let (rail, method) = serving((app, caller), request, saved.as_ref())?;
-    let (wallet_id, wallet_since) = wallet(app, caller, request).await?;
-    if request.customer_id.is_some() {
-        return Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id"));
-    }
-    // Fee and fraud are decided by the packs of this moment, whatever is activated meanwhile.
-    let assignments = app.packs.now();
-    let price = |amount| price(&assignments, caller, (request.currency, &method, amount));
-    let (amount, costed) = amount(app, caller, (request, &rail, &method), price).await?;
-    let payee = payee(app, caller, (&rail, &method), (request, amount, saved), scenario).await?;
-    require_sender(caller, &rail.declaration.sender, request)?;
-    let payment = (request.currency, amount, request.asked.amount_field());
-    refuse_amount(&caller.merchant, (&rail.declaration, &method), payment)?;
-    let (costs, pricing) = match &costed {
-        Some(costed) => (costed.costs, costed.price.clone()),
-        None => cost(amount, &price)?,
-    };
-    let mut payout = Payout {
-        id: id.clone(),
-        merchant_id: merchant.clone(),
-        env,
-        wallet_id,
-        status: Status::Queued,
-        version: 1,
-        round: 1,
-        route: None,
-        currency: request.currency,
-        method,
-        costs,
-        beneficiary_id: payee.beneficiary.id.clone(),
-        recipient_identity: payee.beneficiary.identity.clone(),
-        recipient_name: payee.name.clone(),
-        recipient: payee.beneficiary.recipient.clone(),
-        sender: request.sender.as_ref().and_then(|sender| serde_json::to_string(sender).ok()),
-        narration: request.narration.clone(),
-        merchant_reference: request.merchant_reference.clone(),
-        customer_reference: request.customer_reference.clone(),
-        pricing,
-        hold: None,
-        scenario: payee.scenario.clone(),
-        maker: caller.key.id.to_string(),
-        rail_reference: None,
-        resolution: payee.own_resolution(app, (&rail, id))?,
-        funding: None,
-        funded: None,
-        failure_code: None,
-        failure_message: None,
-        correction: None,
-        told: None,
-        created_at: app.now(),
-        queued_at: None,
-        processing_at: None,
-        completed_at: None,
-    };
-    let buying = match costed {
-        Some(costed) => Some(fx::plan(app, caller, costed, &mut payout).await?),
-        None => None,
-    };
-    let assessment =
-        assessment(app, caller, (&assignments, wallet_since), (&payout, &payee), request);
-    let assessment = assessment.await?;
-    let change = beginning(caller, &mut payout)?;
-    let buying = buying.filter(|_| change == Change::Accept);
-    Ok(Draft { payout, change, payee, assessment, buying })
-}
-
-/// What is charged for an amount.
-fn price(
-    assignments: &Assignments,
-    caller: &Caller,
-    (currency, method, amount): (Currency, &str, Minor),
-) -> Result<Price, Problem> {
-    let (merchant, env) = caller.owner();
-    assignments.price(&FeeFacts {
-        merchant,
-        currency,
-        method,
-        kind: PayoutKind::Single,
-        amount,
-        is_live: env == Env::Live,
-    })
-}
-
-/// What the recipient gets, and where another currency pays, what that takes.
-async fn amount(
-    app: &App,
-    caller: &Caller,
-    (request, rail, method): (&NewPayout, &Rail, &str),
-    price: impl Fn(Minor) -> Result<Price, Problem>,
-) -> Result<(Minor, Option<Costed>), Problem> {
-    match &request.asked {
-        Asked::Plain(amount) => Ok((*amount, None)),
-        Asked::Across(Across { from, method: asked }) => {
-            let pair = (*from, request.currency);
-            let offer = fx::offer(app, (&caller.merchant, caller.key.env), pair).await?;
-            let step = rail.declaration.step(request.currency, method);
-            let costed = asked.cost(|basis| offer.exchange(basis), price, step)?;
-            Ok((costed.costs.amount, Some(costed)))
-        }
-    }
-}
-
-fn inactive() -> Problem {
-    Problem::new(ErrorCode::CurrencyNotActive).field("currency")
-}
-
-/// The wallet that pays, and since when it is there.
-async fn wallet(
-    app: &App,
-    caller: &Caller,
-    request: &NewPayout,
-) -> Result<(WalletId, Moment), Problem> {
-    let wallet = app.wallets.find(caller.owner(), request.currency).await?;
-    match (&request.wallet_id, wallet) {
-        (None, Some(wallet)) => Ok(wallet),
-        (Some(named), Some(wallet)) if named == wallet.0.as_str() => Ok(wallet),
-        (Some(_), _) => Err(Problem::new(ErrorCode::PayoutWalletNotFound).field("wallet_id")),
-        (None, None) => Err(inactive()),
-    }
-}
-
-/// Decides where the payout starts: with a teammate, with the operator, or in the queue.
-fn beginning(caller: &Caller, payout: &mut Payout) -> Result<Change, Problem> {
-    match payout.scenario.as_deref() {
-        Some("fraud_block") => {
-            let hits = json!([{ "label": "sandbox", "message": "sandbox scenario fraud_block" }]);
-            return Err(Problem::new(ErrorCode::FraudRuleBlocked).detail(json!({ "hits": hits })));
-        }
-        Some("fraud_hold") => {
-            payout.hold = Some("sandbox scenario fraud_hold".into());
-            return Ok(Change::Hold);
-        }
-        _ => {}
-    }
-    match payout.takes_two(&caller.merchant.settings, None) {
-        true => Ok(Change::Draft),
-        false => Ok(Change::Accept),
-    }
-}
-
 async fn submit(
     app: &App,
     caller: &Caller,
@@ -289,36 +120,16 @@ async fn submit(
     request: &NewPayout,
     reservation: &Reservation,
 ) -> Result<Done<Reply>, Problem> {
-    let Draft { payout, change, payee, assessment, buying } = draft;
-    let usage = Usage::of(&payout, &caller.merchant.timezone, payout.created_at);
-    let allow_duplicate = request.allow_duplicate;
-    let allowance = Allowance { allow_duplicate, ..Allowance::of(&caller.merchant, &payout) };
+    let payout = draft.payout.clone();
     // In the sandbox it is sent before the answer, by whoever made it.
-    let is_sent_here = payout.env == Env::Test && change == Change::Accept;
+    let is_sent_here = payout.env == Env::Test && draft.change == Change::Accept;
     let lease_until = match is_sent_here {
         true => app.db.now().await?.after(limits::LEASE),
         false => Moment::default(),
     };
-    let mut counters = usage.keys();
-    counters.extend(payee.saving.counter());
-    counters.extend(assessment.as_ref().map(Assessment::counters).unwrap_or_default());
-    let guard = payee.saving.guard();
-    let changes_recipient = guard.is_some();
-    let held = match &assessment {
-        Some(_) => Some(Acceptance::of(app, &payout, (Change::Hold, Moment::default())).await?),
-        None => None,
-    };
-    let planned = Acceptance::of(app, &payout, (change, lease_until)).await?;
-    let claim = planned.claim();
-    let candidate =
-        Candidate { planned, held, payee, usage, allowance, assessment, buying: buying.clone() };
-    let command = Command::new(move |locked| candidate.decide(locked))
-        .wallets([payout.wallet_id.clone()])
-        .guards(guard)
-        .counters(counters)
-        .reserve(reservation.clone());
-    let command = buying.iter().fold(command, |command, plan| plan.locks(command));
-    let verdict = match app.writer.request(command).await? {
+    let deciding = draft.deciding(app, caller, (request.allow_duplicate, lease_until)).await?;
+    let Deciding { command, claim, changes_recipient } = deciding;
+    let verdict = match app.writer.request(command.reserve(reservation.clone())).await? {
         Done::Now(verdict) => verdict,
         Done::Before { resource_id, reply } => return Ok(Done::Before { resource_id, reply }),
     };
@@ -397,29 +208,4 @@ async fn wait(app: &App, reservation: &Reservation) -> Result<Reply, Problem> {
         waited += pause;
     }
     store_reply(app, reservation).await
-}
-
-fn require_sender(
-    caller: &Caller,
-    declared: &crate::rails::declaration::Sender,
-    request: &NewPayout,
-) -> Result<(), Problem> {
-    if !caller.merchant.settings.sender_info_required {
-        return Ok(());
-    }
-    let sender = serde_json::to_value(request.sender.clone().unwrap_or_default());
-    let sender = sender.map_err(Problem::internal)?;
-    let is_business = sender["business_name"].as_str().is_some_and(|name| !name.is_empty());
-    let wanted = if is_business { &declared.required_business } else { &declared.required };
-    let missing: Vec<&String> = wanted
-        .iter()
-        .filter(|name| sender[name.as_str()].as_str().is_none_or(str::is_empty))
-        .collect();
-    match missing.is_empty() {
-        true => Ok(()),
-        false => {
-            let problem = Problem::new(ErrorCode::SenderInfoRequired).field("sender");
-            Err(problem.detail(json!({ "missing": missing })))
-        }
-    }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `model` | statuses, changes, the one table of what can happen; pure |
 //! | `request`, `view` | the body, and the object that merchants see |
+//! | `draft` | all that is known of a new one before its wallet is locked |
 //! | `create`, `cancel`, `quote`, `retrieve`, `timeline` | the merchant's calls |
 //! | `review`, `resolve` | the operator's calls, and decisions about cases |
 //! | `accept` | what the writer decides about a new one |
@@ -22,6 +23,7 @@ mod change;
 mod contradiction;
 mod costs;
 mod create;
+mod draft;
 mod fx;
 pub mod http;
 pub mod model;
@@ -40,6 +42,9 @@ mod usage;
 pub mod verify;
 mod view;
 
+pub use accept::{Verdict, compare};
+pub use change::changing;
+pub use draft::{Deciding, Draft, Named, prepare};
 pub use resolve::resolve;
 pub use retrieve::get;
 pub use transfer::PayoutTransfers;

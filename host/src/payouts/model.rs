@@ -8,7 +8,7 @@ use crate::cases::CaseKind;
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::id::{BeneficiaryId, MerchantId, PayoutId, WalletId};
+use crate::id::{BatchId, BeneficiaryId, MerchantId, PayoutId, WalletId};
 use crate::money::{Currency, Minor};
 use crate::rails::RecipientFields;
 use crate::rules::Price;
@@ -302,6 +302,8 @@ pub struct Payout {
     pub env: Env,
     /// From which wallet.
     pub wallet_id: WalletId,
+    /// The batch that it is a row of.
+    pub batch_id: Option<BatchId>,
     /// Where it stands.
     pub status: Status,
     /// How many changes there have been, its creation included.

@@ -150,6 +150,28 @@ pub struct NewPayout {
     pub method: Option<String>,
 }
 
+impl NewPayout {
+    /// What was sent in a field of the recipient, named by its path: `recipient.bank_code`.
+    #[must_use]
+    pub fn sent_as(&self, path: &str) -> Option<String> {
+        match &self.to {
+            To::Inline(fields) => sent_in_block(fields, path.strip_prefix("recipient.")?),
+            To::Beneficiary(_) => None,
+        }
+    }
+
+    /// The amount, where the wallet of the same currency pays.
+    ///
+    /// # Errors
+    /// `invalid_funding_currency` where another one does.
+    pub fn plain_amount(&self) -> Result<Minor, Problem> {
+        match &self.asked {
+            Asked::Plain(amount) => Ok(*amount),
+            Asked::Across(_) => Err(Problem::new(ErrorCode::InvalidFundingCurrency)),
+        }
+    }
+}
+
 /// Whom to pay.
 #[derive(Clone, Debug)]
 pub enum To {

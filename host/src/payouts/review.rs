@@ -70,8 +70,11 @@ pub async fn review(
         if request.agreed.status.is_some_and(|agreed| agreed != payout.status) {
             return Err(Problem::new(ErrorCode::StateConflict));
         }
+        refuse_row(&payout, what)?;
         if needs_teammate(app, &payout, what).await? {
-            refuse_maker(app, &payout, request).await?;
+            let subject = ("payout", payout.id.as_str());
+            let asked = (&request.operator, payout.status.as_str());
+            refuse_maker(app, subject, &payout.maker, asked).await?;
         }
         let claim = match is_marking {
             true => take_lease(app, &payout).await?,
@@ -144,25 +147,48 @@ async fn needs_teammate(app: &App, payout: &Payout, what: Change) -> Result<bool
     }
 }
 
+/// A row of a batch is approved and declined with it.
+fn refuse_row(payout: &Payout, what: Change) -> Result<(), Problem> {
+    match (&payout.batch_id, what) {
+        (Some(batch), Change::Approve | Change::Decline) => {
+            let message = format!("This payout is a row of batch {batch}: decide about that.");
+            Err(Problem::because(ErrorCode::StateConflict, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whoever made a key has seen its secret, and is never the second person for what is made with
 /// it. An attempt is told in the audit log.
-async fn refuse_maker(app: &App, payout: &Payout, request: &ReviewRequest) -> Result<(), Problem> {
-    let key = auth::sql::get_key(app.db.pool(), &KeyId::from_text(payout.maker.clone())).await?;
-    if key.is_none_or(|key| key.created_by != request.operator.name) {
+///
+/// # Errors
+/// `self_approval_denied`.
+pub async fn refuse_maker(
+    app: &App,
+    (subject_type, subject_id): (&'static str, &str),
+    maker: &str,
+    (operator, status): (&Operator, &str),
+) -> Result<(), Problem> {
+    let key = auth::sql::get_key(app.db.pool(), &KeyId::from_text(maker.to_owned())).await?;
+    if key.is_none_or(|key| key.created_by != operator.name) {
         return Ok(());
     }
     let denied = audit::Change {
-        actor: request.operator.name.clone(),
-        address: request.operator.address.to_string(),
-        action: "payout.approve_denied",
-        subject_type: "payout",
-        subject_id: payout.id.to_string(),
-        before: Some(json!({ "status": payout.status.as_str() })),
+        actor: operator.name.clone(),
+        address: operator.address.to_string(),
+        action: match subject_type {
+            "batch" => "batch.approve_denied",
+            _ => "payout.approve_denied",
+        },
+        subject_type,
+        subject_id: subject_id.to_owned(),
+        before: Some(json!({ "status": status })),
         after: Some(json!({ "reason": "made with a key that the same operator made" })),
     };
     app.writer.work(Command::rows(vec![denied.row(&app.ids, app.now())])).await?;
-    let message =
-        "You made the key that this payout was made with: another operator must approve it.";
+    let message = format!(
+        "You made the key that this {subject_type} was made with: another operator must approve it."
+    );
     Err(Problem::because(ErrorCode::SelfApprovalDenied, message))
 }
 

@@ -10,7 +10,7 @@ use crate::db::Db;
 use crate::db::bulk::{Lookup, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
 use crate::env::Env;
-use crate::id::{BeneficiaryId, Id as _, MerchantId, PayoutId, WalletId};
+use crate::id::{BatchId, BeneficiaryId, Id as _, MerchantId, PayoutId, WalletId};
 use crate::money::{Currency, Minor};
 use crate::rails::RecipientFields;
 
@@ -24,6 +24,7 @@ pub static PAYOUTS: Table<Payout> = Table {
         text("merchant_id", |payout| payout.merchant_id.as_str().into()),
         text("env", |payout| payout.env.as_str().into()),
         text("wallet_id", |payout| payout.wallet_id.as_str().into()),
+        text("in_batch", |payout| payout.batch_id.as_ref().map(ToString::to_string).into()),
         text("currency", |payout| payout.currency.as_str().into()),
         text("method", |payout| (&payout.method).into()),
         int("amount_minor", |payout| payout.costs.amount.into()),
@@ -189,7 +190,10 @@ fn read<T: DeserializeOwned>(kept: Option<String>) -> Result<Option<T>, sqlx::Er
 }
 
 /// Reads a row of the table.
-pub(super) fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
+///
+/// # Errors
+/// It is not what this program writes.
+pub fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
     let maybe = |column| row.try_get::<Option<String>, _>(column);
     let minor = |column| row.try_get(column).map(Minor::new);
@@ -202,6 +206,7 @@ pub(super) fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
         merchant_id: MerchantId::from_text(text("merchant_id")?),
         env: Env::parse(&text("env")?).ok_or_else(unknown("an unknown environment"))?,
         wallet_id: WalletId::from_text(text("wallet_id")?),
+        batch_id: maybe("in_batch")?.map(BatchId::from_text),
         status: Status::parse(&text("status")?).ok_or_else(unknown("an unknown status"))?,
         version: row.try_get("version")?,
         currency: Currency::parse(&text("currency")?).ok_or_else(unknown("an odd currency"))?,

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use crate::clock::Moment;
 use crate::fx::Rate;
+use crate::id::BatchId;
 use crate::money::{Currency, Minor};
 use crate::rails::shown::Told;
 use crate::recipients::RecipientCorrection;
@@ -179,7 +180,7 @@ impl<'a> PayoutView<'a> {
             narration: payout.narration.as_deref(),
             customer_id: None,
             customer_reference: payout.customer_reference.as_deref(),
-            batch_id: None,
+            batch_id: payout.batch_id.as_ref().map(BatchId::as_str),
             hold_reason: payout
                 .hold
                 .as_deref()

@@ -18,8 +18,8 @@ use crate::db::{Db, Engine};
 use crate::ledger::verify::{Anchor, Faults, Proven, Scope};
 use crate::payouts::verify::Looked;
 use crate::{
-    audit, auth, cases, conversions, decisions, events, ledger, operator, payouts, transfers,
-    webhooks,
+    audit, auth, batches, cases, conversions, decisions, events, ledger, operator, payouts,
+    transfers, webhooks,
 };
 
 /// What is wanted.
@@ -88,6 +88,9 @@ pub async fn prove(
     let payouts = payouts::verify::verify(snapshot, looked, watched).await?;
     progress("conversions", 0);
     conversions::verify::verify(snapshot, &mut faults).await?;
+    progress("batches", 0);
+    let keys_swept = scope.swept.get("idempotency_keys").copied();
+    batches::verify::verify(snapshot, keys_swept, &mut faults).await?;
     progress("webhooks", 0);
     webhooks::verify::verify(snapshot, wanted.now, &mut faults).await?;
     progress("the audit log", 0);
@@ -102,6 +105,7 @@ fn sealed() -> Vec<&'static dyn Shape> {
         &audit::AUDIT as &dyn Shape,
         &auth::sql::MERCHANTS,
         &auth::sql::KEYS,
+        &batches::sql::BATCHES,
         &cases::sql::CASES,
         &conversions::sql::CONVERSIONS,
         &decisions::sql::DECISIONS,

@@ -55,6 +55,20 @@ pub const TIMELINE_DELIVERIES_MAX: i64 = 1_000;
 /// Commands in one transaction of the writer: beyond 256 a batch gains nothing and
 /// everyone in it waits longer.
 pub const BATCH_MAX: usize = 256;
+/// Entries of a wallet that a report reads at a time.
+pub const REPORT_PORTION: i64 = 2_000;
+/// Failed payouts that a report shows.
+pub const REPORT_FAILED_MAX: i64 = 500;
+/// The same in a file.
+pub const REPORT_FAILED_FILE_MAX: i64 = 5_000;
+/// Rows of a batch of payouts that are made ready at once.
+pub const BATCH_ROWS_AT_ONCE: usize = 8;
+/// How often a row's question for a name is put again where the network has no place for it.
+pub const BATCH_ENQUIRY_RETRIES: u32 = 20;
+/// How often a host looks for batches of payouts that have come to their end.
+pub const BATCHES_POLL: Duration = Duration::from_millis(500);
+/// Batches that are told to be complete at once.
+pub const BATCHES_ENDED_AT_ONCE: i64 = 50;
 /// Commands waiting for the writer before callers are turned away: four batches.
 pub const QUEUE_MAX: usize = 4 * BATCH_MAX;
 /// How often a batch is begun again after a conflict or a lost connection.

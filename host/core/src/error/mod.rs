@@ -142,6 +142,35 @@ impl Problem {
         self
     }
 
+    /// The same about an item of a list, which field and message name.
+    #[must_use]
+    pub fn of_item(self, list: &str, index: usize) -> Self {
+        let item = format!("{list}[{index}]");
+        let mut problem = self.within(&item);
+        let Inner { field, message, .. } = &mut *problem.0;
+        let path = field.as_deref().unwrap_or_default();
+        // Many messages begin with the name of the field.
+        let rest = path.rsplit('.').next().and_then(|name| message.strip_prefix(name));
+        let said = match rest.filter(|rest| rest.starts_with(' ')) {
+            Some(rest) => format!("{path}{rest}"),
+            None => format!("{path}: {message}"),
+        };
+        *message = Cow::Owned(said);
+        problem
+    }
+
+    /// The field that it is about, as it was sent.
+    #[must_use]
+    pub fn about(&self) -> Option<&str> {
+        self.0.field.as_deref()
+    }
+
+    /// Its machine-readable particulars.
+    #[must_use]
+    pub fn particulars(&self) -> Option<&Value> {
+        self.0.detail.as_ref()
+    }
+
     /// `Retry-After` in seconds, where a retry makes sense.
     #[must_use]
     pub fn retry_after_s(&self) -> Option<u64> {
@@ -265,6 +294,18 @@ mod tests {
         assert_eq!(long.message().chars().count(), limits::MESSAGE_MAX + 1);
         let whole = "\u{e9}".repeat(limits::MESSAGE_MAX);
         assert_eq!(Problem::because(ErrorCode::InvalidField, whole.clone()).message(), whole);
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_item_names_it() {
+        let said = |problem: Problem| problem.of_item("items", 3).message().to_owned();
+        let problem = |message| Problem::because(ErrorCode::InvalidField, message);
+        let amount = || problem("amount_minor must be digits.").field("amount_minor");
+        assert_eq!(said(amount()), "items[3].amount_minor must be digits.");
+        let within = said(amount().within("recipient"));
+        assert_eq!(within, "items[3].recipient.amount_minor must be digits.");
+        assert_eq!(said(problem("No.").field("wallet_id")), "items[3].wallet_id: No.");
+        assert_eq!(said(problem("No.")), "items[3]: No.");
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! What the writer is asked to do, and what a decision answers.
 
+use std::collections::HashMap;
+
 use crate::db::bulk::{Lookup, RowChange};
 use crate::error::Problem;
 use crate::id::WalletId;
 use crate::money::Minor;
 
 use super::journal::Journal;
-use super::locked::LockedState;
+use super::locked::{Counter, LockedState};
 
 /// A change that the writer decides and makes durable with others in one transaction. `T` is
 /// what the caller learns besides: the decision computes it, nobody reads it back afterwards.
@@ -28,6 +30,8 @@ pub(super) struct Needs {
     pub(super) rows: Vec<(&'static Lookup, String)>,
     pub(super) counters: Vec<String>,
     pub(super) reservation: Option<Reservation>,
+    /// How many commands are together in this one, if more than one are.
+    pub(super) parts: usize,
 }
 
 /// A row that must not have changed since the caller read it.
@@ -210,6 +214,51 @@ impl<T> Command<T> {
     }
 }
 
+impl<T: 'static> Command<T> {
+    /// Many commands as one. Each is decided on the counters as those before it, that go ahead,
+    /// leave them; `conclude` is told what was decided about each, in order, and says what becomes
+    /// of them all: what it does not accept leaves nothing behind. What the parts would reply, or
+    /// reserve, is not done.
+    pub fn together<U>(
+        parts: Vec<Self>,
+        conclude: impl Fn(Vec<Result<Decided<T>, Problem>>) -> Result<Decided<U>, Problem>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Command<U> {
+        let mut needs = Needs { parts: parts.len(), ..Needs::default() };
+        let mut decisions = Vec::with_capacity(parts.len());
+        for part in parts {
+            needs.wallets.extend(part.needs.wallets);
+            needs.guards.extend(part.needs.guards);
+            needs.rows.extend(part.needs.rows);
+            needs.counters.extend(part.needs.counters);
+            decisions.push(part.decide);
+        }
+        let named = needs.counters.clone();
+        let decide = move |locked: &LockedState<'_>| {
+            let known = named
+                .iter()
+                .filter_map(|key| Some((key.clone(), locked.counters.get(key)?.clone())));
+            let mut counters: HashMap<String, Counter> = known.collect();
+            let mut decided = Vec::with_capacity(decisions.len());
+            for decide in &decisions {
+                let part = decide(&LockedState { counters: &counters, ..*locked });
+                if let Ok(Decided::Accept { effects, .. }) = &part {
+                    for change in &effects.counters {
+                        let version = counters.get(&change.key).map_or(0, |known| known.version);
+                        let counter = Counter::changed(change, version, locked.now);
+                        counters.insert(change.key.clone(), counter);
+                    }
+                }
+                decided.push(part);
+            }
+            conclude(decided)
+        };
+        Command { needs, decide: Box::new(decide) }
+    }
+}
+
 impl Command<()> {
     /// A command that writes these rows, whatever the locked state shows.
     #[must_use]
@@ -219,6 +268,16 @@ impl Command<()> {
 }
 
 impl Effects {
+    /// Adds what another decision wants written, which saw the counters as this one leaves them.
+    pub fn append(&mut self, other: Self) {
+        self.journals.extend(other.journals);
+        self.pending_out.extend(other.pending_out);
+        self.frozen.extend(other.frozen);
+        self.counters.extend(other.counters);
+        self.rows.extend(other.rows);
+        self.late_replies.extend(other.late_replies);
+    }
+
     /// To be written, and this to be learnt by the caller.
     #[must_use]
     pub fn and<T>(self, result: T) -> Decided<T> {

@@ -10,6 +10,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::WalletId;
 use crate::money::{Currency, Minor};
 
+use super::command::CounterChange;
 use super::rows::Rows;
 
 /// A wallet under lock.
@@ -49,6 +50,20 @@ pub struct Counter {
     pub expires_at: i64,
     /// When it last changed, in microseconds.
     pub updated_at: i64,
+}
+
+impl Counter {
+    /// A counter as a change leaves it.
+    pub(super) fn changed(change: &CounterChange, version: i64, now: Moment) -> Self {
+        Self {
+            version,
+            holder: change.holder.clone(),
+            count: change.count,
+            sum: change.sum,
+            expires_at: change.expires_at,
+            updated_at: now.micros(),
+        }
+    }
 }
 
 /// The locked rows of a batch.

@@ -26,6 +26,13 @@ pub(super) struct AnyCommand {
     pub(super) decide: Decide<Computed>,
 }
 
+impl AnyCommand {
+    /// How many ordinary commands it is as much work as.
+    pub(super) fn weight(&self) -> usize {
+        self.needs.parts.max(1)
+    }
+}
+
 /// How a command ended.
 pub(super) type Outcome = Result<Done<Computed>, Problem>;
 
@@ -241,14 +248,7 @@ impl State {
     fn take_counter(&mut self, change: CounterChange) {
         let version = self.counters.get(&change.key).map_or(0, |counter| counter.version);
         self.out.counters.insert(change.key.clone());
-        let counter = Counter {
-            version,
-            holder: change.holder,
-            count: change.count,
-            sum: change.sum,
-            expires_at: change.expires_at,
-            updated_at: self.now.micros(),
-        };
+        let counter = Counter::changed(&change, version, self.now);
         self.counters.insert(change.key, counter);
     }
 

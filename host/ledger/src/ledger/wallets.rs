@@ -261,6 +261,92 @@ pub async fn find_seq(
         .await
 }
 
+/// Entries of a wallet that follow each other, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first one.
+    pub from: i64,
+    /// The first one after them.
+    pub to: i64,
+}
+
+impl Span {
+    /// The entries of a wallet from an instant to before another one. Spans of ranges that follow
+    /// each other do so, too, even where clocks of several hosts differed.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn of(
+        pool: &AnyPool,
+        wallet: &WalletId,
+        (start, end): (Moment, Moment),
+    ) -> Result<Self, sqlx::Error> {
+        let sql = "SELECT seq FROM wallets WHERE id = $1";
+        let last: i64 = sqlx::query_scalar(sql).bind(wallet.as_str()).fetch_one(pool).await?;
+        let from = first_since(pool, (wallet, last), start).await?;
+        let to = first_since(pool, (wallet, last), end).await?;
+        Ok(Self { from, to })
+    }
+}
+
+/// The number of the first entry that was booked at an instant or later, by halving.
+async fn first_since(
+    pool: &AnyPool,
+    (wallet, last): (&WalletId, i64),
+    at: Moment,
+) -> Result<i64, sqlx::Error> {
+    let sql = "SELECT j.created_at FROM entries e JOIN journals j ON j.id = e.journal_id \
+               WHERE e.wallet_id = $1 AND e.seq = $2";
+    let (mut low, mut high) = (1, last + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let query = sqlx::query_scalar(sql).bind(wallet.as_str()).bind(middle);
+        let booked: i64 = query.fetch_one(pool).await?;
+        match booked >= at.micros() {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    Ok(low)
+}
+
+/// The balance of a wallet before one of its entries.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn balance_before(
+    pool: &AnyPool,
+    wallet: &WalletId,
+    seq: i64,
+) -> Result<Minor, sqlx::Error> {
+    let sql = "SELECT balance_after_minor FROM entries WHERE wallet_id = $1 AND seq = $2";
+    let query = sqlx::query_scalar(sql).bind(wallet.as_str()).bind(seq - 1);
+    Ok(Minor::new(query.fetch_optional(pool).await?.unwrap_or_default()))
+}
+
+/// Entries of a span, oldest first, so many at most.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_span(
+    pool: &AnyPool,
+    wallet: &WalletId,
+    (span, limit): (Span, i64),
+) -> Result<Vec<EntryRow>, sqlx::Error> {
+    let sql = "SELECT e.journal_id, e.line, e.seq, e.amount_minor, j.currency, e.source, \
+               e.description, e.sender, e.balance_after_minor, j.ref_type, j.ref_id, j.created_at \
+               FROM entries e JOIN journals j ON j.id = e.journal_id \
+               WHERE e.wallet_id = $1 AND e.seq >= $2 AND e.seq < $3 ORDER BY e.seq LIMIT $4";
+    let rows = sqlx::query(sql)
+        .bind(wallet.as_str())
+        .bind(span.from)
+        .bind(span.to)
+        .bind(limit)
+        .fetch_all(pool)
+        .await?;
+    rows.iter().map(entry).collect()
+}
+
 /// Every wallet entry about an object, in the order of booking.
 ///
 /// # Errors

@@ -252,10 +252,14 @@ impl Task {
                 }
             };
             let Some(first) = first else { break };
+            let mut weight = first.command.weight();
             let mut batch = vec![first];
-            while batch.len() < self.batch_max {
+            while weight < self.batch_max {
                 match work.try_recv().or_else(|_| requests.try_recv()) {
-                    Ok(queued) => batch.push(queued),
+                    Ok(queued) => {
+                        weight += queued.command.weight();
+                        batch.push(queued);
+                    }
                     Err(_) => break,
                 }
             }

@@ -104,8 +104,9 @@ const CHECKS: &[Check] = &[
         means: "is held or let go otherwise than was decided",
         finds: "SELECT d.payout_id FROM decisions d LEFT JOIN events e \
                 ON e.object_id = d.payout_id AND e.sequence = 1 \
-                WHERE (d.action = 'block' AND e.id IS NOT NULL) OR (d.action <> 'block' \
-                AND (e.id IS NULL OR (d.action = 'hold') <> (e.type = 'payout.held')))",
+                WHERE (d.action = 'block' AND e.id IS NOT NULL) OR (d.action = 'allow' \
+                AND (e.id IS NULL OR e.type = 'payout.held')) OR (d.action = 'hold' \
+                AND e.type <> 'payout.held')",
     },
     Check {
         name: "decision-pack",
@@ -308,6 +309,12 @@ fn check_reply(
     faults: &mut Faults,
 ) {
     let id = &payout.id;
+    if payout.batch_id.is_some() {
+        if reply.is_some() {
+            faults.add("reply", format!("payout {id} is in a batch, and has a key of its own"));
+        }
+        return;
+    }
     let Some(Answered { owner, status, digest, began_as }) = reply else {
         faults.add("reply", format!("payout {id} was made without an idempotency key"));
         return;

@@ -1,0 +1,97 @@
+//! `POST /v1/batches/{id}/cancel`.
+
+use serde_json::json;
+
+use crate::app::App;
+use crate::audit;
+use crate::auth::{Capability, Permission};
+use crate::caller::Caller;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::http::texts;
+use crate::ledger::{Command, Done};
+use crate::payouts::changing;
+use crate::payouts::model::{Change as PayoutChange, Payout, Status};
+
+use super::findings::all_or_none;
+use super::model::{Batch, Change};
+use super::request::ROWS_MAX;
+use super::retrieve::find;
+use super::sql;
+
+/// Takes back all payouts of a batch that have not left; the others go on.
+///
+/// # Errors
+/// `batch_not_found`, `permission_denied`, `batch_not_cancellable`, `invalid_field` for the reason.
+pub(super) async fn cancel(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    reason: Option<&str>,
+) -> Result<Batch, Problem> {
+    let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+    texts::REASON.check("reason", reason)?;
+    loop {
+        let (batch, counts) = find(app, caller, id).await?;
+        let is_own = caller.key.can(Capability::Bulk) && batch.maker == caller.key.id.as_str();
+        if !is_own {
+            caller.require_permission(Permission::PayoutCancel)?;
+        }
+        if counts.in_flight() == 0 {
+            return Err(Problem::new(ErrorCode::BatchNotCancellable));
+        }
+        let after = batch.after(Change::Cancel, (reason.map(str::to_owned), app.now()))?;
+        let taken_back = taken_back(app, &batch).await?;
+        let mut commands = Vec::with_capacity(taken_back.len());
+        for payout in &taken_back {
+            commands.push(changing(app, payout, PayoutChange::Cancel, None).await?);
+        }
+        let record = audit::Change {
+            actor: caller.key.id.to_string(),
+            address: caller.address.to_string(),
+            action: "batch.cancel",
+            subject_type: "batch",
+            subject_id: batch.id.to_string(),
+            before: Some(json!({ "status": batch.status(&counts) })),
+            after: Some(json!({
+                "status": "cancelled",
+                "reason": reason,
+                "payouts": taken_back.len(),
+            })),
+        };
+        let now = app.now();
+        let event = after.event(app.ids.id(), (Change::Cancel.event(), now), None);
+        let rows = [sql::BATCH_STATES.change(&after), event.row(), record.row(&app.ids, now)];
+        let command = Command::together(commands, move |decided| {
+            let mut effects = all_or_none(decided)?;
+            effects.rows.extend(rows.iter().cloned());
+            Ok(effects.and(()))
+        });
+        match app.writer.work(command.guards([sql::version(&batch)])).await {
+            Ok(Done::Now(())) => return Ok(after),
+            Ok(Done::Before { .. }) => return Err(Problem::internal("no key was reserved")),
+            // A dispatcher was faster with one of them: look again at what is left.
+            Err(problem) if problem.code() == ErrorCode::StateConflict => {}
+            Err(problem) => return Err(problem),
+        }
+    }
+}
+
+/// The payouts of a batch that have not left, and cannot have left before the database was
+/// restored.
+async fn taken_back(app: &App, batch: &Batch) -> Result<Vec<Payout>, Problem> {
+    let limit = i64::try_from(ROWS_MAX).unwrap_or(i64::MAX);
+    let wanted = sql::Items { limit, ..sql::Items::default() };
+    let mut payouts = sql::list_items(app.db.pool(), &batch.id, &wanted).await?;
+    let quarantine = &app.transfers.quarantine;
+    payouts.retain(|payout| match payout.status {
+        Status::Draft => true,
+        Status::Queued => {
+            let may_have_left =
+                quarantine.is_closed() || quarantine.asks_first(payout.env, payout.created_at);
+            payout.env == Env::Test || !may_have_left
+        }
+        _ => false,
+    });
+    Ok(payouts)
+}

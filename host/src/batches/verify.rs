@@ -1,0 +1,134 @@
+//! Proving batches against their payouts, and what was told of them.
+
+use futures::TryStreamExt as _;
+use sqlx::{AnyConnection, Row as _};
+
+use crate::clock::Moment;
+use crate::ledger::verify::{Check, Faults};
+use crate::payouts::model::Status;
+
+use super::model::{Batch, Counts, Stage};
+use super::sql;
+use super::view::BatchView;
+
+/// Each query answers with ids; none is right.
+const CHECKS: &[Check] = &[
+    Check {
+        name: "batch-payouts",
+        means: "is a batch whose payouts come to another number or sum than it says",
+        finds: "SELECT b.id FROM batches b LEFT JOIN payouts p ON p.in_batch = b.id \
+                GROUP BY b.id, b.total_count, b.total_amount_minor \
+                HAVING COUNT(p.id) <> b.total_count \
+                OR COALESCE(SUM(p.amount_minor), 0) <> b.total_amount_minor",
+    },
+    Check {
+        name: "payout-batch",
+        means: "is in a batch of another merchant, environment, wallet or maker",
+        finds: "SELECT p.id FROM payouts p LEFT JOIN batches b ON b.id = p.in_batch \
+                WHERE p.in_batch IS NOT NULL AND (b.id IS NULL \
+                OR b.merchant_id <> p.merchant_id OR b.env <> p.env \
+                OR b.wallet_id <> p.wallet_id OR b.maker <> p.maker)",
+    },
+    Check {
+        name: "batch-stage",
+        means: "is a batch with payouts on their way that nobody let go, or with drafts that \
+                nobody has to look at any more",
+        finds: "SELECT DISTINCT b.id FROM batches b JOIN payouts p ON p.in_batch = b.id \
+                WHERE (b.stage IN ('awaiting_approval', 'held', 'rejected') \
+                AND p.status IN ('queued', 'processing', 'paid', 'failed')) \
+                OR (b.stage NOT IN ('awaiting_approval', 'held') AND p.status = 'draft')",
+    },
+    Check {
+        name: "batch-approved",
+        means: "is a batch that was let go without being approved, or the other way round",
+        finds: "SELECT id FROM batches WHERE (approved_at IS NULL) \
+                <> (stage IN ('awaiting_approval', 'held', 'rejected'))",
+    },
+    Check {
+        name: "batch-approval",
+        means: "is a batch that was approved by whoever made the key that it was made with",
+        finds: "SELECT b.id FROM batches b JOIN audit a ON a.subject_id = b.id \
+                LEFT JOIN api_keys k ON k.id = b.maker \
+                WHERE a.action = 'batch.approve' AND a.actor IN (b.maker, k.created_by)",
+    },
+    Check {
+        name: "batch-complete",
+        means: "is a batch that counts as complete while payouts of it are under way",
+        finds: "SELECT DISTINCT b.id FROM batches b JOIN payouts p ON p.in_batch = b.id \
+                WHERE b.completed_at IS NOT NULL AND p.status IN \
+                ('draft', 'awaiting_admin_review', 'queued', 'processing')",
+    },
+    Check {
+        name: "batch-told",
+        means: "is a batch whose end was told otherwise than it is known",
+        finds: "SELECT b.id FROM batches b LEFT JOIN events v ON v.object_id = b.id \
+                AND v.type = 'batch.completed' WHERE (b.completed_at IS NULL) <> (v.id IS NULL) \
+                AND b.created_at > COALESCE((SELECT CAST(value AS BIGINT) FROM meta \
+                WHERE key = 'swept/events'), 0)",
+    },
+    Check {
+        name: "batch-events",
+        means: "is a batch with another number of changes than were told",
+        finds: "SELECT b.id FROM batches b LEFT JOIN events v ON v.object_id = b.id \
+                AND v.object_type = 'batch' AND v.merchant_id = b.merchant_id AND v.env = b.env \
+                WHERE b.created_at > COALESCE((SELECT CAST(value AS BIGINT) FROM meta \
+                WHERE key = 'swept/events'), 0) GROUP BY b.id, b.version \
+                HAVING COUNT(v.id) <> b.version OR MAX(v.sequence) <> b.version",
+    },
+    Check {
+        name: "event-without-batch",
+        means: "has events and is no batch",
+        finds: "SELECT DISTINCT e.object_id FROM events e LEFT JOIN batches b \
+                ON b.id = e.object_id WHERE e.object_type = 'batch' AND b.id IS NULL",
+    },
+];
+
+/// Proves every batch. Keys from before `keys_swept` may be gone.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn verify(
+    db: &mut AnyConnection,
+    keys_swept: Option<Moment>,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    for check in CHECKS {
+        check.run(db, faults).await?;
+    }
+    let sql = "SELECT b.*, k.status AS reply_status, k.response AS reply, k.key AS reply_key \
+               FROM batches b LEFT JOIN idempotency_keys k ON k.resource_id = b.id";
+    let mut rows = sqlx::query(sql).fetch(db);
+    while let Some(row) = rows.try_next().await? {
+        let batch = sql::batch(&row)?;
+        let key: Option<String> = row.try_get("reply_key")?;
+        if key.is_none() && keys_swept.is_some_and(|before| batch.created_at < before) {
+            continue;
+        }
+        let reply: Option<String> = row.try_get("reply")?;
+        let owner = format!("{}/{}/", batch.merchant_id, batch.env);
+        let is_own = key.is_some_and(|key| key.starts_with(&owner));
+        let is_right = is_own
+            && row.try_get::<Option<i64>, _>("reply_status")? == Some(201)
+            && reply.is_some_and(|reply| first_answers(&batch).contains(&reply));
+        if !is_right {
+            let what = format!(
+                "a repeat of the request is not answered with batch {} as it was",
+                batch.id
+            );
+            faults.add("batch-reply", what);
+        }
+    }
+    Ok(())
+}
+
+/// What may have been answered when a batch was made: it was let go at once, or had to wait.
+fn first_answers(batch: &Batch) -> [String; 2] {
+    [
+        (Stage::Approved, Some(batch.created_at), Status::Queued),
+        (Stage::AwaitingApproval, None, Status::Draft),
+    ]
+    .map(|(stage, approved_at, status)| {
+        let made = Batch { stage, approved_at, reason: None, completed_at: None, ..batch.clone() };
+        BatchView::of(&made, &Counts::all(status, batch.total_count)).json()
+    })
+}

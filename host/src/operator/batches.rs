@@ -1,0 +1,208 @@
+//! Batches that wait for a second person.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::batches::model::{Batch, Change, Counts, Stage};
+use crate::batches::review::{ReviewRequest, Reviewed, reply, review};
+use crate::batches::{BatchView, get, sql};
+use crate::caller::Operator;
+use crate::error::{ErrorCode, Problem};
+use crate::http::body::OptionalBody;
+use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query};
+use crate::id::BatchId;
+use crate::ledger::replay;
+
+use super::{answer, once, optional, required};
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    ("list_batches", &[ErrorCode::InvalidFilter, ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
+    ("inspect_batch", &[ErrorCode::BatchNotFound]),
+    (
+        "approve_batch",
+        &[
+            ErrorCode::BatchNotFound,
+            ErrorCode::StateConflict,
+            ErrorCode::SelfApprovalDenied,
+            ErrorCode::InsufficientFunds,
+            ErrorCode::BatchWalletFrozen,
+            ErrorCode::LimitViolation,
+            ErrorCode::IdempotencyKeyConflict,
+        ],
+    ),
+    ("reject_batch", REFUSE_ERRORS),
+    ("hold_batch", REFUSE_ERRORS),
+];
+
+const REFUSE_ERRORS: &[ErrorCode] = &[
+    ErrorCode::BatchNotFound,
+    ErrorCode::StateConflict,
+    ErrorCode::MissingField,
+    ErrorCode::IdempotencyKeyConflict,
+];
+
+/// Filters of the list of batches.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct BatchQuery {
+    /// What people have decided: `awaiting_approval`, `held`, `approved`, `rejected` or `cancelled`.
+    pub stage: Option<String>,
+    /// Items on the page, 1 to 100; 50 if left out.
+    #[param(value_type = Option<i64>)]
+    pub limit: Option<String>,
+    /// The last id of the page before.
+    pub starting_after: Option<String>,
+}
+
+/// List batches
+#[utoipa::path(
+    get, path = "/admin/v1/batches", operation_id = "list_batches", tag = "Operator",
+    params(BatchQuery),
+    responses((status = 200, description = "Newest first", body = Page<BatchView>)),
+)]
+pub async fn list(
+    State(app): State<App>,
+    _: Operator,
+    Query(query): Query<BatchQuery>,
+) -> Result<Response, Problem> {
+    let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
+    let limit = page.limit()?;
+    let stage = match query.stage.as_deref() {
+        None => None,
+        Some(text) => {
+            let unknown = || Problem::new(ErrorCode::InvalidFilter).field("stage");
+            Some(Stage::parse(text).ok_or_else(unknown)?)
+        }
+    };
+    let before = match &page.starting_after {
+        None => None,
+        Some(id) => Some(BatchId::parse_either(id).ok_or_else(PageQuery::unknown_cursor)?),
+    };
+    let before = before.as_ref().map(BatchId::as_str);
+    let batches = sql::list(app.db.pool(), stage, (before, limit)).await?;
+    let ids: Vec<&BatchId> = batches.iter().map(|batch| &batch.id).collect();
+    let mut counts = sql::count(&app.db, &ids).await?;
+    let mut of = |batch: &Batch| counts.remove(batch.id.as_str()).unwrap_or_default();
+    let counted: Vec<(&Batch, Counts)> = batches.iter().map(|it| (it, of(it))).collect();
+    let shown = counted.iter().map(|(batch, counts)| BatchView::whole(batch, counts));
+    Ok(Page::of(shown.collect(), limit).into_response())
+}
+
+/// Show a batch
+#[utoipa::path(
+    get, path = "/admin/v1/batches/{id}", operation_id = "inspect_batch", tag = "Operator",
+    params(("id" = String, Path, description = "Its id or bat_ reference")),
+    responses((status = 200, description = "The batch", body = BatchView)),
+)]
+pub async fn retrieve(
+    State(app): State<App>,
+    _: Operator,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let (batch, counts) = get(&app, &id).await?;
+    Ok(Json(BatchView::whole(&batch, &counts)).into_response())
+}
+
+/// Why something is decided about a batch.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BatchReviewRequest {
+    /// Why: for the audit log, and unless it is approved for the merchant. Required for rejecting
+    /// and holding.
+    pub reason: Option<String>,
+}
+
+/// Approve a batch
+///
+/// By another operator than the one who made the key that it was made with. All its payouts are
+/// debited and queued at once; where one cannot be, none is.
+#[utoipa::path(
+    post, path = "/admin/v1/batches/{id}/approve", operation_id = "approve_batch",
+    tag = "Operator", params(
+        ("id" = String, Path, description = "A batch that waits"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
+    request_body(content = Option<BatchReviewRequest>),
+    responses((status = 200, description = "Debited and queued", body = BatchView)),
+)]
+pub async fn approve(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
+    OptionalBody(body): OptionalBody<BatchReviewRequest>,
+) -> Result<Response, Problem> {
+    run(&app, operator, (&id, key), (Change::Approve, body)).await
+}
+
+/// Reject a batch
+///
+/// All its payouts are cancelled; no money has moved.
+#[utoipa::path(
+    post, path = "/admin/v1/batches/{id}/reject", operation_id = "reject_batch",
+    tag = "Operator", params(
+        ("id" = String, Path, description = "A batch that waits"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
+    request_body = BatchReviewRequest,
+    responses((status = 200, description = "Rejected", body = BatchView)),
+)]
+pub async fn reject(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
+    body: Body<BatchReviewRequest>,
+) -> Result<Response, Problem> {
+    run(&app, operator, (&id, key), (Change::Reject, body)).await
+}
+
+/// Hold a batch
+///
+/// Sets a batch aside that waits for approval, and tells the merchant why: its status is
+/// `flagged_held`. It can still be approved or rejected.
+#[utoipa::path(
+    post, path = "/admin/v1/batches/{id}/hold", operation_id = "hold_batch",
+    tag = "Operator", params(
+        ("id" = String, Path, description = "A batch that awaits approval"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
+    ),
+    request_body = BatchReviewRequest,
+    responses((status = 200, description = "Set aside", body = BatchView)),
+)]
+pub async fn hold(
+    State(app): State<App>,
+    operator: Operator,
+    Path(id): Path<String>,
+    key: Option<IdempotencyKey>,
+    body: Body<BatchReviewRequest>,
+) -> Result<Response, Problem> {
+    run(&app, operator, (&id, key), (Change::Hold, body)).await
+}
+
+async fn run(
+    app: &App,
+    operator: Operator,
+    (id, key): (&str, Option<IdempotencyKey>),
+    (what, body): (Change, Body<BatchReviewRequest>),
+) -> Result<Response, Problem> {
+    let shown = |(batch, counts): &Reviewed| reply(batch, counts);
+    let reservation = once(&operator, key, &format!("/admin/v1/batches/{id}/{what:?}"), &body);
+    if let Some(reservation) = &reservation
+        && let Some(done) = replay::<Reviewed>(&app.db, reservation).await?
+    {
+        return answer(done, shown);
+    }
+    let reason = match what {
+        Change::Approve => optional("reason", body.value.reason)?,
+        _ => Some(required("reason", body.value.reason)?),
+    };
+    let request = ReviewRequest { operator, reason, reservation };
+    answer(review(app, id, what, &request).await?, shown)
+}

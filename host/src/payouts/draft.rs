@@ -1,0 +1,304 @@
+//! A payout before anything of it is durable: all that can be known before its wallet is locked,
+//! and the command that decides it.
+
+use serde_json::json;
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::clock::Moment;
+use crate::conversions::Plan;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::id::{BatchId, PayoutId, WalletId};
+use crate::ledger::Command;
+use crate::money::{Currency, Minor};
+use crate::rails::Rail;
+use crate::rails::declaration::Sender as DeclaredSender;
+use crate::rules::{Assessment, Assignments, FeeFacts, PayoutKind, Price};
+use crate::transfers::Claim;
+
+use super::accept::{Acceptance, Candidate, Verdict, assessment};
+use super::across::{Across, Asked, Costed, cost};
+use super::fx;
+use super::model::{Change, Payout, Status};
+use super::recipient::{Payee, payee, saved, serving};
+use super::request::NewPayout;
+use super::usage::{Allowance, Usage, refuse_amount};
+
+/// A payout that is ready to be decided, with its recipient and the question to the rules.
+pub struct Draft {
+    /// The payout; its status is not decided yet.
+    pub payout: Payout,
+    /// How it begins, where no fraud rule objects.
+    pub change: Change,
+    payee: Payee,
+    assessment: Option<Assessment>,
+    /// How what it takes is bought, where another currency pays and it goes at once.
+    buying: Option<Plan>,
+}
+
+/// What a payout is to be called.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// Its id.
+    pub id: &'a PayoutId,
+    /// The batch that it is a row of.
+    pub batch: Option<&'a BatchId>,
+}
+
+impl Named<'_> {
+    const fn kind(self) -> PayoutKind {
+        match self.batch {
+            Some(_) => PayoutKind::Batch,
+            None => PayoutKind::Single,
+        }
+    }
+}
+
+/// Everything that can be known before the wallet is locked.
+///
+/// # Errors
+/// The contract's codes for a payout, but for those about what is used up and paid.
+pub async fn prepare(
+    app: &App,
+    caller: &Caller,
+    (named, request): (Named<'_>, &NewPayout),
+    scenario: Option<String>,
+) -> Result<Draft, Problem> {
+    let (merchant, env) = caller.owner();
+    refuse_currency(caller, request.currency)?;
+    let saved = saved(app, caller, request).await?;
+    let (rail, method) = serving((app, caller), request, saved.as_ref())?;
+    let (wallet_id, wallet_since) = wallet(app, caller, request).await?;
+    if request.customer_id.is_some() {
+        return Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id"));
+    }
+    // Fee and fraud are decided by the packs of this moment, whatever is activated meanwhile.
+    let assignments = app.packs.now();
+    let kind = named.kind();
+    let price = |amount| price(&assignments, caller, kind, (request.currency, &method, amount));
+    let (amount, costed) = amount(app, caller, (request, &rail, &method), price).await?;
+    let payee = payee(app, caller, (&rail, &method), (request, amount, saved), scenario).await?;
+    require_sender(caller, &rail.declaration.sender, request)?;
+    let payment = (request.currency, amount, request.asked.amount_field());
+    refuse_amount(&caller.merchant, (&rail.declaration, &method), payment)?;
+    let (costs, pricing) = match &costed {
+        Some(costed) => (costed.costs, costed.price.clone()),
+        None => cost(amount, &price)?,
+    };
+    let mut payout = Payout {
+        id: named.id.clone(),
+        merchant_id: merchant.clone(),
+        env,
+        wallet_id,
+        batch_id: named.batch.cloned(),
+        status: Status::Queued,
+        version: 1,
+        round: 1,
+        route: None,
+        currency: request.currency,
+        method,
+        costs,
+        beneficiary_id: payee.beneficiary.id.clone(),
+        recipient_identity: payee.beneficiary.identity.clone(),
+        recipient_name: payee.name.clone(),
+        recipient: payee.beneficiary.recipient.clone(),
+        sender: request.sender.as_ref().and_then(|sender| serde_json::to_string(sender).ok()),
+        narration: request.narration.clone(),
+        merchant_reference: request.merchant_reference.clone(),
+        customer_reference: request.customer_reference.clone(),
+        pricing,
+        hold: None,
+        scenario: payee.scenario.clone(),
+        maker: caller.key.id.to_string(),
+        rail_reference: None,
+        resolution: payee.own_resolution(app, (&rail, named.id))?,
+        funding: None,
+        funded: None,
+        failure_code: None,
+        failure_message: None,
+        correction: None,
+        told: None,
+        created_at: app.now(),
+        queued_at: None,
+        processing_at: None,
+        completed_at: None,
+    };
+    let buying = match costed {
+        Some(costed) => Some(fx::plan(app, caller, costed, &mut payout).await?),
+        None => None,
+    };
+    let asked = (&*assignments, wallet_since);
+    let assessment = assessment(app, caller, asked, (&payout, &payee), request).await?;
+    let change = beginning(caller, &mut payout)?;
+    let buying = buying.filter(|_| change == Change::Accept);
+    Ok(Draft { payout, change, payee, assessment, buying })
+}
+
+/// The command that decides a draft, and what goes with it.
+pub struct Deciding {
+    /// It reserves nothing yet.
+    pub command: Command<Verdict>,
+    /// The claim of its work, where whoever makes it has leased it.
+    pub claim: Option<Claim>,
+    /// Whether a saved recipient may change.
+    pub changes_recipient: bool,
+}
+
+impl Draft {
+    /// What decides it. Its work is leased at once where `lease_until` is set.
+    ///
+    /// # Errors
+    /// The database failed, or no route serves it.
+    pub async fn deciding(
+        self,
+        app: &App,
+        caller: &Caller,
+        (allow_duplicate, lease_until): (bool, Moment),
+    ) -> Result<Deciding, Problem> {
+        let Self { payout, change, payee, assessment, buying } = self;
+        let usage = Usage::of(&payout, &caller.merchant.timezone, payout.created_at);
+        let allowance = Allowance { allow_duplicate, ..Allowance::of(&caller.merchant, &payout) };
+        let mut counters = usage.keys();
+        counters.extend(payee.saving.counter());
+        counters.extend(assessment.as_ref().map(Assessment::counters).unwrap_or_default());
+        let guard = payee.saving.guard();
+        let changes_recipient = guard.is_some();
+        let held = match &assessment {
+            Some(_) if payout.batch_id.is_none() => {
+                Some(Acceptance::of(app, &payout, (Change::Hold, Moment::default())).await?)
+            }
+            _ => None,
+        };
+        let planned = Acceptance::of(app, &payout, (change, lease_until)).await?;
+        let claim = planned.claim();
+        let candidate = Candidate {
+            planned,
+            held,
+            payee,
+            usage,
+            allowance,
+            assessment,
+            buying: buying.clone(),
+        };
+        let command = Command::new(move |locked| candidate.decide(locked))
+            .wallets([payout.wallet_id.clone()])
+            .guards(guard)
+            .counters(counters);
+        let command = buying.iter().fold(command, |command, plan| plan.locks(command));
+        Ok(Deciding { command, claim, changes_recipient })
+    }
+}
+
+/// What is charged for an amount.
+fn price(
+    assignments: &Assignments,
+    caller: &Caller,
+    kind: PayoutKind,
+    (currency, method, amount): (Currency, &str, Minor),
+) -> Result<Price, Problem> {
+    let (merchant, env) = caller.owner();
+    assignments.price(&FeeFacts {
+        merchant,
+        currency,
+        method,
+        kind,
+        amount,
+        is_live: env == Env::Live,
+    })
+}
+
+/// What the recipient gets, and where another currency pays, what that takes.
+async fn amount(
+    app: &App,
+    caller: &Caller,
+    (request, rail, method): (&NewPayout, &Rail, &str),
+    price: impl Fn(Minor) -> Result<Price, Problem>,
+) -> Result<(Minor, Option<Costed>), Problem> {
+    match &request.asked {
+        Asked::Plain(amount) => Ok((*amount, None)),
+        Asked::Across(Across { from, method: asked }) => {
+            let pair = (*from, request.currency);
+            let offer = fx::offer(app, (&caller.merchant, caller.key.env), pair).await?;
+            let step = rail.declaration.step(request.currency, method);
+            let costed = asked.cost(|basis| offer.exchange(basis), price, step)?;
+            Ok((costed.costs.amount, Some(costed)))
+        }
+    }
+}
+
+fn refuse_currency(caller: &Caller, currency: Currency) -> Result<(), Problem> {
+    match caller.merchant.settings.is_active(currency) {
+        true => Ok(()),
+        false => Err(inactive()),
+    }
+}
+
+fn inactive() -> Problem {
+    Problem::new(ErrorCode::CurrencyNotActive).field("currency")
+}
+
+/// The wallet that pays, and since when it is there.
+async fn wallet(
+    app: &App,
+    caller: &Caller,
+    request: &NewPayout,
+) -> Result<(WalletId, Moment), Problem> {
+    let wallet = app.wallets.find(caller.owner(), request.currency).await?;
+    match (&request.wallet_id, wallet) {
+        (None, Some(wallet)) => Ok(wallet),
+        (Some(named), Some(wallet)) if named == wallet.0.as_str() => Ok(wallet),
+        (Some(_), _) => Err(Problem::new(ErrorCode::PayoutWalletNotFound).field("wallet_id")),
+        (None, None) => Err(inactive()),
+    }
+}
+
+/// Decides where the payout starts: with a teammate, with the operator, or in the queue.
+fn beginning(caller: &Caller, payout: &mut Payout) -> Result<Change, Problem> {
+    match payout.scenario.as_deref() {
+        Some("fraud_block") => {
+            let hits = json!([{ "label": "sandbox", "message": "sandbox scenario fraud_block" }]);
+            return Err(Problem::new(ErrorCode::FraudRuleBlocked).detail(json!({ "hits": hits })));
+        }
+        // Nobody looks at the rows of a batch one by one.
+        Some("fraud_hold") if payout.batch_id.is_some() => {
+            let hits = json!([{ "label": "sandbox", "message": "sandbox scenario fraud_hold" }]);
+            let detail = json!({ "action": "hold", "hits": hits });
+            return Err(Problem::new(ErrorCode::FraudRuleBlocked).detail(detail));
+        }
+        Some("fraud_hold") => {
+            payout.hold = Some("sandbox scenario fraud_hold".into());
+            return Ok(Change::Hold);
+        }
+        _ => {}
+    }
+    match payout.takes_two(&caller.merchant.settings, None) {
+        true => Ok(Change::Draft),
+        false => Ok(Change::Accept),
+    }
+}
+
+fn require_sender(
+    caller: &Caller,
+    declared: &DeclaredSender,
+    request: &NewPayout,
+) -> Result<(), Problem> {
+    if !caller.merchant.settings.sender_info_required {
+        return Ok(());
+    }
+    let sender = serde_json::to_value(request.sender.clone().unwrap_or_default());
+    let sender = sender.map_err(Problem::internal)?;
+    let is_business = sender["business_name"].as_str().is_some_and(|name| !name.is_empty());
+    let wanted = if is_business { &declared.required_business } else { &declared.required };
+    let missing: Vec<&String> = wanted
+        .iter()
+        .filter(|name| sender[name.as_str()].as_str().is_none_or(str::is_empty))
+        .collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => {
+            let problem = Problem::new(ErrorCode::SenderInfoRequired).field("sender");
+            Err(problem.detail(json!({ "missing": missing })))
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! A report that is asked for, and its answer: as JSON, CSV or a workbook.
+
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _, stream};
+use http::HeaderValue;
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::error::{ErrorCode, Problem};
+use crate::ledger::wallets::{Span, WalletRow, list_wallets};
+use crate::money::Currency;
+
+use super::http::ReportQuery;
+use super::range::Range;
+use super::rows::{Head, ReportRow};
+use super::sql::{self, Added, Whose};
+use super::table::{self, Book, Frame};
+
+/// As what a report is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Csv,
+    Xlsx,
+}
+
+impl Form {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Xlsx => "xlsx",
+        }
+    }
+
+    const fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        }
+    }
+}
+
+/// A report that is asked for.
+pub(super) struct Asked<'a> {
+    app: &'a App,
+    caller: &'a Caller,
+    /// Which days.
+    pub range: Range,
+    /// Of any currency, if empty.
+    currency: String,
+    /// As what.
+    pub form: Form,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn read(
+        app: &'a App,
+        caller: &'a Caller,
+        query: ReportQuery,
+    ) -> Result<Self, Problem> {
+        let form = match query.format.as_deref() {
+            None | Some("json") => Form::Json,
+            Some("csv") => Form::Csv,
+            Some("xlsx") => Form::Xlsx,
+            Some(_) => {
+                let message = "format must be json, csv or xlsx.";
+                let problem = Problem::because(ErrorCode::InvalidFilter, message);
+                return Err(problem.field("format"));
+            }
+        };
+        let days = (query.from.as_deref(), query.to.as_deref());
+        let range = Range::read(days, &caller.merchant.timezone, app.now())?;
+        let currency = app.rails.filter(query.currency)?;
+        Ok(Self { app, caller, range, currency, form })
+    }
+
+    /// The wallets that it is about, each with its entries of the range.
+    pub(super) async fn wallets(&self) -> Result<Vec<(WalletRow, Span)>, Problem> {
+        let pool = self.app.db.pool();
+        let mut wallets = list_wallets(pool, self.caller.owner()).await?;
+        wallets.retain(|it| self.currency.is_empty() || it.currency.as_str() == self.currency);
+        let mut found = Vec::with_capacity(wallets.len());
+        for wallet in wallets {
+            let span = Span::of(pool, &wallet.id, (self.range.start, self.range.end)).await?;
+            found.push((wallet, span));
+        }
+        Ok(found)
+    }
+
+    /// What the entries of the range come to, by day, currency and source.
+    pub(super) async fn added(&self) -> Result<Vec<(Currency, Added)>, Problem> {
+        let mut all = Vec::new();
+        for (wallet, span) in self.wallets().await? {
+            let pool = self.app.db.pool();
+            let added = sql::add_entries(pool, (&wallet, span), &self.range).await?;
+            all.extend(added.into_iter().map(|it| (wallet.currency, it)));
+        }
+        Ok(all)
+    }
+
+    pub(super) fn whose(&self) -> Whose<'_> {
+        let (merchant, env) = self.caller.owner();
+        Whose { merchant, env, currency: &self.currency }
+    }
+
+    /// Decimal places of a currency's major unit.
+    pub(super) fn places(&self) -> impl Fn(Currency) -> u8 + Clone + Send + Sync + use<> {
+        let app = self.app.clone();
+        move |currency| app.rails.exponent(currency).unwrap_or(2)
+    }
+
+    pub(super) fn head(&self, report_type: &'static str) -> Head {
+        Head {
+            object: "report",
+            report_type,
+            range: self.range.view(),
+            currency: None,
+            opening_balance_minor: None,
+            closing_balance_minor: None,
+            count: None,
+        }
+    }
+
+    /// The answer, of rows that are there.
+    pub(super) async fn answer<T: ReportRow + 'static>(
+        &self,
+        head: Head,
+        rows: Vec<T>,
+    ) -> Result<Response, Problem> {
+        self.stream(head, None, stream::iter([Ok(rows)]).boxed()).await
+    }
+
+    /// The answer, of rows that are read as they are sent.
+    pub(super) async fn stream<T: ReportRow + 'static>(
+        &self,
+        head: Head,
+        frame: Option<Frame>,
+        rows: BoxStream<'static, Result<Vec<T>, Problem>>,
+    ) -> Result<Response, Problem> {
+        let places = self.places();
+        let name = file_name(&head, self.form);
+        let report_type = head.report_type;
+        let of_row = move |row: &T| places(row.currency());
+        let body = match self.form {
+            Form::Json => Body::from_stream(json(&head, rows)?),
+            Form::Csv => Body::from_stream(table::csv(frame.as_ref(), of_row, rows)),
+            Form::Xlsx => Body::from(workbook(report_type, frame, of_row, rows).await?),
+        };
+        let mut response = body.into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.form.content_type()));
+        if self.form != Form::Json
+            && let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""))
+        {
+            headers.insert(CONTENT_DISPOSITION, value);
+        }
+        Ok(response)
+    }
+}
+
+fn file_name(head: &Head, form: Form) -> String {
+    let currency = head.currency.map(|currency| format!("_{currency}")).unwrap_or_default();
+    let (report, range, form) = (head.report_type, &head.range, form.as_str());
+    format!("{report}{currency}_{}_{}.{form}", range.from, range.to)
+}
+
+/// A report as JSON, a portion at a time.
+fn json<T: ReportRow + 'static>(
+    head: &Head,
+    rows: BoxStream<'static, Result<Vec<T>, Problem>>,
+) -> Result<impl Stream<Item = Result<Vec<u8>, Problem>> + Send + 'static, Problem> {
+    let mut begun = serde_json::to_vec(head).map_err(Problem::internal)?;
+    // It goes on where its own brace closes.
+    begun.pop();
+    begun.extend(br#","data":["#);
+    let mut is_first = true;
+    let portion = move |rows: Result<Vec<T>, Problem>| {
+        let mut written = Vec::new();
+        for row in rows? {
+            if !std::mem::replace(&mut is_first, false) {
+                written.push(b',');
+            }
+            serde_json::to_writer(&mut written, &row).map_err(Problem::internal)?;
+        }
+        Ok(written)
+    };
+    let once = |bytes: Vec<u8>| stream::once(async move { Ok(bytes) });
+    Ok(once(begun).chain(rows.map(portion)).chain(once(b"]}".to_vec())))
+}
+
+/// A report as a workbook. It is packed when its last row is known, away from other requests.
+async fn workbook<T: ReportRow + 'static>(
+    name: &'static str,
+    frame: Option<Frame>,
+    places: impl Fn(&T) -> u8 + Clone + Send + 'static,
+    mut rows: BoxStream<'static, Result<Vec<T>, Problem>>,
+) -> Result<Vec<u8>, Problem> {
+    let mut book = Book::new::<T>(name, frame)?;
+    while let Some(portion) = rows.next().await {
+        let (portion, places) = (portion?, places.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            book.write(&portion, places)?;
+            Ok::<_, Problem>(book)
+        });
+        book = written.await.map_err(Problem::internal)??;
+    }
+    tokio::task::spawn_blocking(move || book.finish()).await.map_err(Problem::internal)?
+}

@@ -1,0 +1,236 @@
+//! What becomes of batches: their payouts fail, are taken back or approved, and hosts die meanwhile.
+
+use http::Method;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::batches::{COST, Payroll, START, bulk_key, row, rows};
+use crate::crash_at_random::until_all_ended;
+use crate::program::Deployment;
+use crate::test_host::{
+    DESK_TOKEN, Engine, OPERATOR_TOKEN, unique, with, with_host, with_host_configured,
+};
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_fail_give_their_money_back_and_are_counted(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let payroll = Payroll::new(host).await;
+        let body = json!({ "currency": "NGN", "items": rows(3) });
+        let made = payroll.send(&unique(), "failed", body.clone()).await.ok();
+        let done = payroll.until(&made.id(), "completed_with_errors").await;
+        assert_eq!(done.json["status_counts"], json!({ "failed": 3 }));
+        assert_eq!(done.json["failure_count"], 3);
+        let failed = payroll.get(&format!("{}/items?status=failed", made.id())).await.ok();
+        let items = failed.json["data"].as_array().expect("items").clone();
+        assert!(items.iter().all(|item| item["failure_code"].is_string()), "{}", failed.text);
+        assert_eq!(payroll.balance().await, START);
+        // One that is returned after all were paid makes it one with errors.
+        let made = payroll.make(rows(3)).await.ok();
+        payroll.until(&made.id(), "completed").await;
+        let items = payroll.get(&format!("{}/items", made.id())).await.ok();
+        let one = items.json["data"][1]["id"].as_str().expect("an id").to_owned();
+        let path = format!("/v1/sandbox/payouts/{one}/return");
+        host.send(Method::POST, &path, &host.merchant.test_key, &[], None).await.ok();
+        let done = payroll.until(&made.id(), "completed_with_errors").await;
+        assert_eq!(done.json["status_counts"], json!({ "paid": 2, "reversed": 1 }));
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_not_left_is_taken_back(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let idle = |config: &mut railhead::config::Config| config.worker.dispatch = false;
+    with_host_configured(engine, idle, async |host| {
+        let payroll = Payroll::new(host).await;
+        let made = payroll.make(rows(4)).await.ok();
+        assert_eq!(payroll.balance().await, START - 4 * COST);
+        let items = payroll.get(&format!("{}/items", made.id())).await.ok();
+        let one = items.json["data"][0]["id"].as_str().expect("an id");
+        let path = format!("payouts/{one}/mark_paid");
+        host.admin(Method::POST, &path, json!({ "evidence": "a receipt" })).await.ok();
+        assert_eq!(payroll.get(&made.id()).await.ok().status_word(), "processing");
+        let cancelled = payroll.cancel(&made.id()).await.ok();
+        assert_eq!(
+            cancelled.json,
+            json!({
+                "object": "batch",
+                "id": made.id(),
+                "reference": made.json["reference"],
+                "status": "cancelled",
+            })
+        );
+        let now = payroll.get(&made.id()).await.ok();
+        assert_eq!(now.status_word(), "cancelled");
+        assert_eq!(now.json["status_counts"], json!({ "cancelled": 3, "paid_manual": 1 }));
+        assert_eq!(payroll.balance().await, START - COST);
+        assert_eq!(payroll.cancel(&made.id()).await.refused(), (409, "batch_not_cancellable"));
+        host.until_count("SELECT COUNT(*) FROM batches WHERE completed_at IS NOT NULL", 1).await;
+        // Somebody else's key cannot, but for those who may cancel payouts.
+        let made = payroll.make(rows(1).into_iter().map(again).collect()).await.ok();
+        let other = Payroll::new(host).await;
+        assert_eq!(other.cancel(&made.id()).await.refused(), (403, "permission_denied"));
+        let reason = json!({ "reason": "x".repeat(501) });
+        let path = format!("/v1/batches/{}/cancel", made.id());
+        let refused = host.send(Method::POST, &path, &payroll.key, &[], Some(reason)).await;
+        assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), "reason"));
+        payroll.cancel(&made.id()).await.ok();
+        assert_eq!(payroll.balance().await, START - COST);
+    })
+    .await;
+}
+
+fn again(row: Value) -> Value {
+    with(row, json!({ "allow_duplicate": true }))
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_batch_waits_for_a_second_person(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let payroll = Payroll::new(host).await;
+        payroll.set(json!({ "batch_approval_threshold_minor": { "NGN": "200000" } })).await;
+        let at_the_threshold = payroll.make(rows(2)).await.ok();
+        assert_eq!(at_the_threshold.status_word(), "approved");
+        payroll.until(&at_the_threshold.id(), "completed").await;
+        let balance = payroll.balance().await;
+        let rows = |from: u32| (from..from + 3).map(row).collect::<Vec<_>>();
+        let waiting = payroll.make(rows(10)).await.ok();
+        let id = waiting.id();
+        assert_eq!(waiting.status_word(), "awaiting_approval");
+        assert_eq!(waiting.json["approved_at"], json!(null));
+        assert_eq!(payroll.balance().await, balance, "drafts hold no money");
+        assert_eq!(payroll.cancel(&id).await.refused(), (409, "batch_not_cancellable"));
+        // A row alone is not approved.
+        let items = payroll.get(&format!("{id}/items?status=draft")).await.ok();
+        let one = items.json["data"][0]["id"].as_str().expect("an id").to_owned();
+        for verb in ["approve", "decline"] {
+            let path = format!("payouts/{one}/{verb}");
+            let refused = host.admin(Method::POST, &path, json!({})).await;
+            assert_eq!(refused.refused(), (409, "state_conflict"));
+        }
+        // Whoever made the key does not approve; to hold it takes a reason.
+        let denied = payroll.decide(DESK_TOKEN, "approve", &id).await;
+        assert_eq!(denied.refused(), (403, "self_approval_denied"));
+        assert_eq!(host.last_line().await["action"], "batch.approve_denied");
+        let silent = host.admin(Method::POST, &format!("batches/{id}/hold"), json!({})).await;
+        assert_eq!((silent.refused(), silent.field()), ((400, "missing_field"), "reason"));
+        let held = payroll.decide(OPERATOR_TOKEN, "hold", &id).await.ok();
+        assert_eq!(held.status_word(), "flagged_held");
+        assert_eq!(payroll.get(&id).await.ok().json["reason"], "a reason");
+        let listed = host.admin(Method::GET, "batches?stage=held", json!(null)).await.ok();
+        assert_eq!(listed.json["data"][0]["id"], json!(id));
+        assert_eq!(listed.json["data"].as_array().map(Vec::len), Some(1));
+        // One that is taken out by hand stays out.
+        let path = format!("/v1/payouts/{one}/cancel");
+        let reason = Some(json!({ "reason": "left the company" }));
+        host.send(Method::POST, &path, &host.merchant.test_key, &[], reason).await.ok();
+        // The wallet has too little: it stays as it is.
+        let wallet = &host.merchant.test_wallet;
+        let all = json!({ "amount_minor": balance.to_string(), "reason": "elsewhere" });
+        host.admin(Method::POST, &format!("wallets/{wallet}/debit"), all.clone()).await.ok();
+        let refused = payroll.decide(OPERATOR_TOKEN, "approve", &id).await;
+        assert_eq!(refused.refused(), (402, "insufficient_funds"));
+        assert_eq!(payroll.get(&id).await.ok().status_word(), "flagged_held");
+        host.admin(Method::POST, &format!("wallets/{wallet}/credit"), all).await.ok();
+        let approved = payroll.decide(OPERATOR_TOKEN, "approve", &id).await.ok();
+        assert_eq!(approved.json["status_counts"], json!({ "cancelled": 1, "queued": 2 }));
+        let done = payroll.until(&id, "completed_with_errors").await;
+        assert_eq!(done.json["status_counts"], json!({ "cancelled": 1, "paid": 2 }));
+        assert_eq!(payroll.balance().await, balance - 2 * COST);
+        let refused = payroll.decide(OPERATOR_TOKEN, "reject", &id).await;
+        assert_eq!(refused.refused(), (409, "state_conflict"));
+        // A single row above the threshold of payouts is reason enough.
+        payroll.set(json!({ "dual_control_threshold_minor": { "NGN": "150000" } })).await;
+        let large = with(row(20), json!({ "amount_minor": "150001" }));
+        let waiting = payroll.make(vec![large]).await.ok();
+        assert_eq!(waiting.status_word(), "awaiting_approval");
+        let rejected = payroll.decide(OPERATOR_TOKEN, "reject", &waiting.id()).await.ok();
+        assert_eq!(rejected.status_word(), "rejected");
+        let now = payroll.get(&waiting.id()).await.ok();
+        assert_eq!(now.json["status_counts"], json!({ "cancelled": 1 }));
+        assert_eq!(now.json["reason"], "a reason");
+        assert_eq!(payroll.balance().await, balance - 2 * COST);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_decide_at_once_one_does(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let payroll = Payroll::new(host).await;
+        payroll.set(json!({ "batch_approval_threshold_minor": { "NGN": "1" } })).await;
+        let waiting = payroll.make(rows(20)).await.ok();
+        let id = waiting.id();
+        let verbs = ["approve", "reject", "approve", "reject", "hold", "approve"];
+        let decided = verbs.map(|verb| payroll.decide(OPERATOR_TOKEN, verb, &id));
+        let answers = futures::future::join_all(decided).await;
+        let final_ones = answers
+            .iter()
+            .zip(verbs)
+            .filter(|(answer, verb)| answer.status == 200 && *verb != "hold");
+        assert_eq!(final_ones.count(), 1, "{answers:#?}");
+        let now = payroll.get(&id).await.ok();
+        let spent = match now.status_word() {
+            "rejected" => 0,
+            _ => {
+                payroll.until(&id, "completed").await;
+                20 * COST
+            }
+        };
+        assert_eq!(payroll.balance().await, START - spent);
+    })
+    .await;
+}
+
+/// The host is killed again and again while it pays; a second one takes over in between.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_is_paid_once_whoever_dies_on_the_way(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let mut deployment = Deployment::open(engine, "").await;
+    let key = bulk_key(&deployment.host, "live").await;
+    let headers = [("idempotency-key", "payroll")];
+    let body = json!({ "currency": "NGN", "items": rows(60) });
+    let made = deployment
+        .host
+        .send(Method::POST, "/v1/batches", &key, &headers, Some(body.clone()))
+        .await
+        .ok();
+    for pause in [20, 60, 120] {
+        tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+        deployment.kill().await;
+        deployment.let_time_pass(std::time::Duration::from_secs(600)).await;
+        deployment.start(&[]).await;
+    }
+    let host = &deployment.host;
+    let again = host.send(Method::POST, "/v1/batches", &key, &headers, Some(body)).await.ok();
+    assert_eq!(again.text, made.text);
+    let path = format!("/v1/batches/{}", made.id());
+    until_all_ended(&mut deployment).await;
+    let batch = deployment.host.get_as(&key, &path).await.ok();
+    assert_eq!(batch.json["status_counts"], json!({ "paid": 60 }), "{}", batch.text);
+    let transfers = deployment.bank.transfers().await;
+    assert_eq!(transfers.len(), 60);
+    assert!(transfers.iter().all(|transfer| transfer.executed == 1));
+    let told = "SELECT COUNT(*) FROM events WHERE type = 'batch.completed'";
+    for _ in 0..500 {
+        if deployment.count(told).await == 1 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(deployment.count(told).await, 1);
+    deployment.prove().await;
+}
