@@ -68,7 +68,7 @@ CREATE TABLE batches (
     maker              TEXT NOT NULL,
     created_at         BIGINT NOT NULL,
     stage              TEXT NOT NULL
-        CHECK (stage IN ('awaiting_approval', 'held', 'approved', 'rejected', 'cancelled')),
+        CHECK (stage IN ('awaiting_approval', 'flagged_held', 'approved', 'rejected', 'cancelled')),
     version            BIGINT NOT NULL,
     reason             TEXT,
     approved_at        BIGINT,
@@ -77,7 +77,7 @@ CREATE TABLE batches (
 );
 CREATE INDEX batches_by_stage ON batches (stage, id);
 CREATE INDEX batches_under_way ON batches (id)
-    WHERE completed_at IS NULL AND stage IN ('approved', 'cancelled');
+    WHERE completed_at IS NULL AND stage IN ('approved', 'cancelled', 'rejected');
 
 CREATE TABLE payouts (
     id                 TEXT PRIMARY KEY,

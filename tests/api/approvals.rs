@@ -7,6 +7,7 @@ use rstest::rstest;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
+use crate::live::with_bank;
 use crate::test_host::{
     Answer, DESK_TOKEN, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host,
     with_host_configured,
@@ -36,14 +37,21 @@ fn two_people(config: &mut Config) {
 async fn whoever_made_the_key_does_not_approve_what_is_paid_with_it(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_host(engine, async |host| {
+    with_bank(engine, async |host, _| {
         let path = format!("merchants/{}", host.merchant.id);
         let threshold = json!({ "dual_control_threshold_minor": { "NGN": "100000" } });
         host.admin(Method::PATCH, &path, threshold).await.ok();
-        let body = json!({ "env": "test", "label": "own", "capabilities": ["payout_create"] });
+        let body = json!({ "env": "live", "label": "own", "capabilities": ["payout_create"] });
         let own = post(host, OPERATOR_TOKEN, &format!("{path}/keys"), body).await.ok();
         let rotate = format!("keys/{}/rotate", own.id());
         let of_desk = post(host, DESK_TOKEN, &rotate, json!({})).await.ok();
+        // In the sandbox one is enough.
+        let body = json!({ "env": "test", "label": "own", "capabilities": ["payout_create"] });
+        let sandbox = post(host, OPERATOR_TOKEN, &format!("{path}/keys"), body).await.ok();
+        let secret = sandbox.json["secret"].as_str().expect("a secret").to_owned();
+        let draft = host.pay_as(&secret, &unique(), naira(100_001)).await.ok();
+        let approve = format!("payouts/{}/approve", draft.id());
+        post(host, OPERATOR_TOKEN, &approve, json!({})).await.ok();
         for (key, maker, other) in
             [(own, OPERATOR_TOKEN, DESK_TOKEN), (of_desk, DESK_TOKEN, OPERATOR_TOKEN)]
         {
@@ -58,10 +66,11 @@ async fn whoever_made_the_key_does_not_approve_what_is_paid_with_it(
             assert_eq!(line["action"], "payout.approve_denied");
             assert_eq!(line["subject_id"], draft.id());
             let show = format!("/v1/payouts/{}", draft.id());
-            assert_eq!(host.get(&show).await.status_word(), "draft");
+            let live = &host.merchant.live_key;
+            assert_eq!(host.get_as(live, &show).await.status_word(), "draft");
             let approved = post(host, other, &approve, json!({})).await.ok();
             assert_eq!(approved.status_word(), "queued");
-            host.until(&host.merchant.test_key, &draft.id(), "paid").await;
+            host.until(live, &draft.id(), "paid").await;
         }
     })
     .await;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::batches::{COST, Payroll, START, bulk_key, row, rows};
 use crate::crash_at_random::until_all_ended;
+use crate::live::with_bank;
 use crate::program::Deployment;
 use crate::test_host::{
     DESK_TOKEN, Engine, OPERATOR_TOKEN, unique, with, with_host, with_host_configured,
@@ -63,6 +64,7 @@ async fn what_has_not_left_is_taken_back(
                 "id": made.id(),
                 "reference": made.json["reference"],
                 "status": "cancelled",
+                "cancelled_count": 3,
             })
         );
         let now = payroll.get(&made.id()).await.ok();
@@ -71,15 +73,17 @@ async fn what_has_not_left_is_taken_back(
         assert_eq!(payroll.balance().await, START - COST);
         assert_eq!(payroll.cancel(&made.id()).await.refused(), (409, "batch_not_cancellable"));
         host.until_count("SELECT COUNT(*) FROM batches WHERE completed_at IS NOT NULL", 1).await;
-        // Somebody else's key cannot, but for those who may cancel payouts.
+        // Another key can that may make batches, and one that may not cannot.
         let made = payroll.make(rows(1).into_iter().map(again).collect()).await.ok();
-        let other = Payroll::new(host).await;
-        assert_eq!(other.cancel(&made.id()).await.refused(), (403, "permission_denied"));
+        let weak = json!({ "capabilities": ["bulk"], "permissions": ["webhook_manage"],
+            "env": "test", "ip_allowlist": ["127.0.0.1"] });
+        let weak = Payroll { host, key: host.new_key(&host.merchant.id, weak).await };
+        assert_eq!(weak.cancel(&made.id()).await.refused(), (403, "permission_denied"));
         let reason = json!({ "reason": "x".repeat(501) });
         let path = format!("/v1/batches/{}/cancel", made.id());
         let refused = host.send(Method::POST, &path, &payroll.key, &[], Some(reason)).await;
         assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), "reason"));
-        payroll.cancel(&made.id()).await.ok();
+        Payroll::new(host).await.cancel(&made.id()).await.ok();
         assert_eq!(payroll.balance().await, START - COST);
     })
     .await;
@@ -116,16 +120,13 @@ async fn a_large_batch_waits_for_a_second_person(
             let refused = host.admin(Method::POST, &path, json!({})).await;
             assert_eq!(refused.refused(), (409, "state_conflict"));
         }
-        // Whoever made the key does not approve; to hold it takes a reason.
-        let denied = payroll.decide(DESK_TOKEN, "approve", &id).await;
-        assert_eq!(denied.refused(), (403, "self_approval_denied"));
-        assert_eq!(host.last_line().await["action"], "batch.approve_denied");
+        // To hold it takes a reason.
         let silent = host.admin(Method::POST, &format!("batches/{id}/hold"), json!({})).await;
         assert_eq!((silent.refused(), silent.field()), ((400, "missing_field"), "reason"));
         let held = payroll.decide(OPERATOR_TOKEN, "hold", &id).await.ok();
         assert_eq!(held.status_word(), "flagged_held");
         assert_eq!(payroll.get(&id).await.ok().json["reason"], "a reason");
-        let listed = host.admin(Method::GET, "batches?stage=held", json!(null)).await.ok();
+        let listed = host.admin(Method::GET, "batches?status=flagged_held", json!(null)).await.ok();
         assert_eq!(listed.json["data"][0]["id"], json!(id));
         assert_eq!(listed.json["data"].as_array().map(Vec::len), Some(1));
         // One that is taken out by hand stays out.
@@ -154,6 +155,11 @@ async fn a_large_batch_waits_for_a_second_person(
         assert_eq!(waiting.status_word(), "awaiting_approval");
         let rejected = payroll.decide(OPERATOR_TOKEN, "reject", &waiting.id()).await.ok();
         assert_eq!(rejected.status_word(), "rejected");
+        let told = format!(
+            "SELECT COUNT(*) FROM events WHERE type = 'batch.completed' AND object_id = '{}'",
+            waiting.id()
+        );
+        host.until_count(&told, 1).await;
         let now = payroll.get(&waiting.id()).await.ok();
         assert_eq!(now.json["status_counts"], json!({ "cancelled": 1 }));
         assert_eq!(now.json["reason"], "a reason");
@@ -233,4 +239,22 @@ async fn a_batch_is_paid_once_whoever_dies_on_the_way(
     }
     assert_eq!(deployment.count(told).await, 1);
     deployment.prove().await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_made_the_key_does_not_approve_a_live_batch(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _| {
+        let payroll = Payroll { host, key: bulk_key(host, "live").await };
+        payroll.set(json!({ "batch_approval_threshold_minor": { "NGN": "1" } })).await;
+        let waiting = payroll.make(rows(2)).await.ok();
+        let denied = payroll.decide(DESK_TOKEN, "approve", &waiting.id()).await;
+        assert_eq!(denied.refused(), (403, "self_approval_denied"));
+        assert_eq!(host.last_line().await["action"], "batch.approve_denied");
+        payroll.decide(OPERATOR_TOKEN, "approve", &waiting.id()).await.ok();
+        payroll.until(&waiting.id(), "completed").await;
+    })
+    .await;
 }

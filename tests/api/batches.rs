@@ -199,7 +199,7 @@ async fn the_first_malformed_row_ends_the_looking(
                 json!({ "recipient_account_number": "12" }),
                 400,
                 "invalid_format",
-                "recipient.account_number",
+                "recipient_account_number",
             ),
             (
                 json!({ "recipient_account_number": null }),
@@ -280,7 +280,7 @@ async fn what_is_wrong_with_rows_is_told_of_all_of_them_and_stays_the_answer(
         assert_eq!(rows_told.len(), 1);
         assert_eq!(rows_told[0]["row_index"], 149);
         assert_eq!(rows_told[0]["input"], "999");
-        assert_eq!(rows_told[0]["field"], "recipient.bank_code");
+        assert_eq!(rows_told[0]["field"], "recipient_bank_code");
         assert!(rows_told[0]["message"].is_string());
         assert!(refused.json["error"].get("detail").is_none());
         // The key stands for the failed body.
@@ -344,18 +344,32 @@ async fn rows_count_against_limits_together(
         assert_eq!((rows_told.len(), &rows_told[0]["row_index"]), (1, &json!(3)));
         assert_eq!(rows_told[0]["kind"], "daily");
         payroll.set(limit(json!({ "per_beneficiary_minor": "200000" }))).await;
-        let refused = payroll.make(vec![row(1), row(2), row(1), row(1)]).await;
+        let twice = |row| with(row, json!({ "allow_duplicate": true }));
+        let refused = payroll.make(vec![row(1), row(2), twice(row(1)), twice(row(1))]).await;
         let rows_told = told(&refused, "violations");
         assert_eq!((rows_told.len(), &rows_told[0]["row_index"]), (1, &json!(3)));
         assert_eq!(rows_told[0]["kind"], "per_beneficiary");
         payroll.prove_nothing_happened().await;
-        // What fits is paid, a recipient that stands there twice, too.
-        let made = payroll.make(vec![row(1), row(2), row(1)]).await.ok();
+        // All kinds of limits are told at once.
+        let limits = json!({ "per_transaction_minor": "100000", "daily_minor": "150000" });
+        payroll.set(limit(limits)).await;
+        let large = with(row(1), json!({ "amount_minor": "100001" }));
+        let refused = payroll.make(vec![large, row(2), row(3)]).await;
+        let rows_told = told(&refused, "violations");
+        let kinds: Vec<_> = rows_told.iter().map(|it| (&it["row_index"], &it["kind"])).collect();
+        assert_eq!(kinds, [(&json!(0), &per_transaction), (&json!(2), &json!("daily"))]);
+        payroll.set(limit(json!({}))).await;
+        // A line that was copied is a mistake, unless something says that both are meant.
+        let refused = payroll.make(vec![row(1), row(2), row(1)]).await;
+        assert_eq!(refused.refused(), (429, "beneficiary_cooldown"));
+        assert_eq!(refused.field(), "items[2]");
+        payroll.prove_nothing_happened().await;
+        let named = with(row(1), json!({ "merchant_reference": "overtime" }));
+        let made = payroll.make(vec![row(1), row(2), named]).await.ok();
         payroll.until(&made.id(), "completed").await;
         let known = "SELECT COUNT(*) FROM beneficiaries";
         assert_eq!(host.count(known).await, 2);
         // But nobody whom somebody paid a moment ago.
-        payroll.set(limit(json!({}))).await;
         let refused = payroll.make(vec![row(3), row(1)]).await;
         assert_eq!(refused.refused(), (429, "beneficiary_cooldown"));
         let message = refused.json["error"]["message"].as_str().expect("a message");
@@ -465,7 +479,9 @@ async fn keys_and_wallets_are_looked_at_before_rows(
         payroll.until(&made.id(), "completed").await;
         let wallet = &host.merchant.test_wallet;
         host.admin(Method::POST, &format!("wallets/{wallet}/freeze"), json!({})).await.ok();
-        assert_eq!(payroll.make(vec![row(2)]).await.refused(), (422, "wallet_frozen"));
+        // Before the rows, and whether it is named or not.
+        let odd = with(row(2), json!({ "recipient_bank_code": "999" }));
+        assert_eq!(payroll.make(vec![odd]).await.refused(), (422, "wallet_frozen"));
     })
     .await;
 }

@@ -132,6 +132,48 @@ fn the_pages_work_word_for_word_and_a_second_start_keeps_its_data() {
 }
 
 #[test]
+fn the_page_about_batches_works_word_for_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = demo(folder.path());
+    let api = host.word("API ").trim_end_matches("/v1").to_owned();
+    let (address, merchant) = (
+        api.trim_start_matches("http://"),
+        host.word("Created merchant").trim_end_matches('.').to_owned(),
+    );
+    let bin = folder.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(PROGRAM, bin.join("railhead")).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut key = String::new();
+    let mut answers = Vec::new();
+    for block in blocks("docs/batches.md") {
+        let mut shell = Command::new("sh");
+        shell.args(["-euc", &block.replace("127.0.0.1:8080", address)]).current_dir(&folder);
+        shell.env("PATH", &path).env("MERCHANT", &merchant).env("RAILHEAD_API_KEY", &key);
+        shell.env_remove("DATABASE_URL").env("RAILHEAD_OPERATOR_TOKEN", TOKEN);
+        shell.env("RAILHEAD_SERVER__ADDRESS", address);
+        let answer = said(&mut shell);
+        if key.is_empty() {
+            let made: Value = serde_json::from_str(&answer).unwrap();
+            key = made["secret"].as_str().unwrap().to_owned();
+        }
+        answers.push(answer);
+    }
+    let told = answers.join("\n");
+    for expected in [
+        "3 payouts of 525000.50 naira together would be sent, in one batch. Nothing was sent.",
+        "3 of 3 are paid. How each row ended: payroll.csv.results.csv",
+        "wages-2026-11-bola,7000000024,058",
+        r#""status":"approved""#,
+        r#""report_type":"cashflow""#,
+        "OPENING BALANCE",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    host.stop();
+}
+
+#[test]
 fn the_page_about_rules_works_word_for_word() {
     let folder = tempfile::tempdir().unwrap();
     let host = demo(folder.path());

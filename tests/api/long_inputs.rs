@@ -5,6 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::accounts::account;
+use crate::batches;
 use crate::hooks::{listen, with_receiver};
 use crate::receiver::Manner;
 use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
@@ -16,13 +17,19 @@ struct Things {
     payout: String,
     beneficiary: String,
     endpoint: String,
+    batch: String,
+    /// A key that batches can be made with.
+    bulk_key: String,
 }
 
 async fn things(host: &TestHost, url: &str) -> Things {
     let payout = host.pay("processing", naira(100_000)).await.ok();
     let beneficiary = payout.json["beneficiary_id"].as_str().expect("an id").to_owned();
     let endpoint = listen(host, url, json!(["payout.paid"])).await.id();
-    Things { payout: payout.id(), beneficiary, endpoint }
+    let bulk_key = batches::bulk_key(host, "test").await;
+    let batch = batches::waiting(host).await;
+    host.admin(Method::POST, &format!("batches/{batch}/approve"), json!({})).await.ok();
+    Things { payout: payout.id(), beneficiary, endpoint, batch, bulk_key }
 }
 
 /// A call with a body that is accepted as it is, as far as its fields go.
@@ -32,11 +39,23 @@ struct Call {
     template: &'static str,
     id: String,
     body: Value,
+    /// Another key than the merchant's usual one.
+    key: Option<String>,
 }
 
 /// Every call of merchants that has a body.
 fn calls(things: &Things, url: &str) -> Vec<Call> {
-    let call = |method, template, id: &str, body| Call { method, template, id: id.into(), body };
+    let call = |method, template, id: &str, body| Call {
+        method,
+        template,
+        id: id.into(),
+        body,
+        key: None,
+    };
+    let bulk = |call| Call { key: Some(things.bulk_key.clone()), ..call };
+    let item = json!({ "amount_minor": "100000", "recipient_bank_code": "058",
+        "recipient_account_number": account(700_000_001), "allow_duplicate": true });
+    let batch = json!({ "currency": "NGN", "items": [item] });
     let named = json!({ "currency": "NGN", "account_number": account(7), "bank_code": "058" });
     let reason = json!({ "reason": "a mistake" });
     let (events, payout) = (json!(["payout.paid"]), naira(100_000));
@@ -49,6 +68,8 @@ fn calls(things: &Things, url: &str) -> Vec<Call> {
         call(Method::POST, "/v1/payouts", "", payout),
         call(Method::POST, "/v1/payouts/quote", "", quote.clone()),
         call(Method::POST, "/v1/payouts/{id}/cancel", &things.payout, reason.clone()),
+        bulk(call(Method::POST, "/v1/batches", "", batch)),
+        bulk(call(Method::POST, "/v1/batches/{id}/cancel", &things.batch, json!({}))),
         call(Method::POST, "/v1/beneficiaries", "", saved),
         call(Method::PATCH, "/v1/beneficiaries/{id}", &things.beneficiary, json!({})),
         call(Method::DELETE, "/v1/beneficiaries/{id}", &things.beneficiary, reason),
@@ -115,7 +136,9 @@ fn put(body: &Value, at: &[String], value: Value) -> Value {
     for name in at {
         place = match name.as_str() {
             "0" => {
-                *place = json!([null]);
+                if !place.is_array() {
+                    *place = json!([null]);
+                }
                 &mut place[0]
             }
             name => {
@@ -134,7 +157,8 @@ async fn send(host: &TestHost, call: &Call, body: Value) -> Answer {
     let path = call.template.replace("{id}", &call.id);
     let key = unique();
     let headers = [("idempotency-key", key.as_str())];
-    host.send(call.method.clone(), &path, &host.merchant.test_key, &headers, Some(body)).await
+    let own = call.key.as_ref().unwrap_or(&host.merchant.test_key);
+    host.send(call.method.clone(), &path, own, &headers, Some(body)).await
 }
 
 #[rstest]
@@ -182,17 +206,24 @@ async fn no_text_of_any_body_is_as_long_as_one_likes(
                         assert!((400..500).contains(&answer.status), "{told}");
                         assert!(answer.text.len() < 10_000, "{told}");
                         if most.is_some() {
-                            let code = if field == "url" { "invalid_url" } else { "invalid_field" };
+                            // Rows of batches have codes of their own.
+                            let code = match (field.as_str(), path == "/v1/batches") {
+                                ("url", _) => "invalid_url",
+                                ("items.0.sender.id_type", _) => "invalid_id_type",
+                                (_, true) => "invalid_format",
+                                (_, false) => "invalid_field",
+                            };
                             assert_eq!(answer.refused().1, code, "{told}");
+                            let field = field.replace("items.0", "items[0]");
                             assert_eq!(answer.field(), field, "{told}");
                         }
                     }
                 }
             }
         }
-        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 1);
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 2);
         assert_eq!(host.count("SELECT COUNT(*) FROM webhook_endpoints").await, 1);
-        assert_eq!(host.count("SELECT COUNT(*) FROM beneficiaries").await, 1);
+        assert_eq!(host.count("SELECT COUNT(*) FROM beneficiaries").await, 2);
     })
     .await;
 }
@@ -316,6 +347,7 @@ async fn webhook_events_are_no_more_than_the_catalogue_has(
 async fn no_long_address_is_our_fault(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
     with_host(engine, async |host| {
         let wallet = host.merchant.test_wallet.clone();
+        let bulk_key = batches::bulk_key(host, "test").await;
         let document = document(host).await;
         for (path, item) in document["paths"].as_object().expect("paths") {
             for (method, operation) in item.as_object().expect("operations") {
@@ -340,7 +372,8 @@ async fn no_long_address_is_our_fault(#[values(Engine::Sqlite, Engine::Postgres)
                         }
                         _ => (path.replace("{id}", &wallet), vec![(name, long.as_str())]),
                     };
-                    let key = &host.merchant.test_key;
+                    let is_bulk = path.starts_with("/v1/batches");
+                    let key = if is_bulk { &bulk_key } else { &host.merchant.test_key };
                     let has_body = operation.get("requestBody").is_some();
                     let body = has_body.then(|| json!({}));
                     let answer = host.send(method.clone(), &path, key, &headers, body).await;

@@ -14,6 +14,7 @@ mod audit_coverage;
 mod audit_log;
 mod auth;
 mod bank;
+mod batch_command;
 mod batch_life;
 mod batches;
 mod beneficiaries;

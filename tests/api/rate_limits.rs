@@ -17,6 +17,7 @@ const RESET: i64 = 1_795_251_660;
 fn small(config: &mut Config) {
     config.limits.read_per_minute = 3;
     config.limits.write_per_minute = 4;
+    config.limits.bulk_per_minute = 10;
     config.limits.anonymous_per_minute = 3;
     config.server.trusted_proxies = vec!["127.0.0.1/32".parse().expect("a network")];
 }

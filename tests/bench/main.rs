@@ -9,6 +9,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
 
 mod across;
+mod batches;
 mod files;
 mod growth;
 mod load;
@@ -45,6 +46,7 @@ async fn main() {
     };
     let pause = Duration::from_secs(if quick { 1 } else { 20 });
     let calm = Duration::from_secs(if quick { 5 } else { 60 });
+    let entries = if quick { 100_000 } else { 1_000_000 };
     let many_payouts = if quick { 100_000 } else { 1_000_000 };
     println!("{}\n", machine());
     let tpcb = TpcB::measure(length).await;
@@ -71,6 +73,7 @@ async fn main() {
                     }
                     "70 %" => steady::run(engine, length, calm).await,
                     "another currency" => across::run(engine, length).await,
+                    "batches" => batches::run(engine, length, entries).await,
                     "rails" => rails::run(length).await,
                     "files" => {
                         files::assembling().await;
@@ -85,6 +88,7 @@ async fn main() {
         }
         accepted(engine, length, pause, tpcb).await;
         across::run(engine, length).await;
+        batches::run(engine, length, entries).await;
         steady::run(engine, length, calm).await;
         whole_life::run(engine, length, tpcb).await;
         rules::run(engine, length, swapping).await;

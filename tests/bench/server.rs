@@ -79,6 +79,7 @@ impl Server {
             .env("RAILHEAD_SIMULATOR__URL", format!("http://127.0.0.1:{simulator_port}"))
             .env("RAILHEAD_LIMITS__WRITE_PER_MINUTE", "100000000")
             .env("RAILHEAD_LIMITS__READ_PER_MINUTE", "100000000")
+            .env("RAILHEAD_LIMITS__BULK_PER_MINUTE", "100000000")
             .env("RAILHEAD_WRITER__BATCH_MAX", setup.batch_max.to_string())
             .env("RAILHEAD_WORKER__DISPATCH", setup.dispatch.to_string())
             .stdout(Stdio::null())
@@ -130,7 +131,8 @@ impl Server {
             let body = json!({ "amount_minor": "900000000000000", "reason": "bench" });
             self.admin(&format!("wallets/{wallet}/credit"), body).await;
             let body = json!({ "env": "live", "label": "bench",
-                "capabilities": ["payout_create", "payout_fx"], "permissions": ["webhook_manage"] });
+                "capabilities": ["payout_create", "payout_fx", "bulk"], "ip_allowlist": ["127.0.0.1"],
+                "permissions": ["webhook_manage", "payout_bulk_upload"] });
             let key = self.admin(&format!("merchants/{id}/keys"), body).await;
             let key = key["secret"].as_str().unwrap().to_owned();
             let (merchant, amounts) = (id.to_owned(), r#""amount_minor":"1500000""#);

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::audit;
-use crate::auth::{Capability, Permission};
+use crate::auth::Permission;
 use crate::caller::Caller;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -19,7 +19,7 @@ use super::request::ROWS_MAX;
 use super::retrieve::find;
 use super::sql;
 
-/// Takes back all payouts of a batch that have not left; the others go on.
+/// Takes back all payouts of a batch that have not left, and says how many; the others go on.
 ///
 /// # Errors
 /// `batch_not_found`, `permission_denied`, `batch_not_cancellable`, `invalid_field` for the reason.
@@ -28,20 +28,25 @@ pub(super) async fn cancel(
     caller: &Caller,
     id: &str,
     reason: Option<&str>,
-) -> Result<Batch, Problem> {
+) -> Result<(Batch, usize), Problem> {
     let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
     texts::REASON.check("reason", reason)?;
     loop {
         let (batch, counts) = find(app, caller, id).await?;
-        let is_own = caller.key.can(Capability::Bulk) && batch.maker == caller.key.id.as_str();
-        if !is_own {
-            caller.require_permission(Permission::PayoutCancel)?;
+        // Whoever may make batches takes them back, too: a key is replaced now and then.
+        if !caller.key.may(Permission::PayoutCancel) {
+            caller.require_permission(Permission::PayoutBulkUpload)?;
         }
         if counts.in_flight() == 0 {
             return Err(Problem::new(ErrorCode::BatchNotCancellable));
         }
         let after = batch.after(Change::Cancel, (reason.map(str::to_owned), app.now()))?;
         let taken_back = taken_back(app, &batch).await?;
+        if taken_back.is_empty() {
+            let message =
+                "All payouts of this batch have left, or may have: none can be taken back.";
+            return Err(Problem::because(ErrorCode::BatchNotCancellable, message));
+        }
         let mut commands = Vec::with_capacity(taken_back.len());
         for payout in &taken_back {
             commands.push(changing(app, payout, PayoutChange::Cancel, None).await?);
@@ -68,7 +73,7 @@ pub(super) async fn cancel(
             Ok(effects.and(()))
         });
         match app.writer.work(command.guards([sql::version(&batch)])).await {
-            Ok(Done::Now(())) => return Ok(after),
+            Ok(Done::Now(())) => return Ok((after, taken_back.len())),
             Ok(Done::Before { .. }) => return Err(Problem::internal("no key was reserved")),
             // A dispatcher was faster with one of them: look again at what is left.
             Err(problem) if problem.code() == ErrorCode::StateConflict => {}

@@ -4,9 +4,10 @@
 //! those before it use up. What is wrong with rows is told of all of them, and stays the answer
 //! under the request's key; whatever a repeat might change leaves the key free.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 
 use futures::{StreamExt as _, stream};
+use serde_json::json;
 
 use crate::app::App;
 use crate::auth::Permission;
@@ -18,15 +19,17 @@ use crate::error::{ErrorCode, Problem};
 use crate::events::Event;
 use crate::http::{Body, IdempotencyKey};
 use crate::id::{BatchId, PayoutId, WalletId};
+use crate::ledger::wallets::find_wallet;
 use crate::ledger::{Command, Decided, Done, Effects, Reply, Reservation, replay};
+use crate::money::Minor;
 use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::request::NewPayout;
 use crate::payouts::{Deciding, Draft, Named, Verdict, compare, prepare};
 use crate::rules::{Action, Ruling};
 
-use super::findings::Findings;
+use super::findings::{Findings, ITEMS};
 use super::model::{Batch, CREATED, Counts, Stage};
-use super::request::{CreateBatch, NewBatch};
+use super::request::{CreateBatch, NewBatch, NewRow, Outline};
 use super::sql;
 use super::view::BatchView;
 
@@ -93,18 +96,20 @@ async fn make(
     (reservation, scenario): (&Reservation, Option<String>),
 ) -> Result<Done<Made>, Problem> {
     let outline = body.outline()?;
-    let (currency, wallet_id, _) = &outline;
-    refuse_wallet(app, caller, (currency.as_str(), wallet_id.as_deref())).await?;
-    let request = NewBatch::read(outline)?;
+    refuse_wallet(app, caller, &outline).await?;
+    let today = app.now().day_in(&caller.merchant.timezone);
+    let request = NewBatch::read(outline, &today)?;
     // A saved recipient may change between looking and writing; then it is looked at again.
     let mut again = 0;
     loop {
-        let drafts = drafts(app, caller, (id, &request), scenario.as_deref()).await?;
-        let drafts = match drafts {
-            Ok(drafts) => drafts,
-            Err(refusal) => return refuse(app, reservation, refusal).await,
-        };
-        match submit(app, caller, (id, &request), (drafts, reservation)).await {
+        let drafted = drafts(app, caller, (id, &request), scenario.as_deref()).await?;
+        // Limits are looked at together, in a moment; what is told before them is enough.
+        if let Some(refusal) = drafted.findings.refusal()
+            && (refusal.code() != ErrorCode::LimitViolation || drafted.drafts.is_empty())
+        {
+            return refuse(app, reservation, refusal).await;
+        }
+        match submit(app, caller, (id, &request), (drafted, reservation)).await {
             Err(problem) if problem.code() == ErrorCode::StateConflict && again < 3 => {
                 app.recipients.forget();
                 again += 1;
@@ -114,34 +119,60 @@ async fn make(
     }
 }
 
-/// Refuses a wallet that is not the one of this currency and environment, or is not there.
-async fn refuse_wallet(
-    app: &App,
-    caller: &Caller,
-    (currency, named): (&str, Option<&str>),
-) -> Result<(), Problem> {
-    let Some(id) = named else { return Ok(()) };
+/// Refuses a wallet that is not the one of this currency and environment, is not there, or is
+/// frozen.
+async fn refuse_wallet(app: &App, caller: &Caller, outline: &Outline) -> Result<(), Problem> {
     let (merchant, env) = caller.owner();
-    let found = sql::wallet_of(app.db.pool(), merchant, id).await?;
-    let code = match found {
-        None => ErrorCode::WalletNotFound,
-        Some((other, _)) if other != env.as_str() => ErrorCode::WalletEnvMismatch,
-        Some((_, other)) if other != currency => ErrorCode::CurrencyMismatch,
-        Some(_) => return Ok(()),
-    };
-    Err(Problem::new(code).field("wallet_id"))
+    if let Some(id) = &outline.wallet_id {
+        let found = sql::wallet_of(app.db.pool(), merchant, id).await?;
+        let code = match found {
+            None => Some(ErrorCode::WalletNotFound),
+            Some((other, _)) if other != env.as_str() => Some(ErrorCode::WalletEnvMismatch),
+            Some((_, other)) if other != outline.currency.as_str() => {
+                Some(ErrorCode::CurrencyMismatch)
+            }
+            Some(_) => None,
+        };
+        if let Some(code) = code {
+            return Err(Problem::new(code).field("wallet_id"));
+        }
+    }
+    let wallet = find_wallet(app.db.pool(), caller.owner(), outline.currency).await?;
+    match wallet.is_some_and(|wallet| wallet.is_frozen) {
+        true => Err(Problem::new(ErrorCode::BatchWalletFrozen)),
+        false => Ok(()),
+    }
 }
 
-/// Makes all rows ready, some at a time. What is wrong with rows that can be told together is the
-/// inner refusal.
+/// Refuses a recipient who stands in the batch twice where nothing says that this is meant: the
+/// commonest mistake is a line that was copied.
+fn refuse_twice(index: usize, first: usize, row: &NewPayout) -> Result<(), Problem> {
+    if row.allow_duplicate || row.merchant_reference.is_some() {
+        return Ok(());
+    }
+    let message = format!(
+        "It goes to the same recipient as items[{first}]: give it a merchant_reference of its own, \
+         or say allow_duplicate, if both are meant."
+    );
+    Err(Problem::because(ErrorCode::BeneficiaryCooldown, message).of_item(ITEMS, index))
+}
+
+/// Rows that are ready, and what is wrong with others.
+struct Drafted {
+    /// Each with its place in the batch.
+    drafts: Vec<(usize, Draft)>,
+    findings: Findings,
+}
+
+/// Makes all rows ready, some at a time.
 async fn drafts(
     app: &App,
     caller: &Caller,
     (id, request): (&BatchId, &NewBatch),
     scenario: Option<&str>,
-) -> Result<Result<Vec<Draft>, Problem>, Problem> {
+) -> Result<Drafted, Problem> {
     // Ids rise from row to row.
-    let rows = request.rows.iter().map(|row| (app.ids.id(), row));
+    let rows = request.rows.iter().map(|row| (app.ids.id(), &row.payout));
     let rows = rows.map(|(own, row)| draft(app, caller, (id, own, row), scenario));
     let rows: Vec<_> = rows.collect();
     let prepared = stream::iter(rows).buffered(limits::BATCH_ROWS_AT_ONCE).enumerate();
@@ -149,11 +180,11 @@ async fn drafts(
     let (mut drafts, mut findings) = (Vec::with_capacity(request.rows.len()), Findings::default());
     while let Some((index, row)) = prepared.next().await {
         match row {
-            Ok(draft) => drafts.push(draft),
+            Ok(draft) => drafts.push((index, draft)),
             Err(problem) => findings.take((index, &request.rows[index]), problem)?,
         }
     }
-    Ok(findings.refusal().map_or(Ok(drafts), Err))
+    Ok(Drafted { drafts, findings })
 }
 
 /// Makes one row ready.
@@ -206,63 +237,58 @@ fn docs(app: &App) -> String {
 }
 
 /// Whether a batch waits for a second person: for its total, or for one of its rows.
-fn takes_two(caller: &Caller, request: &NewBatch, drafts: &[Draft]) -> bool {
+fn takes_two(caller: &Caller, request: &NewBatch, drafts: &[(usize, Draft)]) -> bool {
     let settings = &caller.merchant.settings;
     let threshold = settings.batch_approval_threshold_minor.get(&request.currency);
     threshold.is_some_and(|threshold| request.total > threshold.0)
-        || drafts.iter().any(|draft| draft.payout.takes_two(settings, None))
+        || drafts.iter().any(|(_, draft)| draft.payout.takes_two(settings, None))
 }
 
 async fn submit(
     app: &App,
     caller: &Caller,
     (id, request): (&BatchId, &NewBatch),
-    (drafts, reservation): (Vec<Draft>, &Reservation),
+    (Drafted { drafts, findings }, reservation): (Drafted, &Reservation),
 ) -> Result<Done<Made>, Problem> {
-    let (merchant, env) = caller.owner();
     let waits = takes_two(caller, request, &drafts);
-    let Some(wallet_id) = drafts.first().map(|draft| draft.payout.wallet_id.clone()) else {
+    let Some(wallet_id) = drafts.first().map(|(_, draft)| draft.payout.wallet_id.clone()) else {
         return Err(Problem::internal("a batch without rows"));
     };
-    let now = app.now();
-    let batch = Batch {
-        id: id.clone(),
-        merchant_id: merchant.clone(),
-        env,
-        wallet_id: WalletId::clone(&wallet_id),
-        currency: request.currency,
-        total_count: i64::try_from(drafts.len()).unwrap_or(i64::MAX),
-        total_amount: request.total,
-        maker: caller.key.id.to_string(),
-        created_at: now,
-        stage: if waits { Stage::AwaitingApproval } else { Stage::Approved },
-        version: 1,
-        reason: None,
-        approved_at: (!waits).then_some(now),
-        completed_at: None,
-    };
-    let payouts: Vec<Payout> = drafts.iter().map(|draft| draft.payout.clone()).collect();
-    let (mut commands, mut seen) = (Vec::with_capacity(drafts.len()), BTreeSet::new());
+    let batch = new_batch(app, caller, (id, request), (wallet_id, waits));
+    let costs = drafts.iter().map(|(_, draft)| draft.payout.costs.total());
+    let required = Minor::total(costs.collect::<Result<Vec<_>, _>>()?)?;
+    let mut payouts: HashMap<usize, Payout> = HashMap::new();
+    let (mut indexes, mut commands) = (Vec::new(), Vec::with_capacity(drafts.len()));
+    let mut seen: HashMap<String, usize> = HashMap::new();
     let mut changes_recipients = false;
-    for (mut draft, row) in drafts.into_iter().zip(&request.rows) {
+    for (index, mut draft) in drafts {
         draft.change = if waits { Change::Draft } else { Change::Accept };
-        // A recipient that stands in a batch twice is meant twice.
-        let is_again = !seen.insert(draft.payout.recipient_identity.clone());
-        let with = (row.allow_duplicate || is_again, Moment::default());
+        let (row, identity) = (&request.rows[index].payout, &draft.payout.recipient_identity);
+        let first = seen.get(identity).copied();
+        if let Some(first) = first {
+            refuse_twice(index, first, row)?;
+        }
+        seen.insert(identity.clone(), index);
+        let with = (row.allow_duplicate || first.is_some(), Moment::default());
+        payouts.insert(index, draft.payout.clone());
         let Deciding { command, changes_recipient, .. } = draft.deciding(app, caller, with).await?;
         changes_recipients |= changes_recipient;
+        indexes.push(index);
         commands.push(command);
     }
     let decision = Decision {
-        event: batch.event(app.ids.id(), (CREATED, now), None),
+        event: batch.event(app.ids.id(), (CREATED, batch.created_at), None),
         docs: docs(app),
         rows: request.rows.clone(),
+        indexes,
+        findings,
         batch,
     };
     let command = Command::together(commands, move |decided| decision.decide(decided));
     let done = app.writer.request(command.reserve(reservation.clone())).await;
     let done = done.map_err(|problem| match problem.code() {
-        ErrorCode::InsufficientFunds => Problem::new(ErrorCode::BatchInsufficientFunds),
+        ErrorCode::InsufficientFunds => Problem::new(ErrorCode::BatchInsufficientFunds)
+            .detail(json!({ "required_minor": required })),
         _ => problem,
     })?;
     if changes_recipients {
@@ -271,7 +297,9 @@ async fn submit(
     Ok(match done {
         Done::Now(Outcome { made, rulings }) => {
             for (index, ruling) in rulings {
-                compare(app, &payouts[index], ruling);
+                if let Some(payout) = payouts.get(&index) {
+                    compare(app, payout, ruling);
+                }
             }
             if !waits {
                 app.transfers.wake();
@@ -282,13 +310,42 @@ async fn submit(
     })
 }
 
+fn new_batch(
+    app: &App,
+    caller: &Caller,
+    (id, request): (&BatchId, &NewBatch),
+    (wallet_id, waits): (WalletId, bool),
+) -> Batch {
+    let ((merchant, env), now) = (caller.owner(), app.now());
+    Batch {
+        id: id.clone(),
+        merchant_id: merchant.clone(),
+        env,
+        wallet_id,
+        currency: request.currency,
+        total_count: i64::try_from(request.rows.len()).unwrap_or(i64::MAX),
+        total_amount: request.total,
+        maker: caller.key.id.to_string(),
+        created_at: now,
+        stage: if waits { Stage::AwaitingApproval } else { Stage::Approved },
+        version: 1,
+        reason: None,
+        approved_at: (!waits).then_some(now),
+        completed_at: None,
+    }
+}
+
 /// What the writer decides about a batch.
 struct Decision {
     batch: Batch,
     event: Event,
     /// The address of the pages about errors.
     docs: String,
-    rows: Vec<NewPayout>,
+    rows: Vec<NewRow>,
+    /// Which row each part is about.
+    indexes: Vec<usize>,
+    /// What is wrong with rows that are not among the parts.
+    findings: Findings,
 }
 
 /// What was decided, and what the fraud rules said about which rows.
@@ -303,11 +360,11 @@ impl Decision {
         &self,
         decided: Vec<Result<Decided<Verdict>, Problem>>,
     ) -> Result<Decided<Outcome>, Problem> {
-        let (mut effects, mut findings) = (Effects::default(), Findings::default());
+        let (mut effects, mut findings) = (Effects::default(), self.findings.clone());
         // What is remembered of a batch that is refused.
         let mut kept: Vec<RowChange> = Vec::new();
         let mut rulings = Vec::new();
-        for (index, part) in decided.into_iter().enumerate() {
+        for (&index, part) in self.indexes.iter().zip(decided) {
             let (verdict, these) = match part {
                 Ok(Decided::Accept { effects, result }) => (result, effects),
                 Ok(Decided::Record { rows, result }) => {

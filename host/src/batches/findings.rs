@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::{Decided, Effects};
-use crate::payouts::request::NewPayout;
 use crate::rules::Ruling;
+
+use super::request::NewRow;
 
 /// The name of the list of rows, in fields and messages.
 pub(super) const ITEMS: &str = "items";
@@ -29,8 +30,8 @@ struct Kind {
 }
 
 /// What was found so far, by row.
-#[derive(Default)]
-pub(super) struct Findings(Vec<(ErrorCode, Value)>);
+#[derive(Clone, Debug, Default)]
+pub(super) struct Findings(Vec<(ErrorCode, usize, Value)>);
 
 impl Findings {
     /// Takes in why a row is refused.
@@ -39,7 +40,7 @@ impl Findings {
     /// The refusal of the whole batch, where it is nothing that is told by row.
     pub(super) fn take(
         &mut self,
-        (index, row): (usize, &NewPayout),
+        (index, row): (usize, &NewRow),
         problem: Problem,
     ) -> Result<(), Problem> {
         let code = problem.code();
@@ -51,8 +52,8 @@ impl Findings {
             }
             ErrorCode::UnknownBankCode => json!({
                 "row_index": index,
-                "field": problem.about(),
-                "input": problem.about().and_then(|field| row.sent_as(field)),
+                "field": problem.about().map(|field| row.name_of(field)),
+                "input": problem.about().and_then(|field| row.payout.sent_as(field)),
                 "message": message,
             }),
             ErrorCode::RecipientUnresolvable => {
@@ -69,9 +70,9 @@ impl Findings {
                 let action = action.unwrap_or_else(|| json!("block"));
                 json!({ "row_index": index, "action": action, "rule_labels": labels })
             }
-            _ => return Err(of_row(index, problem)),
+            _ => return Err(of_row(index, row.in_its_words(problem))),
         };
-        self.0.push((code, entry));
+        self.0.push((code, index, entry));
         Ok(())
     }
 
@@ -83,15 +84,16 @@ impl Findings {
             "action": verdict.action,
             "rule_labels": verdict.labels(),
         });
-        self.0.push((ErrorCode::FraudRuleBlocked, entry));
+        self.0.push((ErrorCode::FraudRuleBlocked, index, entry));
     }
 
     /// The refusal of the batch, if anything was found: all rows of the first kind.
     pub(super) fn refusal(&self) -> Option<Problem> {
-        let first = |kind: &&Kind| self.0.iter().any(|(code, _)| *code == kind.code);
+        let first = |kind: &&Kind| self.0.iter().any(|(code, ..)| *code == kind.code);
         let kind = KINDS.iter().find(first)?;
-        let found = self.0.iter().filter(|(code, _)| *code == kind.code);
-        let rows: Vec<&Value> = found.map(|(_, entry)| entry).collect();
+        let mut found: Vec<_> = self.0.iter().filter(|(code, ..)| *code == kind.code).collect();
+        found.sort_by_key(|(_, index, _)| *index);
+        let rows: Vec<&Value> = found.into_iter().map(|(.., entry)| entry).collect();
         let said = kind.code.texts().message.as_str();
         let message = match rows.len() {
             1 => format!("One row is refused: {said}"),

@@ -219,12 +219,16 @@ pub struct CancelledBatch {
     /// Always `cancelled`.
     #[schema(example = "cancelled")]
     pub status: &'static str,
+    /// How many payouts were taken back. The others had left, and go on.
+    #[schema(example = 140)]
+    pub cancelled_count: usize,
 }
 
 /// Cancel a batch
 ///
 /// Takes back every payout that has not left, all at once; the wallet has everything back. What is
-/// under way goes on. Only an approved batch whose payouts have not all ended can be cancelled.
+/// under way goes on. Only an approved batch with a payout that has not left can be cancelled, with
+/// a key that has the permission `payout_bulk_upload` or `payout_cancel`.
 #[utoipa::path(
     post, path = "/v1/batches/{id}/cancel", operation_id = "cancel_batch", tag = "Batches",
     params(("id" = String, Path, description = "Its id or bat_ reference")),
@@ -238,12 +242,14 @@ pub async fn cancel(
     OptionalBody(Body { value: request, .. }): OptionalBody<CancelBatchRequest>,
 ) -> Result<Response, Problem> {
     caller.require_bulk()?;
-    let batch = cancel::cancel(&app, &caller, &id, request.reason.as_deref()).await?;
+    let (batch, cancelled_count) =
+        cancel::cancel(&app, &caller, &id, request.reason.as_deref()).await?;
     let cancelled = CancelledBatch {
         object: "batch",
         id: batch.id.to_string(),
         reference: batch.id.reference(),
         status: "cancelled",
+        cancelled_count,
     };
     Ok(Json(cancelled).into_response())
 }

@@ -27,5 +27,6 @@ pub mod sql;
 pub mod verify;
 mod view;
 
+pub use request::{BULK_NAMES, CURRENCY};
 pub use retrieve::get;
 pub use view::BatchView;

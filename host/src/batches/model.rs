@@ -35,7 +35,7 @@ impl Stage {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AwaitingApproval => "awaiting_approval",
-            Self::Held => "held",
+            Self::Held => "flagged_held",
             Self::Approved => "approved",
             Self::Rejected => "rejected",
             Self::Cancelled => "cancelled",
@@ -144,7 +144,7 @@ impl Batch {
             (Change::Cancel, Stage::Approved) if self.completed_at.is_none() => {
                 (after.stage, after.reason) = (Stage::Cancelled, reason);
             }
-            (Change::Complete, Stage::Approved | Stage::Cancelled)
+            (Change::Complete, Stage::Approved | Stage::Cancelled | Stage::Rejected)
                 if self.completed_at.is_none() =>
             {
                 after.completed_at = Some(now);
@@ -163,10 +163,9 @@ impl Batch {
     #[must_use]
     pub fn status(&self, counts: &Counts) -> &'static str {
         match self.stage {
-            Stage::AwaitingApproval => "awaiting_approval",
-            Stage::Held => "flagged_held",
-            Stage::Rejected => "rejected",
-            Stage::Cancelled => "cancelled",
+            Stage::AwaitingApproval | Stage::Held | Stage::Rejected | Stage::Cancelled => {
+                self.stage.as_str()
+            }
             Stage::Approved if counts.in_flight() == 0 => match counts.failure() {
                 0 => "completed",
                 _ => "completed_with_errors",

@@ -15,7 +15,7 @@ use super::findings::{ITEMS, of_row};
 /// The most rows of a batch.
 pub(super) const ROWS_MAX: usize = 150;
 /// The only currency that batches are paid in.
-const CURRENCY: &str = "NGN";
+pub const CURRENCY: &str = "NGN";
 
 /// `POST /v1/batches`.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -33,57 +33,95 @@ pub struct CreateBatch {
 
 /// A row of a batch: a payout, of which some fields may be named as in files of payments.
 #[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "the document's word for a row; rows are read field by field")]
-pub(super) struct BatchItem {
-    /// The payout.
-    #[serde(flatten)]
-    payout: CreatePayout,
-    /// The same as `recipient.bank_code`.
-    #[schema(example = "058")]
-    recipient_bank_code: Option<String>,
-    /// The same as `recipient.account_number`.
-    #[schema(example = "0123456785")]
-    recipient_account_number: Option<String>,
-    /// The same as `sender.id_type`.
-    #[schema(example = "passport")]
-    sender_id_type: Option<String>,
-    /// The same as `sender.id_expiry`: DDMMYYYY.
-    #[schema(example = "31122030")]
-    sender_id_expiry: Option<String>,
-    /// The same as `sender.date_of_birth`: DDMMYYYY.
-    #[schema(example = "24021990")]
-    sender_date_of_birth: Option<String>,
-    /// The same as `sender.country`.
-    #[schema(example = "NG")]
-    sender_country: Option<String>,
-}
+pub(super) struct BatchItem {}
 
-/// What a sender can show: all documents that any country has.
-const ID_TYPES: [&str; 7] =
-    ["passport", "drivers_license", "national_id", "nin", "voters_card", "ssn_card", "state_id"];
+/// Fields by the names that they have in files of payments, and where a payout has them: the block,
+/// and the field.
+pub const BULK_NAMES: &[(&str, &str, &str)] = &[
+    ("recipient_bank_code", "recipient", "bank_code"),
+    ("recipient_account_number", "recipient", "account_number"),
+    ("recipient_name", "recipient", "name"),
+    ("recipient_email", "recipient", "email"),
+    ("sender_id_type", "sender", "id_type"),
+    ("sender_id_number", "sender", "id_number"),
+    ("sender_id_expiry", "sender", "id_expiry"),
+    ("sender_date_of_birth", "sender", "date_of_birth"),
+    ("sender_country", "sender", "country"),
+    ("sender_first_name", "sender", "first_name"),
+    ("sender_last_name", "sender", "last_name"),
+    ("sender_business_name", "sender", "business_name"),
+];
+
+/// What a sender can show, and where only one country gives it out, which.
+const ID_TYPES: [(&str, Option<&str>); 7] = [
+    ("passport", None),
+    ("drivers_license", None),
+    ("national_id", None),
+    ("nin", Some("NG")),
+    ("voters_card", Some("NG")),
+    ("ssn_card", Some("US")),
+    ("state_id", Some("US")),
+];
 
 /// A batch that was asked for: every field of the right kind, nothing looked up yet.
 #[derive(Debug)]
 pub(super) struct NewBatch {
     /// Of all rows.
     pub currency: Currency,
-    /// The wallet, if one was named.
-    pub wallet_id: Option<String>,
     /// The payouts, in order.
-    pub rows: Vec<NewPayout>,
+    pub rows: Vec<NewRow>,
     /// What their recipients get together.
     pub total: Minor,
 }
 
-/// The rows, each still as it was sent.
-pub(super) type Rows = Vec<Map<String, Value>>;
+/// A row that was asked for.
+#[derive(Clone, Debug)]
+pub(super) struct NewRow {
+    /// The payout.
+    pub payout: NewPayout,
+    /// Fields that were sent under the names of files: where a payout has them, and the name.
+    named: Vec<(String, &'static str)>,
+}
+
+impl NewRow {
+    /// A payout's field, by the name under which it was sent.
+    pub(super) fn name_of(&self, field: &str) -> String {
+        name_of(&self.named, field)
+    }
+
+    /// What is wrong with a field, said of the one that was sent.
+    pub(super) fn in_its_words(&self, problem: Problem) -> Problem {
+        in_its_words(&self.named, problem)
+    }
+}
+
+fn name_of(named: &[(String, &'static str)], field: &str) -> String {
+    let found = named.iter().find(|(place, _)| place == field);
+    found.map_or_else(|| field.to_owned(), |(_, name)| (*name).to_owned())
+}
+
+fn in_its_words(named: &[(String, &'static str)], problem: Problem) -> Problem {
+    match problem.about().map(|field| name_of(named, field)) {
+        Some(name) => problem.field(name),
+        None => problem,
+    }
+}
+
+/// A batch whose rows nobody has looked into.
+pub(super) struct Outline {
+    /// Of all rows.
+    pub currency: Currency,
+    /// The wallet, if one was named.
+    pub wallet_id: Option<String>,
+    rows: Vec<Map<String, Value>>,
+}
 
 impl CreateBatch {
     /// The currency and the rows, without looking into them.
     ///
     /// # Errors
     /// `missing_field`, `currency_not_supported`, `invalid_body`, `items_empty`, `items_too_many`.
-    pub(super) fn outline(self) -> Result<(Currency, Option<String>, Rows), Problem> {
+    pub(super) fn outline(self) -> Result<Outline, Problem> {
         let missing = |name: &str| {
             Problem::because(ErrorCode::MissingField, format!("{name} is required.")).field(name)
         };
@@ -117,7 +155,7 @@ impl CreateBatch {
             }
         };
         let rows = items.into_iter().enumerate().map(object).collect::<Result<_, _>>()?;
-        Ok((currency, self.wallet_id, rows))
+        Ok(Outline { currency, wallet_id: self.wallet_id, rows })
     }
 }
 
@@ -126,23 +164,21 @@ impl NewBatch {
     ///
     /// # Errors
     /// What is wrong with the first bad one, with its place in field and message.
-    pub(super) fn read(
-        (currency, wallet_id, rows): (Currency, Option<String>, Rows),
-    ) -> Result<Self, Problem> {
-        let mut batch =
-            Self { currency, wallet_id, rows: Vec::with_capacity(rows.len()), total: Minor::ZERO };
+    pub(super) fn read(outline: Outline, today: &str) -> Result<Self, Problem> {
+        let Outline { currency, wallet_id, rows } = outline;
+        let mut batch = Self { currency, rows: Vec::with_capacity(rows.len()), total: Minor::ZERO };
         let mut references: BTreeMap<String, usize> = BTreeMap::new();
         for (index, fields) in rows.into_iter().enumerate() {
-            let row = row(fields, (currency, batch.wallet_id.as_deref()));
+            let row = row(fields, (currency, wallet_id.as_deref()), today);
             let row = row.map_err(|problem| of_row(index, problem))?;
-            if let Some(reference) = &row.merchant_reference
+            if let Some(reference) = &row.payout.merchant_reference
                 && let Some(first) = references.insert(reference.clone(), index)
             {
                 let message = format!("merchant_reference is that of items[{first}] as well.");
                 let problem = Problem::because(ErrorCode::MerchantReferenceDuplicate, message);
                 return Err(of_row(index, problem.field("merchant_reference")));
             }
-            batch.total = batch.total.plus(row.plain_amount()?).map_err(|_| {
+            batch.total = batch.total.plus(row.payout.plain_amount()?).map_err(|_| {
                 let message = "The amounts of this batch come to more than any wallet holds.";
                 of_row(index, Problem::because(ErrorCode::InvalidAmount, message))
             })?;
@@ -156,7 +192,8 @@ impl NewBatch {
 fn row(
     mut fields: Map<String, Value>,
     (currency, wallet_id): (Currency, Option<&str>),
-) -> Result<NewPayout, Problem> {
+    today: &str,
+) -> Result<NewRow, Problem> {
     refuse_mistyped(&fields)?;
     for other in ["funding_currency", "funding_amount_minor"] {
         if fields.get(other).is_some_and(|value| !value.is_null()) {
@@ -165,11 +202,11 @@ fn row(
             return Err(Problem::because(ErrorCode::InvalidField, message).field(other));
         }
     }
-    match fields.get("currency").and_then(Value::as_str).filter(|text| !text.is_empty()) {
-        None => {
+    match fields.get("currency") {
+        None | Some(Value::Null) => {
             fields.insert("currency".to_owned(), currency.as_str().into());
         }
-        Some(text) if text == currency.as_str() => {}
+        Some(Value::String(text)) if text == currency.as_str() => {}
         Some(_) => {
             let message = format!("currency must be {currency}, as the batch's is.");
             let problem = Problem::because(ErrorCode::CurrencyMismatch, message);
@@ -179,14 +216,15 @@ fn row(
     if let Some(id) = wallet_id {
         fields.entry("wallet_id").or_insert_with(|| id.into());
     }
-    take_bulk_names(&mut fields)?;
+    let named = take_bulk_names(&mut fields, today)?;
     let payout = serde_path_to_error::deserialize::<_, CreatePayout>(Value::Object(fields));
     let payout = payout.map_err(|error| {
         let path = error.path().to_string();
-        let message = format!("{path}: {}.", error.into_inner());
+        let message = format!("{}.", error.into_inner());
         Problem::because(ErrorCode::InvalidField, message).field(path)
     })?;
-    payout.read()
+    let payout = payout.read().map_err(|problem| in_its_words(&named, problem))?;
+    Ok(NewRow { payout, named })
 }
 
 /// Refuses money that is no string; everything else is refused as it is read.
@@ -200,23 +238,14 @@ fn refuse_mistyped(fields: &Map<String, Value>) -> Result<(), Problem> {
     }
 }
 
-/// Puts fields that are named as in files of payments where a payout has them. What stands there
-/// already counts.
-fn take_bulk_names(fields: &mut Map<String, Value>) -> Result<(), Problem> {
-    for (bulk, block, name) in [
-        ("recipient_bank_code", "recipient", "bank_code"),
-        ("recipient_account_number", "recipient", "account_number"),
-        ("recipient_name", "recipient", "name"),
-        ("recipient_email", "recipient", "email"),
-        ("sender_id_type", "sender", "id_type"),
-        ("sender_id_number", "sender", "id_number"),
-        ("sender_id_expiry", "sender", "id_expiry"),
-        ("sender_date_of_birth", "sender", "date_of_birth"),
-        ("sender_country", "sender", "country"),
-        ("sender_first_name", "sender", "first_name"),
-        ("sender_last_name", "sender", "last_name"),
-        ("sender_business_name", "sender", "business_name"),
-    ] {
+/// Puts fields that are named as in files of payments where a payout has them; answers which. What
+/// stands there already counts.
+fn take_bulk_names(
+    fields: &mut Map<String, Value>,
+    today: &str,
+) -> Result<Vec<(String, &'static str)>, Problem> {
+    let mut named = Vec::new();
+    for &(bulk, block, name) in BULK_NAMES {
         let text = match fields.remove(bulk) {
             None | Some(Value::Null) => continue,
             Some(Value::String(text)) if text.is_empty() => continue,
@@ -227,26 +256,34 @@ fn take_bulk_names(fields: &mut Map<String, Value>) -> Result<(), Problem> {
             }
         };
         let value = match name {
-            "id_expiry" | "date_of_birth" => day(bulk, &text)?,
-            "id_type" => id_type(bulk, text)?,
+            "id_expiry" => day(bulk, &text, |day| day >= today, "must not be in the past")?,
+            "date_of_birth" => day(bulk, &text, |day| day < today, "must be in the past")?,
             _ => text,
         };
         let place = fields.entry(block).or_insert(Value::Null);
         if place.is_null() {
             *place = Value::Object(Map::new());
         }
-        if let Value::Object(block) = place {
-            block.entry(name).or_insert_with(|| value.into());
+        if let Value::Object(fields) = place
+            && !fields.contains_key(name)
+        {
+            fields.insert(name.to_owned(), value.into());
+            named.push((format!("{block}.{name}"), bulk));
         }
     }
-    if let Some(sender) = fields.get("sender").and_then(|sender| sender["id_type"].as_str()) {
-        id_type("sender.id_type", sender.to_owned())?;
-    }
-    Ok(())
+    let said = |name: &str| fields.get("sender").and_then(|sender| sender[name].as_str());
+    refuse_document(said("id_type"), said("country"))
+        .map_err(|problem| in_its_words(&named, problem))?;
+    Ok(named)
 }
 
 /// DDMMYYYY as a payout has it: YYYY-MM-DD.
-fn day(field: &str, text: &str) -> Result<String, Problem> {
+fn day(
+    field: &str,
+    text: &str,
+    fits: impl Fn(&str) -> bool,
+    wanted: &str,
+) -> Result<String, Problem> {
     let read = || {
         let is_digits = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i16>().ok();
@@ -254,18 +291,29 @@ fn day(field: &str, text: &str) -> Result<String, Problem> {
         let date = jiff::civil::Date::new(year, month.try_into().ok()?, day.try_into().ok()?);
         date.ok().filter(|_| is_digits).map(|date| date.to_string())
     };
-    read().ok_or_else(|| {
-        let message = format!("{field} must be a day, written DDMMYYYY.");
-        Problem::because(ErrorCode::InvalidField, message).field(field)
-    })
+    let refuse = |wanted: &str| {
+        Problem::because(ErrorCode::InvalidField, format!("{field} {wanted}.")).field(field)
+    };
+    let day = read().ok_or_else(|| refuse("must be a day, written DDMMYYYY"))?;
+    match fits(&day) {
+        true => Ok(day),
+        false => Err(refuse(wanted)),
+    }
 }
 
-fn id_type(field: &str, text: String) -> Result<String, Problem> {
-    match ID_TYPES.contains(&text.as_str()) {
-        true => Ok(text),
+/// Refuses a document that there is not, or that the sender's country does not give out.
+fn refuse_document(id_type: Option<&str>, country: Option<&str>) -> Result<(), Problem> {
+    let Some(id_type) = id_type.filter(|id_type| !id_type.is_empty()) else { return Ok(()) };
+    let is_given_out = |(_, of): &&(&str, Option<&str>)| match (of, country) {
+        (Some(of), Some(country)) if !country.is_empty() => *of == country,
+        _ => true,
+    };
+    let known: Vec<&str> = ID_TYPES.iter().filter(is_given_out).map(|(name, _)| *name).collect();
+    match known.contains(&id_type) {
+        true => Ok(()),
         false => {
-            let message = format!("{field} must be one of {}.", ID_TYPES.join(", "));
-            Err(Problem::because(ErrorCode::InvalidIdType, message).field(field))
+            let message = format!("id_type must be one of {}.", known.join(", "));
+            Err(Problem::because(ErrorCode::InvalidIdType, message).field("sender.id_type"))
         }
     }
 }
@@ -282,7 +330,7 @@ mod tests {
             items: Some(items),
             ..CreateBatch::default()
         };
-        NewBatch::read(body.outline()?)
+        NewBatch::read(body.outline()?, "2026-11-21")
     }
 
     fn row() -> Value {
@@ -310,7 +358,7 @@ mod tests {
     fn a_batch_is_a_list_of_payouts() {
         let batch = read(json!([row(), row()])).expect("a batch");
         assert_eq!((batch.rows.len(), batch.total), (2, Minor::new(1000)));
-        assert_eq!(batch.rows[0].sent_as("recipient.bank_code").as_deref(), Some("058"));
+        assert_eq!(batch.rows[0].payout.sent_as("recipient.bank_code").as_deref(), Some("058"));
         for (items, code) in [
             (json!([]), "items_empty"),
             (json!({}), "invalid_body"),
@@ -335,7 +383,20 @@ mod tests {
             (json!({ "sender_id_type": "fishing" }), "invalid_id_type", "sender_id_type"),
             (json!({ "sender": { "id_type": "fishing" } }), "invalid_id_type", "sender.id_type"),
             (json!({ "sender_id_expiry": "31022030" }), "invalid_format", "sender_id_expiry"),
-            (json!({ "sender_country": "Nigeria" }), "invalid_format", "sender.country"),
+            (json!({ "sender_country": "Nigeria" }), "invalid_format", "sender_country"),
+            (json!({ "currency": 5 }), "currency_mismatch", "currency"),
+            (json!({ "sender_id_expiry": "01012001" }), "invalid_format", "sender_id_expiry"),
+            (
+                json!({ "sender_date_of_birth": "01012099" }),
+                "invalid_format",
+                "sender_date_of_birth",
+            ),
+            (
+                json!({ "sender_id_type": "ssn_card", "sender_country": "NG" }),
+                "invalid_id_type",
+                "sender_id_type",
+            ),
+            (json!({ "allow_duplicate": "yes" }), "invalid_format", "allow_duplicate"),
             (json!({ "recipient": { "email": "x" } }), "invalid_format", "recipient.email"),
         ] {
             assert_eq!(refusal(with(&change)), (code, format!("items[1].{field}")));
@@ -360,7 +421,7 @@ mod tests {
             "recipient": { "bank_code": "044" },
         })));
         let batch = batch.expect("a batch");
-        let row = &batch.rows[1];
+        let row = &batch.rows[1].payout;
         let sender = row.sender.as_ref().expect("a sender");
         assert_eq!(sender.date_of_birth.as_deref(), Some("1990-02-24"));
         assert_eq!(sender.country.as_deref(), Some("NG"), "what stands in the block counts");

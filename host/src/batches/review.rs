@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::audit;
 use crate::caller::Operator;
+use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::{Command, Done, Reply, Reservation};
 use crate::payouts::changing;
@@ -45,7 +46,8 @@ pub async fn review(
 ) -> Result<Done<Reviewed>, Problem> {
     loop {
         let (batch, counts) = get(app, id).await?;
-        if what == Change::Approve && batch.stage.is_waiting() {
+        // In the sandbox whoever is there may agree with themselves.
+        if what == Change::Approve && batch.env == Env::Live && batch.stage.is_waiting() {
             let asked = (&request.operator, batch.status(&counts));
             refuse_maker(app, ("batch", batch.id.as_str()), &batch.maker, asked).await?;
         }
@@ -109,7 +111,7 @@ async fn attempt(
 /// What the request is answered.
 #[must_use]
 pub fn reply(batch: &Batch, counts: &Counts) -> Reply {
-    Reply { status: 200, body: BatchView::whole(batch, counts).json() }
+    Reply { status: 200, body: BatchView::for_operators(batch, counts).json() }
 }
 
 /// The line in the audit log.

@@ -70,23 +70,39 @@ pub async fn get(pool: &AnyPool, id: &BatchId) -> Result<Option<Batch>, sqlx::Er
     row.map(|row| batch(&row)).transpose()
 }
 
-/// Batches at a stage, or at any, newest first.
+/// Which batches are wanted.
+#[derive(Debug, Default)]
+pub struct Filter {
+    /// At this stage; at any, if none.
+    pub stage: Option<Stage>,
+    /// Of this merchant; of any, if empty.
+    pub merchant: String,
+    /// Before this id; from the newest, if none.
+    pub cursor: Option<String>,
+    /// How many.
+    pub limit: i64,
+}
+
+/// Batches, newest first, and one more than wanted.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn list(
-    pool: &AnyPool,
-    stage: Option<Stage>,
-    (before, limit): (Option<&str>, i64),
-) -> Result<Vec<Batch>, sqlx::Error> {
-    let sql = match stage {
-        Some(_) => "SELECT * FROM batches WHERE stage = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
-        None => "SELECT * FROM batches WHERE $1 = '' AND id < $2 ORDER BY id DESC LIMIT $3",
+pub async fn list(pool: &AnyPool, filter: &Filter) -> Result<Vec<Batch>, sqlx::Error> {
+    let sql = match filter.stage {
+        Some(_) => {
+            "SELECT * FROM batches WHERE stage = $1 AND id < $2 \
+             AND ($3 = '' OR merchant_id = $3) ORDER BY id DESC LIMIT $4"
+        }
+        None => {
+            "SELECT * FROM batches WHERE $1 = '' AND id < $2 \
+             AND ($3 = '' OR merchant_id = $3) ORDER BY id DESC LIMIT $4"
+        }
     };
     let rows = sqlx::query(sql)
-        .bind(stage.map_or("", Stage::as_str))
-        .bind(before.unwrap_or("~"))
-        .bind(limit + 1)
+        .bind(filter.stage.map_or("", Stage::as_str))
+        .bind(filter.cursor.as_deref().unwrap_or("~"))
+        .bind(filter.merchant.as_str())
+        .bind(filter.limit + 1)
         .fetch_all(pool)
         .await?;
     rows.iter().map(batch).collect()
@@ -98,7 +114,7 @@ pub async fn list(
 /// The database cannot be read.
 pub async fn list_ended(pool: &AnyPool, limit: i64) -> Result<Vec<Batch>, sqlx::Error> {
     let sql = "SELECT * FROM batches b WHERE b.completed_at IS NULL \
-               AND b.stage IN ('approved', 'cancelled') AND NOT EXISTS (SELECT 1 FROM payouts p \
+               AND b.stage IN ('approved', 'cancelled', 'rejected') AND NOT EXISTS (SELECT 1 FROM payouts p \
                WHERE p.in_batch = b.id AND p.status IN \
                ('draft', 'awaiting_admin_review', 'queued', 'processing')) ORDER BY b.id LIMIT $1";
     let rows = sqlx::query(sql).bind(limit).fetch_all(pool).await?;

@@ -34,22 +34,23 @@ const CHECKS: &[Check] = &[
         means: "is a batch with payouts on their way that nobody let go, or with drafts that \
                 nobody has to look at any more",
         finds: "SELECT DISTINCT b.id FROM batches b JOIN payouts p ON p.in_batch = b.id \
-                WHERE (b.stage IN ('awaiting_approval', 'held', 'rejected') \
+                WHERE (b.stage IN ('awaiting_approval', 'flagged_held', 'rejected') \
                 AND p.status IN ('queued', 'processing', 'paid', 'failed')) \
-                OR (b.stage NOT IN ('awaiting_approval', 'held') AND p.status = 'draft')",
+                OR (b.stage NOT IN ('awaiting_approval', 'flagged_held') AND p.status = 'draft')",
     },
     Check {
         name: "batch-approved",
         means: "is a batch that was let go without being approved, or the other way round",
         finds: "SELECT id FROM batches WHERE (approved_at IS NULL) \
-                <> (stage IN ('awaiting_approval', 'held', 'rejected'))",
+                <> (stage IN ('awaiting_approval', 'flagged_held', 'rejected'))",
     },
     Check {
         name: "batch-approval",
         means: "is a batch that was approved by whoever made the key that it was made with",
         finds: "SELECT b.id FROM batches b JOIN audit a ON a.subject_id = b.id \
                 LEFT JOIN api_keys k ON k.id = b.maker \
-                WHERE a.action = 'batch.approve' AND a.actor IN (b.maker, k.created_by)",
+                WHERE a.action = 'batch.approve' AND b.env = 'live' \
+                AND a.actor IN (b.maker, k.created_by)",
     },
     Check {
         name: "batch-complete",

@@ -25,6 +25,9 @@ pub struct BatchView<'a> {
     /// `completed`, `completed_with_errors`, `cancelled` or `rejected`.
     #[schema(example = "processing")]
     pub status: &'static str,
+    /// The merchant who pays; for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merchant_id: Option<&'a str>,
     /// Of all its payouts.
     #[schema(value_type = String, example = "NGN")]
     pub currency: Currency,
@@ -71,6 +74,7 @@ impl<'a> BatchView<'a> {
             id: batch.id.as_str(),
             reference: batch.id.reference(),
             status: batch.status(counts),
+            merchant_id: None,
             currency: batch.currency,
             wallet_id: batch.wallet_id.as_str(),
             total_count: batch.total_count,
@@ -81,7 +85,11 @@ impl<'a> BatchView<'a> {
             reason: batch.reason.as_deref(),
             created_at: batch.created_at,
             approved_at: batch.approved_at,
-            completed_at: counts.ended_at(),
+            // What happens to a payment later changes how it ended, and not when.
+            completed_at: match batch.stage.is_waiting() {
+                true => None,
+                false => batch.completed_at.or_else(|| counts.ended_at()),
+            },
             status_counts: None,
         }
     }
@@ -90,6 +98,13 @@ impl<'a> BatchView<'a> {
     #[must_use]
     pub fn whole(batch: &'a Batch, counts: &Counts) -> Self {
         Self { status_counts: Some(counts.by_status().clone()), ..Self::of(batch, counts) }
+    }
+
+    /// The same, and whose it is.
+    #[must_use]
+    pub fn for_operators(batch: &'a Batch, counts: &Counts) -> Self {
+        let merchant_id = Some(batch.merchant_id.as_str());
+        Self { merchant_id, ..Self::whole(batch, counts) }
     }
 
     /// The object as JSON text, as replies and events carry it.

@@ -10,6 +10,7 @@ use reqwest::{RequestBuilder, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
+use crate::auth::key::SHOWN_LENGTH;
 use crate::config::Config;
 use crate::start::StartError;
 
@@ -44,7 +45,14 @@ pub(super) struct Answered {
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// The host refuses.
-    Refused { status: u16, code: String, message: String, retry_after: Option<Duration> },
+    Refused {
+        status: u16,
+        code: String,
+        message: String,
+        retry_after: Option<Duration>,
+        /// All that it says.
+        error: Value,
+    },
     /// The host cannot be reached.
     Unreachable(String),
 }
@@ -97,6 +105,12 @@ impl Api {
     /// Whether the key opens the sandbox only.
     pub(super) fn is_test(&self) -> bool {
         self.key.expose_secret().starts_with("sk_test_")
+    }
+
+    /// Whose account it is, in words: the host, and what may be shown of the key.
+    pub(super) fn name(&self) -> String {
+        let key = self.key.expose_secret();
+        format!("{} {}", self.base, key.get(..SHOWN_LENGTH).unwrap_or(key))
     }
 
     /// Reads something.
@@ -155,6 +169,7 @@ impl Api {
             code: text("code").unwrap_or_else(|| status.to_string()),
             message: text("message").unwrap_or_default(),
             retry_after,
+            error: body["error"].clone(),
         })
     }
 

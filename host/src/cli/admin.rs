@@ -11,7 +11,7 @@ use crate::id::IdGenerator;
 use crate::start::StartError;
 
 use super::account::unanswered;
-use super::cases::{self, Case, Quarantine};
+use super::cases::{self, Batch, Case, Quarantine};
 use super::files::{self, File, Window};
 use super::rates::{self, Rate};
 use super::say;
@@ -57,6 +57,9 @@ enum AdminCommand {
         #[arg(long)]
         reason_code: Option<String>,
     },
+    /// Batches that wait for a second person.
+    #[command(subcommand)]
+    Batch(Batch),
     /// Routes.
     #[command(subcommand)]
     Route(Route),
@@ -302,6 +305,7 @@ impl AdminCommand {
         match self {
             Self::Wallet(command) => matches!(command, Wallet::Credit(_) | Wallet::Debit(_)),
             Self::File(command) => matches!(command, File::Deliver { .. }),
+            Self::Batch(command) => !matches!(command, Batch::List { .. } | Batch::Show { .. }),
             command => matches!(command, Self::Payout { .. }),
         }
     }
@@ -331,6 +335,7 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
             ]);
             (Method::POST, path, Some(body))
         }
+        AdminCommand::Batch(command) => cases::batch(command)?,
         AdminCommand::Route(command) => route(command)?,
         AdminCommand::Blacklist(command) => blacklist(command)?,
         AdminCommand::Case(command) => cases::case(command)?,

@@ -1,4 +1,4 @@
-//! `railhead admin case` and `railhead admin quarantine`: what needs a person.
+//! `railhead admin case`, `batch` and `quarantine`: what needs a person.
 
 use clap::Subcommand;
 use reqwest::Method;
@@ -40,6 +40,46 @@ pub(super) enum Case {
 }
 
 #[derive(Subcommand)]
+pub(super) enum Batch {
+    /// List batches, newest first.
+    List {
+        /// What was decided: `awaiting_approval`, `flagged_held`, `approved`, `rejected` or
+        /// `cancelled`.
+        #[arg(long)]
+        status: Option<String>,
+        /// Only those of this merchant.
+        #[arg(long)]
+        merchant: Option<String>,
+    },
+    /// Show a batch.
+    Show {
+        /// The batch's id or `bat_` reference.
+        id: String,
+    },
+    /// Debit and queue all its payouts.
+    Approve {
+        /// The batch's id or `bat_` reference.
+        id: String,
+    },
+    /// Cancel all its payouts.
+    Reject {
+        /// The batch's id or `bat_` reference.
+        id: String,
+        /// Why, for the merchant and the audit log.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Set it aside.
+    Hold {
+        /// The batch's id or `bat_` reference.
+        id: String,
+        /// Why, for the merchant and the audit log.
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+#[derive(Subcommand)]
 pub(super) enum Quarantine {
     /// Show it.
     Show,
@@ -62,6 +102,23 @@ pub(super) fn case(command: Case) -> Result<Request, StartError> {
             let body = object([("resolution", json!(resolution)), ("evidence", json!(evidence))]);
             (Method::POST, format!("cases/{id}/resolve"), Some(body))
         }
+    })
+}
+
+pub(super) fn batch(command: Batch) -> Result<Request, StartError> {
+    let decide = |id: String, verb: &str, reason: Option<String>| {
+        let body = object([("reason", json!(reason))]);
+        (Method::POST, format!("batches/{id}/{verb}"), Some(body))
+    };
+    Ok(match command {
+        Batch::List { status, merchant } => {
+            let filters = [("status", status), ("merchant_id", merchant)];
+            (Method::GET, filtered("batches", filters)?, None)
+        }
+        Batch::Show { id } => (Method::GET, format!("batches/{id}"), None),
+        Batch::Approve { id } => decide(id, "approve", None),
+        Batch::Reject { id, reason } => decide(id, "reject", Some(reason)),
+        Batch::Hold { id, reason } => decide(id, "hold", Some(reason)),
     })
 }
 

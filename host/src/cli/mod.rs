@@ -2,6 +2,7 @@
 
 mod account;
 mod admin;
+mod batch;
 mod calendar;
 mod cases;
 mod compile;
@@ -54,6 +55,9 @@ enum Command {
     Errors,
     /// Do what the operator does, through /admin/v1.
     Admin(admin::Admin),
+    /// Pay everybody in a file.
+    #[command(subcommand)]
+    Batch(batch::Batch),
     /// Forward events to a server on this machine, as webhooks would.
     Listen(listen::Listen),
     /// Make an event happen in the sandbox.
@@ -127,6 +131,7 @@ fn execute(arguments: Arguments) -> Result<(), StartError> {
             Command::Openapi => document::openapi(&config),
             Command::Errors => document::errors(),
             Command::Admin(admin) => admin.run(&config).await,
+            Command::Batch(batch) => batch.run(&config).await,
             Command::Listen(listen) => listen.run(&config).await,
             Command::Trigger(trigger) => trigger.run(&config).await,
             Command::Logs(logs) => logs.run(&config).await,

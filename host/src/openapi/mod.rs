@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 use utoipa::openapi::OpenApi;
 
+use crate::batches::{BULK_NAMES, CURRENCY as BATCH_CURRENCY};
 use crate::error::{ErrorCode, Kind};
 use crate::rails::declaration::{FieldTerms, RequiredWhen};
 use crate::rails::shown::ShownTerms;
@@ -115,6 +116,7 @@ pub fn complete(document: &OpenApi, refusals: &Refusals, rails: &[Arc<Rail>]) ->
         }
     }
     bounds::add(&mut document, rails);
+    batch_items(&mut document["components"]["schemas"]);
     links::add(&mut document);
     document
 }
@@ -152,10 +154,61 @@ fn error_schema() -> Value {
                 "message": { "type": "string", "description": "For people; may change" },
                 "field": { "type": "string", "description": "The offending field, as it was sent" },
                 "detail": { "type": "object", "description": "Particulars, by code" },
+                "violations": found_in_rows("sender_info_required, unknown_bank_code, \
+                    limit_violation and fraud_rule_blocked", json!({
+                    "missing": { "type": "array", "items": { "type": "string" } },
+                    "field": { "type": ["string", "null"] },
+                    "input": { "type": ["string", "null"] },
+                    "kind": { "type": "string" },
+                    "action": { "type": "string", "enum": ["hold", "block"] },
+                    "rule_labels": { "type": "array", "items": { "type": "string" } },
+                    "message": { "type": "string" },
+                })),
+                "unresolved": found_in_rows("recipient_unresolvable", json!({
+                    "code": { "$ref": "#/components/schemas/ErrorCode" },
+                    "message": { "type": "string" },
+                })),
                 "docs_url": { "type": "string", "format": "uri" },
             },
         } },
     })
+}
+
+/// What is told of a batch's rows, one by one.
+fn found_in_rows(codes: &str, mut members: Value) -> Value {
+    members["row_index"] = json!({ "type": "integer", "minimum": 0 });
+    json!({
+        "type": "array",
+        "description": format!("Of batches, with {codes}: every row that is refused for it"),
+        "items": { "type": "object", "required": ["row_index"], "properties": members },
+    })
+}
+
+/// A row of a batch is a payout of which the batch says the currency, and some fields may be named
+/// as in files of payments.
+fn batch_items(schemas: &mut Value) {
+    let payout = schemas["CreatePayout"]["properties"].as_object().cloned().unwrap_or_default();
+    let is_a_rows = |name: &str| !name.starts_with("funding_");
+    let own = payout.into_iter().filter(|(name, _)| is_a_rows(name));
+    let mut properties: Map<String, Value> = own.collect();
+    for (bulk, block, name) in BULK_NAMES {
+        let written = match *name {
+            "id_expiry" | "date_of_birth" => ", written DDMMYYYY",
+            _ => "",
+        };
+        let said = format!("The same as {block}.{name}{written}.");
+        let schema = json!({ "type": ["string", "null"], "description": said });
+        properties.insert((*bulk).to_owned(), schema);
+    }
+    let item = &mut schemas["BatchItem"];
+    let description = item["description"].clone();
+    *item = json!({
+        "type": "object",
+        "description": description,
+        "required": ["amount_minor"],
+        "properties": properties,
+    });
+    schemas["CreateBatch"]["properties"]["currency"]["enum"] = json!([BATCH_CURRENCY]);
 }
 
 fn code_schema() -> Value {

@@ -51,8 +51,11 @@ const REFUSE_ERRORS: &[ErrorCode] = &[
 #[into_params(parameter_in = Query)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatchQuery {
-    /// What people have decided: `awaiting_approval`, `held`, `approved`, `rejected` or `cancelled`.
-    pub stage: Option<String>,
+    /// What people have decided: `awaiting_approval`, `flagged_held`, `approved` (also where its
+    /// payouts have ended), `rejected` or `cancelled`.
+    pub status: Option<String>,
+    /// Only those of this merchant.
+    pub merchant_id: Option<String>,
     /// Items on the page, 1 to 100; 50 if left out.
     #[param(value_type = Option<i64>)]
     pub limit: Option<String>,
@@ -73,10 +76,10 @@ pub async fn list(
 ) -> Result<Response, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
-    let stage = match query.stage.as_deref() {
+    let stage = match query.status.as_deref() {
         None => None,
         Some(text) => {
-            let unknown = || Problem::new(ErrorCode::InvalidFilter).field("stage");
+            let unknown = || Problem::new(ErrorCode::InvalidFilter).field("status");
             Some(Stage::parse(text).ok_or_else(unknown)?)
         }
     };
@@ -84,13 +87,15 @@ pub async fn list(
         None => None,
         Some(id) => Some(BatchId::parse_either(id).ok_or_else(PageQuery::unknown_cursor)?),
     };
-    let before = before.as_ref().map(BatchId::as_str);
-    let batches = sql::list(app.db.pool(), stage, (before, limit)).await?;
+    let cursor = before.map(|id| id.to_string());
+    let merchant = query.merchant_id.unwrap_or_default();
+    let filter = sql::Filter { stage, merchant, cursor, limit };
+    let batches = sql::list(app.db.pool(), &filter).await?;
     let ids: Vec<&BatchId> = batches.iter().map(|batch| &batch.id).collect();
     let mut counts = sql::count(&app.db, &ids).await?;
     let mut of = |batch: &Batch| counts.remove(batch.id.as_str()).unwrap_or_default();
     let counted: Vec<(&Batch, Counts)> = batches.iter().map(|it| (it, of(it))).collect();
-    let shown = counted.iter().map(|(batch, counts)| BatchView::whole(batch, counts));
+    let shown = counted.iter().map(|(batch, counts)| BatchView::for_operators(batch, counts));
     Ok(Page::of(shown.collect(), limit).into_response())
 }
 
@@ -106,7 +111,7 @@ pub async fn retrieve(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let (batch, counts) = get(&app, &id).await?;
-    Ok(Json(BatchView::whole(&batch, &counts)).into_response())
+    Ok(Json(BatchView::for_operators(&batch, &counts)).into_response())
 }
 
 /// Why something is decided about a batch.

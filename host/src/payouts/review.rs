@@ -12,6 +12,7 @@ use crate::caller::Operator;
 use crate::cases;
 use crate::clock::Moment;
 use crate::db::bulk::RowChange;
+use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, KeyId};
 use crate::ledger::{Command, Done, Guard, Reservation};
@@ -71,7 +72,9 @@ pub async fn review(
             return Err(Problem::new(ErrorCode::StateConflict));
         }
         refuse_row(&payout, what)?;
-        if needs_teammate(app, &payout, what).await? {
+        // In the sandbox whoever is there may agree with themselves.
+        let may_agree_alone = payout.env == Env::Test && what == Change::Approve;
+        if !may_agree_alone && needs_teammate(app, &payout, what).await? {
             let subject = ("payout", payout.id.as_str());
             let asked = (&request.operator, payout.status.as_str());
             refuse_maker(app, subject, &payout.maker, asked).await?;

@@ -6,6 +6,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, stream};
 use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::caller::Caller;
@@ -20,7 +21,8 @@ use super::sql::{self, Added, Whose};
 use super::table::{self, Book, Frame};
 
 /// As what a report is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "lowercase")]
 pub(super) enum Form {
     Json,
     Csv,
@@ -52,7 +54,7 @@ pub(super) struct Asked<'a> {
     /// Which days.
     pub range: Range,
     /// Of any currency, if empty.
-    currency: String,
+    pub currency: String,
     /// As what.
     pub form: Form,
 }
@@ -126,6 +128,15 @@ impl<'a> Asked<'a> {
         }
     }
 
+    fn file_name(&self, head: &Head) -> String {
+        let currency = match self.currency.as_str() {
+            "" => String::new(),
+            currency => format!("_{currency}"),
+        };
+        let (report, range, form) = (head.report_type, &head.range, self.form.as_str());
+        format!("{report}{currency}_{}_{}.{form}", range.from, range.to)
+    }
+
     /// The answer, of rows that are there.
     pub(super) async fn answer<T: ReportRow + 'static>(
         &self,
@@ -143,7 +154,7 @@ impl<'a> Asked<'a> {
         rows: BoxStream<'static, Result<Vec<T>, Problem>>,
     ) -> Result<Response, Problem> {
         let places = self.places();
-        let name = file_name(&head, self.form);
+        let name = self.file_name(&head);
         let report_type = head.report_type;
         let of_row = move |row: &T| places(row.currency());
         let body = match self.form {
@@ -161,12 +172,6 @@ impl<'a> Asked<'a> {
         }
         Ok(response)
     }
-}
-
-fn file_name(head: &Head, form: Form) -> String {
-    let currency = head.currency.map(|currency| format!("_{currency}")).unwrap_or_default();
-    let (report, range, form) = (head.report_type, &head.range, form.as_str());
-    format!("{report}{currency}_{}_{}.{form}", range.from, range.to)
 }
 
 /// A report as JSON, a portion at a time.

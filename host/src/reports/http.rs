@@ -101,13 +101,16 @@ pub async fn catalogue(_: Caller) -> Json<ReportTypes> {
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub struct ReportQuery {
-    /// The first day, YYYY-MM-DD in the merchant's timezone; 29 days before `to` if left out.
+    /// The first day, in the merchant's timezone; 29 days ago if left out.
+    #[param(value_type = Option<String>, format = Date)]
     pub from: Option<String>,
     /// The last day; today if left out.
+    #[param(value_type = Option<String>, format = Date)]
     pub to: Option<String>,
     /// Only this currency, as an ISO 4217 code.
     pub currency: Option<String>,
-    /// `json` (the default), or a file: `csv` or `xlsx`, with amounts in major units.
+    /// JSON if left out, or a file with amounts in major units.
+    #[param(value_type = Option<Form>, inline)]
     pub format: Option<String>,
 }
 
@@ -117,7 +120,10 @@ pub struct ReportQuery {
 #[utoipa::path(
     get, path = "/v1/reports/payouts", operation_id = "report_payouts", tag = "Reports",
     params(ReportQuery),
-    responses((status = 200, description = "Oldest first", body = Report<PayoutsRow>)),
+    responses((status = 200, description = "Oldest first", content(
+        (Report<PayoutsRow> = "application/json"), (String = "text/csv"),
+        (Vec<u8> = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ))),
 )]
 pub async fn payouts(
     State(app): State<App>,
@@ -165,7 +171,10 @@ pub async fn payouts(
 #[utoipa::path(
     get, path = "/v1/reports/funding", operation_id = "report_funding", tag = "Reports",
     params(ReportQuery),
-    responses((status = 200, description = "Oldest first", body = Report<FundingRow>)),
+    responses((status = 200, description = "Oldest first", content(
+        (Report<FundingRow> = "application/json"), (String = "text/csv"),
+        (Vec<u8> = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ))),
 )]
 pub async fn funding(
     State(app): State<App>,
@@ -198,7 +207,10 @@ pub async fn funding(
 #[utoipa::path(
     get, path = "/v1/reports/cashflow", operation_id = "report_cashflow", tag = "Reports",
     params(ReportQuery),
-    responses((status = 200, description = "Oldest first", body = Report<CashflowRow>)),
+    responses((status = 200, description = "Oldest first", content(
+        (Report<CashflowRow> = "application/json"), (String = "text/csv"),
+        (Vec<u8> = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ))),
 )]
 pub async fn cashflow(
     State(app): State<App>,
@@ -234,7 +246,10 @@ pub async fn cashflow(
 #[utoipa::path(
     get, path = "/v1/reports/fees", operation_id = "report_fees", tag = "Reports",
     params(ReportQuery),
-    responses((status = 200, description = "Oldest first", body = Report<FeesRow>)),
+    responses((status = 200, description = "Oldest first", content(
+        (Report<FeesRow> = "application/json"), (String = "text/csv"),
+        (Vec<u8> = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ))),
 )]
 pub async fn fees(
     State(app): State<App>,
@@ -285,7 +300,10 @@ fn applies_to(added: &Added) -> Option<&'static str> {
 #[utoipa::path(
     get, path = "/v1/reports/bank_statement", operation_id = "report_bank_statement",
     tag = "Reports", params(ReportQuery),
-    responses((status = 200, description = "Oldest first", body = BankStatement)),
+    responses((status = 200, description = "Oldest first", content(
+        (BankStatement = "application/json"), (String = "text/csv"),
+        (Vec<u8> = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ))),
 )]
 pub async fn bank_statement(
     State(app): State<App>,
@@ -296,14 +314,19 @@ pub async fn bank_statement(
         return Err(Problem::new(ErrorCode::MissingCurrency).field("currency"));
     }
     let asked = Asked::read(&app, &caller, query)?;
-    let Some((wallet, span)) = asked.wallets().await?.into_iter().next() else {
-        return Err(Problem::new(ErrorCode::InvalidFilter).field("currency"));
+    let found = asked.wallets().await?.into_iter().next();
+    let currency = match (&found, Currency::parse(&asked.currency)) {
+        (Some((wallet, _)), _) => wallet.currency,
+        (None, Some(currency)) => currency,
+        (None, None) => return Err(Problem::new(ErrorCode::InvalidFilter).field("currency")),
     };
-    let pool = app.db.pool();
-    let opening = balance_before(pool, &wallet.id, span.from).await?;
-    let closing = balance_before(pool, &wallet.id, span.to).await?;
+    let balance = async |seq: fn(Span) -> i64| match &found {
+        Some((wallet, span)) => balance_before(app.db.pool(), &wallet.id, seq(*span)).await,
+        None => Ok(Minor::ZERO),
+    };
+    let (opening, closing) = (balance(|span| span.from).await?, balance(|span| span.to).await?);
     let head = Head {
-        currency: Some(wallet.currency),
+        currency: Some(currency),
         opening_balance_minor: Some(opening),
         closing_balance_minor: Some(closing),
         ..asked.head("bank_statement")
@@ -313,9 +336,13 @@ pub async fn bank_statement(
         amount_in: "balance_after_minor",
         opening: ("OPENING BALANCE", opening),
         closing: ("CLOSING BALANCE", closing),
-        places: asked.places()(wallet.currency),
+        places: asked.places()(currency),
     };
-    asked.stream(head, Some(frame), entries(&app, wallet, span).boxed()).await
+    let rows = match found {
+        Some((wallet, span)) => entries(&app, wallet, span).boxed(),
+        None => stream::empty().boxed(),
+    };
+    asked.stream(head, Some(frame), rows).await
 }
 
 /// The entries of a span, some thousand at a time.
@@ -368,11 +395,15 @@ fn label(source: &str) -> String {
 
 /// Report failed payouts
 ///
-/// Newest first: 500 at most, in a file 5,000. `count` says how many there are.
+/// Those that were made in the range and failed since, or came back, newest first: 500 at most, in a
+/// file 5,000. `count` says how many there are.
 #[utoipa::path(
     get, path = "/v1/reports/failed_payouts", operation_id = "report_failed_payouts",
     tag = "Reports", params(ReportQuery),
-    responses((status = 200, description = "Newest first", body = FailedPayouts)),
+    responses((status = 200, description = "Newest first", content(
+        (FailedPayouts = "application/json"), (String = "text/csv"),
+        (Vec<u8> = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ))),
 )]
 pub async fn failed_payouts(
     State(app): State<App>,

@@ -79,7 +79,12 @@ impl Range {
         let to = to.map_or(Ok(today), |text| day("to", text))?;
         let from = match from {
             Some(text) => day("from", text)?,
-            None => to.checked_sub((DAYS - 1).days()).unwrap_or(FIRST).max(FIRST),
+            None => {
+                let days = |end: Date| end.checked_sub((DAYS - 1).days()).unwrap_or(FIRST);
+                let usual = days(today);
+                // As many before a day that is longer ago.
+                (if usual <= to { usual } else { days(to) }).max(FIRST)
+            }
         };
         if from > to {
             return Err(odd("from", "must not be after to"));

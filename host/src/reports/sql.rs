@@ -171,7 +171,7 @@ pub(super) async fn list_failed(
 ) -> Result<(Vec<Payout>, i64), sqlx::Error> {
     const WHICH: &str = "FROM payouts WHERE merchant_id = $1 AND env = $2 AND id > $3 AND id < $4 \
                          AND ($5 = '' OR currency = $5) AND created_at >= $6 AND created_at < $7 \
-                         AND status IN ('failed', 'failed_manual')";
+                         AND status IN ('failed', 'failed_manual', 'reversed')";
     let (first, last) = ids(range);
     let ask = |sql: String| {
         sqlx::query(sqlx::AssertSqlSafe(sql))
