@@ -76,8 +76,7 @@ CREATE TABLE batches (
     batch_id           BIGINT NOT NULL
 );
 CREATE INDEX batches_by_stage ON batches (stage, id);
-CREATE INDEX batches_under_way ON batches (id)
-    WHERE completed_at IS NULL AND stage IN ('approved', 'cancelled', 'rejected');
+CREATE INDEX batches_under_way ON batches (id) WHERE completed_at IS NULL;
 
 CREATE TABLE payouts (
     id                 TEXT PRIMARY KEY,
@@ -123,6 +122,8 @@ CREATE TABLE payouts (
 );
 CREATE INDEX payouts_by_merchant ON payouts (merchant_id, env, id);
 CREATE INDEX payouts_by_batch ON payouts (in_batch, id) WHERE in_batch IS NOT NULL;
+CREATE INDEX payouts_open_by_batch ON payouts (in_batch) WHERE in_batch IS NOT NULL
+    AND status IN ('draft', 'awaiting_admin_review', 'queued', 'processing');
 
 -- One attempt to carry a payment out over a route. Its reference is committed before a byte
 -- leaves, is unique in its rail for ever, and at most one attempt of an object is open.

@@ -107,6 +107,14 @@ impl<'a> Payroll<'a> {
     }
 }
 
+/// A batch that is paid, and known to be.
+pub(crate) async fn paid(host: &TestHost) {
+    let payroll = Payroll::new(host).await;
+    let made = payroll.make(rows(2)).await.ok();
+    payroll.until(&made.id(), "completed").await;
+    host.until_count("SELECT COUNT(*) FROM batches WHERE completed_at IS NULL", 0).await;
+}
+
 /// A batch that waits for approval, whatever others do.
 pub(crate) async fn waiting(host: &TestHost) -> String {
     let payroll = Payroll::new(host).await;
@@ -207,7 +215,7 @@ async fn the_first_malformed_row_ends_the_looking(
                 "missing_field",
                 "recipient.account_number",
             ),
-            (json!({ "recipient_bank_code": "ab" }), 400, "invalid_format", "recipient.bank_code"),
+            (json!({ "recipient_bank_code": "ab" }), 400, "invalid_format", "recipient_bank_code"),
             (
                 json!({ "sender_date_of_birth": "1990-02-24" }),
                 400,

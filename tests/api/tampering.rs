@@ -13,6 +13,7 @@ use serde_json::json;
 use sqlx::AssertSqlSafe;
 
 use crate::ach::{self, dollars};
+use crate::batches;
 use crate::hooks::{listen, with_receiver};
 use crate::live::reference;
 use crate::notices::deliver;
@@ -140,6 +141,16 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("DELETE FROM fx_limits", "fx-limit-set"),
     ("UPDATE fx_limits SET is_paused = 1 - is_paused", "fx-limit-set"),
     // Payouts.
+    ("UPDATE batches SET stage = 'cancelled'", "batch-history"),
+    ("UPDATE batches SET approved_at = approved_at + 600000000", "batch-history"),
+    ("UPDATE batches SET reason = 'because'", "batch-history"),
+    ("UPDATE batches SET completed_at = completed_at - 1000000", "batch-history"),
+    ("UPDATE batches SET completed_at = NULL", "batch-told"),
+    ("UPDATE batches SET version = version + 1", "batch-events"),
+    ("UPDATE batches SET total_amount_minor = total_amount_minor + 1", "batch-payouts"),
+    ("UPDATE batches SET maker = '{other_key}'", "payout-batch"),
+    ("UPDATE payouts SET in_batch = NULL WHERE in_batch > ''", "batch-payouts"),
+    ("DELETE FROM batches", "payout-batch"),
     ("UPDATE payouts SET status = 'failed' WHERE id = '{paid}'", "payout-status"),
     ("UPDATE payouts SET status = 'draft' WHERE id = '{paid}'", "payout-status"),
     ("UPDATE payouts SET status = 'queued' WHERE id = '{paid}'", "payout-status"),
@@ -418,6 +429,7 @@ async fn ordinary(host: &TestHost, receiver: &Receiver) -> HashMap<&'static str,
     let draft = host.pay("paid", naira(400_000)).await.ok().id();
     host.admin(Method::POST, &format!("payouts/{draft}/approve"), json!({})).await.ok();
     host.until(&merchant.test_key, &draft, "paid").await;
+    batches::paid(host).await;
     let block = json!({ "scope": "platform", "currency": "NGN", "bank_code": "058",
         "account_number": "0000001015", "reason": "fraud" });
     host.admin(Method::POST, "blacklist", block).await.ok();

@@ -15,8 +15,7 @@ use crate::payouts::model::{Change as PayoutChange, Payout, Status};
 
 use super::findings::all_or_none;
 use super::model::{Batch, Change};
-use super::request::ROWS_MAX;
-use super::retrieve::find;
+use super::retrieve::{all_items, find};
 use super::sql;
 
 /// Takes back all payouts of a batch that have not left, and says how many; the others go on.
@@ -67,8 +66,9 @@ pub(super) async fn cancel(
         let now = app.now();
         let event = after.event(app.ids.id(), (Change::Cancel.event(), now), None);
         let rows = [sql::BATCH_STATES.change(&after), event.row(), record.row(&app.ids, now)];
+        let ids: Vec<String> = taken_back.iter().map(|payout| payout.id.to_string()).collect();
         let command = Command::together(commands, move |decided| {
-            let mut effects = all_or_none(decided)?;
+            let mut effects = all_or_none(decided, &ids)?;
             effects.rows.extend(rows.iter().cloned());
             Ok(effects.and(()))
         });
@@ -82,21 +82,24 @@ pub(super) async fn cancel(
     }
 }
 
-/// The payouts of a batch that have not left, and cannot have left before the database was
-/// restored.
+/// The payouts of a batch that have not left, in order.
+///
+/// # Errors
+/// `batch_not_cancellable` where one of them may have left before the database was restored: the
+/// bank is asked first.
 async fn taken_back(app: &App, batch: &Batch) -> Result<Vec<Payout>, Problem> {
-    let limit = i64::try_from(ROWS_MAX).unwrap_or(i64::MAX);
-    let wanted = sql::Items { limit, ..sql::Items::default() };
-    let mut payouts = sql::list_items(app.db.pool(), &batch.id, &wanted).await?;
+    let mut payouts = all_items(app, batch).await?;
+    payouts.retain(|payout| matches!(payout.status, Status::Draft | Status::Queued));
     let quarantine = &app.transfers.quarantine;
-    payouts.retain(|payout| match payout.status {
-        Status::Draft => true,
-        Status::Queued => {
-            let may_have_left =
-                quarantine.is_closed() || quarantine.asks_first(payout.env, payout.created_at);
-            payout.env == Env::Test || !may_have_left
-        }
-        _ => false,
-    });
+    let may_have_left = |payout: &Payout| {
+        payout.env == Env::Live
+            && payout.status == Status::Queued
+            && (quarantine.is_closed() || quarantine.asks_first(payout.env, payout.created_at))
+    };
+    if payouts.iter().any(may_have_left) {
+        let message = "Some of its payouts may have left before the database was restored, and \
+                       their bank is asked first: try again later.";
+        return Err(Problem::because(ErrorCode::BatchNotCancellable, message));
+    }
     Ok(payouts)
 }

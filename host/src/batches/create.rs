@@ -5,6 +5,7 @@
 //! under the request's key; whatever a repeat might change leaves the key free.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use serde_json::json;
@@ -204,6 +205,8 @@ async fn draft(
                     && again < limits::BATCH_ENQUIRY_RETRIES =>
             {
                 again += 1;
+                let seconds = problem.retry_after_s().unwrap_or_default().max(1);
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
             }
             other => return other,
         }
@@ -363,7 +366,7 @@ impl Decision {
         let (mut effects, mut findings) = (Effects::default(), self.findings.clone());
         // What is remembered of a batch that is refused.
         let mut kept: Vec<RowChange> = Vec::new();
-        let mut rulings = Vec::new();
+        let (mut rulings, mut untold) = (Vec::new(), None);
         for (&index, part) in self.indexes.iter().zip(decided) {
             let (verdict, these) = match part {
                 Ok(Decided::Accept { effects, result }) => (result, effects),
@@ -371,7 +374,9 @@ impl Decision {
                     (result, Effects { rows, ..Effects::default() })
                 }
                 Err(problem) => {
-                    findings.take((index, &self.rows[index]), problem)?;
+                    if let Err(problem) = findings.take((index, &self.rows[index]), problem) {
+                        untold = untold.or(Some(problem));
+                    }
                     continue;
                 }
             };
@@ -386,6 +391,15 @@ impl Decision {
                     rulings.push((index, ruling));
                 }
             }
+        }
+        if let Some(problem) = untold {
+            // Its key stays free; what the rules blocked is remembered all the same.
+            if kept.is_empty() {
+                return Err(problem);
+            }
+            rulings.retain(|(_, ruling)| ruling.verdict.action != Action::Allow);
+            let result = Outcome { made: Made::Refused(problem), rulings };
+            return Ok(Decided::Record { rows: kept, result });
         }
         if let Some(problem) = findings.refusal() {
             // Nothing was decided about what was let through.

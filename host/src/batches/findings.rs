@@ -104,21 +104,36 @@ impl Findings {
     }
 }
 
-/// What all changes of a batch's payouts come to, where none is refused.
+/// What all changes of a batch's payouts come to, where none is refused. `ids` are the payouts', in
+/// order.
 ///
 /// # Errors
-/// The first refusal.
+/// The first refusal, which names its payout.
 pub(super) fn all_or_none<T>(
     decided: Vec<Result<Decided<T>, Problem>>,
+    ids: &[String],
 ) -> Result<Effects, Problem> {
     let mut all = Effects::default();
-    for (index, part) in decided.into_iter().enumerate() {
-        match part.map_err(|problem| of_row(index, problem))? {
+    for (part, id) in decided.into_iter().zip(ids) {
+        match part.map_err(|problem| of_payout(id, problem))? {
             Decided::Accept { effects, .. } => all.append(effects),
             Decided::Record { .. } => return Err(Problem::internal("a row was not changed")),
         }
     }
     Ok(all)
+}
+
+/// The refusal of a change of all payouts for what is wrong with one.
+fn of_payout(id: &str, problem: Problem) -> Problem {
+    match problem.code() {
+        ErrorCode::WalletFrozen => Problem::new(ErrorCode::BatchWalletFrozen),
+        ErrorCode::LimitViolation => {
+            let message = format!("payout {id}: {}", problem.message());
+            let detail = problem.particulars().cloned().unwrap_or_default();
+            Problem::because(ErrorCode::LimitViolation, message).detail(detail)
+        }
+        _ => problem,
+    }
 }
 
 /// The refusal of a batch for what is wrong with one row.

@@ -15,6 +15,7 @@ use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied
 use crate::id::PayoutId;
 use crate::payouts::PayoutView;
 use crate::payouts::model::Status;
+use crate::payouts::sql::find_payout;
 use crate::simulator::scenario;
 
 use super::create::{self, Answer};
@@ -181,13 +182,15 @@ pub async fn items(
     if !status.is_empty() && Status::parse(&status).is_none() {
         return Err(Problem::new(ErrorCode::InvalidFilter).field("status"));
     }
-    let (batch, _) = find(&app, &caller, &id).await?;
-    let cursor = match &page.starting_after {
+    let after = match &page.starting_after {
         None => None,
-        Some(text) => {
-            let id = PayoutId::parse_either(text).ok_or_else(PageQuery::unknown_cursor)?;
-            let known =
-                crate::payouts::sql::find_payout(app.db.pool(), caller.owner(), &id).await?;
+        Some(text) => Some(PayoutId::parse_either(text).ok_or_else(PageQuery::unknown_cursor)?),
+    };
+    let (batch, _) = find(&app, &caller, &id).await?;
+    let cursor = match after {
+        None => None,
+        Some(after) => {
+            let known = find_payout(app.db.pool(), caller.owner(), &after).await?;
             let known = known.filter(|payout| payout.batch_id.as_ref() == Some(&batch.id));
             Some(known.ok_or_else(PageQuery::unknown_cursor)?.id.to_string())
         }

@@ -104,6 +104,10 @@ pub enum Change {
 }
 
 impl Change {
+    /// Every change.
+    pub const ALL: [Self; 5] =
+        [Self::Approve, Self::Reject, Self::Hold, Self::Cancel, Self::Complete];
+
     /// The event that tells of it.
     #[must_use]
     pub const fn event(self) -> &'static str {

@@ -238,8 +238,8 @@ fn refuse_mistyped(fields: &Map<String, Value>) -> Result<(), Problem> {
     }
 }
 
-/// Puts fields that are named as in files of payments where a payout has them; answers which. What
-/// stands there already counts.
+/// Puts fields that are named as in files of payments where a payout has them; answers which. Where
+/// something else stands there already, nobody knows who is meant.
 fn take_bulk_names(
     fields: &mut Map<String, Value>,
     today: &str,
@@ -264,11 +264,17 @@ fn take_bulk_names(
         if place.is_null() {
             *place = Value::Object(Map::new());
         }
-        if let Value::Object(fields) = place
-            && !fields.contains_key(name)
-        {
-            fields.insert(name.to_owned(), value.into());
-            named.push((format!("{block}.{name}"), bulk));
+        let Value::Object(fields) = place else { continue };
+        match fields.get(name).filter(|known| !known.is_null()) {
+            None => {
+                fields.insert(name.to_owned(), value.into());
+                named.push((format!("{block}.{name}"), bulk));
+            }
+            Some(known) if *known == Value::String(value) => {}
+            Some(_) => {
+                let message = format!("{bulk} is not what {block}.{name} says: send one of them.");
+                return Err(Problem::because(ErrorCode::InvalidField, message).field(bulk));
+            }
         }
     }
     let said = |name: &str| fields.get("sender").and_then(|sender| sender[name].as_str());
@@ -383,6 +389,11 @@ mod tests {
             (json!({ "sender_id_type": "fishing" }), "invalid_id_type", "sender_id_type"),
             (json!({ "sender": { "id_type": "fishing" } }), "invalid_id_type", "sender.id_type"),
             (json!({ "sender_id_expiry": "31022030" }), "invalid_format", "sender_id_expiry"),
+            (
+                json!({ "recipient": { "account_number": "0123456786" } }),
+                "invalid_format",
+                "recipient_account_number",
+            ),
             (json!({ "sender_country": "Nigeria" }), "invalid_format", "sender_country"),
             (json!({ "currency": 5 }), "currency_mismatch", "currency"),
             (json!({ "sender_id_expiry": "01012001" }), "invalid_format", "sender_id_expiry"),
@@ -417,15 +428,15 @@ mod tests {
             "sender_id_type": "nin",
             "sender_date_of_birth": "24021990",
             "sender": { "country": "NG" },
-            "sender_country": "GH",
-            "recipient": { "bank_code": "044" },
+            "sender_country": "NG",
+            "recipient": { "bank_code": "058" },
         })));
         let batch = batch.expect("a batch");
         let row = &batch.rows[1].payout;
         let sender = row.sender.as_ref().expect("a sender");
         assert_eq!(sender.date_of_birth.as_deref(), Some("1990-02-24"));
-        assert_eq!(sender.country.as_deref(), Some("NG"), "what stands in the block counts");
-        assert_eq!(row.sent_as("recipient.bank_code").as_deref(), Some("044"));
+        assert_eq!(sender.country.as_deref(), Some("NG"));
+        assert_eq!(row.sent_as("recipient.bank_code").as_deref(), Some("058"));
         assert_eq!(row.sent_as("recipient.account_number").as_deref(), Some("0123456785"));
     }
 }

@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::id::BatchId;
+use crate::payouts::model::Payout;
 
 use super::model::{Batch, Counts};
 use super::sql;
@@ -33,4 +34,15 @@ pub async fn get(app: &App, id: &str) -> Result<(Batch, Counts), Problem> {
     let mut counts = sql::count(&app.db, &[&batch.id]).await?;
     let counts = counts.remove(batch.id.as_str()).unwrap_or_default();
     Ok((batch, counts))
+}
+
+/// All payouts of a batch, in the order of its rows.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn all_items(app: &App, batch: &Batch) -> Result<Vec<Payout>, Problem> {
+    let wanted = sql::Items { limit: batch.total_count, ..sql::Items::default() };
+    let mut payouts = sql::list_items(app.db.pool(), &batch.id, &wanted).await?;
+    payouts.reverse();
+    Ok(payouts)
 }

@@ -14,8 +14,7 @@ use crate::payouts::review::refuse_maker;
 
 use super::findings::all_or_none;
 use super::model::{Batch, Change, Counts};
-use super::request::ROWS_MAX;
-use super::retrieve::get;
+use super::retrieve::{all_items, get};
 use super::sql;
 use super::view::BatchView;
 
@@ -78,13 +77,13 @@ async fn attempt(
         _ => None,
     };
     let mut counts = counts.clone();
-    let mut commands = Vec::new();
+    let (mut commands, mut ids) = (Vec::new(), Vec::new());
     if let Some((change, to)) = change {
-        let limit = i64::try_from(ROWS_MAX).unwrap_or(i64::MAX);
-        let status = Status::Draft.as_str().to_owned();
-        let wanted = sql::Items { status, limit, cursor: None };
-        for payout in sql::list_items(app.db.pool(), &batch.id, &wanted).await? {
-            commands.push(changing(app, &payout, change, None).await?);
+        for payout in all_items(app, batch).await? {
+            if payout.status == Status::Draft {
+                commands.push(changing(app, &payout, change, None).await?);
+                ids.push(payout.id.to_string());
+            }
         }
         counts.become_all(Status::Draft, to);
     }
@@ -93,7 +92,7 @@ async fn attempt(
     let rows = [sql::BATCH_STATES.change(&after), event.row(), line.row(&app.ids, now)];
     let reviewed = (after, counts);
     let command = Command::together(commands, move |decided| {
-        let mut effects = all_or_none(decided)?;
+        let mut effects = all_or_none(decided, &ids)?;
         effects.rows.extend(rows.iter().cloned());
         Ok(effects.and(reviewed.clone()))
     });

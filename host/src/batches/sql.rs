@@ -108,15 +108,16 @@ pub async fn list(pool: &AnyPool, filter: &Filter) -> Result<Vec<Batch>, sqlx::E
     rows.iter().map(batch).collect()
 }
 
-/// Batches that are not known to be complete, and none of whose payouts is under way.
+/// Batches that are not known to be complete, and none of whose payouts is under way. It is asked
+/// all the time, so it reads the few that are open, and not all of a stage.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn list_ended(pool: &AnyPool, limit: i64) -> Result<Vec<Batch>, sqlx::Error> {
     let sql = "SELECT * FROM batches b WHERE b.completed_at IS NULL \
-               AND b.stage IN ('approved', 'cancelled', 'rejected') AND NOT EXISTS (SELECT 1 FROM payouts p \
-               WHERE p.in_batch = b.id AND p.status IN \
-               ('draft', 'awaiting_admin_review', 'queued', 'processing')) ORDER BY b.id LIMIT $1";
+               AND b.stage || '' IN ('approved', 'cancelled', 'rejected') AND NOT EXISTS \
+               (SELECT 1 FROM payouts p WHERE p.in_batch = b.id AND p.status IN \
+               ('draft', 'awaiting_admin_review', 'queued', 'processing')) LIMIT $1";
     let rows = sqlx::query(sql).bind(limit).fetch_all(pool).await?;
     rows.iter().map(batch).collect()
 }

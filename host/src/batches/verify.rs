@@ -1,15 +1,22 @@
 //! Proving batches against their payouts, and what was told of them.
 
+use std::collections::HashMap;
+use std::time::Duration;
+
 use futures::TryStreamExt as _;
+use serde_json::Value;
 use sqlx::{AnyConnection, Row as _};
 
 use crate::clock::Moment;
 use crate::ledger::verify::{Check, Faults};
 use crate::payouts::model::Status;
 
-use super::model::{Batch, Counts, Stage};
+use super::model::{Batch, Change, Counts, Stage};
 use super::sql;
 use super::view::BatchView;
+
+/// How far the clocks of hosts may be apart.
+const SAME_TIME: Duration = Duration::from_secs(60);
 
 /// Each query answers with ids; none is right.
 const CHECKS: &[Check] = &[
@@ -96,11 +103,16 @@ pub async fn verify(
     for check in CHECKS {
         check.run(db, faults).await?;
     }
+    let histories = Histories::read(db).await?;
     let sql = "SELECT b.*, k.status AS reply_status, k.response AS reply, k.key AS reply_key \
                FROM batches b LEFT JOIN idempotency_keys k ON k.resource_id = b.id";
     let mut rows = sqlx::query(sql).fetch(db);
     while let Some(row) = rows.try_next().await? {
         let batch = sql::batch(&row)?;
+        if !histories.tell(&batch) {
+            let what = format!("batch {} is not what its history makes of it", batch.id);
+            faults.add("batch-history", what);
+        }
         let key: Option<String> = row.try_get("reply_key")?;
         if key.is_none() && keys_swept.is_some_and(|before| batch.created_at < before) {
             continue;
@@ -120,6 +132,95 @@ pub async fn verify(
         }
     }
     Ok(())
+}
+
+/// What was told of batches, and why somebody decided about them.
+struct Histories {
+    /// By batch: the last thing that people decided, when it was approved, and with what end.
+    told: HashMap<String, Told>,
+    /// By batch and action.
+    reasons: HashMap<(String, String), Option<String>>,
+}
+
+/// What events say of a batch.
+#[derive(Default)]
+struct Told {
+    decided: Option<Change>,
+    approved_at: Option<Moment>,
+    completed_at: Option<String>,
+}
+
+impl Histories {
+    async fn read(db: &mut AnyConnection) -> Result<Self, sqlx::Error> {
+        let sql = "SELECT object_id, type, created_at, body FROM events \
+                   WHERE object_type = 'batch' ORDER BY object_id, sequence";
+        let mut told: HashMap<String, Told> = HashMap::new();
+        let mut rows = sqlx::query(sql).fetch(&mut *db);
+        while let Some(row) = rows.try_next().await? {
+            let told = told.entry(row.try_get(0)?).or_default();
+            let name: String = row.try_get(1)?;
+            let change = Change::ALL.into_iter().find(|change| change.event() == name);
+            match change {
+                Some(Change::Complete) => {
+                    let body: Option<String> = row.try_get(3)?;
+                    let body: Value =
+                        serde_json::from_str(&body.unwrap_or_default()).unwrap_or_default();
+                    told.completed_at = body["completed_at"].as_str().map(str::to_owned);
+                }
+                Some(change) => {
+                    told.decided = Some(change);
+                    if change == Change::Approve {
+                        told.approved_at = Some(Moment::from_micros(row.try_get(2)?));
+                    }
+                }
+                None => {}
+            }
+        }
+        drop(rows);
+        let mut reasons = HashMap::new();
+        let sql = "SELECT subject_id, action, after FROM audit WHERE subject_type = 'batch'";
+        let mut rows = sqlx::query(sql).fetch(db);
+        while let Some(row) = rows.try_next().await? {
+            let after: Option<String> = row.try_get(2)?;
+            let after: Value = serde_json::from_str(&after.unwrap_or_default()).unwrap_or_default();
+            let reason = after["reason"].as_str().map(str::to_owned);
+            reasons.insert((row.try_get(0)?, row.try_get(1)?), reason);
+        }
+        Ok(Self { told, reasons })
+    }
+
+    /// Whether a batch is as it was told.
+    fn tell(&self, batch: &Batch) -> bool {
+        let Some(told) = self.told.get(batch.id.as_str()) else { return false };
+        let is_stage = match told.decided {
+            None => matches!(batch.stage, Stage::AwaitingApproval | Stage::Approved),
+            Some(Change::Approve) => batch.stage == Stage::Approved,
+            Some(Change::Reject) => batch.stage == Stage::Rejected,
+            Some(Change::Hold) => batch.stage == Stage::Held,
+            Some(Change::Cancel) => batch.stage == Stage::Cancelled,
+            Some(Change::Complete) => false,
+        };
+        let is_approved = match (batch.stage, told.approved_at) {
+            (Stage::Approved | Stage::Cancelled, Some(at)) => batch
+                .approved_at
+                .is_some_and(|known| known.after(SAME_TIME) >= at && at.after(SAME_TIME) >= known),
+            (Stage::Approved | Stage::Cancelled, None) => {
+                batch.approved_at == Some(batch.created_at)
+            }
+            _ => batch.approved_at.is_none(),
+        };
+        let action = match told.decided {
+            Some(Change::Reject) => Some("batch.reject"),
+            Some(Change::Hold) => Some("batch.hold"),
+            Some(Change::Cancel) => Some("batch.cancel"),
+            _ => None,
+        };
+        let reason = action.and_then(|action| {
+            self.reasons.get(&(batch.id.to_string(), action.to_owned())).cloned().flatten()
+        });
+        let completed_at = batch.completed_at.map(|at| at.to_string());
+        is_stage && is_approved && batch.reason == reason && completed_at == told.completed_at
+    }
 }
 
 /// What may have been answered when a batch was made: it was let go at once, or had to wait.

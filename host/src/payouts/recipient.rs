@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::caller::Caller;
+use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::PayoutId;
@@ -18,6 +19,8 @@ use crate::recipients::{
     Beneficiary, BeneficiarySource, Checked, Known, Question, Saving, Verification, names,
     resolution, resolve,
 };
+
+use crate::wasm::rail::Resolution;
 
 use super::request::{NewPayout, To, refuse_non_strings, sent, sent_in_block};
 use super::sql;
@@ -273,7 +276,7 @@ async fn name(
     app: &App,
     caller: &Caller,
     rail: &Rail,
-    (mut beneficiary, method, known): (Beneficiary, &str, &Known),
+    (beneficiary, method, known): (Beneficiary, &str, &Known),
     scenario: Option<&str>,
 ) -> Result<Named, Problem> {
     let Some(terms) = rail.declaration.names.as_ref() else {
@@ -290,6 +293,12 @@ async fn name(
     let is_played = matches!(scenario, Some("unresolvable" | "name_mismatch" | "provider_down"));
     if is_fresh && is_its && beneficiary.resolution.is_some() && !is_played {
         return Ok(Named { beneficiary, was_asked: false });
+    }
+    let identity = beneficiary.identity.clone();
+    let which = (beneficiary.currency, identity.as_str());
+    let may_remember = terms.overwrite && scenario.is_none();
+    if may_remember && let Some(known) = app.recipients.named(caller.owner(), which).await {
+        return Ok(Named { beneficiary: named_now(beneficiary, known, now), was_asked: true });
     }
     let question = Question {
         merchant: &caller.merchant.id,
@@ -310,15 +319,27 @@ async fn name(
         }
         resolved => resolved?,
     };
-    beneficiary.account_name = Some(resolved.resolution.name.clone());
-    if beneficiary.name.is_empty() {
-        beneficiary.name.clone_from(&resolved.resolution.name);
+    if may_remember {
+        app.recipients.remember(caller.owner(), which, &resolved.resolution).await;
     }
-    beneficiary.resolution = Some(resolved.resolution);
-    beneficiary.resolved_at = Some(now);
-    beneficiary.verification = Verification::Verified;
-    beneficiary.updated_at = now;
-    Ok(Named { beneficiary, was_asked: true })
+    Ok(Named { beneficiary: named_now(beneficiary, resolved.resolution, now), was_asked: true })
+}
+
+/// A recipient of whose account this was just said.
+fn named_now(beneficiary: Beneficiary, resolution: Resolution, now: Moment) -> Beneficiary {
+    let name = match beneficiary.name.is_empty() {
+        true => resolution.name.clone(),
+        false => beneficiary.name,
+    };
+    Beneficiary {
+        name,
+        account_name: Some(resolution.name.clone()),
+        resolution: Some(resolution),
+        resolved_at: Some(now),
+        verification: Verification::Verified,
+        updated_at: now,
+        ..beneficiary
+    }
 }
 
 /// Whether nobody could be asked who holds the account.

@@ -13,6 +13,7 @@ use crate::id::{BeneficiaryId, MerchantId};
 use crate::keyring::Keyring;
 use crate::money::Currency;
 use crate::rails::{Block, Rail, RecipientFields};
+use crate::wasm::rail::Resolution;
 
 use super::beneficiary::Beneficiary;
 use super::identity::IdentityKey;
@@ -28,6 +29,7 @@ pub struct RecipientDirectory {
     checked: Cache<(String, String), Arc<Checked>>,
     paid: Cache<String, ()>,
     turns: Cache<Key, Arc<Mutex<()>>>,
+    named: Cache<Key, Resolution>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -76,6 +78,10 @@ impl RecipientDirectory {
             turns: Cache::builder()
                 .max_capacity(limits::CACHE_ENTRIES_MAX / 10)
                 .time_to_idle(limits::RAIL_WALL_MAX)
+                .build(),
+            named: Cache::builder()
+                .max_capacity(limits::CACHE_ENTRIES_MAX / 10)
+                .time_to_live(limits::NAME_REMEMBERED)
                 .build(),
         }
     }
@@ -144,6 +150,29 @@ impl RecipientDirectory {
         self.turns
             .get_with(Key { merchant, env, currency, identity }, async { Arc::default() })
             .await
+    }
+
+    /// What a network said of an account a moment ago, for a merchant who has not saved it since: a
+    /// batch that is refused, or not ready in time, does not ask for all names again.
+    pub async fn named(
+        &self,
+        (merchant, env): (&MerchantId, Env),
+        (currency, identity): (Currency, &str),
+    ) -> Option<Resolution> {
+        let (merchant, identity) = (merchant.clone(), identity.to_owned());
+        self.named.get(&Key { merchant, env, currency, identity }).await
+    }
+
+    /// Remembers what a network said of an account.
+    pub async fn remember(
+        &self,
+        (merchant, env): (&MerchantId, Env),
+        (currency, identity): (Currency, &str),
+        resolution: &Resolution,
+    ) {
+        let (merchant, identity) = (merchant.clone(), identity.to_owned());
+        let key = Key { merchant, env, currency, identity };
+        self.named.insert(key, resolution.clone()).await;
     }
 
     /// Whether a saved recipient was paid, if need be by asking. Only that it was is remembered.

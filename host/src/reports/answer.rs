@@ -76,7 +76,8 @@ impl<'a> Asked<'a> {
             }
         };
         let days = (query.from.as_deref(), query.to.as_deref());
-        let range = Range::read(days, &caller.merchant.timezone, app.now())?;
+        let range =
+            Range::read(days, &caller.merchant.timezone, (caller.merchant.created_at, app.now()))?;
         let currency = app.rails.filter(query.currency)?;
         Ok(Self { app, caller, range, currency, form })
     }

@@ -433,7 +433,8 @@ fn failed_row(payout: Payout) -> FailedRow {
         recipient_name: payout.recipient_name,
         failure_code: payout.failure_code,
         failure_message: payout.failure_message,
-        auto_reversed: payout.queued_at.is_some(),
+        // It was debited when it was queued, or by a mark.
+        auto_reversed: payout.queued_at.is_some() || payout.round > 1,
         created_at: payout.created_at,
         completed_at: payout.completed_at,
     }

@@ -57,14 +57,14 @@ pub(super) struct RangeView {
 }
 
 impl Range {
-    /// The days that are asked for, or the last thirty.
+    /// The days that are asked for, or the last thirty, of a merchant that is there `since`.
     ///
     /// # Errors
     /// `invalid_filter`.
     pub(super) fn read(
         (from, to): (Option<&str>, Option<&str>),
         timezone: &TimeZone,
-        now: Moment,
+        (since, now): (Moment, Moment),
     ) -> Result<Self, Problem> {
         let odd = |field: &str, why: &str| {
             let message = format!("{field} {why}.");
@@ -93,7 +93,10 @@ impl Range {
             let begun = day.to_zoned(timezone.clone()).map_err(Problem::internal)?;
             Ok::<_, Problem>(Moment::from_micros(begun.timestamp().as_microsecond()))
         };
-        let (start, end) = (first(from)?, first(to.tomorrow().map_err(Problem::internal)?)?);
+        // Nothing happened before there was a merchant, and nothing has happened after today.
+        let after = to.min(today).max(from).tomorrow().map_err(Problem::internal)?;
+        let begun: Date = since.day_in(timezone).parse().unwrap_or(FIRST);
+        let (start, end) = (first(from.max(begun.min(to)))?, first(after)?);
         Ok(Self { from, to, timezone: timezone.clone(), start, end })
     }
 
@@ -149,7 +152,8 @@ mod tests {
 
     fn range(from: &str, to: &str, timezone: &str) -> Range {
         let timezone = TimeZone::get(timezone).expect("a timezone");
-        Range::read((Some(from), Some(to)), &timezone, Moment::default()).expect("a range")
+        let now = Moment::parse("2030-01-01").expect("an instant");
+        Range::read((Some(from), Some(to)), &timezone, (Moment::default(), now)).expect("a range")
     }
 
     /// The day of an instant, as the database works it out.
@@ -185,13 +189,15 @@ mod tests {
     fn a_range_that_names_nothing_is_the_last_thirty_days() {
         let lagos = TimeZone::get("Africa/Lagos").expect("a timezone");
         let now = Moment::parse("2026-11-20T23:30:00Z").expect("an instant");
-        let view = Range::read((None, None), &lagos, now).expect("a range").view();
+        let times = (Moment::default(), now);
+        let view = Range::read((None, None), &lagos, times).expect("a range").view();
         assert_eq!((view.from.as_str(), view.to.as_str()), ("2026-10-23", "2026-11-21"));
     }
 
     #[test]
     fn nonsense_is_refused() {
-        let read = |from, to| Range::read((from, to), &TimeZone::UTC, Moment::default());
+        let times = (Moment::default(), Moment::default());
+        let read = |from, to| Range::read((from, to), &TimeZone::UTC, times);
         for (from, to, field) in [
             (Some("yesterday"), None, "from"),
             (None, Some("2026-02-30"), "to"),
@@ -203,5 +209,16 @@ mod tests {
             let refused = read(from, to).expect_err("a refusal");
             assert_eq!((refused.code(), refused.about()), (ErrorCode::InvalidFilter, Some(field)));
         }
+    }
+
+    #[test]
+    fn a_range_of_a_thousand_years_has_no_more_parts_than_the_merchant_has_seen() {
+        let zone = TimeZone::get("Europe/London").expect("a timezone");
+        let at = |text: &str| Moment::parse(text).expect("an instant");
+        let times = (at("2026-01-15"), at("2026-11-21T09:00:00Z"));
+        let range = Range::read((Some("1970-01-02"), Some("9000-01-01")), &zone, times);
+        let range = range.expect("a range");
+        assert_eq!(range.parts().len(), 3);
+        assert_eq!(range.view().to, "9000-01-01");
     }
 }

@@ -61,6 +61,8 @@ pub const REPORT_PORTION: i64 = 2_000;
 pub const REPORT_FAILED_MAX: i64 = 500;
 /// The same in a file.
 pub const REPORT_FAILED_FILE_MAX: i64 = 5_000;
+/// How long what a network said of an account is remembered for whoever has not saved it.
+pub const NAME_REMEMBERED: Duration = Duration::from_secs(600);
 /// Rows of a batch of payouts that are made ready at once.
 pub const BATCH_ROWS_AT_ONCE: usize = 8;
 /// How often a row's question for a name is put again where the network has no place for it.

@@ -1,5 +1,7 @@
 //! Reading wallets and their entries.
 
+use std::time::Duration;
+
 use moka::future::Cache;
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
@@ -289,8 +291,34 @@ impl Span {
     }
 }
 
-/// The number of the first entry that was booked at an instant or later, by halving.
+/// The number after the last entry that was booked before an instant. Hosts' clocks differ, so
+/// instants do not quite rise with numbers; this border follows from the entries alone, and stays
+/// where it is once none can be added before it.
 async fn first_since(
+    pool: &AnyPool,
+    (wallet, last): (&WalletId, i64),
+    at: Moment,
+) -> Result<i64, sqlx::Error> {
+    // Every entry before the one is from before the instant, and every one from the other on is not.
+    let low = halve(pool, (wallet, last), at.before(CLOCKS_DIFFER)).await?;
+    let high = halve(pool, (wallet, last), at.after(CLOCKS_DIFFER)).await?;
+    let sql = "SELECT MAX(e.seq) FROM entries e JOIN journals j ON j.id = e.journal_id \
+               WHERE e.wallet_id = $1 AND e.seq >= $2 AND e.seq < $3 AND j.created_at < $4";
+    let found: Option<i64> = sqlx::query_scalar(sql)
+        .bind(wallet.as_str())
+        .bind(low)
+        .bind(high)
+        .bind(at.micros())
+        .fetch_one(pool)
+        .await?;
+    Ok(found.map_or(low, |seq| seq + 1))
+}
+
+/// How far hosts' clocks may be apart.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
+
+/// The number of an entry that was booked at an instant or later, the one before which was not.
+async fn halve(
     pool: &AnyPool,
     (wallet, last): (&WalletId, i64),
     at: Moment,
