@@ -17,7 +17,7 @@ use crate::events::outbox::Handover;
 use crate::fx::{Providers, RateLists};
 use crate::http::limiter::Limiter;
 use crate::http::metrics::RequestMetrics;
-use crate::http::places::Places;
+use crate::http::places::LongAnswers;
 use crate::http::request_log::RequestLog;
 use crate::id::IdGenerator;
 use crate::keyring::Keyring;
@@ -91,8 +91,8 @@ pub struct Parts {
     pub recipients: RecipientDirectory,
     /// Rate limits.
     pub limiter: Limiter,
-    /// Streams of events that are open.
-    pub streams: Places,
+    /// Streams and reports that are being sent.
+    pub long_answers: LongAnswers,
     /// Recent requests of merchants.
     pub requests: RequestLog,
     /// Failed log-ins of operators, in the present minute.

@@ -102,6 +102,7 @@ fn of_operators() -> OpenApiRouter<App> {
         .routes(routes!(operator::payouts::recall))
         .routes(routes!(operator::batches::list))
         .routes(routes!(operator::batches::retrieve))
+        .routes(routes!(operator::batches::items))
         .routes(routes!(operator::batches::approve))
         .routes(routes!(operator::batches::reject))
         .routes(routes!(operator::batches::hold))

@@ -4,7 +4,7 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::batches::{COST, Payroll, START, bulk_key, row, rows};
+use crate::batches::{AMOUNT, COST, Payroll, START, bulk_key, row, rows};
 use crate::crash_at_random::until_all_ended;
 use crate::live::with_bank;
 use crate::program::Deployment;
@@ -112,6 +112,15 @@ async fn a_large_batch_waits_for_a_second_person(
         assert_eq!(waiting.json["approved_at"], json!(null));
         assert_eq!(payroll.balance().await, balance, "drafts hold no money");
         assert_eq!(payroll.cancel(&id).await.refused(), (409, "batch_not_cancellable"));
+        // Whoever is to approve sees whose it is, and who is to be paid.
+        let listed = host.admin(Method::GET, "batches?status=awaiting_approval", json!(null)).await;
+        let shown = &listed.ok().json["data"][0];
+        assert_eq!((&shown["id"], &shown["env"]), (&json!(id), &json!("test")));
+        assert_eq!(shown["merchant_id"], json!(host.merchant.id));
+        let path = format!("batches/{id}/items?status=draft&limit=2");
+        let rows_shown = host.admin(Method::GET, &path, json!(null)).await.ok();
+        assert_eq!(rows_shown.json["has_more"], true);
+        assert_eq!(rows_shown.json["data"][0]["amount_minor"], AMOUNT.to_string());
         // A row alone is not approved.
         let items = payroll.get(&format!("{id}/items?status=draft")).await.ok();
         let one = items.json["data"][0]["id"].as_str().expect("an id").to_owned();

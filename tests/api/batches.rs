@@ -10,7 +10,7 @@ use crate::packs::{adopt, guard};
 use crate::test_host::{Answer, Engine, TestHost, unique, with, with_host};
 
 pub(crate) const START: i64 = 100_000_000;
-const AMOUNT: i64 = 100_000;
+pub(crate) const AMOUNT: i64 = 100_000;
 /// What a payout of that amount takes from its wallet, fee and tax included.
 pub(crate) const COST: i64 = 101_075;
 

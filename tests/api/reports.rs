@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use calamine::{Data, Reader as _, Xlsx};
 use http::Method;
 use railhead::clock::{Clock, Moment};
-use railhead::id::IdGenerator;
+use railhead::id::{Id as _, IdGenerator, WalletId};
+use railhead::ledger::wallets::Span;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -363,6 +364,78 @@ async fn odd_questions_are_refused_by_field(
         ] {
             let refused = report(host, query).await;
             assert_eq!((refused.refused(), refused.field()), ((400, code), field), "{query}");
+        }
+    })
+    .await;
+}
+
+/// Clocks of hosts differ: what was booked a moment before midnight may stand behind what was booked
+/// a moment after it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_border_of_a_day_stays_where_it_is(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let wallet = &host.merchant.test_wallet;
+        let midnight = Moment::parse("2026-11-22T00:00:00Z").expect("an instant");
+        host.advance(15 * 3600 - 40);
+        for _ in 0..20 {
+            host.credit(wallet, 100).await;
+            host.advance(4);
+        }
+        // The third one after midnight was booked by a clock that was behind.
+        let sql = "SELECT e.journal_id, e.seq FROM entries e JOIN journals j ON j.id = e.journal_id \
+                   WHERE e.wallet_id = $1 AND j.created_at >= $2 ORDER BY e.seq LIMIT 1 OFFSET 2";
+        let pool = host.app().db.pool();
+        let (journal, seq): (String, i64) = sqlx::query_as(sql)
+            .bind(wallet)
+            .bind(midnight.micros())
+            .fetch_one(pool)
+            .await
+            .expect("an entry");
+        let set = |at: i64| format!("UPDATE journals SET created_at = {at} WHERE id = '{journal}'");
+        let was = host.count(&format!("SELECT created_at FROM journals WHERE id = '{journal}'")).await;
+        let armed = host.disarm("journals").await;
+        host.run(&[set(midnight.micros() - 10_000_000)]).await;
+        let id = WalletId::from_text(wallet.clone());
+        for _ in 0..12 {
+            let ends = (Moment::default(), midnight);
+            let span = Span::of(pool, &id, ends).await.expect("a span");
+            assert_eq!(span, Span { from: 1, to: seq + 1 });
+            let begins = (midnight, midnight.after(std::time::Duration::from_secs(86_400)));
+            let next = Span::of(pool, &id, begins).await.expect("a span");
+            assert_eq!(next.from, span.to, "days that follow each other");
+            host.advance(30);
+            host.credit(wallet, 100).await;
+        }
+        host.run(&[set(was)]).await;
+        host.run(&armed).await;
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_sent_so_many_reports_at_once(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let path = format!("merchants/{}/keys", host.merchant.id);
+        let keys = host.admin(Method::GET, &path, json!(null)).await.ok();
+        let test = keys.json["data"].as_array().expect("keys").iter();
+        let test = test.filter(|key| key["env"] == "test").map(|key| key["id"].as_str());
+        let id = test.flatten().next().expect("a key").to_owned();
+        let places = &host.app().long_answers.reports;
+        let mut taken: Vec<_> = (0..4).map(|_| places.take(&id, 4)).collect();
+        assert!(taken.iter().all(Option::is_some));
+        for format in ["json", "csv", "xlsx"] {
+            let refused = report(host, &format!("cashflow?format={format}")).await;
+            assert_eq!(refused.refused(), (429, "rate_limit_exceeded"));
+        }
+        taken.pop();
+        for format in ["json", "csv", "csv", "json"] {
+            report(host, &format!("cashflow?format={format}")).await.ok();
         }
     })
     .await;

@@ -14,11 +14,12 @@ use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied};
 use crate::id::PayoutId;
 use crate::payouts::PayoutView;
-use crate::payouts::model::Status;
-use crate::payouts::sql::find_payout;
+use crate::payouts::model::{Payout, Status};
+use crate::payouts::sql::get_payout;
 use crate::simulator::scenario;
 
 use super::create::{self, Answer};
+use super::model::Batch;
 use super::request::CreateBatch;
 use super::retrieve::find;
 use super::view::BatchView;
@@ -176,28 +177,59 @@ pub async fn items(
     Query(query): Query<ItemsQuery>,
 ) -> Result<Response, Problem> {
     caller.require_bulk()?;
-    let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
-    let limit = page.limit()?;
-    let status = query.status.unwrap_or_default();
-    if !status.is_empty() && Status::parse(&status).is_none() {
-        return Err(Problem::new(ErrorCode::InvalidFilter).field("status"));
-    }
-    let after = match &page.starting_after {
-        None => None,
-        Some(text) => Some(PayoutId::parse_either(text).ok_or_else(PageQuery::unknown_cursor)?),
-    };
+    let wanted = Wanted::read(query)?;
     let (batch, _) = find(&app, &caller, &id).await?;
-    let cursor = match after {
-        None => None,
-        Some(after) => {
-            let known = find_payout(app.db.pool(), caller.owner(), &after).await?;
-            let known = known.filter(|payout| payout.batch_id.as_ref() == Some(&batch.id));
-            Some(known.ok_or_else(PageQuery::unknown_cursor)?.id.to_string())
-        }
-    };
-    let wanted = sql::Items { status, cursor, limit };
-    let payouts = sql::list_items(app.db.pool(), &batch.id, &wanted).await?;
+    let (payouts, limit) = wanted.page(&app, &batch).await?;
     Ok(Page::of(payouts.iter().map(PayoutView::of).collect(), limit).into_response())
+}
+
+/// Which payouts of a batch are wanted.
+pub(crate) struct Wanted {
+    status: String,
+    after: Option<PayoutId>,
+    limit: i64,
+}
+
+impl Wanted {
+    /// Reads the filters.
+    ///
+    /// # Errors
+    /// `invalid_limit`, `invalid_filter`, `invalid_field`.
+    pub(crate) fn read(query: ItemsQuery) -> Result<Self, Problem> {
+        let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
+        let limit = page.limit()?;
+        let status = query.status.unwrap_or_default();
+        if !status.is_empty() && Status::parse(&status).is_none() {
+            return Err(Problem::new(ErrorCode::InvalidFilter).field("status"));
+        }
+        let after = match &page.starting_after {
+            None => None,
+            Some(text) => Some(PayoutId::parse_either(text).ok_or_else(PageQuery::unknown_cursor)?),
+        };
+        Ok(Self { status, after, limit })
+    }
+
+    /// A page of them, one more than it shows, and how many it shows.
+    ///
+    /// # Errors
+    /// `invalid_field` for a cursor that is no payout of this batch.
+    pub(crate) async fn page(
+        self,
+        app: &App,
+        batch: &Batch,
+    ) -> Result<(Vec<Payout>, i64), Problem> {
+        let Self { status, after, limit } = self;
+        let cursor = match after {
+            None => None,
+            Some(after) => {
+                let known = get_payout(app.db.pool(), &after).await?;
+                let known = known.filter(|payout| payout.batch_id.as_ref() == Some(&batch.id));
+                Some(known.ok_or_else(PageQuery::unknown_cursor)?.id.to_string())
+            }
+        };
+        let wanted = sql::Items { status, cursor, limit };
+        Ok((sql::list_items(app.db.pool(), &batch.id, &wanted).await?, limit))
+    }
 }
 
 /// Why a batch is cancelled.

@@ -28,6 +28,12 @@ pub struct BatchView<'a> {
     /// The merchant who pays; for operators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merchant_id: Option<&'a str>,
+    /// `test` or `live`; for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<&'static str>,
+    /// The key that it was made with; for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maker: Option<&'a str>,
     /// Of all its payouts.
     #[schema(value_type = String, example = "NGN")]
     pub currency: Currency,
@@ -75,6 +81,8 @@ impl<'a> BatchView<'a> {
             reference: batch.id.reference(),
             status: batch.status(counts),
             merchant_id: None,
+            env: None,
+            maker: None,
             currency: batch.currency,
             wallet_id: batch.wallet_id.as_str(),
             total_count: batch.total_count,
@@ -103,8 +111,12 @@ impl<'a> BatchView<'a> {
     /// The same, and whose it is.
     #[must_use]
     pub fn for_operators(batch: &'a Batch, counts: &Counts) -> Self {
-        let merchant_id = Some(batch.merchant_id.as_str());
-        Self { merchant_id, ..Self::whole(batch, counts) }
+        Self {
+            merchant_id: Some(batch.merchant_id.as_str()),
+            env: Some(batch.env.as_str()),
+            maker: Some(&batch.maker),
+            ..Self::whole(batch, counts)
+        }
     }
 
     /// The object as JSON text, as replies and events carry it.

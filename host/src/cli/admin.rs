@@ -305,7 +305,9 @@ impl AdminCommand {
         match self {
             Self::Wallet(command) => matches!(command, Wallet::Credit(_) | Wallet::Debit(_)),
             Self::File(command) => matches!(command, File::Deliver { .. }),
-            Self::Batch(command) => !matches!(command, Batch::List { .. } | Batch::Show { .. }),
+            Self::Batch(command) => {
+                matches!(command, Batch::Approve { .. } | Batch::Reject { .. } | Batch::Hold { .. })
+            }
             command => matches!(command, Self::Payout { .. }),
         }
     }

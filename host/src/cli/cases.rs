@@ -56,6 +56,14 @@ pub(super) enum Batch {
         /// The batch's id or `bat_` reference.
         id: String,
     },
+    /// List its payouts, the last row first.
+    Items {
+        /// The batch's id or `bat_` reference.
+        id: String,
+        /// The last id of the page before.
+        #[arg(long, value_name = "ID")]
+        starting_after: Option<String>,
+    },
     /// Debit and queue all its payouts.
     Approve {
         /// The batch's id or `bat_` reference.
@@ -116,6 +124,10 @@ pub(super) fn batch(command: Batch) -> Result<Request, StartError> {
             (Method::GET, filtered("batches", filters)?, None)
         }
         Batch::Show { id } => (Method::GET, format!("batches/{id}"), None),
+        Batch::Items { id, starting_after } => {
+            let filters = [("limit", Some("100".to_owned())), ("starting_after", starting_after)];
+            (Method::GET, filtered(&format!("batches/{id}/items"), filters)?, None)
+        }
         Batch::Approve { id } => decide(id, "approve", None),
         Batch::Reject { id, reason } => decide(id, "reject", Some(reason)),
         Batch::Hold { id, reason } => decide(id, "hold", Some(reason)),

@@ -3,6 +3,28 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::Semaphore;
+
+use crate::config::limits;
+
+/// Answers that take long, and turns to make those that are dear.
+#[derive(Clone)]
+pub struct LongAnswers {
+    /// Streams of events that are open, by key.
+    pub streams: Places,
+    /// Reports that are being sent, by key.
+    pub reports: Places,
+    /// Turns to make a workbook.
+    pub workbooks: Arc<Semaphore>,
+}
+
+impl Default for LongAnswers {
+    fn default() -> Self {
+        let workbooks = Arc::new(Semaphore::new(limits::WORKBOOKS_AT_ONCE));
+        Self { streams: Places::default(), reports: Places::default(), workbooks }
+    }
+}
+
 /// All places of this process.
 #[derive(Clone, Default)]
 pub struct Places(Arc<Mutex<HashMap<String, usize>>>);

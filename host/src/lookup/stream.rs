@@ -85,7 +85,7 @@ pub async fn stream_events(
         None => "",
     };
     let cursor = cursor(&headers, query.starting_after.as_deref())?;
-    let place = app.streams.take(caller.key.id.as_str(), limits::STREAMS_PER_KEY_MAX);
+    let place = app.long_answers.streams.take(caller.key.id.as_str(), limits::STREAMS_PER_KEY_MAX);
     let place = place.ok_or_else(too_many)?;
     let now = app.now();
     let low = EventId::first_at(cursor.as_ref().map_or(now, EventId::made_at).before(LOOK_BACK));

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
+use crate::batches::http::{ItemsQuery, Wanted};
 use crate::batches::model::{Batch, Change, Counts, Stage};
 use crate::batches::review::{ReviewRequest, Reviewed, reply, review};
 use crate::batches::{BatchView, get, sql};
@@ -16,6 +17,7 @@ use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query};
 use crate::id::BatchId;
 use crate::ledger::replay;
+use crate::payouts::PayoutView;
 
 use super::{answer, once, optional, required};
 
@@ -23,6 +25,15 @@ use super::{answer, once, optional, required};
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("list_batches", &[ErrorCode::InvalidFilter, ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
     ("inspect_batch", &[ErrorCode::BatchNotFound]),
+    (
+        "inspect_batch_items",
+        &[
+            ErrorCode::BatchNotFound,
+            ErrorCode::InvalidFilter,
+            ErrorCode::InvalidLimit,
+            ErrorCode::InvalidField,
+        ],
+    ),
     (
         "approve_batch",
         &[
@@ -112,6 +123,27 @@ pub async fn retrieve(
 ) -> Result<Response, Problem> {
     let (batch, counts) = get(&app, &id).await?;
     Ok(Json(BatchView::for_operators(&batch, &counts)).into_response())
+}
+
+/// List a batch's payouts
+///
+/// What is to be approved, row by row: the last one first.
+#[utoipa::path(
+    get, path = "/admin/v1/batches/{id}/items", operation_id = "inspect_batch_items",
+    tag = "Operator",
+    params(("id" = String, Path, description = "Its id or bat_ reference"), ItemsQuery),
+    responses((status = 200, description = "The last row first", body = Page<PayoutView>)),
+)]
+pub async fn items(
+    State(app): State<App>,
+    _: Operator,
+    Path(id): Path<String>,
+    Query(query): Query<ItemsQuery>,
+) -> Result<Response, Problem> {
+    let wanted = Wanted::read(query)?;
+    let (batch, _) = get(&app, &id).await?;
+    let (payouts, limit) = wanted.page(&app, &batch).await?;
+    Ok(Page::of(payouts.iter().map(PayoutView::guarded).collect(), limit).into_response())
 }
 
 /// Why something is decided about a batch.

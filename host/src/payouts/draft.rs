@@ -20,7 +20,7 @@ use crate::transfers::Claim;
 use super::accept::{Acceptance, Candidate, Verdict, assessment};
 use super::across::{Across, Asked, Costed, cost};
 use super::fx;
-use super::model::{Change, Payout, Status};
+use super::model::{Change, Costs, Payout, Status};
 use super::recipient::{Payee, payee, saved, serving};
 use super::request::NewPayout;
 use super::usage::{Allowance, Usage, refuse_amount};
@@ -78,14 +78,16 @@ pub async fn prepare(
     let kind = named.kind();
     let price = |amount| price(&assignments, caller, kind, (request.currency, &method, amount));
     let (amount, costed) = amount(app, caller, (request, &rail, &method), price).await?;
+    let asked = ((&*rail, method.as_str()), (request, amount));
+    // No network is asked about a row that is refused anyway.
+    if kind == PayoutKind::Batch {
+        refuse_terms(caller, asked)?;
+    }
     let payee = payee(app, caller, (&rail, &method), (request, amount, saved), scenario).await?;
-    require_sender(caller, &rail.declaration.sender, request)?;
-    let payment = (request.currency, amount, request.asked.amount_field());
-    refuse_amount(&caller.merchant, (&rail.declaration, &method), payment)?;
-    let (costs, pricing) = match &costed {
-        Some(costed) => (costed.costs, costed.price.clone()),
-        None => cost(amount, &price)?,
-    };
+    if kind == PayoutKind::Single {
+        refuse_terms(caller, asked)?;
+    }
+    let (costs, pricing) = costs(costed.as_ref(), || cost(amount, &price))?;
     let mut payout = Payout {
         id: named.id.clone(),
         merchant_id: merchant.clone(),
@@ -128,11 +130,29 @@ pub async fn prepare(
         Some(costed) => Some(fx::plan(app, caller, costed, &mut payout).await?),
         None => None,
     };
-    let asked = (&*assignments, wallet_since);
-    let assessment = assessment(app, caller, asked, (&payout, &payee), request).await?;
+    let rules = (&*assignments, wallet_since);
+    let assessment = assessment(app, caller, rules, (&payout, &payee), request).await?;
     let change = beginning(caller, &mut payout)?;
     let buying = buying.filter(|_| change == Change::Accept);
     Ok(Draft { payout, change, payee, assessment, buying })
+}
+
+/// Refuses a sender of whom too little is known, and an amount that no payout may have.
+fn refuse_terms(
+    caller: &Caller,
+    ((rail, method), (request, amount)): ((&Rail, &str), (&NewPayout, Minor)),
+) -> Result<(), Problem> {
+    require_sender(caller, &rail.declaration.sender, request)?;
+    let payment = (request.currency, amount, request.asked.amount_field());
+    refuse_amount(&caller.merchant, (&rail.declaration, method), payment)
+}
+
+/// What it costs: as it was worked out for the currency that pays, or in its own.
+fn costs(
+    costed: Option<&Costed>,
+    plain: impl FnOnce() -> Result<(Costs, Price), Problem>,
+) -> Result<(Costs, Price), Problem> {
+    costed.map_or_else(plain, |costed| Ok((costed.costs, costed.price.clone())))
 }
 
 /// The command that decides a draft, and what goes with it.

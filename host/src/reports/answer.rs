@@ -3,14 +3,17 @@
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt as _, stream};
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
 use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::caller::Caller;
+use crate::config::limits::{REPORT_SENT_MAX, REPORTS_PER_KEY_MAX};
 use crate::error::{ErrorCode, Problem};
+use crate::http::places::Place;
 use crate::ledger::wallets::{Span, WalletRow, list_wallets};
 use crate::money::Currency;
 
@@ -158,10 +161,22 @@ impl<'a> Asked<'a> {
         let name = self.file_name(&head);
         let report_type = head.report_type;
         let of_row = move |row: &T| places(row.currency());
+        let place =
+            self.app.long_answers.reports.take(self.caller.key.id.as_str(), REPORTS_PER_KEY_MAX);
+        let place = place.ok_or_else(too_many)?;
         let body = match self.form {
-            Form::Json => Body::from_stream(json(&head, rows)?),
-            Form::Csv => Body::from_stream(table::csv(frame.as_ref(), of_row, rows)),
-            Form::Xlsx => Body::from(workbook(report_type, frame, of_row, rows).await?),
+            Form::Json => lasting(json(&head, rows)?, place),
+            Form::Csv => lasting(table::csv(frame.as_ref(), of_row, rows), place),
+            Form::Xlsx => {
+                let turn =
+                    self.app.long_answers.workbooks.acquire().await.map_err(Problem::internal)?;
+                let folder = self.app.config.data.dir.join("tmp");
+                tokio::fs::create_dir_all(&folder).await.map_err(Problem::internal)?;
+                let book = Book::new::<T>((report_type, &folder), frame)?;
+                let bytes = workbook(book, of_row, rows).await?;
+                drop(turn);
+                lasting(stream::once(async move { Ok(bytes) }), place)
+            }
         };
         let mut response = body.into_response();
         let headers = response.headers_mut();
@@ -174,6 +189,43 @@ impl<'a> Asked<'a> {
         Ok(response)
     }
 }
+
+/// A body that is sent within some time, or cut off; its key has a place less meanwhile.
+fn lasting(
+    body: impl Stream<Item = Result<Vec<u8>, Problem>> + Send + 'static,
+    place: Place,
+) -> Body {
+    let cut_off = async move {
+        tokio::time::sleep(REPORT_SENT_MAX).await;
+        Err(Problem::new(ErrorCode::RequestTimeout))
+    };
+    // Whichever comes first: its end, which ends it all, or the time.
+    let (body, cut_off) = (body.map(Some), stream::once(cut_off.map(Some)));
+    let ending = body.chain(stream::once(async { None }));
+    let both = stream::select(ending, cut_off);
+    let until =
+        both.take_while(|part| std::future::ready(part.is_some())).filter_map(std::future::ready);
+    Body::from_stream(until.map(move |part| {
+        let _held = &place;
+        part
+    }))
+}
+
+fn too_many() -> Problem {
+    let message =
+        format!("This key is being sent {REPORTS_PER_KEY_MAX} reports: read one to its end first.");
+    let detail = json!({
+        "tier": "report",
+        "limit": REPORTS_PER_KEY_MAX,
+        "retry_after_seconds": RETRY_AFTER_S,
+    });
+    Problem::because(ErrorCode::RateLimitExceeded, message)
+        .detail(detail)
+        .retry_after(RETRY_AFTER_S)
+}
+
+/// When a key that is being sent too many reports may try again, in seconds.
+const RETRY_AFTER_S: u64 = 5;
 
 /// A report as JSON, a portion at a time.
 fn json<T: ReportRow + 'static>(
@@ -201,12 +253,10 @@ fn json<T: ReportRow + 'static>(
 
 /// A report as a workbook. It is packed when its last row is known, away from other requests.
 async fn workbook<T: ReportRow + 'static>(
-    name: &'static str,
-    frame: Option<Frame>,
+    mut book: Book,
     places: impl Fn(&T) -> u8 + Clone + Send + 'static,
     mut rows: BoxStream<'static, Result<Vec<T>, Problem>>,
 ) -> Result<Vec<u8>, Problem> {
-    let mut book = Book::new::<T>(name, frame)?;
     while let Some(portion) = rows.next().await {
         let (portion, places) = (portion?, places.clone());
         let written = tokio::task::spawn_blocking(move || {

@@ -3,6 +3,8 @@
 //! Amounts are in major units here. A text that a spreadsheet would take for a formula is written
 //! so that it does not.
 
+use std::path::Path;
+
 use futures::{Stream, StreamExt as _};
 use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 use serde_json::Value;
@@ -103,9 +105,10 @@ pub(super) struct Frame {
     pub places: u8,
 }
 
-/// A text that no spreadsheet takes for a formula.
+/// A text that no spreadsheet takes for a formula, not even when it saves a workbook as CSV.
 fn harmless(text: String) -> String {
-    match text.starts_with(['=', '+', '-', '@', '\t', '\r', '|', '%']) {
+    let signs = ['=', '+', '-', '@', '|', '%', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+    match text.trim_start().starts_with(signs) || text.starts_with(['\t', '\r']) {
         true => format!("'{text}"),
         false => text,
     }
@@ -147,7 +150,11 @@ impl Lines<'_> {
 /// What a row's cells are, in order.
 fn cells<T: ReportRow>(row: &T, places: u8) -> Result<Vec<String>, Problem> {
     let row = serde_json::to_value(row).map_err(Problem::internal)?;
-    Ok(T::COLUMNS.iter().map(|column| column.cell(&row, places)).collect())
+    let cell = |column: &Column| match column.kind {
+        Kind::Text => harmless(column.cell(&row, places)),
+        _ => column.cell(&row, places),
+    };
+    Ok(T::COLUMNS.iter().map(cell).collect())
 }
 
 /// A table as CSV, a portion at a time.
@@ -164,13 +171,7 @@ pub(super) fn csv<T: ReportRow>(
         let rows = rows?;
         let mut lines = Vec::with_capacity(rows.len());
         for row in &rows {
-            let mut cells = cells(row, places(row))?;
-            for (cell, column) in cells.iter_mut().zip(T::COLUMNS) {
-                if column.kind == Kind::Text {
-                    *cell = harmless(std::mem::take(cell));
-                }
-            }
-            lines.push(cells);
+            lines.push(cells(row, places(row))?);
         }
         written(&lines)
     };
@@ -179,7 +180,9 @@ pub(super) fn csv<T: ReportRow>(
 }
 
 fn written(lines: &[Vec<String>]) -> Result<Vec<u8>, Problem> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
+    // Where a semicolon separates, none of a text's begins a cell.
+    let mut writer = csv::WriterBuilder::new();
+    let mut writer = writer.quote_style(csv::QuoteStyle::NonNumeric).from_writer(Vec::new());
     for line in lines {
         writer.write_record(line).map_err(Problem::internal)?;
     }
@@ -198,8 +201,15 @@ pub(super) struct Book {
 
 impl Book {
     /// A sheet with its head: it stays where it is when rows are scrolled.
-    pub(super) fn new<T: ReportRow>(name: &str, frame: Option<Frame>) -> Result<Self, Problem> {
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written to.
+    pub(super) fn new<T: ReportRow>(
+        (name, folder): (&str, &Path),
+        frame: Option<Frame>,
+    ) -> Result<Self, Problem> {
         let mut workbook = Workbook::new();
+        workbook.set_tempdir(folder).map_err(Problem::internal)?;
         let columns = T::COLUMNS;
         let sheet = workbook.add_worksheet_with_constant_memory().map_err(Problem::internal)?;
         let bold = Format::new().set_bold();
@@ -319,7 +329,7 @@ mod tests {
 
     #[test]
     fn no_text_is_a_formula() {
-        for text in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "|calc", "%0A"] {
+        for text in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "|calc", "%0A", " =1", "\u{ff1d}1"] {
             assert_eq!(harmless(text.to_owned()), format!("'{text}"));
         }
         assert_eq!(harmless("Ada = Obi".to_owned()), "Ada = Obi");

@@ -20,7 +20,7 @@ use crate::env::Env;
 use crate::events::outbox;
 use crate::fx::{Providers, RateLists, RateSource};
 use crate::http::limiter::Limiter;
-use crate::http::places::Places;
+use crate::http::places::LongAnswers;
 use crate::http::request_log::RequestLog;
 use crate::id::IdGenerator;
 use crate::keyring::Keyring;
@@ -130,7 +130,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         providers,
         sandbox,
         limiter: Limiter::default(),
-        streams: Places::default(),
+        long_answers: LongAnswers::default(),
         requests: RequestLog::default(),
         failed_log_ins: FailedLogIns::default(),
         outbound: OutboundClient::new(&config.webhooks)?,

@@ -57,6 +57,12 @@ pub const TIMELINE_DELIVERIES_MAX: i64 = 1_000;
 pub const BATCH_MAX: usize = 256;
 /// Entries of a wallet that a report reads at a time.
 pub const REPORT_PORTION: i64 = 2_000;
+/// Reports that are sent to one key at once.
+pub const REPORTS_PER_KEY_MAX: usize = 4;
+/// How long the body of a report may take: whoever reads more slowly asks for fewer days.
+pub const REPORT_SENT_MAX: Duration = Duration::from_secs(600);
+/// Workbooks that a host makes at once; others wait for their turn.
+pub const WORKBOOKS_AT_ONCE: usize = 2;
 /// Failed payouts that a report shows.
 pub const REPORT_FAILED_MAX: i64 = 500;
 /// The same in a file.
