@@ -107,7 +107,13 @@ async fn about_files(host: &TestHost, operation: &str) -> (String, Body) {
             format!("{}/close", window(host).await)
         }
         "hold_window" => format!("{}/hold", window(host).await),
-        _ => format!("{}/release", window(host).await),
+        // Several close at the same time: the one that is let go is held back first, or again.
+        _ => {
+            let window = window(host).await;
+            let why = json!({ "reason": "a test" });
+            host.admin(Method::POST, &format!("{window}/hold"), why).await;
+            format!("{window}/release")
+        }
     };
     (path, Body::Json(json!({ "reason": "a test" })))
 }

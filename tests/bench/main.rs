@@ -46,7 +46,8 @@ async fn main() {
     };
     let pause = Duration::from_secs(if quick { 1 } else { 20 });
     let calm = Duration::from_secs(if quick { 5 } else { 60 });
-    let entries = if quick { 100_000 } else { 1_000_000 };
+    // With those of single payouts no more than a sheet holds.
+    let entries = if quick { 100_000 } else { 900_000 };
     let many_payouts = if quick { 100_000 } else { 1_000_000 };
     println!("{}\n", machine());
     let tpcb = TpcB::measure(length).await;

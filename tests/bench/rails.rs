@@ -117,6 +117,8 @@ async fn resolution(app: &App, route: &ReadyRoute, account: Vec<Field>) -> Optio
     let grant = route.enquiry_grant(now, Vec::new());
     match route.rail.code.resolve(&grant, &enquiry).await.result.unwrap() {
         Verdict::Named(found) | Verdict::Matches(found) | Verdict::Close(found) => Some(found),
+        // It is paid without.
+        Verdict::Unavailable(_) => None,
         other => panic!("{other:?}"),
     }
 }
