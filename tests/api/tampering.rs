@@ -346,7 +346,7 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE merchants SET name = 'Others'", "seal"),
     ("UPDATE api_keys SET capabilities = '[]'", "seal"),
     ("UPDATE api_keys SET created_by = 'somebody'", "seal"),
-    ("UPDATE api_keys SET created_by = 'operator'", "payout-approval"),
+    ("UPDATE api_keys SET created_by = 'operator'", "seal"),
     ("UPDATE api_keys SET hash = 'sk_test_' || hash", "key-hash"),
     ("UPDATE api_keys SET revoked_at = created_at", "key-revoked"),
     ("DELETE FROM blacklist", "blacklist-entry"),

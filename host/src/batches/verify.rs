@@ -56,8 +56,8 @@ const CHECKS: &[Check] = &[
         means: "is a batch that was approved by whoever made the key that it was made with",
         finds: "SELECT b.id FROM batches b JOIN audit a ON a.subject_id = b.id \
                 LEFT JOIN api_keys k ON k.id = b.maker \
-                WHERE a.action = 'batch.approve' AND b.env = 'live' \
-                AND a.actor IN (b.maker, k.created_by)",
+                WHERE a.action = 'batch.approve' AND (a.actor = b.maker \
+                OR (b.env = 'live' AND a.actor = k.created_by))",
     },
     Check {
         name: "batch-complete",

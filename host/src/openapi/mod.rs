@@ -117,6 +117,13 @@ pub fn complete(document: &OpenApi, refusals: &Refusals, rails: &[Arc<Rail>]) ->
     }
     bounds::add(&mut document, rails);
     batch_items(&mut document["components"]["schemas"]);
+    let statement = &mut document["paths"]["/v1/reports/bank_statement"]["get"]["parameters"];
+    for parameter in statement.as_array_mut().into_iter().flatten() {
+        // A statement is of one wallet.
+        if parameter["name"] == "currency" {
+            parameter["required"] = json!(true);
+        }
+    }
     links::add(&mut document);
     document
 }

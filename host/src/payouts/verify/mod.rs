@@ -97,8 +97,8 @@ const CHECKS: &[Check] = &[
         means: "was approved by whoever made it, or made the key that it was made with",
         finds: "SELECT p.id FROM payouts p JOIN audit a ON a.subject_id = p.id \
                 LEFT JOIN api_keys k ON k.id = p.maker \
-                WHERE a.action = 'payout.approve' AND p.env = 'live' \
-                AND a.actor IN (p.maker, k.created_by)",
+                WHERE a.action = 'payout.approve' AND (a.actor = p.maker \
+                OR (p.env = 'live' AND a.actor = k.created_by))",
     },
     Check {
         name: "payout-decision",
