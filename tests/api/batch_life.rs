@@ -12,6 +12,20 @@ use crate::test_host::{
     DESK_TOKEN, Engine, OPERATOR_TOKEN, unique, with, with_host, with_host_configured,
 };
 
+/// What could be done to batches behind the host's back, and the check that notices it.
+pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
+    ("UPDATE batches SET stage = 'cancelled'", "batch-history"),
+    ("UPDATE batches SET approved_at = approved_at + 600000000", "batch-history"),
+    ("UPDATE batches SET reason = 'because'", "batch-history"),
+    ("UPDATE batches SET completed_at = completed_at - 1000000", "batch-history"),
+    ("UPDATE batches SET completed_at = NULL", "batch-told"),
+    ("UPDATE batches SET version = version + 1", "batch-events"),
+    ("UPDATE batches SET total_amount_minor = total_amount_minor + 1", "batch-payouts"),
+    ("UPDATE batches SET maker = '{other_key}'", "payout-batch"),
+    ("UPDATE payouts SET in_batch = NULL WHERE in_batch > ''", "batch-payouts"),
+    ("DELETE FROM batches", "payout-batch"),
+];
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_fail_give_their_money_back_and_are_counted(
