@@ -14,18 +14,20 @@ CREATE TABLE serials (
 INSERT INTO serials (id, next) VALUES ('writers', 0), ('transfers', 1);
 
 CREATE TABLE merchants (
-    id         TEXT PRIMARY KEY,
-    name       TEXT NOT NULL,
-    country    TEXT NOT NULL,
-    timezone   TEXT NOT NULL,
-    status     TEXT NOT NULL CHECK (status IN ('active', 'suspended', 'closed')),
-    settings   TEXT NOT NULL,
-    created_at BIGINT NOT NULL,
-    updated_at BIGINT NOT NULL,
-    batch_id   BIGINT NOT NULL
+    id           TEXT PRIMARY KEY,
+    name         TEXT NOT NULL,
+    country      TEXT NOT NULL,
+    timezone     TEXT NOT NULL,
+    status       TEXT NOT NULL CHECK (status IN ('active', 'suspended', 'closed')),
+    settings     TEXT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    updated_at   BIGINT NOT NULL,
+    team_version BIGINT NOT NULL DEFAULT 0,
+    batch_id     BIGINT NOT NULL
 );
 
--- Only a keyed hash of the secret is kept. created_by is the operator who saw it.
+-- Only a keyed hash of the secret is kept. created_by is whoever saw it: an
+-- operator, or a member of the team.
 CREATE TABLE api_keys (
     id           TEXT PRIMARY KEY,
     merchant_id  TEXT NOT NULL,
@@ -60,16 +62,70 @@ CREATE TABLE audit (
 );
 CREATE INDEX audit_by_subject ON audit (subject_id, id);
 
--- What one operator asked for and a second one has to ask for as well: one at a time for each
--- act on each subject. wanted is the act as JSON, the same for both.
-CREATE TABLE approval_requests (
-    place      TEXT PRIMARY KEY,
-    id         TEXT NOT NULL,
-    act        TEXT NOT NULL,
-    action     TEXT NOT NULL,
-    subject_id TEXT NOT NULL,
-    wanted     TEXT NOT NULL,
-    actor      TEXT NOT NULL,
-    created_at BIGINT NOT NULL
+-- The people of a merchant. Of passwords a slow hash is kept, of invitations a keyed one; secrets of
+-- one-time codes are sealed. generation rises with what ends somebody's sessions, version with every
+-- change.
+CREATE TABLE members (
+    id               TEXT PRIMARY KEY,
+    merchant_id      TEXT NOT NULL,
+    email            TEXT NOT NULL,
+    created_by       TEXT NOT NULL,
+    created_at       BIGINT NOT NULL,
+    name             TEXT NOT NULL,
+    role             TEXT NOT NULL
+        CHECK (role IN ('owner', 'admin', 'developer', 'finance', 'viewer')),
+    permissions      TEXT NOT NULL,
+    status           TEXT NOT NULL CHECK (status IN ('invited', 'active', 'disabled', 'removed')),
+    generation       BIGINT NOT NULL,
+    version          BIGINT NOT NULL,
+    updated_at       BIGINT NOT NULL,
+    password         TEXT,
+    otp_secret       TEXT,
+    otp_pending      TEXT,
+    otp_step         BIGINT NOT NULL,
+    recovery         TEXT NOT NULL,
+    invitation       TEXT,
+    invitation_until BIGINT,
+    batch_id         BIGINT NOT NULL
 );
-CREATE INDEX approval_requests_by_time ON approval_requests (created_at);
+CREATE UNIQUE INDEX members_by_email ON members (merchant_id, email) WHERE status <> 'removed';
+CREATE INDEX members_by_address ON members (email);
+CREATE UNIQUE INDEX members_by_invitation ON members (invitation) WHERE invitation IS NOT NULL;
+
+-- Only a keyed hash of the token is kept.
+CREATE TABLE sessions (
+    id           TEXT PRIMARY KEY,
+    hash         TEXT NOT NULL,
+    member_id    TEXT NOT NULL,
+    generation   BIGINT NOT NULL,
+    address      TEXT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    seen_at      BIGINT NOT NULL,
+    has_otp      BIGINT NOT NULL,
+    confirmed_at BIGINT NOT NULL,
+    ended_at     BIGINT
+);
+CREATE UNIQUE INDEX sessions_by_hash ON sessions (hash);
+CREATE INDEX sessions_by_member ON sessions (member_id, created_at);
+CREATE INDEX sessions_by_time ON sessions (created_at);
+
+-- What somebody asked for and others have to ask for as well: one at a time for each act on each
+-- subject. wanted is the act as JSON, the same for all; asked says who has, and when. Where a
+-- merchant is named its own people may agree, too.
+CREATE TABLE approval_requests (
+    place       TEXT PRIMARY KEY,
+    version     BIGINT NOT NULL,
+    id          TEXT NOT NULL,
+    act         TEXT NOT NULL,
+    action      TEXT NOT NULL,
+    subject_id  TEXT NOT NULL,
+    merchant_id TEXT,
+    wanted      TEXT NOT NULL,
+    people      BIGINT NOT NULL,
+    asked       TEXT NOT NULL,
+    created_at  BIGINT NOT NULL,
+    expires_at  BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX approval_requests_by_id ON approval_requests (id);
+CREATE INDEX approval_requests_by_merchant ON approval_requests (merchant_id, id);
+CREATE INDEX approval_requests_by_expiry ON approval_requests (expires_at);

@@ -121,6 +121,8 @@ CREATE TABLE payouts (
     batch_id           BIGINT NOT NULL
 );
 CREATE INDEX payouts_by_merchant ON payouts (merchant_id, env, id);
+-- What waits for somebody: few at any time.
+CREATE INDEX payouts_waiting ON payouts (id) WHERE status IN ('draft', 'awaiting_admin_review');
 CREATE INDEX payouts_by_batch ON payouts (in_batch, id) WHERE in_batch IS NOT NULL;
 CREATE INDEX payouts_open_by_batch ON payouts (in_batch) WHERE in_batch IS NOT NULL
     AND status IN ('draft', 'awaiting_admin_review', 'queued', 'processing');

@@ -37,13 +37,6 @@ CREATE TABLE rule_generation (
 );
 INSERT INTO rule_generation (id, generation) VALUES ('rules', 0);
 
--- Activations that wait for a second person.
-CREATE TABLE rule_requests (
-    id         TEXT PRIMARY KEY,
-    actor      TEXT NOT NULL,
-    created_at BIGINT NOT NULL
-);
-
 -- What was decided about a payout, on which facts, by which pack; refused payouts included.
 CREATE TABLE decisions (
     payout_id    TEXT PRIMARY KEY,

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::audit::FailedLogIns;
+use crate::audit::Refusals;
 use crate::auth::Directory;
 use crate::clock::{Clock, Moment};
 use crate::config::{Config, limits};
@@ -28,6 +28,7 @@ use crate::rails::{Registry, Routes, Sandbox};
 use crate::recipients::RecipientDirectory;
 use crate::rules::store::PackStore;
 use crate::rules::{Comparing, Packs};
+use crate::team::Access;
 use crate::transfers::Transfers;
 
 /// What this process counts by itself.
@@ -95,8 +96,10 @@ pub struct Parts {
     pub long_answers: LongAnswers,
     /// Recent requests of merchants.
     pub requests: RequestLog,
-    /// Failed log-ins of operators, in the present minute.
-    pub failed_log_ins: FailedLogIns,
+    /// How members of teams get in.
+    pub team: Access,
+    /// What was refused, in the present minute.
+    pub refusals: Refusals,
     /// What this process counts.
     pub metrics: Metrics,
     /// The client for requests to addresses that merchants gave.

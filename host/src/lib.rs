@@ -1,6 +1,7 @@
 //! Railhead: a payout, wallet and collections service with sandboxed rails.
 
 pub mod app;
+pub mod approvals;
 pub mod audit;
 pub mod auth;
 pub mod batches;
@@ -34,6 +35,7 @@ pub mod sandbox;
 pub mod simulator;
 pub mod start;
 mod sweeper;
+pub mod team;
 pub mod transfers;
 pub mod verify;
 pub mod wallets;

@@ -80,8 +80,9 @@ fn of_merchants() -> OpenApiRouter<App> {
         .routes(routes!(sandbox::recipients::list))
 }
 
+/// What members of teams may call, too, says so itself.
 fn of_operators() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+    of_teams()
         .routes(routes!(operator::merchants::create, operator::merchants::list))
         .routes(routes!(operator::merchants::retrieve, operator::merchants::update))
         .routes(routes!(operator::keys::create, operator::keys::list))
@@ -136,7 +137,6 @@ fn of_operators() -> OpenApiRouter<App> {
         .routes(routes!(operator::blacklist::list, operator::blacklist::create))
         .routes(routes!(operator::blacklist::remove))
         .routes(routes!(operator::audit_log::list))
-        .routes(routes!(operator::approvals::list))
         .routes(routes!(operator::modules::rails))
         .routes(routes!(operator::rule_packs::list, operator::rule_packs::push))
         .routes(routes!(operator::rule_packs::retrieve))
@@ -147,6 +147,32 @@ fn of_operators() -> OpenApiRouter<App> {
         .routes(routes!(operator::assignments::retire))
         .routes(routes!(operator::decisions::show))
         .routes(routes!(operator::decisions::backtest))
+}
+
+/// Who belongs to a merchant, and what waits for somebody.
+fn of_teams() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(operator::approval_requests::list))
+        .routes(routes!(operator::approval_requests::refuse))
+        .routes(routes!(operator::team::members::create, operator::team::members::list))
+        .routes(routes!(
+            operator::team::members::retrieve,
+            operator::team::members::update,
+            operator::team::members::remove
+        ))
+        .routes(routes!(operator::team::invitations::invite_again))
+        .routes(routes!(operator::team::invitations::accept))
+        .routes(routes!(operator::team::sessions::create, operator::team::sessions::list))
+        .routes(routes!(operator::team::sessions::retrieve, operator::team::sessions::end))
+        .routes(routes!(operator::team::sessions::confirm))
+        .routes(routes!(operator::team::sessions::change_password))
+        .routes(routes!(
+            operator::team::one_time_codes::begin,
+            operator::team::one_time_codes::remove
+        ))
+        .routes(routes!(operator::team::one_time_codes::confirm))
+        .routes(routes!(operator::waiting::list))
+        .routes(routes!(operator::waiting::retrieve))
 }
 
 /// What each call may refuse, by operation id.

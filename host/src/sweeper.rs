@@ -98,16 +98,16 @@ fn expired(app: &App) -> [Sweep; 6] {
             decided,
         ),
         sweep(
-            "rule_requests",
-            "DELETE FROM rule_requests WHERE created_at < $1 AND id IN \
-             (SELECT id FROM rule_requests WHERE created_at < $1 LIMIT $2)",
-            now.before(limits::RULES_REQUEST_VALID),
+            "approval_requests",
+            "DELETE FROM approval_requests WHERE expires_at < $1 AND place IN \
+             (SELECT place FROM approval_requests WHERE expires_at < $1 LIMIT $2)",
+            now,
         ),
         sweep(
-            "approval_requests",
-            "DELETE FROM approval_requests WHERE created_at < $1 AND place IN \
-             (SELECT place FROM approval_requests WHERE created_at < $1 LIMIT $2)",
-            now.before(limits::APPROVAL_VALID),
+            "sessions",
+            "DELETE FROM sessions WHERE id IN \
+             (SELECT id FROM sessions WHERE created_at < $1 ORDER BY created_at LIMIT $2)",
+            now.before(limits::SESSIONS_KEPT),
         ),
         sweep(
             "inbox",

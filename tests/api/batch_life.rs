@@ -140,7 +140,7 @@ async fn a_large_batch_waits_for_a_second_person(
         let one = items.json["data"][0]["id"].as_str().expect("an id").to_owned();
         for verb in ["approve", "decline"] {
             let path = format!("payouts/{one}/{verb}");
-            let refused = host.admin(Method::POST, &path, json!({})).await;
+            let refused = host.admin(Method::POST, &path, json!({ "reason": "no" })).await;
             assert_eq!(refused.refused(), (409, "state_conflict"));
         }
         // To hold it takes a reason.

@@ -281,11 +281,15 @@ async fn who_was_not_paid_can_be_paid_at_once(
             let draft = host.pay("paid", large.clone()).await.ok().id();
             assert_eq!(host.pay("paid", careful(2)).await.refused().1, "beneficiary_cooldown");
             let path = format!("payouts/{draft}/{action}");
-            host.admin(Method::POST, &path, json!({ "evidence": "a letter" })).await.ok();
+            host.admin(Method::POST, &path, json!({ "reason": "no", "evidence": "a letter" }))
+                .await
+                .ok();
         }
         host.pay("paid", careful(2)).await.ok();
         let held = host.pay("fraud_hold", careful(3)).await.ok().id();
-        host.admin(Method::POST, &format!("payouts/{held}/reject"), json!({})).await.ok();
+        host.admin(Method::POST, &format!("payouts/{held}/reject"), json!({ "reason": "no" }))
+            .await
+            .ok();
         host.pay("paid", careful(3)).await.ok();
 
         host.advance(14 * 3600 - 60);

@@ -26,7 +26,10 @@ async fn the_operator_and_merchants_do_not_open_each_others_doors(
         let mut asked = 0;
         for (path, item) in document["paths"].as_object().expect("paths") {
             for method in item.as_object().expect("operations").keys() {
-                if !path.starts_with("/admin/") {
+                // Who signs in has nothing to show yet.
+                let is_open = ["/admin/v1/sessions", "/admin/v1/invitations/accept"];
+                if !path.starts_with("/admin/") || (method == "post" && is_open.contains(&&**path))
+                {
                     continue;
                 }
                 let path = path.replace("{id}", NOBODY);

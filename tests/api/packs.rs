@@ -145,7 +145,9 @@ pub(crate) async fn audited(host: &TestHost) -> Vec<(String, String)> {
     let lines = log.json["data"].as_array().expect("lines").clone();
     let text = |line: &Value, name: &str| line[name].as_str().unwrap_or("").to_owned();
     let lines = lines.iter().map(|line| (text(line, "action"), text(line, "actor")));
-    lines.filter(|(action, _)| action.starts_with("rule_pack.")).collect()
+    let is_about_packs =
+        |action: &str| action.starts_with("rule_pack.") || action == "approval.request";
+    lines.filter(|(action, _)| is_about_packs(action)).collect()
 }
 
 /// Waits until something holds, or fails.

@@ -1,7 +1,7 @@
 //! The life of a rule pack: pushed, checked, tried, active, put back, retired.
 
 use futures::future::join_all;
-use railhead::config::Config;
+use railhead::config::{ApprovalAct, Config};
 use rstest::rstest;
 use secrecy::SecretString;
 use serde_json::json;
@@ -264,7 +264,7 @@ async fn a_merchants_own_pack_comes_before_that_of_the_platform(
 }
 
 fn two_people(config: &mut Config) {
-    config.rules.two_people = true;
+    config.approvals.two_people = vec![ApprovalAct::RulePack];
     for name in ["ada", "kemi"] {
         config.admin.operators.insert(name.into(), SecretString::from(format!("op_{name}_secret")));
     }
@@ -304,14 +304,14 @@ async fn where_it_takes_two_people_one_is_not_enough(
         let expected = [
             ("rule_pack.push", "ada"),
             ("rule_pack.shadow", "ada"),
-            ("rule_pack.request", "ada"),
-            ("rule_pack.request", "ada"),
-            ("rule_pack.request", "kemi"),
+            ("approval.request", "ada"),
+            ("approval.request", "ada"),
+            ("approval.request", "kemi"),
             ("rule_pack.activate", "ada"),
-            ("rule_pack.request", "kemi"),
-            ("rule_pack.request", "kemi"),
+            ("approval.request", "kemi"),
+            ("approval.request", "kemi"),
             ("rule_pack.retire", "ada"),
-            ("rule_pack.request", "ada"),
+            ("approval.request", "ada"),
             ("rule_pack.rollback", "kemi"),
         ];
         assert_eq!(log, expected);

@@ -98,11 +98,15 @@ async fn operators_who_cannot_be_told_apart_stop_the_start() {
     };
     let alone = |config: &mut Config| {
         config.admin.operators.clear();
-        config.rules.two_people = true;
+        config.approvals.two_people = vec![railhead::config::ApprovalAct::RulePack];
     };
-    let policy_alone = |config: &mut Config| {
-        config.admin.operators.clear();
-        config.approvals.two_people = vec![railhead::config::ApprovalAct::Credit];
+    let too_many = |config: &mut Config| {
+        config.approvals.tiers = vec![railhead::config::ApprovalTier {
+            act: railhead::config::ApprovalAct::Mark,
+            currency: "NGN".into(),
+            above_minor: 1,
+            people: 3,
+        }];
     };
     let refused = async |change: &dyn Fn(&mut Config)| {
         let database = Database::new(Engine::Sqlite).await;
@@ -117,7 +121,8 @@ async fn operators_who_cannot_be_told_apart_stop_the_start() {
         (&named(&[("ada", "short")]), "8 characters at least"),
         (&named(&[("ada", "the same token"), ("ben", "the same token")]), "one operator"),
         (&alone, "needs a second operator"),
-        (&policy_alone, "needs a second operator"),
+        (&too_many, "3 people are more than there are operators"),
+        (&named(&[("mem_ada", "a token of its own")]), "is taken"),
     ] {
         let why = refused(change).await;
         assert!(why.contains(word), "{word}: {why}");

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use http::Method;
+use railhead::config::ApprovalAct;
 use railhead::simulator::State;
 use rstest::rstest;
 use secrecy::SecretString;
@@ -226,7 +227,7 @@ async fn where_money_is_concerned_a_second_person_has_to_agree(
     let bank = Bank::open().await;
     let change = |config: &mut railhead::config::Config| {
         config.simulator.url = Some(bank.url.clone());
-        config.cases.two_people = true;
+        config.approvals.two_people = vec![ApprovalAct::Case];
         for name in ["ada", "bola"] {
             config
                 .admin

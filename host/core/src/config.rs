@@ -4,6 +4,7 @@
 //! overrides `section.key`. `DATABASE_URL` and `RAILHEAD_OPERATOR_TOKEN` have names of their
 //! own because deployments expect them.
 
+mod approvals;
 pub mod limits;
 mod rate_sources;
 mod read;
@@ -16,6 +17,7 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use serde::Deserialize;
 
+pub use approvals::{ApprovalAct, ApprovalTier, Approvals};
 pub use rate_sources::{RateSource, RateSources};
 use read::listed;
 
@@ -53,9 +55,7 @@ pub struct Config {
     pub files: Files,
     /// Rule packs.
     pub rules: Rules,
-    /// Cases.
-    pub cases: Cases,
-    /// What takes two operators.
+    /// What takes more than one operator.
     pub approvals: Approvals,
     /// Where rates come from by themselves.
     pub rate_sources: RateSources,
@@ -215,8 +215,6 @@ pub struct Rules {
     pub on_failure: OnFailure,
     /// What takes the place of a fraud pack that is taken out because it keeps failing.
     pub after_failures: AfterFailures,
-    /// Whether it takes two people to activate a pack or to go back to one.
-    pub two_people: bool,
     /// Days that decisions are kept.
     pub decisions_kept_days: u32,
 }
@@ -239,102 +237,6 @@ pub enum AfterFailures {
     Hold,
     /// The version that decided before it.
     Previous,
-}
-
-/// Cases: what needs a person.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Cases {
-    /// Whether it takes two people to resolve a case in which money moves.
-    pub two_people: bool,
-}
-
-/// What takes two operators: the first one asks, and a second one asks for the same within a day.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Approvals {
-    /// The kinds of acts that do; none unless set.
-    #[serde(deserialize_with = "listed")]
-    pub two_people: Vec<ApprovalAct>,
-    /// By currency, in minor units: the credits and debits of a wallet above this amount; all of
-    /// them in a currency that is left out.
-    pub credit_above_minor: BTreeMap<String, i64>,
-}
-
-/// Kinds of acts that may take two operators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalAct {
-    /// Crediting or debiting a wallet.
-    Credit,
-    /// A merchant's limits, and the thresholds above which its own people need a teammate.
-    Limits,
-    /// A live route: made, given other settings or addresses, or taking payouts again.
-    LiveRoute,
-    /// Ending a payout on evidence.
-    Mark,
-    /// Giving a paid payout back.
-    Reverse,
-    /// Making or replacing a merchant's key.
-    Key,
-    /// Delivering a file of payments once more that the bank may have.
-    Redeliver,
-    /// Closing a window of files before its time: what waits in it leaves.
-    CloseWindow,
-    /// Calling a payment off at its network.
-    Recall,
-    /// Rates of live conversions, and lifting what limits them.
-    Rate,
-}
-
-impl ApprovalAct {
-    /// The word in the configuration.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Credit => "credit",
-            Self::Limits => "limits",
-            Self::LiveRoute => "live_route",
-            Self::Mark => "mark",
-            Self::Reverse => "reverse",
-            Self::Key => "key",
-            Self::Redeliver => "redeliver",
-            Self::CloseWindow => "close_window",
-            Self::Recall => "recall",
-            Self::Rate => "rate",
-        }
-    }
-}
-
-impl std::str::FromStr for ApprovalAct {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let all = [
-            Self::Credit,
-            Self::Limits,
-            Self::LiveRoute,
-            Self::Mark,
-            Self::Reverse,
-            Self::Key,
-            Self::Redeliver,
-            Self::CloseWindow,
-            Self::Recall,
-            Self::Rate,
-        ];
-        let words = all.map(Self::as_str).join(", ");
-        let found = all.into_iter().find(|act| act.as_str() == text);
-        found.ok_or_else(|| format!("{text} is none of {words}"))
-    }
-}
-
-impl Approvals {
-    /// The amount of a currency up to which one operator is enough for a credit.
-    #[must_use]
-    pub fn credit_free_minor(&self, currency: &str) -> i64 {
-        let mut amounts = self.credit_above_minor.iter();
-        amounts.find(|(code, _)| code.eq_ignore_ascii_case(currency)).map_or(0, |(_, most)| *most)
-    }
 }
 
 /// Webhooks to merchants.
@@ -427,7 +329,6 @@ impl Default for Config {
             egress: Egress::default(),
             files: Files::default(),
             rules: Rules::default(),
-            cases: Cases::default(),
             approvals: Approvals::default(),
             rate_sources: RateSources::default(),
             webhooks: Webhooks::default(),
@@ -494,7 +395,6 @@ impl Default for Rules {
         Self {
             on_failure: OnFailure::Closed,
             after_failures: AfterFailures::Hold,
-            two_people: false,
             decisions_kept_days: 400,
         }
     }

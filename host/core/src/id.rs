@@ -91,9 +91,13 @@ ids! {
     RouteId = "c";
     /// An entry of a blacklist.
     BlockId = "c";
+    /// A member of a merchant's team.
+    MemberId = "mem_";
+    /// A session of a member.
+    SessionId = "ses_";
     /// A line of the audit log.
     AuditId = "c";
-    /// What one operator asked for, and a second one has to.
+    /// What somebody asked for, and others have to.
     ApprovalId = "c";
     /// A decision that a pack in shadow would have made otherwise.
     DifferenceId = "c";

@@ -2,9 +2,9 @@
 //! in a chain for each writer, and the seals are anchored: no line is changed, moved, added or
 //! taken away without `railhead verify` noticing.
 
-mod log_ins;
+mod refusals;
 
-pub use log_ins::FailedLogIns;
+pub use refusals::Refusals;
 
 use serde_json::Value;
 use sqlx::any::AnyRow;
@@ -18,8 +18,8 @@ use crate::id::{AuditId, IdGenerator};
 /// recipients are masked: the log outlives what they were needed for.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Who: an operator's name, or the id of the key with which a merchant made the change;
-    /// `host` where it acted by itself, `unknown` for a log-in that failed.
+    /// Who: an operator's name, the id of a member of a team, or that of the key with which a
+    /// merchant made the change; `host` where it acted by itself, `unknown` for a log-in that failed.
     pub actor: String,
     /// The client's IP address, as text.
     pub address: String,

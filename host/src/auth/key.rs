@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use strum::IntoStaticStr;
+use strum::{EnumIter, IntoStaticStr};
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
@@ -31,18 +31,52 @@ pub enum Capability {
     Bulk,
 }
 
-/// What the one behind a key may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, ToSchema)]
+/// What somebody may do: a member of a team, or the one behind a key. Keys have those only that a
+/// call of the API asks for.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, EnumIter, IntoStaticStr, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-#[allow(missing_docs, reason = "the words are the contract's own")]
 pub enum Permission {
-    PayoutBulkUpload,
-    PayoutBulkApprove,
-    CustomerTransactionView,
-    WebhookManage,
-    BeneficiaryManage,
+    /// Make payouts, and keys that do.
+    PayoutCreate,
+    /// Approve payouts that wait for a teammate.
+    PayoutApprove,
+    /// Cancel payouts that others made.
     PayoutCancel,
+    /// Make batches.
+    PayoutBulkUpload,
+    /// Approve batches that wait for a second person.
+    PayoutBulkApprove,
+    /// See what customers did.
+    CustomerTransactionView,
+    /// Save, change and delete beneficiaries.
+    BeneficiaryManage,
+    /// Manage webhook endpoints.
+    WebhookManage,
+    /// Make, replace and revoke keys.
+    KeyManage,
+    /// Invite members, change and remove them.
+    MemberManage,
+    /// Accept terms, and say how many people payments take.
+    SettingsManage,
+}
+
+impl Permission {
+    /// Whether a key can have it.
+    #[must_use]
+    pub const fn is_of_keys(self) -> bool {
+        matches!(
+            self,
+            Self::PayoutBulkUpload
+                | Self::PayoutBulkApprove
+                | Self::CustomerTransactionView
+                | Self::WebhookManage
+                | Self::BeneficiaryManage
+                | Self::PayoutCancel
+        )
+    }
 }
 
 /// A key as the host knows it: everything but the secret.
@@ -110,6 +144,18 @@ impl ApiKey {
 }
 
 impl Capability {
+    /// What a member of a team must be able to do to give a live key this capability.
+    #[must_use]
+    pub const fn needs(self) -> Option<Permission> {
+        match self {
+            Self::PayoutCreate | Self::PayoutFx | Self::Conversion | Self::Refunds => {
+                Some(Permission::PayoutCreate)
+            }
+            Self::Bulk => Some(Permission::PayoutBulkUpload),
+            Self::CollectionsCreate | Self::VirtualAccountsCreate => None,
+        }
+    }
+
     /// The refusal of a key without it.
     #[must_use]
     pub fn missing(self) -> Problem {
@@ -122,6 +168,14 @@ impl Permission {
     #[must_use]
     pub fn missing(self) -> Problem {
         missing("permission", self.into())
+    }
+
+    /// The refusal of a member of a team without it.
+    #[must_use]
+    pub fn missing_of_member(self) -> Problem {
+        let name: &str = self.into();
+        let message = format!("Your role lacks the permission {name}.");
+        Problem::because(ErrorCode::PermissionDenied, message).detail(json!({ "missing": [name] }))
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::MerchantId;
@@ -93,6 +94,14 @@ pub struct Settings {
     /// By currency: a batch above this total waits for a second admin.
     #[schema(value_type = BTreeMap<String, String>)]
     pub batch_approval_threshold_minor: BTreeMap<Currency, Amount>,
+    /// By currency: larger single payouts that take more than one teammate.
+    #[schema(value_type = BTreeMap<String, Vec<Tier>>)]
+    pub payout_approval_tiers: BTreeMap<Currency, Vec<Tier>>,
+    /// By currency: larger batches that take more than one.
+    #[schema(value_type = BTreeMap<String, Vec<Tier>>)]
+    pub batch_approval_tiers: BTreeMap<Currency, Vec<Tier>>,
+    /// Whether a member gives a one-time code with each approval of a live payout.
+    pub approval_otp: bool,
     /// Whether every payout must carry the sender's identity.
     pub sender_info_required: bool,
     /// Whose account foreign currencies are paid from.
@@ -121,12 +130,64 @@ impl Settings {
         self.default_cad_method.as_deref().filter(|_| currency.as_str() == "CAD")
     }
 
-    /// Whether a payout of this amount waits for a teammate.
+    /// How many teammates have to approve a payout of this amount: none, unless it is above a
+    /// threshold.
     #[must_use]
-    pub fn takes_two(&self, currency: Currency, amount: Minor) -> bool {
+    pub fn payout_approvers(&self, currency: Currency, amount: Minor) -> u32 {
         let threshold = self.dual_control_threshold_minor.get(&currency);
-        threshold.is_some_and(|threshold| amount > threshold.0)
+        approvers(threshold, self.payout_approval_tiers.get(&currency), amount)
     }
+
+    /// The same of a batch with this total.
+    #[must_use]
+    pub fn batch_approvers(&self, currency: Currency, total: Minor) -> u32 {
+        let threshold = self.batch_approval_threshold_minor.get(&currency);
+        approvers(threshold, self.batch_approval_tiers.get(&currency), total)
+    }
+
+    /// What stands against these settings.
+    ///
+    /// # Errors
+    /// `invalid_field`, with the field.
+    pub fn check(&self) -> Result<(), Problem> {
+        let all = [
+            ("payout_approval_tiers", &self.payout_approval_tiers),
+            ("batch_approval_tiers", &self.batch_approval_tiers),
+        ];
+        for (name, tiers) in all {
+            for (currency, tiers) in tiers {
+                let (most, people) = (limits::APPROVAL_TIERS_MAX, limits::APPROVERS_MAX);
+                let is_odd = |tier: &Tier| !(1..=people).contains(&tier.approvers);
+                if tiers.len() > most || tiers.iter().any(is_odd) {
+                    let message = format!(
+                        "{name} holds {most} tiers of a currency at most, each with 1 to {people} \
+                         approvers."
+                    );
+                    let problem = Problem::because(ErrorCode::InvalidField, message);
+                    return Err(problem.field(format!("{name}.{currency}")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// From which amount on a payment takes how many teammates.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tier {
+    /// Amounts above this one.
+    #[schema(value_type = String, example = "50000000")]
+    pub above_minor: Amount,
+    /// Teammates who have to approve, besides whoever made it.
+    #[schema(example = 2)]
+    pub approvers: u32,
+}
+
+fn approvers(threshold: Option<&Amount>, tiers: Option<&Vec<Tier>>, amount: Minor) -> u32 {
+    let one = u32::from(threshold.is_some_and(|threshold| amount > threshold.0));
+    let tiers = tiers.into_iter().flatten().filter(|tier| amount > tier.above_minor.0);
+    tiers.map(|tier| tier.approvers).fold(one, u32::max)
 }
 
 /// An amount in settings: a string of digits, as everywhere.
@@ -252,5 +313,34 @@ pub fn default_timezone(country: &str) -> &'static str {
         "US" => "America/New_York",
         "CA" => "America/Toronto",
         _ => "UTC",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn larger_amounts_take_more_teammates() {
+        let settings: Settings = serde_json::from_str(
+            r#"{ "dual_control_threshold_minor": { "NGN": "100" }, "payout_approval_tiers": {
+                "NGN": [{ "above_minor": "1000", "approvers": 2 }, { "above_minor": "5000",
+                "approvers": 3 }], "GHS": [{ "above_minor": "10", "approvers": 1 }] } }"#,
+        )
+        .expect("settings");
+        let takes = |currency: &str, amount: i64| {
+            let currency = Currency::parse(currency).expect("a currency");
+            settings.payout_approvers(currency, Minor::new(amount))
+        };
+        let told = [100, 101, 1_000, 1_001, 5_001].map(|amount| takes("NGN", amount));
+        assert_eq!(told, [0, 1, 1, 2, 3]);
+        assert_eq!((takes("GHS", 10), takes("GHS", 11), takes("KES", i64::MAX)), (0, 1, 0));
+        assert!(settings.check().is_ok());
+        let odd = |approvers: u32| {
+            let tier = Tier { above_minor: Amount(Minor::new(1)), approvers };
+            let tiers = [(Currency::parse("NGN").expect("a currency"), vec![tier])].into();
+            Settings { batch_approval_tiers: tiers, ..Settings::default() }.check().is_err()
+        };
+        assert!(odd(0) && !odd(1) && !odd(5) && odd(6));
     }
 }

@@ -31,6 +31,7 @@ use crate::rules::{Action, Ruling};
 use super::findings::{Findings, ITEMS};
 use super::model::{Batch, CREATED, Counts, Stage};
 use super::request::{CreateBatch, NewBatch, NewRow, Outline};
+use super::review::approvers;
 use super::sql;
 use super::view::BatchView;
 
@@ -239,21 +240,15 @@ fn docs(app: &App) -> String {
     format!("{}/errors", app.config.public_url())
 }
 
-/// Whether a batch waits for a second person: for its total, or for one of its rows.
-fn takes_two(caller: &Caller, request: &NewBatch, drafts: &[(usize, Draft)]) -> bool {
-    let settings = &caller.merchant.settings;
-    let threshold = settings.batch_approval_threshold_minor.get(&request.currency);
-    threshold.is_some_and(|threshold| request.total > threshold.0)
-        || drafts.iter().any(|(_, draft)| draft.payout.takes_two(settings, None))
-}
-
 async fn submit(
     app: &App,
     caller: &Caller,
     (id, request): (&BatchId, &NewBatch),
     (Drafted { drafts, findings }, reservation): (Drafted, &Reservation),
 ) -> Result<Done<Made>, Problem> {
-    let waits = takes_two(caller, request, &drafts);
+    let payouts = drafts.iter().map(|(_, draft)| &draft.payout);
+    let total = (request.currency, request.total);
+    let waits = approvers(&caller.merchant.settings, total, payouts) > 0;
     let Some(wallet_id) = drafts.first().map(|(_, draft)| draft.payout.wallet_id.clone()) else {
         return Err(Problem::internal("a batch without rows"));
     };

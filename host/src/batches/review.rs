@@ -3,14 +3,15 @@
 use serde_json::json;
 
 use crate::app::App;
-use crate::audit;
-use crate::caller::Operator;
-use crate::env::Env;
+use crate::approvals::Agreement;
+use crate::auth::{Permission, Settings};
+use crate::caller::{Actor, Done as Did};
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::{Command, Done, Reply, Reservation};
+use crate::money::{Currency, Minor};
 use crate::payouts::changing;
-use crate::payouts::model::{Change as PayoutChange, Status};
-use crate::payouts::review::refuse_maker;
+use crate::payouts::model::{Change as PayoutChange, Payout, Status};
+use crate::payouts::review::{Made, refuse_maker};
 
 use super::findings::all_or_none;
 use super::model::{Batch, Change, Counts};
@@ -22,11 +23,13 @@ use super::view::BatchView;
 #[derive(Clone, Debug)]
 pub struct ReviewRequest {
     /// Who asks.
-    pub operator: Operator,
+    pub actor: Actor,
     /// Why; the merchant reads it, unless it is approved.
     pub reason: Option<String>,
     /// The idempotency key, if the request has one.
     pub reservation: Option<Reservation>,
+    /// What goes with it where it took more than one.
+    pub agreement: Agreement,
 }
 
 /// A batch, and what its payouts come to.
@@ -45,10 +48,12 @@ pub async fn review(
 ) -> Result<Done<Reviewed>, Problem> {
     loop {
         let (batch, counts) = get(app, id).await?;
-        // In the sandbox whoever is there may agree with themselves.
-        if what == Change::Approve && batch.env == Env::Live && batch.stage.is_waiting() {
-            let asked = (&request.operator, batch.status(&counts));
-            refuse_maker(app, ("batch", batch.id.as_str()), &batch.maker, asked).await?;
+        if what == Change::Approve && batch.stage.is_waiting() {
+            let needed = teammates(app, (&batch, &counts), &request.actor).await?;
+            if needed > request.agreement.people {
+                // Its merchant has become more careful since they agreed.
+                return Err(Problem::new(ErrorCode::StateConflict));
+            }
         }
         match attempt(app, (&batch, &counts), what, request).await {
             // One of its payouts was changed meanwhile: decide on what is left.
@@ -61,6 +66,41 @@ pub async fn review(
             other => return other,
         }
     }
+}
+
+/// How many people have to approve a batch, besides whoever made it: for its total, or for one of
+/// its payouts; none where nobody has to.
+#[must_use]
+pub fn approvers<'a>(
+    settings: &Settings,
+    (currency, total): (Currency, Minor),
+    payouts: impl Iterator<Item = &'a Payout>,
+) -> u32 {
+    let rows = payouts.map(|payout| payout.approvers(settings, None));
+    rows.fold(settings.batch_approvers(currency, total), u32::max)
+}
+
+/// How many people have to agree to a batch that waits.
+///
+/// # Errors
+/// `self_approval_denied`.
+pub async fn teammates(
+    app: &App,
+    (batch, counts): (&Batch, &Counts),
+    actor: &Actor,
+) -> Result<u32, Problem> {
+    let made = Made {
+        subject: ("batch", batch.id.as_str()),
+        maker: &batch.maker,
+        env: batch.env,
+        permissions: (Permission::PayoutBulkUpload, Permission::PayoutBulkApprove),
+        status: batch.status(counts),
+    };
+    refuse_maker(app, actor, made).await?;
+    let Some(merchant) = app.directory.merchant(&batch.merchant_id).await? else { return Ok(1) };
+    let payouts = all_items(app, batch).await?;
+    let total = (batch.currency, batch.total_amount);
+    Ok(approvers(&merchant.settings, total, payouts.iter()).max(1))
 }
 
 async fn attempt(
@@ -88,8 +128,19 @@ async fn attempt(
         counts.become_all(Status::Draft, to);
     }
     let event = after.event(app.ids.id(), (what.event(), now), None);
-    let line = record((batch, &after), what, request);
-    let rows = [sql::BATCH_STATES.change(&after), event.row(), line.row(&app.ids, now)];
+    let mut told = json!({ "stage": after.stage.as_str(), "reason": request.reason });
+    if what == Change::Approve {
+        told["approved"] = request.agreement.approved_by(&request.actor, now);
+    }
+    let did = Did {
+        action: action(what),
+        subject: ("batch", batch.id.as_str()),
+        before: Some(json!({ "stage": batch.stage.as_str() })),
+        after: Some(request.agreement.told(told)),
+    };
+    let line = request.actor.did(did).row(&app.ids, now);
+    let mut rows = vec![sql::BATCH_STATES.change(&after), event.row(), line];
+    rows.extend(request.agreement.rows.iter().cloned());
     let reviewed = (after, counts);
     let command = Command::together(commands, move |decided| {
         let mut effects = all_or_none(decided, &ids)?;
@@ -98,6 +149,7 @@ async fn attempt(
     });
     let command = command
         .guards([sql::version(batch)])
+        .guards(request.agreement.guards.clone())
         .reserve(request.reservation.clone())
         .replying(|(batch, counts)| reply(batch, counts));
     let done = app.writer.work(command).await?;
@@ -113,25 +165,9 @@ pub fn reply(batch: &Batch, counts: &Counts) -> Reply {
     Reply { status: 200, body: BatchView::for_operators(batch, counts).json() }
 }
 
-/// The line in the audit log.
-fn record(
-    (before, after): (&Batch, &Batch),
-    what: Change,
-    request: &ReviewRequest,
-) -> audit::Change {
-    audit::Change {
-        actor: request.operator.name.clone(),
-        address: request.operator.address.to_string(),
-        action: action(what),
-        subject_type: "batch",
-        subject_id: before.id.to_string(),
-        before: Some(json!({ "stage": before.stage.as_str() })),
-        after: Some(json!({ "stage": after.stage.as_str(), "reason": request.reason })),
-    }
-}
-
 /// What the audit log calls a decision.
-const fn action(what: Change) -> &'static str {
+#[must_use]
+pub const fn action(what: Change) -> &'static str {
     match what {
         Change::Approve => "batch.approve",
         Change::Reject => "batch.reject",

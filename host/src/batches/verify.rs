@@ -52,14 +52,6 @@ const CHECKS: &[Check] = &[
                 <> (stage IN ('awaiting_approval', 'flagged_held', 'rejected'))",
     },
     Check {
-        name: "batch-approval",
-        means: "is a batch that was approved by whoever made the key that it was made with",
-        finds: "SELECT b.id FROM batches b JOIN audit a ON a.subject_id = b.id \
-                LEFT JOIN api_keys k ON k.id = b.maker \
-                WHERE a.action = 'batch.approve' AND (a.actor = b.maker \
-                OR (b.env = 'live' AND a.actor = k.created_by))",
-    },
-    Check {
         name: "batch-complete",
         means: "is a batch that counts as complete while payouts of it are under way",
         finds: "SELECT DISTINCT b.id FROM batches b JOIN payouts p ON p.in_batch = b.id \

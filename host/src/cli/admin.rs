@@ -13,8 +13,10 @@ use crate::start::StartError;
 use super::account::unanswered;
 use super::cases::{self, Batch, Case, Quarantine};
 use super::files::{self, File, Window};
+use super::merchants::{Key, Merchant, key, merchant};
 use super::rates::{self, Rate};
 use super::say;
+use super::team::{self, Member};
 
 /// Arguments of the command.
 #[derive(Args)]
@@ -38,6 +40,9 @@ enum AdminCommand {
     /// API keys.
     #[command(subcommand)]
     Key(Key),
+    /// Members of merchants' teams.
+    #[command(subcommand)]
+    Member(Member),
     /// Wallets.
     #[command(subcommand)]
     Wallet(Wallet),
@@ -56,6 +61,9 @@ enum AdminCommand {
         /// What the network is told of a recall, such as `duplicate` or `fraud`.
         #[arg(long)]
         reason_code: Option<String>,
+        /// A member's one-time code, where their merchant demands one for approvals.
+        #[arg(long)]
+        otp: Option<String>,
     },
     /// Batches that wait for a second person.
     #[command(subcommand)]
@@ -83,92 +91,29 @@ enum AdminCommand {
     Quarantine(Quarantine),
     /// The audit log, newest first.
     Audit,
-    /// What waits for a second operator, newest first.
+    /// Payouts that wait for somebody, newest first.
+    Waiting {
+        /// `draft` or `awaiting_admin_review`.
+        #[arg(long)]
+        status: Option<String>,
+        /// Only those of this merchant.
+        #[arg(long)]
+        merchant: Option<String>,
+    },
+    /// What waits for more people, newest first.
     Approvals,
+    /// Refuse what waits for more people.
+    Refuse {
+        /// The approval request's id.
+        id: String,
+        /// Why, for the audit log.
+        #[arg(long)]
+        reason: String,
+    },
     /// Loaded rails.
     Rails,
     /// Active rule packs.
     RulePacks,
-}
-
-#[derive(Subcommand)]
-enum Merchant {
-    /// Create a merchant with a wallet per currency and environment.
-    Create {
-        /// The merchant's name, as operators see it.
-        #[arg(long)]
-        name: String,
-        /// ISO 3166 alpha-2.
-        #[arg(long)]
-        country: String,
-        /// IANA timezone; the country's if left out.
-        #[arg(long)]
-        timezone: Option<String>,
-    },
-    /// List merchants.
-    List,
-    /// Show a merchant.
-    Show {
-        /// The merchant's id.
-        id: String,
-    },
-    /// Change status or settings, given as a JSON object.
-    Set {
-        /// The merchant's id.
-        id: String,
-        /// For example '{"limits":{"NGN":{"daily_minor":"100000000"}}}'.
-        settings: String,
-    },
-}
-
-#[derive(Subcommand)]
-enum Key {
-    /// Create a key; its secret is shown once.
-    Create {
-        /// The id of the merchant that the key belongs to.
-        merchant: String,
-        /// `test` or `live`.
-        #[arg(long)]
-        env: String,
-        /// A name for the key; it decides nothing.
-        #[arg(long)]
-        label: String,
-        /// What it may do, such as `payout_create`.
-        #[arg(long = "capability")]
-        capabilities: Vec<String>,
-        /// What the one behind it may do, such as `webhook_manage`.
-        #[arg(long = "permission")]
-        permissions: Vec<String>,
-        /// An address or network that it may be used from.
-        #[arg(long = "allow")]
-        allow: Vec<String>,
-        /// When it stops working, in RFC 3339 form.
-        #[arg(long)]
-        expires_at: Option<String>,
-    },
-    /// List a merchant's keys, newest first, without their secrets.
-    List {
-        /// The merchant's id.
-        merchant: String,
-    },
-    /// Show a key, without its secret.
-    Show {
-        /// The key's id.
-        id: String,
-    },
-    /// Replace a key; the old one works on for a while.
-    Rotate {
-        /// The key's id.
-        id: String,
-        /// Seconds that the old one works on.
-        #[arg(long)]
-        grace_seconds: Option<u64>,
-    },
-    /// Revoke a key at once.
-    Revoke {
-        /// The key's id.
-        id: String,
-    },
 }
 
 #[derive(Subcommand)]
@@ -213,6 +158,7 @@ struct Movement {
 #[derive(Clone, Copy, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum PayoutAction {
+    Show,
     Approve,
     Decline,
     Release,
@@ -308,7 +254,8 @@ impl AdminCommand {
             Self::Batch(command) => {
                 matches!(command, Batch::Approve { .. } | Batch::Reject { .. } | Batch::Hold { .. })
             }
-            command => matches!(command, Self::Payout { .. }),
+            Self::Payout { action, .. } => !matches!(action, PayoutAction::Show),
+            _ => false,
         }
     }
 }
@@ -327,13 +274,18 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
         AdminCommand::Merchant(command) => merchant(command)?,
         AdminCommand::Key(command) => key(command),
         AdminCommand::Wallet(command) => wallet(command),
-        AdminCommand::Payout { action, id, reason, evidence, reason_code } => {
+        AdminCommand::Member(command) => team::member(command)?,
+        AdminCommand::Payout { action: PayoutAction::Show, id, .. } => {
+            (Method::GET, format!("payouts/{id}"), None)
+        }
+        AdminCommand::Payout { action, id, reason, evidence, reason_code, otp } => {
             let action = action.to_possible_value().map(|value| value.get_name().to_owned());
             let path = format!("payouts/{id}/{}", action.unwrap_or_default());
             let body = object([
                 ("reason", json!(reason)),
                 ("evidence", json!(evidence)),
                 ("reason_code", json!(reason_code)),
+                ("otp", json!(otp)),
             ]);
             (Method::POST, path, Some(body))
         }
@@ -346,51 +298,18 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
         AdminCommand::File(command) => files::file(command)?,
         AdminCommand::Quarantine(command) => cases::quarantine(command),
         AdminCommand::Audit => (Method::GET, "audit".to_owned(), None),
+        AdminCommand::Waiting { status, merchant } => {
+            let filters = [("status", status), ("merchant_id", merchant)];
+            (Method::GET, filtered("payouts", filters)?, None)
+        }
         AdminCommand::Approvals => (Method::GET, "approval_requests".to_owned(), None),
+        AdminCommand::Refuse { id, reason } => {
+            let body = object([("reason", json!(reason))]);
+            (Method::POST, format!("approval_requests/{id}/refuse"), Some(body))
+        }
         AdminCommand::Rails => (Method::GET, "rails".to_owned(), None),
         AdminCommand::RulePacks => (Method::GET, "rule-packs".to_owned(), None),
     })
-}
-
-fn merchant(command: Merchant) -> Result<Request, StartError> {
-    Ok(match command {
-        Merchant::Create { name, country, timezone } => {
-            let body = object([
-                ("name", json!(name)),
-                ("country", json!(country)),
-                ("timezone", json!(timezone)),
-            ]);
-            (Method::POST, "merchants".to_owned(), Some(body))
-        }
-        Merchant::List => (Method::GET, "merchants".to_owned(), None),
-        Merchant::Show { id } => (Method::GET, format!("merchants/{id}"), None),
-        Merchant::Set { id, settings } => {
-            (Method::PATCH, format!("merchants/{id}"), Some(serde_json::from_str(&settings)?))
-        }
-    })
-}
-
-fn key(command: Key) -> Request {
-    match command {
-        Key::Create { merchant, env, label, capabilities, permissions, allow, expires_at } => {
-            let body = object([
-                ("env", json!(env)),
-                ("label", json!(label)),
-                ("capabilities", json!(capabilities)),
-                ("permissions", json!(permissions)),
-                ("ip_allowlist", json!(allow)),
-                ("expires_at", json!(expires_at)),
-            ]);
-            (Method::POST, format!("merchants/{merchant}/keys"), Some(body))
-        }
-        Key::List { merchant } => (Method::GET, format!("merchants/{merchant}/keys"), None),
-        Key::Show { id } => (Method::GET, format!("keys/{id}"), None),
-        Key::Rotate { id, grace_seconds } => {
-            let body = object([("grace_seconds", json!(grace_seconds))]);
-            (Method::POST, format!("keys/{id}/rotate"), Some(body))
-        }
-        Key::Revoke { id } => (Method::POST, format!("keys/{id}/revoke"), None),
-    }
 }
 
 fn wallet(command: Wallet) -> Request {

@@ -11,11 +11,13 @@ mod document;
 mod files;
 mod listen;
 mod logs;
+mod merchants;
 mod rates;
 mod rules;
 mod rules_authoring;
 mod serve;
 mod simulate;
+mod team;
 mod trigger;
 mod verify;
 
@@ -55,6 +57,8 @@ enum Command {
     Errors,
     /// Do what the operator does, through /admin/v1.
     Admin(admin::Admin),
+    /// Belong to a merchant's team: take up an invitation, sign in, set up one-time codes.
+    Team(team::Team),
     /// Pay everybody in a file.
     #[command(subcommand)]
     Batch(batch::Batch),
@@ -131,6 +135,7 @@ fn execute(arguments: Arguments) -> Result<(), StartError> {
             Command::Openapi => document::openapi(&config),
             Command::Errors => document::errors(),
             Command::Admin(admin) => admin.run(&config).await,
+            Command::Team(team) => team.run(&config).await,
             Command::Batch(batch) => batch.run(&config).await,
             Command::Listen(listen) => listen.run(&config).await,
             Command::Trigger(trigger) => trigger.run(&config).await,

@@ -205,11 +205,11 @@ impl Host<'_> {
         let path = format!("rule-packs/{name}/versions/{version}/{verb}");
         let body = merchant.map(|id| json!({ "merchant_id": id }));
         let assignment = self.call((Method::POST, &path), body).await?;
-        let (scope, role) = (word(&assignment, "scope"), word(&assignment, "role"));
         if word(&assignment, "status") == "awaiting_second_person" {
             say("Noted. Somebody else has to give the same command within a day.");
             return Ok(());
         }
+        let (scope, role) = (word(&assignment, "scope"), word(&assignment, "role"));
         match verb {
             "retire" => say(format!("{name} {version} is no longer {role} for {scope}.")),
             _ => say(format!(

@@ -32,10 +32,14 @@ const COMMON: &[ErrorCode] = &[
     ErrorCode::ServiceUnavailable,
 ];
 
-/// Refusals that every call of the operator may meet.
+/// Refusals that every call of an operator or a member may meet.
 const COMMON_ADMIN: &[ErrorCode] = &[
     ErrorCode::MissingApiKey,
     ErrorCode::InvalidApiKey,
+    ErrorCode::SessionExpired,
+    ErrorCode::PermissionDenied,
+    ErrorCode::MerchantSuspended,
+    ErrorCode::MerchantClosed,
     ErrorCode::RateLimitExceeded,
     ErrorCode::ApiError,
     ErrorCode::RequestTimeout,
@@ -84,7 +88,7 @@ pub fn complete(document: &OpenApi, refusals: &Refusals, rails: &[Arc<Rail>]) ->
         "operator": {
             "type": "http",
             "scheme": "bearer",
-            "description": "The operator's token",
+            "description": "An operator's token, or that of a session of a team's member",
         },
     });
     let errors: BTreeMap<&str, &[ErrorCode]> = refusals.iter().copied().collect();

@@ -7,14 +7,14 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
-use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::caller::Operator;
-use crate::config::{AfterFailures, limits};
+use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
+use crate::caller::{Done, Operator};
+use crate::config::{AfterFailures, ApprovalAct};
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Body;
@@ -25,7 +25,7 @@ use crate::rules::sql::{self, Assigned, AssignmentRow, Version};
 use crate::rules::{Pack, PackKind, Role, Scope};
 
 use super::rule_packs::find;
-use super::{Done, invalid, write};
+use super::{invalid, write};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -46,7 +46,7 @@ pub struct AssignmentRequest {
     pub merchant_id: Option<String>,
 }
 
-/// Who decides from now on, or what is still needed.
+/// Who decides from now on.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AssignmentView {
     /// Always `rule_assignment`.
@@ -62,7 +62,7 @@ pub struct AssignmentView {
     pub name: String,
     /// The pack's version.
     pub version: String,
-    /// `done`, or `awaiting_second_person`.
+    /// Always `done`.
     #[schema(example = "done")]
     pub status: &'static str,
     /// The number of this change; every host has taken it over within a second.
@@ -109,7 +109,7 @@ pub async fn shadow(
     request_body(content = Option<AssignmentRequest>),
     responses(
         (status = 200, description = "It decides from now on", body = AssignmentView),
-        (status = 202, description = "A second person has to ask for the same", body = AssignmentView),
+        (status = 202, description = "A second person has to ask for the same", body = ApprovalView),
     ),
 )]
 pub async fn activate(
@@ -132,7 +132,7 @@ pub async fn activate(
     request_body(content = Option<AssignmentRequest>),
     responses(
         (status = 200, description = "It decides again", body = AssignmentView),
-        (status = 202, description = "A second person has to ask for the same", body = AssignmentView),
+        (status = 202, description = "A second person has to ask for the same", body = ApprovalView),
     ),
 )]
 pub async fn rollback(
@@ -160,7 +160,7 @@ pub async fn rollback(
     request_body(content = Option<AssignmentRequest>),
     responses(
         (status = 200, description = "It is out", body = AssignmentView),
-        (status = 202, description = "A second person has to ask for the same", body = AssignmentView),
+        (status = 202, description = "A second person has to ask for the same", body = ApprovalView),
     ),
 )]
 pub async fn retire(
@@ -183,33 +183,51 @@ async fn assign(
     let history = sql::list_assignments(app.db.pool()).await?;
     let changes = changes(want, &version, &scope, &history)?;
     let role = changes.first().map_or(Role::Active, |change| change.role);
-    let view = |status, generation| AssignmentView {
-        object: "rule_assignment",
-        kind: version.kind.as_str(),
-        scope: scope.as_str().to_owned(),
-        role: role.as_str(),
-        name: name.clone(),
-        version: number.clone(),
-        status,
-        generation,
+    let agreement = match role {
+        Role::Active => match agree(app, operator, (&version, &scope), want).await? {
+            Verdict::Go(agreement) => agreement,
+            Verdict::Wait(response) => return Ok(response),
+        },
+        Role::Shadow => Agreement::default(),
     };
-    let mut rows = Vec::new();
-    if role == Role::Active && app.config.rules.two_people {
-        let id = format!("{}/{want:?}/{name}/{number}", scope.as_str());
-        if !is_second(app, operator, &id).await? {
-            let waiting = request(app, operator, id).await?;
-            return Ok((StatusCode::ACCEPTED, Json(view("awaiting_second_person", waiting)))
-                .into_response());
-        }
-        rows.push(sql::REQUESTS_MET.of(id));
-    }
+    let mut rows = agreement.rows;
     if want != Want::Retire {
         app.pack_store.pack(&version.digest).await.map_err(Problem::internal)?;
         rows.extend(app.pack_store.keep(&version));
     }
     let seen = Seen { history: &history, place: (version.kind, &scope) };
-    let generation = carry_out(app, operator, seen, (want.action(), changes), rows).await?;
-    Ok(Json(view("done", generation)).into_response())
+    let agreed = (rows, agreement.guards);
+    let generation = carry_out(app, operator, seen, (want.action(), changes), agreed).await?;
+    let view = AssignmentView {
+        object: "rule_assignment",
+        kind: version.kind.as_str(),
+        scope: scope.as_str().to_owned(),
+        role: role.as_str(),
+        name,
+        version: number,
+        status: "done",
+        generation,
+    };
+    Ok(Json(view).into_response())
+}
+
+/// Whether one operator is enough for what decides about payouts, or this completes their number.
+async fn agree(
+    app: &App,
+    operator: &Operator,
+    (version, scope): (&Version, &Scope),
+    want: Want,
+) -> Result<Verdict, Problem> {
+    let id = format!("{}/{}", scope.as_str(), sql::version_id(&version.name, &version.version));
+    let done = (want.action(), ("rule_assignment", id.as_str()));
+    let asked = Asked::by_policy(app, (ApprovalAct::RulePack, None), done);
+    let wanted = json!({
+        "scope": scope.as_str(),
+        "name": version.name,
+        "version": version.version,
+        "digest": version.digest,
+    });
+    approvals::agree(app, operator, asked.wanting(wanted)).await
 }
 
 /// What is assigned from now on.
@@ -234,7 +252,7 @@ async fn carry_out(
     operator: &Operator,
     Seen { history, place }: Seen<'_>,
     (action, changes): (&'static str, Vec<Change>),
-    mut rows: Vec<RowChange>,
+    (mut rows, agreed): (Vec<RowChange>, Vec<Guard>),
 ) -> Result<i64, Problem> {
     let (kind, scope) = place;
     let before = history.last().map_or(0, |row| row.generation);
@@ -260,7 +278,7 @@ async fn carry_out(
     let guard = Guard { on: &sql::GENERATION, id: sql::RULES.to_owned(), version: before };
     let subject = ("rule_assignment", kind.as_str());
     let done = Done { action, subject, before: Some(was), after: Some(is) };
-    write(app, operator, done, Command::rows(rows).guards([guard])).await?;
+    write(app, operator, done, Command::rows(rows).guards([guard]).guards(agreed)).await?;
     // The change is durable; this host takes it over at the next look if it cannot now.
     if let Err(why) = app.pack_store.refresh(&app.packs).await {
         tracing::error!(%why, "the assignments are not refreshed");
@@ -370,26 +388,6 @@ async fn scope(app: &App, merchant: Option<String>) -> Result<Scope, Problem> {
     Ok(Scope::Merchant(id))
 }
 
-/// Whether somebody else has asked for the same, not too long ago.
-async fn is_second(app: &App, operator: &Operator, id: &str) -> Result<bool, Problem> {
-    let Some((actor, at)) = sql::get_request(app.db.pool(), id).await? else { return Ok(false) };
-    let is_valid = at.after(limits::RULES_REQUEST_VALID) > app.now();
-    Ok(is_valid && actor != operator.name)
-}
-
-async fn request(app: &App, operator: &Operator, id: String) -> Result<i64, Problem> {
-    let (actor, created_at) = (operator.name.clone(), app.now());
-    let row = sql::REQUESTS.insert(&sql::Request { id: id.clone(), actor, created_at });
-    let done = Done {
-        action: "rule_pack.request",
-        subject: ("rule_assignment", &id),
-        before: None,
-        after: None,
-    };
-    write(app, operator, done, Command::rows(vec![row])).await?;
-    Ok(app.packs.now().generation)
-}
-
 /// Takes out a fraud pack that keeps failing wherever it decides; answers whether it was taken
 /// out anywhere. From then on payouts are held there, or, if the operator set it so, the version
 /// before decides. A fee pack stays: there is no price to fall back on.
@@ -417,7 +415,8 @@ pub async fn take_out(app: &App, pack: &Pack) -> Result<bool, Problem> {
         let change = Change { role: Role::Active, assigned: instead(app, &history, place) };
         let now = told(Some(&change.assigned));
         let seen = Seen { history: &history, place };
-        carry_out(app, &host, seen, ("rule_pack.take_out", vec![change]), Vec::new()).await?;
+        let nothing = (Vec::new(), Vec::new());
+        carry_out(app, &host, seen, ("rule_pack.take_out", vec![change]), nothing).await?;
         let scope = scope.as_str();
         tracing::error!(name, version, scope, %now, "a rule pack that kept failing is taken out");
         is_out = true;

@@ -1,25 +1,31 @@
-//! Batches that wait for a second person.
+//! Batches that wait for somebody else.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
+use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
+use crate::approvals::{self, Act, Agreement, ApprovalView, Asked, Verdict};
+use crate::auth::Permission;
 use crate::batches::http::{ItemsQuery, Wanted};
 use crate::batches::model::{Batch, Change, Counts, Stage};
-use crate::batches::review::{ReviewRequest, Reviewed, reply, review};
+use crate::batches::review::{ReviewRequest, Reviewed, action, reply, review, teammates};
 use crate::batches::{BatchView, get, sql};
-use crate::caller::Operator;
+use crate::caller::repeat::{answer, once};
+use crate::caller::{Actor, Operator};
+use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query};
 use crate::id::BatchId;
 use crate::ledger::replay;
 use crate::payouts::PayoutView;
+use crate::payouts::model::Status;
 
-use super::{answer, once, optional, required};
+use super::{optional, required};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -65,7 +71,7 @@ pub struct BatchQuery {
     /// What people have decided: `awaiting_approval`, `flagged_held`, `approved` (also where its
     /// payouts have ended), `rejected` or `cancelled`.
     pub status: Option<String>,
-    /// Only those of this merchant.
+    /// Only those of this merchant; a member sees their own.
     pub merchant_id: Option<String>,
     /// Items on the page, 1 to 100; 50 if left out.
     #[param(value_type = Option<i64>)]
@@ -82,7 +88,7 @@ pub struct BatchQuery {
 )]
 pub async fn list(
     State(app): State<App>,
-    _: Operator,
+    actor: Actor,
     Query(query): Query<BatchQuery>,
 ) -> Result<Response, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
@@ -99,7 +105,10 @@ pub async fn list(
         Some(id) => Some(BatchId::parse_either(id).ok_or_else(PageQuery::unknown_cursor)?),
     };
     let cursor = before.map(|id| id.to_string());
-    let merchant = query.merchant_id.unwrap_or_default();
+    let merchant = match actor.merchant() {
+        Some(own) => own.to_string(),
+        None => query.merchant_id.unwrap_or_default(),
+    };
     let filter = sql::Filter { stage, merchant, cursor, limit };
     let batches = sql::list(app.db.pool(), &filter).await?;
     let ids: Vec<&BatchId> = batches.iter().map(|batch| &batch.id).collect();
@@ -118,10 +127,10 @@ pub async fn list(
 )]
 pub async fn retrieve(
     State(app): State<App>,
-    _: Operator,
+    actor: Actor,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let (batch, counts) = get(&app, &id).await?;
+    let (batch, counts) = find(&app, &actor, &id).await?;
     Ok(Json(BatchView::for_operators(&batch, &counts)).into_response())
 }
 
@@ -136,12 +145,12 @@ pub async fn retrieve(
 )]
 pub async fn items(
     State(app): State<App>,
-    _: Operator,
+    actor: Actor,
     Path(id): Path<String>,
     Query(query): Query<ItemsQuery>,
 ) -> Result<Response, Problem> {
     let wanted = Wanted::read(query)?;
-    let (batch, _) = get(&app, &id).await?;
+    let (batch, _) = find(&app, &actor, &id).await?;
     let (payouts, limit) = wanted.page(&app, &batch).await?;
     Ok(Page::of(payouts.iter().map(PayoutView::guarded).collect(), limit).into_response())
 }
@@ -157,8 +166,10 @@ pub struct BatchReviewRequest {
 
 /// Approve a batch
 ///
-/// By another operator than the one who made the key that it was made with. All its payouts are
-/// debited and queued at once; where one cannot be, none is.
+/// By somebody else than whoever made the key that it was made with: an operator, or a member of the
+/// team with the permission `payout_bulk_approve`. An owner may approve their own. All its payouts
+/// are debited and queued at once; where one cannot be, none is. Where the merchant's tiers ask for
+/// more than one, each approval but the last is answered 202.
 #[utoipa::path(
     post, path = "/admin/v1/batches/{id}/approve", operation_id = "approve_batch",
     tag = "Operator", params(
@@ -166,16 +177,20 @@ pub struct BatchReviewRequest {
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
     ),
     request_body(content = Option<BatchReviewRequest>),
-    responses((status = 200, description = "Debited and queued", body = BatchView)),
+    responses(
+        (status = 200, description = "Debited and queued", body = BatchView),
+        (status = 202, description = "More people have to approve it", body = ApprovalView),
+    ),
 )]
 pub async fn approve(
     State(app): State<App>,
-    operator: Operator,
+    actor: Actor,
     Path(id): Path<String>,
     key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<BatchReviewRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, operator, (&id, key), (Change::Approve, body)).await
+    actor.require(Permission::PayoutBulkApprove)?;
+    run(&app, actor, (&id, key), (Change::Approve, body)).await
 }
 
 /// Reject a batch
@@ -192,12 +207,13 @@ pub async fn approve(
 )]
 pub async fn reject(
     State(app): State<App>,
-    operator: Operator,
+    actor: Actor,
     Path(id): Path<String>,
     key: Option<IdempotencyKey>,
     body: Body<BatchReviewRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, operator, (&id, key), (Change::Reject, body)).await
+    actor.require(Permission::PayoutBulkApprove)?;
+    run(&app, actor, (&id, key), (Change::Reject, body)).await
 }
 
 /// Hold a batch
@@ -220,17 +236,17 @@ pub async fn hold(
     key: Option<IdempotencyKey>,
     body: Body<BatchReviewRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, operator, (&id, key), (Change::Hold, body)).await
+    run(&app, operator.into(), (&id, key), (Change::Hold, body)).await
 }
 
 async fn run(
     app: &App,
-    operator: Operator,
+    actor: Actor,
     (id, key): (&str, Option<IdempotencyKey>),
     (what, body): (Change, Body<BatchReviewRequest>),
 ) -> Result<Response, Problem> {
     let shown = |(batch, counts): &Reviewed| reply(batch, counts);
-    let reservation = once(&operator, key, &format!("/admin/v1/batches/{id}/{what:?}"), &body);
+    let reservation = once(&actor, key, &format!("/admin/v1/batches/{id}/{what:?}"), &body);
     if let Some(reservation) = &reservation
         && let Some(done) = replay::<Reviewed>(&app.db, reservation).await?
     {
@@ -240,6 +256,42 @@ async fn run(
         Change::Approve => optional("reason", body.value.reason)?,
         _ => Some(required("reason", body.value.reason)?),
     };
-    let request = ReviewRequest { operator, reason, reservation };
+    let agreement = Agreement::default();
+    let mut request = ReviewRequest { actor, reason, reservation, agreement };
+    let (batch, counts) = find(app, &request.actor, id).await?;
+    // What is not possible is refused before anybody is asked to agree.
+    batch.after(what, (request.reason.clone(), app.now()))?;
+    if what == Change::Approve {
+        let people = teammates(app, (&batch, &counts), &request.actor).await?;
+        let asked = Asked {
+            act: Act::Batch,
+            action: action(what),
+            subject: ("batch", batch.id.as_str()),
+            merchant: Some(&batch.merchant_id),
+            people,
+            valid_for: limits::TEAM_APPROVAL_VALID,
+            wanted: json!({
+                "status": batch.status(&counts),
+                "currency": batch.currency,
+                "total_amount_minor": batch.total_amount,
+                "drafts": counts.of(Status::Draft),
+            }),
+            said: json!({ "reason": request.reason }),
+            once: request.reservation.clone(),
+        };
+        request.agreement = match approvals::agree(app, &request.actor, asked).await? {
+            Verdict::Go(agreement) => agreement,
+            Verdict::Wait(response) => return Ok(response),
+        };
+    }
     answer(review(app, id, what, &request).await?, shown)
+}
+
+/// A batch, if it is theirs to see.
+async fn find(app: &App, actor: &Actor, id: &str) -> Result<(Batch, Counts), Problem> {
+    let (batch, counts) = get(app, id).await?;
+    match actor.sees(&batch.merchant_id) {
+        true => Ok((batch, counts)),
+        false => Err(Problem::new(ErrorCode::BatchNotFound)),
+    }
 }

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::audit::masked_fields;
-use crate::caller::Operator;
+use crate::caller::{Done, Operator};
 use crate::clock::Moment;
 
 use crate::error::{ErrorCode, Problem};
@@ -21,7 +21,7 @@ use crate::money::Currency;
 use crate::rails::{Block as Given, Choice, RecipientFields};
 use crate::recipients::sql::{self, Block};
 
-use super::{Done, invalid, required, write};
+use super::{invalid, required, write};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[

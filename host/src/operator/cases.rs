@@ -3,17 +3,17 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
-use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::caller::Operator;
+use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
+use crate::caller::{Done, Operator};
 use crate::cases::sql::{self, Decided, StoredCase};
 use crate::cases::{CaseKind, Resolution};
 use crate::clock::Moment;
-use crate::db::bulk::RowChange;
+use crate::config::ApprovalAct;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page, PageQuery, Query};
 use crate::id::{CaseId, PayoutId};
@@ -21,7 +21,7 @@ use crate::ledger::{Command, Guard};
 use crate::money::Minor;
 use crate::payouts;
 
-use super::{Done, change, invalid, required, write};
+use super::{invalid, required};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -88,7 +88,7 @@ pub struct CaseView {
     /// When it was opened.
     #[schema(value_type = String, format = DateTime)]
     pub opened_at: Moment,
-    /// What was decided, or is asked for while a second person has to agree.
+    /// What was decided.
     pub resolution: Option<String>,
     /// What shows that the decision is right.
     pub resolution_evidence: Option<String>,
@@ -194,7 +194,7 @@ pub struct ResolveRequest {
     request_body = ResolveRequest,
     responses(
         (status = 200, description = "Decided, and booked", body = CaseView),
-        (status = 202, description = "A second person has to ask for the same", body = CaseView),
+        (status = 202, description = "A second person has to ask for the same", body = ApprovalView),
     ),
 )]
 pub async fn resolve(
@@ -216,71 +216,64 @@ pub async fn resolve(
         let message = "This case is resolved already.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
-    let needs_two = app.config.cases.two_people && resolution.moves_money();
-    let is_second = found.resolution.as_deref() == Some(resolution.as_str())
-        && found.requested_by.as_ref().is_some_and(|first| *first != operator.name);
-    if needs_two && !is_second {
-        return ask(&app, &operator, found, (resolution, evidence)).await;
-    }
+    let agreement = match agree(&app, &operator, &found, (resolution, &evidence)).await? {
+        Verdict::Go(agreement) => agreement,
+        Verdict::Wait(response) => return Ok(response),
+    };
     let decided = Decided {
         id: found.case.id.clone(),
         status: "resolved",
         version: found.version + 1,
         resolution: resolution.as_str(),
         evidence: evidence.clone(),
-        requested_by: found.requested_by.clone().unwrap_or_else(|| operator.name.clone()),
+        requested_by: agreement.first().unwrap_or(&operator.name).to_owned(),
         resolved_by: Some(operator.name.clone()),
         resolved_at: Some(app.now()),
     };
-    let mut line = change(&operator, done("case.resolve", &found, (resolution, &evidence)));
-    if let Some(after) = &mut line.after {
-        after["status"] = json!(decided.status);
-    }
-    let rows = vec![sql::CASE_DECISIONS.change(&decided), line.row(&app.ids, app.now())];
+    let after = json!({
+        "resolution": resolution.as_str(),
+        "evidence": evidence,
+        "status": decided.status,
+    });
+    let done = Done {
+        action: "case.resolve",
+        subject: ("case", found.case.id.as_str()),
+        before: Some(json!({ "status": found.status, "subject_id": found.case.subject_id })),
+        after: Some(agreement.told(after)),
+    };
+    let line = operator.did(done).row(&app.ids, app.now());
+    let mut rows = vec![sql::CASE_DECISIONS.change(&decided), line];
+    rows.extend(agreement.rows);
+    let (case, agreed) = (guard(&found), agreement.guards);
     match resolution.moves_money() {
-        true => payouts::resolve(&app, &found, resolution, (guard(&found), rows)).await?,
+        true => {
+            let with = payouts::Accompanied { case, agreed, rows };
+            payouts::resolve(&app, &found, resolution, with).await?;
+        }
         false => {
-            app.writer.work(Command::rows(rows).guards([guard(&found)])).await?;
+            app.writer.work(Command::rows(rows).guards([case])).await?;
         }
     }
     Ok(Json(view(find(&app, &id).await?)).into_response())
 }
 
-/// The first of two people asks.
-async fn ask(
+/// Whether one operator is enough for what moves money, or this completes their number.
+async fn agree(
     app: &App,
     operator: &Operator,
-    found: StoredCase,
-    (resolution, evidence): (Resolution, String),
-) -> Result<Response, Problem> {
-    let asked = Decided {
-        id: found.case.id.clone(),
-        status: "open",
-        version: found.version + 1,
-        resolution: resolution.as_str(),
-        evidence: evidence.clone(),
-        requested_by: operator.name.clone(),
-        resolved_by: None,
-        resolved_at: None,
-    };
-    let rows: Vec<RowChange> = vec![sql::CASE_DECISIONS.change(&asked)];
-    let done = done("case.request", &found, (resolution, &evidence));
-    write(app, operator, done, Command::rows(rows).guards([guard(&found)])).await?;
-    let asked = view(find(app, found.case.id.as_str()).await?);
-    Ok((StatusCode::ACCEPTED, Json(asked)).into_response())
-}
-
-fn done<'a>(
-    action: &'static str,
-    case: &'a StoredCase,
+    found: &StoredCase,
     (resolution, evidence): (Resolution, &str),
-) -> Done<'a> {
-    Done {
-        action,
-        subject: ("case", case.case.id.as_str()),
-        before: Some(json!({ "status": case.status, "subject_id": case.case.subject_id })),
-        after: Some(json!({ "resolution": resolution.as_str(), "evidence": evidence })),
+) -> Result<Verdict, Problem> {
+    if !resolution.moves_money() {
+        return Ok(Verdict::Go(Agreement::default()));
     }
+    let amount = found.case.amount.as_ref();
+    let amount = amount.map(|(currency, amount)| (currency.as_str(), amount.units()));
+    let done = ("case.resolve", ("case", found.case.id.as_str()));
+    let asked = Asked::by_policy(app, (ApprovalAct::Case, amount), done)
+        .wanting(json!({ "resolution": resolution.as_str(), "version": found.version }))
+        .saying(json!({ "evidence": evidence }), None);
+    approvals::agree(app, operator, asked).await
 }
 
 fn guard(case: &StoredCase) -> Guard {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::caller::Operator;
+use crate::caller::{Done, Operator};
 use crate::config::ApprovalAct;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -16,9 +16,9 @@ use crate::fx::{Limit, position, sql};
 use crate::http::{Body, Page, Query};
 use crate::money::{Currency, Minor};
 
-use super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 use super::rates::{Read, currency, filtered, refuse_unserved, write_over};
-use super::{Done, change, invalid, required};
+use super::{invalid, required};
+use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -109,12 +109,12 @@ pub async fn limit(
         before: seen.map(|_| state(&before)),
         after: Some(agreement.told(state(&limit))),
     };
-    let mut rows = vec![change(&operator, done).row(&app.ids, app.now())];
+    let mut rows = vec![operator.did(done).row(&app.ids, app.now())];
     rows.push(sql::NEW_LIMITS.insert(&limit));
     rows.extend(agreement.rows);
     let read = vec![Read { id: id.clone(), version: seen }];
     let command = write_over(&sql::LIMITS, read, rows);
-    app.writer.work(command.guards(agreement.guard)).await?;
+    app.writer.work(command.guards(agreement.guards)).await?;
     app.rates.forget();
     Ok(Json(LimitView {
         object: "fx_limit",
@@ -144,14 +144,8 @@ async fn agree(
         return Ok(Verdict::Go(Agreement::default()));
     }
     let id = after.id();
-    let asked = Asked {
-        act: ApprovalAct::Rate,
-        action: "fx_limit.set",
-        subject: ("fx_limit", &id),
-        wanted: state(after),
-        said: json!({}),
-        once: None,
-    };
+    let done = ("fx_limit.set", ("fx_limit", id.as_str()));
+    let asked = Asked::by_policy(app, (ApprovalAct::Rate, None), done).wanting(state(after));
     approvals::agree(app, operator, asked).await
 }
 

@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::auth::key::{SHOWN_LENGTH, new_secret, parse_network};
 use crate::auth::sql::{self, KeyAt, StoredKey};
 use crate::auth::{ApiKey, Capability, Permission};
-use crate::caller::Operator;
+use crate::caller::{Actor, Done};
 use crate::clock::Moment;
 use crate::config::{ApprovalAct, limits};
 use crate::db::bulk::RowChange;
@@ -26,8 +26,8 @@ use crate::http::{Body, Page, PageQuery, Query};
 use crate::id::{KeyId, MerchantId};
 use crate::ledger::{Command, Effects};
 
-use super::approvals::{self, ApprovalView, Asked, Verdict};
-use super::{Done, invalid, required, write};
+use super::{invalid, required, write};
+use crate::approvals::{self, ApprovalView, Asked, Verdict};
 
 /// How long a replaced key goes on working, unless the request says otherwise.
 const GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
@@ -42,11 +42,20 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
             ErrorCode::MissingField,
             ErrorCode::InvalidField,
             ErrorCode::StateConflict,
+            ErrorCode::RecentLoginRequired,
         ],
     ),
     ("list_keys", &[ErrorCode::NotFound, ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
     ("retrieve_key", &[ErrorCode::NotFound]),
-    ("rotate_key", &[ErrorCode::NotFound, ErrorCode::InvalidField, ErrorCode::StateConflict]),
+    (
+        "rotate_key",
+        &[
+            ErrorCode::NotFound,
+            ErrorCode::InvalidField,
+            ErrorCode::StateConflict,
+            ErrorCode::RecentLoginRequired,
+        ],
+    ),
     ("revoke_key", &[ErrorCode::NotFound]),
 ];
 
@@ -62,9 +71,10 @@ pub struct CreateKey {
     pub label: Option<String>,
     /// What calls with this key may do.
     pub capabilities: Vec<Capability>,
-    /// What the one behind it may do.
+    /// What the one behind it may do: what calls with a key ask for.
     pub permissions: Vec<Permission>,
-    /// Addresses and networks that it may be used from; empty means any.
+    /// Addresses and networks that it may be used from; empty means any. A member of a team names
+    /// one at least.
     #[schema(example = json!(["203.0.113.0/24"]))]
     pub ip_allowlist: Vec<String>,
     /// When it stops working.
@@ -93,21 +103,19 @@ pub struct NewKey {
 )]
 pub async fn create(
     State(app): State<App>,
-    operator: Operator,
+    actor: Actor,
     Path(id): Path<String>,
     body: Body<CreateKey>,
 ) -> Result<Response, Problem> {
-    let merchant = super::merchants::find(&app, &id).await?;
-    let key = understand(&app, &operator, merchant.id, body.value)?;
-    let asked = Asked {
-        act: ApprovalAct::Key,
-        action: "key.create",
-        subject: ("merchant", &id),
-        wanted: state(&key),
-        said: Value::Null,
-        once: None,
-    };
-    let agreement = match approvals::agree(&app, &operator, asked).await? {
+    actor.require(Permission::KeyManage)?;
+    let merchant = super::merchants::find_for(&app, &actor, &id).await?;
+    let key = understand(&app, &actor, merchant.id, body.value)?;
+    refuse_of_team(&app, &actor, &key)?;
+    let merchant_id = key.merchant_id.clone();
+    let done = ("key.create", ("merchant", merchant_id.as_str()));
+    let asked = Asked::by_policy(&app, (ApprovalAct::Key, None), done);
+    let asked = asked.of(&merchant_id).wanting(state(&key));
+    let agreement = match approvals::agree(&app, &actor, asked).await? {
         Verdict::Go(agreement) => agreement,
         Verdict::Wait(response) => return Ok(response),
     };
@@ -120,7 +128,7 @@ pub async fn create(
         before: None,
         after: Some(agreement.told(state(&key))),
     };
-    write(&app, &operator, done, Command::rows(rows).guards(agreement.guard)).await?;
+    write(&app, &actor, done, Command::rows(rows).guards(agreement.guards)).await?;
     Ok((StatusCode::CREATED, Json(new)).into_response())
 }
 
@@ -135,10 +143,22 @@ fn once_each<T: PartialEq>(words: Vec<T>) -> Vec<T> {
     each
 }
 
+/// Permissions that were sent, which must be some that calls with a key ask for.
+fn of_keys(permissions: Vec<Permission>) -> Result<Vec<Permission>, Problem> {
+    match permissions.iter().enumerate().find(|(_, permission)| !permission.is_of_keys()) {
+        None => Ok(once_each(permissions)),
+        Some((at, odd)) => {
+            let odd: &str = odd.into();
+            let why = format!("must not be {odd}: no call with a key asks for it");
+            Err(invalid(&format!("permissions[{at}]"), &why))
+        }
+    }
+}
+
 /// The key that a body describes, without a secret yet.
 fn understand(
     app: &App,
-    operator: &Operator,
+    actor: &Actor,
     merchant_id: MerchantId,
     body: CreateKey,
 ) -> Result<ApiKey, Problem> {
@@ -164,12 +184,12 @@ fn understand(
         label: required("label", body.label)?,
         prefix: String::new(),
         capabilities: once_each(body.capabilities),
-        permissions: once_each(body.permissions),
+        permissions: of_keys(body.permissions)?,
         ip_allowlist: networks,
         expires_at,
         grace_until: None,
         revoked_at: None,
-        created_by: operator.name.clone(),
+        created_by: actor.name.clone(),
         created_at: app.now(),
     })
 }
@@ -221,7 +241,7 @@ pub struct KeyView {
     /// When it was revoked.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Moment>,
-    /// The operator who made it, and may not approve payouts that are made with it.
+    /// The operator or member who made it, and may not approve payouts that are made with it.
     pub created_by: String,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
@@ -238,15 +258,16 @@ pub struct KeyView {
 )]
 pub async fn list(
     State(app): State<App>,
-    _operator: Operator,
+    actor: Actor,
     Path(id): Path<String>,
     Query(page): Query<PageQuery>,
 ) -> Result<Page<KeyView>, Problem> {
-    let merchant = super::merchants::find(&app, &id).await?;
+    actor.require(Permission::KeyManage)?;
+    let merchant = super::merchants::find_for(&app, &actor, &id).await?;
     let limit = page.limit()?;
     let cursor = page.starting_after.as_deref();
     if let Some(id) = cursor
-        && find(&app, id).await.ok().is_none_or(|key| key.merchant_id != merchant.id)
+        && find(&app, &actor, id).await.ok().is_none_or(|key| key.merchant_id != merchant.id)
     {
         return Err(PageQuery::unknown_cursor());
     }
@@ -262,10 +283,11 @@ pub async fn list(
 )]
 pub async fn retrieve(
     State(app): State<App>,
-    _operator: Operator,
+    actor: Actor,
     Path(id): Path<String>,
 ) -> Result<Json<KeyView>, Problem> {
-    Ok(Json(view(find(&app, &id).await?)))
+    actor.require(Permission::KeyManage)?;
+    Ok(Json(view(find(&app, &actor, &id).await?)))
 }
 
 fn view(key: ApiKey) -> KeyView {
@@ -307,11 +329,13 @@ pub struct RotateKey {
 )]
 pub async fn rotate(
     State(app): State<App>,
-    operator: Operator,
+    actor: Actor,
     Path(id): Path<String>,
     OptionalBody(Body { value: body, .. }): OptionalBody<RotateKey>,
 ) -> Result<Response, Problem> {
-    let old = find(&app, &id).await?;
+    actor.require(Permission::KeyManage)?;
+    let old = find(&app, &actor, &id).await?;
+    refuse_of_team(&app, &actor, &old)?;
     if old.revoked_at.is_some() || old.grace_until.is_some() {
         return Err(Problem::because(
             ErrorCode::StateConflict,
@@ -324,20 +348,16 @@ pub async fn rotate(
         Some(_) => return Err(invalid("grace_seconds", "must be at most 30 days")),
     };
     let old_id = old.id.to_string();
-    let asked = Asked {
-        act: ApprovalAct::Key,
-        action: "key.rotate",
-        subject: ("api_key", &old_id),
-        wanted: json!({ "grace_seconds": grace.as_secs() }),
-        said: Value::Null,
-        once: None,
-    };
-    let agreement = match approvals::agree(&app, &operator, asked).await? {
+    let done = ("key.rotate", ("api_key", old_id.as_str()));
+    let asked = Asked::by_policy(&app, (ApprovalAct::Key, None), done)
+        .of(&old.merchant_id)
+        .wanting(json!({ "grace_seconds": grace.as_secs() }));
+    let agreement = match approvals::agree(&app, &actor, asked).await? {
         Verdict::Go(agreement) => agreement,
         Verdict::Wait(response) => return Ok(response),
     };
     let now = app.now();
-    let (id, created_by) = (app.ids.id(), operator.name.clone());
+    let (id, created_by) = (app.ids.id(), actor.name.clone());
     let Issued { new, key, row } =
         issue(&app, ApiKey { id, created_at: now, created_by, ..old.clone() });
     let until = now.after(grace);
@@ -360,8 +380,8 @@ pub async fn rotate(
             _ => Err(Problem::new(ErrorCode::StateConflict)),
         }
     });
-    let command = command.row(&sql::KEY_REPLACEMENTS, old_id.clone()).guards(agreement.guard);
-    write(&app, &operator, done, command).await?;
+    let command = command.row(&sql::KEY_REPLACEMENTS, old_id.clone()).guards(agreement.guards);
+    write(&app, &actor, done, command).await?;
     Ok((StatusCode::CREATED, Json(new)).into_response())
 }
 
@@ -385,10 +405,11 @@ pub struct RevokedKey {
 )]
 pub async fn revoke(
     State(app): State<App>,
-    operator: Operator,
+    actor: Actor,
     Path(id): Path<String>,
 ) -> Result<Json<RevokedKey>, Problem> {
-    let key = find(&app, &id).await?;
+    actor.require(Permission::KeyManage)?;
+    let key = find(&app, &actor, &id).await?;
     let id = key.id.to_string();
     let revoked = KeyAt { id: key.id.clone(), at: app.now() };
     let done = Done {
@@ -398,7 +419,7 @@ pub async fn revoke(
         after: None,
     };
     let rows = vec![sql::KEY_REVOCATIONS.change(&revoked)];
-    write(&app, &operator, done, Command::rows(rows)).await?;
+    write(&app, &actor, done, Command::rows(rows)).await?;
     Ok(Json(RevokedKey { object: "api_key", id, revoked: true }))
 }
 
@@ -422,8 +443,31 @@ fn issue(app: &App, key: ApiKey) -> Issued {
     Issued { new: NewKey { secret, key: view(key.clone()) }, key, row }
 }
 
-async fn find(app: &App, id: &str) -> Result<ApiKey, Problem> {
+/// A key, if it is theirs to see.
+async fn find(app: &App, actor: &Actor, id: &str) -> Result<ApiKey, Problem> {
     let missing = || Problem::because(ErrorCode::NotFound, "No such key.");
     let id = KeyId::parse(id).ok_or_else(missing)?;
-    sql::get_key(app.db.pool(), &id).await?.ok_or_else(missing)
+    let key = sql::get_key(app.db.pool(), &id).await?;
+    key.filter(|key| actor.sees(&key.merchant_id)).ok_or_else(missing)
+}
+
+/// Refuses a member of a team who has not proved who they are, and one who would get a key to do
+/// what they may not: that may be used from anywhere, or in live has more than they have.
+fn refuse_of_team(app: &App, actor: &Actor, key: &ApiKey) -> Result<(), Problem> {
+    let Some(member) = actor.member() else { return Ok(()) };
+    actor.require_recent(app.now())?;
+    if key.ip_allowlist.is_empty() {
+        let message = "ip_allowlist must name at least one address or network.";
+        return Err(Problem::because(ErrorCode::InvalidField, message).field("ip_allowlist"));
+    }
+    let lacking = match key.env {
+        Env::Live => member.lacks_for(&key.capabilities, &key.permissions),
+        Env::Test => Vec::new(),
+    };
+    match lacking.first() {
+        None => Ok(()),
+        Some(permission) => {
+            Err(permission.missing_of_member().detail(json!({ "missing": lacking })))
+        }
+    }
 }

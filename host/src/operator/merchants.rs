@@ -13,8 +13,8 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::auth::merchant::default_timezone;
-use crate::auth::{Merchant, MerchantStatus, Settings, sql};
-use crate::caller::Operator;
+use crate::auth::{Merchant, MerchantStatus, Permission, Settings, sql};
+use crate::caller::{Actor, Done, Operator};
 use crate::clock::Moment;
 use crate::config::ApprovalAct;
 use crate::db::bulk::RowChange;
@@ -26,15 +26,23 @@ use crate::ledger::wallets::{self, NewWallet};
 use crate::ledger::{Command, Guard};
 use crate::money::Currency;
 
-use super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
-use super::{Done, invalid, required, write};
+use super::{invalid, required, write};
+use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("create_merchant", &[ErrorCode::MissingField, ErrorCode::InvalidField]),
     ("list_merchants", &[ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
     ("retrieve_merchant", &[ErrorCode::NotFound]),
-    ("update_merchant", &[ErrorCode::NotFound, ErrorCode::InvalidField, ErrorCode::StateConflict]),
+    (
+        "update_merchant",
+        &[
+            ErrorCode::NotFound,
+            ErrorCode::InvalidField,
+            ErrorCode::StateConflict,
+            ErrorCode::RecentLoginRequired,
+        ],
+    ),
 ];
 
 /// A new merchant.
@@ -183,17 +191,19 @@ pub async fn list(
 )]
 pub async fn retrieve(
     State(app): State<App>,
-    _operator: Operator,
+    actor: Actor,
     Path(id): Path<String>,
 ) -> Result<Json<MerchantView>, Problem> {
-    let merchant = find(&app, &id).await?;
+    let merchant = find_for(&app, &actor, &id).await?;
     Ok(Json(view(&app, &merchant).await?))
 }
 
 /// Change a merchant
 ///
 /// `status`, `timezone` and any of the settings. Objects are merged key by key; null takes a
-/// key away. Where `approvals.two_people` names `limits`, limits and thresholds take two operators.
+/// key away. Where `approvals.two_people` names `limits`, limits and thresholds take two people.
+/// A member of the team with the permission `settings_manage` may accept `terms`, and say from which
+/// amounts on payments take how many people, and whether they give one-time codes.
 #[utoipa::path(
     patch, path = "/admin/v1/merchants/{id}", operation_id = "update_merchant", tag = "Operator",
     params(("id" = String, Path, description = "The merchant")),
@@ -205,12 +215,13 @@ pub async fn retrieve(
 )]
 pub async fn update(
     State(app): State<App>,
-    operator: Operator,
+    actor: Actor,
     Path(id): Path<String>,
     body: Body<Map<String, Value>>,
 ) -> Result<Response, Problem> {
-    let before = find(&app, &id).await?;
+    let before = find_for(&app, &actor, &id).await?;
     let mut sent = body.value;
+    refuse_of_team(&app, &actor, &sent)?;
     let wanted = Value::Object(sent.clone());
     let mut after = before.clone();
     if let Some(status) = sent.remove("status") {
@@ -233,8 +244,9 @@ pub async fn update(
             return Err(invalid(&field, "must be other currencies"));
         }
     }
+    after.settings.check()?;
     after.updated_at = app.now();
-    let agreement = match agree(&app, &operator, (&before, &after), wanted).await? {
+    let agreement = match agree(&app, &actor, (&before, &after), wanted).await? {
         Verdict::Go(agreement) => agreement,
         Verdict::Wait(response) => return Ok(response),
     };
@@ -257,37 +269,62 @@ pub async fn update(
         after: Some(agreement.told(state(&after))),
     };
     rows.extend(agreement.rows);
-    let command = Command::rows(rows).guards([as_read]).guards(agreement.guard);
-    write(&app, &operator, done, command).await?;
+    let command = Command::rows(rows).guards([as_read]).guards(agreement.guards);
+    write(&app, &actor, done, command).await?;
     Ok(Json(view(&app, &after).await?).into_response())
 }
 
-/// Whether one operator is enough for this change, or this is the second one: limits are what
+/// What a team decides about its own account.
+const OF_TEAMS: &[&str] = &[
+    "terms",
+    "dual_control_threshold_minor",
+    "batch_approval_threshold_minor",
+    "payout_approval_tiers",
+    "batch_approval_tiers",
+    "approval_otp",
+];
+
+/// Settings that are objects of lists.
+const OF_LISTS: &[&str] = &["fx_pairs", "payout_approval_tiers", "batch_approval_tiers"];
+
+/// Refuses a member who asks for what only operators decide.
+fn refuse_of_team(app: &App, actor: &Actor, sent: &Map<String, Value>) -> Result<(), Problem> {
+    if actor.session.is_none() {
+        return Ok(());
+    }
+    actor.require(Permission::SettingsManage)?;
+    actor.require_recent(app.now())?;
+    match sent.keys().find(|name| !OF_TEAMS.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let message =
+                format!("{name} is set by the operator; yours are {}.", OF_TEAMS.join(", "));
+            Err(Problem::because(ErrorCode::PermissionDenied, message).field(name.clone()))
+        }
+    }
+}
+
+/// Whether one person is enough for this change, or this completes their number: limits are what
 /// stands between a merchant's key and all of its money.
 async fn agree(
     app: &App,
-    operator: &Operator,
+    actor: &Actor,
     (before, after): (&Merchant, &Merchant),
     wanted: Value,
 ) -> Result<Verdict, Problem> {
     let limits = |merchant: &Merchant| {
-        let Settings { limits, .. } = &merchant.settings;
-        let dual_control = merchant.settings.dual_control_threshold_minor.clone();
-        let batches = merchant.settings.batch_approval_threshold_minor.clone();
-        (limits.clone(), dual_control, batches)
+        let settings = merchant.settings.clone();
+        let payouts = (settings.dual_control_threshold_minor, settings.payout_approval_tiers);
+        let batches = (settings.batch_approval_threshold_minor, settings.batch_approval_tiers);
+        (settings.limits, payouts, batches, settings.approval_otp)
     };
     if limits(before) == limits(after) {
         return Ok(Verdict::Go(Agreement::default()));
     }
-    let asked = Asked {
-        act: ApprovalAct::Limits,
-        action: "merchant.update",
-        subject: ("merchant", after.id.as_str()),
-        wanted,
-        said: Value::Null,
-        once: None,
-    };
-    approvals::agree(app, operator, asked).await
+    let done = ("merchant.update", ("merchant", after.id.as_str()));
+    let asked = Asked::by_policy(app, (ApprovalAct::Limits, None), done);
+    let asked = asked.of(&after.id).wanting(wanted);
+    approvals::agree(app, actor, asked).await
 }
 
 /// The settings with what was sent on top.
@@ -299,7 +336,10 @@ fn merged(before: &Settings, sent: Map<String, Value>) -> Result<Settings, Probl
                 for (key, value) in changes {
                     match value {
                         // It would be taken for an object's fields in order.
-                        Value::Array(_) if name != "fx_pairs" => {
+                        Value::Array(items)
+                            if !OF_LISTS.contains(&name.as_str())
+                                || items.iter().any(Value::is_array) =>
+                        {
                             return Err(invalid(&format!("{name}.{key}"), "must not be a list"));
                         }
                         Value::Null => {
@@ -331,6 +371,15 @@ pub(super) async fn find(app: &App, id: &str) -> Result<Merchant, Problem> {
     let missing = || Problem::because(ErrorCode::NotFound, "No such merchant.");
     let id = MerchantId::parse(id).ok_or_else(missing)?;
     sql::get_merchant(app.db.pool(), &id).await?.ok_or_else(missing)
+}
+
+/// The same, if it is theirs to see.
+pub(super) async fn find_for(app: &App, actor: &Actor, id: &str) -> Result<Merchant, Problem> {
+    let merchant = find(app, id).await?;
+    match actor.sees(&merchant.id) {
+        true => Ok(merchant),
+        false => Err(Problem::because(ErrorCode::NotFound, "No such merchant.")),
+    }
 }
 
 async fn view(app: &App, merchant: &Merchant) -> Result<MerchantView, Problem> {

@@ -1,7 +1,7 @@
-//! The operator's API: `/admin/v1`. Every change leaves a line in the audit log, in the
-//! transaction that makes it.
+//! The API of operators and of merchants' teams: `/admin/v1`. Every change leaves a line in the
+//! audit log, in the transaction that makes it.
 
-pub mod approvals;
+pub mod approval_requests;
 pub mod assignments;
 pub mod audit_log;
 pub mod batches;
@@ -19,28 +19,27 @@ pub mod rate_sources;
 pub mod rates;
 pub mod routes;
 pub mod rule_packs;
+pub mod team;
 pub mod verify;
+pub mod waiting;
 pub mod wallets;
 
-use axum::response::Response;
-use serde_json::Value;
-
 use crate::app::App;
-use crate::audit::Change;
-use crate::caller::Operator;
+use crate::caller::{Actor, Done};
 use crate::error::{ErrorCode, Problem};
-use crate::http::{Body, IdempotencyKey, Replied, replied};
-use crate::ledger::{Command, Reply, Reservation};
+use crate::ledger::Command;
 
 /// What each call may refuse, besides what every call may.
 #[must_use]
 pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
-    [
-        approvals::ERRORS,
+    let mut errors = team::errors();
+    let others = [
+        approval_requests::ERRORS,
         merchants::ERRORS,
         keys::ERRORS,
         wallets::ERRORS,
         payouts::ERRORS,
+        waiting::ERRORS,
         batches::ERRORS,
         cases::ERRORS,
         quarantine::ERRORS,
@@ -55,77 +54,25 @@ pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
         assignments::ERRORS,
         decisions::ERRORS,
         files::ERRORS,
-    ]
-    .concat()
+    ];
+    errors.extend(others.concat());
+    errors
 }
 
-/// What was done, for the audit log.
-struct Done<'a> {
-    action: &'static str,
-    subject: (&'static str, &'a str),
-    before: Option<Value>,
-    after: Option<Value>,
-}
-
-/// Carries out what an operator does, with its line in the audit log.
+/// Carries out what somebody does, with its line in the audit log.
 async fn write(
     app: &App,
-    operator: &Operator,
+    actor: &Actor,
     done: Done<'_>,
     command: Command<()>,
 ) -> Result<(), Problem> {
-    let line = change(operator, done).row(&app.ids, app.now());
+    let line = actor.did(done).row(&app.ids, app.now());
     app.writer.work(command.and_rows(vec![line])).await?;
     app.directory.forget();
+    app.team.sessions.forget();
     app.routes.forget();
     app.recipients.forget();
     Ok(())
-}
-
-fn change(operator: &Operator, done: Done<'_>) -> Change {
-    let (subject_type, subject_id) = done.subject;
-    Change {
-        actor: operator.name.clone(),
-        address: operator.address.to_string(),
-        action: done.action,
-        subject_type,
-        subject_id: subject_id.to_owned(),
-        before: done.before,
-        after: done.after,
-    }
-}
-
-/// The idempotency key of a call that moves money, if it has one: it counts for this operator and
-/// this path only.
-fn once<T>(
-    operator: &Operator,
-    key: Option<IdempotencyKey>,
-    path: &str,
-    body: &Body<T>,
-) -> Option<Reservation> {
-    key.map(|key| Reservation {
-        key: format!("admin/{}{path}/{}", operator.name, key.as_str()),
-        fingerprint: body.fingerprint(path),
-        subject: String::new(),
-        resource_id: String::new(),
-    })
-}
-
-/// What a call that may be repeated is answered.
-///
-/// # Errors
-/// The first request with this key is still under way, and has no reply yet.
-fn answer<T>(
-    done: crate::ledger::Done<T>,
-    reply: impl Fn(&T) -> Reply,
-) -> Result<Response, Problem> {
-    use crate::ledger::Done;
-    let (reply, is_replay) = match done {
-        Done::Now(result) => (reply(&result), false),
-        Done::Before { reply: Some(reply), .. } => (reply, true),
-        Done::Before { reply: None, .. } => return Err(Problem::new(ErrorCode::StateConflict)),
-    };
-    Ok(replied(Replied { status: reply.status, body: reply.body, is_replay }))
 }
 
 /// Characters of a text that an operator writes; merchants read some of them.

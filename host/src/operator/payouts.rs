@@ -4,12 +4,15 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::caller::Operator;
-use crate::config::ApprovalAct;
+use crate::approvals::{self, Act, Agreement, ApprovalView, Asked, Verdict};
+use crate::auth::Permission;
+use crate::caller::repeat::{answer, once};
+use crate::caller::{Actor, Done, Operator};
+use crate::config::{ApprovalAct, limits};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
@@ -18,20 +21,20 @@ use crate::id::PayoutId;
 use crate::ledger::Done::Before;
 use crate::ledger::{Command, Effects, Reply, replay};
 use crate::payouts::model::{Change, Payout, Status};
-use crate::payouts::review::{Agreed, ReviewRequest, action, possible, review};
+use crate::payouts::review::{ReviewRequest, action, possible, review, teammates};
 use crate::payouts::{PayoutTransfers, PayoutView, sql};
 use crate::transfers::recall::Recall;
 use crate::wasm::rail::RecallReason;
 
-use super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
-use super::{Done, answer, change, invalid, once, optional, required};
+use super::team::one_time_codes;
+use super::{invalid, optional, required};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("approve_payout", APPROVE_ERRORS),
-    ("decline_payout", PLAIN_ERRORS),
+    ("decline_payout", REASON_ERRORS),
     ("release_payout", APPROVE_ERRORS),
-    ("reject_payout", PLAIN_ERRORS),
+    ("reject_payout", REASON_ERRORS),
     ("mark_payout_paid", DEBIT_ERRORS),
     ("mark_payout_failed", DEBIT_ERRORS),
     ("reverse_payout", PLAIN_ERRORS),
@@ -40,6 +43,12 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
 
 const PLAIN_ERRORS: &[ErrorCode] =
     &[ErrorCode::PayoutNotFound, ErrorCode::StateConflict, ErrorCode::IdempotencyKeyConflict];
+const REASON_ERRORS: &[ErrorCode] = &[
+    ErrorCode::PayoutNotFound,
+    ErrorCode::StateConflict,
+    ErrorCode::MissingField,
+    ErrorCode::IdempotencyKeyConflict,
+];
 const RECALL_ERRORS: &[ErrorCode] = &[
     ErrorCode::PayoutNotFound,
     ErrorCode::StateConflict,
@@ -51,6 +60,8 @@ const APPROVE_ERRORS: &[ErrorCode] = &[
     ErrorCode::PayoutNotFound,
     ErrorCode::StateConflict,
     ErrorCode::SelfApprovalDenied,
+    ErrorCode::OtpRequired,
+    ErrorCode::InvalidOtp,
     ErrorCode::InsufficientFunds,
     ErrorCode::WalletFrozen,
     ErrorCode::LimitViolation,
@@ -92,11 +103,15 @@ pub struct PayoutChangeRequest {
     pub reason: Option<String>,
     /// What shows how the payout ended; required for marking.
     pub evidence: Option<String>,
+    /// A member's one-time code, where their merchant demands one for approvals.
+    pub otp: Option<String>,
 }
 
 /// Approve a draft
 ///
-/// By another operator than the one who made the key that it was made with.
+/// By somebody else than whoever made the key that it was made with: an operator, or a member of the
+/// team with the permission `payout_approve`. An owner may approve their own. Where the merchant's
+/// tiers ask for more than one, each approval but the last is answered 202.
 #[utoipa::path(
     post, path = "/admin/v1/payouts/{id}/approve", operation_id = "approve_payout",
     tag = "Operator", params(
@@ -104,16 +119,20 @@ pub struct PayoutChangeRequest {
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
     ),
     request_body(content = Option<PayoutChangeRequest>),
-    responses((status = 200, description = "Debited and queued", body = PayoutView)),
+    responses(
+        (status = 200, description = "Debited and queued", body = PayoutView),
+        (status = 202, description = "More people have to approve it", body = ApprovalView),
+    ),
 )]
 pub async fn approve(
     State(app): State<App>,
-    operator: Operator,
+    actor: Actor,
     Path(id): Path<String>,
     key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, operator, (&id, key), (Change::Approve, body)).await
+    actor.require(Permission::PayoutApprove)?;
+    run(&app, actor, (&id, key), (Change::Approve, body)).await
 }
 
 /// Decline a draft
@@ -123,17 +142,18 @@ pub async fn approve(
         ("id" = String, Path, description = "A draft"),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
     ),
-    request_body(content = Option<PayoutChangeRequest>),
+    request_body = PayoutChangeRequest,
     responses((status = 200, description = "Cancelled", body = PayoutView)),
 )]
 pub async fn decline(
     State(app): State<App>,
-    operator: Operator,
+    actor: Actor,
     Path(id): Path<String>,
     key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, operator, (&id, key), (Change::Decline, body)).await
+    actor.require(Permission::PayoutApprove)?;
+    run(&app, actor, (&id, key), (Change::Decline, body)).await
 }
 
 /// Release a held payout
@@ -144,7 +164,10 @@ pub async fn decline(
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
     ),
     request_body(content = Option<PayoutChangeRequest>),
-    responses((status = 200, description = "Debited and queued", body = PayoutView)),
+    responses(
+        (status = 200, description = "Debited and queued", body = PayoutView),
+        (status = 202, description = "More people have to ask for the same", body = ApprovalView),
+    ),
 )]
 pub async fn release(
     State(app): State<App>,
@@ -153,7 +176,7 @@ pub async fn release(
     key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, operator, (&id, key), (Change::Release, body)).await
+    run(&app, operator.into(), (&id, key), (Change::Release, body)).await
 }
 
 /// Reject a held payout
@@ -163,7 +186,7 @@ pub async fn release(
         ("id" = String, Path, description = "A held payout"),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
     ),
-    request_body(content = Option<PayoutChangeRequest>),
+    request_body = PayoutChangeRequest,
     responses((status = 200, description = "Failed, no wallet movement", body = PayoutView)),
 )]
 pub async fn reject(
@@ -173,7 +196,7 @@ pub async fn reject(
     key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, operator, (&id, key), (Change::Reject, body)).await
+    run(&app, operator.into(), (&id, key), (Change::Reject, body)).await
 }
 
 /// Mark a payout as paid
@@ -196,7 +219,7 @@ pub async fn mark_paid(
     key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, operator, (&id, key), (Change::MarkPaid, body)).await
+    run(&app, operator.into(), (&id, key), (Change::MarkPaid, body)).await
 }
 
 /// Mark a payout as failed
@@ -219,7 +242,7 @@ pub async fn mark_failed(
     key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, operator, (&id, key), (Change::MarkFailed, body)).await
+    run(&app, operator.into(), (&id, key), (Change::MarkFailed, body)).await
 }
 
 /// Reverse a paid payout
@@ -242,7 +265,7 @@ pub async fn reverse(
     key: Option<IdempotencyKey>,
     OptionalBody(body): OptionalBody<PayoutChangeRequest>,
 ) -> Result<Response, Problem> {
-    run(&app, operator, (&id, key), (Change::Reverse, body)).await
+    run(&app, operator.into(), (&id, key), (Change::Reverse, body)).await
 }
 
 /// Why a payment is called off, or its money asked back.
@@ -319,14 +342,10 @@ pub async fn recall(
     let feature = PayoutTransfers(app.clone());
     // What would not be asked is not promised.
     app.transfers.check_recall(&feature, (payout.id.as_str(), recall)).await?;
-    let asked = Asked {
-        act: ApprovalAct::Recall,
-        action: "payout.recall",
-        subject: ("payout", payout.id.as_str()),
-        wanted: json!({ "status": payout.status.as_str(), "reason_code": reason_code }),
-        said: json!({ "reason": reason }),
-        once: once.clone(),
-    };
+    let done = ("payout.recall", ("payout", payout.id.as_str()));
+    let asked = Asked::by_policy(&app, (ApprovalAct::Recall, Some(about(&payout))), done)
+        .wanting(json!({ "status": payout.status.as_str(), "reason_code": reason_code }))
+        .saying(json!({ "reason": reason }), once.clone());
     let agreement = match approvals::agree(&app, &operator, asked).await? {
         Verdict::Go(agreement) => agreement,
         Verdict::Wait(response) => return Ok(response),
@@ -339,13 +358,13 @@ pub async fn recall(
         after: Some(agreement.told(asked)),
     };
     // That it was asked for is known, whatever comes of it, and it is asked for once.
-    let mut rows = vec![change(&operator, done).row(&app.ids, app.now())];
+    let mut rows = vec![operator.did(done).row(&app.ids, app.now())];
     rows.extend(agreement.rows);
     let asking = payout.clone();
     let command = Command::new(move |_| {
         Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(asking.clone()))
     });
-    let command = command.guards(agreement.guard).reserve(once).replying(shown);
+    let command = command.guards(agreement.guards).reserve(once).replying(shown);
     if let Before { .. } = &app.writer.work(command).await? {
         return Err(Problem::new(ErrorCode::StateConflict));
     }
@@ -369,41 +388,97 @@ async fn find(app: &App, id: &str) -> Result<Payout, Problem> {
 
 async fn run(
     app: &App,
-    operator: Operator,
+    actor: Actor,
     (id, key): (&str, Option<IdempotencyKey>),
     (what, body): (Change, Body<PayoutChangeRequest>),
 ) -> Result<Response, Problem> {
-    let reservation = once(&operator, key, &format!("/admin/v1/payouts/{id}/{what:?}"), &body);
+    let reservation = once(&actor, key, &format!("/admin/v1/payouts/{id}/{what:?}"), &body);
     if let Some(reservation) = &reservation
         && let Some(done) = replay::<Payout>(&app.db, reservation).await?
     {
         return answer(done, shown);
     }
-    let PayoutChangeRequest { reason, evidence } = body.value;
-    let (reason, evidence) = (optional("reason", reason)?, optional("evidence", evidence)?);
-    let agreed = Agreed::default();
-    let mut request = ReviewRequest { operator, reason, evidence, reservation, agreed };
-    if let Some(act) = act(what) {
-        let payout = possible(app, id, what, &request).await?;
-        let asked = Asked {
-            act,
-            action: action(what),
-            subject: ("payout", payout.id.as_str()),
-            wanted: json!({ "status": payout.status.as_str() }),
-            said: json!({ "reason": request.reason, "evidence": request.evidence }),
-            once: request.reservation.clone(),
-        };
-        match approvals::agree(app, &request.operator, asked).await? {
-            Verdict::Go(Agreement { rows, guard, first }) => {
-                request.agreed = Agreed { rows, guard, first, status: Some(payout.status) };
-            }
-            Verdict::Wait(response) => return Ok(response),
+    let PayoutChangeRequest { reason, evidence, otp } = body.value;
+    let reason = match what {
+        Change::Decline | Change::Reject => Some(required("reason", reason)?),
+        _ => optional("reason", reason)?,
+    };
+    let evidence = optional("evidence", evidence)?;
+    let mut request = ReviewRequest {
+        actor,
+        reason,
+        evidence,
+        reservation,
+        agreement: Agreement::default(),
+        agreed_about: None,
+    };
+    let payout = possible(app, id, what, &request).await?;
+    let asked = match act(what) {
+        Some(act) => {
+            let done = (action(what), ("payout", payout.id.as_str()));
+            Asked::by_policy(app, (act, Some(about(&payout))), done)
+                .wanting(json!({ "status": payout.status.as_str() }))
         }
+        None => {
+            let people = teammates(app, &payout, what, &request.actor).await?;
+            to_let_go(&payout, action(what), people)
+        }
+    };
+    if what == Change::Approve {
+        require_otp(app, &request.actor, &payout, otp).await?;
     }
+    let said = json!({ "reason": request.reason, "evidence": request.evidence });
+    let asked = asked.saying(said, request.reservation.clone());
+    request.agreement = match approvals::agree(app, &request.actor, asked).await? {
+        Verdict::Go(agreement) => agreement,
+        Verdict::Wait(response) => return Ok(response),
+    };
+    request.agreed_about = (request.agreement.people > 1).then_some(payout.status);
     answer(review(app, id, what, &request).await?, shown)
 }
 
-/// What the policy calls this change, if it may take two operators.
+/// What teammates agree to: this payout, as it is.
+fn to_let_go<'a>(payout: &'a Payout, action: &'static str, people: u32) -> Asked<'a> {
+    Asked {
+        act: Act::Payout,
+        action,
+        subject: ("payout", payout.id.as_str()),
+        merchant: Some(&payout.merchant_id),
+        people,
+        valid_for: limits::TEAM_APPROVAL_VALID,
+        wanted: json!({
+            "status": payout.status.as_str(),
+            "currency": payout.currency,
+            "amount_minor": payout.costs.amount,
+            "recipient_name": payout.recipient_name,
+        }),
+        said: Value::Null,
+        once: None,
+    }
+}
+
+/// Refuses a member without a one-time code, where the merchant demands one for approving live
+/// payouts. A code counts once, whatever comes of the approval.
+async fn require_otp(
+    app: &App,
+    actor: &Actor,
+    payout: &Payout,
+    otp: Option<String>,
+) -> Result<(), Problem> {
+    let Some(member) = actor.member().filter(|_| payout.env == Env::Live) else { return Ok(()) };
+    let merchant = app.directory.merchant(&member.merchant_id).await?;
+    match merchant.is_some_and(|merchant| merchant.settings.approval_otp) {
+        true => one_time_codes::spend(app, member, otp).await,
+        false => Ok(()),
+    }
+}
+
+/// The amount that a payout is about.
+fn about(payout: &Payout) -> (&str, i64) {
+    (payout.currency.as_str(), payout.costs.amount.units())
+}
+
+/// What the policy of operators calls this change, if they have one for it.
 fn act(what: Change) -> Option<ApprovalAct> {
     match what {
         Change::MarkPaid | Change::MarkFailed => Some(ApprovalAct::Mark),

@@ -7,13 +7,13 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::caller::Operator;
+use crate::caller::{Done, Operator};
 use crate::clock::Moment;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Body;
 use crate::transfers::QuarantineState;
 
-use super::{Done, required, write};
+use super::{required, write};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[

@@ -15,8 +15,8 @@ use crate::fx::{Provider, SetRate, sql};
 use crate::http::Page;
 use crate::money::Currency;
 
-use super::approvals::Agreement;
 use super::rates::write_all;
+use crate::approvals::Agreement;
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[("list_rate_sources", &[])];

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::caller::Operator;
+use crate::caller::{Done, Operator};
 use crate::clock::Moment;
 use crate::config::{ApprovalAct, limits};
 use crate::db::bulk::{Lookup, RowChange};
@@ -23,8 +23,8 @@ use crate::id::MerchantId;
 use crate::ledger::{Command, CounterChange, Effects};
 use crate::money::{Currency, Minor};
 
-use super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
-use super::{Done, change, invalid, optional, required};
+use super::{invalid, optional, required};
+use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -460,7 +460,7 @@ pub(super) async fn write_all(
             before: before.as_ref().map(state),
             after: Some(agreement.told(state(set))),
         };
-        rows.push(change(operator, done).row(&app.ids, app.now()));
+        rows.push(operator.did(done).row(&app.ids, app.now()));
         rows.push(sql::NEW_RATES.insert(set));
     }
     rows.extend(agreement.rows);
@@ -469,7 +469,7 @@ pub(super) async fn write_all(
         version: before.as_ref().map(|before| before.version),
     });
     let command = write_over(&sql::RATES, read.collect(), rows);
-    app.writer.work(command.guards(agreement.guard)).await?;
+    app.writer.work(command.guards(agreement.guards)).await?;
     app.rates.forget();
     Ok(rates.into_iter().map(|(_, set)| set).collect())
 }
@@ -530,14 +530,8 @@ async fn agree(
         state["version"] = Value::Null;
         json!({ "id": it.set.id(), "set": state })
     });
-    let asked = Asked {
-        act: ApprovalAct::Rate,
-        action: "rate.set",
-        subject: ("rate", subject),
-        wanted: rates.collect(),
-        said: json!({}),
-        once: None,
-    };
+    let done = ("rate.set", ("rate", subject));
+    let asked = Asked::by_policy(app, (ApprovalAct::Rate, None), done).wanting(rates.collect());
     approvals::agree(app, operator, asked).await
 }
 

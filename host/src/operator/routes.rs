@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::caller::Operator;
+use crate::caller::{Done, Operator};
 use crate::clock::Moment;
 use crate::config::{ApprovalAct, limits};
 use crate::env::Env;
@@ -27,8 +27,8 @@ use crate::rails::{Rail, Route, sql};
 use crate::transfers::lanes::Health;
 use crate::transfers::{attempt, work};
 
-use super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
-use super::{Done, TEXT_MAX, invalid, required, write};
+use super::{TEXT_MAX, invalid, required, write};
+use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -178,7 +178,7 @@ pub async fn create(
         before: None,
         after: Some(agreement.told(state(&route))),
     };
-    write(&app, &operator, done, Command::rows(rows).guards(agreement.guard)).await?;
+    write(&app, &operator, done, Command::rows(rows).guards(agreement.guards)).await?;
     Ok((StatusCode::CREATED, Json(view(&app, route).await?)).into_response())
 }
 
@@ -192,13 +192,9 @@ async fn agree(
     if env == Env::Test {
         return Ok(Verdict::Go(Agreement::default()));
     }
-    let (act, subject) = (ApprovalAct::LiveRoute, ("route", subject));
-    approvals::agree(
-        app,
-        operator,
-        Asked { act, action, subject, wanted, said: Value::Null, once: None },
-    )
-    .await
+    let done = (action, ("route", subject));
+    let asked = Asked::by_policy(app, (ApprovalAct::LiveRoute, None), done).wanting(wanted);
+    approvals::agree(app, operator, asked).await
 }
 
 /// The route that a body describes.
@@ -315,7 +311,7 @@ pub async fn update(
         before: Some(state(&before)),
         after: Some(agreement.told(state(&after))),
     };
-    let command = Command::rows(rows).guards([as_read(&before)]).guards(agreement.guard);
+    let command = Command::rows(rows).guards([as_read(&before)]).guards(agreement.guards);
     write(&app, &operator, done, command).await?;
     Ok(Json(view(&app, after).await?).into_response())
 }
@@ -390,11 +386,11 @@ pub async fn remove(
         action: "route.delete",
         subject: ("route", route.id.as_str()),
         before: Some(state(&route)),
-        after: agreement.first.is_some().then(|| agreement.told(json!({}))),
+        after: agreement.first().is_some().then(|| agreement.told(json!({}))),
     };
     let mut rows = vec![sql::ROUTE_REMOVALS.of(route.id.as_str())];
     rows.extend(agreement.rows.iter().cloned());
-    let command = Command::rows(rows).guards([as_read(&route)]).guards(agreement.guard);
+    let command = Command::rows(rows).guards([as_read(&route)]).guards(agreement.guards);
     write(&app, &operator, done, command).await?;
     Ok(Json(view(&app, route).await?).into_response())
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::caller::Operator;
+use crate::caller::{Done, Operator};
 use crate::clock::Moment;
 use crate::conformance::packs::{PackReport, check};
 use crate::decisions::shadow::{Difference, Tally, has_difference, list_differences, list_tallies};
@@ -27,7 +27,7 @@ use crate::rules::{OpenError, Pack, PackKind, Role, Scope};
 use crate::wasm::pack::PackRefused;
 
 use super::assignments::taken_out;
-use super::{Done, write};
+use super::write;
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[

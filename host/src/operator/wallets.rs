@@ -8,7 +8,8 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::caller::Operator;
+use crate::caller::repeat::{answer, once};
+use crate::caller::{Done, Operator};
 use crate::config::ApprovalAct;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -20,8 +21,8 @@ use crate::ledger::wallets::{WalletRow, get_wallet};
 use crate::ledger::{Command, Effects, Reply, Reservation, Source, replay};
 use crate::money::Minor;
 
-use super::approvals::{self, ApprovalView, Asked, Verdict};
-use super::{Done, answer, change, invalid, once, optional, required, write};
+use super::{invalid, optional, required, write};
+use crate::approvals::{self, ApprovalView, Asked, Verdict};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -169,15 +170,13 @@ async fn move_money(
     {
         return answer(done, reply);
     }
-    let asked = Asked {
-        act: ApprovalAct::Credit,
-        action,
-        subject: ("wallet", wallet.id.as_str()),
-        wanted: json!({ "amount_minor": amount, "source": source }),
-        said: json!({ "reason": reason }),
-        once: once.clone(),
-    };
-    let agreement = match agree(app, operator, &wallet, (amount, asked)).await? {
+    let subject = ("wallet", wallet.id.as_str());
+    let size = i64::try_from(amount.units().unsigned_abs()).unwrap_or(i64::MAX);
+    let about = (ApprovalAct::Credit, Some((wallet.currency.as_str(), size)));
+    let asked = Asked::by_policy(app, about, (action, subject))
+        .wanting(json!({ "amount_minor": amount, "source": source }))
+        .saying(json!({ "reason": reason }), once.clone());
+    let agreement = match approvals::agree(app, operator, asked).await? {
         Verdict::Go(agreement) => agreement,
         Verdict::Wait(response) => return Ok(response),
     };
@@ -188,28 +187,14 @@ async fn move_money(
         before: None,
         after: Some(agreement.told(after)),
     };
-    let mut rows = vec![change(operator, done).row(&app.ids, app.now())];
+    let mut rows = vec![operator.did(done).row(&app.ids, app.now())];
     rows.extend(agreement.rows);
     if source == Source::DemoSeed {
         rows.push(funding::mark_demo(&wallet.id));
     }
     let movement = Movement { amount, source, description: reason, sender: None, rows };
-    let command = funding::movement(app, &wallet, movement).await?.guards(agreement.guard);
+    let command = funding::movement(app, &wallet, movement).await?.guards(agreement.guards);
     answer(app.writer.work(command.reserve(once).replying(reply.clone())).await?, reply)
-}
-
-/// Whether one operator is enough for this amount, or this is the second one.
-async fn agree(
-    app: &App,
-    operator: &Operator,
-    wallet: &WalletRow,
-    (amount, asked): (Minor, Asked<'_>),
-) -> Result<Verdict, Problem> {
-    let free = app.config.approvals.credit_free_minor(wallet.currency.as_str());
-    if amount.units().unsigned_abs() <= u64::try_from(free).unwrap_or(0) {
-        return Ok(Verdict::Go(approvals::Agreement::default()));
-    }
-    approvals::agree(app, operator, asked).await
 }
 
 /// Why a wallet is frozen or thawed.

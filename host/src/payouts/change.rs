@@ -47,7 +47,7 @@ pub(super) struct Accompanying {
     /// The case that it resolves: it must be as it was, and its money is in suspense.
     pub case: Option<Guard>,
     /// The request of the first of two operators, where it took two.
-    pub agreed: Option<Guard>,
+    pub agreed: Vec<Guard>,
     /// Whether limits may stand in the way.
     pub limits: Limits,
     /// Further rows of the same transaction: attempts, evidence, audit.

@@ -292,7 +292,7 @@ fn beginning(caller: &Caller, payout: &mut Payout) -> Result<Change, Problem> {
         }
         _ => {}
     }
-    match payout.takes_two(&caller.merchant.settings, None) {
+    match payout.approvers(&caller.merchant.settings, None) > 0 {
         true => Ok(Change::Draft),
         false => Ok(Change::Accept),
     }

@@ -45,7 +45,7 @@ mod view;
 pub use accept::{Verdict, compare};
 pub use change::changing;
 pub use draft::{Deciding, Draft, Named, prepare};
-pub use resolve::resolve;
+pub use resolve::{Accompanied, resolve};
 pub use retrieve::get;
 pub use transfer::PayoutTransfers;
 pub use view::PayoutView;

@@ -371,15 +371,15 @@ pub struct Payout {
 }
 
 impl Payout {
-    /// Whether it waits for a teammate: by what its recipient gets, or by what that takes from the
-    /// wallet that pays, when it was made or now.
+    /// How many teammates have to approve it: by what its recipient gets, or by what that takes from
+    /// the wallet that pays, when it was made or now.
     #[must_use]
-    pub fn takes_two(&self, settings: &Settings, now: Option<Minor>) -> bool {
-        let is_large = |funding: &Funding| {
-            settings.takes_two(funding.currency, funding.quoted.max(now.unwrap_or_default()))
-        };
-        settings.takes_two(self.currency, self.costs.amount)
-            || self.funding.as_ref().is_some_and(is_large)
+    pub fn approvers(&self, settings: &Settings, now: Option<Minor>) -> u32 {
+        let for_funds = self.funding.as_ref().map_or(0, |funding: &Funding| {
+            let debit = funding.quoted.max(now.unwrap_or_default());
+            settings.payout_approvers(funding.currency, debit)
+        });
+        for_funds.max(settings.payout_approvers(self.currency, self.costs.amount))
     }
 
     /// The payout after this happened to it, and what goes with that.

@@ -13,6 +13,16 @@ use super::change::{Accompanying, Limits, change};
 use super::model::{Change, Payout};
 use super::retrieve::get;
 
+/// What goes with a decision about a case.
+pub struct Accompanied {
+    /// The case must be as it was.
+    pub case: Guard,
+    /// And so must be what was agreed before.
+    pub agreed: Vec<Guard>,
+    /// Rows that say what was decided.
+    pub rows: Vec<RowChange>,
+}
+
 /// Carries out what was decided about a case of a payout, with the rows that say so.
 ///
 /// # Errors
@@ -22,7 +32,7 @@ pub async fn resolve(
     app: &App,
     case: &StoredCase,
     resolution: Resolution,
-    (guard, rows): (Guard, Vec<RowChange>),
+    Accompanied { case: guard, agreed, rows }: Accompanied,
 ) -> Result<(), Problem> {
     let payout = get(app, &case.case.subject_id).await?;
     let what = match resolution {
@@ -42,7 +52,7 @@ pub async fn resolve(
                     Effects { journals, rows: rows.clone(), ..Effects::default() }.and(()),
                 )
             });
-            app.writer.work(command.wallets(needs).guards([guard])).await?;
+            app.writer.work(command.wallets(needs).guards([guard]).guards(agreed)).await?;
             return Ok(());
         }
     };
@@ -54,6 +64,7 @@ pub async fn resolve(
     let with = Accompanying {
         failure,
         case: Some(guard),
+        agreed,
         limits: Limits::Count,
         rows,
         ..Accompanying::default()

@@ -6,9 +6,9 @@
 use serde_json::json;
 
 use crate::app::App;
-use crate::audit;
-use crate::auth;
-use crate::caller::Operator;
+use crate::approvals::Agreement;
+use crate::auth::{self, Permission};
+use crate::caller::{Actor, Done as Did};
 use crate::cases;
 use crate::clock::Moment;
 use crate::db::bulk::RowChange;
@@ -29,28 +29,17 @@ use super::retrieve::get;
 #[derive(Clone, Debug)]
 pub struct ReviewRequest {
     /// Who asks.
-    pub operator: Operator,
+    pub actor: Actor,
     /// Why; where the payout ends unpaid, also the message that the merchant reads.
     pub reason: Option<String>,
     /// What shows how the payout ended; required for marking it paid or failed.
     pub evidence: Option<String>,
     /// The idempotency key, if the request has one.
     pub reservation: Option<Reservation>,
-    /// What goes with it where it took two operators.
-    pub agreed: Agreed,
-}
-
-/// What goes with a change that two operators asked for.
-#[derive(Clone, Debug, Default)]
-pub struct Agreed {
-    /// Rows of the same transaction.
-    pub rows: Vec<RowChange>,
-    /// The first one's request, which must be as it was.
-    pub guard: Option<Guard>,
-    /// Who asked first.
-    pub first: Option<String>,
-    /// What the payout was when they did: of anything else they have not agreed.
-    pub status: Option<Status>,
+    /// What goes with it where it took more than one.
+    pub agreement: Agreement,
+    /// What the payout was when they agreed: of anything else they have not.
+    pub agreed_about: Option<Status>,
 }
 
 /// Makes that change to a payout.
@@ -68,16 +57,14 @@ pub async fn review(
     let is_marking = is_marking(what);
     loop {
         let payout = get(app, id).await?;
-        if request.agreed.status.is_some_and(|agreed| agreed != payout.status) {
+        if request.agreed_about.is_some_and(|agreed| agreed != payout.status) {
             return Err(Problem::new(ErrorCode::StateConflict));
         }
         refuse_row(&payout, what)?;
-        // In the sandbox whoever is there may agree with themselves.
-        let may_agree_alone = payout.env == Env::Test && what == Change::Approve;
-        if !may_agree_alone && needs_teammate(app, &payout, what).await? {
-            let subject = ("payout", payout.id.as_str());
-            let asked = (&request.operator, payout.status.as_str());
-            refuse_maker(app, subject, &payout.maker, asked).await?;
+        let needed = teammates(app, &payout, what, &request.actor).await?;
+        if needed > request.agreement.people {
+            // It has become dearer, or its merchant more careful, since they agreed.
+            return Err(Problem::new(ErrorCode::StateConflict));
         }
         let claim = match is_marking {
             true => take_lease(app, &payout).await?,
@@ -119,6 +106,10 @@ pub async fn possible(
 ) -> Result<Payout, Problem> {
     require_evidence(what, request)?;
     let payout = get(app, id).await?;
+    if !request.actor.sees(&payout.merchant_id) {
+        return Err(Problem::new(ErrorCode::PayoutNotFound));
+    }
+    refuse_row(&payout, what)?;
     payout.after(what, None, app.now())?;
     Ok(payout)
 }
@@ -136,18 +127,39 @@ fn require_evidence(what: Change, request: &ReviewRequest) -> Result<(), Problem
     Ok(())
 }
 
-/// Whether this lets a payout go that two people have to agree to: a draft, or one that would have
-/// been a draft had the rules not held it.
-async fn needs_teammate(app: &App, payout: &Payout, what: Change) -> Result<bool, Problem> {
-    match (what, payout.status) {
-        (Change::Approve, Status::Draft) => Ok(true),
-        (Change::Release, Status::AwaitingAdminReview) => {
-            let merchant = app.directory.merchant(&payout.merchant_id).await?;
-            let now = fx::debit_now(app, payout).await?;
-            Ok(merchant.is_some_and(|merchant| payout.takes_two(&merchant.settings, now)))
-        }
-        _ => Ok(false),
+/// How many people have to agree to this, besides whoever made the payout: one for a draft, or as
+/// many as its merchant's settings say; the same for one that would have been a draft had the rules
+/// not held it. None, where one person is enough, whoever it is.
+///
+/// # Errors
+/// `self_approval_denied`.
+pub async fn teammates(
+    app: &App,
+    payout: &Payout,
+    what: Change,
+    actor: &Actor,
+) -> Result<u32, Problem> {
+    let least = match (what, payout.status) {
+        (Change::Approve, Status::Draft) => 1,
+        (Change::Release, Status::AwaitingAdminReview) => 0,
+        _ => return Ok(0),
+    };
+    let merchant = app.directory.merchant(&payout.merchant_id).await?;
+    let now = fx::debit_now(app, payout).await?;
+    let settings = merchant.as_ref().map(|merchant| &merchant.settings);
+    let needed = settings.map_or(least, |settings| payout.approvers(settings, now).max(least));
+    if needed > 0 {
+        let made = Made {
+            subject: ("payout", payout.id.as_str()),
+            maker: &payout.maker,
+            // In the sandbox whoever is there may agree with themselves, but not to what is held.
+            env: if what == Change::Approve { payout.env } else { Env::Live },
+            permissions: (Permission::PayoutCreate, Permission::PayoutApprove),
+            status: payout.status.as_str(),
+        };
+        refuse_maker(app, actor, made).await?;
     }
+    Ok(needed)
 }
 
 /// A row of a batch is approved and declined with it.
@@ -161,38 +173,53 @@ fn refuse_row(payout: &Payout, what: Change) -> Result<(), Problem> {
     }
 }
 
-/// Whoever made a key has seen its secret, and is never the second person for what is made with
-/// it. An attempt is told in the audit log.
+/// What somebody made, that others have to approve.
+pub struct Made<'a> {
+    /// The kind and the id of it.
+    pub subject: (&'static str, &'a str),
+    /// The key that it was made with.
+    pub maker: &'a str,
+    /// By the rules of which environment it is approved.
+    pub env: Env,
+    /// What a member needs to make such a thing, and to approve it.
+    pub permissions: (Permission, Permission),
+    /// How it stands.
+    pub status: &'a str,
+}
+
+/// Whoever made a key has seen its secret, and is never the second person for what is made with it;
+/// but for the owner of a live account, and for whoever is there in the sandbox. An attempt is told
+/// in the audit log.
 ///
 /// # Errors
 /// `self_approval_denied`.
-pub async fn refuse_maker(
-    app: &App,
-    (subject_type, subject_id): (&'static str, &str),
-    maker: &str,
-    (operator, status): (&Operator, &str),
-) -> Result<(), Problem> {
-    let key = auth::sql::get_key(app.db.pool(), &KeyId::from_text(maker.to_owned())).await?;
-    if key.is_none_or(|key| key.created_by != operator.name) {
+pub async fn refuse_maker(app: &App, actor: &Actor, made: Made<'_>) -> Result<(), Problem> {
+    let key = KeyId::from_text(made.maker.to_owned());
+    let key = auth::sql::get_key(app.db.pool(), &key).await?;
+    let may_alone = match actor.member() {
+        Some(member) => member.may_approve_own(made.env, made.permissions),
+        None => made.env == Env::Test,
+    };
+    if may_alone || key.is_none_or(|key| key.created_by != actor.name) {
         return Ok(());
     }
-    let denied = audit::Change {
-        actor: operator.name.clone(),
-        address: operator.address.to_string(),
+    let (subject_type, subject_id) = made.subject;
+    let denied = Did {
         action: match subject_type {
             "batch" => "batch.approve_denied",
             _ => "payout.approve_denied",
         },
-        subject_type,
-        subject_id: subject_id.to_owned(),
-        before: Some(json!({ "status": status })),
-        after: Some(json!({ "reason": "made with a key that the same operator made" })),
+        subject: made.subject,
+        before: Some(json!({ "status": made.status })),
+        after: Some(json!({ "reason": "made with a key that the same person made" })),
     };
-    app.writer.work(Command::rows(vec![denied.row(&app.ids, app.now())])).await?;
+    let line = actor.did(denied).row(&app.ids, app.now());
+    app.writer.work(Command::rows(vec![line])).await?;
     let message = format!(
-        "You made the key that this {subject_type} was made with: another operator must approve it."
+        "You made the key that this {subject_type} was made with: somebody else must approve it."
     );
-    Err(Problem::because(ErrorCode::SelfApprovalDenied, message))
+    Err(Problem::because(ErrorCode::SelfApprovalDenied, message)
+        .detail(json!({ "subject_id": subject_id })))
 }
 
 /// Takes the payout from whoever might send it or ask about it.
@@ -229,7 +256,7 @@ async fn attempt_change(
     }
     let now = app.now();
     let mut rows = vec![record(app, payout, what, request)?];
-    rows.extend(request.agreed.rows.iter().cloned());
+    rows.extend(request.agreement.rows.iter().cloned());
     let mut beside = None;
     if let Some(claim) = claim {
         let attempts = list_attempts(pool, &claim.id).await?;
@@ -250,7 +277,7 @@ async fn attempt_change(
         fence: claim.map(Claim::guard),
         beside,
         rows,
-        agreed: request.agreed.guard.clone(),
+        agreed: request.agreement.guards.clone(),
         reservation: request.reservation.clone(),
         ..Accompanying::default()
     };
@@ -340,19 +367,16 @@ fn record(
         "reason": request.reason,
         "evidence": request.evidence,
     });
-    if let Some(first) = &request.agreed.first {
-        after["requested_by"] = json!(first);
+    if what == Change::Approve {
+        after["approved"] = request.agreement.approved_by(&request.actor, app.now());
     }
-    let record = audit::Change {
-        actor: request.operator.name.clone(),
-        address: request.operator.address.to_string(),
+    let did = Did {
         action: action(what),
-        subject_type: "payout",
-        subject_id: payout.id.to_string(),
+        subject: ("payout", payout.id.as_str()),
         before: Some(json!({ "status": payout.status.as_str() })),
-        after: Some(after),
+        after: Some(request.agreement.told(after)),
     };
-    Ok(record.row(&app.ids, app.now()))
+    Ok(request.actor.did(did).row(&app.ids, app.now()))
 }
 
 /// What the audit log calls a change.

@@ -180,6 +180,40 @@ pub async fn list_payouts(
     rows.iter().map(payout).collect()
 }
 
+/// Which of the payouts that wait are wanted; an empty text means any.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// Their status.
+    pub status: String,
+    /// Their environment.
+    pub env: String,
+    /// Whose they are.
+    pub merchant: String,
+    /// The last one of the page before.
+    pub cursor: Option<PayoutId>,
+    /// How many a page has.
+    pub limit: i64,
+}
+
+/// Payouts that wait for somebody, newest first; one more than a page has.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_waiting(pool: &AnyPool, filter: &Waiting) -> Result<Vec<Payout>, sqlx::Error> {
+    let sql = "SELECT * FROM payouts WHERE status IN ('draft', 'awaiting_admin_review') \
+               AND id < $1 AND ($2 = '' OR status = $2) AND ($3 = '' OR env = $3) \
+               AND ($4 = '' OR merchant_id = $4) ORDER BY id DESC LIMIT $5";
+    let rows = sqlx::query(sql)
+        .bind(filter.cursor.as_ref().map_or("~", PayoutId::as_str))
+        .bind(filter.status.as_str())
+        .bind(filter.env.as_str())
+        .bind(filter.merchant.as_str())
+        .bind(filter.limit + 1)
+        .fetch_all(pool)
+        .await?;
+    rows.iter().map(payout).collect()
+}
+
 fn kept(what: Option<&impl Serialize>) -> Option<String> {
     what.and_then(|what| serde_json::to_string(what).ok())
 }

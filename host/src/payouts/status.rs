@@ -56,6 +56,12 @@ impl Status {
         matches!(self, Self::Paid | Self::PaidManual)
     }
 
+    /// Whether it goes no further before a person has decided.
+    #[must_use]
+    pub const fn waits_for_somebody(self) -> bool {
+        matches!(self, Self::Draft | Self::AwaitingAdminReview)
+    }
+
     /// Whether nothing more is expected to happen.
     #[must_use]
     pub const fn is_final(self) -> bool {

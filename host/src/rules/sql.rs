@@ -4,7 +4,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Removal, Table, Update, int, text};
+use crate::db::bulk::{Lookup, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
 
 use super::assignment::{Role, Scope};
@@ -91,34 +91,6 @@ pub static NEXT_GENERATION: Update<i64> = Update {
 
 /// The one row of [`GENERATION`].
 pub const RULES: &str = "rules";
-
-/// Something that waits for a second person.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// What is asked for.
-    pub id: String,
-    /// Who asks.
-    pub actor: String,
-    /// Since when.
-    pub created_at: Moment,
-}
-
-/// Activations that wait for a second person.
-pub static REQUESTS: Table<Request> = Table {
-    name: "rule_requests",
-    fixed: &[text("id", |request| (&request.id).into())],
-    changing: &[
-        text("actor", |request| (&request.actor).into()),
-        int("created_at", |request| request.created_at.into()),
-    ],
-    on_conflict: Some(
-        "(id) DO UPDATE SET actor = excluded.actor, created_at = excluded.created_at",
-    ),
-    is_sealed: false,
-};
-
-/// Requests that are met.
-pub static REQUESTS_MET: Removal = Removal { name: "rule_requests", key: "id" };
 
 /// A version of a pack as it is kept.
 #[derive(Clone, Debug)]
@@ -275,19 +247,6 @@ pub async fn find_component(pool: &AnyPool, digest: &str) -> Result<Option<Strin
     let sql =
         "SELECT component FROM rule_packs WHERE digest = $1 AND component IS NOT NULL LIMIT 1";
     sqlx::query_scalar(sql).bind(digest).fetch_optional(pool).await
-}
-
-/// Who asked for something that needs a second person, and when.
-///
-/// # Errors
-/// The database cannot be read.
-pub async fn get_request(
-    pool: &AnyPool,
-    id: &str,
-) -> Result<Option<(String, Moment)>, sqlx::Error> {
-    let sql = "SELECT actor, created_at FROM rule_requests WHERE id = $1";
-    let row = sqlx::query(sql).bind(id).fetch_optional(pool).await?;
-    row.map(|row| Ok((row.try_get(0)?, Moment::from_micros(row.try_get(1)?)))).transpose()
 }
 
 fn version(row: &AnyRow) -> Result<Version, sqlx::Error> {

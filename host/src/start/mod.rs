@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Metrics, Parts};
-use crate::audit::FailedLogIns;
+use crate::audit::Refusals;
 use crate::auth::Directory;
 use crate::calendar::Calendars;
+use crate::caller::OPERATOR;
 use crate::clock::Clock;
 use crate::config::{Config, limits};
 use crate::db::bulk::Write;
@@ -22,7 +24,7 @@ use crate::fx::{Providers, RateLists, RateSource};
 use crate::http::limiter::Limiter;
 use crate::http::places::LongAnswers;
 use crate::http::request_log::RequestLog;
-use crate::id::IdGenerator;
+use crate::id::{Id as _, IdGenerator, MemberId};
 use crate::keyring::Keyring;
 use crate::ledger::wallets::WalletIds;
 use crate::ledger::{OutboxHook, Writer, WriterParts};
@@ -34,7 +36,8 @@ use crate::recipients::{IdentityKey, RecipientDirectory};
 use crate::routes::Door;
 use crate::rules::store::{Loader, PackStore, SuppliedPack};
 use crate::rules::{Packs, comparing};
-use crate::simulator::Simulator;
+use crate::simulator::{OwnMessage, Simulator};
+use crate::team::Access;
 use crate::transfers::intents::IntentJournal;
 use crate::transfers::{Quarantine, Transfers};
 use crate::{transfers, webhooks, worker};
@@ -86,9 +89,8 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let listeners = Listeners::open(&mut config).await?;
     let (address, config) = (config.server.address, Arc::new(config));
     let (clock, ids) = (sources.clock, Arc::new(sources.ids));
-    let Storage { db, keyring, recipients, operator_token, new_token } =
-        open(&config, &ids).await?;
-
+    let storage = open(&config, &ids).await?;
+    let Storage { db, keyring, recipients, operator_token, new_token } = storage;
     let (Components { rails, packs, sources }, loader) = components(&config, &keyring)?;
     let rails = Arc::new(Registry::of(rails)?);
     let versions = keep_versions((&db, &keyring), &loader, &config, (&rails, &clock)).await?;
@@ -97,14 +99,13 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
 
     let broken = CancellationToken::new();
     let ((handover, handed), (comparing, compared)) = (outbox::handover(), comparing());
-    let hook = outbox::hook(handover.clone());
-    let writer = start_writer(&config, &db, (&clock, &ids), (hook, &broken)).await?;
+    let told = (outbox::hook(handover.clone()), &broken);
+    let writer = start_writer(&config, &db, (&clock, &ids), told).await?;
     let (gate, intents) = gate((&db, &writer), &config, (&clock, &ids)).await?;
-    let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), rails.networks());
+    let (sandbox, messages) = sandbox((&db, &clock), &rails, &keyring);
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
-    let sandbox = sandbox(simulator, &keyring);
-    let inside = (sandbox.clone(), Arc::clone(&keyring));
     let (with, providers) = outside(&config, sources, (&rails, versions))?;
+    let inside = (sandbox.clone(), Arc::clone(&keyring));
     let routes = Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), inside, with);
     let transfers = Transfers::new(transfers::Parts {
         db: db.clone(),
@@ -132,7 +133,8 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         limiter: Limiter::default(),
         long_answers: LongAnswers::default(),
         requests: RequestLog::default(),
-        failed_log_ins: FailedLogIns::default(),
+        team: Access::new(db.clone(), Arc::clone(&keyring), &ids)?,
+        refusals: Refusals::default(),
         outbound: OutboundClient::new(&config.webhooks)?,
         handover,
         tasks,
@@ -197,13 +199,18 @@ async fn start_writer(
     Ok(Writer::start(parts).await?)
 }
 
-/// The other side of the sandbox's routes, with a token that follows from the host's keys.
-fn sandbox(simulator: Simulator, keyring: &Keyring) -> Sandbox {
+/// The other side of the sandbox's routes, with a token that follows from the host's keys, and what
+/// its networks send by themselves.
+fn sandbox(
+    (db, clock): (&Db, &Clock),
+    rails: &Registry,
+    keyring: &Keyring,
+) -> (Sandbox, mpsc::UnboundedReceiver<OwnMessage>) {
+    let (simulator, messages) = Simulator::new(Some(db.clone()), clock.clone(), rails.networks());
     let token = keyring.settings_tags("what the sandbox's networks present").next();
-    Sandbox { simulator, token: token.unwrap_or_default().into() }
+    (Sandbox { simulator, token: token.unwrap_or_default().into() }, messages)
 }
 
-/// What was built, or supplied, and the engines that run it.
 /// The gate before everything live, shut where something is suspicious, and the journal of what
 /// leaves.
 async fn gate(
@@ -242,7 +249,9 @@ fn refuse_odd_operators(config: &Config) -> Result<(), StartError> {
         config.operator_token.iter().map(ExposeSecret::expose_secret).collect();
     for (name, token) in &config.admin.operators {
         let token = token.expose_secret();
-        if matches!(name.as_str(), "host" | "operator" | "unknown") {
+        if matches!(name.as_str(), "host" | OPERATOR | "unknown")
+            || name.starts_with(MemberId::PREFIX)
+        {
             return Err(format!("admin.operators.{name}: this name is taken").into());
         }
         if tokens.contains(&token) {
@@ -251,16 +260,8 @@ fn refuse_odd_operators(config: &Config) -> Result<(), StartError> {
         }
         tokens.push(token);
     }
-    let is_alone = config.admin.operators.is_empty();
-    for (setting, needs_two) in [
-        ("rules.two_people", config.rules.two_people),
-        ("cases.two_people", config.cases.two_people),
-        ("approvals.two_people", !config.approvals.two_people.is_empty()),
-    ] {
-        if needs_two && is_alone {
-            return Err(format!("{setting} needs a second operator in admin.operators").into());
-        }
-    }
+    // The one whose token has no name is one of them.
+    config.approvals.check(config.admin.operators.len() + 1)?;
     Ok(())
 }
 

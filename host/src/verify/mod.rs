@@ -18,8 +18,8 @@ use crate::db::{Db, Engine};
 use crate::ledger::verify::{Anchor, Faults, Proven, Scope};
 use crate::payouts::verify::Looked;
 use crate::{
-    audit, auth, batches, cases, conversions, decisions, events, ledger, operator, payouts,
-    transfers, webhooks,
+    approvals, audit, auth, batches, cases, conversions, decisions, events, ledger, operator,
+    payouts, team, transfers, webhooks,
 };
 
 /// What is wanted.
@@ -95,6 +95,8 @@ pub async fn prove(
     webhooks::verify::verify(snapshot, wanted.now, &mut faults).await?;
     progress("the audit log", 0);
     operator::verify::verify(snapshot, &mut faults).await?;
+    approvals::verify::verify(snapshot, &mut faults).await?;
+    team::verify::verify(snapshot, &mut faults).await?;
     Ok(Report { books, payouts, faults })
 }
 
@@ -111,6 +113,7 @@ fn sealed() -> Vec<&'static dyn Shape> {
         &decisions::sql::DECISIONS,
         &events::sql::EVENTS,
         &payouts::sql::PAYOUTS,
+        &team::sql::MEMBERS,
         &transfers::attempt::ATTEMPTS,
         transfers::evidence::sealed(),
     ]);

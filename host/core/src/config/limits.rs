@@ -232,12 +232,50 @@ pub const PACK_FAILURES_MERCHANTS_MIN: usize = 3;
 pub const FACT_TEXT_BYTES_MAX: usize = 160;
 /// How often a host looks whether another rule pack was activated.
 pub const RULES_POLL: Duration = Duration::from_millis(250);
-/// A second operator has this long to agree to what one of them asked for.
+/// Others have this long to agree to what somebody asked for.
 pub const APPROVAL_VALID: Duration = Duration::from_secs(24 * 3600);
-/// Failed log-ins of operators that a host writes down in a minute, each from another address.
-pub const FAILED_LOG_INS_PER_MINUTE_MAX: usize = 30;
-/// A second person has this long to agree to an activation.
-pub const RULES_REQUEST_VALID: Duration = Duration::from_secs(24 * 3600);
+/// And this long where it is about a draft or a batch of a merchant's: teams have weekends.
+pub const TEAM_APPROVAL_VALID: Duration = Duration::from_secs(7 * 24 * 3600);
+/// People that a payment may take, besides whoever made it.
+pub const APPROVERS_MAX: u32 = 5;
+/// Amounts of one currency from which on it takes more.
+pub const APPROVAL_TIERS_MAX: usize = 8;
+/// Members of one team.
+pub const MEMBERS_MAX: usize = 200;
+/// An invitation is good for so long.
+pub const INVITATION_VALID: Duration = Duration::from_secs(3 * 24 * 3600);
+/// Characters of a password.
+pub const PASSWORD_CHARACTERS_MIN: usize = 12;
+/// The longest one: hashing takes longer for longer ones.
+pub const PASSWORD_CHARACTERS_MAX: usize = 128;
+/// Different characters in it.
+pub const PASSWORD_DISTINCT_MIN: usize = 5;
+/// Passwords that a host compares at once: each takes a processor's tens of milliseconds.
+pub const PASSWORDS_AT_ONCE: usize = 2;
+/// How long a log-in waits for its turn.
+pub const PASSWORD_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Failures of a log-in in a row, after which the next has to wait.
+pub const LOG_IN_FAILURES_FREE: u32 = 5;
+/// For how long at first, and at most.
+pub const LOG_IN_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(900));
+/// For how long a failure is remembered where many fail.
+pub const LOG_IN_REMEMBERED: Duration = Duration::from_secs(3600);
+/// Whose failures are remembered at once.
+pub const LOG_IN_HOLDERS_MAX: usize = 20_000;
+/// A member is known at an address for so long after signing in there.
+pub const LOG_IN_PLACE_KNOWN: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Longest session.
+pub const SESSION_MAX: Duration = Duration::from_secs(12 * 3600);
+/// A session that nobody uses ends after this long.
+pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(30 * 60);
+/// How exactly it is known when a session was last used.
+pub const SESSION_SEEN_EVERY: Duration = Duration::from_secs(60);
+/// For how long a password or a code counts for what is dangerous.
+pub const RECENT_LOG_IN: Duration = Duration::from_secs(15 * 60);
+/// Sessions are kept this long: who was signed in, and from where.
+pub const SESSIONS_KEPT: Duration = Duration::from_secs(400 * 24 * 3600);
+/// Refusals that a host writes into the audit log in a minute, each of somebody else.
+pub const REFUSALS_TOLD_PER_MINUTE_MAX: usize = 30;
 /// Stored decisions that a backtest looks at in one request.
 pub const BACKTEST_SLICE: i64 = 1_000;
 /// Decisions that wait to be compared with a pack in shadow; more are not compared.

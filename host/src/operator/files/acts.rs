@@ -9,7 +9,8 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::caller::Operator;
+use crate::caller::repeat::{answer, once};
+use crate::caller::{Done, Operator};
 use crate::config::ApprovalAct;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, IdempotencyKey};
@@ -17,10 +18,10 @@ use crate::ledger::{Command, Effects, LockedState, Reply, Reservation, replay};
 use crate::transfers::attempt;
 use crate::transfers::files::table::{FileState, PaymentFile};
 
-use super::super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
-use super::super::{Done, answer, change, invalid, once, required, write};
+use super::super::{invalid, required, write};
 use super::sql::{self, Taken};
 use super::{FileView, find, view};
+use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
 /// Why a file is held back, let go or delivered again.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -166,7 +167,7 @@ pub(super) async fn set_held(
         let rows = vec![sql::HELD.change(&taken)];
         Ok(Effects { rows, ..Effects::default() }.and(()))
     });
-    let command = command.row(&sql::FILES, file.id.as_str()).guards(agreement.guard);
+    let command = command.row(&sql::FILES, file.id.as_str()).guards(agreement.guards);
     write(app, operator, done, command.and_rows(agreement.rows)).await?;
     Ok(Json(view(&PaymentFile { is_held, due_at, ..file })))
 }
@@ -227,7 +228,7 @@ pub async fn deliver(
         before: Some(json!({ "state": file.state.as_str(), "deliveries": file.deliveries })),
         after: Some(agreement.told(after)),
     };
-    let mut rows = vec![change(&operator, done).row(&app.ids, now)];
+    let mut rows = vec![operator.did(done).row(&app.ids, now)];
     rows.extend(agreement.rows);
     let (id, at) = (file.id.clone(), file.fence);
     let command = Command::new(move |locked| {
@@ -240,7 +241,7 @@ pub async fn deliver(
         let rows = vec![sql::TO_DELIVER.change(&taken)];
         Ok(Effects { rows, ..Effects::default() }.and(()))
     });
-    let command = command.row(&sql::FILES, file.id.as_str()).guards(agreement.guard);
+    let command = command.row(&sql::FILES, file.id.as_str()).guards(agreement.guards);
     let command = command.and_rows(rows).reserve(once).replying(reply.clone());
     answer(app.writer.work(command).await?, reply)
 }
@@ -292,19 +293,15 @@ async fn agree(
     if !seen.may_pay_twice() {
         return Ok(Verdict::Go(Agreement::default()));
     }
-    let asked = Asked {
-        act: ApprovalAct::Redeliver,
-        action: "file.deliver",
-        subject: ("file", file.id.as_str()),
-        wanted: json!({
+    let done = ("file.deliver", ("file", file.id.as_str()));
+    let asked = Asked::by_policy(app, (ApprovalAct::Redeliver, None), done)
+        .wanting(json!({
             "state": seen.state.as_str(),
             "digest": file.digest,
             "deliveries": file.deliveries,
             "warning": "If the bank has this file, its payments may be made twice.",
-        }),
-        said: json!({ "reason": reason }),
-        once,
-    };
+        }))
+        .saying(json!({ "reason": reason }), once);
     approvals::agree(app, operator, asked).await
 }
 

@@ -15,7 +15,7 @@ use strum::IntoEnumIterator as _;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::caller::Operator;
+use crate::caller::{Done, Operator};
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
@@ -25,7 +25,7 @@ use crate::ledger::Command;
 use crate::money::Minor;
 use crate::transfers::files::table::{self, FileState, PaymentFile};
 
-use super::{Done, write};
+use super::write;
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[

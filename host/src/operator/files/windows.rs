@@ -10,7 +10,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::caller::Operator;
+use crate::caller::{Done, Operator};
 use crate::clock::Moment;
 use crate::config::{ApprovalAct, limits};
 use crate::env::Env;
@@ -22,10 +22,10 @@ use crate::rails::files::{Planned, Timetable};
 use crate::transfers::files::closing;
 use crate::transfers::files::table::{self, FileState, PaymentFile};
 
-use super::super::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
-use super::super::{Done, write};
+use super::super::write;
 use super::acts::{FileRequest, Held, Now, conflict, set_held};
 use super::{FileView, sql, view};
+use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
 /// A closing of a window: of each window the next one, and those before whose files still collect.
 #[derive(Debug, Serialize, ToSchema)]
@@ -131,14 +131,10 @@ pub async fn close(
     if closes_at <= now {
         return Err(conflict("This window closes already."));
     }
-    let asked = Asked {
-        act: ApprovalAct::CloseWindow,
-        action: "window.close",
-        subject: ("file", file.id.as_str()),
-        wanted: json!({ "window": file.window, "closes_at": closes_at }),
-        said: json!({ "reason": reason }),
-        once: None,
-    };
+    let done = ("window.close", ("file", file.id.as_str()));
+    let asked = Asked::by_policy(&app, (ApprovalAct::CloseWindow, None), done)
+        .wanting(json!({ "window": file.window, "closes_at": closes_at }))
+        .saying(json!({ "reason": reason }), None);
     let agreement = match approvals::agree(&app, &operator, asked).await? {
         Verdict::Go(agreement) => agreement,
         Verdict::Wait(response) => return Ok(response),
@@ -155,7 +151,7 @@ pub async fn close(
     let closed = PaymentFile { business_date, local_time, ..closed };
     let (before, after) = (file.clone(), closed.clone());
     let command = Command::new(move |locked| close_if_unchanged(locked, &before, &after));
-    let command = command.row(&sql::FILES, closed.id.as_str()).guards(agreement.guard);
+    let command = command.row(&sql::FILES, closed.id.as_str()).guards(agreement.guards);
     write(&app, &operator, done, command.and_rows(agreement.rows)).await?;
     Ok(Json(view(&closed)).into_response())
 }

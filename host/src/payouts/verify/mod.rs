@@ -93,14 +93,6 @@ const CHECKS: &[Check] = &[
                 JOIN routes r ON r.id = a.route_id WHERE r.env <> p.env",
     },
     Check {
-        name: "payout-approval",
-        means: "was approved by whoever made it, or made the key that it was made with",
-        finds: "SELECT p.id FROM payouts p JOIN audit a ON a.subject_id = p.id \
-                LEFT JOIN api_keys k ON k.id = p.maker \
-                WHERE a.action = 'payout.approve' AND (a.actor = p.maker \
-                OR (p.env = 'live' AND a.actor = k.created_by))",
-    },
-    Check {
         name: "payout-decision",
         means: "is held or let go otherwise than was decided",
         finds: "SELECT d.payout_id FROM decisions d LEFT JOIN events e \

@@ -5,7 +5,10 @@
 //! the same: a stranger cannot lock out others at its address, and no key is short enough to be
 //! guessed.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+mod actor;
+pub mod repeat;
+
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,7 +22,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
+pub use actor::{Actor, Done, Myself, OPERATOR, Operator};
+
 use crate::app::App;
+use crate::audit;
 use crate::auth::{ApiKey, Capability, Merchant, Permission};
 use crate::config::limits;
 use crate::env::Env;
@@ -31,6 +37,9 @@ use crate::http::request_log::{self, Entry};
 use crate::http::server::Crowded;
 use crate::id::{MerchantId, RequestId};
 use crate::ledger::Command;
+use crate::team::session::TOKEN_PREFIX;
+use crate::team::sql::SESSIONS_SEEN;
+use crate::team::{Session, SignedIn};
 
 /// A merchant's request: its key and who is behind it.
 #[derive(Clone)]
@@ -41,23 +50,6 @@ pub struct Caller {
     pub merchant: Arc<Merchant>,
     /// Where the request comes from.
     pub address: IpAddr,
-}
-
-/// The platform operator's request.
-#[derive(Clone, Debug)]
-pub struct Operator {
-    /// Who it is: `operator`, or a name from the configuration.
-    pub name: String,
-    /// Where the request comes from.
-    pub address: IpAddr,
-}
-
-impl Operator {
-    /// The host itself, where it acts without being asked.
-    #[must_use]
-    pub fn host() -> Self {
-        Self { name: "host".to_owned(), address: IpAddr::V6(Ipv6Addr::LOCALHOST) }
-    }
 }
 
 impl Caller {
@@ -120,16 +112,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Operator {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let operator = parts.extensions.get::<Self>().cloned();
-        operator.ok_or_else(|| Problem::new(ErrorCode::Unauthorized))
-    }
-}
-
-/// The gate before every path: `/v1` wants a key, `/admin/v1` the operator's token. Where all places
+/// The gate before every path: `/v1` wants a key, `/admin/v1` the token of an operator or of a
+/// session. Where all places
 /// are taken, only questions after the host's health get through.
 pub async fn gate(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
@@ -139,7 +123,7 @@ pub async fn gate(State(app): State<App>, request: Request, next: Next) -> Respo
     if path == "/v1" || path.starts_with("/v1/") {
         merchant_gate(app, request, next).await
     } else if path == "/admin/v1" || path.starts_with("/admin/v1/") {
-        operator_gate(app, request, next).await
+        actor_gate(app, request, next).await
     } else if path.starts_with("/notices/") {
         let address = address(&app, &request);
         let response = next.run(request).await;
@@ -183,29 +167,126 @@ async fn merchant_gate(app: App, mut request: Request, next: Next) -> Response {
     }
 }
 
-async fn operator_gate(app: App, mut request: Request, next: Next) -> Response {
+async fn actor_gate(app: App, mut request: Request, next: Next) -> Response {
     let address = address(&app, &request);
-    match bearer(request.headers()).map(|token| operator_name(&app, token)) {
-        Ok(Some(name)) => {
-            let budget = (format!("operator {name}"), Tier::Admin);
-            request.extensions_mut().insert(Operator { name, address });
+    let token = bearer(request.headers()).map(str::to_owned);
+    match recognise(&app, token, address).await {
+        Ok(actor) => {
+            let budget = (format!("actor {}", actor.name), Tier::Admin);
+            let told = actor.session.is_some().then(|| actor.clone());
+            let path = request.uri().path().to_owned();
+            request.extensions_mut().insert(actor);
+            let response = spend(&app, budget, request, next).await;
+            if let Some(member) = told {
+                write_down_denied(&app, &member, &path, &response);
+            }
+            response
+        }
+        Err(_) if is_for_strangers(request.method(), request.uri().path()) => {
+            let budget = (peer::household(address), Tier::Anonymous);
+            request.extensions_mut().insert(Stranger { address });
             spend(&app, budget, request, next).await
         }
-        Ok(None) => {
-            write_down(&app, address);
-            turn_away(&app, address, Problem::new(ErrorCode::InvalidApiKey))
+        Err(problem) => {
+            if problem.code() == ErrorCode::InvalidApiKey {
+                write_down(&app, address);
+            }
+            turn_away(&app, address, problem)
         }
-        Err(problem) => turn_away(&app, address, problem),
     }
 }
 
-/// Has the audit log tell of a wrong token, without the answer waiting for it.
+/// What whoever is not signed in may do: sign in, and take up an invitation.
+fn is_for_strangers(method: &Method, path: &str) -> bool {
+    method == Method::POST && matches!(path, "/admin/v1/sessions" | "/admin/v1/invitations/accept")
+}
+
+/// Somebody who is not signed in, and wants to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Stranger {
+    /// Where the request comes from.
+    pub address: IpAddr,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Stranger {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let known = parts.extensions.get::<Actor>().map(|actor| Self { address: actor.address });
+        let stranger = known.or_else(|| parts.extensions.get::<Self>().copied());
+        stranger.ok_or_else(|| Problem::new(ErrorCode::Unauthorized))
+    }
+}
+
+/// Whose token this is: an operator's, or that of a session.
+async fn recognise(
+    app: &App,
+    token: Result<String, Problem>,
+    address: IpAddr,
+) -> Result<Actor, Problem> {
+    let token = token?;
+    if let Some(name) = operator_name(app, &token) {
+        return Ok(Actor { name, address, session: None });
+    }
+    if !token.starts_with(TOKEN_PREFIX) {
+        return Err(Problem::new(ErrorCode::InvalidApiKey));
+    }
+    let known = app.team.sessions.find(&token).await?;
+    let known = known.ok_or_else(|| Problem::new(ErrorCode::InvalidApiKey))?;
+    if !known.session.is_good(&known.member, app.now()) {
+        return Err(Problem::new(ErrorCode::SessionExpired));
+    }
+    let merchant = app.directory.merchant(&known.member.merchant_id).await?;
+    let merchant = merchant.ok_or_else(|| Problem::new(ErrorCode::InvalidApiKey))?;
+    merchant.status.refuse_inactive()?;
+    keep_alive(app, &known);
+    Ok(Actor { name: known.member.id.to_string(), address, session: Some(known) })
+}
+
+/// Writes down, once a minute, that a session is used.
+fn keep_alive(app: &App, known: &Arc<SignedIn>) {
+    let now = app.now();
+    if now < known.session.seen_at.after(limits::SESSION_SEEN_EVERY) {
+        return;
+    }
+    let row = SESSIONS_SEEN.change(&Session { seen_at: now, ..known.session.clone() });
+    let writing = app.clone();
+    app.tasks.spawn(async move {
+        match writing.writer.work(Command::rows(vec![row])).await {
+            Ok(_) => writing.team.sessions.forget(),
+            Err(problem) => tracing::warn!(?problem, "a session that is used ends before its time"),
+        }
+    });
+}
+
+/// Has the audit log tell what a member tried and may not do.
+fn write_down_denied(app: &App, actor: &Actor, path: &str, response: &Response) {
+    if refusal(response) == Some(ErrorCode::PermissionDenied) {
+        let done =
+            Done { action: "member.denied", subject: ("path", path), before: None, after: None };
+        tell_refusal(app, format!("{} {path}", actor.name), actor.did(done));
+    }
+}
+
+/// Has the audit log tell of a wrong token.
 fn write_down(app: &App, address: IpAddr) {
-    let Some(line) = app.failed_log_ins.count(address, app.now()) else { return };
+    let done = Done {
+        action: "operator.log_in_failed",
+        subject: ("operator", "unknown"),
+        before: None,
+        after: None,
+    };
+    let stranger = Actor { name: "unknown".to_owned(), address, session: None };
+    tell_refusal(app, peer::household(address), stranger.did(done));
+}
+
+/// Has the audit log tell of a refusal, without the answer waiting for it.
+pub fn tell_refusal(app: &App, holder: String, line: audit::Change) {
+    let Some(line) = app.refusals.count(holder, line, app.now()) else { return };
     let (row, writing) = (line.row(&app.ids, app.now()), app.clone());
     app.tasks.spawn(async move {
         if let Err(problem) = writing.writer.work(Command::rows(vec![row])).await {
-            tracing::warn!(?problem, %address, "a failed log-in is not in the audit log");
+            tracing::warn!(?problem, ?line, "a refusal is not in the audit log");
         }
     });
 }
@@ -216,7 +297,7 @@ fn operator_name(app: &App, token: &str) -> Option<String> {
         |known: &SecretString| bool::from(token.as_bytes().ct_eq(known.expose_secret().as_bytes()));
     let named = app.config.admin.operators.iter();
     let named = named.fold(None, |found, (name, known)| if is(known) { Some(name) } else { found });
-    let first = is(&app.operator_token).then(|| "operator".to_owned());
+    let first = is(&app.operator_token).then(|| OPERATOR.to_owned());
     first.or_else(|| named.cloned())
 }
 

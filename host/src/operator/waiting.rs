@@ -1,0 +1,130 @@
+//! Payouts that wait for somebody: drafts for a teammate, held ones for an operator.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse as _, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::caller::Actor;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::http::{Page, PageQuery, Query};
+use crate::id::PayoutId;
+use crate::payouts::model::{Payout, Status};
+use crate::payouts::{PayoutView, sql};
+
+/// What each call may refuse, besides what every call may.
+pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    (
+        "list_waiting_payouts",
+        &[ErrorCode::InvalidFilter, ErrorCode::InvalidLimit, ErrorCode::InvalidField],
+    ),
+    ("inspect_payout", &[ErrorCode::PayoutNotFound]),
+];
+
+/// A payout as operators and its merchant's team see it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InspectedPayout<'a> {
+    /// The payout.
+    #[serde(flatten)]
+    #[schema(value_type = PayoutView)]
+    pub payout: PayoutView<'a>,
+    /// Whose it is.
+    pub merchant_id: &'a str,
+    /// `test` or `live`.
+    pub env: &'static str,
+    /// The key that it was made with.
+    pub maker: &'a str,
+    /// How many people have to approve it, besides whoever made that key.
+    pub approvers: u32,
+}
+
+/// Filters of what waits.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default, deny_unknown_fields)]
+pub struct WaitingQuery {
+    /// `draft` or `awaiting_admin_review`; both if left out.
+    pub status: Option<String>,
+    /// `test` or `live`; both if left out.
+    pub env: Option<String>,
+    /// Only those of this merchant; a member sees their own.
+    pub merchant_id: Option<String>,
+    /// Items on the page, 1 to 100; 50 if left out.
+    #[param(value_type = Option<i64>)]
+    pub limit: Option<String>,
+    /// The last id of the page before.
+    pub starting_after: Option<String>,
+}
+
+/// List payouts that wait for somebody
+#[utoipa::path(
+    get, path = "/admin/v1/payouts", operation_id = "list_waiting_payouts", tag = "Operator",
+    params(WaitingQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<InspectedPayout>))),
+)]
+pub async fn list(
+    State(app): State<App>,
+    actor: Actor,
+    Query(query): Query<WaitingQuery>,
+) -> Result<Response, Problem> {
+    let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
+    let limit = page.limit()?;
+    let unknown = |field: &str| Problem::new(ErrorCode::InvalidFilter).field(field);
+    let status = query.status.unwrap_or_default();
+    if !status.is_empty() && !Status::parse(&status).is_some_and(Status::waits_for_somebody) {
+        return Err(unknown("status"));
+    }
+    let env = query.env.unwrap_or_default();
+    if !env.is_empty() && Env::parse(&env).is_none() {
+        return Err(unknown("env"));
+    }
+    let cursor = match &page.starting_after {
+        None => None,
+        Some(id) => Some(PayoutId::parse_either(id).ok_or_else(PageQuery::unknown_cursor)?),
+    };
+    let merchant = match actor.merchant() {
+        Some(own) => own.to_string(),
+        None => query.merchant_id.unwrap_or_default(),
+    };
+    let filter = sql::Waiting { status, env, merchant, cursor, limit };
+    let payouts = sql::list_waiting(app.db.pool(), &filter).await?;
+    let mut shown = Vec::with_capacity(payouts.len());
+    for payout in &payouts {
+        shown.push(view(&app, payout).await?);
+    }
+    Ok(Page::of(shown, limit).into_response())
+}
+
+/// Show a payout
+#[utoipa::path(
+    get, path = "/admin/v1/payouts/{id}", operation_id = "inspect_payout", tag = "Operator",
+    params(("id" = String, Path, description = "Its id or po_ reference")),
+    responses((status = 200, description = "The payout", body = InspectedPayout)),
+)]
+pub async fn retrieve(
+    State(app): State<App>,
+    actor: Actor,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let missing = || Problem::new(ErrorCode::PayoutNotFound);
+    let id = PayoutId::parse_either(&id).ok_or_else(missing)?;
+    let payout = sql::get_payout(app.db.pool(), &id).await?;
+    let payout = payout.filter(|payout| actor.sees(&payout.merchant_id)).ok_or_else(missing)?;
+    Ok(Json(view(&app, &payout).await?).into_response())
+}
+
+async fn view<'a>(app: &App, payout: &'a Payout) -> Result<InspectedPayout<'a>, Problem> {
+    let merchant = app.directory.merchant(&payout.merchant_id).await?;
+    let approvers = merchant.map_or(0, |merchant| payout.approvers(&merchant.settings, None));
+    let least = u32::from(payout.status == Status::Draft);
+    Ok(InspectedPayout {
+        payout: PayoutView::guarded(payout),
+        merchant_id: payout.merchant_id.as_str(),
+        env: payout.env.as_str(),
+        maker: &payout.maker,
+        approvers: approvers.max(least),
+    })
+}
