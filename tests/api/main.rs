@@ -123,6 +123,7 @@ mod tables;
 mod tampering;
 mod team;
 mod team_approvals;
+mod team_commands;
 mod team_roles;
 mod test_host;
 mod timeline;
