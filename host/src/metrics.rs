@@ -65,6 +65,8 @@ async fn collect(app: &App) -> String {
     app.writer.metrics().register(&mut registry);
     app.transfers.metrics.register(&mut registry);
     app.metrics.deliveries.register(&mut registry);
+    let lost = app.requests.lost.clone();
+    registry.register("request_log_lost", "Requests for which their log had no room", lost);
     writer(app, &mut registry);
     pool(app, &mut registry);
     packs(app, &mut registry);

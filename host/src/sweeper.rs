@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use crate::app::App;
 use crate::clock::Moment;
 use crate::config::limits;
+use crate::db::Engine;
 use crate::id::PayoutId;
+use crate::lookup::requests;
 
 /// How often what has expired is swept away.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
@@ -52,6 +54,15 @@ enum Rows {
 /// Deletes what no longer matters, at once and then every so often.
 pub(crate) async fn sweep(app: App) {
     loop {
+        match is_right(&app).await {
+            Ok(true) => {
+                if let Err(cause) = requests::keep::turn_months(&app).await {
+                    tracing::warn!(%cause, "the months of the log of requests");
+                }
+            }
+            Ok(false) => {}
+            Err(cause) => tracing::warn!(%cause, "what time the database has"),
+        }
         // Nothing is swept before what refers to it.
         for sweep in sweeps(&app) {
             if let Err(cause) = run(&app, &sweep).await {
@@ -67,7 +78,19 @@ pub(crate) async fn sweep(app: App) {
 }
 
 fn sweeps(app: &App) -> impl Iterator<Item = Sweep> {
-    expired(app).into_iter().chain(history(app))
+    expired(app).into_iter().chain(history(app)).chain(requests_without_months(app))
+}
+
+/// Where the log of requests has no months that are dropped as a whole.
+fn requests_without_months(app: &App) -> Option<Sweep> {
+    let sql = "DELETE FROM request_logs WHERE (owner, id) IN (SELECT owner, id \
+               FROM request_logs WHERE created_at < $1 ORDER BY created_at LIMIT $2)";
+    (app.db.engine() == Engine::Sqlite).then(|| Sweep {
+        table: "request_logs",
+        sql: sql.to_owned(),
+        before: before(app.now(), app.config.retention.request_log_days),
+        rows: Rows::Free,
+    })
 }
 
 /// What ran out.

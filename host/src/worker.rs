@@ -16,6 +16,7 @@ use crate::batches;
 use crate::config::limits;
 use crate::decisions::shadow;
 use crate::events::outbox::Handed;
+use crate::lookup::requests;
 use crate::operator::assignments::take_out;
 use crate::operator::rate_sources;
 use crate::payouts::PayoutTransfers;
@@ -46,6 +47,7 @@ pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver
     app.tasks.spawn(quarantine(app.clone()));
     app.tasks.spawn(rules(app.clone()));
     app.tasks.spawn(shadow::compare(app.clone(), compared));
+    app.tasks.spawn(requests::keep::keep(app.clone()));
     app.tasks.spawn(sweeper::sweep(app.clone()));
 }
 

@@ -14,6 +14,23 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Requests of merchants and what became of them. owner is merchant and environment in one; a
+-- request that was cut off has the status 0. Ids begin with their instant: a month is a range of
+-- them, and a table of its own, which the host makes ahead and drops when it is old enough.
+CREATE TABLE request_logs (
+    owner       TEXT COLLATE "C" NOT NULL,
+    id          TEXT COLLATE "C" NOT NULL,
+    method      TEXT COLLATE "C" NOT NULL,
+    path        TEXT COLLATE "C" NOT NULL,
+    status      BIGINT NOT NULL,
+    duration_ms BIGINT NOT NULL,
+    key_prefix  TEXT COLLATE "C" NOT NULL,
+    error_code  TEXT COLLATE "C",
+    created_at  BIGINT NOT NULL,
+    PRIMARY KEY (owner, id)
+) PARTITION BY RANGE (id);
+CREATE TABLE request_logs_other PARTITION OF request_logs DEFAULT;
+
 -- What stands in the platform's own accounts, line by line.
 CREATE VIEW own_entries AS
 SELECT j.id AS journal_id, CAST(l.line->>0 AS BIGINT) AS line,

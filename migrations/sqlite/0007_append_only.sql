@@ -1,3 +1,19 @@
+-- Requests of merchants and what became of them. owner is merchant and environment in one; a
+-- request that was cut off has the status 0.
+CREATE TABLE request_logs (
+    owner       TEXT NOT NULL,
+    id          TEXT NOT NULL,
+    method      TEXT NOT NULL,
+    path        TEXT NOT NULL,
+    status      BIGINT NOT NULL,
+    duration_ms BIGINT NOT NULL,
+    key_prefix  TEXT NOT NULL,
+    error_code  TEXT,
+    created_at  BIGINT NOT NULL,
+    PRIMARY KEY (owner, id)
+);
+CREATE INDEX request_logs_by_time ON request_logs (created_at);
+
 -- What stands in the platform's own accounts, line by line.
 CREATE VIEW own_entries AS
 SELECT j.id AS journal_id, json_extract(l.value, '$[0]') AS line,

@@ -1,10 +1,13 @@
-//! Recent requests: what became of them, for their owner.
+//! Requests: what became of them, for their owner, for as long as they are kept.
 
 use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::test_host::{Answer, Engine, TestHost, naira, with, with_host, with_host_configured};
+use crate::packs::restart;
+use crate::test_host::{
+    Answer, Engine, TestHost, config, naira, with, with_host, with_host_configured,
+};
 
 const PATH: &str = "/v1/request_logs";
 
@@ -132,6 +135,107 @@ async fn requests_that_are_turned_away_or_cut_off_are_in_the_log(
         let late = Some("request_timeout");
         let expected = [(&json!(503), late), (&json!(429), limited), (&json!(201), None)];
         assert_eq!(ends, expected);
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_is_known_after_a_restart_and_on_another_host(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        // More than are written at once.
+        for number in 0..600 {
+            host.get(&format!("/v1/payouts/c{number}")).await;
+        }
+        let before = log(host, &key).await;
+        assert_eq!(before.len(), 50);
+        restart(host, |_| {}).await;
+        assert_eq!(log(host, &key).await, before);
+        assert_eq!(host.count("SELECT COUNT(*) FROM request_logs").await, 600);
+        host.advance(1);
+        host.get("/v1/wallets").await.ok();
+        host.until_count("SELECT COUNT(*) FROM request_logs", 601).await;
+        if engine == Engine::Postgres {
+            // Two hosts on one database tell the same.
+            let mut other = config(&host.database);
+            other.data.dir = crate::test_host::data_folder(&host.database, "second");
+            let sources = railhead::start::Sources {
+                clock: host.clock.clone(),
+                ids: railhead::id::IdGenerator::seeded(host.clock.clone(), 7),
+            };
+            let second = railhead::start::start(other, sources).await.expect("a host");
+            let url = format!("http://{}{PATH}", second.address);
+            let answer = host.client.get(url).bearer_auth(&key).send().await.expect("an answer");
+            let answer = Answer::of(answer).await.ok();
+            assert_eq!(answer.json["data"][0]["path"], "/v1/wallets");
+            second.stop().await.expect("stopped in order");
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_is_filtered_by_status(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
+    with_host(engine, async |host| {
+        host.get("/v1/wallets").await.ok();
+        host.get("/v1/nowhere").await;
+        host.get("/v1/payouts?limit=0").await;
+        // Whether they were written or not.
+        for _ in 0..2 {
+            for (filter, wanted) in [
+                ("2xx", vec!["/v1/wallets"]),
+                ("4xx", vec!["/v1/payouts", "/v1/nowhere"]),
+                ("404", vec!["/v1/nowhere"]),
+                ("5xx", vec![]),
+            ] {
+                let shown = host.get(&format!("{PATH}?status={filter}")).await.ok();
+                let shown = shown.json["data"].as_array().expect("requests").clone();
+                assert_eq!(paths(&shown), wanted, "{filter}");
+            }
+            host.until_count("SELECT COUNT(*) FROM request_logs", 3).await;
+        }
+        for filter in ["3xx", "99", "600", "ok", ""] {
+            let refused = host.get(&format!("{PATH}?status={filter}")).await;
+            assert_eq!((refused.refused(), refused.field()), ((400, "invalid_filter"), "status"));
+        }
+    })
+    .await;
+}
+
+/// Thirteen months and a little: what is older is gone, a month at a time where a database has
+/// tables for them.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_old_is_forgotten(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        host.get("/v1/wallets").await.ok();
+        host.until_count("SELECT COUNT(*) FROM request_logs", 1).await;
+        let months = "SELECT COUNT(*) FROM pg_inherits WHERE inhparent = \
+                      CAST('request_logs' AS regclass)";
+        if engine == Engine::Postgres {
+            // This month and the two to come, and one for what is in none of them.
+            host.until_count(months, 4).await;
+            host.until_count("SELECT COUNT(*) FROM request_logs_2026_11", 1).await;
+        }
+        host.advance(400 * 86_400);
+        host.get("/v1/balances").await.ok();
+        host.until_count("SELECT COUNT(*) FROM request_logs", 2).await;
+        restart(host, |config| config.retention.request_log_days = 401).await;
+        assert_eq!(paths(&log(host, &key).await), ["/v1/balances", "/v1/wallets"]);
+        // The 26th of December of next year; what is left of November goes with its last day.
+        restart(host, |config| config.retention.request_log_days = 360).await;
+        host.until_count("SELECT COUNT(*) FROM request_logs", 1).await;
+        assert_eq!(paths(&log(host, &key).await), ["/v1/balances"]);
+        if engine == Engine::Postgres {
+            // What came before its month had a table is in it now.
+            host.until_count("SELECT COUNT(*) FROM request_logs_2027_12", 1).await;
+            assert_eq!(host.count("SELECT COUNT(*) FROM request_logs_other").await, 0);
+        }
     })
     .await;
 }

@@ -7,7 +7,8 @@ use crate::packs::restart;
 use crate::test_host::{Engine, TestHost, naira, unique, with_host};
 
 /// As short as may be set where decisions are not kept for longer.
-const SHORT: Retention = Retention { idempotency_days: 30, events_days: 90, evidence_days: 90 };
+const SHORT: Retention =
+    Retention { idempotency_days: 30, events_days: 90, evidence_days: 90, request_log_days: 90 };
 
 /// Up to when each table was swept.
 async fn marks(host: &TestHost) -> Vec<(String, String)> {

@@ -270,6 +270,8 @@ pub struct Retention {
     pub events_days: u32,
     /// Days that the messages to and from networks about a payout are kept: 90 at least.
     pub evidence_days: u32,
+    /// Days that the log of merchants' requests is kept.
+    pub request_log_days: u32,
 }
 
 impl Retention {
@@ -403,7 +405,13 @@ impl Default for Rules {
 impl Default for Retention {
     /// Messages for as long as payments may be asked about by law in most places.
     fn default() -> Self {
-        Self { idempotency_days: 90, events_days: 2557, evidence_days: 2557 }
+        let messages = 2557;
+        Self {
+            idempotency_days: 90,
+            events_days: messages,
+            evidence_days: messages,
+            request_log_days: 400,
+        }
     }
 }
 

@@ -417,7 +417,7 @@ impl Record {
     fn end(mut self, response: &Response) {
         if let Some(entry) = &mut self.entry {
             entry.status = Some(response.status().as_u16());
-            entry.error_code = refusal(response).map(|code| code.entry().code);
+            entry.error_code = refusal(response).map(|code| code.entry().code.into());
         }
     }
 }
@@ -426,7 +426,7 @@ impl Drop for Record {
     fn drop(&mut self) {
         if let Some(mut entry) = self.entry.take() {
             entry.duration_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-            self.app.requests.add(&self.owner, entry);
+            self.app.requests.add(std::mem::take(&mut self.owner), entry);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
-use crate::config::{Config, limits};
+use crate::config::Config;
 use crate::start::StartError;
 
 use super::account::{Account, Answered, Api, Trouble, say};
@@ -16,8 +16,8 @@ use super::serve;
 /// the smallest budget that a key has.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 const DELIVERIES_EVERY: u32 = 3;
-/// Requests and deliveries that are remembered as shown: more than a host remembers.
-const SHOWN_MAX: usize = 4 * limits::REQUEST_LOG_MAX;
+/// Requests and deliveries that are remembered as shown: more than are asked for at a time.
+const SHOWN_MAX: usize = 1_000;
 /// Items on a page.
 const PAGE: usize = 100;
 

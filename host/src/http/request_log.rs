@@ -1,21 +1,23 @@
-//! Recent requests, per merchant and environment: what a developer looks at when a call does not
-//! do what it should. Kept in this process's memory, never with a body, a query or a secret.
+//! Requests of merchants and what became of them, on their way to where they are kept: what a
+//! developer looks at when a call does not do what it should. Never a body, a query or a secret.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use prometheus_client::metrics::counter::Counter;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
-use crate::config::limits::{REQUEST_LOG_MAX, REQUEST_LOG_OWNERS_MAX};
+use crate::config::limits::REQUEST_LOG_WAITING_MAX;
 use crate::id::RequestId;
 
 /// Where the log is read.
 pub const PATH: &str = "/v1/request_logs";
 
 /// A request and how it ended.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = RequestLog)]
 pub struct Entry {
     /// Always `request_log`.
@@ -38,46 +40,77 @@ pub struct Entry {
     #[schema(example = "sk_test_ab12")]
     pub key_prefix: String,
     /// The refusal, if it is one.
-    #[schema(example = "insufficient_funds")]
-    pub error_code: Option<&'static str>,
+    #[schema(value_type = Option<String>, example = "insufficient_funds")]
+    pub error_code: Option<Cow<'static, str>>,
     /// When it arrived.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Moment,
 }
 
-/// The requests that this process remembers, each owner's in a ring of its own.
+/// An entry, and whose it is: merchant and environment in one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Owned {
+    /// Merchant and environment in one.
+    pub owner: String,
+    /// The request.
+    pub entry: Entry,
+}
+
+/// What is on its way to where it is kept. It is seen by whoever reads the log all the while.
 #[derive(Default)]
-pub struct RequestLog(Mutex<HashMap<String, VecDeque<Entry>>>);
+pub struct RequestLog {
+    state: Mutex<State>,
+    /// Entries for which there was no room.
+    pub lost: Counter,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Owned>,
+    /// Those that are being written.
+    leaving: Vec<Owned>,
+}
 
 impl RequestLog {
-    /// Remembers a request of an owner; the oldest makes room for it.
-    pub fn add(&self, owner: &str, entry: Entry) {
-        let mut rings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ring) = rings.get_mut(owner) {
-            ring.truncate(REQUEST_LOG_MAX - 1);
-            ring.push_front(entry);
-            return;
-        }
-        if rings.len() >= REQUEST_LOG_OWNERS_MAX {
-            let last = |ring: &VecDeque<Entry>| ring.front().map(|entry| entry.created_at);
-            let quietest = rings.iter().min_by_key(|(_, ring)| last(ring));
-            if let Some(owner) = quietest.map(|(owner, _)| owner.clone()) {
-                rings.remove(&owner);
+    /// Takes a request in. Where they come faster than they are written for long, the newest is
+    /// lost, and counted.
+    pub fn add(&self, owner: String, entry: Entry) {
+        let mut state = self.lock();
+        match state.waiting.len() < REQUEST_LOG_WAITING_MAX {
+            true => state.waiting.push_back(Owned { owner, entry }),
+            false => {
+                self.lost.inc();
             }
         }
-        rings.insert(owner.to_owned(), VecDeque::from([entry]));
     }
 
-    /// An owner's requests, newest first, at most `most` of them after the one with this id;
-    /// none, if there is no such request.
+    /// Some of those that wait, to be written: whoever takes them says how that went, before
+    /// anybody takes more.
     #[must_use]
-    pub fn list(&self, owner: &str, after: Option<&str>, most: usize) -> Option<Vec<Entry>> {
-        let rings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let entries = rings.get(owner).into_iter().flatten();
-        let Some(after) = after else { return Some(entries.take(most).cloned().collect()) };
-        let mut rest = entries.skip_while(|entry| entry.id.as_str() != after);
-        rest.next()?;
-        Some(rest.take(most).cloned().collect())
+    pub fn take(&self, most: usize) -> Vec<Owned> {
+        let mut state = self.lock();
+        if state.leaving.is_empty() {
+            let count = state.waiting.len().min(most);
+            state.leaving = state.waiting.drain(..count).collect();
+        }
+        state.leaving.clone()
+    }
+
+    /// Those that were taken are written.
+    pub fn written(&self) {
+        self.lock().leaving.clear();
+    }
+
+    /// An owner's entries that are not known to be written, in no order.
+    #[must_use]
+    pub fn waiting_of(&self, owner: &str) -> Vec<Entry> {
+        let state = self.lock();
+        let all = state.leaving.iter().chain(&state.waiting);
+        all.filter(|owned| owned.owner == owner).map(|owned| owned.entry.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -87,7 +120,7 @@ mod tests {
     use crate::clock::Clock;
     use crate::id::IdGenerator;
 
-    fn entry(ids: &IdGenerator, at: i64) -> Entry {
+    fn entry(ids: &IdGenerator) -> Entry {
         Entry {
             object: "request_log",
             id: ids.id(),
@@ -97,25 +130,32 @@ mod tests {
             duration_ms: 1,
             key_prefix: "sk_test_ab12".into(),
             error_code: None,
-            created_at: Moment::from_micros(at),
+            created_at: Moment::default(),
         }
     }
 
     #[test]
-    fn the_oldest_request_and_the_quietest_owner_are_forgotten() {
+    fn what_is_not_written_is_seen_and_taken_again() {
         let (log, ids) = (RequestLog::default(), IdGenerator::seeded(Clock::System, 1));
-        let entries: Vec<Entry> = (0..=REQUEST_LOG_MAX).map(|_| entry(&ids, 5)).collect();
-        entries.iter().for_each(|entry| log.add("busy", entry.clone()));
-        let kept = log.list("busy", None, usize::MAX).expect("a list");
-        assert_eq!(kept.len(), REQUEST_LOG_MAX);
-        assert_eq!(kept[0].id, entries[REQUEST_LOG_MAX].id);
-        assert!(log.list("busy", Some(entries[0].id.as_str()), 1).is_none(), "forgotten");
-        let rest = log.list("busy", Some(entries[2].id.as_str()), 9).expect("a list");
-        assert_eq!(rest.iter().map(|e| &e.id).collect::<Vec<_>>(), [&entries[1].id]);
-        log.add("quiet", entry(&ids, 1));
-        for number in 0..REQUEST_LOG_OWNERS_MAX {
-            log.add(&number.to_string(), entry(&ids, 9));
+        for owner in ["a", "b", "a"] {
+            log.add(owner.to_owned(), entry(&ids));
         }
-        assert!(log.list("quiet", None, 1).expect("a list").is_empty());
+        let first = log.take(2);
+        assert_eq!(first.len(), 2);
+        assert_eq!(log.waiting_of("a").len(), 2);
+        // It was not written: the same once more.
+        assert_eq!(log.take(9), first);
+        log.written();
+        assert_eq!((log.waiting_of("a").len(), log.waiting_of("b").len()), (1, 0));
+        assert_eq!(log.take(9).len(), 1);
+    }
+
+    #[test]
+    fn there_is_room_for_so_many() {
+        let (log, ids) = (RequestLog::default(), IdGenerator::seeded(Clock::System, 1));
+        for _ in 0..REQUEST_LOG_WAITING_MAX + 3 {
+            log.add("a".to_owned(), entry(&ids));
+        }
+        assert_eq!((log.waiting_of("a").len(), log.lost.get()), (REQUEST_LOG_WAITING_MAX, 3));
     }
 }

@@ -29,6 +29,7 @@ use crate::keyring::Keyring;
 use crate::ledger::wallets::WalletIds;
 use crate::ledger::{OutboxHook, Writer, WriterParts};
 use crate::listeners::Listeners;
+use crate::lookup::requests;
 use crate::outbound::OutboundClient;
 use crate::rails::methods::MethodTerms;
 use crate::rails::{Rail, Registry, Route, Routes, Sandbox, Versions, sql};
@@ -323,6 +324,9 @@ impl Host {
                 serving.abort();
             }
             self.app.tasks.wait().await;
+            if let Err(problem) = requests::keep::flush(&self.app).await {
+                tracing::warn!(?problem, "the last requests are not in their log");
+            }
             self.app.writer.stop().await;
         };
         let ended = tokio::time::timeout(limits::DRAIN, ending).await;

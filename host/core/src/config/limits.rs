@@ -405,10 +405,14 @@ pub const STREAM_PAGE: i64 = 500;
 pub const STREAM_KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Streams that one key may have open on one host.
 pub const STREAMS_PER_KEY_MAX: usize = 8;
-/// Recent requests remembered per merchant and environment, on the host that answered them.
-pub const REQUEST_LOG_MAX: usize = 250;
-/// Merchants and environments whose requests are remembered; the quietest is forgotten.
-pub const REQUEST_LOG_OWNERS_MAX: usize = 500;
+/// Requests that wait to be written into their log; the newest is lost beyond.
+pub const REQUEST_LOG_WAITING_MAX: usize = 20_000;
+/// How often those that wait are written: what a crash takes with it.
+pub const REQUEST_LOG_EVERY: Duration = Duration::from_millis(250);
+/// Requests that are written at once: two milliseconds of the writer's time.
+pub const REQUEST_LOG_AT_ONCE: usize = 500;
+/// Months ahead of which the log has tables on PostgreSQL.
+pub const REQUEST_LOG_MONTHS_AHEAD: i32 = 2;
 /// Characters of a path that are remembered.
 pub const REQUEST_LOG_PATH_MAX: usize = 256;
 /// On SIGTERM, running requests and dispatches get this long.
