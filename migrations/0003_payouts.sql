@@ -105,6 +105,7 @@ CREATE TABLE payouts (
     scenario           TEXT,
     maker              TEXT NOT NULL,
     resolution         TEXT,
+    receipt_to         TEXT,
     funding            TEXT,
     round              BIGINT NOT NULL,
     route              TEXT,

@@ -62,3 +62,50 @@ CREATE TABLE webhook_queue (
 );
 CREATE INDEX webhook_queue_due ON webhook_queue (endpoint_id, due_at);
 CREATE INDEX webhook_queue_objects ON webhook_queue (endpoint_id, object_id, sequence);
+
+-- What people are told by the host itself. content is sealed, and empty once it was sent or given
+-- up. Leases run by the database's clock, as above.
+CREATE TABLE notifications (
+    id          TEXT PRIMARY KEY,
+    channel     TEXT NOT NULL CHECK (channel IN ('email', 'webhook')),
+    kind        TEXT NOT NULL,
+    subject_id  TEXT NOT NULL,
+    content     TEXT NOT NULL,
+    created_at  BIGINT NOT NULL,
+    status      TEXT NOT NULL CHECK (status IN ('queued', 'sent', 'given_up')),
+    tries       BIGINT NOT NULL,
+    due_at      BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL,
+    fence       BIGINT NOT NULL,
+    ended_at    BIGINT,
+    error       TEXT
+);
+CREATE INDEX notifications_due ON notifications (due_at) WHERE status = 'queued';
+CREATE INDEX notifications_given_up ON notifications (ended_at) WHERE status = 'given_up';
+CREATE INDEX notifications_by_age ON notifications (ended_at) WHERE ended_at IS NOT NULL;
+
+-- What an operator has to look at. One is open for each key at a time: whoever changes any holds
+-- the turn.
+CREATE TABLE alerts (
+    id              TEXT PRIMARY KEY,
+    key             TEXT NOT NULL,
+    kind            TEXT NOT NULL,
+    host            TEXT,
+    summary         TEXT NOT NULL,
+    advice          TEXT NOT NULL,
+    count           BIGINT NOT NULL,
+    opened_at       BIGINT NOT NULL,
+    seen_at         BIGINT NOT NULL,
+    told_at         BIGINT NOT NULL,
+    told_count      BIGINT NOT NULL,
+    acknowledged_by TEXT,
+    acknowledged_at BIGINT,
+    ended_at        BIGINT
+);
+CREATE UNIQUE INDEX alerts_open ON alerts (key) WHERE ended_at IS NULL;
+CREATE INDEX alerts_by_age ON alerts (ended_at) WHERE ended_at IS NOT NULL;
+CREATE TABLE alert_turns (
+    id      TEXT PRIMARY KEY,
+    version BIGINT NOT NULL
+);
+INSERT INTO alert_turns (id, version) VALUES ('alerts', 0);

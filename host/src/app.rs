@@ -24,6 +24,7 @@ use crate::keyring::Keyring;
 use crate::ledger::Writer;
 use crate::ledger::wallets::WalletIds;
 use crate::outbound::OutboundClient;
+use crate::outbound::post::Post;
 use crate::rails::{Registry, Routes, Sandbox};
 use crate::recipients::RecipientDirectory;
 use crate::rules::store::PackStore;
@@ -104,6 +105,8 @@ pub struct Parts {
     pub metrics: Metrics,
     /// The client for requests to addresses that merchants gave.
     pub outbound: OutboundClient,
+    /// How people are reached.
+    pub post: Post,
     /// The way to this process's deliverer of webhooks.
     pub handover: Handover,
     /// The operator's token.

@@ -1,5 +1,7 @@
 //! Railhead: a payout, wallet and collections service with sandboxed rails.
 
+pub mod alerts;
+pub mod anchors;
 pub mod app;
 pub mod approvals;
 pub mod audit;
@@ -21,6 +23,7 @@ pub mod http;
 pub mod listeners;
 pub mod lookup;
 pub mod metrics;
+pub mod notifications;
 pub mod openapi;
 pub mod operator;
 pub mod outbound;

@@ -94,7 +94,7 @@ fn requests_without_months(app: &App) -> Option<Sweep> {
 }
 
 /// What ran out.
-fn expired(app: &App) -> [Sweep; 6] {
+fn expired(app: &App) -> [Sweep; 8] {
     let now = app.now();
     let days = |days| before(now, days);
     let decided = days(app.config.rules.decisions_kept_days);
@@ -137,6 +137,18 @@ fn expired(app: &App) -> [Sweep; 6] {
             "DELETE FROM inbox WHERE state <> 'new' AND id IN \
              (SELECT id FROM inbox WHERE received_at < $1 ORDER BY received_at LIMIT $2)",
             before(now, INBOX_KEPT_DAYS),
+        ),
+        sweep(
+            "notifications",
+            "DELETE FROM notifications WHERE id IN \
+             (SELECT id FROM notifications WHERE ended_at < $1 ORDER BY ended_at LIMIT $2)",
+            now.before(limits::NOTIFICATIONS_KEPT),
+        ),
+        sweep(
+            "alerts",
+            "DELETE FROM alerts WHERE id IN \
+             (SELECT id FROM alerts WHERE ended_at < $1 ORDER BY ended_at LIMIT $2)",
+            now.before(limits::ALERTS_KEPT),
         ),
     ]
 }

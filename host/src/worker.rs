@@ -11,12 +11,15 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
+use crate::alerts;
+use crate::anchors;
 use crate::app::App;
 use crate::batches;
 use crate::config::limits;
 use crate::decisions::shadow;
 use crate::events::outbox::Handed;
 use crate::lookup::requests;
+use crate::notifications;
 use crate::operator::assignments::take_out;
 use crate::operator::rate_sources;
 use crate::payouts::PayoutTransfers;
@@ -29,7 +32,12 @@ use crate::webhooks;
 const QUARANTINE_POLL: Duration = Duration::from_secs(1);
 
 /// Starts every job. They end when the app is told to stop.
-pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver<Compared>) {
+pub fn start(
+    app: &App,
+    (handed, compared): (mpsc::Receiver<Handed>, mpsc::Receiver<Compared>),
+    (service, messages): (Router, mpsc::UnboundedReceiver<OwnMessage>),
+) {
+    app.tasks.spawn(carry_notices(app.clone(), service, messages));
     if app.config.worker.dispatch {
         let feature = PayoutTransfers(app.clone());
         app.tasks.spawn(app.transfers.clone().dispatch(feature.clone()));
@@ -44,6 +52,9 @@ pub fn start(app: &App, handed: mpsc::Receiver<Handed>, compared: mpsc::Receiver
         app.tasks.spawn(rate_sources::keep_up(app.clone(), Arc::clone(provider)));
     }
     app.tasks.spawn(batches::complete::tell(app.clone()));
+    app.tasks.spawn(notifications::send::send(app.clone()));
+    app.tasks.spawn(alerts::watch::watch(app.clone()));
+    app.tasks.spawn(anchors::keep(app.clone()));
     app.tasks.spawn(quarantine(app.clone()));
     app.tasks.spawn(rules(app.clone()));
     app.tasks.spawn(shadow::compare(app.clone(), compared));
@@ -116,7 +127,7 @@ const NOTICE_TRIES: u32 = 8;
 /// Carries what the sandbox's networks send by themselves to this host's own door. Like a real
 /// network, they try again when they are not listened to: a payment may come back before we
 /// have noted that it was made.
-pub async fn carry_notices(
+async fn carry_notices(
     app: App,
     service: Router,
     mut messages: mpsc::UnboundedReceiver<OwnMessage>,

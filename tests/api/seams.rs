@@ -34,7 +34,7 @@ async fn open_cases(host: &TestHost) -> Vec<Value> {
 }
 
 /// Waits for the one case that there is to be.
-async fn until_case(host: &TestHost, kind: &str) -> Value {
+pub(crate) async fn until_case(host: &TestHost, kind: &str) -> Value {
     for _ in 0..2_000 {
         if let [case] = open_cases(host).await.as_slice() {
             assert_eq!(case["kind"], kind, "{case}");
@@ -45,7 +45,7 @@ async fn until_case(host: &TestHost, kind: &str) -> Value {
     panic!("no case: {:?}", open_cases(host).await);
 }
 
-async fn resolve(host: &TestHost, case: &Value, resolution: &str) -> Answer {
+pub(crate) async fn resolve(host: &TestHost, case: &Value, resolution: &str) -> Answer {
     let id = case["id"].as_str().expect("an id");
     let body = json!({ "resolution": resolution, "evidence": "line 14 of the statement" });
     host.admin(Method::POST, &format!("cases/{id}/resolve"), body).await
@@ -65,7 +65,7 @@ async fn account(host: &TestHost, name: &str) -> i64 {
 }
 
 /// A payout that the bank has taken and not decided about, which the operator then marks.
-async fn marked_while_unknown(host: &TestHost, action: &str) -> (String, String) {
+pub(crate) async fn marked_while_unknown(host: &TestHost, action: &str) -> (String, String) {
     let id = pay(host, "0000001015").await.ok().id();
     let reference = reference(&until(host, &id, "processing").await);
     until_asked(host, &id, 0).await;

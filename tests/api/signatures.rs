@@ -22,7 +22,7 @@ const LIBRARIES: [&str; 2] = ["standardwebhooks==1.1.0", "stripe==16.1.0"];
 
 /// Whether what is verified was sent just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Age {
+pub(crate) enum Age {
     /// By the machine's clock: the libraries look at the time as well.
     Fresh,
     /// By a clock that stands still somewhere.
@@ -76,7 +76,7 @@ async fn verdicts(age: Age, letters: &[(&Got, &str)]) -> Vec<[Option<String>; 2]
 }
 
 /// Which of these secrets both libraries accept for a letter. They must agree.
-async fn accepted<'a>(age: Age, got: &Got, secrets: &[&'a str]) -> Vec<&'a str> {
+pub(crate) async fn accepted<'a>(age: Age, got: &Got, secrets: &[&'a str]) -> Vec<&'a str> {
     let letters: Vec<_> = secrets.iter().map(|secret| (got, *secret)).collect();
     let verdicts = verdicts(age, &letters).await;
     let mut accepted = Vec::new();

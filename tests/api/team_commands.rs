@@ -56,6 +56,66 @@ async fn draft(host: &TestHost) -> String {
     draft.id()
 }
 
+/// Her own people.
+fn her_own_people(ada: &Desk, merchant: &str) {
+    let (admin, member) = ("admin", "member");
+    let new = ada.says(
+        &[
+            admin,
+            member,
+            "invite",
+            merchant,
+            "--email",
+            "bola@acme.example",
+            "--name",
+            "Bola",
+            "--role",
+            "viewer",
+            "--permission",
+            "payout_approve",
+        ],
+        "",
+    );
+    let bola = text(&new, "id");
+    assert_eq!(ada.says(&[admin, member, "show", &bola], "")["role"], "viewer");
+    let set = ada.says(&[admin, member, "set", &bola, r#"{"role":"finance"}"#], "");
+    assert_eq!(set["role"], "finance");
+    let again = ada.says(&[admin, member, "invite-again", &bola, "--reset-otp"], "");
+    assert_ne!(again["invitation"]["token"], new["invitation"]["token"]);
+    let list = ada.says(&[admin, member, "list", merchant], "");
+    assert_eq!(list["data"].as_array().map(Vec::len), Some(2));
+    ada.says(&[admin, member, "remove", &bola], "");
+}
+
+/// What waits, and how many it takes.
+async fn waiting_and_how_many_it_takes(host: &TestHost, ada: &Desk, merchant: &str) {
+    let admin = "admin";
+    let merchant_set =
+        |settings: &str| ada.says(&[admin, "merchant", "set", merchant, settings], "");
+    merchant_set(r#"{"dual_control_threshold_minor":{"NGN":"100000"}}"#);
+    let first = draft(host).await;
+    let waiting = ada.says(&[admin, "waiting", "--status", "draft"], "");
+    assert_eq!(waiting["data"][0]["id"], json!(first));
+    assert_eq!(ada.says(&[admin, "payout", "show", &first], "")["approvers"], 1);
+    assert_eq!(ada.says(&[admin, "payout", "approve", &first], "")["status"], "queued");
+    let second = draft(host).await;
+    assert!(ada.refuses(&[admin, "payout", "decline", &second]).contains("reason"));
+    let declined =
+        ada.says(&[admin, "payout", "decline", &second, "--reason", "not our invoice"], "");
+    assert_eq!(declined["status"], "cancelled");
+    merchant_set(
+        r#"{"payout_approval_tiers":{"NGN":[{"above_minor":"100000","approvers":2},{"above_minor":"5000000000","approvers":3}]}}"#,
+    );
+    merchant_set(r#"{"batch_approval_tiers":{"NGN":[{"above_minor":"500000000","approvers":2}]}}"#);
+    let third = draft(host).await;
+    let request = ada.says(&[admin, "payout", "approve", &third], "");
+    assert_eq!(request["object"], "approval_request");
+    assert_eq!(ada.says(&[admin, "approvals"], "")["data"][0]["id"], request["id"]);
+    let refused =
+        ada.says(&[admin, "refuse", &text(&request, "id"), "--reason", "wait for the invoice"], "");
+    assert_eq!(refused["status"], "refused");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_commands_of_the_page_about_teams_work() {
     with_host(Engine::Sqlite, async |host| {
@@ -64,7 +124,10 @@ async fn the_commands_of_the_page_about_teams_work() {
         let email = "ada@acme.example";
         let (admin, member) = ("admin", "member");
         let invited = operator.says(
-            &[admin, member, "invite", &merchant, "--email", email, "--name", "Ada Obi", "--role", "owner"],
+            &[
+                admin, member, "invite", &merchant, "--email", email, "--name", "Ada Obi",
+                "--role", "owner",
+            ],
             "",
         );
         let (id, token) = (text(&invited, "id"), text(&invited["invitation"], "token"));
@@ -81,46 +144,8 @@ async fn the_commands_of_the_page_about_teams_work() {
         assert_eq!(ada.says(&["team", "me"], "")["member"]["id"], json!(id));
         // What belongs to operators says so.
         assert!(ada.refuses(&[admin, "route", "list"]).contains("permission_denied"));
-        // Her own people.
-        let new = ada.says(
-            &[admin, member, "invite", &merchant, "--email", "bola@acme.example", "--name", "Bola",
-                "--role", "viewer", "--permission", "payout_approve"],
-            "",
-        );
-        let bola = text(&new, "id");
-        assert_eq!(ada.says(&[admin, member, "show", &bola], "")["role"], "viewer");
-        let set = ada.says(&[admin, member, "set", &bola, r#"{"role":"finance"}"#], "");
-        assert_eq!(set["role"], "finance");
-        let again = ada.says(&[admin, member, "invite-again", &bola, "--reset-otp"], "");
-        assert_ne!(again["invitation"]["token"], new["invitation"]["token"]);
-        let list = ada.says(&[admin, member, "list", &merchant], "");
-        assert_eq!(list["data"].as_array().map(Vec::len), Some(2));
-        ada.says(&[admin, member, "remove", &bola], "");
-        // What waits, and how many it takes.
-        let merchant_set = |settings: &str| ada.says(&[admin, "merchant", "set", &merchant, settings], "");
-        merchant_set(r#"{"dual_control_threshold_minor":{"NGN":"100000"}}"#);
-        let first = draft(host).await;
-        let waiting = ada.says(&[admin, "waiting", "--status", "draft"], "");
-        assert_eq!(waiting["data"][0]["id"], json!(first));
-        assert_eq!(ada.says(&[admin, "payout", "show", &first], "")["approvers"], 1);
-        assert_eq!(ada.says(&[admin, "payout", "approve", &first], "")["status"], "queued");
-        let second = draft(host).await;
-        assert!(ada.refuses(&[admin, "payout", "decline", &second]).contains("reason"));
-        let declined = ada.says(&[admin, "payout", "decline", &second, "--reason", "not our invoice"], "");
-        assert_eq!(declined["status"], "cancelled");
-        merchant_set(
-            r#"{"payout_approval_tiers":{"NGN":[{"above_minor":"100000","approvers":2},{"above_minor":"5000000000","approvers":3}]}}"#,
-        );
-        merchant_set(r#"{"batch_approval_tiers":{"NGN":[{"above_minor":"500000000","approvers":2}]}}"#);
-        let third = draft(host).await;
-        let request = ada.says(&[admin, "payout", "approve", &third], "");
-        assert_eq!(request["object"], "approval_request");
-        assert_eq!(ada.says(&[admin, "approvals"], "")["data"][0]["id"], request["id"]);
-        let refused = ada.says(
-            &[admin, "refuse", &text(&request, "id"), "--reason", "wait for the invoice"],
-            "",
-        );
-        assert_eq!(refused["status"], "refused");
+        her_own_people(&ada, &merchant);
+        waiting_and_how_many_it_takes(host, &ada, &merchant).await;
         // One-time codes, on the clock of the host.
         let secret = text(&ada.says(&["team", "otp", "begin"], ""), "secret");
         let set = ada.says(&["team", "otp", "confirm", &code(host, &secret)], "");
@@ -138,7 +163,9 @@ async fn the_commands_of_the_page_about_teams_work() {
         again.says(&["team", "otp", "remove", &code(host, &secret)], "");
         // A password is typed as it is; what is piped in is read line by line.
         let wrong = format!("{PASSWORD}\nshort\n");
-        assert!(again.run(&["team", "password"], &wrong).is_err_and(|why| why.contains("password")));
+        assert!(
+            again.run(&["team", "password"], &wrong).is_err_and(|why| why.contains("password"))
+        );
         again.says(&["team", "password"], &format!("{PASSWORD}\nanother good password\n"));
         assert!(again.refuses(&["team", "sign-out"]).contains("session_expired"));
         let body = json!({ "email": email, "password": "another good password" });

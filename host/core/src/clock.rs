@@ -126,6 +126,13 @@ impl Moment {
         self.zoned(timezone).weekday().to_monday_one_offset().into()
     }
 
+    /// Day and minute by a calendar, for people: `2026-11-24 16:05 (Africa/Lagos)`.
+    #[must_use]
+    pub fn shown_in(self, timezone: &TimeZone) -> String {
+        let name = timezone.iana_name().unwrap_or("UTC");
+        format!("{} ({name})", self.zoned(timezone).strftime("%Y-%m-%d %H:%M"))
+    }
+
     fn zoned(self, timezone: &TimeZone) -> jiff::Zoned {
         let instant = Timestamp::from_microsecond(self.0).unwrap_or(Timestamp::UNIX_EPOCH);
         instant.to_zoned(timezone.clone())

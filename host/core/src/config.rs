@@ -6,6 +6,7 @@
 
 mod approvals;
 pub mod limits;
+mod notifications;
 mod rate_sources;
 mod read;
 
@@ -18,6 +19,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 pub use approvals::{ApprovalAct, ApprovalTier, Approvals};
+pub use notifications::{Alerts, Anchors, Email};
 pub use rate_sources::{RateSource, RateSources};
 use read::listed;
 
@@ -61,6 +63,12 @@ pub struct Config {
     pub rate_sources: RateSources,
     /// Webhooks to merchants.
     pub webhooks: Webhooks,
+    /// How e-mail leaves.
+    pub email: Email,
+    /// Who hears of what an operator has to look at.
+    pub alerts: Alerts,
+    /// What the books were, kept outside the database.
+    pub anchors: Anchors,
     /// How long things are kept that are not the books.
     pub retention: Retention,
     /// Configuration of live routes, by route name, then setting or secret. Those of the sandbox
@@ -334,6 +342,9 @@ impl Default for Config {
             approvals: Approvals::default(),
             rate_sources: RateSources::default(),
             webhooks: Webhooks::default(),
+            email: Email::default(),
+            alerts: Alerts::default(),
+            anchors: Anchors::default(),
             retention: Retention::default(),
             routes: BTreeMap::new(),
             log: Log::default(),

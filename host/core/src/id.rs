@@ -95,6 +95,10 @@ ids! {
     MemberId = "mem_";
     /// A session of a member.
     SessionId = "ses_";
+    /// Something that is told to people.
+    NotificationId = "ntf_";
+    /// What an operator has to look at.
+    AlertId = "alert_";
     /// A line of the audit log.
     AuditId = "c";
     /// What somebody asked for, and others have to.

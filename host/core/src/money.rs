@@ -39,6 +39,17 @@ impl Minor {
         digits.then(|| text.parse().ok()).flatten().filter(|&units| units > 0).map(Self)
     }
 
+    /// The amount in major units: `-12.05`, for a currency with so many decimal places.
+    #[must_use]
+    pub fn major(self, places: u8) -> String {
+        let (sign, units) = (if self.0 < 0 { "-" } else { "" }, self.0.unsigned_abs());
+        let base = 10_u64.pow(places.into());
+        match places {
+            0 => format!("{sign}{units}"),
+            _ => format!("{sign}{}.{:0width$}", units / base, units % base, width = places.into()),
+        }
+    }
+
     /// Sum, where it fits.
     ///
     /// # Errors
@@ -175,6 +186,20 @@ mod tests {
         assert!(Currency::parse("NGN").is_some());
         for text in ["ngn", "NG", "NGNN", "N1N", "ÉU"] {
             assert!(Currency::parse(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_written_in_major_units() {
+        for (units, places, written) in [
+            (0, 2, "0.00"),
+            (5, 2, "0.05"),
+            (-5, 2, "-0.05"),
+            (123_456, 2, "1234.56"),
+            (123_456, 0, "123456"),
+            (i64::MIN, 2, "-92233720368547758.08"),
+        ] {
+            assert_eq!(Minor::new(units).major(places), written);
         }
     }
 }

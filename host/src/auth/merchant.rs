@@ -102,6 +102,8 @@ pub struct Settings {
     pub batch_approval_tiers: BTreeMap<Currency, Vec<Tier>>,
     /// Whether a member gives a one-time code with each approval of a live payout.
     pub approval_otp: bool,
+    /// Whether recipients of live payouts who have an e-mail address are sent a receipt.
+    pub receipts: bool,
     /// Whether every payout must carry the sender's identity.
     pub sender_info_required: bool,
     /// Whose account foreign currencies are paid from.

@@ -253,6 +253,34 @@ pub async fn count_open(pool: &AnyPool) -> Result<Vec<(String, i64)>, sqlx::Erro
     sqlx::query_as(sql).fetch_all(pool).await
 }
 
+/// An open case about live money, as far as alerts need to know it.
+#[derive(Debug)]
+pub struct OpenCase {
+    /// What is the matter.
+    pub kind: CaseKind,
+    /// The route concerned.
+    pub route: Option<String>,
+    /// The money in question.
+    pub amount: Option<(Currency, Minor)>,
+    /// When it was opened.
+    pub opened_at: Moment,
+}
+
+/// Open cases about live money, so many of each kind at most.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn open_live(pool: &AnyPool, most: i64) -> Result<Vec<OpenCase>, sqlx::Error> {
+    let sql = "SELECT * FROM cases WHERE status = 'open' AND env = 'live' \
+               ORDER BY kind, id LIMIT $1";
+    let rows = sqlx::query(sql).bind(most).fetch_all(pool).await?;
+    let open = rows.iter().map(|row| {
+        let Case { kind, route, amount, opened_at, .. } = stored(row)?.case;
+        Ok(OpenCase { kind, route, amount, opened_at })
+    });
+    open.collect()
+}
+
 fn stored(row: &AnyRow) -> Result<StoredCase, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
     let maybe = |column| row.try_get::<Option<String>, _>(column);

@@ -11,7 +11,7 @@ use crate::id::IdGenerator;
 use crate::start::StartError;
 
 use super::account::unanswered;
-use super::cases::{self, Batch, Case, Quarantine};
+use super::cases::{self, Alert, Batch, Case, Quarantine};
 use super::files::{self, File, Window};
 use super::merchants::{Key, Merchant, key, merchant};
 use super::rates::{self, Rate};
@@ -89,6 +89,15 @@ enum AdminCommand {
     /// Whether live payments are held back because the database may have forgotten something.
     #[command(subcommand)]
     Quarantine(Quarantine),
+    /// What an operator has to look at.
+    #[command(subcommand)]
+    Alert(Alert),
+    /// What people were told: alerts, invitations, receipts.
+    Notifications {
+        /// `queued`, `sent` or `given_up`.
+        #[arg(long)]
+        status: Option<String>,
+    },
     /// The audit log, newest first.
     Audit,
     /// Payouts that wait for somebody, newest first.
@@ -297,6 +306,10 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
         AdminCommand::Window(command) => files::window(command),
         AdminCommand::File(command) => files::file(command)?,
         AdminCommand::Quarantine(command) => cases::quarantine(command),
+        AdminCommand::Alert(command) => cases::alert(command)?,
+        AdminCommand::Notifications { status } => {
+            (Method::GET, filtered("notifications", [("status", status)])?, None)
+        }
         AdminCommand::Audit => (Method::GET, "audit".to_owned(), None),
         AdminCommand::Waiting { status, merchant } => {
             let filters = [("status", status), ("merchant_id", merchant)];

@@ -1,4 +1,4 @@
-//! `railhead admin case`, `batch` and `quarantine`: what needs a person.
+//! `railhead admin case`, `alert`, `batch` and `quarantine`: what needs a person.
 
 use clap::Subcommand;
 use reqwest::Method;
@@ -37,6 +37,23 @@ pub(super) enum Case {
         #[arg(long)]
         evidence: String,
     },
+}
+
+#[derive(Subcommand)]
+pub(super) enum Alert {
+    /// List alerts, newest first, each with what to do.
+    List {
+        /// `open` or `ended`.
+        #[arg(long, default_value = "open")]
+        status: String,
+    },
+    /// Look after an alert: nobody is reminded of it any more.
+    Acknowledge {
+        /// The alert's id.
+        id: String,
+    },
+    /// Try whether alerts arrive.
+    Test,
 }
 
 #[derive(Subcommand)]
@@ -142,4 +159,14 @@ pub(super) fn quarantine(command: Quarantine) -> Request {
             (Method::POST, "quarantine/release".to_owned(), Some(body))
         }
     }
+}
+
+pub(super) fn alert(command: Alert) -> Result<Request, StartError> {
+    Ok(match command {
+        Alert::List { status } => {
+            (Method::GET, filtered("alerts", [("status", Some(status))])?, None)
+        }
+        Alert::Acknowledge { id } => (Method::POST, format!("alerts/{id}/acknowledge"), None),
+        Alert::Test => (Method::POST, "alerts/test".to_owned(), None),
+    })
 }

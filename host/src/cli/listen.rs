@@ -14,8 +14,8 @@ use crate::config::{Config, limits};
 use crate::events::canonical;
 use crate::events::outbox::{Body, spelling};
 use crate::id::{DeliveryId, EventId, IdGenerator};
+use crate::outbound::sign::{Letter, headers, is_secret, new_secret};
 use crate::start::{Sources, StartError};
-use crate::webhooks::sign::{Letter, headers, is_secret, new_secret};
 
 use super::account::{Account, Api, innermost, say};
 use super::serve;

@@ -1,15 +1,14 @@
 //! `railhead verify`.
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::ProgressBar;
-use serde::{Deserialize, Serialize};
 
-use crate::clock::{Clock, Moment};
+use crate::anchors::Kept;
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::db::Db;
 use crate::ledger::verify::Anchor;
@@ -35,15 +34,6 @@ pub(super) struct Verify {
     since: Option<PathBuf>,
 }
 
-/// An anchor as it is kept.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    /// When it was taken.
-    taken_at: String,
-    /// The last sealed batch of each writer, and its hash.
-    heads: BTreeMap<i64, String>,
-}
-
 impl Verify {
     /// Proves the books of a running host, a stopped one, or a copy; changes nothing.
     pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
@@ -66,7 +56,7 @@ impl Verify {
         let Report { books, payouts, faults } = &report;
         let Some(first) = faults.list.first() else {
             if self.anchor {
-                say(written(&books.anchor, wanted.now)?);
+                say(Kept::of(&books.anchor, wanted.now).text()?);
                 return Ok(());
             }
             let scope = if self.since.is_some() { " since the anchor" } else { "" };
@@ -108,9 +98,4 @@ fn read(path: &Path) -> Result<Anchor, StartError> {
     let kept: Kept = serde_json::from_str(&text)
         .map_err(|cause| format!("{} is not an anchor: {cause}", path.display()))?;
     Ok(Anchor { heads: kept.heads })
-}
-
-fn written(anchor: &Anchor, now: Moment) -> Result<String, StartError> {
-    let kept = Kept { taken_at: now.to_string(), heads: anchor.heads.clone() };
-    Ok(serde_json::to_string_pretty(&kept)?)
 }

@@ -203,7 +203,8 @@ pub async fn retrieve(
 /// `status`, `timezone` and any of the settings. Objects are merged key by key; null takes a
 /// key away. Where `approvals.two_people` names `limits`, limits and thresholds take two people.
 /// A member of the team with the permission `settings_manage` may accept `terms`, and say from which
-/// amounts on payments take how many people, and whether they give one-time codes.
+/// amounts on payments take how many people, whether they give one-time codes, and whether
+/// recipients are sent receipts.
 #[utoipa::path(
     patch, path = "/admin/v1/merchants/{id}", operation_id = "update_merchant", tag = "Operator",
     params(("id" = String, Path, description = "The merchant")),
@@ -282,6 +283,7 @@ const OF_TEAMS: &[&str] = &[
     "payout_approval_tiers",
     "batch_approval_tiers",
     "approval_otp",
+    "receipts",
 ];
 
 /// Settings that are objects of lists.

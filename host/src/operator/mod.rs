@@ -1,6 +1,7 @@
 //! The API of operators and of merchants' teams: `/admin/v1`. Every change leaves a line in the
 //! audit log, in the transaction that makes it.
 
+pub mod alerts;
 pub mod approval_requests;
 pub mod assignments;
 pub mod audit_log;
@@ -34,6 +35,7 @@ use crate::ledger::Command;
 pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
     let mut errors = team::errors();
     let others = [
+        alerts::ERRORS,
         approval_requests::ERRORS,
         merchants::ERRORS,
         keys::ERRORS,

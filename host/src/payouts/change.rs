@@ -23,6 +23,7 @@ use crate::transfers::{Correction, Failure, Fixed};
 use super::booking::{Suspended, book};
 use super::fx;
 use super::model::{Change, LedgerEffect, NextStep, Payout, Transition};
+use super::receipt::receipt;
 use super::sql;
 use super::usage::{Allowance, Usage};
 use super::view::PayoutView;
@@ -322,6 +323,9 @@ async fn rows(
 ) -> Result<Vec<RowChange>, Problem> {
     let mut rows =
         vec![sql::PAYOUT_STATES.change(after), event(app, after, transition.event).row()];
+    if transition.event == "payout.paid" {
+        rows.extend(receipt(app, after).await?);
+    }
     match transition.next {
         NextStep::Send => rows.push(WORK.insert(&work(app, after, Moment::default()).await?)),
         NextStep::Rest => rows.push(WORK_DONE.of(after.id.as_str())),

@@ -70,9 +70,7 @@ pub async fn prepare(
     let saved = saved(app, caller, request).await?;
     let (rail, method) = serving((app, caller), request, saved.as_ref())?;
     let (wallet_id, wallet_since) = wallet(app, caller, request).await?;
-    if request.customer_id.is_some() {
-        return Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id"));
-    }
+    refuse_customer(request)?;
     // Fee and fraud are decided by the packs of this moment, whatever is activated meanwhile.
     let assignments = app.packs.now();
     let kind = named.kind();
@@ -115,6 +113,7 @@ pub async fn prepare(
         maker: caller.key.id.to_string(),
         rail_reference: None,
         resolution: payee.own_resolution(app, (&rail, named.id))?,
+        receipt_to: payee.receipt_to(caller),
         funding: None,
         funded: None,
         failure_code: None,
@@ -130,11 +129,19 @@ pub async fn prepare(
         Some(costed) => Some(fx::plan(app, caller, costed, &mut payout).await?),
         None => None,
     };
-    let rules = (&*assignments, wallet_since);
-    let assessment = assessment(app, caller, rules, (&payout, &payee), request).await?;
+    let (rules, asked) = ((&*assignments, wallet_since), (&payout, &payee));
+    let assessment = assessment(app, caller, rules, asked, request).await?;
     let change = beginning(caller, &mut payout)?;
     let buying = buying.filter(|_| change == Change::Accept);
     Ok(Draft { payout, change, payee, assessment, buying })
+}
+
+/// There are no customers yet for whom somebody could pay.
+fn refuse_customer(request: &NewPayout) -> Result<(), Problem> {
+    match request.customer_id {
+        None => Ok(()),
+        Some(_) => Err(Problem::new(ErrorCode::CustomerNotFound).field("customer_id")),
+    }
 }
 
 /// Refuses a sender of whom too little is known, and an amount that no payout may have.

@@ -28,6 +28,7 @@ mod fx;
 pub mod http;
 pub mod model;
 mod quote;
+mod receipt;
 mod recipient;
 mod reply;
 pub mod request;

@@ -352,6 +352,8 @@ pub struct Payout {
     /// What its network said of the account under the name that it goes to, sealed; nothing where
     /// that is known of the saved recipient, whatever it is called.
     pub resolution: Option<String>,
+    /// Who is sent a receipt when it has arrived.
+    pub receipt_to: Option<String>,
     /// What pays for it, where that is another currency.
     pub funding: Option<Funding>,
     /// What was bought for it, once it was.

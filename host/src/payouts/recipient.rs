@@ -36,6 +36,8 @@ pub(super) struct Payee {
     pub scenario: Option<String>,
     /// The name to pay to: the bank's, where the rail overwrites names, or the one that was given.
     pub name: String,
+    /// The recipient's e-mail address, as the request gives it or, of a saved one, as it is saved.
+    email: Option<String>,
     /// The name that the request gives.
     given_name: Option<String>,
     /// Whether the merchant knew the recipient before.
@@ -68,6 +70,12 @@ impl Payee {
         sealed.transpose()
     }
 
+    /// Who is sent a receipt when the payment has arrived, where that is wanted: of live ones only.
+    pub(super) fn receipt_to(&self, caller: &Caller) -> Option<String> {
+        let is_wanted = caller.merchant.settings.receipts && caller.key.env == Env::Live;
+        self.email.clone().filter(|_| is_wanted)
+    }
+
     /// Whether the merchant never paid this recipient.
     ///
     /// # Errors
@@ -92,6 +100,7 @@ pub(super) async fn payee(
     (request, amount, saved): (&NewPayout, Minor, Option<Beneficiary>),
     scenario: Option<String>,
 ) -> Result<Payee, Problem> {
+    let of_saved = saved.as_ref().and_then(|saved| saved.email.clone());
     let (checked, given) = match (&request.to, saved) {
         (To::Inline(fields), _) => {
             let which = (method, request.currency);
@@ -126,6 +135,7 @@ pub(super) async fn payee(
         beneficiary: named.beneficiary,
         saving,
         scenario,
+        email: sent(&given, "email").or(of_saved),
         given_name: sent(&given, "name"),
         is_known: known.beneficiary.is_some(),
     })

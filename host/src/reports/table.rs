@@ -69,24 +69,11 @@ impl Column {
         match (&row[self.name], self.kind) {
             (Value::Null, _) => String::new(),
             (Value::String(minor), Kind::Money) => {
-                minor.parse().map(|units| major(Minor::new(units), places)).unwrap_or_default()
+                minor.parse().map(|units| Minor::new(units).major(places)).unwrap_or_default()
             }
             (Value::String(text), _) => text.clone(),
             (other, _) => other.to_string(),
         }
-    }
-}
-
-/// An amount in major units: `-12.05`.
-pub(super) fn major(amount: Minor, places: u8) -> String {
-    let (sign, units) = match amount.is_negative() {
-        true => ("-", amount.units().unsigned_abs()),
-        false => ("", amount.units().unsigned_abs()),
-    };
-    let base = 10_u64.pow(places.into());
-    match places {
-        0 => format!("{sign}{units}"),
-        _ => format!("{sign}{}.{:0width$}", units / base, units % base, width = places.into()),
     }
 }
 
@@ -140,7 +127,7 @@ impl Lines<'_> {
         };
         let cell = |column: &Column| match column.name {
             name if name == frame.label_in => label.to_owned(),
-            name if name == frame.amount_in => major(amount, frame.places),
+            name if name == frame.amount_in => amount.major(frame.places),
             _ => String::new(),
         };
         Some(self.columns.iter().map(cell).collect())
@@ -312,20 +299,6 @@ fn cell_in(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn amounts_are_written_in_major_units() {
-        for (units, places, written) in [
-            (0, 2, "0.00"),
-            (5, 2, "0.05"),
-            (-5, 2, "-0.05"),
-            (123_456, 2, "1234.56"),
-            (123_456, 0, "123456"),
-            (i64::MIN, 2, "-92233720368547758.08"),
-        ] {
-            assert_eq!(major(Minor::new(units), places), written);
-        }
-    }
 
     #[test]
     fn no_text_is_a_formula() {

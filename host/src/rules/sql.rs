@@ -249,6 +249,18 @@ pub async fn find_component(pool: &AnyPool, digest: &str) -> Result<Option<Strin
     sqlx::query_scalar(sql).bind(digest).fetch_optional(pool).await
 }
 
+/// For which kind of pack, and whom, payouts are held because the pack that decided was taken out.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_held(pool: &AnyPool) -> Result<Vec<(String, String)>, sqlx::Error> {
+    let sql = "SELECT a.kind, a.scope FROM rule_assignments a WHERE a.is_held = 1 \
+               AND a.role = 'active' AND NOT EXISTS (SELECT 1 FROM rule_assignments b \
+               WHERE b.kind = a.kind AND b.scope = a.scope AND b.role = a.role \
+               AND b.generation > a.generation) ORDER BY a.kind, a.scope";
+    sqlx::query_as(sql).fetch_all(pool).await
+}
+
 fn version(row: &AnyRow) -> Result<Version, sqlx::Error> {
     let facts: String = row.try_get("facts")?;
     Ok(Version {

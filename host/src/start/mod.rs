@@ -31,6 +31,7 @@ use crate::ledger::{OutboxHook, Writer, WriterParts};
 use crate::listeners::Listeners;
 use crate::lookup::requests;
 use crate::outbound::OutboundClient;
+use crate::outbound::post::Post;
 use crate::rails::methods::MethodTerms;
 use crate::rails::{Rail, Registry, Route, Routes, Sandbox, Versions, sql};
 use crate::recipients::{IdentityKey, RecipientDirectory};
@@ -41,7 +42,7 @@ use crate::simulator::{OwnMessage, Simulator};
 use crate::team::Access;
 use crate::transfers::intents::IntentJournal;
 use crate::transfers::{Quarantine, Transfers};
-use crate::{transfers, webhooks, worker};
+use crate::{notifications, transfers, webhooks, worker};
 
 mod components;
 
@@ -105,7 +106,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let (gate, intents) = gate((&db, &writer), &config, (&clock, &ids)).await?;
     let (sandbox, messages) = sandbox((&db, &clock), &rails, &keyring);
     let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
-    let (with, providers) = outside(&config, sources, (&rails, versions))?;
+    let (with, providers, post) = outside(&config, sources, (&rails, versions))?;
     let inside = (sandbox.clone(), Arc::clone(&keyring));
     let routes = Routes::new(db.clone(), Arc::clone(&rails), Arc::clone(&config), inside, with);
     let transfers = Transfers::new(transfers::Parts {
@@ -137,6 +138,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         team: Access::new(db.clone(), Arc::clone(&keyring), &ids)?,
         refusals: Refusals::default(),
         outbound: OutboundClient::new(&config.webhooks)?,
+        post,
         handover,
         tasks,
         stopping,
@@ -153,8 +155,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         operator_token,
     });
     let service = crate::routes::service(&app, Door::Public);
-    app.tasks.spawn(worker::carry_notices(app.clone(), service.clone(), messages));
-    worker::start(&app, handed, compared);
+    worker::start(&app, (handed, compared), (service, messages));
 
     Ok(Host { serving: listeners.serve(&app), app, address, new_operator_token: new_token, broken })
 }
@@ -233,6 +234,7 @@ async fn release_leases(db: &Db) -> Result<(), StartError> {
     if db.engine() == Engine::Sqlite {
         transfers::work::release_leases(db).await?;
         webhooks::sql::release_leases(db).await?;
+        notifications::sql::release_leases(db).await?;
     }
     Ok(())
 }
@@ -240,6 +242,7 @@ async fn release_leases(db: &Db) -> Result<(), StartError> {
 /// Refuses settings that each make sense, and together do harm.
 fn refuse_odd_settings(config: &Config) -> Result<(), StartError> {
     config.check_tokens()?;
+    config.alerts.check(&config.email)?;
     refuse_odd_operators(config)?;
     refuse_distant_simulator(config)
 }
@@ -465,17 +468,18 @@ async fn seed_routes(
 /// Whom to trust, on which days anybody works, and every version of the rails.
 type Outside = (Arc<rustls::ClientConfig>, Arc<Calendars>, Versions);
 
-/// What routes lead out with, and who is asked for rates.
+/// What routes lead out with, who is asked for rates, and how people are reached.
 fn outside(
     config: &Config,
     sources: Vec<RateSource>,
     (rails, versions): (&Registry, Versions),
-) -> Result<(Outside, Providers), StartError> {
+) -> Result<(Outside, Providers, Post), StartError> {
     let tls = tls(config)?;
     let serves = |currency| rails.exponent(currency).is_some();
     let providers = Providers::open(config, sources, (&tls, serves))?;
     let calendars = Arc::new(Calendars::load(config.modules.dir.as_deref())?);
-    Ok(((tls, calendars, versions), providers))
+    let post = Post::open(config, &tls)?;
+    Ok(((tls, calendars, versions), providers, post))
 }
 
 /// Certificates that rails trust: the system's, and the operator's own.

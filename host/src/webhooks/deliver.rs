@@ -19,8 +19,8 @@ use crate::outbound::Answer;
 use super::lanes::{Ended, Lanes};
 use super::model::Endpoint;
 use super::record::{Made, record};
-use super::sign::{Letter, headers};
 use super::sql;
+use crate::outbound::sign::{Letter, headers};
 
 /// How often the queue is looked through for what nobody handed over.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

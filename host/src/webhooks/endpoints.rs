@@ -19,9 +19,9 @@ use crate::money::Minor;
 use super::deliver::sweep_endpoint;
 use super::model::Endpoint;
 use super::record::health_key;
-use super::sign::new_secret;
 use super::sql;
 use super::view::EndpointView;
+use crate::outbound::sign::new_secret;
 
 /// What a body asks for, understood.
 #[derive(Default)]

@@ -3,7 +3,6 @@
 //! | file | holds |
 //! |---|---|
 //! | `model` | endpoints, deliveries, what follows from an attempt; pure |
-//! | `sign` | what a receiver verifies |
 //! | `lanes` | whose delivery is made next; pure |
 //! | `deliver` | the loop that makes deliveries |
 //! | `record` | writing down what came of one |
@@ -25,7 +24,6 @@ mod lanes;
 pub mod model;
 mod record;
 mod replay;
-pub mod sign;
 pub mod sql;
 mod try_out;
 pub mod verify;

@@ -413,6 +413,36 @@ pub const REQUEST_LOG_EVERY: Duration = Duration::from_millis(250);
 pub const REQUEST_LOG_AT_ONCE: usize = 500;
 /// Months ahead of which the log has tables on PostgreSQL.
 pub const REQUEST_LOG_MONTHS_AHEAD: i32 = 2;
+/// How often what is to be told to people is looked for.
+pub const NOTIFICATIONS_POLL: Duration = Duration::from_secs(1);
+/// Notifications that one host sends at a time.
+pub const NOTIFICATIONS_AT_ONCE: i64 = 8;
+/// Longest time for one.
+pub const NOTIFICATION_MAX: Duration = Duration::from_secs(30);
+/// How long one belongs to the host that sends it.
+pub const NOTIFICATION_LEASE: Duration = Duration::from_secs(180);
+/// Seconds after which one that could not be sent is tried again; after the last it is given up.
+pub const NOTIFICATION_DELAYS_S: [u64; 6] = [60, 300, 1_800, 7_200, 28_800, 86_400];
+/// Notifications that have ended are kept this long, without what they said.
+pub const NOTIFICATIONS_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+/// How often a host looks whether somebody has to be told.
+pub const ALERTS_POLL: Duration = Duration::from_secs(2);
+/// What is the matter more often is told again after this long at the earliest.
+pub const ALERT_MORE_AFTER: Duration = Duration::from_secs(3600);
+/// A network that is left alone is told of when that has lasted for so long.
+pub const ALERT_BREAKER_AFTER: Duration = Duration::from_secs(120);
+/// An anchor that is late is told of when that has lasted for so long on a host.
+pub const ALERT_ANCHOR_AFTER: Duration = Duration::from_secs(300);
+/// Open cases that are looked at, the newest; there are others only where everything is wrong.
+pub const ALERT_CASES_MAX: i64 = 2_000;
+/// Money in question is told of once more when it is as old as this.
+pub const ALERT_SUSPENSE_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// Failures in a row of a provider of rates.
+pub const ALERT_RATE_FAILURES: u32 = 3;
+/// Alerts that have ended are kept this long.
+pub const ALERTS_KEPT: Duration = Duration::from_secs(400 * 24 * 3600);
+/// How often a host looks whether an anchor is due.
+pub const ANCHOR_POLL: Duration = Duration::from_secs(60);
 /// Characters of a path that are remembered.
 pub const REQUEST_LOG_PATH_MAX: usize = 256;
 /// On SIGTERM, running requests and dispatches get this long.

@@ -12,10 +12,12 @@ use crate::approvals::{ApprovalView, Verdict};
 use crate::caller::{Actor, Done, Stranger};
 use crate::clock::Moment;
 use crate::config::limits;
+use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Body;
 use crate::http::body::OptionalBody;
 use crate::ledger::Command;
+use crate::notifications::{self, Content, in_one_line};
 use crate::team::password::refuse_weak;
 use crate::team::sql::{self, MEMBER_CHANGES, Stored};
 use crate::team::{Member, MemberStatus};
@@ -48,7 +50,8 @@ const TOKEN_PREFIX: &str = "rhi_";
 /// With what somebody sets their password.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InvitationView {
-    /// The token; shown now and never again. Hand it over by a way that nobody else reads.
+    /// The token; shown now and never again. Hand it over by a way that nobody else reads. Where
+    /// the host sends e-mail (`email.smtp_url`), it has been sent to the member's address, too.
     pub token: String,
     /// Where it is taken up.
     #[schema(example = "http://127.0.0.1:8080/admin/v1/invitations/accept")]
@@ -72,6 +75,36 @@ pub(super) fn invitation(app: &App) -> (String, (String, Moment)) {
     let token = format!("{TOKEN_PREFIX}{}", app.ids.secret());
     let hash = app.keyring.hash_api_key(&token);
     (token, (hash, app.now().after(limits::INVITATION_VALID)))
+}
+
+/// The letter that brings somebody their invitation, where the host can write letters.
+pub(super) async fn mailed(
+    app: &App,
+    (stored, token): (&Stored, &str),
+) -> Result<Option<RowChange>, Problem> {
+    if app.post.mailer.is_none() {
+        return Ok(None);
+    }
+    let Member { id, merchant_id, email, name, .. } = &stored.member;
+    let merchant = app
+        .directory
+        .merchant(merchant_id)
+        .await?
+        .ok_or_else(|| Problem::internal("its merchant is gone"))?;
+    let team = in_one_line(&merchant.name);
+    let view = InvitationView::of(app, token.to_owned(), stored);
+    let until = view.expires_at.map(|at| at.shown_in(&merchant.timezone)).unwrap_or_default();
+    let text = format!(
+        "{},\n\nyou are invited to the team of {team}. To set your password, give this \
+         token:\n\n{token}\n\nIt is good until {until}, once. Whoever has it can set your password: \
+         do not pass it on. On the command line:\n\nrailhead team accept {token} --url {}\n\nIf \
+         you expected no invitation, leave it be.\n",
+        in_one_line(name),
+        app.config.operators_url()
+    );
+    let subject = format!("Your invitation to {team}");
+    let content = Content::Email { to: email.clone(), subject, text };
+    notifications::queued(app, ("invitation", id.as_str()), &content).map(Some)
 }
 
 /// How somebody is invited once more.
@@ -131,6 +164,7 @@ pub async fn invite_again(
     };
     let (mut rows, guards) = team.changed(MEMBER_CHANGES.change(&stored));
     rows.extend(agreement.rows);
+    rows.extend(mailed(&app, (&stored, &token)).await?);
     let command = Command::rows(rows).guards(guards).guards([version(&before.member)]);
     write(&app, &actor, done, command.guards(agreement.guards)).await?;
     let view = InvitedMember {

@@ -29,7 +29,7 @@ use crate::team::{Member, MemberStatus, Role};
 
 use super::super::merchants;
 use super::super::{invalid, required, write};
-use super::invitations::{InvitationView, invitation};
+use super::invitations::{InvitationView, invitation, mailed};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
@@ -181,6 +181,7 @@ pub async fn create(
     };
     let (mut rows, guards) = team.changed(MEMBERS.insert(&stored));
     rows.extend(agreement.rows);
+    rows.extend(mailed(&app, (&stored, &token)).await?);
     let command = Command::rows(rows).guards(guards).guards(agreement.guards);
     write(&app, &actor, done, command).await?;
     let view = InvitedMember {

@@ -21,6 +21,7 @@ use super::seal::{first_of, writer_of};
 use super::sql;
 
 pub use read::{StoredJournal, read_journals, same_journals};
+pub use seals::heads;
 
 /// Something that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]

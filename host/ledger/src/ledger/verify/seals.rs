@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use futures::TryStreamExt as _;
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::{BATCH_ID, Shape};
 use crate::db::cell::{Cell, Kind, Row};
 
-use super::super::seal::{digest_of, seal_hash, writer_of};
+use super::super::seal::{digest_of, first_of, seal_hash, writer_of};
 use super::{Faults, Fresh, Proven, Scope};
 
 /// Every batch's seal covers what is there: no row was changed, added, moved or taken away.
@@ -110,6 +110,24 @@ pub(super) async fn chain(
     }
     proven.anchor.heads = heads.into_values().collect();
     Ok(seals)
+}
+
+/// The last sealed batch of each writer, and its hash: what an anchor holds on to.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn heads(pool: &AnyPool) -> Result<BTreeMap<i64, String>, sqlx::Error> {
+    let sql = "SELECT id, hash FROM writer_batches WHERE id < $1 AND hash <> '' \
+               ORDER BY id DESC LIMIT 1";
+    let (mut heads, mut before) = (BTreeMap::new(), i64::MAX);
+    // From writer to writer: there are few of them, and many batches of each.
+    loop {
+        let last: Option<(i64, String)> =
+            sqlx::query_as(sql).bind(before).fetch_optional(pool).await?;
+        let Some((id, hash)) = last else { return Ok(heads) };
+        before = first_of(writer_of(id));
+        heads.insert(id, hash);
+    }
 }
 
 async fn seals_of(

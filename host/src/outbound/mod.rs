@@ -4,6 +4,11 @@
 //! cannot be checked as one address and reached as another. Redirects are not followed, no
 //! proxy is taken from the environment, and one deadline covers everything.
 
+pub mod mailer;
+pub mod post;
+pub mod receiver;
+pub mod sign;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

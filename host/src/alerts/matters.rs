@@ -1,0 +1,230 @@
+//! What is the matter at this moment, from whatever knows it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use crate::app::App;
+use crate::cases::{self, CaseKind};
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::env::Env;
+use crate::error::Problem;
+use crate::money::{Currency, Minor};
+use crate::transfers::lanes::Health;
+use crate::{anchors, notifications, rules};
+
+use super::AlertKind;
+
+/// Something that is the matter.
+#[derive(Debug)]
+pub(super) struct Matter {
+    /// What makes it the same as before.
+    pub(super) key: String,
+    /// What kind of thing it is.
+    pub(super) kind: AlertKind,
+    /// In one sentence.
+    pub(super) summary: String,
+    /// What to do.
+    pub(super) advice: String,
+    /// How many are concerned.
+    pub(super) count: i64,
+    /// Whether other hosts may not see it.
+    pub(super) is_of_host: bool,
+}
+
+/// Since when something lasts that is not told at once.
+#[derive(Default)]
+pub(super) struct Lasting {
+    /// As of the look before.
+    before: HashMap<String, Moment>,
+    /// As of this one.
+    now: HashMap<String, Moment>,
+}
+
+impl Lasting {
+    /// Whether something that is there now has been for so long.
+    fn is_long(&mut self, key: &str, (now, long): (Moment, Duration)) -> bool {
+        let since = self.before.get(key).copied().unwrap_or(now);
+        self.now.insert(key.to_owned(), since);
+        now.since(since) >= long
+    }
+}
+
+/// How long people who were not told are the matter.
+const NOT_TOLD_FOR: Duration = Duration::from_secs(24 * 3600);
+
+/// Everything that is the matter, as this host sees it.
+pub(super) async fn collect(
+    app: &App,
+    host: &str,
+    lasting: &mut Lasting,
+) -> Result<Vec<Matter>, Problem> {
+    let mut matters = of_cases(app).await?;
+    matters.extend(quarantine(app).await?);
+    matters.extend(rules_held(app).await?);
+    matters.extend(not_told(app).await?);
+    matters.extend(left_alone(app, host, lasting).await?);
+    matters.extend(anchor(app, host, lasting).await);
+    lasting.before = std::mem::take(&mut lasting.now);
+    matters.extend(rate_sources(app, host));
+    Ok(matters)
+}
+
+/// Open cases about live money, and money that has been in question for long.
+async fn of_cases(app: &App) -> Result<Vec<Matter>, Problem> {
+    let open = cases::sql::open_live(app.db.pool(), limits::ALERT_CASES_MAX).await?;
+    let mut groups: BTreeMap<(&'static str, String), (CaseKind, i64)> = BTreeMap::new();
+    let mut old: BTreeMap<Currency, (i64, i128)> = BTreeMap::new();
+    let long_ago = app.now().before(limits::ALERT_SUSPENSE_AFTER);
+    for case in open {
+        let route = case.route.unwrap_or_default();
+        groups.entry((case.kind.as_str(), route)).or_insert((case.kind, 0)).1 += 1;
+        if let Some((currency, amount)) = case.amount
+            && case.kind.holds_money()
+            && case.opened_at <= long_ago
+        {
+            let sum = old.entry(currency).or_default();
+            *sum = (sum.0 + 1, sum.1 + i128::from(amount.units()));
+        }
+    }
+    let mut matters: Vec<Matter> = Vec::new();
+    for ((word, route), (kind, count)) in groups {
+        let of = if route.is_empty() { String::new() } else { format!(" on {route}") };
+        let are = if count == 1 { "case is" } else { "cases are" };
+        matters.push(Matter {
+            key: format!("cases/{word}/{route}"),
+            kind: AlertKind::Cases,
+            summary: format!("{count} {are} open: {word}{of}"),
+            advice: format!("{} railhead admin case list --status open", kind.suggestion()),
+            count,
+            is_of_host: false,
+        });
+    }
+    for (currency, (count, sum)) in old {
+        let places = app.rails.exponent(currency).unwrap_or_default();
+        let amount = i64::try_from(sum).map(Minor::new).unwrap_or(Minor::new(i64::MAX));
+        matters.push(Matter {
+            key: format!("suspense/{currency}"),
+            kind: AlertKind::Suspense,
+            summary: format!(
+                "{currency} {} in {count} cases has been in question for more than a day",
+                amount.major(places)
+            ),
+            advice: "Resolve the cases, the oldest first: until then the books do not say whose \
+                     this money is. railhead admin case list --status open"
+                .to_owned(),
+            count,
+            is_of_host: false,
+        });
+    }
+    Ok(matters)
+}
+
+async fn quarantine(app: &App) -> Result<Option<Matter>, Problem> {
+    let state = app.transfers.quarantine.state().await?;
+    Ok(state.map(|state| Matter {
+        key: "quarantine".to_owned(),
+        kind: AlertKind::Quarantine,
+        summary: format!("Nothing live is sent: {}", state.reasons.join("; ")),
+        advice: "The database may have forgotten payments. Compare the bank's statement, look at \
+                 the cases, then: railhead admin quarantine release --reason …"
+            .to_owned(),
+        count: 1,
+        is_of_host: false,
+    }))
+}
+
+async fn rules_held(app: &App) -> Result<Vec<Matter>, Problem> {
+    let held = rules::sql::list_held(app.db.pool()).await?;
+    let matter = |(kind, scope): (String, String)| Matter {
+        key: format!("rules_held/{kind}/{scope}"),
+        kind: AlertKind::RulesHeld,
+        summary: format!("Payouts are held: the {kind} pack of {scope} kept failing"),
+        advice: "Assign a version that works; the one before is a rollback away: railhead rules \
+                 rollback"
+            .to_owned(),
+        count: 1,
+        is_of_host: false,
+    };
+    Ok(held.into_iter().map(matter).collect())
+}
+
+async fn not_told(app: &App) -> Result<Option<Matter>, Problem> {
+    let since = app.now().before(NOT_TOLD_FOR);
+    let count = notifications::sql::given_up_since(app.db.pool(), since).await?;
+    Ok((count > 0).then(|| Matter {
+        key: "not_told".to_owned(),
+        kind: AlertKind::NotTold,
+        summary: format!("{count} messages to people were given up within a day"),
+        advice: "Their addresses, the mail server, or the receiver of alerts: railhead admin \
+                 notifications --status given_up"
+            .to_owned(),
+        count,
+        is_of_host: false,
+    }))
+}
+
+/// Live routes whose networks this host has been leaving alone for a while.
+async fn left_alone(app: &App, host: &str, lasting: &mut Lasting) -> Result<Vec<Matter>, Problem> {
+    let mut matters = Vec::new();
+    for ready in app.routes.all().await?.iter().filter(|ready| ready.route.env == Env::Live) {
+        let (health, failures) = app.transfers.lanes.health(&ready.route.id);
+        if health == Health::Closed {
+            continue;
+        }
+        let route = &ready.route.name;
+        let key = format!("route/{route}@{host}");
+        if lasting.is_long(&key, (app.now(), limits::ALERT_BREAKER_AFTER)) {
+            matters.push(Matter {
+                key,
+                kind: AlertKind::RouteLeftAlone,
+                summary: format!("The network of {route} is left alone: it does not answer"),
+                advice: format!(
+                    "{failures} calls in a row came to nothing. Ask the network, or pause the \
+                     route so that others carry its payouts: railhead admin route pause {}",
+                    ready.route.id
+                ),
+                count: 1,
+                is_of_host: true,
+            });
+        }
+    }
+    Ok(matters)
+}
+
+async fn anchor(app: &App, host: &str, lasting: &mut Lasting) -> Option<Matter> {
+    let newest = anchors::missed(app).await?;
+    let key = format!("anchor_missed@{host}");
+    let since = newest.map_or_else(String::new, |at| format!(" since {at}"));
+    lasting.is_long(&key, (app.now(), limits::ALERT_ANCHOR_AFTER)).then(|| Matter {
+        key,
+        kind: AlertKind::AnchorMissed,
+        summary: format!("The books were not anchored{since}"),
+        advice: "The folder of anchors.dir must be there, and this host must be able to write to \
+                 it; its log says what stands in the way"
+            .to_owned(),
+        count: 1,
+        is_of_host: true,
+    })
+}
+
+fn rate_sources(app: &App, host: &str) -> Vec<Matter> {
+    let matter = |provider: &std::sync::Arc<crate::fx::Provider>| {
+        let (name, state) = (&provider.source.about.name, provider.state());
+        let is_failing = state.failures >= limits::ALERT_RATE_FAILURES && provider.env == Env::Live;
+        is_failing.then(|| Matter {
+            key: format!("rate_source/{name}@{host}"),
+            kind: AlertKind::RateSource,
+            summary: format!("No rates come from {name}"),
+            advice: format!(
+                "Its last {} tries came to nothing ({}). Conversions stop when its rates are too \
+                 old: set them by hand meanwhile, with railhead admin rate set",
+                state.failures,
+                state.problem.unwrap_or_default()
+            ),
+            count: 1,
+            is_of_host: true,
+        })
+    };
+    app.providers.all().filter_map(matter).collect()
+}

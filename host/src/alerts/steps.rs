@@ -1,0 +1,203 @@
+//! What is to be done about alerts: from what is the matter and what is open, no more.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::id::AlertId;
+
+use super::matters::Matter;
+use super::{Alert, Telling};
+
+/// A change of an alert.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// The alert as it is from now on.
+    pub(super) alert: Alert,
+    /// What is told of it, if anything.
+    pub(super) telling: Option<Telling>,
+}
+
+/// How somebody looks.
+pub(super) struct Eye<'a> {
+    /// Which host it is.
+    pub(super) host: &'a str,
+    /// The present instant.
+    pub(super) now: Moment,
+    /// After how long what goes on is told again.
+    pub(super) remind: Duration,
+}
+
+/// How often it is written down that one host still sees what others do not.
+const SEEN_EVERY: Duration = Duration::from_secs(60);
+/// A host that has not said for so long that it still sees something is not there any more.
+const GONE_AFTER: Duration = Duration::from_secs(600);
+
+/// What is to be changed, given what is the matter and what is open.
+pub(super) fn steps(
+    eye: &Eye<'_>,
+    (matters, open): (Vec<Matter>, Vec<Alert>),
+    new_id: impl Fn() -> AlertId,
+) -> Vec<Step> {
+    let mut open: HashMap<String, Alert> =
+        open.into_iter().map(|alert| (alert.key.clone(), alert)).collect();
+    let mut steps = Vec::new();
+    for matter in matters {
+        match open.remove(&matter.key) {
+            None => steps.push(opened(eye, matter, new_id())),
+            Some(alert) => steps.extend(goes_on(eye, &alert, matter)),
+        }
+    }
+    for alert in open.into_values() {
+        let is_over = match &alert.host {
+            None => true,
+            Some(host) => host == eye.host || eye.now.since(alert.seen_at) >= GONE_AFTER,
+        };
+        if is_over {
+            let alert = Alert { ended_at: Some(eye.now), ..alert };
+            steps.push(Step { alert, telling: Some(Telling::Ended) });
+        }
+    }
+    steps
+}
+
+fn opened(eye: &Eye<'_>, matter: Matter, id: AlertId) -> Step {
+    let Matter { key, kind, summary, advice, count, is_of_host } = matter;
+    let alert = Alert {
+        id,
+        key,
+        kind,
+        summary,
+        advice,
+        count,
+        host: is_of_host.then(|| eye.host.to_owned()),
+        opened_at: eye.now,
+        seen_at: eye.now,
+        told_at: eye.now,
+        told_count: count,
+        acknowledged: None,
+        ended_at: None,
+    };
+    Step { alert, telling: Some(Telling::Opened) }
+}
+
+fn goes_on(eye: &Eye<'_>, alert: &Alert, matter: Matter) -> Option<Step> {
+    let told = eye.now.since(alert.told_at);
+    let is_more = matter.count > alert.told_count && told >= limits::ALERT_MORE_AFTER;
+    let is_due = alert.acknowledged.is_none() && told >= eye.remind;
+    let mut next = Alert {
+        summary: matter.summary,
+        advice: matter.advice,
+        count: matter.count,
+        seen_at: eye.now,
+        told_count: alert.told_count.min(matter.count),
+        ..alert.clone()
+    };
+    if is_more || is_due {
+        // Whoever looks after it knows of less than there is now.
+        if is_more {
+            next.acknowledged = None;
+        }
+        (next.told_at, next.told_count) = (eye.now, next.count);
+        return Some(Step { alert: next, telling: Some(Telling::Reminder) });
+    }
+    let is_stale = alert.host.is_some() && eye.now.since(alert.seen_at) >= SEEN_EVERY;
+    let is_other = alert.count != next.count || alert.summary != next.summary;
+    (is_stale || is_other).then_some(Step { alert: next, telling: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alerts::AlertKind;
+    use crate::id::Id as _;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn at(hours: u32) -> Moment {
+        Moment::from_micros(0).after(HOUR * hours)
+    }
+
+    fn matter(count: i64) -> Matter {
+        Matter {
+            key: "cases/paid_twice/ngn".to_owned(),
+            kind: AlertKind::Cases,
+            summary: format!("{count} cases"),
+            advice: String::new(),
+            count,
+            is_of_host: false,
+        }
+    }
+
+    fn own(count: i64) -> Matter {
+        Matter { is_of_host: true, ..matter(count) }
+    }
+
+    fn look(now: Moment, matters: Vec<Matter>, open: &[Step]) -> Vec<Step> {
+        look_as("here", now, (matters, open))
+    }
+
+    fn look_as(host: &str, now: Moment, (matters, open): (Vec<Matter>, &[Step])) -> Vec<Step> {
+        let open = open.iter().map(|step| step.alert.clone()).collect();
+        let eye = Eye { host, now, remind: 24 * HOUR };
+        steps(&eye, (matters, open), || AlertId::from_text("alert_1".to_owned()))
+    }
+
+    fn told(steps: &[Step]) -> Vec<Option<Telling>> {
+        steps.iter().map(|step| step.telling).collect()
+    }
+
+    #[test]
+    fn what_goes_on_is_told_once_then_daily_and_when_it_is_over() {
+        let opened = look(at(0), vec![matter(1)], &[]);
+        assert_eq!(told(&opened), [Some(Telling::Opened)]);
+        for hours in [0, 1, 23] {
+            assert!(look(at(hours), vec![matter(1)], &opened).is_empty(), "{hours}");
+        }
+        let reminded = look(at(24), vec![matter(1)], &opened);
+        assert_eq!(told(&reminded), [Some(Telling::Reminder)]);
+        assert!(look(at(47), vec![matter(1)], &reminded).is_empty());
+        let ended = look(at(25), Vec::new(), &reminded);
+        assert_eq!(told(&ended), [Some(Telling::Ended)]);
+        assert_eq!(ended[0].alert.ended_at, Some(at(25)));
+    }
+
+    #[test]
+    fn more_of_it_is_told_hourly_at_most() {
+        let opened = look(at(0), vec![matter(1)], &[]);
+        let more = look(at(0), vec![matter(5)], &opened);
+        assert_eq!((told(&more).as_slice(), more[0].alert.count), ([None].as_slice(), 5));
+        let reminded = look(at(1), vec![matter(5)], &more);
+        assert_eq!(told(&reminded), [Some(Telling::Reminder)]);
+        assert!(look(at(2), vec![matter(5)], &reminded).is_empty());
+        // What falls and rises again is more once more.
+        let less = look(at(3), vec![matter(2)], &reminded);
+        assert_eq!(told(&less), [None]);
+        assert_eq!(told(&look(at(4), vec![matter(3)], &less)), [Some(Telling::Reminder)]);
+    }
+
+    #[test]
+    fn whoever_looks_after_it_hears_only_of_more() {
+        let mut opened = look(at(0), vec![matter(1)], &[]);
+        opened[0].alert.acknowledged = Some(("ada".to_owned(), at(0)));
+        assert!(look(at(240), vec![matter(1)], &opened).is_empty());
+        let more = look(at(240), vec![matter(2)], &opened);
+        assert_eq!(told(&more), [Some(Telling::Reminder)]);
+        assert!(more[0].alert.acknowledged.is_none());
+    }
+
+    #[test]
+    fn what_one_host_sees_is_ended_by_it_or_when_it_is_gone() {
+        let opened = look(at(0), vec![own(1)], &[]);
+        assert_eq!(opened[0].alert.host.as_deref(), Some("here"));
+        let minutes = |minutes: u64| at(0).after(Duration::from_secs(60 * minutes));
+        assert!(look_as("there", minutes(9), (Vec::new(), &opened)).is_empty());
+        let seen = look(minutes(9), vec![own(1)], &opened);
+        assert_eq!(told(&seen), [None]);
+        assert!(look_as("there", minutes(18), (Vec::new(), &seen)).is_empty());
+        let gone = look_as("there", minutes(19), (Vec::new(), &seen));
+        assert_eq!(told(&gone), [Some(Telling::Ended)]);
+        assert_eq!(told(&look(minutes(10), Vec::new(), &seen)), [Some(Telling::Ended)]);
+    }
+}

@@ -1,0 +1,94 @@
+//! The job that sends what people are to be told.
+
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+
+use crate::app::App;
+use crate::clock::Moment;
+use crate::config::limits;
+use crate::outbound::mailer::{Letter, Untaken};
+
+use super::sql::{self, Ended, Taken};
+use super::{Content, place};
+
+/// Notifications that are under way at a time.
+const AT_A_TIME: usize = 4;
+
+/// Sends whatever is due, until the host stops.
+pub async fn send(app: App) {
+    loop {
+        match sql::claim(&app.db, app.now()).await {
+            Ok(taken) if taken.is_empty() => {}
+            Ok(taken) => {
+                let sending = stream::iter(taken);
+                sending.for_each_concurrent(AT_A_TIME, |taken| one(app.clone(), taken)).await;
+                continue;
+            }
+            Err(cause) => tracing::warn!(%cause, "looking for what is to be told"),
+        }
+        tokio::select! {
+            () = app.stopping.cancelled() => return,
+            () = tokio::time::sleep(limits::NOTIFICATIONS_POLL) => {}
+        }
+    }
+}
+
+async fn one(app: App, taken: Taken) {
+    let tried = tokio::time::timeout(2 * limits::NOTIFICATION_MAX, attempt(&app, &taken)).await;
+    let late = || Err(Untaken { for_good: false, why: "no answer in time".to_owned() });
+    let ended = match tried.unwrap_or_else(|_| late()) {
+        Ok(()) => Ended::Sent,
+        Err(Untaken { for_good: true, why }) => Ended::GivenUp(why),
+        Err(Untaken { for_good: false, why }) => match next(taken.tries, app.now()) {
+            Some(due) => Ended::Later(due, why),
+            None => Ended::GivenUp(why),
+        },
+    };
+    if let Ended::GivenUp(why) = &ended {
+        tracing::error!(notification.id = %taken.id, why, "somebody is not told");
+    }
+    if let Err(cause) = sql::end(&app.db, &taken, (&ended, app.now())).await {
+        tracing::warn!(notification.id = %taken.id, %cause, "what came of telling somebody");
+    }
+}
+
+/// When one is tried again that was tried so often before.
+fn next(tries: i64, now: Moment) -> Option<Moment> {
+    let delay = limits::NOTIFICATION_DELAYS_S.get(usize::try_from(tries).ok()?)?;
+    Some(now.after(Duration::from_secs(*delay)))
+}
+
+async fn attempt(app: &App, taken: &Taken) -> Result<(), Untaken> {
+    let for_good = |why: String| Untaken { for_good: true, why };
+    let opened = app.keyring.open(&place(&taken.id), &taken.content);
+    let opened = opened.map_err(|cause| for_good(cause.to_string()))?;
+    let content = serde_json::from_slice(&opened).map_err(|cause| for_good(cause.to_string()))?;
+    match content {
+        Content::Email { to, subject, text } => {
+            let none = || Untaken { for_good: false, why: "email.smtp_url is not set".to_owned() };
+            let mailer = app.post.mailer.as_ref().ok_or_else(none)?;
+            let (id, written_at) = (taken.id.as_str(), app.now());
+            mailer.send(Letter { id, to: &to, subject: &subject, text: &text, written_at }).await
+        }
+        Content::Webhook { event, body } => {
+            let later = |why: String| Untaken { for_good: false, why };
+            let none = || later("alerts.webhook_url is not set".to_owned());
+            let receiver = app.post.receiver.as_ref().ok_or_else(none)?;
+            receiver.tell(taken.id.as_str(), (&event, body), app.now()).await.map_err(later)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_tried_for_a_day_and_a_half_and_then_given_up() {
+        let now = Moment::from_micros(0);
+        assert_eq!(next(0, now), Some(now.after(Duration::from_secs(60))));
+        assert_eq!(next(5, now), Some(now.after(Duration::from_secs(86_400))));
+        assert_eq!(next(6, now), None);
+    }
+}
