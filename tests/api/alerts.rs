@@ -24,6 +24,7 @@ use crate::rule_hostile::{AMOUNT, adopt_hostile};
 use crate::seams::{marked_while_unknown, resolve, until_case};
 use crate::secrets::columns_with;
 use crate::signatures::{Age, accepted};
+use crate::team_commands::Desk;
 use crate::test_host::{
     Engine, OPERATOR_TOKEN, TestHost, beginning, naira, unique, with_host, with_host_configured,
 };
@@ -250,6 +251,25 @@ async fn whether_word_arrives_can_be_tried(
         let refused = host.admin(Method::POST, "alerts/test", Value::Null).await;
         assert_eq!(refused.refused(), (409, "state_conflict"));
         assert!(refused.text.contains("alerts.webhook_url"));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_about_alerts_work() {
+    with_crew(Engine::Sqlite, async |host, bank, crew| {
+        let desk = Desk { url: host.base.clone(), token: OPERATOR_TOKEN.into() };
+        let run = |arguments: &[&str]| desk.says(&[&["admin"], arguments].concat(), "");
+        assert_eq!(run(&["alert", "test"])["queued"], 2);
+        open_case(host, bank).await;
+        crew.heard(2).await;
+        let open = run(&["alert", "list"])["data"][0].clone();
+        let id = open["id"].as_str().expect("an id");
+        assert_eq!(run(&["alert", "acknowledge", id])["status"], "acknowledged");
+        assert_eq!(run(&["alert", "list", "--status", "ended"])["data"], json!([]));
+        assert_eq!(run(&["notifications", "--status", "given_up"])["data"], json!([]));
+        let why = desk.refuses(&["admin", "alert", "list", "--status", "x"]);
+        assert!(why.contains("invalid_filter"), "{why}");
     })
     .await;
 }

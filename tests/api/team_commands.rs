@@ -12,9 +12,9 @@ use crate::team::{PASSWORD, code};
 use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira, with_host};
 
 /// A terminal of somebody's, as far as commands are concerned.
-struct Desk {
-    url: String,
-    token: String,
+pub(crate) struct Desk {
+    pub url: String,
+    pub token: String,
 }
 
 impl Desk {
@@ -35,13 +35,13 @@ impl Desk {
     }
 
     #[track_caller]
-    fn says(&self, arguments: &[&str], typed: &str) -> Value {
+    pub(crate) fn says(&self, arguments: &[&str], typed: &str) -> Value {
         let said = self.run(arguments, typed).unwrap_or_else(|why| panic!("{arguments:?}: {why}"));
         serde_json::from_str(&said).unwrap_or_else(|_| panic!("{arguments:?}: {said}"))
     }
 
     #[track_caller]
-    fn refuses(&self, arguments: &[&str]) -> String {
+    pub(crate) fn refuses(&self, arguments: &[&str]) -> String {
         self.run(arguments, "").expect_err("a refusal")
     }
 }
