@@ -52,3 +52,21 @@ CREATE TABLE conversions (
 );
 CREATE INDEX conversions_by_owner ON conversions (merchant_id, env, id);
 CREATE UNIQUE INDEX conversions_by_payout ON conversions (payout_id);
+
+-- Differences between banks' statements and the books, taken into the books: each once, under the
+-- reference of what it explains.
+CREATE TABLE settlement_adjustments (
+    id           TEXT PRIMARY KEY,
+    place        TEXT NOT NULL,
+    env          TEXT NOT NULL CHECK (env IN ('test', 'live')),
+    route        TEXT NOT NULL,
+    currency     TEXT NOT NULL,
+    amount_minor BIGINT NOT NULL CHECK (amount_minor <> 0),
+    contra       TEXT NOT NULL,
+    reference    TEXT NOT NULL,
+    booked_on    TEXT NOT NULL,
+    reason       TEXT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    batch_id     BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX settlement_adjustments_by_place ON settlement_adjustments (place);

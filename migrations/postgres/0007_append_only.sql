@@ -61,7 +61,8 @@ DO $$
 DECLARE
     name TEXT;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['entries', 'journals', 'audit', 'conversions'] LOOP
+    FOREACH name IN ARRAY ARRAY['entries', 'journals', 'audit', 'conversions',
+        'settlement_adjustments'] LOOP
         EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON %I
             FOR EACH ROW EXECUTE FUNCTION refuse_change()', name);
         EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON %I

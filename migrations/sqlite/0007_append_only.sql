@@ -39,6 +39,10 @@ CREATE TRIGGER conversions_no_update BEFORE UPDATE ON conversions
 BEGIN SELECT RAISE(ABORT, 'conversions is append-only'); END;
 CREATE TRIGGER conversions_no_delete BEFORE DELETE ON conversions
 BEGIN SELECT RAISE(ABORT, 'conversions is append-only'); END;
+CREATE TRIGGER settlement_adjustments_no_update BEFORE UPDATE ON settlement_adjustments
+BEGIN SELECT RAISE(ABORT, 'settlement_adjustments is append-only'); END;
+CREATE TRIGGER settlement_adjustments_no_delete BEFORE DELETE ON settlement_adjustments
+BEGIN SELECT RAISE(ABORT, 'settlement_adjustments is append-only'); END;
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END;
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit

@@ -92,6 +92,7 @@ mod rate_sources;
 mod rates;
 mod recalls;
 mod receiver;
+mod reconcile;
 mod repacked;
 mod reports;
 mod request_logs;

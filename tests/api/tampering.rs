@@ -20,6 +20,7 @@ use crate::live::reference;
 use crate::notices::deliver;
 use crate::packs::{adopt, guard};
 use crate::receiver::Receiver;
+use crate::reconcile;
 use crate::team;
 use crate::test_host::{Engine, TestHost, naira, unique, with};
 
@@ -510,25 +511,16 @@ async fn after(host: &TestHost, statements: &[String]) -> Option<Report> {
 
 /// Statements that take the triggers away.
 async fn disarming(host: &TestHost) -> Vec<String> {
-    match host.app().db.engine() {
+    let sql = match host.app().db.engine() {
         db::Engine::Postgres => {
-            let tables = [
-                "entries",
-                "journals",
-                "audit",
-                "conversions",
-                "rail_calls",
-                "events",
-                "decisions",
-                "idempotency_keys",
-            ];
-            tables.map(|table| format!("ALTER TABLE {table} DISABLE TRIGGER USER")).into()
+            "SELECT DISTINCT 'ALTER TABLE ' || CAST(CAST(tgrelid AS REGCLASS) AS TEXT) \
+             || ' DISABLE TRIGGER USER' FROM pg_trigger WHERE NOT tgisinternal"
         }
         db::Engine::Sqlite => {
-            let sql = "SELECT 'DROP TRIGGER ' || name FROM sqlite_master WHERE type = 'trigger'";
-            sqlx::query_scalar(sql).fetch_all(host.app().db.pool()).await.expect("triggers")
+            "SELECT 'DROP TRIGGER ' || name FROM sqlite_master WHERE type = 'trigger'"
         }
-    }
+    };
+    sqlx::query_scalar(sql).fetch_all(host.app().db.pool()).await.expect("triggers")
 }
 
 #[rstest]
@@ -543,22 +535,22 @@ async fn every_tampering_is_noticed_by_name(
         crate::conversions::ordinary(host).await;
         crate::cross_currency::ordinary(host).await;
         team::ordinary(host).await;
+        reconcile::ordinary(host).await;
         let clean = after(host, &[]).await.expect("read");
         assert!(clean.faults.is_empty(), "{:#?}", clean.faults);
         let disarming = disarming(host).await;
         let disarmed = after(host, &disarming).await.expect("read");
         assert_eq!(disarmed.faults.counts.keys().copied().collect::<Vec<_>>(), ["schema"]);
         let mut unnoticed = Vec::new();
-        let tamperings = TAMPERINGS.iter().chain(batch_life::TAMPERINGS).chain(team::TAMPERINGS);
-        for (does, noticed) in tamperings {
-            let named =
-                names.iter().fold((*does).to_owned(), |sql, (name, id)| sql.replace(name, id));
+        let all = [TAMPERINGS, batch_life::TAMPERINGS, team::TAMPERINGS, reconcile::TAMPERINGS];
+        for (does, noticed) in all.concat() {
+            let named = names.iter().fold(does.to_owned(), |sql, (name, id)| sql.replace(name, id));
             let does: Vec<String> = named.split("; ").map(str::to_owned).collect();
             let Some(report) = after(host, &[disarming.clone(), does].concat()).await else {
                 continue;
             };
             let mut counts = report.faults.counts.clone();
-            if *noticed == "schema" {
+            if noticed == "schema" {
                 counts.retain(|_, count| *count > disarmed.faults.counts["schema"]);
             }
             if !counts.contains_key(noticed) {

@@ -15,3 +15,4 @@ mod declarations;
 mod inputs;
 mod lists;
 mod notices;
+mod statements;

@@ -117,6 +117,8 @@ ids! {
     MessageId = "msg_";
     /// A file of payments.
     PaymentFileId = "pf_";
+    /// An adjusting entry of a settlement account.
+    AdjustmentId = "adj_";
     /// A request.
     RequestId = "req_";
 }

@@ -20,8 +20,8 @@ pub struct ApprovalView {
     #[schema(example = "awaiting_second_person")]
     pub status: &'static str,
     /// The word of the policy that asks for more than one: `credit`, `limits`, `live_route`, `mark`,
-    /// `reverse`, `key`, `redeliver`, `close_window`, `recall`, `rate`, `rule_pack`, `case` or
-    /// `member`; `payout` and `batch` for what a merchant's own team decides.
+    /// `reverse`, `key`, `redeliver`, `close_window`, `recall`, `rate`, `rule_pack`, `case`,
+    /// `member` or `adjust`; `payout` and `batch` for what a merchant's own team decides.
     #[schema(example = "credit")]
     pub act: String,
     /// What would be done, as the audit log will call it.

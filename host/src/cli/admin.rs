@@ -16,6 +16,7 @@ use super::files::{self, File, Window};
 use super::merchants::{Key, Merchant, key, merchant};
 use super::rates::{self, Rate};
 use super::say;
+use super::settlement::{Settlement, settlement};
 use super::team::{self, Member};
 
 /// Arguments of the command.
@@ -98,6 +99,9 @@ enum AdminCommand {
         #[arg(long)]
         status: Option<String>,
     },
+    /// Differences between banks' statements and the books.
+    #[command(subcommand)]
+    Settlement(Settlement),
     /// The audit log, newest first.
     Audit,
     /// Payouts that wait for somebody, newest first.
@@ -310,6 +314,7 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
         AdminCommand::Notifications { status } => {
             (Method::GET, filtered("notifications", [("status", status)])?, None)
         }
+        AdminCommand::Settlement(command) => settlement(command)?,
         AdminCommand::Audit => (Method::GET, "audit".to_owned(), None),
         AdminCommand::Waiting { status, merchant } => {
             let filters = [("status", status), ("merchant_id", merchant)];
@@ -436,12 +441,23 @@ pub(super) async fn push(
 }
 
 /// Fetches what is no JSON from the operator's API.
-async fn fetch((base, token): (&str, &SecretString), path: &str) -> Result<Vec<u8>, StartError> {
+async fn fetch(host: (&str, &SecretString), path: &str) -> Result<Vec<u8>, StartError> {
+    Ok(open(host, (Method::GET, path)).await?.bytes().await?.to_vec())
+}
+
+/// Calls the operator's API for what is read as it comes.
+///
+/// # Errors
+/// As for [`send`].
+pub(super) async fn open(
+    (base, token): (&str, &SecretString),
+    (method, path): (Method, &str),
+) -> Result<reqwest::Response, StartError> {
     let url = address(base, path);
-    let request = reqwest::Client::new().get(&url).bearer_auth(token.expose_secret());
+    let request = reqwest::Client::new().request(method, &url).bearer_auth(token.expose_secret());
     let response = request.send().await.map_err(|cause| unanswered(&url, &cause))?;
     match response.status().is_success() {
-        true => Ok(response.bytes().await?.to_vec()),
+        true => Ok(response),
         false => Err(refusal(&url, response).await),
     }
 }

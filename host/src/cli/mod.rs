@@ -13,9 +13,11 @@ mod listen;
 mod logs;
 mod merchants;
 mod rates;
+mod reconcile;
 mod rules;
 mod rules_authoring;
 mod serve;
+mod settlement;
 mod simulate;
 mod team;
 mod trigger;
@@ -51,6 +53,8 @@ enum Command {
     Migrate,
     /// Prove the books: every sum, chain and payout, and whatever else follows from another fact.
     Verify(verify::Verify),
+    /// Compare a bank's statements with the books: what is missing on either side?
+    Reconcile(reconcile::Reconcile),
     /// Print the OpenAPI document.
     Openapi,
     /// Print the error catalogue.
@@ -136,6 +140,7 @@ fn execute(arguments: Arguments) -> Result<(), StartError> {
             Command::Errors => document::errors(),
             Command::Admin(admin) => admin.run(&config).await,
             Command::Team(team) => team.run(&config).await,
+            Command::Reconcile(reconcile) => reconcile.run(&config).await,
             Command::Batch(batch) => batch.run(&config).await,
             Command::Listen(listen) => listen.run(&config).await,
             Command::Trigger(trigger) => trigger.run(&config).await,

@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::body::Body;
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
 use tokio::sync::Semaphore;
 
 use crate::config::limits;
+use crate::error::{ErrorCode, Problem};
 
 /// Answers that take long, and turns to make those that are dear.
 #[derive(Clone)]
@@ -46,6 +49,27 @@ impl Places {
         }
         *count += 1;
         Some(Place { places: self.clone(), holder: holder.to_owned() })
+    }
+}
+
+impl Place {
+    /// A body that is sent within some time, or cut off; its holder has a place less meanwhile.
+    pub fn hold(self, body: impl Stream<Item = Result<Vec<u8>, Problem>> + Send + 'static) -> Body {
+        let cut_off = async move {
+            tokio::time::sleep(limits::REPORT_SENT_MAX).await;
+            Err(Problem::new(ErrorCode::RequestTimeout))
+        };
+        // Whichever comes first: its end, which ends it all, or the time.
+        let (body, cut_off) = (body.map(Some), stream::once(cut_off.map(Some)));
+        let ending = body.chain(stream::once(async { None }));
+        let both = stream::select(ending, cut_off);
+        let until = both
+            .take_while(|part| std::future::ready(part.is_some()))
+            .filter_map(std::future::ready);
+        Body::from_stream(until.map(move |part| {
+            let _held = &self;
+            part
+        }))
     }
 }
 

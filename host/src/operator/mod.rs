@@ -20,6 +20,7 @@ pub mod rate_sources;
 pub mod rates;
 pub mod routes;
 pub mod rule_packs;
+pub mod settlement;
 pub mod team;
 pub mod verify;
 pub mod waiting;
@@ -53,6 +54,7 @@ pub fn errors() -> Vec<(&'static str, &'static [ErrorCode])> {
         audit_log::ERRORS,
         modules::ERRORS,
         rule_packs::ERRORS,
+        settlement::ERRORS,
         assignments::ERRORS,
         decisions::ERRORS,
         files::ERRORS,

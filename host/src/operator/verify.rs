@@ -33,7 +33,7 @@ const CHECKS: &[Check] = &[
         name: "journal-unknown",
         means: "is a journal about nothing that is known",
         finds: "SELECT id FROM journals WHERE ref_type NOT IN ('Payout', 'Case', 'WalletMovement', \
-                'Conversion')",
+                'Conversion', 'SettlementAdjustment')",
     },
     Check {
         name: "rate-set",

@@ -18,13 +18,10 @@
 
 use crate::error::Problem;
 use crate::id::{CaseId, WalletId};
-use crate::ledger::{Account, Effects, Journal, Source, SystemAccount};
+use crate::ledger::{Account, BY_HAND, Effects, Journal, Source, SystemAccount};
 use crate::money::{Minor, Overflow};
 
 use super::model::{LedgerEffect, Payout};
-
-/// The settlement account of payouts that went over no route.
-const BY_HAND: &str = "manual";
 
 /// What goes to suspense, and why.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,8 @@
 //! A report that is asked for, and its answer: as JSON, CSV or a workbook.
 
-use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::BoxStream;
-use futures::{FutureExt as _, Stream, StreamExt as _, stream};
+use futures::{Stream, StreamExt as _, stream};
 use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use serde_json::json;
@@ -11,9 +10,8 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::config::limits::{REPORT_SENT_MAX, REPORTS_PER_KEY_MAX};
+use crate::config::limits::REPORTS_PER_KEY_MAX;
 use crate::error::{ErrorCode, Problem};
-use crate::http::places::Place;
 use crate::ledger::wallets::{Span, WalletRow, list_wallets};
 use crate::money::Currency;
 
@@ -165,8 +163,8 @@ impl<'a> Asked<'a> {
             self.app.long_answers.reports.take(self.caller.key.id.as_str(), REPORTS_PER_KEY_MAX);
         let place = place.ok_or_else(too_many)?;
         let body = match self.form {
-            Form::Json => lasting(json(&head, rows)?, place),
-            Form::Csv => lasting(table::csv(frame.as_ref(), of_row, rows), place),
+            Form::Json => place.hold(json(&head, rows)?),
+            Form::Csv => place.hold(table::csv(frame.as_ref(), of_row, rows)),
             Form::Xlsx => {
                 let turn =
                     self.app.long_answers.workbooks.acquire().await.map_err(Problem::internal)?;
@@ -175,7 +173,7 @@ impl<'a> Asked<'a> {
                 let book = Book::new::<T>((report_type, &folder), frame)?;
                 let bytes = workbook(book, of_row, rows).await?;
                 drop(turn);
-                lasting(stream::once(async move { Ok(bytes) }), place)
+                place.hold(stream::once(async move { Ok(bytes) }))
             }
         };
         let mut response = body.into_response();
@@ -188,27 +186,6 @@ impl<'a> Asked<'a> {
         }
         Ok(response)
     }
-}
-
-/// A body that is sent within some time, or cut off; its key has a place less meanwhile.
-fn lasting(
-    body: impl Stream<Item = Result<Vec<u8>, Problem>> + Send + 'static,
-    place: Place,
-) -> Body {
-    let cut_off = async move {
-        tokio::time::sleep(REPORT_SENT_MAX).await;
-        Err(Problem::new(ErrorCode::RequestTimeout))
-    };
-    // Whichever comes first: its end, which ends it all, or the time.
-    let (body, cut_off) = (body.map(Some), stream::once(cut_off.map(Some)));
-    let ending = body.chain(stream::once(async { None }));
-    let both = stream::select(ending, cut_off);
-    let until =
-        both.take_while(|part| std::future::ready(part.is_some())).filter_map(std::future::ready);
-    Body::from_stream(until.map(move |part| {
-        let _held = &place;
-        part
-    }))
 }
 
 fn too_many() -> Problem {

@@ -18,3 +18,5 @@ mod range;
 mod rows;
 mod sql;
 mod table;
+
+pub(crate) use table::harmless;

@@ -93,7 +93,7 @@ pub(super) struct Frame {
 }
 
 /// A text that no spreadsheet takes for a formula, not even when it saves a workbook as CSV.
-fn harmless(text: String) -> String {
+pub(crate) fn harmless(text: String) -> String {
     let signs = ['=', '+', '-', '@', '|', '%', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
     match text.trim_start().starts_with(signs) || text.starts_with(['\t', '\r']) {
         true => format!("'{text}"),

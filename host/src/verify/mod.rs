@@ -19,7 +19,7 @@ use crate::ledger::verify::{Anchor, Faults, Proven, Scope};
 use crate::payouts::verify::Looked;
 use crate::{
     approvals, audit, auth, batches, cases, conversions, decisions, events, ledger, operator,
-    payouts, team, transfers, webhooks,
+    payouts, reconciliation, team, transfers, webhooks,
 };
 
 /// What is wanted.
@@ -88,6 +88,7 @@ pub async fn prove(
     let payouts = payouts::verify::verify(snapshot, looked, watched).await?;
     progress("conversions", 0);
     conversions::verify::verify(snapshot, &mut faults).await?;
+    reconciliation::verify::verify(snapshot, &mut faults).await?;
     progress("batches", 0);
     let keys_swept = scope.swept.get("idempotency_keys").copied();
     batches::verify::verify(snapshot, keys_swept, &mut faults).await?;
@@ -113,6 +114,7 @@ fn sealed() -> Vec<&'static dyn Shape> {
         &decisions::sql::DECISIONS,
         &events::sql::EVENTS,
         &payouts::sql::PAYOUTS,
+        &reconciliation::sql::ADJUSTMENTS,
         &team::sql::MEMBERS,
         &transfers::attempt::ATTEMPTS,
         transfers::evidence::sealed(),

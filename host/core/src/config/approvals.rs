@@ -67,6 +67,9 @@ pub enum ApprovalAct {
     Case,
     /// An owner or an admin of a merchant's team: invited, or made one.
     Member,
+    /// Taking a difference between a bank's statement and the books into the books; in live it takes
+    /// two, whatever is said here.
+    Adjust,
 }
 
 impl ApprovalAct {
@@ -79,7 +82,10 @@ impl ApprovalAct {
     /// Whether it is about an amount, and so may have tiers.
     #[must_use]
     pub const fn has_amount(self) -> bool {
-        matches!(self, Self::Credit | Self::Mark | Self::Reverse | Self::Recall | Self::Case)
+        matches!(
+            self,
+            Self::Credit | Self::Mark | Self::Reverse | Self::Recall | Self::Case | Self::Adjust
+        )
     }
 }
 

@@ -36,7 +36,12 @@ pub enum SystemAccount {
     Funding,
     /// What an operator has given up.
     WrittenOff,
+    /// What banks charge, and what they pay as interest.
+    BankCharges,
 }
+
+/// The name in place of a route's, in the settlement account of what went over no route.
+pub const BY_HAND: &str = "manual";
 
 impl SystemAccount {
     /// The last part of the account's id: `settlement/<route>` for a route's account.
@@ -51,6 +56,7 @@ impl SystemAccount {
             Self::FxPosition => "fx_position".into(),
             Self::Funding => "funding".into(),
             Self::WrittenOff => "written_off".into(),
+            Self::BankCharges => "bank_charges".into(),
         }
     }
 }
@@ -144,6 +150,19 @@ pub(super) struct OwnLine<'a>(
     pub(super) i64,
     pub(super) Cow<'a, str>,
 );
+
+/// The lines to the platform's own accounts as a journal's row has them: the last part of each
+/// account's id, and the amount.
+///
+/// # Errors
+/// It cannot be read.
+pub fn own_lines_of(text: &str) -> serde_json::Result<Vec<(Cow<'_, str>, Minor)>> {
+    let lines: Vec<OwnLine<'_>> = serde_json::from_str(text)?;
+    Ok(lines
+        .into_iter()
+        .map(|OwnLine(_, account, amount, _)| (account, Minor::new(amount)))
+        .collect())
+}
 
 /// The API's id of the entry at this line of a journal.
 #[must_use]

@@ -42,7 +42,9 @@ mod writer;
 
 pub use command::{Command, CounterChange, Decided, Done, Effects, Guard, Reply, Reservation};
 pub use hook::{HookRows, OutboxHook, RunHook};
-pub use journal::{Account, Journal, Posting, Source, SystemAccount, entry_id};
+pub use journal::{
+    Account, BY_HAND, Journal, Posting, Source, SystemAccount, entry_id, own_lines_of,
+};
 pub use locked::{Counter, LockedState, Wallet};
 pub use metrics::WriterMetrics;
 pub use replay::{replay, stored_reply};

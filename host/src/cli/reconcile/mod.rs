@@ -1,0 +1,200 @@
+//! `railhead reconcile`: a bank's statements against what the books say that it was told.
+
+mod books;
+mod told;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, ToSpan as _};
+use sha2::{Digest as _, Sha256};
+
+use crate::config::Config;
+use crate::money::Currency;
+use crate::reconciliation::SettlementAccount;
+use crate::reconciliation::matching::{Books, Period, reference_of};
+use crate::start::StartError;
+use crate::statements::{self, Columns, Entry, Statement, Terms};
+
+use super::admin::token;
+use super::warn;
+
+/// What is compared with what.
+#[derive(Args)]
+pub(super) struct Reconcile {
+    /// Statements of one account: camt.053, MT940 or CSV. Where they overlap, what two of them have
+    /// counts once.
+    #[arg(required = true)]
+    statements: Vec<PathBuf>,
+    /// The route whose bank account it is; `manual` for what went over none.
+    #[arg(long)]
+    route: String,
+    /// `test` or `live`.
+    #[arg(long, default_value = "live")]
+    env: String,
+    /// The account's currency; needed for `manual` only.
+    #[arg(long)]
+    currency: Option<String>,
+    /// From this day on; the first one of the statements if left out.
+    #[arg(long)]
+    from: Option<Date>,
+    /// Up to this day; the last one of the statements if left out.
+    #[arg(long)]
+    to: Option<Date>,
+    /// The bank's calendar.
+    #[arg(long, default_value = "UTC")]
+    timezone: String,
+    /// Days before and after in which the books may have what the bank has.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(..=60))]
+    days_around: u8,
+    /// How a CSV file writes days.
+    #[arg(long, default_value = "%Y-%m-%d", value_name = "FORMAT")]
+    day_format: String,
+    /// Write everything that is left over into this file, as CSV.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The host's address; that of the configuration if left out.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+}
+
+impl Reconcile {
+    /// Says what is left over on either side; fails where something is.
+    pub(super) async fn run(self, config: &Config) -> Result<(), StartError> {
+        let base = self.url.clone().unwrap_or_else(|| config.operators_url());
+        let host = books::Host { base: &base, token: token(config)? };
+        let timezone = TimeZone::get(&self.timezone)
+            .map_err(|_| format!("--timezone {}: there is no such one", self.timezone))?;
+        let account = books::account(&host, self.named()).await?;
+        let statements = self.read(&account)?;
+        let (entries, from, to) = self.entries(&statements)?;
+        let around: Span = i64::from(self.days_around).days();
+        let days = (from.checked_sub(around)?, to.checked_add(around)?);
+        let mut books = Books::default();
+        let mut add = |entry: &_, day: Date| {
+            let is_within = from <= day && day <= to;
+            let period = if is_within { Period::Within } else { Period::Beside };
+            books.add(entry, (day, period));
+        };
+        books::read(&host, (self.named(), &account), (days, &timezone), &mut add).await?;
+        let found = books.compare(&entries)?;
+        let told = told::Told {
+            account: &account,
+            statements: &statements,
+            entries: &entries,
+            books: &books,
+            found: &found,
+            days: (from, to),
+        };
+        told.say();
+        if let Some(path) = &self.output {
+            told.write(path)?;
+        }
+        match found.different.len() + found.at_the_bank.len() + found.in_the_books.len() {
+            0 if told.notes().is_empty() => Ok(()),
+            0 => Err("the statements do not add up".into()),
+            left => Err(format!("{left} left over").into()),
+        }
+    }
+
+    const fn named(&self) -> books::Named<'_> {
+        books::Named {
+            route: self.route.as_str(),
+            env: self.env.as_str(),
+            currency: &self.currency,
+        }
+    }
+
+    fn read(
+        &self,
+        account: &SettlementAccount,
+    ) -> Result<Vec<(PathBuf, Vec<Statement>)>, StartError> {
+        let currency = Currency::parse(&account.currency).ok_or("the host names no currency")?;
+        let columns = Columns { day: self.day_format.clone() };
+        let terms = Terms { currency, places: account.places, columns };
+        let read = |path: &PathBuf| {
+            let statements = read_file(path, &terms);
+            let named = |why: String| format!("{}: {why}", path.display());
+            Ok((path.clone(), statements.map_err(named)?))
+        };
+        self.statements.iter().map(read).collect()
+    }
+
+    /// What the bank has, each thing once, and the days that are compared.
+    fn entries(
+        &self,
+        statements: &[(PathBuf, Vec<Statement>)],
+    ) -> Result<(Vec<Entry>, Date, Date), StartError> {
+        let mut entries = once_each(statements);
+        let days = || entries.iter().map(|entry| entry.booked_on);
+        let none = "there is no entry in the statements: name the days by --from and --to";
+        let from = self.from.or_else(|| days().min()).ok_or(none)?;
+        let to = self.to.or_else(|| days().max()).ok_or(none)?;
+        if from > to {
+            return Err(format!("--from {from} is after --to {to}").into());
+        }
+        let all = entries.len();
+        entries.retain(|entry| from <= entry.booked_on && entry.booked_on <= to);
+        if entries.len() < all {
+            warn(format_args!("{} entries are of other days", all - entries.len()));
+        }
+        Ok((entries, from, to))
+    }
+}
+
+fn read_file(path: &Path, terms: &Terms) -> Result<Vec<Statement>, String> {
+    let file = File::open(path).map_err(|cause| cause.to_string())?;
+    statements::read(BufReader::with_capacity(1 << 20, file), terms).map_err(|why| why.to_string())
+}
+
+/// The entries of all files. What is the same in two files is one; what a file has twice happened
+/// twice.
+fn once_each(files: &[(PathBuf, Vec<Statement>)]) -> Vec<Entry> {
+    let mut known: HashMap<[u8; 32], usize> = HashMap::new();
+    let mut entries = Vec::new();
+    for (_, statements) in files {
+        let mut here: HashMap<[u8; 32], usize> = HashMap::new();
+        for entry in statements.iter().flat_map(|statement| &statement.entries) {
+            let what = (reference_of(entry), entry.booked_on, entry.amount.units(), &entry.said);
+            let same: [u8; 32] = Sha256::digest(format!("{what:?}")).into();
+            let times = here.entry(same).or_default();
+            *times += 1;
+            let before = known.entry(same).or_default();
+            if *times > *before {
+                *before = *times;
+                entries.push(entry.clone());
+            }
+        }
+    }
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::money::Minor;
+
+    #[test]
+    fn what_two_files_have_is_one_and_what_one_has_twice_is_two() {
+        let entry = |reference: &str| Entry {
+            booked_on: "2026-11-21".parse().expect("a day"),
+            amount: Minor::new(-100),
+            bank_reference: Some(reference.into()),
+            said: "".into(),
+        };
+        let file = |references: &[&str]| {
+            let entries = references.iter().map(|it| entry(it)).collect();
+            (PathBuf::new(), vec![Statement { entries, ..Statement::default() }])
+        };
+        let files = [file(&["a", "b", "b"]), file(&["b", "b", "b", "c"]), file(&["a"])];
+        let found = once_each(&files);
+        let count =
+            |it: &str| found.iter().filter(|e| e.bank_reference.as_deref() == Some(it)).count();
+        assert_eq!([count("a"), count("b"), count("c")], [1, 3, 1]);
+    }
+}

@@ -1,0 +1,196 @@
+//! Reconciliation: what a route's settlement account says was paid, against what its bank says.
+//!
+//! The books are the only memory. What the bank has and the books lack, or the other way round, is
+//! taken in by an adjusting entry under the reference of what it explains: whoever compares again
+//! finds the two together.
+
+pub mod matching;
+pub mod sql;
+pub mod verify;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::clock::Moment;
+use crate::env::Env;
+use crate::id::AdjustmentId;
+use crate::ledger::{Account, Journal, Source, SystemAccount};
+use crate::money::{Currency, Minor, Overflow};
+
+/// Where the money of an adjusting entry went, or came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::EnumIter, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Contra {
+    /// The operator's own money: put into the bank account, or taken out of it.
+    Funding,
+    /// What the bank charges, and pays as interest.
+    BankCharges,
+    /// What nobody can explain, and the platform bears.
+    WrittenOff,
+}
+
+impl Contra {
+    /// The word used on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Funding => "funding",
+            Self::BankCharges => "bank_charges",
+            Self::WrittenOff => "written_off",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        use strum::IntoEnumIterator as _;
+        Self::iter().find(|contra| contra.as_str() == text)
+    }
+
+    const fn account(self) -> SystemAccount {
+        match self {
+            Self::Funding => SystemAccount::Funding,
+            Self::BankCharges => SystemAccount::BankCharges,
+            Self::WrittenOff => SystemAccount::WrittenOff,
+        }
+    }
+}
+
+/// An adjusting entry: a difference between a bank's statement and the books, taken into the books.
+#[derive(Clone, Debug)]
+pub struct Adjustment {
+    /// Its id.
+    pub id: AdjustmentId,
+    /// Test or live.
+    pub env: Env,
+    /// Whose settlement account it is about, by the route's name.
+    pub route: String,
+    /// The account's currency.
+    pub currency: Currency,
+    /// What the settlement account says was paid from now on; below zero, what came back.
+    pub amount: Minor,
+    /// Where that went, or came from.
+    pub contra: Contra,
+    /// The reference of what it explains, on the statement or in the books.
+    pub reference: String,
+    /// On which day the bank booked it.
+    pub booked_on: String,
+    /// Why, for whoever reads it later.
+    pub reason: String,
+    /// When it was made.
+    pub created_at: Moment,
+}
+
+impl Adjustment {
+    /// What makes it the same as another one: a difference is taken in once.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let Self { env, route, currency, amount, reference, .. } = self;
+        format!("{env}/{route}/{currency}/{}/{reference}", amount.units())
+    }
+
+    /// How it is booked.
+    ///
+    /// # Errors
+    /// The amount has no opposite.
+    pub fn journal(&self) -> Result<Journal, Overflow> {
+        let mut journal = Journal {
+            kind: "settlement_adjustment",
+            ref_type: "SettlementAdjustment",
+            ref_id: self.id.to_string(),
+            round: 1,
+            env: self.env,
+            currency: self.currency,
+            postings: Vec::with_capacity(2),
+        };
+        let settlement = SystemAccount::Settlement(self.route.clone());
+        let source = Source::ReconciliationAdjust;
+        journal.post(Account::System(settlement), self.amount, source, "");
+        journal.post(Account::System(self.contra.account()), self.amount.negated()?, source, "");
+        Ok(journal)
+    }
+}
+
+/// A line of a settlement account, as `GET /admin/v1/settlement_entries` tells it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SettlementEntry {
+    /// Its journal.
+    #[schema(example = "c01kaz3v8d1f7wq5n2x4y6z8ab9")]
+    pub journal_id: String,
+    /// What kind of journal it is, such as `payout_settlement` or `settlement_adjustment`.
+    #[schema(example = "payout_settlement")]
+    pub kind: String,
+    /// What the bank was told to pay, in minor units; below zero, what came back.
+    #[schema(value_type = String, example = "100000")]
+    pub amount_minor: Minor,
+    /// The payout, the case or the adjusting entry that it is about.
+    pub subject_id: String,
+    /// What the bank may call it: the payment's references, and those of its file.
+    pub references: Vec<String>,
+    /// The file that it left in.
+    pub file_id: Option<String>,
+    /// References of that file: the bank may book it as one.
+    pub file_references: Vec<String>,
+    /// When it was booked.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: String,
+}
+
+/// What stands before the lines of a settlement account.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SettlementAccount {
+    /// The route's name.
+    pub route: String,
+    /// `test` or `live`.
+    pub env: String,
+    /// The account's currency.
+    pub currency: String,
+    /// Decimal places of its major unit.
+    pub places: u8,
+}
+
+/// One line of the answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "object", rename_all = "snake_case")]
+pub enum SettlementLine {
+    /// The first: which account it is.
+    SettlementAccount(SettlementAccount),
+    /// An entry.
+    SettlementEntry(SettlementEntry),
+    /// The last: without it, the answer was cut off.
+    End {
+        /// How many entries there were.
+        count: u64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::IntoEnumIterator as _;
+
+    use super::*;
+    use crate::id::Id as _;
+
+    #[test]
+    fn an_adjustment_balances_and_says_whose_account_it_is() {
+        for contra in Contra::iter() {
+            assert_eq!(Contra::parse(contra.as_str()), Some(contra));
+            let adjustment = Adjustment {
+                id: AdjustmentId::from_text("adj_1".to_owned()),
+                env: Env::Live,
+                route: "ngn_nip".to_owned(),
+                currency: Currency::parse("NGN").expect("a currency"),
+                amount: Minor::new(-5_000),
+                contra,
+                reference: "BR 1".to_owned(),
+                booked_on: "2026-11-21".to_owned(),
+                reason: "a charge".to_owned(),
+                created_at: Moment::from_micros(0),
+            };
+            let journal = adjustment.journal().expect("it balances");
+            assert_eq!(journal.sum(), Ok(Minor::ZERO));
+            assert_eq!(journal.postings[0].amount, Minor::new(-5_000));
+            assert_eq!(adjustment.place(), "live/ngn_nip/NGN/-5000/BR 1");
+        }
+    }
+}

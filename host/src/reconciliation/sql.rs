@@ -1,0 +1,189 @@
+//! Statements about settlement accounts, and adjusting entries.
+
+use std::time::Duration;
+
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, Row as _};
+
+use crate::clock::Moment;
+use crate::db::bulk::{Lookup, Table, int, text};
+use crate::db::cell::Kind::Text;
+use crate::env::Env;
+use crate::id::{AdjustmentId, Id as _, JournalId, PayoutId};
+use crate::ledger::own_lines_of;
+use crate::money::{Currency, Minor};
+
+use super::{Adjustment, Contra, SettlementEntry};
+
+/// Adjusting entries. Whoever inserts one has looked for its place under lock.
+pub static ADJUSTMENTS: Table<Adjustment> = Table {
+    name: "settlement_adjustments",
+    fixed: &[
+        text("id", |it| it.id.as_str().into()),
+        text("place", |it| it.place().into()),
+        text("env", |it| it.env.as_str().into()),
+        text("route", |it| (&it.route).into()),
+        text("currency", |it| it.currency.as_str().into()),
+        int("amount_minor", |it| it.amount.into()),
+        text("contra", |it| it.contra.as_str().into()),
+        text("reference", |it| (&it.reference).into()),
+        text("booked_on", |it| (&it.booked_on).into()),
+        text("reason", |it| (&it.reason).into()),
+        int("created_at", |it| it.created_at.into()),
+    ],
+    changing: &[],
+    on_conflict: None,
+    is_sealed: true,
+};
+
+/// Whether a difference was taken in before, by its place.
+pub static BY_PLACE: Lookup =
+    Lookup { name: "settlement_adjustments", key: "place", columns: &[("id", Text)], lock: true };
+
+/// A page of adjusting entries before `cursor`, newest first; an empty route means any. One more
+/// than the page holds at most.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list(
+    pool: &AnyPool,
+    (env, route): (Env, &str),
+    (cursor, limit): (Option<&AdjustmentId>, i64),
+) -> Result<Vec<Adjustment>, sqlx::Error> {
+    let sql = "SELECT * FROM settlement_adjustments WHERE id < $1 AND env = $2 \
+               AND ($3 = '' OR route = $3) ORDER BY id DESC LIMIT $4";
+    let query = sqlx::query(sql)
+        .bind(cursor.map_or("~", AdjustmentId::as_str))
+        .bind(env.as_str())
+        .bind(route)
+        .bind(limit + 1);
+    query.fetch_all(pool).await?.iter().map(adjustment).collect()
+}
+
+pub(super) fn adjustment(row: &AnyRow) -> Result<Adjustment, sqlx::Error> {
+    let text = |column| row.try_get::<String, _>(column);
+    let odd = |what: String| sqlx::Error::Decode(what.into());
+    let (env, currency, contra) = (text("env")?, text("currency")?, text("contra")?);
+    Ok(Adjustment {
+        id: AdjustmentId::from_text(text("id")?),
+        env: Env::parse(&env).ok_or_else(|| odd(env))?,
+        route: text("route")?,
+        currency: Currency::parse(&currency).ok_or_else(|| odd(currency))?,
+        amount: Minor::new(row.try_get("amount_minor")?),
+        contra: Contra::parse(&contra).ok_or_else(|| odd(contra))?,
+        reference: text("reference")?,
+        booked_on: text("booked_on")?,
+        reason: text("reason")?,
+        created_at: Moment::from_micros(row.try_get("created_at")?),
+    })
+}
+
+/// Which lines of which account are read.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Test or live.
+    pub env: Env,
+    /// The route's name.
+    pub route: String,
+    /// The account's currency.
+    pub currency: Currency,
+    /// From then on.
+    pub from: Moment,
+    /// And before then.
+    pub to: Moment,
+}
+
+/// How far the time in a journal's id may be from when it was made.
+const IDS_DIFFER: Duration = Duration::from_secs(3600);
+
+impl Wanted {
+    /// Where reading begins.
+    #[must_use]
+    pub fn start(&self) -> JournalId {
+        JournalId::first_at(self.from.before(IDS_DIFFER))
+    }
+
+    /// The next journals after one, with what each says of the account, and the last one that was
+    /// looked at; nothing after the last of all.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn page(
+        &self,
+        pool: &AnyPool,
+        (after, portion): (&JournalId, i64),
+    ) -> Result<Option<(JournalId, Vec<SettlementEntry>)>, sqlx::Error> {
+        let sql = "SELECT j.id, j.kind, j.ref_type, j.ref_id, j.own_lines, j.created_at, \
+                   c.subject_id, a.rail_reference, a.network_id, a.file_id, f.identity, f.name, \
+                   s.reference \
+                   FROM (SELECT * FROM journals WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3) j \
+                   LEFT JOIN cases c ON c.id = j.ref_id \
+                   LEFT JOIN attempts a ON a.transfer_id = COALESCE(c.subject_id, j.ref_id) \
+                   AND a.route = $4 \
+                   LEFT JOIN payment_files f ON f.id = a.file_id \
+                   LEFT JOIN settlement_adjustments s ON s.id = j.ref_id \
+                   ORDER BY j.id, a.id";
+        let end = JournalId::first_at(self.to.after(IDS_DIFFER));
+        let query = sqlx::query(sql).bind(after.as_str()).bind(end.as_str()).bind(portion);
+        let rows = query.bind(&self.route).fetch_all(pool).await?;
+        let Some(last) = rows.last() else { return Ok(None) };
+        let last = JournalId::from_text(last.try_get("id")?);
+        let mut entries: Vec<SettlementEntry> = Vec::new();
+        for row in &rows {
+            let id: String = row.try_get("id")?;
+            if entries.last().is_none_or(|known| known.journal_id != id) {
+                let Some(entry) = self.entry(row, id)? else { continue };
+                entries.push(entry);
+            }
+            if let Some(entry) = entries.last_mut() {
+                add_attempt(entry, row)?;
+            }
+        }
+        Ok(Some((last, entries)))
+    }
+
+    /// What a journal says of the account, if it does.
+    fn entry(&self, row: &AnyRow, id: String) -> Result<Option<SettlementEntry>, sqlx::Error> {
+        let at = Moment::from_micros(row.try_get("created_at")?);
+        let own: String = row.try_get("own_lines")?;
+        let account = format!("settlement/{}", self.route);
+        let lines = own_lines_of(&own).map_err(|cause| sqlx::Error::Decode(cause.into()))?;
+        let of_account = lines.iter().filter(|(name, _)| *name == account);
+        let amount = Minor::total(of_account.map(|(_, amount)| *amount));
+        let amount = amount.map_err(|cause| sqlx::Error::Decode(cause.into()))?;
+        if amount == Minor::ZERO || at < self.from || at >= self.to {
+            return Ok(None);
+        }
+        let ref_id: String = row.try_get("ref_id")?;
+        let of_case: Option<String> = row.try_get("subject_id")?;
+        let mut references = Vec::new();
+        let payout = of_case.as_deref().unwrap_or(&ref_id);
+        if let Some(payout) = PayoutId::parse(payout) {
+            references.extend([payout.to_string(), payout.reference()]);
+        }
+        references.extend(row.try_get::<Option<String>, _>("reference")?);
+        Ok(Some(SettlementEntry {
+            journal_id: id,
+            kind: row.try_get("kind")?,
+            amount_minor: amount,
+            subject_id: ref_id,
+            references,
+            file_id: None,
+            file_references: Vec::new(),
+            created_at: at.to_string(),
+        }))
+    }
+}
+
+/// What an attempt over the route was called, if the row has one.
+fn add_attempt(entry: &mut SettlementEntry, row: &AnyRow) -> Result<(), sqlx::Error> {
+    let maybe = |column| row.try_get::<Option<String>, _>(column);
+    entry.references.extend(maybe("rail_reference")?);
+    entry.references.extend(maybe("network_id")?);
+    if let Some(file) = maybe("file_id")? {
+        entry.file_id = Some(file);
+        entry.file_references.extend(maybe("identity")?);
+        entry.file_references.extend(maybe("name")?);
+    }
+    Ok(())
+}
