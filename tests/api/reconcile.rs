@@ -10,8 +10,10 @@ use railhead::statements::{Columns, Terms, read};
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::ach::{self, UNTIL_MONDAY, UNTIL_TUESDAY};
 use crate::live::{pay, reference, until, with_bank};
 use crate::program::PROGRAM;
+use crate::team_commands::Desk;
 use crate::test_host::{Answer, DESK_TOKEN, Engine, OPERATOR_TOKEN, TestHost, with_host};
 
 /// What a bank has booked: minor units, below zero where they left; a reference; a text.
@@ -297,6 +299,68 @@ async fn bad_adjusting_entries_are_refused_by_field(
             let refused = host.send(Method::GET, &path, OPERATOR_TOKEN, &[], None).await;
             assert_eq!((refused.status, refused.field()), (400, field), "{query}");
         }
+    })
+    .await;
+}
+
+/// Some banks book each payment of a file, some book the file.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_booked_as_one_is_all_of_its_payments(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _| {
+        ach::funded(host, &host.merchant.live_key.clone()).await;
+        let paid = [ach::pay_live(host, "77").await, ach::pay_live(host, "78").await];
+        host.advance(UNTIL_MONDAY);
+        until(host, &paid[1], "processing").await;
+        host.advance(2);
+        ach::until_files(host, &[("delivered", 1)]).await;
+        host.advance(300);
+        ach::until_files(host, &[("acknowledged", 1)]).await;
+        host.advance(UNTIL_TUESDAY);
+        for id in &paid {
+            until(host, id, "paid").await;
+        }
+        let day = "2026-11-24";
+        let traces = [ach::reference(host, &paid[0]).await, ach::reference(host, &paid[1]).await];
+        let each = [(-125_050, traces[0].as_str(), "CCD"), (-125_050, traces[1].as_str(), "CCD")];
+        let file = "ACH SETTLEMENT ACH-20261123-00000001";
+        let to_compare = ["--route", "usd_ach", "--timezone", "America/New_York"];
+        for booked in [&each[..], &[(-250_100, "FT1", file)]] {
+            let (is_clean, said) = reconcile(host, &table(booked).replace(DAY, day), &to_compare);
+            let all = format!("{0} of {0} entries", booked.len());
+            assert!(is_clean && said.contains(&all), "{said}");
+        }
+        // One that is booked besides is its own; the file is then short of the other.
+        for (booked, left) in
+            [(vec![(-250_000, "FT1", file)], 3), (vec![each[0], (-250_100, "FT1", file)], 2)]
+        {
+            let (is_clean, said) = reconcile(host, &table(&booked).replace(DAY, day), &to_compare);
+            assert!(!is_clean && said.contains(&format!("{left} left over")), "{said}");
+        }
+    })
+    .await;
+}
+
+/// The commands of the page for operators.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_about_settlement_work() {
+    with_bank(Engine::Sqlite, async |host, _| {
+        let desk = |token: &str| Desk { url: host.base.clone(), token: token.into() };
+        let adjust = "admin settlement adjust ngn_nip --amount-minor 5250 --paid-out \
+                      --account bank_charges --reference FT0042 --booked-on 2026-11-21";
+        let mut words: Vec<&str> = adjust.split_whitespace().collect();
+        words.extend(["--reason", "SMS charges of November"]);
+        let asked = desk(DESK_TOKEN).says(&words, "");
+        assert_eq!(asked["object"], "approval_request");
+        let made = desk(OPERATOR_TOKEN).says(&words, "");
+        assert_eq!(
+            (&made["amount_minor"], &made["account"]),
+            (&json!("5250"), &json!("bank_charges"))
+        );
+        let list = ["admin", "settlement", "list", "--route", "ngn_nip"];
+        assert_eq!(desk(OPERATOR_TOKEN).says(&list, "")["data"], json!([made]));
     })
     .await;
 }

@@ -212,7 +212,7 @@ impl Counter {
     }
 }
 
-fn resident_mb() -> u64 {
+pub(crate) fn resident_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kb = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());

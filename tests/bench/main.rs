@@ -19,6 +19,7 @@ mod rails;
 mod receivers;
 mod rules;
 mod server;
+mod statements;
 mod steady;
 mod tpcb;
 mod webhooks;
@@ -48,6 +49,7 @@ async fn main() {
     let calm = Duration::from_secs(if quick { 5 } else { 60 });
     // With those of single payouts no more than a sheet holds.
     let entries = if quick { 100_000 } else { 900_000 };
+    let of_a_bank = if quick { 100_000 } else { 1_000_000 };
     let many_payouts = if quick { 100_000 } else { 1_000_000 };
     println!("{}\n", machine());
     let tpcb = TpcB::measure(length).await;
@@ -57,6 +59,7 @@ async fn main() {
         rails::run(length).await;
         files::assembling().await;
         rules::decision();
+        statements::run(of_a_bank);
     }
     for engine in [Engine::Postgres, Engine::Sqlite] {
         if engine == Engine::Postgres && std::env::var("TEST_POSTGRES").is_err() {
@@ -76,6 +79,7 @@ async fn main() {
                     "another currency" => across::run(engine, length).await,
                     "batches" => batches::run(engine, length, entries).await,
                     "rails" => rails::run(length).await,
+                    "statements" => statements::run(of_a_bank),
                     "files" => {
                         files::assembling().await;
                         files::window_of_many(engine).await;

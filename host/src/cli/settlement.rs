@@ -1,6 +1,6 @@
 //! `railhead admin settlement`: differences between banks' statements and the books.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use reqwest::Method;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ pub(super) enum Settlement {
 }
 
 #[derive(Args)]
-#[group(id = "direction", required = true, multiple = false, args = ["paid_out", "received"])]
+#[command(group(ArgGroup::new("direction").required(true).args(["paid_out", "received"])))]
 pub(super) struct Adjust {
     /// The route whose bank account it is; `manual` for what went over none.
     route: String,

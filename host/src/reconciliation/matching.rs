@@ -30,8 +30,6 @@ pub struct Line {
     pub kind: Box<str>,
     /// Its references as the books have them, in lines.
     pub references: Box<str>,
-    /// Which file it left in, by number.
-    file: Option<u32>,
     /// Whether it is of the days that are compared, or of those around them.
     is_of_period: bool,
 }
@@ -43,6 +41,8 @@ pub struct Books {
     /// The hash of each reference with the number of its line, or of its file.
     keys: Vec<(u64, Named)>,
     files: HashMap<String, u32>,
+    /// The lines of each file.
+    of_file: Vec<Vec<u32>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,9 +73,13 @@ impl Books {
         let file = entry.file_id.as_ref().map(|id| *self.files.entry(id.clone()).or_insert(next));
         let keys = entry.references.iter().filter_map(|text| key(text));
         self.keys.extend(keys.map(|key| (key, Named::Line(number))));
-        if let Some(file) = file.filter(|file| *file == next) {
-            let keys = entry.file_references.iter().filter_map(|text| key(text));
-            self.keys.extend(keys.map(|key| (key, Named::File(file))));
+        if let Some(file) = file {
+            if file == next {
+                let keys = entry.file_references.iter().filter_map(|text| key(text));
+                self.keys.extend(keys.map(|key| (key, Named::File(file))));
+                self.of_file.push(Vec::new());
+            }
+            self.of_file[file as usize].push(number);
         }
         self.lines.push(Line {
             amount: entry.amount_minor,
@@ -83,7 +87,6 @@ impl Books {
             subject: entry.subject_id.as_str().into(),
             kind: entry.kind.as_str().into(),
             references: entry.references.join("\n").into(),
-            file,
             is_of_period: is_of_period == Period::Within,
         });
     }
@@ -203,13 +206,10 @@ impl Books {
     ) -> Result<Option<Vec<usize>>, Overflow> {
         for named in named {
             let Named::File(file) = named else { continue };
-            let lines = self.lines.iter().enumerate();
+            let lines = self.of_file[*file as usize].iter().map(|number| *number as usize);
+            // What came back was booked by itself.
             let of_file: Vec<usize> = lines
-                .filter(|(number, line)| {
-                    // What came back was booked by itself.
-                    line.file == Some(*file) && !is_taken[*number] && line.amount > Minor::ZERO
-                })
-                .map(|(number, _)| number)
+                .filter(|line| !is_taken[*line] && self.lines[*line].amount > Minor::ZERO)
                 .collect();
             let amounts = of_file.iter().map(|number| self.lines[*number].amount);
             if !of_file.is_empty() && Minor::total(amounts)? == wanted {

@@ -183,7 +183,11 @@ fn add_attempt(entry: &mut SettlementEntry, row: &AnyRow) -> Result<(), sqlx::Er
     if let Some(file) = maybe("file_id")? {
         entry.file_id = Some(file);
         entry.file_references.extend(maybe("identity")?);
-        entry.file_references.extend(maybe("name")?);
+        let name = maybe("name")?;
+        // Banks leave the ending out.
+        let stem = name.as_deref().and_then(|name| name.rsplit_once('.'));
+        entry.file_references.extend(stem.map(|(stem, _)| stem.to_owned()));
+        entry.file_references.extend(name);
     }
     Ok(())
 }
