@@ -80,7 +80,7 @@ CREATE TABLE notifications (
     ended_at    BIGINT,
     error       TEXT
 );
-CREATE INDEX notifications_due ON notifications (due_at) WHERE status = 'queued';
+CREATE INDEX notifications_due ON notifications (channel, due_at) WHERE status = 'queued';
 CREATE INDEX notifications_given_up ON notifications (ended_at) WHERE status = 'given_up';
 CREATE INDEX notifications_by_age ON notifications (ended_at) WHERE ended_at IS NOT NULL;
 

@@ -57,7 +57,9 @@ CREATE UNIQUE INDEX conversions_by_payout ON conversions (payout_id);
 -- reference of what it explains.
 CREATE TABLE settlement_adjustments (
     id           TEXT PRIMARY KEY,
-    place        TEXT NOT NULL,
+    unique_key   TEXT NOT NULL,
+    difference   TEXT NOT NULL,
+    nth          BIGINT NOT NULL,
     env          TEXT NOT NULL CHECK (env IN ('test', 'live')),
     route        TEXT NOT NULL,
     currency     TEXT NOT NULL,
@@ -69,4 +71,5 @@ CREATE TABLE settlement_adjustments (
     created_at   BIGINT NOT NULL,
     batch_id     BIGINT NOT NULL
 );
-CREATE UNIQUE INDEX settlement_adjustments_by_place ON settlement_adjustments (place);
+CREATE UNIQUE INDEX settlement_adjustments_by_key ON settlement_adjustments (unique_key);
+CREATE INDEX settlement_adjustments_by_difference ON settlement_adjustments (difference);

@@ -59,10 +59,11 @@ pub async fn keep(app: App) {
 /// hour. Nothing where no anchors are wanted.
 pub(crate) async fn missed(app: &App) -> Option<Option<Moment>> {
     let folder = app.config.anchors.dir.clone()?;
-    let looked = tokio::task::spawn_blocking(move || newest(&folder)).await;
+    let now = app.now();
+    let looked = tokio::task::spawn_blocking(move || newest(&folder, now)).await;
     let newest = looked.ok().and_then(Result::ok).flatten();
     let late = every(app) + Duration::from_secs(3600);
-    newest.is_none_or(|at| app.now().since(at) > late).then_some(newest)
+    newest.is_none_or(|at| now.since(at) > late).then_some(newest)
 }
 
 fn every(app: &App) -> Duration {
@@ -74,7 +75,7 @@ async fn keep_one(
     folder: &Path,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let (now, wanted) = (app.now(), folder.to_owned());
-    let newest = tokio::task::spawn_blocking(move || newest(&wanted)).await??;
+    let newest = tokio::task::spawn_blocking(move || newest(&wanted, now)).await??;
     if newest.is_some_and(|at| now.since(at) < every(app)) {
         return Ok(());
     }
@@ -86,6 +87,8 @@ async fn keep_one(
 }
 
 const PREFIX: &str = "anchor-";
+/// How far the clocks of two hosts may be apart.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(300);
 
 /// What an anchor's file is called: by the second in which it was taken.
 fn name(at: Moment) -> String {
@@ -94,14 +97,17 @@ fn name(at: Moment) -> String {
     format!("{PREFIX}{digits}.json")
 }
 
-/// When the last anchor was taken that lies there.
-fn newest(folder: &Path) -> io::Result<Option<Moment>> {
+/// When the last anchor was taken that lies there. One from the future, which a host with a wrong clock
+/// has written, stands for nothing.
+fn newest(folder: &Path, now: Moment) -> io::Result<Option<Moment>> {
     fs::create_dir_all(folder)?;
+    let last = name(now.after(CLOCKS_DIFFER));
     let mut newest: Option<PathBuf> = None;
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
-        let is_anchor =
-            name.to_str().is_some_and(|n| n.starts_with(PREFIX) && n.ends_with(".json"));
+        let is_anchor = name
+            .to_str()
+            .is_some_and(|n| n.starts_with(PREFIX) && n.ends_with(".json") && n <= last.as_str());
         if is_anchor && newest.as_ref().is_none_or(|newest| newest.as_os_str() < name.as_os_str()) {
             newest = Some(name.into());
         }
@@ -131,17 +137,23 @@ mod tests {
     fn the_newest_of_the_anchors_is_found() {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("anchors");
-        assert_eq!(newest(&place).expect("empty"), None);
-        let heads = BTreeMap::from([(1, "a".to_owned())]);
         let first = Moment::parse("2026-11-24T15:00:00Z").expect("an instant");
+        let last = first.after(Duration::from_secs(25 * 3600));
+        assert_eq!(newest(&place, last).expect("empty"), None);
+        let heads = BTreeMap::from([(1, "a".to_owned())]);
         for hours in [25, 0, 9] {
             let at = first.after(Duration::from_secs(3600 * hours));
             let text = Kept::of(&Anchor { heads: heads.clone() }, at).text().expect("text");
             write(&place.join(name(at)), &text).expect("written");
         }
         fs::write(place.join("other.txt"), "x").expect("written");
-        let last = first.after(Duration::from_secs(25 * 3600));
-        assert_eq!(newest(&place).expect("there"), Some(last));
+        assert_eq!(newest(&place, last).expect("there"), Some(last));
+        // To whoever lives before it, the last one is from the future.
+        let before = Some(first.after(Duration::from_secs(9 * 3600)));
+        assert_eq!(
+            newest(&place, first.after(Duration::from_secs(10 * 3600))).expect("there"),
+            before
+        );
         assert_eq!(fs::read_dir(&place).expect("there").count(), 4);
     }
 }

@@ -19,7 +19,7 @@ use crate::config::limits;
 use crate::decisions::shadow;
 use crate::events::outbox::Handed;
 use crate::lookup::requests;
-use crate::notifications;
+use crate::notifications::{self, Channel};
 use crate::operator::assignments::take_out;
 use crate::operator::rate_sources;
 use crate::payouts::PayoutTransfers;
@@ -52,7 +52,8 @@ pub fn start(
         app.tasks.spawn(rate_sources::keep_up(app.clone(), Arc::clone(provider)));
     }
     app.tasks.spawn(batches::complete::tell(app.clone()));
-    app.tasks.spawn(notifications::send::send(app.clone()));
+    app.tasks.spawn(notifications::send::send(app.clone(), Channel::Email));
+    app.tasks.spawn(notifications::send::send(app.clone(), Channel::Webhook));
     app.tasks.spawn(alerts::watch::watch(app.clone()));
     app.tasks.spawn(anchors::keep(app.clone()));
     app.tasks.spawn(quarantine(app.clone()));

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::bank::Bank;
 use crate::lanes::{absent_gateway, patch, route_before, with_two_routes};
 use crate::live::{pay, until as paid, with_bank};
-use crate::mail_server::MailServer;
+use crate::mail_server::{HANGS, MailServer};
 use crate::network::{Sends, beside, with_live_host};
 use crate::notices::{RIGHT, deliver, status};
 use crate::notifications::{mailing, told};
@@ -24,6 +24,7 @@ use crate::rule_hostile::{AMOUNT, adopt_hostile};
 use crate::seams::{marked_while_unknown, resolve, until_case};
 use crate::secrets::columns_with;
 use crate::signatures::{Age, accepted};
+use crate::team::invite;
 use crate::team_commands::Desk;
 use crate::test_host::{
     Engine, OPERATOR_TOKEN, TestHost, beginning, naira, unique, with_host, with_host_configured,
@@ -128,7 +129,7 @@ async fn a_case_is_told_once_with_what_to_do_and_when_it_is_over(
         let old = alerts(host, "?limit=1").await.remove(0);
         assert_eq!(
             old["summary"],
-            "NGN 1000.00 in 1 cases has been in question for more than a day"
+            "NGN 1000.00 in 1 case has been in question for more than a day"
         );
         resolve(host, &case, "recovered").await.ok();
         assert_eq!(crew.heard(5).await[3..], ["alert.ended", "alert.ended"]);
@@ -270,6 +271,27 @@ async fn the_commands_about_alerts_work() {
         assert_eq!(run(&["notifications", "--status", "given_up"])["data"], json!([]));
         let why = desk.refuses(&["admin", "alert", "list", "--status", "x"]);
         assert!(why.contains("invalid_filter"), "{why}");
+    })
+    .await;
+}
+
+/// A mail server that says nothing keeps nobody else waiting, nor the host from its end.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_server_that_hangs_is_no_other_receivers_matter(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_crew(engine, async |host, _, crew| {
+        crew.mail.refuse(HANGS);
+        let merchant = host.merchant.id.clone();
+        for name in ["ada", "bola", "cyd", "dan", "eve", "fay"] {
+            invite(host, &merchant, (name, "viewer")).await.ok();
+        }
+        host.admin(Method::POST, "alerts/test", Value::Null).await.ok();
+        assert_eq!(crew.heard(1).await, ["alert.test"]);
+        let test = crew.receiver.until("/alerts", 1).await.remove(0);
+        let body: Value = serde_json::from_slice(&test.bytes).expect("JSON");
+        assert_eq!(body["data"]["kind"], "test", "{body}");
     })
     .await;
 }

@@ -92,7 +92,7 @@ async fn a_large_credit_takes_two_who_ask_for_the_same(
         assert_eq!(move_by(OPERATOR_TOKEN, &path, CREDIT).await.status, 200);
         let waiting = move_by(OPERATOR_TOKEN, &path, CREDIT + 1).await;
         assert_eq!((waiting.status, &waiting.json["object"]), (202, &json!("approval_request")));
-        assert_eq!(waiting.status_word(), "awaiting_second_person");
+        assert_eq!(waiting.status_word(), "awaiting_approval");
         assert_eq!(waiting.json["requested_by"], "operator");
         let line = host.last_line().await;
         assert_eq!(

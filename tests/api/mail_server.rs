@@ -40,6 +40,9 @@ struct Shared {
     refused: AtomicUsize,
 }
 
+/// In place of a refusal: nothing is answered at all.
+pub(crate) const HANGS: &str = "hangs";
+
 impl MailServer {
     pub(crate) async fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -94,6 +97,9 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) -> Option<()> {
             "RCPT" => {
                 to = within_angles(&line);
                 let refusal = shared.refusal.lock().expect("not poisoned").clone();
+                if refusal.as_deref() == Some(HANGS) {
+                    std::future::pending::<()>().await;
+                }
                 if refusal.is_some() {
                     shared.refused.fetch_add(1, Ordering::SeqCst);
                 }

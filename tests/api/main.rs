@@ -128,6 +128,7 @@ mod tampering;
 mod team;
 mod team_approvals;
 mod team_commands;
+mod team_guesses;
 mod team_roles;
 mod test_host;
 mod timeline;

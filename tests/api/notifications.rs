@@ -98,6 +98,14 @@ async fn what_is_waiting_to_be_said_is_sealed_and_outlives_a_refusal(
         server.refuse("");
         host.advance(300);
         server.letters("Your invitation", 1).await;
+        // Whoever sends may be let in another time.
+        let body = json!({ "email": "cyd@acme.example", "name": "Cyd", "role": "viewer" });
+        server.refuse("550 5.7.1 not from you");
+        post(host, OPERATOR_TOKEN, &path, body).await.ok();
+        host.until_count(&format!("{tried}1"), 1).await;
+        server.refuse("");
+        host.advance(60);
+        server.letters("Your invitation", 2).await;
         // What is no address of anybody is not tried again.
         server.refuse("550 nobody of that name");
         let body = json!({ "email": "bola@acme.example", "name": "Bola", "role": "viewer" });

@@ -14,7 +14,9 @@ use crate::ach::{self, UNTIL_MONDAY, UNTIL_TUESDAY};
 use crate::live::{pay, reference, until, with_bank};
 use crate::program::PROGRAM;
 use crate::team_commands::Desk;
-use crate::test_host::{Answer, DESK_TOKEN, Engine, OPERATOR_TOKEN, TestHost, with_host};
+use crate::test_host::{
+    Answer, DESK_TOKEN, Engine, OPERATOR_TOKEN, TestHost, naira, with, with_host,
+};
 
 /// What a bank has booked: minor units, below zero where they left; a reference; a text.
 type Booked<'a> = (i64, &'a str, &'a str);
@@ -197,22 +199,20 @@ async fn what_is_missing_on_either_side_is_told_and_taken_in_by_two_people(
         for token in [DESK_TOKEN, OPERATOR_TOKEN] {
             adjust(host, token, of_charge(json!({}))).await.ok();
         }
-        adjust(host, DESK_TOKEN, of_charge(json!({}))).await.ok();
-        let twice = adjust(host, OPERATOR_TOKEN, of_charge(json!({}))).await;
-        assert_eq!(twice.refused(), (409, "state_conflict"));
+        let twice = adjust(host, DESK_TOKEN, of_charge(json!({}))).await;
+        assert_eq!(twice.refused(), (409, "state_conflict"), "whoever asks first is told");
         let more = |amount: &str, reference: &str| {
             of_charge(json!({ "amount_minor": amount, "direction": "received",
                 "account": "written_off", "reference": reference, "reason": "the bank's mistake" }))
         };
-        for body in [more("100000", third), more("100000", &sessions[3])] {
-            for token in [DESK_TOKEN, OPERATOR_TOKEN] {
+        // Two about one reference wait side by side, and neither takes the other's place.
+        let short = of_charge(json!({ "amount_minor": "90000", "account": "written_off",
+            "reference": third }));
+        let all = [more("100000", third), short, more("100000", &sessions[3])];
+        for token in [DESK_TOKEN, OPERATOR_TOKEN] {
+            for body in &all {
                 adjust(host, token, body.clone()).await.ok();
             }
-        }
-        let short = of_charge(json!({ "amount_minor": "90000", "account": "written_off",
-            "reference": "FT0003" }));
-        for token in [DESK_TOKEN, OPERATOR_TOKEN] {
-            adjust(host, token, short.clone()).await.ok();
         }
         for statement in [camt(&booked), mt940(&booked), table(&booked)] {
             let (is_clean, said) = reconcile(host, &statement, &[]);
@@ -236,7 +236,7 @@ async fn a_statement_that_lacks_something_says_so_and_files_hold_all_that_is_lef
     with_bank(engine, async |host, _| {
         let id = pay(host, "0123456785").await.ok().id();
         let session = reference(&until(host, &id, "paid").await);
-        let booked = [(-100_000, "FT0001", session.as_str()), (-7, "=1+1", "@fee")];
+        let booked = [(-100_000, "FT0001", session.as_str()), (-7, "=1+12345", "@fee")];
         let cut = camt(&booked).replace("9998999.93", "9998999.00");
         let (is_clean, said) = reconcile(host, &cut, &[]);
         assert!(!is_clean && said.contains("entries of -0.93 are missing"), "{said}");
@@ -244,7 +244,7 @@ async fn a_statement_that_lacks_something_says_so_and_files_hold_all_that_is_lef
         let (_, said) = reconcile(host, &camt(&booked), &["--output", &left.display().to_string()]);
         assert!(said.contains("1 left over"), "{said}");
         let left = std::fs::read_to_string(&left).expect("written");
-        assert!(left.contains("bank,2026-11-21,-0.07,NGN,'=1+1,'@fee,"), "{left}");
+        assert!(left.contains("bank,2026-11-21,-0.07,NGN,'=1+12345,'@fee,"), "{left}");
         // Other days are other days.
         let (is_clean, said) =
             reconcile(host, &camt(&booked), &["--to", "2026-11-20", "--from", "2026-11-20"]);
@@ -281,6 +281,8 @@ async fn bad_adjusting_entries_are_refused_by_field(
             (json!({ "direction": "up" }), 400, "invalid_field", "direction"),
             (json!({ "account": "suspense" }), 400, "invalid_field", "account"),
             (json!({ "reference": "x".repeat(141) }), 400, "invalid_field", "reference"),
+            (json!({ "reference": "T-1" }), 400, "invalid_field", "reference"),
+            (json!({ "booked_on": "2026-11-23" }), 400, "invalid_field", "booked_on"),
             (json!({ "booked_on": "21.11.2026" }), 400, "invalid_field", "booked_on"),
             (json!({ "reason": " " }), 400, "missing_field", "reason"),
         ] {
@@ -299,6 +301,71 @@ async fn bad_adjusting_entries_are_refused_by_field(
             let refused = host.send(Method::GET, &path, OPERATOR_TOKEN, &[], None).await;
             assert_eq!((refused.status, refused.field()), (400, field), "{query}");
         }
+    })
+    .await;
+}
+
+/// Entries of the sandbox, of other currencies and of other days are of no account here.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_is_of_one_environment_and_one_currency(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _| {
+        // The sandbox has a route of the same name.
+        host.pay("paid", naira(250_000)).await.ok();
+        let by_hand = of_charge(json!({ "route": "manual", "currency": "NGN", "env": "test" }));
+        adjust(host, OPERATOR_TOKEN, by_hand).await.ok();
+        host.advance(1);
+        let october = "2026-10-15";
+        for token in [DESK_TOKEN, OPERATOR_TOKEN] {
+            adjust(host, token, of_charge(json!({ "booked_on": october }))).await.ok();
+        }
+        for (account, count) in [
+            ("env=test&route=ngn_nip", 1),
+            ("env=live&route=ngn_nip", 0),
+            ("env=test&route=manual&currency=NGN", 1),
+            ("env=live&route=manual&currency=NGN", 0),
+            ("env=test&route=manual&currency=USD", 0),
+        ] {
+            let path = format!("/admin/v1/settlement_entries?{account}&from=2026-11-20");
+            let told = host.send(Method::GET, &path, OPERATOR_TOKEN, &[], None).await.ok();
+            let end = format!("\"count\":{count}}}");
+            assert!(told.text.trim_end().ends_with(&end), "{account}: {}", told.text);
+        }
+        // What was taken in late counts where the bank has booked it.
+        let booked = [(-5_250, "FT0042", "SMS CHARGES")];
+        let statement = table(&booked).replace(DAY, october);
+        let (is_clean, said) = reconcile(host, &statement, &[]);
+        assert!(is_clean && said.contains("1 of 1 entries"), "{said}");
+        let nothing = table(&[]);
+        let (is_clean, said) = reconcile(host, &nothing, &["--from", DAY, "--to", DAY]);
+        assert!(is_clean && said.contains("0 of 0 entries"), "{said}");
+    })
+    .await;
+}
+
+/// What was taken in by mistake is taken back, and taken in as it is right.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mistake_is_taken_back_and_mended(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _| {
+        let (out, back) = (json!({ "account": "funding" }), json!({ "direction": "received" }));
+        let back = with(back, out.clone());
+        for (changes, is_taken) in
+            [(&out, true), (&out, false), (&back, true), (&json!({}), true), (&json!({}), false)]
+        {
+            for token in [DESK_TOKEN, OPERATOR_TOKEN] {
+                let answer = adjust(host, token, of_charge(changes.clone())).await;
+                assert_eq!(answer.status < 300, is_taken, "{changes}: {}", answer.text);
+            }
+        }
+        let booked = [(-5_250, "FT0042", "SMS CHARGES")];
+        let (is_clean, said) = reconcile(host, &table(&booked), &[]);
+        assert!(is_clean && said.contains("1 of 1 entries"), "{said}");
+        assert_eq!(own_account(host, "bank_charges").await, -5_250);
     })
     .await;
 }
@@ -371,11 +438,13 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE settlement_adjustments SET contra = 'funding'", "adjustment-journal"),
     ("UPDATE settlement_adjustments SET route = 'ngn_other'", "adjustment-journal"),
     ("UPDATE settlement_adjustments SET reference = 'FT0043'", "adjustment-without-operator"),
+    ("UPDATE settlement_adjustments SET nth = 2", "adjustment-without-operator"),
+    ("UPDATE settlement_adjustments SET unique_key = 'x'", "adjustment-without-operator"),
     ("UPDATE settlement_adjustments SET reason = 'nothing'", "seal"),
     ("DELETE FROM settlement_adjustments", "journal-without-adjustment"),
     ("DELETE FROM audit WHERE action = 'settlement.adjust'", "adjustment-without-operator"),
     (
-        "UPDATE audit SET after = REPLACE(after, 'requested_by', 'x') \
+        "UPDATE audit SET after = REPLACE(after, '\"by\":\"desk\"', '\"by\":\"operator\"') \
          WHERE action = 'settlement.adjust'",
         "adjustment-without-operator",
     ),

@@ -71,6 +71,7 @@ fn line(number: u64) -> SettlementEntry {
         references: vec![format!("c{number:026}"), format!("po_{number:026}"), reference(number)],
         file_id: None,
         file_references: Vec::new(),
+        booked_on: None,
         created_at: String::new(),
     }
 }
@@ -105,12 +106,12 @@ fn camt(entries: u64) -> String {
     );
     for number in 0..entries {
         let reference = reference(number);
-        write!(
+        writeln!(
             text,
             "<Ntry><Amt Ccy=\"NGN\">1500.00</Amt><CdtDbtInd>DBIT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts>\
              <BookgDt><Dt>2026-11-21</Dt></BookgDt><AcctSvcrRef>FT{number:010}</AcctSvcrRef>\
              <NtryDtls><TxDtls><Refs><EndToEndId>{reference}</EndToEndId></Refs>\
-             <RmtInf><Ustrd>ADA OBI</Ustrd></RmtInf></TxDtls></NtryDtls></Ntry>\n"
+             <RmtInf><Ustrd>ADA OBI</Ustrd></RmtInf></TxDtls></NtryDtls></Ntry>"
         )
         .unwrap();
     }

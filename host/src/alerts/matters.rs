@@ -1,15 +1,14 @@
 //! What is the matter at this moment, from whatever knows it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::app::App;
-use crate::cases::{self, CaseKind};
+use crate::cases;
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::Problem;
-use crate::money::{Currency, Minor};
 use crate::transfers::lanes::Health;
 use crate::{anchors, notifications, rules};
 
@@ -50,9 +49,6 @@ impl Lasting {
     }
 }
 
-/// How long people who were not told are the matter.
-const NOT_TOLD_FOR: Duration = Duration::from_secs(24 * 3600);
-
 /// Everything that is the matter, as this host sees it.
 pub(super) async fn collect(
     app: &App,
@@ -72,23 +68,9 @@ pub(super) async fn collect(
 
 /// Open cases about live money, and money that has been in question for long.
 async fn of_cases(app: &App) -> Result<Vec<Matter>, Problem> {
-    let open = cases::sql::open_live(app.db.pool(), limits::ALERT_CASES_MAX).await?;
-    let mut groups: BTreeMap<(&'static str, String), (CaseKind, i64)> = BTreeMap::new();
-    let mut old: BTreeMap<Currency, (i64, i128)> = BTreeMap::new();
-    let long_ago = app.now().before(limits::ALERT_SUSPENSE_AFTER);
-    for case in open {
-        let route = case.route.unwrap_or_default();
-        groups.entry((case.kind.as_str(), route)).or_insert((case.kind, 0)).1 += 1;
-        if let Some((currency, amount)) = case.amount
-            && case.kind.holds_money()
-            && case.opened_at <= long_ago
-        {
-            let sum = old.entry(currency).or_default();
-            *sum = (sum.0 + 1, sum.1 + i128::from(amount.units()));
-        }
-    }
     let mut matters: Vec<Matter> = Vec::new();
-    for ((word, route), (kind, count)) in groups {
+    for (kind, route, count) in cases::sql::count_open_live(app.db.pool()).await? {
+        let (word, route) = (kind.as_str(), route.unwrap_or_default());
         let of = if route.is_empty() { String::new() } else { format!(" on {route}") };
         let are = if count == 1 { "case is" } else { "cases are" };
         matters.push(Matter {
@@ -100,15 +82,16 @@ async fn of_cases(app: &App) -> Result<Vec<Matter>, Problem> {
             is_of_host: false,
         });
     }
-    for (currency, (count, sum)) in old {
+    let long_ago = app.now().before(limits::ALERT_SUSPENSE_AFTER);
+    for (currency, count, sum) in cases::sql::in_question_since(app.db.pool(), long_ago).await? {
         let places = app.rails.exponent(currency).unwrap_or_default();
-        let amount = i64::try_from(sum).map(Minor::new).unwrap_or(Minor::new(i64::MAX));
+        let cases = if count == 1 { "case" } else { "cases" };
         matters.push(Matter {
             key: format!("suspense/{currency}"),
             kind: AlertKind::Suspense,
             summary: format!(
-                "{currency} {} in {count} cases has been in question for more than a day",
-                amount.major(places)
+                "{currency} {} in {count} {cases} has been in question for more than a day",
+                sum.major(places)
             ),
             advice: "Resolve the cases, the oldest first: until then the books do not say whose \
                      this money is. railhead admin case list --status open"
@@ -150,7 +133,7 @@ async fn rules_held(app: &App) -> Result<Vec<Matter>, Problem> {
 }
 
 async fn not_told(app: &App) -> Result<Option<Matter>, Problem> {
-    let since = app.now().before(NOT_TOLD_FOR);
+    let since = app.now().before(limits::ALERT_NOT_TOLD_FOR);
     let count = notifications::sql::given_up_since(app.db.pool(), since).await?;
     Ok((count > 0).then(|| Matter {
         key: "not_told".to_owned(),

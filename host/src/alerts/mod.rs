@@ -40,6 +40,8 @@ pub enum AlertKind {
     AnchorMissed,
     /// People were not told what they should have been.
     NotTold,
+    /// Nothing is: an operator tries whether alerts arrive. It is told, and never kept.
+    Test,
 }
 
 impl AlertKind {
@@ -55,6 +57,7 @@ impl AlertKind {
             Self::RateSource => "rate_source",
             Self::AnchorMissed => "anchor_missed",
             Self::NotTold => "not_told",
+            Self::Test => "test",
         }
     }
 

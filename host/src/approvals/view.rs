@@ -16,8 +16,8 @@ pub struct ApprovalView {
     pub object: &'static str,
     /// The request's id.
     pub id: String,
-    /// Always `awaiting_second_person`.
-    #[schema(example = "awaiting_second_person")]
+    /// Always `awaiting_approval`.
+    #[schema(example = "awaiting_approval")]
     pub status: &'static str,
     /// The word of the policy that asks for more than one: `credit`, `limits`, `live_route`, `mark`,
     /// `reverse`, `key`, `redeliver`, `close_window`, `recall`, `rate`, `rule_pack`, `case`,
@@ -70,7 +70,7 @@ impl ApprovalView {
         Self {
             object: "approval_request",
             id: request.id.to_string(),
-            status: "awaiting_second_person",
+            status: "awaiting_approval",
             act: request.act,
             action: request.action,
             subject_id: request.subject_id,

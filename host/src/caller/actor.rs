@@ -13,7 +13,7 @@ use crate::auth::Permission;
 use crate::clock::Moment;
 use crate::error::{ErrorCode, Problem};
 use crate::id::MerchantId;
-use crate::team::{Member, SignedIn};
+use crate::team::{Member, Role, SignedIn};
 
 /// The name of the operator whose token stands in the configuration without one.
 pub const OPERATOR: &str = "operator";
@@ -62,6 +62,20 @@ impl Actor {
         match self.member().is_none_or(|member| member.may(permission)) {
             true => Ok(()),
             false => Err(permission.missing_of_member()),
+        }
+    }
+
+    /// Refuses members who do not own the account.
+    ///
+    /// # Errors
+    /// `permission_denied`.
+    pub fn require_owner(&self) -> Result<(), Problem> {
+        match self.member().is_none_or(|member| member.role == Role::Owner) {
+            true => Ok(()),
+            false => {
+                let message = "Only an owner, or the operator, may do this.";
+                Err(Problem::because(ErrorCode::PermissionDenied, message))
+            }
         }
     }
 

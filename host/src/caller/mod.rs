@@ -169,10 +169,16 @@ async fn merchant_gate(app: App, mut request: Request, next: Next) -> Response {
 
 async fn actor_gate(app: App, mut request: Request, next: Next) -> Response {
     let address = address(&app, &request);
+    if is_for_strangers(request.method(), request.uri().path()) {
+        // Whoever guesses does so on the budget of their address, whatever else they have.
+        request.extensions_mut().insert(Stranger { address });
+        return spend(&app, (peer::household(address), Tier::Anonymous), request, next).await;
+    }
     let token = bearer(request.headers()).map(str::to_owned);
     match recognise(&app, token, address).await {
         Ok(actor) => {
-            let budget = (format!("actor {}", actor.name), Tier::Admin);
+            let tier = if actor.session.is_some() { tier(&request) } else { Tier::Admin };
+            let budget = (format!("actor {}", actor.name), tier);
             let told = actor.session.is_some().then(|| actor.clone());
             let path = request.uri().path().to_owned();
             request.extensions_mut().insert(actor);
@@ -181,11 +187,6 @@ async fn actor_gate(app: App, mut request: Request, next: Next) -> Response {
                 write_down_denied(&app, &member, &path, &response);
             }
             response
-        }
-        Err(_) if is_for_strangers(request.method(), request.uri().path()) => {
-            let budget = (peer::household(address), Tier::Anonymous);
-            request.extensions_mut().insert(Stranger { address });
-            spend(&app, budget, request, next).await
         }
         Err(problem) => {
             if problem.code() == ErrorCode::InvalidApiKey {
@@ -201,7 +202,7 @@ fn is_for_strangers(method: &Method, path: &str) -> bool {
     method == Method::POST && matches!(path, "/admin/v1/sessions" | "/admin/v1/invitations/accept")
 }
 
-/// Somebody who is not signed in, and wants to be.
+/// Somebody who wants to be signed in, or to set their first password.
 #[derive(Clone, Copy, Debug)]
 pub struct Stranger {
     /// Where the request comes from.
@@ -212,8 +213,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Stranger {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let known = parts.extensions.get::<Actor>().map(|actor| Self { address: actor.address });
-        let stranger = known.or_else(|| parts.extensions.get::<Self>().copied());
+        let stranger = parts.extensions.get::<Self>().copied();
         stranger.ok_or_else(|| Problem::new(ErrorCode::Unauthorized))
     }
 }

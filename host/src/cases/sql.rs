@@ -253,32 +253,49 @@ pub async fn count_open(pool: &AnyPool) -> Result<Vec<(String, i64)>, sqlx::Erro
     sqlx::query_as(sql).fetch_all(pool).await
 }
 
-/// An open case about live money, as far as alerts need to know it.
-#[derive(Debug)]
-pub struct OpenCase {
-    /// What is the matter.
-    pub kind: CaseKind,
-    /// The route concerned.
-    pub route: Option<String>,
-    /// The money in question.
-    pub amount: Option<(Currency, Minor)>,
-    /// When it was opened.
-    pub opened_at: Moment,
-}
-
-/// Open cases about live money, so many of each kind at most.
+/// How many cases about live money are open, by kind and route. Kinds that only a newer host knows are
+/// told by that.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn open_live(pool: &AnyPool, most: i64) -> Result<Vec<OpenCase>, sqlx::Error> {
-    let sql = "SELECT * FROM cases WHERE status = 'open' AND env = 'live' \
-               ORDER BY kind, id LIMIT $1";
-    let rows = sqlx::query(sql).bind(most).fetch_all(pool).await?;
-    let open = rows.iter().map(|row| {
-        let Case { kind, route, amount, opened_at, .. } = stored(row)?.case;
-        Ok(OpenCase { kind, route, amount, opened_at })
+pub async fn count_open_live(
+    pool: &AnyPool,
+) -> Result<Vec<(CaseKind, Option<String>, i64)>, sqlx::Error> {
+    let sql = "SELECT kind, route, COUNT(*) FROM cases WHERE status = 'open' AND env = 'live' \
+               GROUP BY kind, route ORDER BY kind, route";
+    let rows: Vec<(String, Option<String>, i64)> = sqlx::query_as(sql).fetch_all(pool).await?;
+    let known = rows
+        .into_iter()
+        .filter_map(|(kind, route, count)| Some((CaseKind::parse(&kind)?, route, count)));
+    Ok(known.collect())
+}
+
+/// Live money whose owner is not known since before then: in which currency, in how many cases,
+/// and how much.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn in_question_since(
+    pool: &AnyPool,
+    then: Moment,
+) -> Result<Vec<(Currency, i64, Minor)>, sqlx::Error> {
+    use strum::IntoEnumIterator as _;
+    let kinds = CaseKind::iter().filter(|kind| kind.holds_money());
+    let kinds: Vec<String> = kinds.map(|kind| format!("'{}'", kind.as_str())).collect();
+    let sql = format!(
+        "SELECT currency, COUNT(*), CAST(SUM(amount_minor) AS BIGINT) FROM cases \
+         WHERE status = 'open' AND env = 'live' AND opened_at <= $1 AND kind IN ({}) \
+         AND currency IS NOT NULL AND amount_minor IS NOT NULL GROUP BY currency ORDER BY currency",
+        kinds.join(", ")
+    );
+    let query = sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(then.micros());
+    let rows: Vec<(String, i64, i64)> = query.fetch_all(pool).await?;
+    let known = rows.into_iter().map(|(currency, count, sum)| {
+        let currency = Currency::parse(&currency);
+        let currency = currency.ok_or_else(|| sqlx::Error::Decode("an odd currency".into()))?;
+        Ok((currency, count, Minor::new(sum)))
     });
-    open.collect()
+    known.collect()
 }
 
 fn stored(row: &AnyRow) -> Result<StoredCase, sqlx::Error> {

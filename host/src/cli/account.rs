@@ -95,6 +95,11 @@ impl Account {
         let key = self.key.or_else(|| config.api_key.clone());
         let key =
             key.ok_or("give a key: --key sk_test_…, or RAILHEAD_API_KEY in the environment")?;
+        if !key.expose_secret().chars().all(|c| c.is_ascii_graphic()) {
+            return Err(
+                "the key holds a character that no key has, such as a space or a line break".into(),
+            );
+        }
         let base = self.url.unwrap_or_else(|| config.public_url());
         let base = base.trim_end_matches('/').to_owned();
         Ok(Api { base, key, client: reqwest::Client::new() })

@@ -205,7 +205,7 @@ impl Host<'_> {
         let path = format!("rule-packs/{name}/versions/{version}/{verb}");
         let body = merchant.map(|id| json!({ "merchant_id": id }));
         let assignment = self.call((Method::POST, &path), body).await?;
-        if word(&assignment, "status") == "awaiting_second_person" {
+        if word(&assignment, "status") == "awaiting_approval" {
             say("Noted. Somebody else has to give the same command within a day.");
             return Ok(());
         }

@@ -35,12 +35,32 @@ pub enum Content {
 }
 
 impl Content {
-    /// The word for the way it goes.
+    /// How it leaves.
     #[must_use]
-    pub const fn channel(&self) -> &'static str {
+    pub const fn channel(&self) -> Channel {
         match self {
-            Self::Email { .. } => "email",
-            Self::Webhook { .. } => "webhook",
+            Self::Email { .. } => Channel::Email,
+            Self::Webhook { .. } => Channel::Webhook,
+        }
+    }
+}
+
+/// How a notification leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// Over the operator's mail server.
+    Email,
+    /// To the operator's own address.
+    Webhook,
+}
+
+impl Channel {
+    /// The word used on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::Webhook => "webhook",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt as _, stream};
+use futures::future::join_all;
 
 use crate::app::App;
 use crate::clock::Moment;
@@ -10,20 +10,23 @@ use crate::config::limits;
 use crate::outbound::mailer::{Letter, Untaken};
 
 use super::sql::{self, Ended, Taken};
-use super::{Content, place};
+use super::{Channel, Content, place};
 
-/// Notifications that are under way at a time.
-const AT_A_TIME: usize = 4;
+/// Notifications that are under way at a time, on each channel.
+const AT_A_TIME: i64 = 4;
 
-/// Sends whatever is due, until the host stops.
-pub async fn send(app: App) {
-    loop {
-        match sql::claim(&app.db, app.now()).await {
+/// Sends whatever is due by one channel, until the host stops: one that hangs keeps the others waiting
+/// for nothing. What is under way then is sent again when its lease has run out, by the same name.
+pub async fn send(app: App, channel: Channel) {
+    while !app.stopping.is_cancelled() {
+        match sql::claim(&app.db, (channel, AT_A_TIME), app.now()).await {
             Ok(taken) if taken.is_empty() => {}
             Ok(taken) => {
-                let sending = stream::iter(taken);
-                sending.for_each_concurrent(AT_A_TIME, |taken| one(app.clone(), taken)).await;
-                continue;
+                let sending = taken.into_iter().map(|taken| one(app.clone(), taken));
+                tokio::select! {
+                    _ = join_all(sending) => continue,
+                    () = app.stopping.cancelled() => return,
+                }
             }
             Err(cause) => tracing::warn!(%cause, "looking for what is to be told"),
         }

@@ -9,12 +9,14 @@ use crate::db::bulk::{Table, int, text};
 use crate::db::{Db, Engine};
 use crate::id::{Id as _, NotificationId};
 
+use super::Channel;
+
 /// A new one.
 pub struct New {
     /// Its id.
     pub id: NotificationId,
-    /// `email` or `webhook`.
-    pub channel: &'static str,
+    /// How it leaves.
+    pub channel: Channel,
     /// What it tells.
     pub kind: &'static str,
     /// What it is about.
@@ -30,7 +32,7 @@ pub static NOTIFICATIONS: Table<New> = Table {
     name: "notifications",
     fixed: &[
         text("id", |new| new.id.as_str().into()),
-        text("channel", |new| new.channel.into()),
+        text("channel", |new| new.channel.as_str().into()),
         text("kind", |new| new.kind.into()),
         text("subject_id", |new| (&new.subject_id).into()),
         int("created_at", |new| new.created_at.into()),
@@ -66,8 +68,12 @@ pub(super) enum Ended {
     GivenUp(String),
 }
 
-/// Takes what is due, for a while.
-pub(super) async fn claim(db: &Db, now: Moment) -> Result<Vec<Taken>, sqlx::Error> {
+/// Takes what is due by a channel, for a while: alerts first, then the oldest.
+pub(super) async fn claim(
+    db: &Db,
+    (channel, limit): (Channel, i64),
+    now: Moment,
+) -> Result<Vec<Taken>, sqlx::Error> {
     let mut tx = db.write().await?;
     let database_now = tx.now(db.engine()).await?;
     let skip = match db.engine() {
@@ -76,14 +82,16 @@ pub(super) async fn claim(db: &Db, now: Moment) -> Result<Vec<Taken>, sqlx::Erro
     };
     let sql = format!(
         "UPDATE notifications SET lease_until = $1, fence = fence + 1 WHERE id IN (\
-         SELECT id FROM notifications WHERE status = 'queued' AND due_at <= $2 \
-         AND lease_until < $3 ORDER BY due_at LIMIT $4 {skip}) RETURNING id, content, tries, fence"
+         SELECT id FROM notifications WHERE status = 'queued' AND channel = $5 AND due_at <= $2 \
+         AND lease_until < $3 ORDER BY CASE kind WHEN 'alert' THEN 0 ELSE 1 END, due_at \
+         LIMIT $4 {skip}) RETURNING id, content, tries, fence"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(database_now.after(limits::NOTIFICATION_LEASE).micros())
         .bind(now.micros())
         .bind(database_now.micros())
-        .bind(limits::NOTIFICATIONS_AT_ONCE)
+        .bind(limit)
+        .bind(channel.as_str())
         .fetch_all(tx.conn())
         .await?;
     tx.commit().await?;

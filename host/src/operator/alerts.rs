@@ -147,7 +147,7 @@ pub async fn test(
     let alert = Alert {
         id: app.ids.id(),
         key: "test".to_owned(),
-        kind: AlertKind::NotTold,
+        kind: AlertKind::Test,
         summary: format!("Nothing is the matter: {} tries whether alerts arrive", operator.name),
         advice: "Nothing is to be done.".to_owned(),
         count: 0,

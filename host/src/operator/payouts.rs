@@ -468,7 +468,7 @@ async fn require_otp(
     let Some(member) = actor.member().filter(|_| payout.env == Env::Live) else { return Ok(()) };
     let merchant = app.directory.merchant(&member.merchant_id).await?;
     match merchant.is_some_and(|merchant| merchant.settings.approval_otp) {
-        true => one_time_codes::spend(app, member, otp).await,
+        true => one_time_codes::spend(app, (member, actor.address), otp).await,
         false => Ok(()),
     }
 }

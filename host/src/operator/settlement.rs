@@ -1,5 +1,7 @@
 //! Settlement accounts: what the books say that a route's bank was told, and adjusting entries.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::body::Body as Bytes;
 use axum::extract::State;
@@ -8,6 +10,7 @@ use futures::{Stream, StreamExt as _, stream};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
@@ -17,6 +20,7 @@ use crate::approvals::{self, ApprovalView, Asked, Verdict};
 use crate::caller::{Done, Operator};
 use crate::clock::Moment;
 use crate::config::{ApprovalAct, limits};
+use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::{Body, Page, PageQuery, Query};
@@ -24,7 +28,8 @@ use crate::id::{AdjustmentId, JournalId};
 use crate::ledger::{BY_HAND, Command, Effects};
 use crate::money::{Currency, Minor};
 use crate::rails;
-use crate::reconciliation::sql::{self, ADJUSTMENTS, BY_PLACE, Wanted};
+use crate::reconciliation::matching::{KEY_MIN, REFERENCE_MAX, can_be_found};
+use crate::reconciliation::sql::{self, ADJUSTMENTS, BY_KEY, Wanted};
 use crate::reconciliation::{Adjustment, Contra, SettlementAccount, SettlementLine};
 
 use super::{invalid, required, write};
@@ -135,7 +140,13 @@ fn lines(
             let Some(after) = after else { return Ok(None) };
             let page = (&after, limits::REPORT_PORTION);
             match wanted.page(app.db.pool(), page).await.map_err(Problem::from)? {
-                None => Ok(Some((vec![SettlementLine::End { count }], (None, count)))),
+                None => {
+                    let entries = wanted.adjustments(app.db.pool()).await?;
+                    let count = count + entries.len() as u64;
+                    let lines = entries.into_iter().map(SettlementLine::SettlementEntry);
+                    let end = SettlementLine::End { count };
+                    Ok(Some((lines.chain([end]).collect(), (None, count))))
+                }
                 Some((last, entries)) => {
                     let count = count + entries.len() as u64;
                     let lines = entries.into_iter().map(SettlementLine::SettlementEntry).collect();
@@ -204,7 +215,8 @@ pub struct AdjustRequest {
     /// two together from now on. Required.
     #[schema(example = "FT2611210042")]
     pub reference: Option<String>,
-    /// On which day the bank booked it. Required.
+    /// On which day the bank booked it; of what it has not booked, on which the books have it.
+    /// Required.
     #[schema(example = "2026-11-21")]
     pub booked_on: Option<String>,
     /// Why, for whoever reads it later. Required.
@@ -255,7 +267,7 @@ impl AdjustmentView {
             route: adjustment.route.clone(),
             currency: adjustment.currency.to_string(),
             amount_minor: if is_out { adjustment.amount } else { adjustment.amount.negated()? },
-            direction: if is_out { "paid_out" } else { "received" },
+            direction: direction(adjustment),
             account: adjustment.contra,
             reference: adjustment.reference.clone(),
             booked_on: adjustment.booked_on.clone(),
@@ -269,13 +281,13 @@ impl AdjustmentView {
 ///
 /// An adjusting entry of a route's settlement account, under the reference of what it explains. In
 /// live it always takes two operators: the first one asks, and another one asks for the same. A
-/// difference is taken in once.
+/// difference is taken in once, unless it was taken back.
 #[utoipa::path(
     post, path = "/admin/v1/settlement_adjustments", operation_id = "adjust_settlement",
     tag = "Operator", request_body = AdjustRequest,
     responses(
         (status = 201, description = "In the books", body = AdjustmentView),
-        (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
+        (status = 202, description = "More operators have to ask for the same", body = ApprovalView),
     ),
 )]
 pub async fn adjust(
@@ -284,7 +296,8 @@ pub async fn adjust(
     body: Body<AdjustRequest>,
 ) -> Result<Response, Problem> {
     let adjustment = understand(&app, body.value).await?;
-    let subject = format!("{}/{}", adjustment.route, adjustment.reference);
+    // The other way about a difference is another act than this one.
+    let subject = format!("{}/{}", direction(&adjustment), adjustment.difference());
     let wanted = json!({
         "env": adjustment.env,
         "currency": adjustment.currency,
@@ -306,6 +319,8 @@ pub async fn adjust(
     };
     let mut after = wanted;
     after["id"] = json!(adjustment.id);
+    after["reference"] = json!(adjustment.reference);
+    after["approved"] = agreement.approved_by(&operator, app.now());
     after["reason"] = json!(adjustment.reason);
     let done = Done {
         action: "settlement.adjust",
@@ -314,29 +329,32 @@ pub async fn adjust(
         after: Some(agreement.told(after)),
     };
     let view = AdjustmentView::of(&adjustment)?;
-    let command = booking(adjustment, agreement.rows)?.guards(agreement.guards);
+    let command = booking(&adjustment, agreement.rows)?.guards(agreement.guards);
     write(&app, &operator, done, command).await?;
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }
 
-/// What books it, unless it was booked before.
-fn booking(
-    adjustment: Adjustment,
-    rows: Vec<crate::db::bulk::RowChange>,
-) -> Result<Command<()>, Problem> {
-    let (journal, place) = (adjustment.journal()?, adjustment.place());
+/// What books it, unless somebody was faster.
+fn booking(adjustment: &Adjustment, rows: Vec<RowChange>) -> Result<Command<()>, Problem> {
+    let (journal, key) = (adjustment.journal()?, adjustment.unique_key());
+    let wanted = key.clone();
+    let rows: Vec<RowChange> = rows.into_iter().chain([ADJUSTMENTS.insert(adjustment)]).collect();
     let command = Command::new(move |locked| {
-        if let Some(before) = locked.row(&BY_PLACE, &adjustment.place()) {
-            let id = before.maybe_text("id")?.unwrap_or_default();
-            let message = format!("This difference was taken into the books before: {id}.");
-            return Err(Problem::because(ErrorCode::StateConflict, message));
+        if let Some(before) = locked.row(&BY_KEY, &wanted) {
+            return Err(taken_in(before.maybe_text("id")?.unwrap_or_default()));
         }
-        let mut rows = rows.clone();
-        rows.push(ADJUSTMENTS.insert(&adjustment));
-        let journals = vec![journal.clone()];
+        let (journals, rows) = (vec![journal.clone()], rows.clone());
         Ok(Effects { journals, rows, ..Effects::default() }.and(()))
     });
-    Ok(command.row(&BY_PLACE, place))
+    Ok(command.row(&BY_KEY, key))
+}
+
+fn taken_in(id: &str) -> Problem {
+    let message = format!(
+        "This difference was taken into the books before: {id}. Where that was a mistake, take it \
+         back first: the same in the other direction."
+    );
+    Problem::because(ErrorCode::StateConflict, message)
 }
 
 async fn understand(app: &App, body: AdjustRequest) -> Result<Adjustment, Problem> {
@@ -354,15 +372,21 @@ async fn understand(app: &App, body: AdjustRequest) -> Result<Adjustment, Proble
     let contra = Contra::parse(&contra)
         .ok_or_else(|| invalid("account", "must be funding, bank_charges or written_off"))?;
     let reference = required("reference", body.reference)?;
-    if reference.chars().count() > REFERENCE_MAX || reference.chars().any(char::is_control) {
-        let why =
-            format!("must have {REFERENCE_MAX} characters at most, and no control characters");
+    if !can_be_found(&reference) {
+        let why = format!(
+            "must have {KEY_MIN} letters and digits at least, {REFERENCE_MAX} characters at most, \
+             and no control characters"
+        );
         return Err(invalid("reference", &why));
     }
     let booked_on = required("booked_on", body.booked_on)?;
     let day: Result<Date, _> = booked_on.parse();
     let day = day.map_err(|_| invalid("booked_on", "must be a day, such as 2026-11-21"))?;
-    Ok(Adjustment {
+    // Where a bank is, it may be tomorrow already.
+    if day.to_string() > app.now().after(A_DAY).day_in(&TimeZone::UTC) {
+        return Err(invalid("booked_on", "must not be in the future"));
+    }
+    let adjustment = Adjustment {
         id: app.ids.id(),
         env,
         route,
@@ -371,13 +395,22 @@ async fn understand(app: &App, body: AdjustRequest) -> Result<Adjustment, Proble
         contra,
         reference,
         booked_on: day.to_string(),
+        nth: 1,
         reason: required("reason", body.reason)?,
         created_at: app.now(),
-    })
+    };
+    let before = sql::about(app.db.pool(), &adjustment.difference()).await?;
+    match before.last() {
+        Some(last) if !adjustment.may_follow(&before)? => Err(taken_in(last.id.as_str())),
+        last => Ok(Adjustment { nth: last.map_or(1, |last| last.nth + 1), ..adjustment }),
+    }
 }
 
-/// Characters of a reference; SWIFT's have 16, and SEPA's 35.
-const REFERENCE_MAX: usize = 140;
+const A_DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn direction(adjustment: &Adjustment) -> &'static str {
+    if adjustment.amount > Minor::ZERO { "paid_out" } else { "received" }
+}
 
 /// Filters of adjusting entries.
 #[derive(Debug, Default, Deserialize, IntoParams)]

@@ -94,10 +94,19 @@ impl Mailer {
             .map_err(|cause| for_good(cause.to_string()))?;
         let sent = self.transport.send(message).await;
         sent.map(drop).map_err(|cause| Untaken {
-            for_good: cause.is_permanent(),
+            for_good: is_about_the_recipient(&cause),
             why: cause.to_string().chars().take(300).collect(),
         })
     }
+}
+
+/// Whether a refusal is about whom the letter is for, so that it will be the same another time. A
+/// password that is wrong, a server that takes nothing from here and one that is full are mended by
+/// somebody.
+fn is_about_the_recipient(cause: &lettre::transport::smtp::Error) -> bool {
+    let code = cause.status().map(|code| code.to_string()).unwrap_or_default();
+    // 5.7 is about who sends.
+    matches!(code.as_str(), "550" | "551" | "553") && !cause.to_string().contains("5.7.")
 }
 
 /// Whether a server is on this machine.

@@ -367,7 +367,8 @@ fn record(
         "reason": request.reason,
         "evidence": request.evidence,
     });
-    if what == Change::Approve {
+    let took_others = what == Change::Release && request.agreement.people > 0;
+    if what == Change::Approve || took_others {
         after["approved"] = request.agreement.approved_by(&request.actor, app.now());
     }
     let did = Did {

@@ -10,10 +10,12 @@ use sha2::Digest as _;
 use crate::money::{Minor, Overflow};
 use crate::statements::Entry;
 
-use super::SettlementEntry;
+use super::{JOURNAL_KIND, SettlementEntry};
 
 /// Shorter references than this are found in any text.
-const KEY_MIN: usize = 6;
+pub const KEY_MIN: usize = 6;
+/// Characters of a reference; SWIFT's have 16, and SEPA's 35.
+pub const REFERENCE_MAX: usize = 140;
 /// Days between which an amount that stands alone on both sides may be the same payment.
 const MAYBE_DAYS: i32 = 5;
 
@@ -106,11 +108,11 @@ impl Books {
         self.keys.dedup();
         let mut found = Comparison::default();
         let mut is_taken = vec![false; self.lines.len()];
-        self.take_out_explained(&mut is_taken)?;
         let mut left = Vec::new();
+        let references = references_of(entries);
         for (number, entry) in entries.iter().enumerate() {
             let wanted = entry.amount.negated()?;
-            let named = self.named(entry);
+            let named = self.named(entry, &references[number]);
             let line = named.iter().find_map(|named| match named {
                 Named::Line(line) => Some(*line as usize)
                     .filter(|line| !is_taken[*line] && self.lines[*line].amount == wanted),
@@ -124,6 +126,8 @@ impl Books {
                 None => left.push((number, named)),
             }
         }
+        // What the bank has comes first: only of the rest may one line take back another.
+        self.take_out_explained(&mut is_taken)?;
         // Payments first: what is left of a file is what the bank has booked as one.
         let mut missing = Vec::new();
         for (number, named) in left {
@@ -160,7 +164,7 @@ impl Books {
     fn take_out_explained(&self, is_taken: &mut [bool]) -> Result<(), Overflow> {
         for number in 0..self.lines.len() {
             let line = &self.lines[number];
-            if &*line.kind != ADJUSTMENT || is_taken[number] {
+            if &*line.kind != JOURNAL_KIND || is_taken[number] {
                 continue;
             }
             let wanted = line.amount.negated()?;
@@ -179,10 +183,10 @@ impl Books {
     }
 
     /// The lines and files that an entry names, the oldest first.
-    fn named(&self, entry: &Entry) -> Vec<Named> {
+    fn named(&self, entry: &Entry, reference: &str) -> Vec<Named> {
         let mut named: Vec<Named> = Vec::new();
-        let own = reference_of(entry);
-        for text in [own.as_str()].into_iter().chain(entry.said.lines()) {
+        let own = entry.bank_reference.as_deref();
+        for text in [reference].into_iter().chain(own).chain(entry.said.lines()) {
             for key in keys_in(text) {
                 named.extend(self.of_key(key));
             }
@@ -250,17 +254,37 @@ pub enum Period {
     Beside,
 }
 
-/// What journals of adjusting entries are called.
-const ADJUSTMENT: &str = "settlement_adjustment";
+/// By what adjusting entries name these entries of statements: the bank's own reference, or, where
+/// it has none of use, what the entry says. Entries that nothing tells apart are counted.
+#[must_use]
+pub fn references_of(entries: &[Entry]) -> Vec<String> {
+    let mut alike: HashMap<(String, Date, Minor), u32> = HashMap::new();
+    let each = entries.iter().map(|entry| {
+        let reference = reference_of(entry);
+        let count = alike.entry((reference.clone(), entry.booked_on, entry.amount)).or_default();
+        *count += 1;
+        if *count == 1 { reference } else { format!("{reference}-{count}") }
+    });
+    each.collect()
+}
 
-/// By what an adjusting entry names an entry of a statement: the bank's own reference, or, where it
-/// has none, what the entry says.
+/// Whether what names an entry like this is found again: it has enough letters and digits, and is no
+/// longer than references are.
+#[must_use]
+pub fn can_be_found(reference: &str) -> bool {
+    key(reference).is_some()
+        && reference.chars().count() <= REFERENCE_MAX
+        && !reference.chars().any(char::is_control)
+}
+
+/// The bank's own reference of an entry, or one that is made of what it says.
 #[must_use]
 pub fn reference_of(entry: &Entry) -> String {
-    if let Some(reference) = &entry.bank_reference {
-        return reference.to_string();
+    if let Some(reference) = entry.bank_reference.as_deref().filter(|text| can_be_found(text)) {
+        return reference.to_owned();
     }
-    let content = format!("{}/{}/{}", entry.booked_on, entry.amount.units(), entry.said);
+    let own = entry.bank_reference.as_deref().unwrap_or_default();
+    let content = format!("{}/{}/{own}{}", entry.booked_on, entry.amount.units(), entry.said);
     format!("STMT-{}", &hex::encode(sha2::Sha256::digest(content))[..20])
 }
 
@@ -300,6 +324,7 @@ mod tests {
             references: references.iter().map(|it| (*it).to_owned()).collect(),
             file_id: None,
             file_references: Vec::new(),
+            booked_on: None,
             created_at: String::new(),
         }
     }
@@ -370,14 +395,42 @@ mod tests {
     fn an_adjusting_entry_is_found_beside_what_it_explains() {
         // The bank's charge, by its own reference or by what it says.
         let charge = entry(-5, "SMS CHARGES");
-        let by_text = line(ADJUSTMENT, 5, &[&reference_of(&charge)]);
+        let by_text = line(JOURNAL_KIND, 5, &[&reference_of(&charge)]);
         let found = compare(&[by_text], &[charge]);
         assert_eq!(found, Comparison { matched: 1, ..Comparison::default() });
         let charge = Entry { bank_reference: Some("FT 0042".into()), ..entry(-5, "") };
-        let found = compare(&[line(ADJUSTMENT, 5, &["FT0042"])], &[charge]);
+        let found = compare(&[line(JOURNAL_KIND, 5, &["FT0042"])], &[charge]);
         assert_eq!(found.matched, 1);
         // What the books have and the bank never did.
-        let lines = [line(PAID, 100, &["REF-0001"]), line(ADJUSTMENT, -100, &["REF-0001"])];
+        let lines = [line(PAID, 100, &["REF-0001"]), line(JOURNAL_KIND, -100, &["REF-0001"])];
+        assert_eq!(compare(&lines, &[]), Comparison::default());
+    }
+
+    #[test]
+    fn entries_that_nothing_tells_apart_are_counted() {
+        let same = [entry(-4, "SMS"), entry(-4, "SMS"), entry(-5, "SMS")];
+        let references = references_of(&same);
+        assert_eq!(references[1], format!("{}-2", references[0]));
+        assert!(references.iter().all(|reference| can_be_found(reference)), "{references:?}");
+        let lines: Vec<SettlementEntry> = [(4, 1), (4, 0), (5, 2)]
+            .map(|(amount, at): (i64, usize)| line(JOURNAL_KIND, amount, &[&references[at]]))
+            .into();
+        assert_eq!(compare(&lines, &same), Comparison { matched: 3, ..Comparison::default() });
+        // What a bank calls it counts only where it can be found again.
+        for odd in ["T1", "услуга", "", &"x".repeat(141)] {
+            let named = Entry { bank_reference: Some(odd.into()), ..entry(-4, "SMS") };
+            let reference = reference_of(&named);
+            assert!(reference.starts_with("STMT-") && can_be_found(&reference), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_charge_and_its_refund_are_both_at_the_bank() {
+        let named = |amount| Entry { bank_reference: Some("REFUND01".into()), ..entry(amount, "") };
+        let lines = [line(JOURNAL_KIND, 5, &["REFUND01"]), line(JOURNAL_KIND, -5, &["REFUND01"])];
+        let found = compare(&lines, &[named(-5), named(5)]);
+        assert_eq!(found, Comparison { matched: 2, ..Comparison::default() });
+        // What was booked by mistake and taken back is nowhere.
         assert_eq!(compare(&lines, &[]), Comparison::default());
     }
 

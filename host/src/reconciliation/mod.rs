@@ -75,6 +75,9 @@ pub struct Adjustment {
     pub reference: String,
     /// On which day the bank booked it.
     pub booked_on: String,
+    /// Which one it is about this difference, from 1: one that was taken in by mistake is taken back,
+    /// and may be taken in again.
+    pub nth: i64,
     /// Why, for whoever reads it later.
     pub reason: String,
     /// When it was made.
@@ -82,11 +85,44 @@ pub struct Adjustment {
 }
 
 impl Adjustment {
-    /// What makes it the same as another one: a difference is taken in once.
+    /// Which difference it is about, whichever way it goes.
     #[must_use]
-    pub fn place(&self) -> String {
-        let Self { env, route, currency, amount, reference, .. } = self;
-        format!("{env}/{route}/{currency}/{}/{reference}", amount.units())
+    pub fn difference(&self) -> String {
+        let Self { env, route, currency, booked_on, amount, reference, .. } = self;
+        let amount = amount.units().unsigned_abs();
+        format!("{env}/{route}/{currency}/{booked_on}/{amount}/{reference}")
+    }
+
+    /// What no other one has.
+    #[must_use]
+    pub fn unique_key(&self) -> String {
+        format!("{}/{}", self.difference(), self.nth)
+    }
+
+    /// Whether it may be taken in after the others about this difference: each way once, until it was
+    /// taken back.
+    ///
+    /// # Errors
+    /// A sum does not fit.
+    pub fn may_follow(&self, before: &[Self]) -> Result<bool, Overflow> {
+        let sum = Minor::total(before.iter().map(|it| it.amount))?.plus(self.amount)?;
+        Ok(sum.units().unsigned_abs() <= self.amount.units().unsigned_abs())
+    }
+
+    /// It as a line of the account.
+    #[must_use]
+    pub fn entry(&self, journal_id: String) -> SettlementEntry {
+        SettlementEntry {
+            journal_id,
+            kind: JOURNAL_KIND.to_owned(),
+            amount_minor: self.amount,
+            subject_id: self.id.to_string(),
+            references: vec![self.reference.clone()],
+            file_id: None,
+            file_references: Vec::new(),
+            booked_on: Some(self.booked_on.clone()),
+            created_at: self.created_at.to_string(),
+        }
     }
 
     /// How it is booked.
@@ -95,7 +131,7 @@ impl Adjustment {
     /// The amount has no opposite.
     pub fn journal(&self) -> Result<Journal, Overflow> {
         let mut journal = Journal {
-            kind: "settlement_adjustment",
+            kind: JOURNAL_KIND,
             ref_type: "SettlementAdjustment",
             ref_id: self.id.to_string(),
             round: 1,
@@ -110,6 +146,9 @@ impl Adjustment {
         Ok(journal)
     }
 }
+
+/// What journals of adjusting entries are called.
+pub const JOURNAL_KIND: &str = "settlement_adjustment";
 
 /// A line of a settlement account, as `GET /admin/v1/settlement_entries` tells it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -131,7 +170,9 @@ pub struct SettlementEntry {
     pub file_id: Option<String>,
     /// References of that file: the bank may book it as one.
     pub file_references: Vec<String>,
-    /// When it was booked.
+    /// On which day the bank booked it, as an adjusting entry says; null of any other.
+    pub booked_on: Option<String>,
+    /// When it was booked here.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: String,
 }
@@ -184,13 +225,22 @@ mod tests {
                 contra,
                 reference: "BR 1".to_owned(),
                 booked_on: "2026-11-21".to_owned(),
+                nth: 2,
                 reason: "a charge".to_owned(),
                 created_at: Moment::from_micros(0),
             };
             let journal = adjustment.journal().expect("it balances");
             assert_eq!(journal.sum(), Ok(Minor::ZERO));
             assert_eq!(journal.postings[0].amount, Minor::new(-5_000));
-            assert_eq!(adjustment.place(), "live/ngn_nip/NGN/-5000/BR 1");
+            assert_eq!(adjustment.unique_key(), "live/ngn_nip/NGN/2026-11-21/5000/BR 1/2");
+            let back = Adjustment { amount: Minor::new(5_000), ..adjustment.clone() };
+            let may = |new: &Adjustment, before: &[&Adjustment]| {
+                let before: Vec<Adjustment> = before.iter().map(|it| (*it).clone()).collect();
+                new.may_follow(&before).expect("it fits")
+            };
+            assert!(may(&adjustment, &[]) && !may(&adjustment, &[&adjustment]));
+            assert!(may(&back, &[&adjustment]) && may(&adjustment, &[&adjustment, &back]));
+            assert!(may(&back, &[&adjustment, &back]) && !may(&back, &[&back]));
         }
     }
 }

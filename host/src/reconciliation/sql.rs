@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
@@ -15,12 +16,14 @@ use crate::money::{Currency, Minor};
 
 use super::{Adjustment, Contra, SettlementEntry};
 
-/// Adjusting entries. Whoever inserts one has looked for its place under lock.
+/// Adjusting entries. Whoever inserts one has looked under lock whether there is one of its key.
 pub static ADJUSTMENTS: Table<Adjustment> = Table {
     name: "settlement_adjustments",
     fixed: &[
         text("id", |it| it.id.as_str().into()),
-        text("place", |it| it.place().into()),
+        text("unique_key", |it| it.unique_key().into()),
+        text("difference", |it| it.difference().into()),
+        int("nth", |it| it.nth.into()),
         text("env", |it| it.env.as_str().into()),
         text("route", |it| (&it.route).into()),
         text("currency", |it| it.currency.as_str().into()),
@@ -36,9 +39,22 @@ pub static ADJUSTMENTS: Table<Adjustment> = Table {
     is_sealed: true,
 };
 
-/// Whether a difference was taken in before, by its place.
-pub static BY_PLACE: Lookup =
-    Lookup { name: "settlement_adjustments", key: "place", columns: &[("id", Text)], lock: true };
+/// Whether there is an adjusting entry, by its unique key.
+pub static BY_KEY: Lookup = Lookup {
+    name: "settlement_adjustments",
+    key: "unique_key",
+    columns: &[("id", Text)],
+    lock: true,
+};
+
+/// The adjusting entries about a difference, in the order in which they were made.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn about(pool: &AnyPool, difference: &str) -> Result<Vec<Adjustment>, sqlx::Error> {
+    let sql = "SELECT * FROM settlement_adjustments WHERE difference = $1 ORDER BY nth";
+    sqlx::query(sql).bind(difference).fetch_all(pool).await?.iter().map(adjustment).collect()
+}
 
 /// A page of adjusting entries before `cursor`, newest first; an empty route means any. One more
 /// than the page holds at most.
@@ -73,6 +89,7 @@ pub(super) fn adjustment(row: &AnyRow) -> Result<Adjustment, sqlx::Error> {
         contra: Contra::parse(&contra).ok_or_else(|| odd(contra))?,
         reference: text("reference")?,
         booked_on: text("booked_on")?,
+        nth: row.try_get("nth")?,
         reason: text("reason")?,
         created_at: Moment::from_micros(row.try_get("created_at")?),
     })
@@ -93,6 +110,8 @@ pub struct Wanted {
     pub to: Moment,
 }
 
+/// How far a day of a bank may be from the same day of Greenwich.
+const DAYS_DIFFER: Duration = Duration::from_secs(24 * 3600);
 /// How far the time in a journal's id may be from when it was made.
 const IDS_DIFFER: Duration = Duration::from_secs(3600);
 
@@ -113,15 +132,14 @@ impl Wanted {
         pool: &AnyPool,
         (after, portion): (&JournalId, i64),
     ) -> Result<Option<(JournalId, Vec<SettlementEntry>)>, sqlx::Error> {
-        let sql = "SELECT j.id, j.kind, j.ref_type, j.ref_id, j.own_lines, j.created_at, \
-                   c.subject_id, a.rail_reference, a.network_id, a.file_id, f.identity, f.name, \
-                   s.reference \
+        let sql = "SELECT j.id, j.kind, j.ref_type, j.ref_id, j.env, j.currency, j.own_lines, \
+                   j.created_at, c.subject_id, a.rail_reference, a.network_id, a.file_id, \
+                   f.identity, f.name \
                    FROM (SELECT * FROM journals WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3) j \
                    LEFT JOIN cases c ON c.id = j.ref_id \
                    LEFT JOIN attempts a ON a.transfer_id = COALESCE(c.subject_id, j.ref_id) \
                    AND a.route = $4 \
                    LEFT JOIN payment_files f ON f.id = a.file_id \
-                   LEFT JOIN settlement_adjustments s ON s.id = j.ref_id \
                    ORDER BY j.id, a.id";
         let end = JournalId::first_at(self.to.after(IDS_DIFFER));
         let query = sqlx::query(sql).bind(after.as_str()).bind(end.as_str()).bind(portion);
@@ -142,8 +160,38 @@ impl Wanted {
         Ok(Some((last, entries)))
     }
 
-    /// What a journal says of the account, if it does.
+    /// The adjusting entries of the account that the bank has booked in these days, whenever they were
+    /// made here.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn adjustments(&self, pool: &AnyPool) -> Result<Vec<SettlementEntry>, sqlx::Error> {
+        let sql = "SELECT s.*, j.id AS journal_id FROM settlement_adjustments s \
+                   JOIN journals j ON j.ref_id = s.id AND j.ref_type = 'SettlementAdjustment' \
+                   WHERE s.env = $1 AND s.route = $2 AND s.currency = $3 \
+                   AND s.booked_on >= $4 AND s.booked_on <= $5 ORDER BY s.id";
+        // The bank's days may begin and end elsewhere.
+        let day = |at: Moment| at.day_in(&TimeZone::UTC);
+        let query = sqlx::query(sql)
+            .bind(self.env.as_str())
+            .bind(&self.route)
+            .bind(self.currency.as_str())
+            .bind(day(self.from.before(DAYS_DIFFER)))
+            .bind(day(self.to.after(DAYS_DIFFER)));
+        let rows = query.fetch_all(pool).await?;
+        let entries = rows.iter().map(|row| Ok(adjustment(row)?.entry(row.try_get("journal_id")?)));
+        entries.collect()
+    }
+
+    /// What a journal says of the account, if it does. Adjusting entries are of other days.
     fn entry(&self, row: &AnyRow, id: String) -> Result<Option<SettlementEntry>, sqlx::Error> {
+        let text = |column| row.try_get::<String, _>(column);
+        let is_other = text("env")? != self.env.as_str()
+            || text("currency")? != self.currency.as_str()
+            || text("ref_type")? == "SettlementAdjustment";
+        if is_other {
+            return Ok(None);
+        }
         let at = Moment::from_micros(row.try_get("created_at")?);
         let own: String = row.try_get("own_lines")?;
         let account = format!("settlement/{}", self.route);
@@ -161,7 +209,6 @@ impl Wanted {
         if let Some(payout) = PayoutId::parse(payout) {
             references.extend([payout.to_string(), payout.reference()]);
         }
-        references.extend(row.try_get::<Option<String>, _>("reference")?);
         Ok(Some(SettlementEntry {
             journal_id: id,
             kind: row.try_get("kind")?,
@@ -170,6 +217,7 @@ impl Wanted {
             references,
             file_id: None,
             file_references: Vec::new(),
+            booked_on: None,
             created_at: at.to_string(),
         }))
     }

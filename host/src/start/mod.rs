@@ -243,6 +243,7 @@ async fn release_leases(db: &Db) -> Result<(), StartError> {
 fn refuse_odd_settings(config: &Config) -> Result<(), StartError> {
     config.check_tokens()?;
     config.alerts.check(&config.email)?;
+    config.anchors.check()?;
     refuse_odd_operators(config)?;
     refuse_distant_simulator(config)
 }

@@ -6,14 +6,18 @@ use std::io::BufRead;
 use jiff::civil::{Date, DateTime};
 use jiff::{Timestamp, Zoned};
 use quick_xml::Reader;
+use quick_xml::errors::IllFormedError;
 use quick_xml::events::{BytesStart, Event};
 
 use crate::money::Minor;
 
-use super::{Entry, Statement, TEXT_MAX, Terms, Unreadable, amount};
+use super::{Days, Entry, SAID_MAX, Statement, TEXT_MAX, Terms, Unreadable, add, amount, shown};
 
 /// Elements within elements: a statement has a dozen.
 const DEPTH_MAX: usize = 64;
+/// What an entry says is copied into each of its transactions, of which there may be very many: its
+/// references are, and half a thousand characters of what is told besides. In bytes.
+const COPIED_MAX: usize = 1024;
 
 pub(super) fn read(file: impl BufRead, terms: &Terms) -> Result<Vec<Statement>, Unreadable> {
     let mut reader = Reader::from_reader(file);
@@ -28,7 +32,7 @@ pub(super) fn read(file: impl BufRead, terms: &Terms) -> Result<Vec<Statement>, 
             Err(quick_xml::Error::Io(cause)) => {
                 return Err(Unreadable::File(std::io::Error::new(cause.kind(), cause.to_string())));
             }
-            event => event.map_err(|cause| odd(cause.to_string()))?,
+            event => event.map_err(|cause| odd(ill_formed(&cause)))?,
         };
         let done = match event {
             Event::Start(start) => reading.begin(&start),
@@ -38,7 +42,7 @@ pub(super) fn read(file: impl BufRead, terms: &Terms) -> Result<Vec<Statement>, 
             Event::CData(text) => reading.say(&text),
             Event::GeneralRef(name) => match character(&name) {
                 Some(character) => reading.say(character.encode_utf8(&mut [0; 4])),
-                None => Err(format!("&{}; stands for nothing here", &*name)),
+                None => Err(format!("&{}; stands for nothing here", shown(&name))),
             },
             Event::DocType(_) => Err("it has a document type, which no statement has".to_owned()),
             Event::Eof => break,
@@ -51,6 +55,16 @@ pub(super) fn read(file: impl BufRead, terms: &Terms) -> Result<Vec<Statement>, 
         (false, _) => Err(end()),
         (true, true) => Err(Unreadable::at("the end", "there is no statement in it")),
         (true, false) => Ok(reading.done),
+    }
+}
+
+/// What of it is no XML.
+fn ill_formed(cause: &quick_xml::Error) -> String {
+    match cause {
+        quick_xml::Error::IllFormed(IllFormedError::MismatchedEndTag { expected, found }) => {
+            format!("</{}> stands where </{}> has to", shown(found), shown(expected))
+        }
+        cause => shown(&cause.to_string()),
     }
 }
 
@@ -84,6 +98,7 @@ struct Reading<'a> {
     currency: Option<String>,
     done: Vec<Statement>,
     statement: Statement,
+    days: Days,
     balance: Balance,
     entry: Booked,
     transaction: Part,
@@ -95,12 +110,16 @@ struct Balance {
     kind: String,
     amount: Option<Minor>,
     sign: String,
+    /// As it is written there.
+    day: String,
 }
 
 /// An entry, or one of its transactions.
 #[derive(Default)]
 struct Part {
     amount: Option<Minor>,
+    /// The amount among the details, which may be before charges.
+    detailed: Option<Minor>,
     sign: String,
     bank_reference: Option<String>,
     said: String,
@@ -126,6 +145,7 @@ impl<'a> Reading<'a> {
             currency: None,
             done: Vec::new(),
             statement: Statement::default(),
+            days: Days::default(),
             balance: Balance::default(),
             entry: Booked::default(),
             transaction: Part::default(),
@@ -145,18 +165,22 @@ impl<'a> Reading<'a> {
         self.text.clear();
         self.currency = None;
         if self.depth == 2 && name != "BkToCstmrStmt" {
+            let name = shown(name);
             return Err(format!("it holds {name}, which is no statement (BkToCstmrStmt)"));
         }
         if name == "Amt" || name == "TxAmt" {
             for attribute in start.attributes() {
-                let attribute = attribute.map_err(|cause| cause.to_string())?;
+                let attribute = attribute.map_err(|cause| shown(&cause.to_string()))?;
                 if attribute.key.local_name().as_ref() == "Ccy" {
                     self.currency = Some(attribute.value.into_owned());
                 }
             }
         }
         match self.path.strip_prefix(STATEMENT) {
-            Some("") => self.statement = Statement::default(),
+            Some("") => {
+                self.statement = Statement::default();
+                self.days = Days::default();
+            }
             Some("/Bal") => self.balance = Balance::default(),
             Some("/Ntry") => {
                 self.entry = Booked::default();
@@ -193,13 +217,19 @@ impl<'a> Reading<'a> {
     /// An element of a statement, at its end.
     fn understand(&mut self, place: &str, text: &str) -> Result<(), String> {
         match place {
-            "" => self.done.push(std::mem::take(&mut self.statement)),
+            "" => {
+                let days = std::mem::take(&mut self.days);
+                self.done.push(days.cover(std::mem::take(&mut self.statement)));
+            }
+            "/FrToDt/FrDtTm" => self.days.from = Some(day(text)?),
+            "/FrToDt/ToDtTm" => self.days.to = Some(last_day(text, self.days.from)?),
             "/Id" => text.clone_into(&mut self.statement.id),
             "/Acct/Id/IBAN" | "/Acct/Id/Othr/Id" => text.clone_into(&mut self.statement.account),
             "/Acct/Ccy" => self.refuse_other(text)?,
             "/Bal/Tp/CdOrPrtry/Cd" => text.clone_into(&mut self.balance.kind),
             "/Bal/Amt" => self.balance.amount = Some(self.amount(text)?),
             "/Bal/CdtDbtInd" => text.clone_into(&mut self.balance.sign),
+            "/Bal/Dt/Dt" | "/Bal/Dt/DtTm" => text.clone_into(&mut self.balance.day),
             "/Bal" => self.balanced()?,
             "/Ntry" => self.booked()?,
             place => {
@@ -237,10 +267,9 @@ impl<'a> Reading<'a> {
         match place {
             "" => self.transactions.push(std::mem::take(&mut self.transaction)),
             // What it was in another currency says nothing of what was booked.
-            "/Amt" | "/AmtDtls/TxAmt/Amt"
-                if self.currency.as_deref() == Some(self.terms.currency.as_str()) =>
-            {
-                self.transaction.amount = Some(self.amount(text)?);
+            "/Amt" if self.is_own() => self.transaction.amount = Some(self.amount(text)?),
+            "/AmtDtls/TxAmt/Amt" if self.is_own() => {
+                self.transaction.detailed = Some(self.amount(text)?);
             }
             "/CdtDbtInd" => text.clone_into(&mut self.transaction.sign),
             "/Refs/AcctSvcrRef" => {
@@ -256,30 +285,45 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
+    /// Whether the amount that is being read is in the account's currency.
+    fn is_own(&self) -> bool {
+        self.currency.as_deref() == Some(self.terms.currency.as_str())
+    }
+
     fn amount(&self, text: &str) -> Result<Minor, String> {
         if let Some(currency) = &self.currency {
             self.refuse_other(currency)?;
         }
         let amount = amount::plain(text, '.', self.terms.places);
-        amount.ok_or_else(|| format!("{text} is no amount"))
+        amount.ok_or_else(|| format!("{} is no amount", shown(text)))
     }
 
     fn refuse_other(&self, currency: &str) -> Result<(), String> {
         let own = self.terms.currency;
         match currency == own.as_str() {
             true => Ok(()),
-            false => Err(format!("it is in {currency}, and the account in {own}")),
+            false => Err(format!("it is in {}, and the account in {own}", shown(currency))),
         }
     }
 
     fn balanced(&mut self) -> Result<(), String> {
-        let Balance { kind, amount, sign } = std::mem::take(&mut self.balance);
+        let Balance { kind, amount, sign, day: written } = std::mem::take(&mut self.balance);
         let amount = amount.ok_or("a balance has no amount")?;
         let amount = signed(amount, &sign)?;
+        let on = || if written.is_empty() { Ok(None) } else { day(&written).map(Some) };
         match kind.as_str() {
-            "OPBD" => self.statement.opening = Some(amount),
-            "PRCD" if self.statement.opening.is_none() => self.statement.opening = Some(amount),
-            "CLBD" => self.statement.closing = Some(amount),
+            "OPBD" => {
+                self.statement.opening = Some(amount);
+                self.days.opened_on = on()?;
+            }
+            "PRCD" => {
+                self.statement.opening = self.statement.opening.or(Some(amount));
+                self.days.closed_before_on = on()?;
+            }
+            "CLBD" => {
+                self.statement.closing = Some(amount);
+                self.days.closed_on = on()?;
+            }
             _ => {}
         }
         Ok(())
@@ -298,15 +342,16 @@ impl<'a> Reading<'a> {
         let each =
             each.filter(|each| each.len() > 1 && Minor::total(each.iter().copied()) == Ok(whole));
         if let Some(amounts) = each {
+            let mut copied = String::new();
+            add(&mut copied, &part.said, COPIED_MAX);
             for (own, amount) in parts.into_iter().zip(amounts) {
-                self.statement.entries.push(own.entry(booked_on, amount, &part.said));
+                self.statement.entries.push(own.entry(booked_on, amount, copied.trim()));
             }
             return Ok(());
         }
         let mut all = part;
         for own in parts {
-            all.said.push('\n');
-            all.said.push_str(&own.said);
+            add(&mut all.said, &own.said, SAID_MAX);
             all.bank_reference = all.bank_reference.or(own.bank_reference);
         }
         self.statement.entries.push(all.entry(booked_on, whole, ""));
@@ -316,24 +361,23 @@ impl<'a> Reading<'a> {
 
 impl Part {
     fn say(&mut self, text: &str) {
-        if !text.is_empty() && reference(text).is_some() {
-            if !self.said.is_empty() {
-                self.said.push('\n');
+        if reference(text).is_some() {
+            match self.said.is_empty() {
+                true => self.said.push_str(text),
+                false => add(&mut self.said, text, SAID_MAX),
             }
-            self.said.push_str(text);
         }
     }
 
     fn signed(&self, of_entry: &str) -> Option<Minor> {
         let sign = if self.sign.is_empty() { of_entry } else { &self.sign };
-        signed(self.amount?, sign).ok()
+        signed(self.amount.or(self.detailed)?, sign).ok()
     }
 
     fn entry(self, booked_on: Date, amount: Minor, besides: &str) -> Entry {
         let mut said = self.said;
         if !besides.is_empty() {
-            said.push('\n');
-            said.push_str(besides);
+            add(&mut said, besides, SAID_MAX);
         }
         let bank_reference = self.bank_reference.map(Into::into);
         Entry { booked_on, amount, bank_reference, said: said.trim().into() }
@@ -350,7 +394,7 @@ fn signed(amount: Minor, sign: &str) -> Result<Minor, String> {
     match sign {
         "CRDT" => Ok(amount),
         "DBIT" => amount.negated().map_err(|cause| cause.to_string()),
-        _ => Err(format!("it is neither a credit nor a debit: {sign:?}")),
+        _ => Err(format!("it is neither a credit nor a debit: {}", shown(sign))),
     }
 }
 
@@ -364,12 +408,25 @@ fn day(text: &str) -> Result<Date, String> {
         || text.parse::<Zoned>().is_ok()
         // A day in a timezone: 2026-11-21+01:00.
         || format!("{}T00:00:00{rest}", &text[..10]).parse::<Timestamp>().is_ok();
-    date.ok().filter(|_| is_whole).ok_or_else(|| format!("{text} is no day"))
+    date.ok().filter(|_| is_whole).ok_or_else(|| format!("{} is no day", shown(text)))
+}
+
+/// The last day of what begins and ends then. What ends at midnight has nothing of that day, unless
+/// it begins on it: then the bank writes days as instants.
+fn last_day(text: &str, from: Option<Date>) -> Result<Date, String> {
+    // The end of a day may be told as 24:00:00.
+    let last = day(&text.replacen("T24:00:00", "T23:59:59", 1))?;
+    let after = text.get(11..).and_then(|time| time.strip_prefix("00:00:00"));
+    let is_midnight = after.is_some_and(|rest| {
+        !rest.trim_start_matches(['.', '0']).starts_with(|c: char| c.is_ascii_digit())
+    });
+    let before = last.yesterday().ok().filter(|_| is_midnight && from != Some(last));
+    Ok(before.unwrap_or(last))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{short, terms};
+    use super::super::tests::{day as on, short, terms};
     use super::*;
 
     const STATEMENT: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -399,6 +456,8 @@ mod tests {
         let expected = [entry(-10_000, "T-1"), entry(-5_000, ""), entry(-50, "")];
         assert_eq!(short(statement), expected);
         assert_eq!(statement.discrepancy(), Ok(Some(Minor::ZERO)));
+        let covered = Some(on("2026-11-21"));
+        assert_eq!((statement.from, statement.to), (covered, covered));
         let said: Vec<Vec<&str>> =
             statement.entries.iter().map(|entry| entry.said.lines().collect()).collect();
         assert_eq!(said[0], ["E2E-1", "T-1", "1", "A-1", "FILE-7"]);
@@ -417,6 +476,87 @@ mod tests {
     }
 
     #[test]
+    fn the_days_are_those_that_are_said_and_else_those_of_the_balances() {
+        let days = |text: &str| {
+            let statement =
+                super::super::read(text.as_bytes(), &terms("EUR")).expect("one").remove(0);
+            [statement.from, statement.to]
+                .map(|day| day.map(|day| day.to_string()).unwrap_or_default())
+        };
+        let said = |from: &str, to: &str| {
+            let said =
+                format!("<FrToDt><FrDtTm>{from}</FrDtTm><ToDtTm>{to}</ToDtTm></FrToDt><Acct>");
+            days(&STATEMENT.replace("<Acct>", &said))
+        };
+        let first = "2026-11-16T00:00:00+01:00";
+        for (to, last) in [
+            ("2026-11-20T23:59:59.999+01:00", "2026-11-20"),
+            ("2026-11-21T00:00:00+01:00", "2026-11-20"),
+            ("2026-11-21T00:00:00.000", "2026-11-20"),
+            ("2026-11-21T00:00:00.001Z", "2026-11-21"),
+            ("2026-11-21T00:00:01", "2026-11-21"),
+            ("2026-11-20T24:00:00", "2026-11-20"),
+            // A bank that writes days as instants.
+            ("2026-11-16T00:00:00+01:00", "2026-11-16"),
+        ] {
+            assert_eq!(said(first, to), ["2026-11-16", last], "{to}");
+        }
+        assert_eq!(days(&STATEMENT.replace("PRCD", "OPBD")), ["2026-11-20", "2026-11-21"]);
+        assert_eq!(days(&STATEMENT.replace("<Cd>CLBD", "<Cd>CLAV")), ["2026-11-21", ""]);
+        assert_eq!(
+            days(&STATEMENT.replace("<Dt><Dt>2026-11-20</Dt></Dt>", "")),
+            ["", "2026-11-21"]
+        );
+        let instant = STATEMENT.replace("<Dt>2026-11-20</Dt>", "<DtTm>2026-11-19T18:00:00Z</DtTm>");
+        assert_eq!(days(&instant), ["2026-11-20", "2026-11-21"]);
+    }
+
+    #[test]
+    fn the_amount_of_a_transaction_counts_before_that_of_its_details() {
+        let read = |from: &str, to: &str| {
+            let text = STATEMENT.replacen(from, to, 1);
+            let statement =
+                super::super::read(text.as_bytes(), &terms("EUR")).expect("one").remove(0);
+            short(&statement).into_iter().map(|(_, amount, _)| amount).collect::<Vec<_>>()
+        };
+        let own = "<Amt Ccy=\"EUR\">100.00</Amt><CdtDbtInd>DBIT</CdtDbtInd>";
+        let of = |amount: &str, details: &str| {
+            format!("{amount}<AmtDtls><TxAmt><Amt Ccy=\"{details}</Amt></TxAmt></AmtDtls>")
+        };
+        assert_eq!(read(own, &of(own, "EUR\">101.00")), [-10_000, -5_000, -50]);
+        // The details count where there is nothing else, and in the account's currency.
+        assert_eq!(read(own, &of("", "EUR\">100.00")), [-10_000, -5_000, -50]);
+        assert_eq!(read(own, &of("", "USD\">100.00")), [-15_000, -50]);
+    }
+
+    #[test]
+    fn what_is_told_of_many_transactions_is_not_copied_into_each() {
+        let text = format!("<AddtlNtryInf>{}</AddtlNtryInf>", "a text ".repeat(1_000));
+        let each = "<TxDtls><Refs><EndToEndId>E2E-1</EndToEndId></Refs><Amt Ccy=\"EUR\">0.01</Amt>\
+                    <CdtDbtInd>DBIT</CdtDbtInd></TxDtls>";
+        let all = |amount: &str| {
+            let (begin, _) = STATEMENT.split_once("<Ntry>").expect("entries");
+            let entry = format!(
+                "{begin}<Ntry><NtryRef>1</NtryRef><Amt Ccy=\"EUR\">{amount}</Amt>\
+                 <CdtDbtInd>DBIT</CdtDbtInd><BookgDt><Dt>2026-11-21</Dt></BookgDt>\
+                 <AcctSvcrRef>A-1</AcctSvcrRef><NtryDtls>{}</NtryDtls>{}</Ntry></Stmt>\
+                 </BkToCstmrStmt></Document>",
+                each.repeat(10_000),
+                text.repeat(20),
+            );
+            super::super::read(entry.as_bytes(), &terms("EUR")).expect("one").remove(0).entries
+        };
+        let apart = all("100.00");
+        assert_eq!(apart.len(), 10_000);
+        assert!(apart.iter().all(|entry| &*entry.said == "E2E-1\n1\nA-1"));
+        // Neither does one that is booked as a whole say more than it may.
+        let whole = all("99.00");
+        assert_eq!(whole.len(), 1);
+        assert!(whole[0].said.starts_with("1\nA-1\na text"));
+        assert!((SAID_MAX - 10..=SAID_MAX).contains(&whole[0].said.len()));
+    }
+
+    #[test]
     fn whatever_is_no_statement_is_refused() {
         let change = |from: &str, to: &str| STATEMENT.replacen(from, to, 1);
         let deep = format!("<Document><BkToCstmrStmt>{}", "<a>".repeat(100));
@@ -432,7 +572,9 @@ mod tests {
             (change("<Id>S", "<!DOCTYPE x><Id>S"), ""),
             (change("&amp;", "&x;"), "stands for nothing"),
             (change("</Stmt></BkToCstmrStmt></Document>", ""), "cut off"),
-            (change("</Stmt>", "</Stmnt>"), ""),
+            (change("</Stmt>", "</Stmnt>"), "</Stmnt> stands where </Stmt> has to"),
+            (change("<Dt><Dt>2026-11-20", "<Dt><Dt>2026-11-31"), "no day"),
+            (change("<Acct>", "<FrToDt><FrDtTm>today</FrDtTm></FrToDt><Acct>"), "no day"),
             ("<Document><BkToCstmrStmt></BkToCstmrStmt></Document>".to_owned(), "no statement"),
             ("<x/>".to_owned(), "no statement"),
             (deep, "built like that"),

@@ -42,6 +42,10 @@ pub struct Statement {
     pub opening: Option<Minor>,
     /// What was there after the last one, if it is said.
     pub closing: Option<Minor>,
+    /// The first day that it covers, as far as it says.
+    pub from: Option<Date>,
+    /// The last one.
+    pub to: Option<Date>,
     /// What happened, in the order of the statement.
     pub entries: Vec<Entry>,
 }
@@ -94,8 +98,65 @@ impl Statement {
     }
 }
 
+/// What is said of the days that a statement covers.
+#[derive(Default)]
+struct Days {
+    /// By the statement itself.
+    from: Option<Date>,
+    to: Option<Date>,
+    /// By its balances: at the opening, at the closing of the statement before, at the closing.
+    opened_on: Option<Date>,
+    closed_before_on: Option<Date>,
+    closed_on: Option<Date>,
+}
+
+impl Days {
+    /// The statement with its days. What comes after the statement before it begins on the day after
+    /// that one's closing; where it has an earlier entry, or ends earlier, on that day.
+    fn cover(self, mut statement: Statement) -> Statement {
+        statement.to = self.to.or(self.closed_on);
+        let after = |closed_on: Date| {
+            let booked = statement.entries.iter().map(|entry| entry.booked_on);
+            booked.chain(statement.to).chain(closed_on.tomorrow().ok()).min()
+        };
+        let after = self.closed_before_on.and_then(after);
+        statement.from = self.from.or(self.opened_on).or(after);
+        statement
+    }
+}
+
 /// Longest line, or text, of a statement; banks keep to a thousandth of it.
 const TEXT_MAX: usize = 64 * 1024;
+
+/// Longest text of an entry as a whole, in bytes.
+const SAID_MAX: usize = TEXT_MAX;
+
+/// Characters of a statement that an error repeats at most.
+const SHOWN_MAX: usize = 60;
+
+/// What an error repeats of a statement: its beginning, without what a terminal or a log would take
+/// for more than text.
+fn shown(text: &str) -> String {
+    let harmless = |c: char| match c {
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            '?'
+        }
+        c if c.is_control() => '?',
+        c => c,
+    };
+    text.chars().take(SHOWN_MAX).map(harmless).collect()
+}
+
+/// Adds to what an entry says, in a line of its own. Of what is beyond the limit, in bytes, whole
+/// lines are left out: a reference that is cut is another one.
+fn add(said: &mut String, text: &str, limit: usize) {
+    for line in text.split('\n') {
+        if said.len() + line.len() < limit {
+            said.push('\n');
+            said.push_str(line);
+        }
+    }
+}
 
 /// Reads all statements of a file.
 ///
@@ -226,6 +287,73 @@ pub(super) mod tests {
         assert_eq!(statement.discrepancy(), Ok(minor(-20)));
         statement.opening = None;
         assert_eq!(statement.discrepancy(), Ok(None));
+    }
+
+    #[test]
+    fn an_error_repeats_little_and_nothing_that_acts() {
+        let text = "\u{1b}[2J\r\n\u{9b}a\u{202a}\u{202e}b\u{2066}\u{2069}\u{e9}";
+        assert_eq!(shown(text), "?[2J???a??b??\u{e9}");
+        let long = "\u{20ac}".repeat(1_000);
+        assert_eq!(shown(&long).chars().count(), SHOWN_MAX);
+        // Wherever it is repeated.
+        let odd = format!("\u{1b}\u{202e}{}", "x".repeat(60_000));
+        let xml = |inner: &str| format!("<Document><BkToCstmrStmt><Stmt>{inner}");
+        for text in [
+            format!(":20:{odd}\n:25:x"),
+            format!(":20:{odd}\n:20:x"),
+            format!(":20:x\n:60F:{odd}"),
+            format!(":20:x\n:60F:C261120{odd}"),
+            format!(":20:x\n:61:{odd}"),
+            format!("date,amount\n{odd},1"),
+            format!("date,amount\n2026-11-21,{odd}"),
+            format!("date,amount,currency\n2026-11-21,1,{odd}"),
+            xml(&format!("<Acct><Ccy>{odd}</Ccy>")),
+            xml(&format!("<Bal><Amt>{odd}</Amt>")),
+            xml(&format!("<Bal><Amt Ccy=\"{odd}\">1</Amt>")),
+            xml(&format!("<Bal><Amt>1</Amt><CdtDbtInd>{odd}</CdtDbtInd></Bal>")),
+            xml(&format!("<FrToDt><FrDtTm>{odd}</FrDtTm>")),
+            xml(&format!("<Ntry><BookgDt><Dt>{odd}</Dt>")),
+            xml(&format!("&{odd};")),
+            xml(&format!("</{odd}>")),
+            format!("<a/></{odd}>"),
+            "<Document><\u{202e}\u{1b}></Document>".to_owned(),
+            format!("<?xml {odd}=\"1\"?>"),
+        ] {
+            let refused = read(text.as_bytes(), &terms("NGN")).expect_err("odd").to_string();
+            assert!(refused.len() < 2 * SHOWN_MAX + 100, "{refused}");
+            assert!(!refused.contains(['\u{1b}', '\u{202e}']), "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_entry_leaves_out_what_is_beyond_its_limit_line_by_line() {
+        let mut said = String::new();
+        add(&mut said, "first\nmuch too long\n2nd", 12);
+        assert_eq!(said, "\nfirst\n2nd");
+        add(&mut said, "3", 12);
+        add(&mut said, "", 12);
+        assert_eq!(said, "\nfirst\n2nd\n3");
+    }
+
+    #[test]
+    fn a_statement_begins_after_the_one_before_it() {
+        let entry = |text: &str| Entry {
+            booked_on: day(text),
+            amount: Minor::ZERO,
+            bank_reference: None,
+            said: "".into(),
+        };
+        let from = |to: Option<&str>, entries: &[&str]| {
+            let entries = entries.iter().map(|text| entry(text)).collect();
+            let closed_before_on = Some(day("2026-11-20"));
+            let days = Days { closed_before_on, closed_on: to.map(day), ..Days::default() };
+            days.cover(Statement { entries, ..Statement::default() }).from
+        };
+        let on = |text| Some(day(text));
+        assert_eq!(from(Some("2026-11-24"), &["2026-11-23"]), on("2026-11-21"));
+        assert_eq!(from(Some("2026-11-20"), &[]), on("2026-11-20"));
+        assert_eq!(from(Some("2026-11-24"), &["2026-11-22", "2026-11-19"]), on("2026-11-19"));
+        assert_eq!(from(None, &[]), on("2026-11-21"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 
 use crate::money::Minor;
 
-use super::{Entry, Lines, Statement, Terms, Unreadable, amount};
+use super::{Days, Entry, Lines, SAID_MAX, Statement, Terms, Unreadable, add, amount, shown};
 
 pub(super) fn read(file: impl BufRead, terms: &Terms) -> Result<Vec<Statement>, Unreadable> {
     let mut lines = Lines::of(file);
@@ -32,7 +32,8 @@ pub(super) fn read(file: impl BufRead, terms: &Terms) -> Result<Vec<Statement>, 
     }
     match reading.open {
         Some(open) => {
-            let why = format!("statement {} has no end: its closing balance is missing", open.id);
+            let id = shown(&open.statement.id);
+            let why = format!("statement {id} has no end: its closing balance is missing");
             Err(lines.odd(why))
         }
         None if reading.done.is_empty() => Err(lines.odd("there is no statement in it")),
@@ -40,7 +41,7 @@ pub(super) fn read(file: impl BufRead, terms: &Terms) -> Result<Vec<Statement>, 
     }
 }
 
-/// A tag, and what stands after it in its line and the following ones.
+/// A tag, and what stands after it in its line and the following ones: as much as an entry can say.
 struct Field {
     tag: String,
     content: String,
@@ -60,15 +61,43 @@ impl Field {
     }
 
     fn go_on(&mut self, line: &str) {
-        self.content.push('\n');
-        self.content.push_str(line);
+        add(&mut self.content, line, SAID_MAX);
     }
 }
 
 struct Reading<'a> {
     terms: &'a Terms,
     done: Vec<Statement>,
-    open: Option<Statement>,
+    open: Option<Open>,
+}
+
+/// A statement of which the closing balance has not come yet.
+#[derive(Default)]
+struct Open {
+    statement: Statement,
+    days: Days,
+    /// What the last entry says, which may go on.
+    said: String,
+}
+
+impl Open {
+    fn begin(&mut self, mut entry: Entry) {
+        self.end_entry();
+        self.said = std::mem::take(&mut entry.said).into();
+        self.statement.entries.push(entry);
+    }
+
+    fn end_entry(&mut self) {
+        if let Some(entry) = self.statement.entries.last_mut() {
+            entry.said = std::mem::take(&mut self.said).into();
+        }
+    }
+
+    fn close(mut self, (day, closing): (Date, Minor)) -> Statement {
+        self.end_entry();
+        self.statement.closing = Some(closing);
+        Days { closed_on: Some(day), ..self.days }.cover(self.statement)
+    }
 }
 
 impl Reading<'_> {
@@ -76,9 +105,11 @@ impl Reading<'_> {
         let line = content.lines().next().unwrap_or_default().trim();
         if tag == "20" {
             if let Some(open) = &self.open {
-                return Err(format!("statement {} has no closing balance", open.id));
+                let id = shown(&open.statement.id);
+                return Err(format!("statement {id} has no closing balance"));
             }
-            self.open = Some(Statement { id: line.to_owned(), ..Statement::default() });
+            let statement = Statement { id: line.to_owned(), ..Statement::default() };
+            self.open = Some(Open { statement, ..Open::default() });
             return Ok(());
         }
         let open = match tag.as_str() {
@@ -93,17 +124,21 @@ impl Reading<'_> {
             _ => return Ok(()),
         };
         match tag.as_str() {
-            "25" => line.clone_into(&mut open.account),
-            "60F" | "60M" => open.opening = Some(balance(line, self.terms)?),
-            "61" => open.entries.push(entry(content, self.terms)?),
+            "25" => line.clone_into(&mut open.statement.account),
+            "60F" | "60M" => {
+                let (day, amount) = balance(line, self.terms)?;
+                open.days.closed_before_on = Some(day);
+                open.statement.opening = Some(amount);
+            }
+            "61" => open.begin(entry(content, self.terms)?),
             "86" => {
-                if let Some(entry) = open.entries.last_mut() {
-                    entry.said = format!("{}\n{}", entry.said, text(content)).into();
+                if !open.statement.entries.is_empty() {
+                    add(&mut open.said, &text(content), SAID_MAX);
                 }
             }
             _ => {
-                open.closing = Some(balance(line, self.terms)?);
-                self.done.extend(self.open.take());
+                let closing = balance(line, self.terms)?;
+                self.done.extend(self.open.take().map(|open| open.close(closing)));
             }
         }
         Ok(())
@@ -111,19 +146,20 @@ impl Reading<'_> {
 }
 
 /// `C260921EUR1111,10`.
-fn balance(text: &str, terms: &Terms) -> Result<Minor, String> {
-    let odd = || format!("{text} is no balance");
+fn balance(text: &str, terms: &Terms) -> Result<(Date, Minor), String> {
+    let odd = || format!("{} is no balance", shown(text));
     let (sign, rest) = text.split_at_checked(1).ok_or_else(odd)?;
-    let (_, rest) =
-        rest.split_at_checked(6).filter(|(day, _)| date(day).is_some()).ok_or_else(odd)?;
+    let (day, rest) = rest.split_at_checked(6).ok_or_else(odd)?;
+    let day = date(day).ok_or_else(odd)?;
     let (currency, amount) = rest.split_at_checked(3).ok_or_else(odd)?;
     if currency != terms.currency.as_str() {
-        return Err(format!("it is in {currency}, and the account in {}", terms.currency));
+        let own = terms.currency;
+        return Err(format!("it is in {}, and the account in {own}", shown(currency)));
     }
     let amount = amount::plain(amount, ',', terms.places).ok_or_else(odd)?;
     match sign {
-        "C" => Ok(amount),
-        "D" => amount.negated().map_err(|_| odd()),
+        "C" => Ok((day, amount)),
+        "D" => amount.negated().map(|amount| (day, amount)).map_err(|_| odd()),
         _ => Err(odd()),
     }
 }
@@ -131,7 +167,7 @@ fn balance(text: &str, terms: &Terms) -> Result<Minor, String> {
 /// `2609240924D5,34N426NONREF//BANKREF`, and more in a further line. The day of the entry, where it
 /// is said, is that of the year which brings it nearest to the value date.
 fn entry(content: &str, terms: &Terms) -> Result<Entry, String> {
-    let odd = || format!(":61:{} is no entry", content.lines().next().unwrap_or_default());
+    let odd = || format!(":61:{} is no entry", shown(content.lines().next().unwrap_or_default()));
     let (line, supplement) = content.split_once('\n').unwrap_or((content, ""));
     let (day, rest) = line.split_at_checked(6).ok_or_else(odd)?;
     let valued_on = date(day).ok_or_else(odd)?;
@@ -244,6 +280,10 @@ mod tests {
             ]
         );
         assert_eq!(statement.discrepancy(), Ok(Some(Minor::ZERO)));
+        assert_eq!(
+            (statement.from, statement.to),
+            (Some(day("2026-11-21")), Some(day("2026-11-21")))
+        );
         let [first, second, third] = statement.entries.as_slice() else { panic!("three") };
         let lines = |entry: &Entry| entry.said.lines().map(str::to_owned).collect::<Vec<_>>();
         assert!(
@@ -279,6 +319,42 @@ mod tests {
             let refused = refused.to_string();
             assert!(refused.starts_with(line) && refused.contains(word), "{refused}");
         }
+    }
+
+    #[test]
+    fn days_are_those_after_the_closing_of_the_one_before() {
+        let days = |text: &str| {
+            let statement =
+                super::super::read(text.as_bytes(), &terms("NGN")).expect("one").remove(0);
+            (statement.from, statement.to)
+        };
+        let on = |text| Some(day(text));
+        let text = STATEMENT.replace(":62F:C261121", ":62M:C261130");
+        assert_eq!(days(&text), (on("2026-11-21"), on("2026-11-30")));
+        // A further page of the same day.
+        let text = STATEMENT.replace(":60F:C261120", ":60M:C261121");
+        assert_eq!(days(&text), (on("2026-11-21"), on("2026-11-21")));
+        let text = STATEMENT.replace(":60F:C261120NGN1000000,00\r\n", "");
+        assert_eq!(days(&text), (None, on("2026-11-21")));
+    }
+
+    #[test]
+    fn what_an_entry_says_is_bounded_and_not_copied_anew() {
+        let statement = |entry: &str| {
+            let text = format!(
+                ":20:X\n:60F:C261120NGN1,\n:61:261121C1,NMSCREF\n{entry}:62F:C261121NGN2,\n"
+            );
+            super::super::read(text.as_bytes(), &terms("NGN")).expect("one").remove(0)
+        };
+        let texts = statement(&":86:one more\n".repeat(200_000));
+        let said = &texts.entries[0].said;
+        assert!(said.starts_with("REF\none more\none more\n"));
+        assert!((SAID_MAX - 10..=SAID_MAX).contains(&said.len()), "{}", said.len());
+        let lines = statement(&format!(":86:a\n{}", "one more\n".repeat(200_000)));
+        let said = &lines.entries[0].said;
+        assert!((SAID_MAX - 10..=SAID_MAX).contains(&said.len()), "{}", said.len());
+        let supplement = statement(&"one more\n".repeat(200_000));
+        assert!(supplement.entries[0].said.len() <= SAID_MAX);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use jiff::civil::Date;
 
 use crate::money::Minor;
 
-use super::{Entry, Statement, TEXT_MAX, Terms, Unreadable, amount};
+use super::amount::Marks;
+use super::{Entry, Statement, TEXT_MAX, Terms, Unreadable, shown};
 
 /// How a table is written.
 #[derive(Clone, Debug)]
@@ -46,9 +47,33 @@ struct Head {
 
 enum Money {
     /// One column, with a sign.
-    Signed(usize),
+    Signed(Column),
     /// One for what left, one for what came in.
-    Apart { debit: usize, credit: usize },
+    Apart { debit: Column, credit: Column },
+}
+
+/// A column of amounts.
+struct Column {
+    at: usize,
+    marks: Marks,
+}
+
+impl Column {
+    fn of(at: usize) -> Self {
+        Self { at, marks: Marks::default() }
+    }
+
+    /// The amount in a row, unless the cell is empty.
+    fn read(&mut self, row: &StringRecord, places: u8) -> Result<Option<Minor>, String> {
+        match cell(row, self.at) {
+            "" => Ok(None),
+            text => self.marks.read(text, places).map(Some),
+        }
+    }
+}
+
+fn cell(row: &StringRecord, at: usize) -> &str {
+    row.get(at).unwrap_or_default().trim()
 }
 
 pub(super) fn read(mut file: impl BufRead, terms: &Terms) -> Result<Vec<Statement>, Unreadable> {
@@ -61,12 +86,13 @@ pub(super) fn read(mut file: impl BufRead, terms: &Terms) -> Result<Vec<Statemen
         let line = cause.position().map_or(1, csv::Position::line);
         Unreadable::at(format_args!("line {line}"), cause.to_string())
     };
-    let head = head(reader.headers().map_err(odd)?).map_err(|why| Unreadable::at("line 1", why))?;
+    let mut head =
+        head(reader.headers().map_err(odd)?).map_err(|why| Unreadable::at("line 1", why))?;
     let mut statement = Statement::default();
     let mut row = StringRecord::new();
     while reader.read_record(&mut row).map_err(odd)? {
         let line = row.position().map_or(0, csv::Position::line);
-        let entry = entry(&row, &head, terms);
+        let entry = entry(&row, &mut head, terms);
         let entry = entry.map_err(|why| Unreadable::at(format_args!("line {line}"), why))?;
         statement.entries.extend(entry);
     }
@@ -85,8 +111,10 @@ fn head(names: &StringRecord) -> Result<Head, String> {
     };
     let day = find(DAYS).ok_or_else(|| missing("the day", DAYS))?;
     let money = match (find(AMOUNTS), find(DEBITS), find(CREDITS)) {
-        (Some(amount), None, None) => Money::Signed(amount),
-        (None, Some(debit), Some(credit)) => Money::Apart { debit, credit },
+        (Some(amount), None, None) => Money::Signed(Column::of(amount)),
+        (None, Some(debit), Some(credit)) => {
+            Money::Apart { debit: Column::of(debit), credit: Column::of(credit) }
+        }
         (None, _, _) => return Err(missing("the amount", AMOUNTS) + ", or debit and credit"),
         _ => return Err("there is an amount, and a debit or a credit besides".to_owned()),
     };
@@ -98,8 +126,8 @@ fn head(names: &StringRecord) -> Result<Head, String> {
     Ok(Head { day, money, currency: find(CURRENCIES), reference: find(REFERENCES), texts })
 }
 
-fn entry(row: &StringRecord, head: &Head, terms: &Terms) -> Result<Option<Entry>, String> {
-    let cell = |at: usize| row.get(at).unwrap_or_default().trim();
+fn entry(row: &StringRecord, head: &mut Head, terms: &Terms) -> Result<Option<Entry>, String> {
+    let cell = |at: usize| cell(row, at);
     if row.iter().all(|cell| cell.trim().is_empty()) {
         return Ok(None);
     }
@@ -109,37 +137,13 @@ fn entry(row: &StringRecord, head: &Head, terms: &Terms) -> Result<Option<Entry>
     if let Some(currency) = head.currency.map(cell).filter(|it| !it.is_empty())
         && !currency.eq_ignore_ascii_case(terms.currency.as_str())
     {
-        return Err(format!("it is in {currency}, and the account in {}", terms.currency));
+        let own = terms.currency;
+        return Err(format!("it is in {}, and the account in {own}", shown(currency)));
     }
     let day = cell(head.day);
     let booked_on = Date::strptime(&terms.columns.day, day)
-        .map_err(|_| format!("{day} is no day as {}", terms.columns.day))?;
-    let read = |at: usize| match cell(at) {
-        "" => Ok(None),
-        text => {
-            let amount = amount::grouped(text, terms.places);
-            amount.map(Some).ok_or_else(|| format!("{text} is no amount"))
-        }
-    };
-    let amount = match head.money {
-        Money::Signed(at) => read(at)?.ok_or("there is no amount")?,
-        Money::Apart { debit, credit } => {
-            // Some banks write a zero where there is nothing, and some a minus before what left.
-            let of = |at| Ok::<_, String>(read(at)?.filter(|it| *it != Minor::ZERO));
-            match (of(debit)?, of(credit)?) {
-                (Some(left), None) => {
-                    Minor::new(i64::try_from(left.units().unsigned_abs()).unwrap_or(i64::MAX))
-                        .negated()
-                        .map_err(|cause| cause.to_string())?
-                }
-                (None, Some(came)) => came,
-                (None, None) => return Err("there is no amount".to_owned()),
-                (Some(_), Some(_)) => {
-                    return Err("it is both a debit and a credit".to_owned());
-                }
-            }
-        }
-    };
+        .map_err(|_| format!("{} is no day as {}", shown(day), terms.columns.day))?;
+    let amount = head.money.read(row, terms.places)?;
     let said: Vec<&str> =
         head.texts.iter().map(|at| cell(*at)).filter(|it| !it.is_empty()).collect();
     let reference = head.reference.map(cell).filter(|it| !it.is_empty());
@@ -149,6 +153,29 @@ fn entry(row: &StringRecord, head: &Head, terms: &Terms) -> Result<Option<Entry>
         bank_reference: reference.map(Into::into),
         said: said.join("\n").into(),
     }))
+}
+
+impl Money {
+    fn read(&mut self, row: &StringRecord, places: u8) -> Result<Minor, String> {
+        let none = "there is no amount";
+        let (debit, credit) = match self {
+            Self::Signed(column) => {
+                return column.read(row, places)?.ok_or_else(|| none.to_owned());
+            }
+            Self::Apart { debit, credit } => (debit, credit),
+        };
+        // Some banks write a zero where there is nothing, and some a minus before what left.
+        let of = |column: &mut Column| {
+            Ok::<_, String>(column.read(row, places)?.filter(|it| *it != Minor::ZERO))
+        };
+        match (of(debit)?, of(credit)?) {
+            (Some(left), None) if left.is_negative() => Ok(left),
+            (Some(left), None) => left.negated().map_err(|cause| cause.to_string()),
+            (None, Some(came)) => Ok(came),
+            (None, None) => Err(none.to_owned()),
+            (Some(_), Some(_)) => Err("it is both a debit and a credit".to_owned()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +206,25 @@ mod tests {
         let text = "date,amount\n21/11/2026,1\n";
         let found = super::super::read(text.as_bytes(), &british).expect("a table");
         assert_eq!(found[0].entries[0].booked_on.to_string(), "2026-11-21");
+    }
+
+    #[test]
+    fn an_amount_that_can_be_read_in_two_ways_is_read_as_its_column_is_written() {
+        let units = |text: &str| -> Result<Vec<i64>, String> {
+            let statement = read(text)?.remove(0);
+            assert_eq!((statement.from, statement.to), (None, None));
+            Ok(statement.entries.iter().map(|it| it.amount.units()).collect())
+        };
+        let shown = "date;amount\n2026-11-21;12,50\n2026-11-22;12.500\n";
+        assert_eq!(units(shown), Ok(vec![1_250, 1_250_000]));
+        let later = units("date;amount\n2026-11-21;12.500\n2026-11-22;12,50\n");
+        let later = later.expect_err("in two ways");
+        assert!(later.starts_with("line 2: 12.500 can be read in two ways: write"), "{later}");
+        // A zero that stands for nothing shows it as well, but not for another column.
+        let apart = "date;debit;credit\n2026-11-21;5;0.00\n2026-11-22;;1,234\n";
+        assert_eq!(units(apart), Ok(vec![-500, 123_400]));
+        let other = "date;debit;credit\n2026-11-21;5.00;\n2026-11-22;;1,234\n";
+        assert!(units(other).expect_err("in two ways").starts_with("line 3: 1,234 can be"));
     }
 
     #[test]

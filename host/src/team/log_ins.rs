@@ -1,10 +1,11 @@
 //! How often somebody may guess. Every try is counted before it is looked at, and taken back when it
 //! was right, so that many at once are no way around.
 //!
-//! Who guesses from many addresses is slowed down for an e-mail address as a whole, but for the
-//! addresses from which its member has signed in before: nobody is locked out of their own office.
+//! Who guesses from many addresses is slowed down for a member as a whole, but for the addresses from
+//! which that member has signed in before: nobody is locked out of their own office.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Mutex, PoisonError};
 
 use crate::clock::Moment;
@@ -38,6 +39,15 @@ impl LogIns {
     /// Seconds to wait: one of them has failed too often; then nothing is counted.
     pub fn take(&self, holders: &[String], now: Moment) -> Result<(), u64> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= limits::LOG_IN_HOLDERS_MAX {
+            known.retain(|_, failures| failures.last.after(limits::LOG_IN_REMEMBERED) > now);
+        }
+        let is_full = known.len() >= limits::LOG_IN_HOLDERS_MAX;
+        let counted = holders.iter().map(|holder| match is_full && !known.contains_key(holder) {
+            true => shared(holder),
+            false => holder.clone(),
+        });
+        let holders: Vec<String> = counted.collect();
         let next = holders.iter().filter_map(|holder| known.get(holder)).map(|f| f.next_at()).max();
         if let Some(next) = next
             && next > now
@@ -45,17 +55,9 @@ impl LogIns {
             let micros = next.micros().saturating_sub(now.micros());
             return Err(u64::try_from(micros.saturating_add(999_999) / 1_000_000).unwrap_or(1));
         }
-        if known.len() >= limits::LOG_IN_HOLDERS_MAX {
-            known.retain(|_, failures| failures.last.after(limits::LOG_IN_REMEMBERED) > now);
-        }
         for holder in holders {
-            let count = known.get(holder).map_or(0, |failures| failures.count);
-            let is_new = count == 0 && known.len() >= limits::LOG_IN_HOLDERS_MAX;
-            // Where so many fail at once, those that are known already are enough to remember.
-            if !is_new {
-                let failures = Failures { count: count.saturating_add(1), last: now };
-                known.insert(holder.clone(), failures);
-            }
+            let count = known.get(&holder).map_or(0, |failures| failures.count);
+            known.insert(holder, Failures { count: count.saturating_add(1), last: now });
         }
         Ok(())
     }
@@ -67,6 +69,14 @@ impl LogIns {
             known.remove(holder);
         }
     }
+}
+
+/// Under what somebody is counted where so many fail at once that they cannot be told apart: with
+/// some of the others.
+fn shared(holder: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    holder.hash(&mut hasher);
+    format!("shared/{}", hasher.finish() % limits::LOG_IN_SHARED)
 }
 
 #[cfg(test)]
@@ -102,10 +112,21 @@ mod tests {
     fn strangers_do_not_fill_the_memory() {
         let log_ins = LogIns::default();
         let now = Moment::from_micros(0);
-        for number in 0..limits::LOG_IN_HOLDERS_MAX + 10 {
+        let count = || log_ins.0.lock().expect("a lock").len();
+        for number in 0..limits::LOG_IN_HOLDERS_MAX {
             assert_eq!(log_ins.take(&[number.to_string()], now), Ok(()));
         }
-        assert_eq!(log_ins.0.lock().expect("a lock").len(), limits::LOG_IN_HOLDERS_MAX);
+        assert_eq!(count(), limits::LOG_IN_HOLDERS_MAX);
+        // Nor is there no counting any more: who comes now shares a count with others.
+        let guess = || log_ins.take(&["ada".to_owned()], now);
+        assert!((0..limits::LOG_IN_FAILURES_FREE).all(|_| guess().is_ok()));
+        assert!(guess().is_err());
+        for number in 0..10_000 {
+            let _ = log_ins.take(&[format!("late {number}")], now);
+        }
+        let most =
+            limits::LOG_IN_HOLDERS_MAX + usize::try_from(limits::LOG_IN_SHARED).expect("fits");
+        assert!(count() <= most);
         let later = now.after(limits::LOG_IN_REMEMBERED);
         assert_eq!(log_ins.take(&["late".to_owned()], later), Ok(()));
         assert_eq!(log_ins.0.lock().expect("a lock").len(), 1);

@@ -65,7 +65,7 @@ pub enum ApprovalAct {
     RulePack,
     /// Resolving a case in which money moves.
     Case,
-    /// An owner or an admin of a merchant's team: invited, or made one.
+    /// Inviting a member of a merchant's team, inviting one again, or giving one more to do.
     Member,
     /// Taking a difference between a bank's statement and the books into the books; in live it takes
     /// two, whatever is said here.
@@ -106,7 +106,7 @@ impl Approvals {
     pub fn people(&self, act: ApprovalAct, amount: Option<(&str, i64)>) -> u32 {
         let is_free = act == ApprovalAct::Credit
             && amount.is_some_and(|(currency, minor)| minor <= self.credit_free_minor(currency));
-        let two = if self.two_people.contains(&act) && !is_free { 2 } else { 1 };
+        let two = if self.is_named(act) && !is_free { 2 } else { 1 };
         let above = self.tiers.iter().filter(|tier| {
             tier.act == act
                 && amount.is_some_and(|(currency, minor)| {
@@ -114,6 +114,14 @@ impl Approvals {
                 })
         });
         above.map(|tier| tier.people).fold(two, u32::max)
+    }
+
+    /// Whether an act takes two. Members count for what is about their own merchant: where that takes
+    /// two, so does making one, or whoever makes one would be two by themselves.
+    fn is_named(&self, act: ApprovalAct) -> bool {
+        use ApprovalAct::{Key, Limits, Member};
+        let members_count = self.two_people.contains(&Key) || self.two_people.contains(&Limits);
+        self.two_people.contains(&act) || (act == Member && members_count)
     }
 
     /// The amount of a currency up to which one operator is enough for a credit.
@@ -160,7 +168,7 @@ mod tests {
             credit_above_minor: [("ngn".to_owned(), 100)].into(),
             tiers: vec![tier(ApprovalAct::Credit, 1_000, 3), tier(ApprovalAct::Mark, 500, 2)],
         };
-        use ApprovalAct::{Credit, Key, Mark, Reverse};
+        use ApprovalAct::{Credit, Key, Mark, Member, Rate, Reverse};
         for (act, amount, people) in [
             (Credit, Some(("NGN", 100)), 1),
             (Credit, Some(("NGN", 101)), 2),
@@ -171,6 +179,9 @@ mod tests {
             (Mark, Some(("USD", 501)), 1),
             (Reverse, Some(("NGN", 501)), 1),
             (Key, None, 2),
+            // Whoever could make a member alone could be both people.
+            (Member, None, 2),
+            (Rate, None, 1),
         ] {
             assert_eq!(approvals.people(act, amount), people, "{act:?} {amount:?}");
         }

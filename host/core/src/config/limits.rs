@@ -262,6 +262,8 @@ pub const LOG_IN_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duratio
 pub const LOG_IN_REMEMBERED: Duration = Duration::from_secs(3600);
 /// Whose failures are remembered at once.
 pub const LOG_IN_HOLDERS_MAX: usize = 20_000;
+/// And how many counts whoever else fails then shares with others.
+pub const LOG_IN_SHARED: u64 = 1_024;
 /// A member is known at an address for so long after signing in there.
 pub const LOG_IN_PLACE_KNOWN: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Longest session.
@@ -415,8 +417,6 @@ pub const REQUEST_LOG_AT_ONCE: usize = 500;
 pub const REQUEST_LOG_MONTHS_AHEAD: i32 = 2;
 /// How often what is to be told to people is looked for.
 pub const NOTIFICATIONS_POLL: Duration = Duration::from_secs(1);
-/// Notifications that one host sends at a time.
-pub const NOTIFICATIONS_AT_ONCE: i64 = 8;
 /// Longest time for one.
 pub const NOTIFICATION_MAX: Duration = Duration::from_secs(30);
 /// How long one belongs to the host that sends it.
@@ -433,8 +433,8 @@ pub const ALERT_MORE_AFTER: Duration = Duration::from_secs(3600);
 pub const ALERT_BREAKER_AFTER: Duration = Duration::from_secs(120);
 /// An anchor that is late is told of when that has lasted for so long on a host.
 pub const ALERT_ANCHOR_AFTER: Duration = Duration::from_secs(300);
-/// Open cases that are looked at, the newest; there are others only where everything is wrong.
-pub const ALERT_CASES_MAX: i64 = 2_000;
+/// People who were not told are the matter for as long as this.
+pub const ALERT_NOT_TOLD_FOR: Duration = Duration::from_secs(24 * 3600);
 /// Money in question is told of once more when it is as old as this.
 pub const ALERT_SUSPENSE_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// Failures in a row of a provider of rates.

@@ -57,6 +57,19 @@ impl Default for Anchors {
     }
 }
 
+impl Anchors {
+    /// What stands against these settings.
+    ///
+    /// # Errors
+    /// The setting, and what it must be.
+    pub fn check(&self) -> Result<(), String> {
+        match self.every_hours {
+            0 => Err("anchors.every_hours must be 1 at least".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Alerts {
     /// What stands against these settings.
     ///

@@ -21,8 +21,10 @@ use super::sheet::{self, Row};
 const ROWS_MAX: usize = 150;
 /// How often a batch is looked at until it is over.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a host that fails is left alone, and how often.
-const PAUSE: (Duration, u32) = (Duration::from_secs(2), 30);
+/// How long a host that fails is left alone at first, twice as long each time, and how often.
+const PAUSE: (Duration, u32) = (Duration::from_secs(2), 10);
+/// And for how long at most, unless it says otherwise.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Arguments of `railhead batch send`.
 #[derive(Args)]
@@ -127,7 +129,13 @@ impl Send {
             bar.finish_and_clear();
         }
         if self.no_wait {
-            return Ok(say("Everything was sent.")?);
+            for Taken { batch, .. } in journal.taken() {
+                let shown = asked(&api, &format!("/v1/batches/{batch}")).await?;
+                if let Some(reference) = waits_for_a_person(&shown) {
+                    say(&format!("{reference} waits for a second person."))?;
+                }
+            }
+            return Ok(say("Everything was sent; how it ends was not waited for.")?);
         }
         let paid = follow(&api, journal.taken(), &results).await?;
         let all = journal.taken().iter().map(|taken| taken.items.len()).sum::<usize>();
@@ -223,14 +231,19 @@ impl Sender<'_> {
                     return journal.took(sent, id);
                 }
                 Err(trouble) if trouble.may_pass() && tries < PAUSE.1 => {
+                    let pause = (PAUSE.0 * 2_u32.pow(tries)).min(PAUSE_MAX);
+                    let pause = trouble.retry_after().max(pause);
                     tries += 1;
-                    let pause = trouble.retry_after().max(PAUSE.0);
                     warn(format_args!("{trouble}: again in {} s", pause.as_secs()));
                     tokio::time::sleep(pause).await;
                 }
                 // Nobody knows whether it was taken.
                 Err(trouble) if trouble.may_pass() => {
-                    return Err(format!("{trouble}: run the same command again later").into());
+                    return Err(format!(
+                        "{trouble}. Nobody knows whether the batch was taken: run the same command \
+                         again, which finds out and sends nothing twice"
+                    )
+                    .into());
                 }
                 Err(trouble) => {
                     journal.refused(sent)?;
@@ -283,11 +296,9 @@ async fn follow(api: &Api, taken: &[Taken], results: &Path) -> Result<usize, Sta
             let shown = asked(api, &format!("/v1/batches/{batch}")).await?;
             let in_flight = shown["in_flight_count"].as_u64().unwrap_or_default();
             ended += shown["total_count"].as_u64().unwrap_or_default() - in_flight;
-            match shown["status"].as_str() {
-                Some("awaiting_approval" | "flagged_held") => {
-                    waits = shown["reference"].as_str().map(str::to_owned);
-                }
-                _ => open += in_flight,
+            match waits_for_a_person(&shown) {
+                Some(reference) => waits = Some(reference),
+                None => open += in_flight,
             }
         }
         bar.set_position(ended);
@@ -307,6 +318,12 @@ async fn follow(api: &Api, taken: &[Taken], results: &Path) -> Result<usize, Sta
     }
 }
 
+/// The reference of a batch that goes on only when somebody has looked at it.
+fn waits_for_a_person(shown: &Value) -> Option<String> {
+    let waits = matches!(shown["status"].as_str(), Some("awaiting_approval" | "flagged_held"));
+    shown["reference"].as_str().filter(|_| waits).map(str::to_owned)
+}
+
 /// Reads something, whoever is in the way for a moment.
 async fn asked(api: &Api, path: &str) -> Result<Value, StartError> {
     let mut tries = 0;
@@ -314,8 +331,9 @@ async fn asked(api: &Api, path: &str) -> Result<Value, StartError> {
         match api.get(path).await {
             Ok(answered) => return Ok(answered.body),
             Err(trouble) if trouble.may_pass() && tries < PAUSE.1 => {
+                let pause = (PAUSE.0 * 2_u32.pow(tries)).min(PAUSE_MAX);
                 tries += 1;
-                tokio::time::sleep(trouble.retry_after().max(PAUSE.0)).await;
+                tokio::time::sleep(trouble.retry_after().max(pause)).await;
             }
             Err(trouble) => return Err(trouble.into()),
         }

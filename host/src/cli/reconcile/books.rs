@@ -70,7 +70,12 @@ pub(super) async fn read(
     lines(host, &path, &mut |line| match line {
         SettlementLine::SettlementEntry(entry) => {
             let at: Timestamp = entry.created_at.parse()?;
-            add(&entry, at.to_zoned(timezone.clone()).date());
+            let booked_on = entry.booked_on.as_deref().map(str::parse).transpose()?;
+            let day = booked_on.unwrap_or_else(|| at.to_zoned(timezone.clone()).date());
+            // What the host tells of the days around is of no use.
+            if from <= day && day <= to {
+                add(&entry, day);
+            }
             Ok(())
         }
         SettlementLine::SettlementAccount(head) if head == *account => Ok(()),

@@ -3,9 +3,9 @@
 mod books;
 mod told;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::config::Config;
 use crate::money::Currency;
 use crate::reconciliation::SettlementAccount;
-use crate::reconciliation::matching::{Books, Period, reference_of};
+use crate::reconciliation::matching::{Books, Period, reference_of, references_of};
 use crate::start::StartError;
 use crate::statements::{self, Columns, Entry, Statement, Terms};
 
@@ -72,6 +72,7 @@ impl Reconcile {
             .map_err(|_| format!("--timezone {}: there is no such one", self.timezone))?;
         let account = books::account(&host, self.named()).await?;
         let statements = self.read(&account)?;
+        self.warn_of_two_forms()?;
         let (entries, from, to) = self.entries(&statements)?;
         let around: Span = i64::from(self.days_around).days();
         let days = (from.checked_sub(around)?, to.checked_add(around)?);
@@ -82,11 +83,12 @@ impl Reconcile {
             books.add(entry, (day, period));
         };
         books::read(&host, (self.named(), &account), (days, &timezone), &mut add).await?;
-        let found = books.compare(&entries)?;
+        let (found, references) = (books.compare(&entries)?, references_of(&entries));
         let told = told::Told {
             account: &account,
             statements: &statements,
             entries: &entries,
+            references: &references,
             books: &books,
             found: &found,
             days: (from, to),
@@ -125,16 +127,45 @@ impl Reconcile {
         self.statements.iter().map(read).collect()
     }
 
+    /// What two forms have is known to be the same only where the bank names it.
+    fn warn_of_two_forms(&self) -> Result<(), StartError> {
+        let mut forms = HashSet::new();
+        for path in &self.statements {
+            let mut beginning = [0; 64];
+            let read = File::open(path)?.read(&mut beginning)?;
+            let first = beginning[..read].iter().find(|byte| byte.is_ascii_graphic());
+            forms.insert(first.filter(|byte| b"<:{".contains(byte)).map(|byte| *byte == b'<'));
+        }
+        if forms.len() > 1 {
+            warn(format_args!(
+                "the statements are of different forms: what two of them have counts twice, unless \
+                 the bank's own reference stands in both"
+            ));
+        }
+        Ok(())
+    }
+
     /// What the bank has, each thing once, and the days that are compared.
     fn entries(
         &self,
         statements: &[(PathBuf, Vec<Statement>)],
     ) -> Result<(Vec<Entry>, Date, Date), StartError> {
         let mut entries = once_each(statements);
+        let each = || statements.iter().flat_map(|(_, statements)| statements);
+        if each().any(|it| it.from.is_none() || it.to.is_none())
+            && (self.from.is_none() || self.to.is_none())
+        {
+            warn(format_args!(
+                "a statement does not say which days it covers: what the bank has not booked before \
+                 its first entry and after its last is not missed; --from and --to say so"
+            ));
+        }
         let days = || entries.iter().map(|entry| entry.booked_on);
         let none = "there is no entry in the statements: name the days by --from and --to";
-        let from = self.from.or_else(|| days().min()).ok_or(none)?;
-        let to = self.to.or_else(|| days().max()).ok_or(none)?;
+        let first = each().filter_map(|it| it.from).chain(days()).min();
+        let last = each().filter_map(|it| it.to).chain(days()).max();
+        let from = self.from.or(first).ok_or(none)?;
+        let to = self.to.or(last).ok_or(none)?;
         if from > to {
             return Err(format!("--from {from} is after --to {to}").into());
         }
@@ -160,7 +191,7 @@ fn once_each(files: &[(PathBuf, Vec<Statement>)]) -> Vec<Entry> {
     for (_, statements) in files {
         let mut here: HashMap<[u8; 32], usize> = HashMap::new();
         for entry in statements.iter().flat_map(|statement| &statement.entries) {
-            let what = (reference_of(entry), entry.booked_on, entry.amount.units(), &entry.said);
+            let what = (reference_of(entry), entry.booked_on, entry.amount.units());
             let same: [u8; 32] = Sha256::digest(format!("{what:?}")).into();
             let times = here.entry(same).or_default();
             *times += 1;

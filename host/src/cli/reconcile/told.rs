@@ -6,7 +6,7 @@ use jiff::civil::Date;
 
 use crate::money::Minor;
 use crate::reconciliation::SettlementAccount;
-use crate::reconciliation::matching::{Books, Comparison, Line, reference_of};
+use crate::reconciliation::matching::{Books, Comparison, Line};
 use crate::reports::harmless;
 use crate::start::StartError;
 use crate::statements::{Entry, Statement};
@@ -23,6 +23,8 @@ pub(super) struct Told<'a> {
     pub account: &'a SettlementAccount,
     pub statements: &'a [(PathBuf, Vec<Statement>)],
     pub entries: &'a [Entry],
+    /// By what adjusting entries name them.
+    pub references: &'a [String],
     pub books: &'a Books,
     pub found: &'a Comparison,
     pub days: (Date, Date),
@@ -65,10 +67,11 @@ impl Told<'_> {
             let sum =
                 i64::try_from(sum).map_or_else(|_| "?".to_owned(), |it| self.major(Minor::new(it)));
             say(format_args!("\n{title}: {}, {sum} in total", of_side.len()));
+            say(format_args!("  day                   amount  reference  what it says"));
             for row in of_side.iter().take(SHOWN) {
-                let text: String = row.text.replace('\n', " ").chars().take(TEXT_SHOWN).collect();
+                let text: String = shown(&row.text).chars().take(TEXT_SHOWN).collect();
                 let (day, amount) = (row.booked_on, self.major(row.amount));
-                let parts = [row.reference.as_str(), &text, &row.note];
+                let parts = [shown(&row.reference), text, row.note.clone()];
                 let said = parts.into_iter().filter(|part| !part.is_empty());
                 say(format_args!("  {day}  {amount:>16}  {}", said.collect::<Vec<_>>().join("  ")));
             }
@@ -79,7 +82,8 @@ impl Told<'_> {
         if !rows.is_empty() {
             say(format_args!(
                 "\nAn amount below zero left the bank account. What is right at the bank is taken \
-                 into the books with: railhead admin settlement adjust {route} --reference …"
+                 into the books with: railhead admin settlement adjust {route} --reference <the \
+                 reference above> --booked-on <its day> …"
             ));
         }
     }
@@ -90,7 +94,7 @@ impl Told<'_> {
         for (path, statements) in self.statements {
             let path = path.display();
             for statement in statements {
-                let id = &statement.id;
+                let id = shown(&statement.id);
                 match statement.discrepancy() {
                     Ok(None | Some(Minor::ZERO)) => {}
                     Ok(Some(by)) => notes.push(format!(
@@ -108,8 +112,8 @@ impl Told<'_> {
                 {
                     notes.push(format!(
                         "{path}: between statements {} and {} is a gap of {}",
-                        before.id,
-                        after.id,
+                        shown(&before.id),
+                        shown(&after.id),
                         opening.minus(closing).map(|gap| self.major(gap)).unwrap_or_default()
                     ));
                 }
@@ -164,8 +168,17 @@ impl Told<'_> {
     fn of_bank(&self, side: &'static str, number: usize, note: String) -> Row {
         let entry = &self.entries[number];
         let (booked_on, amount) = (entry.booked_on, entry.amount);
-        let reference = reference_of(entry);
-        let text: Vec<&str> = entry.said.lines().filter(|line| *line != reference).collect();
+        let reference = self.references[number].clone();
+        // What is said twice, or within something else, is said once.
+        let lines: Vec<&str> = entry.said.lines().filter(|line| *line != reference).collect();
+        let is_new = |(at, line): &(usize, &&str)| {
+            let mut others = lines.iter().enumerate();
+            !others.any(|(other, text)| {
+                other != *at && text.contains(**line) && (text != *line || other < *at)
+            })
+        };
+        let text: Vec<&str> =
+            lines.iter().enumerate().filter(is_new).map(|(_, line)| *line).collect();
         let text = text.join("\n");
         Row { side, booked_on, amount, reference, text, note }
     }
@@ -182,6 +195,13 @@ impl Told<'_> {
 const AT_THE_BANK: &str = "bank";
 const IN_THE_BOOKS: &str = "books";
 const DIFFERENT: &str = "different";
+
+/// A text of a bank's as a terminal may show it: in one line, in the order in which it was written.
+fn shown(text: &str) -> String {
+    let is_odd =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.replace('\n', " ").chars().map(|c| if is_odd(c) { '?' } else { c }).collect()
+}
 
 /// What people call a line: its payout's reference where it has one.
 fn name(line: &Line) -> String {

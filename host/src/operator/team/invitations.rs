@@ -50,9 +50,10 @@ const TOKEN_PREFIX: &str = "rhi_";
 /// With what somebody sets their password.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InvitationView {
-    /// The token; shown now and never again. Hand it over by a way that nobody else reads. Where
-    /// the host sends e-mail (`email.smtp_url`), it has been sent to the member's address, too.
-    pub token: String,
+    /// The token; shown now and never again. Hand it over by a way that nobody else reads. Where the
+    /// host sends e-mail (`email.smtp_url`), it has been sent to the member's address, and only
+    /// operators are shown it.
+    pub token: Option<String>,
     /// Where it is taken up.
     #[schema(example = "http://127.0.0.1:8080/admin/v1/invitations/accept")]
     pub accept_url: String,
@@ -64,7 +65,10 @@ pub struct InvitationView {
 impl InvitationView {
     /// The invitation of somebody, as it is shown once.
     #[must_use]
-    pub fn of(app: &App, token: String, stored: &Stored) -> Self {
+    pub fn of(app: &App, actor: &Actor, (token, stored): (String, &Stored)) -> Self {
+        // Whoever can read it can be the member.
+        let is_shown = actor.session.is_none() || app.post.mailer.is_none();
+        let token = is_shown.then_some(token);
         let accept_url = format!("{}/admin/v1/invitations/accept", app.config.operators_url());
         Self { token, accept_url, expires_at: stored.invitation.as_ref().map(|(_, at)| *at) }
     }
@@ -92,8 +96,8 @@ pub(super) async fn mailed(
         .await?
         .ok_or_else(|| Problem::internal("its merchant is gone"))?;
     let team = in_one_line(&merchant.name);
-    let view = InvitationView::of(app, token.to_owned(), stored);
-    let until = view.expires_at.map(|at| at.shown_in(&merchant.timezone)).unwrap_or_default();
+    let until = stored.invitation.as_ref().map(|(_, at)| at.shown_in(&merchant.timezone));
+    let until = until.unwrap_or_default();
     let text = format!(
         "{},\n\nyou are invited to the team of {team}. To set your password, give this \
          token:\n\n{token}\n\nIt is good until {until}, once. Whoever has it can set your password: \
@@ -136,6 +140,14 @@ pub async fn invite_again(
 ) -> Result<Response, Problem> {
     let before = find(&app, &actor, &id).await?;
     require_power_over(&app, &actor, &before.member)?;
+    if before.member.status == MemberStatus::Disabled {
+        let message = "This member is disabled: make them active first.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
+    // Whoever takes somebody's codes away could be them from then on.
+    if body.reset_otp && before.member.has_otp {
+        actor.require_owner()?;
+    }
     let team = Team::read(&app, &before.member.merchant_id).await?;
     let wanted = json!({ "email": before.member.email, "reset_otp": body.reset_otp });
     let about = ("member.reset", before.member.id.as_str());
@@ -169,7 +181,7 @@ pub async fn invite_again(
     write(&app, &actor, done, command.guards(agreement.guards)).await?;
     let view = InvitedMember {
         member: MemberView::of(&stored.member),
-        invitation: InvitationView::of(&app, token, &stored),
+        invitation: InvitationView::of(&app, &actor, (token, &stored)),
     };
     Ok(Json(view).into_response())
 }

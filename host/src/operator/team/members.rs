@@ -37,7 +37,10 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("list_members", &[ErrorCode::NotFound]),
     ("retrieve_member", &[ErrorCode::NotFound]),
     ("update_member", CHANGE_ERRORS),
-    ("remove_member", CHANGE_ERRORS),
+    (
+        "remove_member",
+        &[ErrorCode::NotFound, ErrorCode::StateConflict, ErrorCode::RecentLoginRequired],
+    ),
 ];
 
 const CHANGE_ERRORS: &[ErrorCode] = &[
@@ -186,7 +189,7 @@ pub async fn create(
     write(&app, &actor, done, command).await?;
     let view = InvitedMember {
         member: MemberView::of(&member),
-        invitation: InvitationView::of(&app, token, &stored),
+        invitation: InvitationView::of(&app, &actor, (token, &stored)),
     };
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }

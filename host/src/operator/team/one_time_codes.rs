@@ -1,5 +1,7 @@
 //! One-time codes: set up, given up, and spent.
 
+use std::net::IpAddr;
+
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -7,10 +9,11 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::caller::{Done, Myself};
+use crate::caller::{Actor, Done, Myself, tell_refusal};
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::http::Body;
+use crate::http::peer::household;
 use crate::ledger::{Command, Guard};
 use crate::team::Member;
 use crate::team::one_time::{OneTimeCodes, recovery_codes, used};
@@ -22,17 +25,26 @@ use super::members::{MemberView, version};
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("begin_otp", &[ErrorCode::StateConflict, ErrorCode::RecentLoginRequired]),
-    ("confirm_otp", CODE_ERRORS),
-    ("remove_otp", CODE_ERRORS),
-];
-
-const CODE_ERRORS: &[ErrorCode] = &[
-    ErrorCode::MissingField,
-    ErrorCode::InvalidField,
-    ErrorCode::OtpRequired,
-    ErrorCode::InvalidOtp,
-    ErrorCode::StateConflict,
-    ErrorCode::RecentLoginRequired,
+    (
+        "confirm_otp",
+        &[
+            ErrorCode::MissingField,
+            ErrorCode::InvalidField,
+            ErrorCode::InvalidOtp,
+            ErrorCode::StateConflict,
+            ErrorCode::RecentLoginRequired,
+        ],
+    ),
+    (
+        "remove_otp",
+        &[
+            ErrorCode::InvalidField,
+            ErrorCode::OtpRequired,
+            ErrorCode::InvalidOtp,
+            ErrorCode::StateConflict,
+            ErrorCode::RecentLoginRequired,
+        ],
+    ),
 ];
 
 /// A secret for an authenticator, shown once.
@@ -110,13 +122,14 @@ pub async fn confirm(
     myself: Myself,
     body: Body<OtpRequest>,
 ) -> Result<Json<RecoveryCodes>, Problem> {
+    myself.actor.require_recent(app.now())?;
     let otp = required("otp", body.value.otp)?;
     let before = stored(&app, &myself.signed_in.member).await?;
     let Some(pending) = before.otp_pending.clone() else {
         let message = "There is nothing to confirm: POST /admin/v1/members/current/otp first.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     };
-    let step = step(&app, (&before, &pending), &otp)?;
+    let step = step(&app, (&before, &pending, myself.actor.address), &otp)?;
     let (codes, recovery) = recovery_codes(&app.ids);
     let after = Stored {
         member: Member { has_otp: true, ..next(&app, &before.member) },
@@ -150,7 +163,7 @@ pub async fn remove(
 ) -> Result<Json<MemberView>, Problem> {
     myself.actor.require_recent(app.now())?;
     let before = stored(&app, &myself.signed_in.member).await?;
-    let spent = check(&app, &before, body.value.otp)?;
+    let spent = check(&app, (&before, myself.actor.address), body.value.otp)?;
     let after = Stored {
         member: Member { has_otp: false, ..next(&app, &before.member) },
         otp_secret: None,
@@ -181,8 +194,12 @@ pub(super) struct Spent {
 }
 
 /// Refuses whoever gives no code of theirs, or a wrong one. What it answers has to be written for
-/// the code to be spent. Wrong ones are counted.
-pub(super) fn check(app: &App, stored: &Stored, otp: Option<String>) -> Result<Spent, Problem> {
+/// the code to be spent. Wrong ones are counted, and told in the audit log.
+pub(super) fn check(
+    app: &App,
+    (stored, address): (&Stored, IpAddr),
+    otp: Option<String>,
+) -> Result<Spent, Problem> {
     let Some(secret) = &stored.otp_secret else {
         return Err(Problem::new(ErrorCode::OtpRequired).field("otp"));
     };
@@ -194,7 +211,7 @@ pub(super) fn check(app: &App, stored: &Stored, otp: Option<String>) -> Result<S
         let guards = vec![version(&stored.member)];
         return Ok(Spent { rows: vec![MEMBER_CHANGES.change(&after)], guards });
     }
-    let step = step(app, (stored, secret), &otp)?;
+    let step = step(app, (stored, secret, address), &otp)?;
     let used = UsedStep { id: stored.member.id.clone(), step };
     let id = stored.member.id.to_string();
     let guard = Guard { on: &OTP_STEPS, id, version: stored.otp_step };
@@ -202,23 +219,43 @@ pub(super) fn check(app: &App, stored: &Stored, otp: Option<String>) -> Result<S
 }
 
 /// The step of a code, if it is right and was not used.
-fn step(app: &App, (stored, secret): (&Stored, &str), otp: &str) -> Result<i64, Problem> {
+fn step(
+    app: &App,
+    (stored, secret, address): (&Stored, &str, IpAddr),
+    otp: &str,
+) -> Result<i64, Problem> {
     let holders = [format!("otp/{}", stored.member.id)];
     super::sessions::take_try(app, &holders)?;
     let secret = app.keyring.open(&stored.place(), secret).map_err(Problem::internal)?;
     let codes = OneTimeCodes::of(&secret, &stored.member.email)?;
     let step = codes.step(otp, app.now()).filter(|step| *step > stored.otp_step);
-    let step = step.ok_or_else(|| Problem::new(ErrorCode::InvalidOtp).field("otp"))?;
+    let Some(step) = step else {
+        tell_failure(app, "member.otp_failed", (stored, address));
+        return Err(Problem::new(ErrorCode::InvalidOtp).field("otp"));
+    };
     app.team.log_ins.succeed(&holders);
     Ok(step)
+}
+
+/// Has the audit log tell that somebody gave what was not this member's, by which they would have been
+/// taken for them.
+pub(super) fn tell_failure(app: &App, action: &'static str, (of, from): (&Stored, IpAddr)) {
+    let id = of.member.id.as_str();
+    let done = Done { action, subject: ("member", id), before: None, after: None };
+    let stranger = Actor { name: "unknown".to_owned(), address: from, session: None };
+    tell_refusal(app, format!("{action} {id} {}", household(from)), stranger.did(done));
 }
 
 /// Spends a member's code, whatever comes of what they want to do.
 ///
 /// # Errors
 /// `otp_required` and `invalid_otp`.
-pub async fn spend(app: &App, member: &Member, otp: Option<String>) -> Result<(), Problem> {
-    let spent = check(app, &stored(app, member).await?, otp)?;
+pub async fn spend(
+    app: &App,
+    (member, address): (&Member, IpAddr),
+    otp: Option<String>,
+) -> Result<(), Problem> {
+    let spent = check(app, (&stored(app, member).await?, address), otp)?;
     let written = app.writer.work(Command::rows(spent.rows).guards(spent.guards)).await;
     // Of one code that comes twice at once, one is too late.
     written.map(drop).map_err(|problem| match problem.code() {

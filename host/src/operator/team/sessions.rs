@@ -47,18 +47,27 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("list_sessions", &[]),
     ("retrieve_session", &[ErrorCode::NotFound]),
     ("sign_out", &[ErrorCode::NotFound]),
-    ("confirm_session", PROOF_ERRORS),
-    ("change_password", PROOF_ERRORS),
-];
-
-const PROOF_ERRORS: &[ErrorCode] = &[
-    ErrorCode::MissingField,
-    ErrorCode::InvalidField,
-    ErrorCode::InvalidCredentials,
-    ErrorCode::OtpRequired,
-    ErrorCode::InvalidOtp,
-    ErrorCode::StateConflict,
-    ErrorCode::ServiceOverloaded,
+    (
+        "confirm_session",
+        &[
+            ErrorCode::MissingField,
+            ErrorCode::InvalidCredentials,
+            ErrorCode::OtpRequired,
+            ErrorCode::InvalidOtp,
+            ErrorCode::StateConflict,
+            ErrorCode::ServiceOverloaded,
+        ],
+    ),
+    (
+        "change_password",
+        &[
+            ErrorCode::MissingField,
+            ErrorCode::InvalidField,
+            ErrorCode::InvalidCredentials,
+            ErrorCode::StateConflict,
+            ErrorCode::ServiceOverloaded,
+        ],
+    ),
 ];
 
 /// Memberships of one address that a sign-in looks at.
@@ -169,22 +178,20 @@ pub async fn create(
     let email = required("email", email)?.to_lowercase();
     let password = password_of("password", password)?;
     let known = memberships(&app, &email, merchant_id).await?;
-    let holders = holders(&app, &known, (&email, stranger.address)).await?;
-    take_try(&app, &holders)?;
-    let stored = match proved(&app, known, password).await {
+    let tries = take_tries(&app, known, (&email, stranger.address)).await?;
+    let stored = match proved(&app, tries, password).await {
         Err(problem) if problem.code() == ErrorCode::InvalidCredentials => {
             tell_failure(&app, &email, stranger.address);
             return Err(problem);
         }
         stored => stored?,
     };
-    app.team.log_ins.succeed(&holders);
     let merchant = app.directory.merchant(&stored.member.merchant_id).await?;
     let merchant = merchant.ok_or_else(|| Problem::new(ErrorCode::InvalidCredentials))?;
     merchant.status.refuse_inactive()?;
     let (mut rows, mut guards) = (Vec::new(), vec![version(&stored.member)]);
     if stored.member.has_otp {
-        let spent = one_time_codes::check(&app, &stored, otp)?;
+        let spent = one_time_codes::check(&app, (&stored, stranger.address), otp)?;
         rows.extend(spent.rows);
         guards.extend(spent.guards);
     }
@@ -250,26 +257,45 @@ async fn memberships(
     Ok(known.take(MEMBERSHIPS_MAX).collect())
 }
 
-/// For whom a try counts: for this address at this place; and for the address as a whole where
-/// nobody has signed in with it from there of late.
-async fn holders(
+/// A member whose password a try may be, and for whom it counts.
+struct Try {
+    stored: Stored,
+    holders: Vec<String>,
+}
+
+/// Counts a try for each of these members, and leaves out those of whom there were too many: what one
+/// of them gets right says nothing of the others, who may be somebody else with the same address.
+/// Where there is no member it counts for the address, so that nobody learns whether there is one.
+///
+/// # Errors
+/// `rate_limit_exceeded` where nobody is left.
+async fn take_tries(
     app: &App,
-    known: &[Stored],
+    known: Vec<Stored>,
     (email, address): (&str, IpAddr),
-) -> Result<Vec<String>, Problem> {
+) -> Result<Vec<Try>, Problem> {
     let place = household(address);
-    let mut holders = vec![format!("log-in/{email}/{place}")];
+    if known.is_empty() {
+        take_try(app, &[format!("log-in/{email}/{place}"), format!("log-in/{email}")])?;
+    }
     let since = app.now().before(limits::LOG_IN_PLACE_KNOWN);
-    let mut is_known = false;
+    let (mut tries, mut refused) = (Vec::new(), None);
     for stored in known {
-        let of = (&stored.member.id, since);
-        let sessions = sql::list_sessions(app.db.pool(), of, SESSIONS_SHOWN).await?;
-        is_known |= sessions.iter().any(|session| household(session.address) == place);
+        let id = &stored.member.id;
+        let mut holders = vec![format!("log-in/{id}/{place}")];
+        let sessions = sql::list_sessions(app.db.pool(), (id, since), SESSIONS_SHOWN).await?;
+        if !sessions.iter().any(|session| household(session.address) == place) {
+            holders.push(format!("log-in/{id}"));
+        }
+        match take_try(app, &holders) {
+            Ok(()) => tries.push(Try { stored, holders }),
+            Err(problem) => refused = Some(problem),
+        }
     }
-    if !is_known {
-        holders.push(format!("log-in/{email}"));
+    match refused {
+        Some(problem) if tries.is_empty() => Err(problem),
+        _ => Ok(tries),
     }
-    Ok(holders)
 }
 
 /// Counts a try.
@@ -290,13 +316,14 @@ pub(super) fn take_try(app: &App, holders: &[String]) -> Result<(), Problem> {
 }
 
 /// The one whose password this is.
-async fn proved(app: &App, known: Vec<Stored>, password: String) -> Result<Stored, Problem> {
+async fn proved(app: &App, tries: Vec<Try>, password: String) -> Result<Stored, Problem> {
     let mut proved = Vec::new();
-    if known.is_empty() {
+    if tries.is_empty() {
         app.team.passwords.is_right(None, password.clone()).await?;
     }
-    for stored in known {
+    for Try { stored, holders } in tries {
         if app.team.passwords.is_right(stored.password.as_deref(), password.clone()).await? {
+            app.team.log_ins.succeed(&holders);
             proved.push(stored);
         }
     }
@@ -438,10 +465,12 @@ pub async fn confirm(
     let mut has_otp = session.has_otp;
     match (body.value.password, body.value.otp) {
         (Some(password), _) => {
-            prove(&app, &known, password_of("password", Some(password))?).await?;
+            let password = password_of("password", Some(password))?;
+            prove(&app, (&known, myself.actor.address), password).await?;
         }
         (None, otp @ Some(_)) => {
-            let spent = one_time_codes::check(&app, &known, otp)?;
+            let from = (&known, myself.actor.address);
+            let spent = one_time_codes::check(&app, from, otp)?;
             rows.extend(spent.rows);
             guards.extend(spent.guards);
             has_otp = true;
@@ -464,7 +493,11 @@ pub async fn confirm(
 }
 
 /// Refuses whoever does not know their own password. Wrong ones are counted.
-async fn prove(app: &App, known: &Stored, password: String) -> Result<(), Problem> {
+async fn prove(
+    app: &App,
+    (known, address): (&Stored, IpAddr),
+    password: String,
+) -> Result<(), Problem> {
     let holders = [format!("confirm/{}", known.member.id)];
     take_try(app, &holders)?;
     match app.team.passwords.is_right(known.password.as_deref(), password).await? {
@@ -472,7 +505,10 @@ async fn prove(app: &App, known: &Stored, password: String) -> Result<(), Proble
             app.team.log_ins.succeed(&holders);
             Ok(())
         }
-        false => Err(Problem::new(ErrorCode::InvalidCredentials)),
+        false => {
+            one_time_codes::tell_failure(app, "member.confirm_failed", (known, address));
+            Err(Problem::new(ErrorCode::InvalidCredentials))
+        }
     }
 }
 
@@ -507,7 +543,7 @@ pub async fn change_password(
     let password = password.ok_or_else(missing)?;
     let before = stored(&app, &myself.signed_in.member).await?;
     refuse_weak(&password, &before.member.email)?;
-    prove(&app, &before, current).await?;
+    prove(&app, (&before, myself.actor.address), current).await?;
     let member: Member = changed(&app, &before.member);
     let hash = app.team.passwords.hash(&app.ids, password).await?;
     let after = Stored { member, password: Some(hash), ..before.clone() };
