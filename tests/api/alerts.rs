@@ -116,6 +116,7 @@ async fn a_case_is_told_once_with_what_to_do_and_when_it_is_over(
         assert_eq!(letter.to, "night@acme.example");
         assert!(letter.text.contains(advice), "{}", letter.text);
         assert_eq!(alerts(host, "?status=open").await, std::slice::from_ref(&alert));
+        host.until_count("SELECT COUNT(*) FROM notifications WHERE status = 'sent'", 2).await;
         let sent = told(host, "?status=sent").await;
         assert!(sent.iter().all(|it| it["subject_id"] == alert["id"]), "{sent:?}");
         assert_eq!(sent.len(), 2);
@@ -125,7 +126,10 @@ async fn a_case_is_told_once_with_what_to_do_and_when_it_is_over(
         );
         // Money that has been in question for a day is another matter.
         host.advance(DAY);
-        assert_eq!(crew.heard(3).await, ["alert.opened", "alert.reminder", "alert.opened"]);
+        let mut heard = crew.heard(3).await;
+        // What is told at once arrives in any order.
+        heard[1..].sort();
+        assert_eq!(heard, ["alert.opened", "alert.opened", "alert.reminder"]);
         let old = alerts(host, "?limit=1").await.remove(0);
         assert_eq!(
             old["summary"],

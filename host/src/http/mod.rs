@@ -12,6 +12,7 @@ pub mod request_log;
 pub mod server;
 pub mod shell;
 pub mod texts;
+mod unread;
 
 pub use body::Body;
 pub use idempotency::IdempotencyKey;

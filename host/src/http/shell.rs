@@ -21,6 +21,7 @@ use crate::error::{Carried, ErrorCode, Kind, Problem};
 use crate::id::{IdGenerator, RequestId};
 
 use super::metrics::RequestMetrics;
+use super::unread::read_out;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -50,7 +51,7 @@ pub async fn run(shell: Shell, mut request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     request.extensions_mut().insert(id.clone());
     let begun = Instant::now();
-    let response = answer(shell.timeout + GATE_MAX, request, next).await;
+    let response = answer(shell.timeout + GATE_MAX, read_out(request), next).await;
     let mut response = envelope(&shell, &id, response);
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(REQUEST_ID, value);

@@ -83,8 +83,8 @@ pub(super) async fn claim(
     let sql = format!(
         "UPDATE notifications SET lease_until = $1, fence = fence + 1 WHERE id IN (\
          SELECT id FROM notifications WHERE status = 'queued' AND channel = $5 AND due_at <= $2 \
-         AND lease_until < $3 ORDER BY CASE kind WHEN 'alert' THEN 0 ELSE 1 END, due_at \
-         LIMIT $4 {skip}) RETURNING id, content, tries, fence"
+         AND lease_until < $3 ORDER BY CASE kind WHEN 'alert' THEN 0 ELSE 1 END, \
+         due_at, id LIMIT $4 {skip}) RETURNING id, content, tries, fence"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(database_now.after(limits::NOTIFICATION_LEASE).micros())

@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// A caller has this long to send a body.
 pub const BODY_MAX: Duration = Duration::from_secs(10);
+/// For how long what was refused before it was read is read all the same.
+pub const UNREAD_MAX: Duration = Duration::from_secs(2);
 /// The same for a component, which may be thirty times as large.
 pub const UPLOAD_MAX: Duration = Duration::from_secs(60);
 /// A connection has this long to begin a request and to send its head.
