@@ -198,7 +198,8 @@ async fn actor_gate(app: App, mut request: Request, next: Next) -> Response {
 }
 
 /// What whoever is not signed in may do: sign in, and take up an invitation.
-fn is_for_strangers(method: &Method, path: &str) -> bool {
+#[must_use]
+pub fn is_for_strangers(method: &Method, path: &str) -> bool {
     method == Method::POST && matches!(path, "/admin/v1/sessions" | "/admin/v1/invitations/accept")
 }
 

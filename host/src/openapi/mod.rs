@@ -7,11 +7,13 @@ mod links;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use http::Method;
 use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 use utoipa::openapi::OpenApi;
 
 use crate::batches::{BULK_NAMES, CURRENCY as BATCH_CURRENCY};
+use crate::caller::is_for_strangers;
 use crate::error::{ErrorCode, Kind};
 use crate::rails::declaration::{FieldTerms, RequiredWhen};
 use crate::rails::shown::ShownTerms;
@@ -38,6 +40,16 @@ const COMMON_ADMIN: &[ErrorCode] = &[
     ErrorCode::InvalidApiKey,
     ErrorCode::SessionExpired,
     ErrorCode::PermissionDenied,
+    ErrorCode::MerchantSuspended,
+    ErrorCode::MerchantClosed,
+    ErrorCode::RateLimitExceeded,
+    ErrorCode::ApiError,
+    ErrorCode::RequestTimeout,
+    ErrorCode::ServiceUnavailable,
+];
+
+/// Refusals that every call of whoever has no token yet may meet.
+const COMMON_STRANGER: &[ErrorCode] = &[
     ErrorCode::MerchantSuspended,
     ErrorCode::MerchantClosed,
     ErrorCode::RateLimitExceeded,
@@ -94,29 +106,11 @@ pub fn complete(document: &OpenApi, refusals: &Refusals, rails: &[Arc<Rail>]) ->
     let errors: BTreeMap<&str, &[ErrorCode]> = refusals.iter().copied().collect();
     let paths = document["paths"].as_object_mut();
     for (path, item) in paths.into_iter().flatten() {
-        let is_admin = path.starts_with("/admin/");
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
-            if is_admin {
-                operation["security"] = json!([{ "operator": [] }]);
-            }
             let id = operation["operationId"].as_str().unwrap_or_default();
             let own = errors.get(id).copied().unwrap_or_default();
-            let mut codes = [own, if is_admin { COMMON_ADMIN } else { COMMON }].concat();
-            if !is_admin && method != "get" {
-                codes.push(ErrorCode::ServiceOverloaded);
-            }
-            if operation.get("requestBody").is_some() {
-                codes.extend(COMMON_BODY);
-            }
-            // What is no text at all is nobody's id.
-            if path.contains('{') {
-                codes.push(ErrorCode::NotFound);
-            }
-            let parameters = operation["parameters"].as_array().into_iter().flatten();
-            if parameters.into_iter().any(|parameter| parameter["in"] == "query") {
-                codes.extend(COMMON_QUERY);
-            }
-            add_errors(operation, &codes);
+            let common = commonly((method, path), operation);
+            add_errors(operation, &[own, &common].concat());
         }
     }
     bounds::add(&mut document, rails);
@@ -130,6 +124,39 @@ pub fn complete(document: &OpenApi, refusals: &Refusals, rails: &[Arc<Rail>]) ->
     }
     links::add(&mut document);
     document
+}
+
+/// Who may call an operation; answers what calls of its kind may refuse.
+fn commonly((method, path): (&str, &str), operation: &mut Value) -> Vec<ErrorCode> {
+    let is_admin = path.starts_with("/admin/");
+    let asked = Method::from_bytes(method.to_uppercase().as_bytes());
+    let is_for_strangers = asked.is_ok_and(|method| is_for_strangers(&method, path));
+    let mut codes = match (is_for_strangers, is_admin) {
+        (true, _) => {
+            operation["security"] = json!([]);
+            COMMON_STRANGER.to_vec()
+        }
+        (false, true) => {
+            operation["security"] = json!([{ "operator": [] }]);
+            COMMON_ADMIN.to_vec()
+        }
+        (false, false) => COMMON.to_vec(),
+    };
+    if !is_admin && method != "get" {
+        codes.push(ErrorCode::ServiceOverloaded);
+    }
+    if operation.get("requestBody").is_some() {
+        codes.extend(COMMON_BODY);
+    }
+    // What is no text at all is nobody's id.
+    if path.contains('{') {
+        codes.push(ErrorCode::NotFound);
+    }
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    if parameters.into_iter().any(|parameter| parameter["in"] == "query") {
+        codes.extend(COMMON_QUERY);
+    }
+    codes
 }
 
 /// One response per status, naming the codes that come with it.

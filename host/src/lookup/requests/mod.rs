@@ -26,6 +26,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[(
 #[serde(default)]
 pub struct RequestLogQuery {
     /// A status such as `422`, or `2xx`, `4xx` or `5xx`.
+    #[param(pattern = "^([245]xx|[1-5][0-9][0-9])$")]
     pub status: Option<String>,
     /// Items on the page, 1 to 100; 50 if left out.
     #[param(value_type = Option<i64>)]
