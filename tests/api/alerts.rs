@@ -279,6 +279,39 @@ async fn the_commands_about_alerts_work() {
     .await;
 }
 
+/// However many other cases are open, none that is open is called over.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_cases_hides_none(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
+    with_crew(engine, async |host, bank, crew| {
+        open_case(host, bank).await;
+        until_open(host, "cases").await;
+        crew.heard(1).await;
+        // Twice as many each time: 2,048 of a kind that stands before it.
+        let columns = "status, version, env, merchant_id, subject_type, subject_id, route, currency, \
+                       amount_minor, summary, evidence, opened_at";
+        let doubled = (0..12).map(|turn| {
+            let kind = if turn == 0 { "paid_after_failure" } else { "file_refused" };
+            format!(
+                "INSERT INTO cases (id, kind, fingerprint, batch_id, {columns}) \
+                 SELECT id || '{turn:02}', 'file_refused', fingerprint || '/{turn}', batch_id, \
+                 {columns} FROM cases WHERE kind = '{kind}'"
+            )
+        });
+        host.run(&doubled.collect::<Vec<_>>()).await;
+        let flood = "SELECT COUNT(*) FROM cases WHERE kind = 'file_refused'";
+        assert!(host.count(flood).await > 2_000);
+        let open = async || alerts(host, "?status=open").await;
+        until("both", async || open().await.len() == 2).await;
+        let_them_look().await;
+        let summaries: Vec<Value> =
+            open().await.iter().map(|alert| alert["summary"].clone()).collect();
+        assert!(summaries.contains(&json!("1 case is open: paid_after_failure on ngn_nip")));
+        host.run(&["DELETE FROM cases WHERE kind = 'file_refused'".to_owned()]).await;
+    })
+    .await;
+}
+
 /// A mail server that says nothing keeps nobody else waiting, nor the host from its end.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]

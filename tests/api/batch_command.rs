@@ -164,6 +164,12 @@ async fn what_is_refused_is_named_by_its_line_and_mended(
             assert!(said.contains(why), "{said}");
         }
         assert!(!clerk.path("odd.csv.journal").exists());
+        // What is no key is not tried again and again.
+        let key = format!("{}\n", clerk.key);
+        let pasted = Clerk { host, key, folder: tempfile::tempdir().expect("a folder") };
+        pasted.write("wages.csv", &payroll(1..=1));
+        let said = pasted.bad(&["send", "wages.csv", "--yes"]).await;
+        assert!(said.contains("a character that no key has"), "{said}");
         // Rows that fail in the end are an error, and are written down.
         clerk.write("late.csv", &payroll(301..=302));
         let said = clerk.bad(&["send", "late.csv", "--yes", "--scenario", "failed"]).await;
@@ -196,6 +202,9 @@ async fn a_workbook_is_read_and_a_large_batch_is_waited_for(
         }
         book.save(clerk.path("wages.xlsx")).expect("saved");
         let said = clerk.bad(&["send", "wages.xlsx", "--yes"]).await;
+        assert!(said.contains("waits for a second person"), "{said}");
+        // Whoever does not wait is told, too.
+        let said = clerk.good(&["send", "wages.xlsx", "--yes", "--no-wait"]).await;
         assert!(said.contains("waits for a second person"), "{said}");
         let id = said.split_whitespace().find(|word| word.starts_with("bat_")).expect("a batch");
         let shown = clerk.good(&["show", id]).await;

@@ -305,6 +305,33 @@ async fn bad_adjusting_entries_are_refused_by_field(
     .await;
 }
 
+/// The days of a statement are those that it covers, also where nothing was booked; and the same
+/// entries in two forms are one where the bank names them.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_covers_its_days_in_whatever_form(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _| {
+        let id = pay(host, "0123456785").await.ok().id();
+        let session = reference(&until(host, &id, "paid").await);
+        for nothing in [camt(&[]), mt940(&[])] {
+            let (is_clean, said) = reconcile(host, &nothing, &[]);
+            assert!(!is_clean && said.contains("In the books only: 1"), "{said}");
+            assert!(!said.contains("which days it covers"), "{said}");
+        }
+        let booked = [(-100_000, "FT0001", session.as_str()), (-5_250, "FT0042", "SMS CHARGES")];
+        let (_, said) = reconcile(host, &table(&booked), &[]);
+        assert!(said.contains("does not say which days it covers"), "{said}");
+        let other = host.database.folder.path().join("statement.sta");
+        std::fs::write(&other, mt940(&booked)).expect("written");
+        let (is_clean, said) = reconcile(host, &camt(&booked), &[&other.display().to_string()]);
+        assert!(!is_clean && said.contains("are of different forms"), "{said}");
+        assert!(said.contains("1 of 2 entries") && said.contains("1 left over"), "{said}");
+    })
+    .await;
+}
+
 /// Entries of the sandbox, of other currencies and of other days are of no account here.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]

@@ -400,7 +400,7 @@ async fn ordinary(host: &TestHost, receiver: &Receiver) -> HashMap<&'static str,
         "limits": { "NGN": { "daily_minor": "50000000" } },
     });
     host.admin(Method::PATCH, &path, settings).await.ok();
-    let rules = [("large", "hold", "amount_minor > 200000 && amount_minor < 250000")];
+    let rules = [("large", "hold", "amount_minor > 405000 && amount_minor < 450000")];
     let facts = "amount_minor count_per_merchant_1h";
     adopt(host, &guard("1", facts, &rules)).await;
     listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
@@ -412,7 +412,7 @@ async fn ordinary(host: &TestHost, receiver: &Receiver) -> HashMap<&'static str,
     let marked = host.pay("processing", naira(100_000)).await.ok().id();
     let evidence = json!({ "evidence": "a letter" });
     host.admin(Method::POST, &format!("payouts/{marked}/mark_paid"), evidence).await.ok();
-    let held = host.pay("paid", naira(210_000)).await.ok().id();
+    let held = host.pay("paid", naira(410_000)).await.ok().id();
     host.admin(Method::POST, &format!("payouts/{held}/release"), json!({})).await.ok();
     host.until(&merchant.test_key, &held, "paid").await;
     let draft = host.pay("paid", naira(400_000)).await.ok().id();

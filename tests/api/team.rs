@@ -522,6 +522,12 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
          WHERE action = 'payout.approve'",
         "payout-approval",
     ),
+    ("UPDATE audit SET actor = 'desk' WHERE action = 'payout.release'", "payout-release"),
+    (
+        "UPDATE audit SET after = REPLACE(after, '\"needed\":1', '\"needed\":2') \
+         WHERE action = 'payout.release'",
+        "payout-release",
+    ),
     (
         "UPDATE audit SET after = REPLACE(after, '\"approved\"', '\"x\"') \
          WHERE action = 'batch.approve'",

@@ -1,9 +1,12 @@
 //! `railhead admin settlement`: differences between banks' statements and the books.
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::builder::PossibleValuesParser;
+use clap::{ArgGroup, Args, Subcommand};
 use reqwest::Method;
 use serde_json::json;
+use strum::IntoEnumIterator as _;
 
+use crate::reconciliation::Contra;
 use crate::start::StartError;
 
 use super::admin::{Request, filtered, object};
@@ -37,9 +40,10 @@ pub(super) struct Adjust {
     /// Money came in, or the books say that the bank paid and it did not.
     #[arg(long)]
     received: bool,
-    /// Where it went, or came from.
-    #[arg(long)]
-    account: Contra,
+    /// Where it went, or came from: your own money (`funding`), what the bank charges and pays as
+    /// interest (`bank_charges`), or what nobody can explain (`written_off`).
+    #[arg(long, value_parser = PossibleValuesParser::new(Contra::iter().map(Contra::as_str)))]
+    account: String,
     /// The reference of what it explains, as `railhead reconcile` shows it.
     #[arg(long)]
     reference: String,
@@ -57,28 +61,16 @@ pub(super) struct Adjust {
     currency: Option<String>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum Contra {
-    /// The operator's own money.
-    Funding,
-    /// What the bank charges, and pays as interest.
-    BankCharges,
-    /// What nobody can explain.
-    WrittenOff,
-}
-
 pub(super) fn settlement(command: Settlement) -> Result<Request, StartError> {
     Ok(match command {
         Settlement::Adjust(adjust) => {
-            let account = adjust.account.to_possible_value();
             let body = object([
                 ("route", json!(adjust.route)),
                 ("env", json!(adjust.env)),
                 ("currency", json!(adjust.currency)),
                 ("amount_minor", json!(adjust.amount_minor)),
                 ("direction", json!(if adjust.received { "received" } else { "paid_out" })),
-                ("account", json!(account.map(|value| value.get_name().to_owned()))),
+                ("account", json!(adjust.account)),
                 ("reference", json!(adjust.reference)),
                 ("booked_on", json!(adjust.booked_on)),
                 ("reason", json!(adjust.reason)),

@@ -81,8 +81,9 @@ pub struct EntriesQuery {
 ///
 /// The settlement account of a route, to be compared with the bank's statement: as lines of JSON
 /// (`application/x-ndjson`), first the account, then each entry with the references by which the
-/// bank may know it, in the order of the books, and at last how many there were. `railhead
-/// reconcile` does the comparing.
+/// bank may know it, in the order of the books, then adjusting entries by the bank's day (those of a
+/// day before and after, too: a bank's day may begin elsewhere), and at last how many there were.
+/// `railhead reconcile` does the comparing.
 #[utoipa::path(
     get, path = "/admin/v1/settlement_entries", operation_id = "list_settlement_entries",
     tag = "Operator", params(EntriesQuery),

@@ -231,8 +231,7 @@ impl Sender<'_> {
                     return journal.took(sent, id);
                 }
                 Err(trouble) if trouble.may_pass() && tries < PAUSE.1 => {
-                    let pause = (PAUSE.0 * 2_u32.pow(tries)).min(PAUSE_MAX);
-                    let pause = trouble.retry_after().max(pause);
+                    let pause = pause(tries, &trouble);
                     tries += 1;
                     warn(format_args!("{trouble}: again in {} s", pause.as_secs()));
                     tokio::time::sleep(pause).await;
@@ -318,6 +317,11 @@ async fn follow(api: &Api, taken: &[Taken], results: &Path) -> Result<usize, Sta
     }
 }
 
+/// How long a host that has failed so often before is left alone.
+fn pause(tries: u32, trouble: &Trouble) -> Duration {
+    trouble.retry_after().max((PAUSE.0 * 2_u32.pow(tries)).min(PAUSE_MAX))
+}
+
 /// The reference of a batch that goes on only when somebody has looked at it.
 fn waits_for_a_person(shown: &Value) -> Option<String> {
     let waits = matches!(shown["status"].as_str(), Some("awaiting_approval" | "flagged_held"));
@@ -331,9 +335,8 @@ async fn asked(api: &Api, path: &str) -> Result<Value, StartError> {
         match api.get(path).await {
             Ok(answered) => return Ok(answered.body),
             Err(trouble) if trouble.may_pass() && tries < PAUSE.1 => {
-                let pause = (PAUSE.0 * 2_u32.pow(tries)).min(PAUSE_MAX);
+                tokio::time::sleep(pause(tries, &trouble)).await;
                 tries += 1;
-                tokio::time::sleep(trouble.retry_after().max(pause)).await;
             }
             Err(trouble) => return Err(trouble.into()),
         }

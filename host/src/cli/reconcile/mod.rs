@@ -72,8 +72,8 @@ impl Reconcile {
             .map_err(|_| format!("--timezone {}: there is no such one", self.timezone))?;
         let account = books::account(&host, self.named()).await?;
         let statements = self.read(&account)?;
-        self.warn_of_two_forms()?;
-        let (entries, from, to) = self.entries(&statements)?;
+        let forms = self.forms()?;
+        let (entries, from, to) = self.entries(&statements, forms)?;
         let around: Span = i64::from(self.days_around).days();
         let days = (from.checked_sub(around)?, to.checked_add(around)?);
         let mut books = Books::default();
@@ -127,8 +127,8 @@ impl Reconcile {
         self.statements.iter().map(read).collect()
     }
 
-    /// What two forms have is known to be the same only where the bank names it.
-    fn warn_of_two_forms(&self) -> Result<(), StartError> {
+    /// Whether all files are of one form; where not, whoever gives them is told.
+    fn forms(&self) -> Result<Forms, StartError> {
         let mut forms = HashSet::new();
         for path in &self.statements {
             let mut beginning = [0; 64];
@@ -136,21 +136,23 @@ impl Reconcile {
             let first = beginning[..read].iter().find(|byte| byte.is_ascii_graphic());
             forms.insert(first.filter(|byte| b"<:{".contains(byte)).map(|byte| *byte == b'<'));
         }
-        if forms.len() > 1 {
-            warn(format_args!(
-                "the statements are of different forms: what two of them have counts twice, unless \
-                 the bank's own reference stands in both"
-            ));
+        if forms.len() <= 1 {
+            return Ok(Forms::One);
         }
-        Ok(())
+        warn(format_args!(
+            "the statements are of different forms: what two of them have counts twice, unless the \
+             bank's own reference stands in both"
+        ));
+        Ok(Forms::Several)
     }
 
     /// What the bank has, each thing once, and the days that are compared.
     fn entries(
         &self,
         statements: &[(PathBuf, Vec<Statement>)],
+        forms: Forms,
     ) -> Result<(Vec<Entry>, Date, Date), StartError> {
-        let mut entries = once_each(statements);
+        let mut entries = once_each(statements, forms);
         let each = || statements.iter().flat_map(|(_, statements)| statements);
         if each().any(|it| it.from.is_none() || it.to.is_none())
             && (self.from.is_none() || self.to.is_none())
@@ -183,15 +185,27 @@ fn read_file(path: &Path, terms: &Terms) -> Result<Vec<Statement>, String> {
     statements::read(BufReader::with_capacity(1 << 20, file), terms).map_err(|why| why.to_string())
 }
 
+/// In how many forms a bank has written its statements.
+#[derive(Clone, Copy, Debug)]
+enum Forms {
+    One,
+    /// The same entry has different texts, and the bank's own reference is what they share.
+    Several,
+}
+
 /// The entries of all files. What is the same in two files is one; what a file has twice happened
 /// twice.
-fn once_each(files: &[(PathBuf, Vec<Statement>)]) -> Vec<Entry> {
+fn once_each(files: &[(PathBuf, Vec<Statement>)], forms: Forms) -> Vec<Entry> {
     let mut known: HashMap<[u8; 32], usize> = HashMap::new();
     let mut entries = Vec::new();
     for (_, statements) in files {
         let mut here: HashMap<[u8; 32], usize> = HashMap::new();
         for entry in statements.iter().flat_map(|statement| &statement.entries) {
-            let what = (reference_of(entry), entry.booked_on, entry.amount.units());
+            let said = match forms {
+                Forms::One => &*entry.said,
+                Forms::Several => "",
+            };
+            let what = (reference_of(entry), entry.booked_on, entry.amount.units(), said);
             let same: [u8; 32] = Sha256::digest(format!("{what:?}")).into();
             let times = here.entry(same).or_default();
             *times += 1;
@@ -218,12 +232,20 @@ mod tests {
             bank_reference: Some(reference.into()),
             said: "".into(),
         };
+        let saying = |said: &str| {
+            let entries = vec![Entry { said: said.into(), ..entry("FT0042") }];
+            (PathBuf::new(), vec![Statement { entries, ..Statement::default() }])
+        };
+        // Two rows of one booking are two; in two forms they may be the same one.
+        let two = [saying("ADA"), saying("BOLA")];
+        assert_eq!(once_each(&two, Forms::One).len(), 2);
+        assert_eq!(once_each(&two, Forms::Several).len(), 1);
         let file = |references: &[&str]| {
             let entries = references.iter().map(|it| entry(it)).collect();
             (PathBuf::new(), vec![Statement { entries, ..Statement::default() }])
         };
         let files = [file(&["a", "b", "b"]), file(&["b", "b", "b", "c"]), file(&["a"])];
-        let found = once_each(&files);
+        let found = once_each(&files, Forms::One);
         let count =
             |it: &str| found.iter().filter(|e| e.bank_reference.as_deref() == Some(it)).count();
         assert_eq!([count("a"), count("b"), count("c")], [1, 3, 1]);

@@ -1,5 +1,6 @@
 //! What a comparison came to, for people.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use jiff::civil::Date;
@@ -80,9 +81,10 @@ impl Told<'_> {
             }
         }
         if !rows.is_empty() {
+            let env = if env == "live" { String::new() } else { format!(" --env {env}") };
             say(format_args!(
                 "\nAn amount below zero left the bank account. What is right at the bank is taken \
-                 into the books with: railhead admin settlement adjust {route} --reference <the \
+                 into the books with: railhead admin settlement adjust {route}{env} --reference <the \
                  reference above> --booked-on <its day> …"
             ));
         }
@@ -169,17 +171,7 @@ impl Told<'_> {
         let entry = &self.entries[number];
         let (booked_on, amount) = (entry.booked_on, entry.amount);
         let reference = self.references[number].clone();
-        // What is said twice, or within something else, is said once.
-        let lines: Vec<&str> = entry.said.lines().filter(|line| *line != reference).collect();
-        let is_new = |(at, line): &(usize, &&str)| {
-            let mut others = lines.iter().enumerate();
-            !others.any(|(other, text)| {
-                other != *at && text.contains(**line) && (text != *line || other < *at)
-            })
-        };
-        let text: Vec<&str> =
-            lines.iter().enumerate().filter(is_new).map(|(_, line)| *line).collect();
-        let text = text.join("\n");
+        let text = once(entry.said.lines().filter(|line| *line != reference));
         Row { side, booked_on, amount, reference, text, note }
     }
 
@@ -196,6 +188,15 @@ const AT_THE_BANK: &str = "bank";
 const IN_THE_BOOKS: &str = "books";
 const DIFFERENT: &str = "different";
 
+/// What lines say, each of them once: some stand within the longest.
+fn once<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> String {
+    let longest = lines.clone().max_by_key(|line| line.len()).unwrap_or_default();
+    let mut known = HashSet::new();
+    let is_new =
+        |line: &&'a str| known.insert(*line) && (*line == longest || !longest.contains(*line));
+    lines.filter(is_new).collect::<Vec<_>>().join("\n")
+}
+
 /// A text of a bank's as a terminal may show it: in one line, in the order in which it was written.
 fn shown(text: &str) -> String {
     let is_odd =
@@ -208,4 +209,22 @@ fn name(line: &Line) -> String {
     let mut references = line.references.lines();
     let own = references.find(|text| text.starts_with("po_"));
     own.unwrap_or(&line.subject).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_bank_says_is_shown_in_one_line_and_does_nothing_to_a_terminal() {
+        let hostile = "FEE\u{1b}[2J\r\u{202e}\u{7}\nADA \u{e9}";
+        assert_eq!(shown(hostile), "FEE?[2J??? ADA \u{e9}");
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let said = "FT0042\nSMS CHARGES FT0042\nSMS CHARGES\nSMS CHARGES FT0042\nother\nother";
+        assert_eq!(once(said.lines()), "SMS CHARGES FT0042\nother");
+        assert_eq!(once("".lines()), "");
+    }
 }
