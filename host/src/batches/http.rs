@@ -124,7 +124,7 @@ pub async fn create(
     headers: HeaderMap,
     body: Body<CreateBatch>,
 ) -> Result<Response, Problem> {
-    let scenario = scenario::asked_for(caller.key.env, &headers, &app.rails.scenarios())?;
+    let scenario = scenario::asked_for(caller.key.env, &headers, || app.rails.scenarios())?;
     let Answer { reply, is_replay } = create::create(&app, &caller, &key, body, scenario).await?;
     Ok(replied(Replied { status: reply.status, body: reply.body, is_replay }))
 }

@@ -137,7 +137,7 @@ pub async fn create(
     headers: HeaderMap,
     body: Body<ConversionRequest>,
 ) -> Result<Response, Problem> {
-    let scenario = scenario::asked_for(caller.key.env, &headers, &app.rails.scenarios())?;
+    let scenario = scenario::asked_for(caller.key.env, &headers, || app.rails.scenarios())?;
     let made = create::create(&app, &caller, &key, body, scenario.as_deref()).await?;
     let (reply, is_replay) = made;
     Ok(replied(Replied { status: reply.status, body: reply.body, is_replay }))
@@ -160,7 +160,7 @@ pub async fn quote(
     headers: HeaderMap,
     body: Body<ConversionRequest>,
 ) -> Result<Json<ConversionQuote>, Problem> {
-    let scenario = scenario::asked_for(caller.key.env, &headers, &app.rails.scenarios())?;
+    let scenario = scenario::asked_for(caller.key.env, &headers, || app.rails.scenarios())?;
     Ok(Json(create::quote(&app, &caller, &body.value, scenario.as_deref()).await?))
 }
 

@@ -203,7 +203,7 @@ pub async fn name_enquiry(
             _ => None,
         });
     let checked = checked.await.map_err(format_problem)?;
-    let asked_for = scenario::asked_for(caller.key.env, &headers, &app.rails.scenarios())?;
+    let asked_for = scenario::asked_for(caller.key.env, &headers, || app.rails.scenarios())?;
     let chosen = rail.declaration.scenario(|field| Some(checked.fields.get(field).to_owned()));
     let chosen = chosen.filter(|_| caller.key.env == Env::Test);
     let scenario = asked_for.as_deref().or(chosen);

@@ -143,7 +143,7 @@ pub async fn create(
     headers: HeaderMap,
     body: Body<CreatePayout>,
 ) -> Result<Response, Problem> {
-    let scenario = scenario::asked_for(caller.key.env, &headers, &app.rails.scenarios())?;
+    let scenario = scenario::asked_for(caller.key.env, &headers, || app.rails.scenarios())?;
     let Answer { reply, is_replay } = create::create(&app, &caller, &key, body, scenario).await?;
     Ok(replied(Replied { status: reply.status, body: reply.body, is_replay }))
 }
@@ -351,7 +351,7 @@ pub async fn show_quote(
     headers: HeaderMap,
     body: Body<QuoteRequest>,
 ) -> Result<Response, Problem> {
-    let scenario = scenario::asked_for(caller.key.env, &headers, &app.rails.scenarios())?;
+    let scenario = scenario::asked_for(caller.key.env, &headers, || app.rails.scenarios())?;
     Ok(axum::Json(quote(&app, &caller, &body.value, scenario.as_deref()).await?).into_response())
 }
 
