@@ -84,7 +84,10 @@ pub(super) async fn change(
     if next == NextStep::Send {
         app.transfers.wake();
     }
-    Ok(done)
+    Ok(match done {
+        Done::Now(payout) => Done::Now(Arc::unwrap_or_clone(payout)),
+        Done::Before { resource_id, reply } => Done::Before { resource_id, reply },
+    })
 }
 
 /// A change of a payout, to be made together with others.
@@ -96,7 +99,7 @@ pub async fn changing(
     payout: &Payout,
     change: Change,
     failure: Option<Failure>,
-) -> Result<Command<Payout>, Problem> {
+) -> Result<Command<Arc<Payout>>, Problem> {
     let with = Accompanying { failure, ..Accompanying::default() };
     command(app, payout, change, with).await.map(|(command, _)| command)
 }
@@ -107,7 +110,7 @@ async fn command(
     payout: &Payout,
     change: Change,
     with: Accompanying,
-) -> Result<(Command<Payout>, NextStep), Problem> {
+) -> Result<(Command<Arc<Payout>>, NextStep), Problem> {
     let now = app.now();
     let (mut after, transition) = shaped(payout, change, &with, now)?;
     let buying = match transition.ledger {
@@ -133,7 +136,7 @@ async fn command(
             route: with.attempt.map(|attempt| attempt.route),
             part: with.part,
         },
-        after: after.clone(),
+        after: Arc::new(after),
         transition,
         is_sending: is_sending(change),
         usage,
@@ -152,9 +155,12 @@ async fn command(
         .guards(with.beside)
         .guards(with.case)
         .guards(with.agreed)
-        .counters(counters)
-        .reserve(with.reservation)
-        .replying(|payout: &Payout| Reply { status: 200, body: PayoutView::guarded_json(payout) });
+        .counters(counters);
+    if let Some(reservation) = with.reservation {
+        let body = |payout: &Arc<Payout>| PayoutView::guarded_json(payout);
+        let reply = move |payout: &Arc<Payout>| Reply { status: 200, body: body(payout) };
+        command = command.reserve(reservation).replying(reply);
+    }
     command = buying.iter().fold(command, |command, plan| plan.locks(command));
     if is_sending {
         command = command.row(&auth::sql::MERCHANT_STATUSES, payout.merchant_id.as_str());
@@ -205,7 +211,7 @@ const fn is_sending(change: Change) -> bool {
 
 /// What the writer decides about a change.
 struct Decision {
-    after: Payout,
+    after: Arc<Payout>,
     transition: Transition,
     suspended: Suspended,
     /// Whether something is about to leave.
@@ -220,7 +226,7 @@ struct Decision {
 }
 
 impl Decision {
-    fn decide(&self, locked: &LockedState<'_>) -> Result<Decided<Payout>, Problem> {
+    fn decide(&self, locked: &LockedState<'_>) -> Result<Decided<Arc<Payout>>, Problem> {
         if self.is_sending {
             refuse_suspended(locked, &self.after)?;
             refuse_frozen(locked, &self.after)?;
@@ -241,7 +247,7 @@ impl Decision {
             effects.rows.extend(rows);
         }
         book(&mut effects, &self.after, self.transition.ledger, &self.suspended)?;
-        Ok(effects.and(self.after.clone()))
+        Ok(effects.and(Arc::clone(&self.after)))
     }
 
     /// A debit uses up the day's limits; a payout that is given back before it was paid does not,

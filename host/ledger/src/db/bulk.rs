@@ -149,6 +149,8 @@ impl std::fmt::Debug for RowChange {
 pub enum Write<'a> {
     /// New rows, or new values with the keys first.
     Rows(&'a dyn Shape, &'a [Row]),
+    /// New rows of a sealed table, and the batch whose seal covers them.
+    Sealed(&'a dyn Shape, &'a [Row], i64),
     /// Rows to be gone, by key.
     Delete(&'a Removal, &'a [String]),
 }
@@ -297,7 +299,7 @@ impl Write<'_> {
     #[must_use]
     pub fn table(&self) -> &'static str {
         match self {
-            Self::Rows(shape, _) => shape.table(),
+            Self::Rows(shape, _) | Self::Sealed(shape, ..) => shape.table(),
             Self::Delete(removal, _) => removal.name,
         }
     }
@@ -306,7 +308,7 @@ impl Write<'_> {
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
-            Self::Rows(_, rows) => rows.len(),
+            Self::Rows(_, rows) | Self::Sealed(_, rows, _) => rows.len(),
             Self::Delete(_, keys) => keys.len(),
         }
     }
@@ -320,7 +322,7 @@ impl Write<'_> {
     /// PostgreSQL's statement; its parameters are numbered from `first`.
     fn postgres(&self, first: usize) -> String {
         match self {
-            Self::Rows(shape, _) => shape.postgres(first),
+            Self::Rows(shape, _) | Self::Sealed(shape, ..) => shape.postgres(first),
             Self::Delete(removal, _) => removal.postgres(first),
         }
     }
@@ -329,7 +331,9 @@ impl Write<'_> {
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
         match self {
-            Self::Rows(shape, _) => shape.columns().into_iter().map(|(_, kind)| kind).collect(),
+            Self::Rows(shape, _) | Self::Sealed(shape, ..) => {
+                shape.columns().into_iter().map(|(_, kind)| kind).collect()
+            }
             Self::Delete(..) => vec![Kind::Text],
         }
     }
@@ -507,8 +511,8 @@ mod tests {
     fn a_row_stands_for_its_value_and_holds_what_both_engines_take() {
         let thing = Thing { id: "a\0b".into(), count: Some(1) };
         let id = Cell::Text(Some("a\u{fffd}b".into()));
-        assert_eq!(THINGS.row(&thing), [id.clone(), Cell::Int(Some(1))]);
-        assert_eq!(COUNTS.row(&Thing { count: None, ..thing }), [id, Cell::Int(None)]);
+        assert_eq!(*THINGS.row(&thing), [id.clone(), Cell::Int(Some(1))]);
+        assert_eq!(*COUNTS.row(&Thing { count: None, ..thing }), [id, Cell::Int(None)]);
     }
 
     #[test]

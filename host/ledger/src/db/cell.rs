@@ -1,5 +1,7 @@
 //! Values of rows, and rows as they are read.
 
+use std::sync::Arc;
+
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -18,8 +20,9 @@ pub enum Cell {
     Int(Option<i64>),
 }
 
-/// A row's values in the order of its description.
-pub type Row = Vec<Cell>;
+/// A row's values in the order of its description. They are shared: whoever may have to write a row
+/// once more keeps it without copying it.
+pub type Row = Arc<[Cell]>;
 
 impl Cell {
     /// A text as both engines can hold it: PostgreSQL takes no NUL, so it becomes U+FFFD.

@@ -54,6 +54,13 @@ impl Native {
                          SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000",
                     )
                     .await?;
+                // Long texts are packed by whoever writes them: the quicker way, where it is there.
+                connection
+                    .execute(
+                        "SELECT set_config(name, 'lz4', false) FROM pg_settings \
+                         WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)",
+                    )
+                    .await?;
                 Ok(Self::Postgres(connection))
             }
             Engine::Sqlite => {
@@ -160,7 +167,12 @@ impl Native {
                 for (at, write) in writes.iter().enumerate().filter(|(_, write)| !write.is_empty())
                 {
                     written[at] = match write {
-                        Write::Rows(shape, rows) => write_rows(connection, *shape, rows).await?,
+                        Write::Rows(shape, rows) => {
+                            write_rows(connection, (*shape, None), rows).await?
+                        }
+                        Write::Sealed(shape, rows, batch) => {
+                            write_rows(connection, (*shape, Some(*batch)), rows).await?
+                        }
                         Write::Delete(removal, keys) => {
                             let query = sqlx::query(AssertSqlSafe(removal.sqlite()));
                             let query = query.bind(json(keys)?);
@@ -192,10 +204,11 @@ impl Native {
     }
 }
 
-/// Writes rows on SQLite, in statements for a few at a time; answers how many it took.
+/// Writes rows on SQLite, each with its batch if it has one, in statements for a few at a time;
+/// answers how many it took.
 async fn write_rows(
     connection: &mut SqliteConnection,
-    shape: &dyn Shape,
+    (shape, batch): (&dyn Shape, Option<i64>),
     mut rows: &[Row],
 ) -> Result<u64, sqlx::Error> {
     let mut written = 0;
@@ -206,11 +219,14 @@ async fn write_rows(
         let sql: Arc<str> = shape.sqlite(portion).into();
         while let Some((some, rest)) = rows.split_at_checked(portion) {
             let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&sql)));
-            for cell in some.iter().flatten() {
-                query = match cell {
-                    Cell::Text(text) => query.bind(text.as_deref()),
-                    Cell::Int(number) => query.bind(*number),
-                };
+            for row in some {
+                for cell in &**row {
+                    query = match cell {
+                        Cell::Text(text) => query.bind(text.as_deref()),
+                        Cell::Int(number) => query.bind(*number),
+                    };
+                }
+                query = batch.into_iter().fold(query, sqlx::query::Query::bind);
             }
             written += query.execute(&mut *connection).await?.rows_affected();
             rows = rest;
@@ -237,17 +253,19 @@ fn trips(writes: &[Write<'_>]) -> Vec<Vec<usize>> {
 
 /// Binds a write's rows, an array for each column.
 fn bind<'q>(mut query: PgQuery<'q>, write: &Write<'q>) -> PgQuery<'q> {
-    let rows = match write {
-        Write::Rows(_, rows) => rows,
+    let (shape, rows, batch) = match write {
+        Write::Rows(shape, rows) => (shape, rows, None),
+        Write::Sealed(shape, rows, batch) => (shape, rows, Some(*batch)),
         Write::Delete(_, keys) => return query.bind(*keys),
     };
-    for (index, kind) in write.kinds().into_iter().enumerate() {
+    let own = rows.first().map_or(0, |row| row.len());
+    for (index, (_, kind)) in shape.columns().into_iter().take(own).enumerate() {
         query = match kind {
             Kind::Text => query.bind(texts(rows, index)),
             Kind::Int => query.bind(ints(rows, index)),
         };
     }
-    query
+    batch.into_iter().fold(query, |query, batch| query.bind(vec![batch; rows.len()]))
 }
 
 fn texts(rows: &[Row], index: usize) -> Vec<Option<&str>> {

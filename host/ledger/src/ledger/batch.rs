@@ -18,7 +18,7 @@ use crate::money::{Currency, Minor};
 use super::command::Reply;
 use super::hook::OutboxHook;
 use super::locked::{Counter, Wallet};
-use super::seal::{self, BATCHES, Chain, TOMBSTONES};
+use super::seal::{self, BATCHES, Batch, Chain, TOMBSTONES};
 use super::sql::{self, CounterRow, WalletSums};
 use super::state::{AnyCommand, Outcome, Reserved, State};
 
@@ -115,16 +115,16 @@ async fn decide(
         return Ok(Decided::NothingToWrite(Ended { outcomes, head }));
     }
     let committed = within.run(run_hook(native, &mut state, surroundings)).await?;
-    let mut reservations: Vec<Row> =
+    let reservations: Vec<Row> =
         std::mem::take(&mut state.out.reservations).into_values().collect();
     let reserving: &dyn Shape = &sql::NEW_RESERVATIONS;
-    let inserts = state.out.inserts.values_mut().map(|(shape, rows)| (*shape, rows));
-    let batch = seal::seal(chain, now, inserts.chain([(reserving, &mut reservations)]));
+    let inserts = state.out.inserts.values().map(|(shape, rows)| (*shape, rows.as_slice()));
+    let batch = seal::seal(chain, now, inserts.chain([(reserving, reservations.as_slice())]));
     let head = if batch.hash.is_empty() { chain.head.clone() } else { batch.hash.clone() };
-    if !within.run(reserve(native, &state, &reservations)).await? {
+    if !within.run(reserve(native, &state, (&reservations, batch.id))).await? {
         return Err(Interrupted::Overtaken);
     }
-    within.run(write(native, &state, BATCHES.row(&batch))).await?;
+    within.run(write(native, &state, &batch)).await?;
     match within.run(native.commit()).await {
         Ok(()) => {
             if let Some(committed) = committed {
@@ -266,12 +266,12 @@ fn lookups(commands: &[&AnyCommand]) -> Vec<&'static Lookup> {
 async fn reserve(
     native: &mut Native,
     state: &State,
-    reservations: &[Row],
+    (reservations, batch): (&[Row], i64),
 ) -> Result<bool, sqlx::Error> {
     let counters = state.out.counters.iter().filter_map(|key| counter_row(key, state));
     let counters: Vec<Row> = counters.collect();
     let contested = [
-        Write::Rows(&sql::NEW_RESERVATIONS, reservations),
+        Write::Sealed(&sql::NEW_RESERVATIONS, reservations, batch),
         Write::Rows(&sql::COUNTER_CHANGES, &counters),
     ];
     let taken = native.write(&contested).await?;
@@ -299,11 +299,11 @@ fn changes<'a>(state: &'a State, (shape, rows): &'a (&'static dyn Shape, Vec<Row
 }
 
 /// Writes everything else.
-async fn write(native: &mut Native, state: &State, batch: Row) -> Result<(), sqlx::Error> {
+async fn write(native: &mut Native, state: &State, batch: &Batch) -> Result<(), sqlx::Error> {
     let out = &state.out;
     let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
-    let batch = [batch];
-    let mut writes = vec![Write::Rows(&BATCHES, &batch), Write::Rows(&sql::WALLET_SUMS, &wallets)];
+    let own = [BATCHES.row(batch)];
+    let mut writes = vec![Write::Rows(&BATCHES, &own), Write::Rows(&sql::WALLET_SUMS, &wallets)];
     // Changes first: a new row may take the place that another one leaves, as the next attempt
     // of a payment does. Changes of rows that are new in this batch come after those.
     let mut changes: Vec<Changes<'_>> = out.updates.iter().map(|of| changes(state, of)).collect();
@@ -311,7 +311,10 @@ async fn write(native: &mut Native, state: &State, batch: Row) -> Result<(), sql
     // came first: the database has them prepared. Those of one table stay as they came.
     changes.sort_by_key(|of| of.shape.table());
     writes.extend(changes.iter().map(|of| Write::Rows(of.shape, &of.of_known)));
-    writes.extend(out.inserts.values().map(|(shape, rows)| Write::Rows(*shape, rows)));
+    writes.extend(out.inserts.values().map(|(shape, rows)| match shape.is_sealed() {
+        true => Write::Sealed(*shape, rows, batch.id),
+        false => Write::Rows(*shape, rows),
+    }));
     writes.extend(changes.iter().map(|of| Write::Rows(of.shape, &of.of_new)));
     writes.extend(out.deletes.values().map(|(removal, keys)| Write::Delete(removal, keys)));
     native.write(&writes).await.map(drop)

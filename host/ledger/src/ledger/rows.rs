@@ -53,7 +53,8 @@ impl Rows {
                 let Some(key) = row.first().and_then(Cell::as_text) else { return };
                 for read in self.of(shape.table()).filter(|read| read.on.key == columns[0].0) {
                     let Some(known) = read.found.get_mut(key) else { continue };
-                    for ((name, _), cell) in columns.iter().zip(row) {
+                    let known = Row::make_mut(known);
+                    for ((name, _), cell) in columns.iter().zip(&**row) {
                         let at = read.columns.iter().position(|(column, _)| column == name);
                         if let Some(at) = at {
                             known[at] = cell.clone();

@@ -267,11 +267,12 @@ impl Task {
             let turn = self.db.turn().await;
             let (commands, answers): (Vec<AnyCommand>, Vec<_>) =
                 batch.into_iter().map(|queued| (queued.command, queued.answer)).unzip();
-            let commands: Vec<&AnyCommand> = commands.iter().collect();
             let begun = Instant::now();
-            let outcomes = self.process(&commands).await;
+            let outcomes = self.process(&commands.iter().collect::<Vec<_>>()).await;
             drop(turn);
             self.status.metrics.batch(commands.len(), begun.elapsed());
+            // What they share with their results is the callers' own from here on.
+            drop(commands);
             self.status.oldest_ms.store(0, Ordering::Relaxed);
             for (answer, outcome) in answers.into_iter().zip(outcomes) {
                 // A caller that went away finds its result under its idempotency key.
