@@ -78,6 +78,9 @@ CREATE TABLE batches (
 CREATE INDEX batches_by_stage ON batches (stage, id);
 CREATE INDEX batches_under_way ON batches (id) WHERE completed_at IS NULL;
 
+-- is_waiting and holds_batch follow from the status: whether somebody has to decide, and whether
+-- the batch that it is in is not complete without it. Indexes name them instead of the status, so
+-- that a payout on its way from queued to paid moves in no index.
 CREATE TABLE payouts (
     id                 TEXT PRIMARY KEY,
     merchant_id        TEXT NOT NULL,
@@ -115,6 +118,8 @@ CREATE TABLE payouts (
     correction         TEXT,
     told               TEXT,
     funded             TEXT,
+    is_waiting         BIGINT NOT NULL,
+    holds_batch        BIGINT NOT NULL,
     created_at         BIGINT NOT NULL,
     queued_at          BIGINT,
     processing_at      BIGINT,
@@ -123,10 +128,9 @@ CREATE TABLE payouts (
 );
 CREATE INDEX payouts_by_merchant ON payouts (merchant_id, env, id);
 -- What waits for somebody: few at any time.
-CREATE INDEX payouts_waiting ON payouts (id) WHERE status IN ('draft', 'awaiting_admin_review');
+CREATE INDEX payouts_waiting ON payouts (id) WHERE is_waiting = 1;
 CREATE INDEX payouts_by_batch ON payouts (in_batch, id) WHERE in_batch IS NOT NULL;
-CREATE INDEX payouts_open_by_batch ON payouts (in_batch) WHERE in_batch IS NOT NULL
-    AND status IN ('draft', 'awaiting_admin_review', 'queued', 'processing');
+CREATE INDEX payouts_open_by_batch ON payouts (in_batch) WHERE holds_batch = 1;
 
 -- One attempt to carry a payment out over a route. Its reference is committed before a byte
 -- leaves, is unique in its rail for ever, and at most one attempt of an object is open.

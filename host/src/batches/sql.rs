@@ -116,8 +116,7 @@ pub async fn list(pool: &AnyPool, filter: &Filter) -> Result<Vec<Batch>, sqlx::E
 pub async fn list_ended(pool: &AnyPool, limit: i64) -> Result<Vec<Batch>, sqlx::Error> {
     let sql = "SELECT * FROM batches b WHERE b.completed_at IS NULL \
                AND b.stage || '' IN ('approved', 'cancelled', 'rejected') AND NOT EXISTS \
-               (SELECT 1 FROM payouts p WHERE p.in_batch = b.id AND p.status IN \
-               ('draft', 'awaiting_admin_review', 'queued', 'processing')) LIMIT $1";
+               (SELECT 1 FROM payouts p WHERE p.in_batch = b.id AND p.holds_batch = 1) LIMIT $1";
     let rows = sqlx::query(sql).bind(limit).fetch_all(pool).await?;
     rows.iter().map(batch).collect()
 }

@@ -373,6 +373,12 @@ pub struct Payout {
 }
 
 impl Payout {
+    /// Whether the batch that it is in is not complete without it.
+    #[must_use]
+    pub const fn holds_batch(&self) -> bool {
+        self.batch_id.is_some() && !self.status.is_final()
+    }
+
     /// How many teammates have to approve it: by what its recipient gets, or by what that takes from
     /// the wallet that pays, when it was made or now.
     #[must_use]

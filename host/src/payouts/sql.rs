@@ -59,6 +59,8 @@ pub static PAYOUT_STATES: Update<Payout> = Update {
     key: text("id", |payout| payout.id.as_str().into()),
     columns: &[
         text("status", |payout| payout.status.as_str().into()),
+        int("is_waiting", |payout| payout.status.is_waiting().into()),
+        int("holds_batch", |payout| payout.holds_batch().into()),
         int("version", |payout| payout.version.into()),
         int("round", |payout| payout.round.into()),
         text("route", |payout| (&payout.route).into()),
@@ -201,7 +203,7 @@ pub struct Waiting {
 /// # Errors
 /// The database cannot be read.
 pub async fn list_waiting(pool: &AnyPool, filter: &Waiting) -> Result<Vec<Payout>, sqlx::Error> {
-    let sql = "SELECT * FROM payouts WHERE status IN ('draft', 'awaiting_admin_review') \
+    let sql = "SELECT * FROM payouts WHERE is_waiting = 1 \
                AND id < $1 AND ($2 = '' OR status = $2) AND ($3 = '' OR env = $3) \
                AND ($4 = '' OR merchant_id = $4) ORDER BY id DESC LIMIT $5";
     let rows = sqlx::query(sql)

@@ -67,6 +67,12 @@ impl Status {
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Draft | Self::AwaitingAdminReview | Self::Queued | Self::Processing)
     }
+
+    /// Whether it stays so until somebody decides.
+    #[must_use]
+    pub const fn is_waiting(self) -> bool {
+        matches!(self, Self::Draft | Self::AwaitingAdminReview)
+    }
 }
 
 impl std::fmt::Display for Status {

@@ -72,6 +72,14 @@ const CHECKS: &[Check] = &[
                 OR w.currency <> p.currency",
     },
     Check {
+        name: "payout-marks",
+        means: "is looked for, or not looked for, otherwise than its status says",
+        finds: "SELECT id FROM payouts WHERE is_waiting <> CASE WHEN status IN \
+                ('draft', 'awaiting_admin_review') THEN 1 ELSE 0 END \
+                OR holds_batch <> CASE WHEN in_batch IS NOT NULL AND status IN ('draft', \
+                'awaiting_admin_review', 'queued', 'processing') THEN 1 ELSE 0 END",
+    },
+    Check {
         name: "payout-maker",
         means: "was made with a key of another merchant or environment",
         finds: "SELECT p.id FROM payouts p LEFT JOIN api_keys k ON k.id = p.maker \
