@@ -170,6 +170,7 @@ CREATE INDEX attempts_by_file ON attempts (file_id, id) WHERE file_id IS NOT NUL
 CREATE UNIQUE INDEX attempts_by_reference ON attempts (rail, rail_reference);
 CREATE INDEX attempts_by_network_id ON attempts (rail, network_id) WHERE network_id IS NOT NULL;
 CREATE UNIQUE INDEX attempts_open ON attempts (transfer_id) WHERE state = 'open';
+CREATE INDEX attempts_open_by_route ON attempts (route_id) WHERE state = 'open';
 CREATE INDEX attempts_by_transfer ON attempts (transfer_id, id);
 
 -- Objects that there is something to do for, each in the lane of a route. Leases run by the

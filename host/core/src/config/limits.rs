@@ -137,9 +137,8 @@ pub const GUEST_REQUESTS_MAX: u32 = 4;
 pub const GUEST_LOG_LINES_MAX: u32 = 50;
 /// Characters of one log line.
 pub const GUEST_LOG_LINE_MAX: usize = 500;
-/// Guest calls running at once: instances in the pool. Enough for several networks that hang at
-/// once, each with all its places taken.
-pub const GUESTS_MAX: u32 = 2048;
+/// Guest calls running at once: instances in the pool.
+pub const GUESTS_MAX: u32 = 512;
 /// Largest component that is accepted: its code, its data and what travels with them.
 pub const COMPONENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Modules and components inside one component. A guest of Rust has three and a few; one that was
@@ -286,7 +285,7 @@ pub const BACKTEST_SLICE: i64 = 1_000;
 /// Decisions that wait to be compared with a pack in shadow; more are not compared.
 pub const SHADOW_QUEUE_MAX: usize = 4096;
 /// Payouts of one route that a dispatcher claims at a time.
-pub const CLAIM_MAX: usize = 512;
+pub const CLAIM_MAX: usize = 256;
 /// Failures in a row after which a route is left alone for a while.
 pub const BREAKER_FAILURES: u32 = 8;
 /// For how long at first, and at most.
@@ -349,7 +348,7 @@ pub const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(1);
 /// The least time between two rounds of claiming work.
 pub const DISPATCH_EVERY: Duration = Duration::from_millis(20);
 /// A lane that is quick has as much claimed work at hand as it carries in this time.
-pub const CLAIM_AHEAD: Duration = Duration::from_millis(500);
+pub const CLAIM_AHEAD: Duration = Duration::from_millis(200);
 /// Claimed work that has waited this long for a place is given back.
 pub const AT_HAND_MAX: Duration = Duration::from_secs(5);
 /// A payout in the sandbox whose creator died is answered to a repeat after this long.
