@@ -14,13 +14,6 @@ BEGIN
     END LOOP;
 END $$;
 
--- Rows of these change soon after they are written, in columns that no index holds: with room on
--- their page the new version stays there, and no index is touched.
-ALTER TABLE payouts SET (fillfactor = 55);
-ALTER TABLE wallets SET (fillfactor = 50);
-ALTER TABLE counters SET (fillfactor = 70);
-ALTER TABLE transfers SET (fillfactor = 70);
-
 -- Requests of merchants and what became of them. owner is merchant and environment in one; a
 -- request that was cut off has the status 0. Ids begin with their instant: a month is a range of
 -- them, and a table of its own, which the host makes ahead and drops when it is old enough.
