@@ -85,12 +85,13 @@ async fn resting_route(host: &TestHost) -> String {
     path
 }
 
-/// The next closing of a live route.
+/// The live closing that is furthest ahead: what has just been closed early stands first in the
+/// list until it has gone.
 async fn window(host: &TestHost) -> String {
     let path = "/admin/v1/windows";
     let windows = host.send(Method::GET, path, OPERATOR_TOKEN, &[], None).await.ok().json;
     let mut windows = windows["data"].as_array().expect("windows").iter();
-    let live = windows.find(|window| window["env"] == "live").expect("a live one");
+    let live = windows.rfind(|window| window["env"] == "live").expect("a live one");
     format!("windows/{}", live["id"].as_str().expect("an id"))
 }
 
