@@ -2,13 +2,14 @@
 -- chained by hash. Nothing here is ever changed or deleted but the wallet row, which holds the
 -- sums. batch_id names the batch of the writer whose seal covers a row.
 
+-- taken_out_minor is what payouts took in all, less what was given back before it was settled.
 CREATE TABLE wallets (
     id                TEXT PRIMARY KEY,
     merchant_id       TEXT NOT NULL,
     env               TEXT NOT NULL CHECK (env IN ('test', 'live')),
     currency          TEXT NOT NULL,
     available_minor   BIGINT NOT NULL CHECK (available_minor >= 0),
-    pending_out_minor BIGINT NOT NULL CHECK (pending_out_minor >= 0),
+    taken_out_minor   BIGINT NOT NULL CHECK (taken_out_minor >= 0),
     seq               BIGINT NOT NULL,
     head_hash         TEXT NOT NULL,
     is_active         BIGINT NOT NULL,
@@ -19,6 +20,16 @@ CREATE TABLE wallets (
     batch_id          BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX wallets_by_currency ON wallets (merchant_id, env, currency);
+
+-- What of it has been settled (the view wallet_balances takes it off), in a few parts: each writer adds to its own, and waits for nobody
+-- who has the wallet's row.
+CREATE TABLE settled_out (
+    wallet_id     TEXT NOT NULL,
+    part          BIGINT NOT NULL,
+    settled_minor BIGINT NOT NULL CHECK (settled_minor >= 0),
+    updated_at    BIGINT NOT NULL,
+    PRIMARY KEY (wallet_id, part)
+);
 
 -- own_lines are the lines to the platform's own accounts, which have no running balance that
 -- would have to be locked: [[line, account, amount_minor, source], ...]. The view own_entries

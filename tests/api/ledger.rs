@@ -62,7 +62,7 @@ async fn a_balance_below_zero_does_not_fit(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_host(engine, async |host| {
-        for column in ["available_minor", "pending_out_minor"] {
+        for column in ["available_minor", "taken_out_minor"] {
             let sql = format!("UPDATE wallets SET {column} = -1");
             assert!(tamper(host, &sql).await.is_err(), "{column}");
         }

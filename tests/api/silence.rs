@@ -112,7 +112,7 @@ async fn a_writer_that_dies_stops_its_host(
             db: host.app().db.clone(),
             clock: host.clock.clone(),
             ids: std::sync::Arc::new(IdGenerator::seeded(host.clock.clone(), 46)),
-            hook: Some(hook),
+            hook: Some(std::sync::Arc::new(hook)),
             batch_max: 10,
             broken: broken.clone(),
         };

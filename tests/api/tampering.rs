@@ -31,10 +31,9 @@ const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE wallets SET available_minor = available_minor + 1 WHERE id = '{w}'", "wallet-balance"),
     ("UPDATE wallets SET seq = seq + 1 WHERE id = '{w}'", "wallet-balance"),
     ("UPDATE wallets SET head_hash = 'x' || head_hash WHERE id = '{w}'", "wallet-chain"),
-    (
-        "UPDATE wallets SET pending_out_minor = pending_out_minor + 5 WHERE id = '{w}'",
-        "wallet-pending",
-    ),
+    ("UPDATE wallets SET taken_out_minor = taken_out_minor + 5 WHERE id = '{w}'", "wallet-pending"),
+    ("UPDATE settled_out SET settled_minor = settled_minor - 5", "wallet-pending"),
+    ("DELETE FROM settled_out", "wallet-pending"),
     ("UPDATE wallets SET is_frozen = 1 - is_frozen WHERE id = '{w}'", "wallet-frozen"),
     ("UPDATE wallets SET merchant_id = '{other}' WHERE id = '{w}'", "payout-wallet"),
     ("UPDATE wallets SET currency = 'GHS' WHERE id = '{w}'", "seal"),

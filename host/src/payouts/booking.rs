@@ -56,16 +56,16 @@ pub(super) fn book(
     let total = payout.costs.total()?;
     let amount = payout.costs.amount;
     let wallet = &payout.wallet_id;
-    let mut out = |change: Minor| effects.pending_out.push((wallet.clone(), change));
+    let mut take = |change: Minor| effects.taken_out.push((wallet.clone(), change));
     let journals = &mut effects.journals;
     match effect {
         LedgerEffect::None => {}
         LedgerEffect::Debit => {
-            out(total);
+            take(total);
             journals.push(debit(payout)?);
         }
         LedgerEffect::Settle => {
-            out(total.negated()?);
+            effects.settled.push((wallet.clone(), total));
             journals.push(settlement(payout, Arrived::Settled)?);
         }
         LedgerEffect::DebitSettled => {
@@ -75,7 +75,7 @@ pub(super) fn book(
             journals.extend([debit(payout)?, settlement(payout, Arrived::Suspense)?]);
         }
         LedgerEffect::GiveBack => {
-            out(total.negated()?);
+            take(total.negated()?);
             journals.push(give_back(payout, None)?);
         }
         LedgerEffect::GiveBackSettled => journals.push(give_back(payout, Some(Arrived::Settled))?),

@@ -149,7 +149,7 @@ async fn command(
     let counters = decision.usage.as_ref().map(|(usage, _)| usage.keys()).unwrap_or_default();
     let is_sending = decision.is_sending;
     let mut command = Command::new(move |locked| decision.decide(locked))
-        .wallets([payout.wallet_id.clone()])
+        .wallets(moves_balance(transition.ledger).then(|| payout.wallet_id.clone()))
         .guards([version(payout)])
         .guards(with.fence)
         .guards(with.beside)
@@ -163,7 +163,9 @@ async fn command(
     }
     command = buying.iter().fold(command, |command, plan| plan.locks(command));
     if is_sending {
-        command = command.row(&auth::sql::MERCHANT_STATUSES, payout.merchant_id.as_str());
+        command = command
+            .row(&auth::sql::MERCHANT_STATUSES, payout.merchant_id.as_str())
+            .unless_frozen(&payout.wallet_id);
     }
     if let Some((fingerprint, _)) = case {
         command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
@@ -202,6 +204,24 @@ fn shaped(
 fn without_claim(told: &str) -> String {
     let told: Told = serde_json::from_str(told).unwrap_or_default();
     serde_json::to_string(&Told { open: told.open, ..Told::default() }).unwrap_or_default()
+}
+
+/// Whether an effect changes what the wallet has: others do without its lock, so that who pays out
+/// of it does not wait for its payouts to come to their ends.
+const fn moves_balance(effect: LedgerEffect) -> bool {
+    match effect {
+        LedgerEffect::None
+        | LedgerEffect::Settle
+        | LedgerEffect::SuspendPaid
+        | LedgerEffect::SuspendRefused
+        | LedgerEffect::SuspendPart => false,
+        LedgerEffect::Debit
+        | LedgerEffect::DebitSettled
+        | LedgerEffect::DebitSuspended
+        | LedgerEffect::GiveBack
+        | LedgerEffect::GiveBackSettled
+        | LedgerEffect::GiveBackSuspended => true,
+    }
 }
 
 /// Whether something is about to leave.
@@ -288,7 +308,7 @@ impl Decision {
 /// # Errors
 /// `wallet_frozen`.
 pub(super) fn refuse_frozen(locked: &LockedState<'_>, payout: &Payout) -> Result<(), Problem> {
-    match locked.wallet(&payout.wallet_id)?.is_frozen {
+    match locked.is_frozen(&payout.wallet_id)? {
         true => Err(Problem::new(ErrorCode::WalletFrozen)),
         false => Ok(()),
     }

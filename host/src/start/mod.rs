@@ -194,7 +194,7 @@ async fn start_writer(
         db: db.clone(),
         clock: clock.clone(),
         ids: Arc::clone(ids),
-        hook: Some(hook),
+        hook: Some(Arc::new(hook)),
         batch_max: config.writer.batch_max.min(limits::BATCH_MAX),
         broken: broken.clone(),
     };

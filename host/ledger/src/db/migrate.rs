@@ -1,8 +1,8 @@
 //! The schema's history. Portable migrations are one text; what cannot be portable has a text
 //! per engine under the same number.
 //!
-//! On PostgreSQL every text column gets collation C in the last step: the order of keys is the
-//! order of locks. Whoever adds a table says so there.
+//! On PostgreSQL every text column gets collation C in step 7: the order of keys is the order of
+//! locks. Whoever adds a table later says so there. Views follow: they hold on to their columns.
 
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
@@ -22,6 +22,7 @@ const PAYOUTS: &str = include_str!("../../../../migrations/0003_payouts.sql");
 const WEBHOOKS: &str = include_str!("../../../../migrations/0004_webhooks.sql");
 const RULES: &str = include_str!("../../../../migrations/0005_rules.sql");
 const CONVERSIONS: &str = include_str!("../../../../migrations/0006_conversions.sql");
+const BALANCES: &str = include_str!("../../../../migrations/0008_balances.sql");
 
 const STEPS: &[Step] = &[
     Step { version: 1, name: "identity", sqlite: IDENTITY, postgres: IDENTITY },
@@ -36,6 +37,7 @@ const STEPS: &[Step] = &[
         sqlite: include_str!("../../../../migrations/sqlite/0007_append_only.sql"),
         postgres: include_str!("../../../../migrations/postgres/0007_append_only.sql"),
     },
+    Step { version: 8, name: "balances", sqlite: BALANCES, postgres: BALANCES },
 ];
 
 /// Everything that leads to the present schema on this engine.

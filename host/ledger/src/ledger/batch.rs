@@ -19,7 +19,7 @@ use super::command::Reply;
 use super::hook::OutboxHook;
 use super::locked::{Counter, Wallet};
 use super::seal::{self, BATCHES, Batch, Chain, TOMBSTONES};
-use super::sql::{self, CounterRow, WalletSums};
+use super::sql::{self, CounterRow, SettledOut, WalletSums};
 use super::state::{AnyCommand, Outcome, Reserved, State};
 
 /// What became of each command of a batch, in order.
@@ -302,8 +302,13 @@ fn changes<'a>(state: &'a State, (shape, rows): &'a (&'static dyn Shape, Vec<Row
 async fn write(native: &mut Native, state: &State, batch: &Batch) -> Result<(), sqlx::Error> {
     let out = &state.out;
     let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
+    let settled: Vec<Row> = out.settled.iter().map(|of| settled_row(of, state, batch)).collect();
     let own = [BATCHES.row(batch)];
-    let mut writes = vec![Write::Rows(&BATCHES, &own), Write::Rows(&sql::WALLET_SUMS, &wallets)];
+    let mut writes = vec![
+        Write::Rows(&BATCHES, &own),
+        Write::Rows(&sql::WALLET_SUMS, &wallets),
+        Write::Rows(&sql::SETTLED_OUT, &settled),
+    ];
     // Changes first: a new row may take the place that another one leaves, as the next attempt
     // of a payment does. Changes of rows that are new in this batch come after those.
     let mut changes: Vec<Changes<'_>> = out.updates.iter().map(|of| changes(state, of)).collect();
@@ -335,7 +340,7 @@ fn wallet(row: &Named<'_>) -> Result<Wallet, sqlx::Error> {
         env: Env::parse(row.text("env")?).ok_or_else(|| odd("environment"))?,
         currency: Currency::parse(row.text("currency")?).ok_or_else(|| odd("currency"))?,
         available: Minor::new(row.int("available_minor")?),
-        pending_out: Minor::new(row.int("pending_out_minor")?),
+        taken_out: Minor::new(row.int("taken_out_minor")?),
         seq: row.int("seq")?,
         head_hash: row.text("head_hash")?.to_owned(),
         is_frozen: row.int("is_frozen")? != 0,
@@ -347,12 +352,24 @@ fn wallet_row(id: &str, state: &State) -> Option<Row> {
     Some(sql::WALLET_SUMS.row(&WalletSums {
         id: id.to_owned(),
         available: wallet.available,
-        pending_out: wallet.pending_out,
+        taken_out: wallet.taken_out,
         seq: wallet.seq,
         head_hash: wallet.head_hash.clone(),
         is_frozen: wallet.is_frozen,
         updated_at: state.now,
     }))
+}
+
+/// How many parts a wallet has for what was settled: as many as writers rarely are at a time.
+const PARTS: i64 = 16;
+
+fn settled_row((id, settled): (&String, &Minor), state: &State, batch: &Batch) -> Row {
+    sql::SETTLED_OUT.row(&SettledOut {
+        wallet_id: id.clone(),
+        part: seal::writer_of(batch.id) % PARTS,
+        settled: *settled,
+        updated_at: state.now,
+    })
 }
 
 fn reserved(row: &Named<'_>) -> Result<Reserved, sqlx::Error> {

@@ -9,6 +9,7 @@ use crate::money::Minor;
 
 use super::journal::Journal;
 use super::locked::{Counter, LockedState};
+use super::sql;
 
 /// A change that the writer decides and makes durable with others in one transaction. `T` is
 /// what the caller learns besides: the decision computes it, nobody reads it back afterwards.
@@ -122,8 +123,10 @@ pub struct CounterChange {
 pub struct Effects {
     /// Movements of money.
     pub journals: Vec<Journal>,
-    /// Changes of what a wallet has on its way out.
-    pub pending_out: Vec<(WalletId, Minor)>,
+    /// What payouts take out of wallets, or give back before it was settled.
+    pub taken_out: Vec<(WalletId, Minor)>,
+    /// What was settled of it. The wallets need not be locked for that.
+    pub settled: Vec<(WalletId, Minor)>,
     /// Wallets to freeze or thaw.
     pub frozen: Vec<(WalletId, bool)>,
     /// Counters to change.
@@ -149,6 +152,14 @@ impl<T> Command<T> {
     pub fn wallets(mut self, wallets: impl IntoIterator<Item = WalletId>) -> Self {
         self.needs.wallets.extend(wallets);
         self
+    }
+
+    /// Reads whether a wallet is frozen, without locking it; see [`LockedState::is_frozen`].
+    /// Freezing it at the same moment may come too late for this command, and does not for the
+    /// next.
+    #[must_use]
+    pub fn unless_frozen(self, wallet: &WalletId) -> Self {
+        self.row(&sql::FROZEN, wallet.as_str())
     }
 
     /// Refuses the command where one of these rows has changed.
@@ -271,7 +282,8 @@ impl Effects {
     /// Adds what another decision wants written, which saw the counters as this one leaves them.
     pub fn append(&mut self, other: Self) {
         self.journals.extend(other.journals);
-        self.pending_out.extend(other.pending_out);
+        self.taken_out.extend(other.taken_out);
+        self.settled.extend(other.settled);
         self.frozen.extend(other.frozen);
         self.counters.extend(other.counters);
         self.rows.extend(other.rows);

@@ -12,6 +12,7 @@ use crate::money::{Currency, Minor};
 
 use super::command::CounterChange;
 use super::rows::Rows;
+use super::sql;
 
 /// A wallet under lock.
 #[derive(Clone, Debug)]
@@ -26,8 +27,8 @@ pub struct Wallet {
     pub currency: Currency,
     /// What can be spent.
     pub available: Minor,
-    /// What left the wallet and is not settled yet.
-    pub pending_out: Minor,
+    /// What payouts took out of it in all, less what came back before it was settled.
+    pub taken_out: Minor,
     /// Number of its last entry.
     pub seq: i64,
     /// Hash of its last entry.
@@ -87,6 +88,19 @@ impl LockedState<'_> {
     /// There is no such wallet.
     pub fn wallet(&self, id: &WalletId) -> Result<&Wallet, Problem> {
         self.wallets.get(id.as_str()).ok_or_else(|| Problem::new(ErrorCode::WalletNotFound))
+    }
+
+    /// Whether a wallet is frozen that the command named, or named for that only.
+    ///
+    /// # Errors
+    /// There is no such wallet.
+    pub fn is_frozen(&self, id: &WalletId) -> Result<bool, Problem> {
+        if let Some(wallet) = self.wallets.get(id.as_str()) {
+            return Ok(wallet.is_frozen);
+        }
+        let read = self.rows.get(&sql::FROZEN, id.as_str());
+        let read = read.ok_or_else(|| Problem::new(ErrorCode::WalletNotFound))?;
+        Ok(read.int("is_frozen")? != 0)
     }
 
     /// A row that the command named, if it is there.

@@ -1,7 +1,8 @@
 //! The ledger: double entry, and the one writer that changes it.
 //!
 //! Everything that moves money or changes a payout is a [`Command`] handed to the [`Writer`].
-//! The writer takes whatever waits, and carries it out in one database transaction:
+//! The writer takes whatever waits, and carries it out in one database transaction (on PostgreSQL
+//! in two at a time, one for what callers ask for and one for everything else):
 //!
 //! | step | locks, in this order |
 //! |---|---|
@@ -11,8 +12,10 @@
 //! | decide each command in memory, in order of arrival | none |
 //! | insert and update in bulk, seal, commit | new keys, sorted |
 //!
-//! Every host takes these locks in the same order, so hosts on one database cannot wait for
-//! each other in a circle. No balance outlives a batch: truth is in the locked rows.
+//! Whoever writes takes these locks in the same order, so nobody on one database can wait for
+//! another in a circle. No balance outlives a batch: truth is in the locked rows. What is settled
+//! of a wallet's payouts is added up beside its row (`settled_out`), without its lock: payments
+//! that come to their ends keep nobody from paying out of the wallet.
 //!
 //! | failure | what happens |
 //! |---|---|

@@ -15,7 +15,7 @@ pub(super) static WALLETS: Lookup = Lookup {
         ("env", Text),
         ("currency", Text),
         ("available_minor", Int),
-        ("pending_out_minor", Int),
+        ("taken_out_minor", Int),
         ("seq", Int),
         ("head_hash", Text),
         ("is_frozen", Int),
@@ -27,7 +27,7 @@ pub(super) static WALLETS: Lookup = Lookup {
 pub(super) struct WalletSums {
     pub id: String,
     pub available: Minor,
-    pub pending_out: Minor,
+    pub taken_out: Minor,
     pub seq: i64,
     pub head_hash: String,
     pub is_frozen: bool,
@@ -39,13 +39,43 @@ pub(super) static WALLET_SUMS: Update<WalletSums> = Update {
     key: text("id", |wallet| (&wallet.id).into()),
     columns: &[
         int("available_minor", |wallet| wallet.available.into()),
-        int("pending_out_minor", |wallet| wallet.pending_out.into()),
+        int("taken_out_minor", |wallet| wallet.taken_out.into()),
         int("seq", |wallet| wallet.seq.into()),
         text("head_hash", |wallet| (&wallet.head_hash).into()),
         int("is_frozen", |wallet| wallet.is_frozen.into()),
         int("updated_at", |wallet| wallet.updated_at.into()),
     ],
     only_where: None,
+};
+
+/// Whether wallets are frozen, for whoever changes nothing about them.
+pub(super) static FROZEN: Lookup =
+    Lookup { name: "wallets", key: "id", columns: &[("is_frozen", Int)], lock: false };
+
+/// What a batch settled of what a wallet has on its way out.
+pub(super) struct SettledOut {
+    pub wallet_id: String,
+    /// Which of the wallet's parts: one that few other writers add to.
+    pub part: i64,
+    pub settled: Minor,
+    pub updated_at: Moment,
+}
+
+pub(super) static SETTLED_OUT: Table<SettledOut> = Table {
+    name: "settled_out",
+    fixed: &[
+        text("wallet_id", |settled| (&settled.wallet_id).into()),
+        int("part", |settled| settled.part.into()),
+    ],
+    changing: &[
+        int("settled_minor", |settled| settled.settled.into()),
+        int("updated_at", |settled| settled.updated_at.into()),
+    ],
+    on_conflict: Some(
+        "(wallet_id, part) DO UPDATE SET updated_at = excluded.updated_at, \
+         settled_minor = settled_out.settled_minor + excluded.settled_minor",
+    ),
+    is_sealed: false,
 };
 
 pub(super) static COUNTERS: Lookup = Lookup {

@@ -62,6 +62,7 @@ pub(super) type ForShape = (&'static dyn Shape, Vec<Row>);
 #[derive(Default)]
 pub(super) struct Out {
     pub(super) wallets: BTreeSet<String>,
+    pub(super) settled: BTreeMap<String, Minor>,
     pub(super) counters: BTreeSet<String>,
     pub(super) reservations: BTreeMap<String, Row>,
     pub(super) inserts: BTreeMap<&'static str, ForShape>,
@@ -73,6 +74,7 @@ pub(super) struct Out {
 #[derive(Default)]
 struct Staged {
     wallets: HashMap<String, Wallet>,
+    settled: HashMap<String, Minor>,
     rows: Vec<RowChange>,
 }
 
@@ -129,12 +131,18 @@ impl State {
         for journal in &effects.journals {
             self.stage_journal(&mut staged, journal, &ids.journal())?;
         }
-        for (id, change) in &effects.pending_out {
+        for (id, change) in &effects.taken_out {
             let wallet = self.wallet(&mut staged, id.as_str())?;
-            wallet.pending_out = wallet.pending_out.plus(*change)?;
-            if wallet.pending_out.is_negative() {
+            wallet.taken_out = wallet.taken_out.plus(*change)?;
+            if wallet.taken_out.is_negative() {
                 return Err(Problem::internal(format!("wallet {id} has less than nothing out")));
             }
+        }
+        for (id, settled) in &effects.settled {
+            let so_far =
+                staged.settled.get(id.as_str()).or_else(|| self.out.settled.get(id.as_str()));
+            let sum = so_far.copied().unwrap_or(Minor::ZERO).plus(*settled)?;
+            staged.settled.insert(id.to_string(), sum);
         }
         for (id, frozen) in &effects.frozen {
             self.wallet(&mut staged, id.as_str())?.is_frozen = *frozen;
@@ -225,6 +233,7 @@ impl State {
     fn take_in(&mut self, needs: &Needs, effects: Effects, staged: Staged) {
         self.out.wallets.extend(staged.wallets.keys().cloned());
         self.wallets.extend(staged.wallets);
+        self.out.settled.extend(staged.settled);
         for change in effects.counters {
             self.take_counter(change);
         }
@@ -344,6 +353,7 @@ impl Out {
     /// Whether nothing at all is to be written.
     pub(super) fn is_empty(&self) -> bool {
         self.wallets.is_empty()
+            && self.settled.is_empty()
             && self.counters.is_empty()
             && self.reservations.is_empty()
             && self.inserts.is_empty()

@@ -41,7 +41,7 @@ pub static NEW_WALLETS: Table<NewWallet> = Table {
     ],
     changing: &[
         int("available_minor", |_| 0.into()),
-        int("pending_out_minor", |_| 0.into()),
+        int("taken_out_minor", |_| 0.into()),
         int("seq", |_| 0.into()),
         text("head_hash", |_| "".into()),
         int("is_active", |_| true.into()),
@@ -155,7 +155,7 @@ pub async fn find_wallet(
     currency: Currency,
 ) -> Result<Option<WalletRow>, sqlx::Error> {
     let sql = "SELECT id, merchant_id, env, currency, available_minor, pending_out_minor, \
-               is_active, is_frozen, is_demo, created_at, updated_at FROM wallets \
+               is_active, is_frozen, is_demo, created_at, updated_at, settled_at FROM wallet_balances \
                WHERE merchant_id = $1 AND env = $2 AND currency = $3";
     let row = sqlx::query(sql)
         .bind(merchant.as_str())
@@ -172,7 +172,7 @@ pub async fn find_wallet(
 /// The database cannot be read.
 pub async fn get_wallet(pool: &AnyPool, id: &WalletId) -> Result<Option<WalletRow>, sqlx::Error> {
     let sql = "SELECT id, merchant_id, env, currency, available_minor, pending_out_minor, \
-               is_active, is_frozen, is_demo, created_at, updated_at FROM wallets WHERE id = $1";
+               is_active, is_frozen, is_demo, created_at, updated_at, settled_at FROM wallet_balances WHERE id = $1";
     let row = sqlx::query(sql).bind(id.as_str()).fetch_optional(pool).await?;
     row.map(|row| wallet(&row)).transpose()
 }
@@ -186,7 +186,7 @@ pub async fn list_wallets(
     (merchant, env): (&MerchantId, Env),
 ) -> Result<Vec<WalletRow>, sqlx::Error> {
     let sql = "SELECT id, merchant_id, env, currency, available_minor, pending_out_minor, \
-               is_active, is_frozen, is_demo, created_at, updated_at FROM wallets \
+               is_active, is_frozen, is_demo, created_at, updated_at, settled_at FROM wallet_balances \
                WHERE merchant_id = $1 AND env = $2 ORDER BY currency";
     let rows = sqlx::query(sql).bind(merchant.as_str()).bind(env.as_str()).fetch_all(pool).await?;
     rows.iter().map(wallet).collect()
@@ -395,6 +395,8 @@ fn wallet(row: &AnyRow) -> Result<WalletRow, sqlx::Error> {
     let text = |column| row.try_get::<String, _>(column);
     let flag = |column| row.try_get::<i64, _>(column).map(|flag| flag != 0);
     let unknown = || sqlx::Error::Decode("an unknown environment or currency".into());
+    let (changed, settled): (i64, Option<i64>) =
+        (row.try_get("updated_at")?, row.try_get("settled_at")?);
     Ok(WalletRow {
         id: WalletId::from_text(text("id")?),
         merchant_id: MerchantId::from_text(text("merchant_id")?),
@@ -406,7 +408,7 @@ fn wallet(row: &AnyRow) -> Result<WalletRow, sqlx::Error> {
         is_frozen: flag("is_frozen")?,
         is_demo: flag("is_demo")?,
         created_at: Moment::from_micros(row.try_get("created_at")?),
-        updated_at: Moment::from_micros(row.try_get("updated_at")?),
+        updated_at: Moment::from_micros(changed.max(settled.unwrap_or_default())),
     })
 }
 

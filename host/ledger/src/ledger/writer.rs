@@ -1,20 +1,22 @@
-//! The task that owns a connection and turns what waits into one transaction.
+//! The tasks that own a connection each and turn what waits into one transaction.
 
 use std::any::Any;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::config::limits;
-use crate::db::{Db, Native};
+use crate::db::{Db, Engine, Native};
 use crate::error::{ErrorCode, Problem};
 use crate::id::IdGenerator;
 
@@ -31,19 +33,28 @@ struct Queued {
     since: Instant,
 }
 
-/// Where commands are handed in. Cheap to clone; the task ends when it is told to, or when the last
-/// one is dropped.
+/// Where commands are handed in. Cheap to clone; its tasks end when they are told to, or when the
+/// last one is dropped.
 ///
 /// There are two lanes. Work (what a bank answered, what was delivered, what an operator does)
-/// waits for its place and is served first: what is under way comes to an end whatever else
-/// arrives. Requests are turned away when too many wait.
+/// waits for its place: what is under way comes to an end whatever else arrives. Requests are
+/// turned away when too many wait. On PostgreSQL each lane has a task and a connection, so that
+/// one prepares its batch while the other's is made durable; on SQLite, where one writes at a time,
+/// one task serves both, work first.
 #[derive(Clone)]
 pub struct Writer {
-    requests: mpsc::Sender<Queued>,
-    work: mpsc::Sender<Queued>,
-    status: Arc<Status>,
+    requests: Lane,
+    work: Lane,
+    metrics: Arc<WriterMetrics>,
     stopping: CancellationToken,
-    has_stopped: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// A queue, and how long the task that serves it has been at it.
+#[derive(Clone)]
+struct Lane {
+    queue: mpsc::Sender<Queued>,
+    oldest: Arc<Oldest>,
 }
 
 /// What a writer is made of.
@@ -55,58 +66,100 @@ pub struct WriterParts {
     /// Ids of journals.
     pub ids: Arc<IdGenerator>,
     /// What follows from new rows.
-    pub hook: Option<OutboxHook>,
+    pub hook: Option<Arc<OutboxHook>>,
     /// Commands per transaction at most.
     pub batch_max: usize,
-    /// Cancelled should the storage break, or the writer's task end by itself.
+    /// Cancelled should the storage break, or one of the writer's tasks end by itself.
     pub broken: CancellationToken,
 }
 
-struct Status {
+/// How long the oldest command of a task's present batch has been waiting.
+struct Oldest {
     begun: Instant,
-    /// Since when the oldest command of the present batch waits, in milliseconds after
-    /// `begun`; zero while there is none.
-    oldest_ms: AtomicU64,
-    metrics: WriterMetrics,
+    /// Since when, in milliseconds after `begun`; zero while there is no batch.
+    since_ms: AtomicU64,
+}
+
+impl Oldest {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { begun: Instant::now(), since_ms: AtomicU64::new(0) })
+    }
+
+    fn begin(&self, batch: &[Queued]) {
+        let oldest = batch.iter().map(|queued| queued.since).min();
+        let since = oldest.map(|at| at.saturating_duration_since(self.begun));
+        let since = since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        self.since_ms.store(since.max(1), Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.since_ms.store(0, Ordering::Relaxed);
+    }
+
+    fn waiting(&self) -> Duration {
+        match self.since_ms.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            since => self.begun.elapsed().saturating_sub(Duration::from_millis(since)),
+        }
+    }
 }
 
 impl Writer {
-    /// Starts the writer's task.
+    /// Starts the writer's tasks.
     ///
     /// # Errors
     /// The database cannot be reached.
     pub async fn start(parts: WriterParts) -> Result<Self, sqlx::Error> {
+        let (request_queue, requests) = mpsc::channel(limits::QUEUE_MAX);
+        let (work_queue, work) = mpsc::channel(limits::QUEUE_MAX);
+        let (for_work, queues) = match parts.db.engine() {
+            Engine::Sqlite => (None, vec![work, requests]),
+            Engine::Postgres => (Some(work), vec![requests]),
+        };
+        let writer = Self {
+            requests: Lane { queue: request_queue, oldest: Oldest::new() },
+            work: Lane { queue: work_queue, oldest: Oldest::new() },
+            metrics: Arc::default(),
+            stopping: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        if let Some(work) = for_work {
+            writer.serve(vec![work], &writer.work, &parts).await?;
+        }
+        writer.serve(queues, &writer.requests, &parts).await?;
+        writer.tasks.close();
+        Ok(writer)
+    }
+
+    /// Has a task of its own serve these queues, the first before the others.
+    async fn serve(
+        &self,
+        queues: Vec<mpsc::Receiver<Queued>>,
+        lane: &Lane,
+        parts: &WriterParts,
+    ) -> Result<(), sqlx::Error> {
         let WriterParts { db, clock, ids, hook, batch_max, broken } = parts;
-        let (requests, waiting_requests) = mpsc::channel(limits::QUEUE_MAX);
-        let (work, waiting_work) = mpsc::channel(limits::QUEUE_MAX);
-        let status = Arc::new(Status {
-            begun: Instant::now(),
-            oldest_ms: AtomicU64::new(0),
-            metrics: WriterMetrics::default(),
-        });
-        let chain = Some(seal::begin(&db).await?);
         let task = Task {
             native: Some(db.native().await?),
-            db,
-            clock,
-            ids,
-            hook,
-            chain,
-            batch_max: batch_max.max(1),
-            status: Arc::clone(&status),
+            chain: Some(seal::begin(db).await?),
+            db: db.clone(),
+            clock: clock.clone(),
+            ids: Arc::clone(ids),
+            hook: hook.clone(),
+            batch_max: (*batch_max).max(1),
+            metrics: Arc::clone(&self.metrics),
+            oldest: Arc::clone(&lane.oldest),
             broken: broken.clone(),
         };
-        let (stopping, has_stopped) = (CancellationToken::new(), CancellationToken::new());
-        let ending = (stopping.clone(), has_stopped.clone());
-        tokio::spawn(async move {
-            let run = AssertUnwindSafe(task.run(waiting_work, waiting_requests, &ending.0));
+        let (stopping, broken) = (self.stopping.clone(), broken.clone());
+        self.tasks.spawn(async move {
+            let run = AssertUnwindSafe(task.run(Queues(queues), &stopping));
             if run.catch_unwind().await.is_err() {
                 tracing::error!("the writer's task panicked; this host stops");
                 broken.cancel();
             }
-            ending.1.cancel();
         });
-        Ok(Self { requests, work, status, stopping, has_stopped })
+        Ok(())
     }
 
     /// Hands in what a caller of the API asks for, and waits until it is durable or refused.
@@ -120,7 +173,7 @@ impl Writer {
         T: Any + Send,
     {
         let (queued, waiting) = enqueue(command);
-        self.requests.try_send(queued).map_err(|refused| match refused {
+        self.requests.queue.try_send(queued).map_err(|refused| match refused {
             TrySendError::Full(_) => overloaded(),
             TrySendError::Closed(_) => stopped(),
         })?;
@@ -128,7 +181,7 @@ impl Writer {
     }
 
     /// Hands in what this host has to write down, or an operator's act: waits for a place, and
-    /// goes before requests.
+    /// for no request.
     ///
     /// # Errors
     /// As for [`Self::request`], but never `service_overloaded`.
@@ -137,15 +190,15 @@ impl Writer {
         T: Any + Send,
     {
         let (queued, waiting) = enqueue(command);
-        let sent = self.work.send(queued).await;
+        let sent = self.work.queue.send(queued).await;
         sent.map_err(|_| stopped())?;
         waiting.outcome().await
     }
 
-    /// Takes nothing more, brings what waits to its end, and closes the connection.
+    /// Takes nothing more, brings what waits to its end, and closes the connections.
     pub async fn stop(&self) {
         self.stopping.cancel();
-        self.has_stopped.cancelled().await;
+        self.tasks.wait().await;
     }
 
     /// Refuses a request that would be refused anyhow, before anything is done for it.
@@ -153,11 +206,11 @@ impl Writer {
     /// # Errors
     /// `service_overloaded`.
     pub fn admit(&self) -> Result<(), Problem> {
-        let is_full = self.requests.capacity() == 0;
+        let is_full = self.requests.queue.capacity() == 0;
         // Whoever came now would wait for longer than it is worth.
-        match is_full || self.oldest_waiting() > limits::READY_WAIT_MAX {
+        match is_full || self.requests.oldest.waiting() > limits::READY_WAIT_MAX {
             true => {
-                self.status.metrics.shed.inc();
+                self.metrics.shed.inc();
                 Err(overloaded())
             }
             false => Ok(()),
@@ -167,17 +220,13 @@ impl Writer {
     /// How long the oldest command has been waiting for the database.
     #[must_use]
     pub fn oldest_waiting(&self) -> Duration {
-        let since = self.status.oldest_ms.load(Ordering::Relaxed);
-        match since {
-            0 => Duration::ZERO,
-            _ => self.status.begun.elapsed().saturating_sub(Duration::from_millis(since)),
-        }
+        self.requests.oldest.waiting().max(self.work.oldest.waiting())
     }
 
     /// Figures for `/metrics`.
     #[must_use]
     pub fn metrics(&self) -> &WriterMetrics {
-        &self.status.metrics
+        &self.metrics
     }
 }
 
@@ -225,29 +274,26 @@ struct Task {
     clock: Clock,
     ids: Arc<IdGenerator>,
     native: Option<Native>,
-    hook: Option<OutboxHook>,
+    hook: Option<Arc<OutboxHook>>,
     /// Where the chain of batches stands; none where that is not known any more.
     chain: Option<Chain>,
     batch_max: usize,
-    status: Arc<Status>,
+    metrics: Arc<WriterMetrics>,
+    oldest: Arc<Oldest>,
     broken: CancellationToken,
 }
 
 impl Task {
-    async fn run(
-        mut self,
-        mut work: mpsc::Receiver<Queued>,
-        mut requests: mpsc::Receiver<Queued>,
-        stopping: &CancellationToken,
-    ) {
+    async fn run(mut self, mut queues: Queues, stopping: &CancellationToken) {
+        let mut is_stopping = false;
         // No timer: a batch is what arrived while the one before was committing.
         loop {
             let first = tokio::select! {
                 biased;
-                first = next(&mut work, &mut requests) => first,
-                () = stopping.cancelled(), if !work.is_closed() => {
-                    work.close();
-                    requests.close();
+                first = queues.next() => first,
+                () = stopping.cancelled(), if !is_stopping => {
+                    is_stopping = true;
+                    queues.close();
                     continue;
                 }
             };
@@ -255,25 +301,21 @@ impl Task {
             let mut weight = first.command.weight();
             let mut batch = vec![first];
             while weight < self.batch_max {
-                match work.try_recv().or_else(|_| requests.try_recv()) {
-                    Ok(queued) => {
-                        weight += queued.command.weight();
-                        batch.push(queued);
-                    }
-                    Err(_) => break,
-                }
+                let Some(queued) = queues.try_next() else { break };
+                weight += queued.command.weight();
+                batch.push(queued);
             }
-            self.begin_waiting(&batch);
+            self.oldest.begin(&batch);
             let turn = self.db.turn().await;
             let (commands, answers): (Vec<AnyCommand>, Vec<_>) =
                 batch.into_iter().map(|queued| (queued.command, queued.answer)).unzip();
             let begun = Instant::now();
             let outcomes = self.process(&commands.iter().collect::<Vec<_>>()).await;
             drop(turn);
-            self.status.metrics.batch(commands.len(), begun.elapsed());
+            self.metrics.batch(commands.len(), begun.elapsed());
             // What they share with their results is the callers' own from here on.
             drop(commands);
-            self.status.oldest_ms.store(0, Ordering::Relaxed);
+            self.oldest.end();
             for (answer, outcome) in answers.into_iter().zip(outcomes) {
                 // A caller that went away finds its result under its idempotency key.
                 let _ = answer.send(outcome);
@@ -284,20 +326,13 @@ impl Task {
         }
     }
 
-    fn begin_waiting(&self, batch: &[Queued]) {
-        let oldest = batch.iter().map(|queued| queued.since).min();
-        let since = oldest.map(|at| at.saturating_duration_since(self.status.begun));
-        let since = since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
-        self.status.oldest_ms.store(since.max(1), Ordering::Relaxed);
-    }
-
     /// Brings a batch to its end, whatever it takes: again after a conflict, in halves after a
     /// poisoned row, by asking after an unanswered COMMIT.
     async fn process(&mut self, commands: &[&AnyCommand]) -> Outcomes {
         let mut earlier: Vec<Try> = Vec::new();
         for retry in 0..limits::BATCH_RETRIES_MAX {
             if retry > 0 {
-                self.status.metrics.begun_again.inc();
+                self.metrics.begun_again.inc();
                 self.pause(retry).await;
             }
             match self.attempt(commands, &mut earlier).await {
@@ -308,7 +343,7 @@ impl Task {
                 }
                 Err(Interrupted::Unknown(cause, this)) => {
                     tracing::warn!(%cause, commands = commands.len(), "a COMMIT was not answered");
-                    self.status.metrics.unanswered_commits.inc();
+                    self.metrics.unanswered_commits.inc();
                     earlier.push(this);
                 }
                 Err(Interrupted::Poisoned(cause)) => return self.split(commands, cause).await,
@@ -340,7 +375,7 @@ impl Task {
             None => self.chain.insert(begin_chain(&self.db).await?),
         };
         let surroundings =
-            Surroundings { ids: &self.ids, now: self.clock.now(), hook: self.hook.as_ref() };
+            Surroundings { ids: &self.ids, now: self.clock.now(), hook: self.hook.as_deref() };
         let run = batch::run(&mut native, commands, surroundings, chain, earlier);
         let (ended, IsClean(is_clean)) = run.await;
         // Whatever became of this try, its id is used up.
@@ -377,16 +412,33 @@ fn unavailable() -> Problem {
         .caused_by("the database did not accept the batch in time")
 }
 
-/// What waits longest, work before requests; nothing when nobody can hand in any more.
-async fn next(
-    work: &mut mpsc::Receiver<Queued>,
-    requests: &mut mpsc::Receiver<Queued>,
-) -> Option<Queued> {
-    tokio::select! {
-        biased;
-        Some(queued) = work.recv() => Some(queued),
-        Some(queued) = requests.recv() => Some(queued),
-        else => None,
+/// What a task serves: the first before the others.
+struct Queues(Vec<mpsc::Receiver<Queued>>);
+
+impl Queues {
+    /// What waits longest; nothing when nobody can hand in any more.
+    async fn next(&mut self) -> Option<Queued> {
+        let of_first = |cx: &mut Context<'_>| {
+            let mut ended = 0;
+            for queue in &mut self.0 {
+                match queue.poll_recv(cx) {
+                    Poll::Ready(Some(queued)) => return Poll::Ready(Some(queued)),
+                    Poll::Ready(None) => ended += 1,
+                    Poll::Pending => {}
+                }
+            }
+            if ended == self.0.len() { Poll::Ready(None) } else { Poll::Pending }
+        };
+        std::future::poll_fn(of_first).await
+    }
+
+    /// The same, if anything waits.
+    fn try_next(&mut self) -> Option<Queued> {
+        self.0.iter_mut().find_map(|queue| queue.try_recv().ok())
+    }
+
+    fn close(&mut self) {
+        self.0.iter_mut().for_each(mpsc::Receiver::close);
     }
 }
 

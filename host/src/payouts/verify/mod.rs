@@ -155,7 +155,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "wallet-pending",
         means: "is a wallet whose payouts under way come to another sum than it says",
-        finds: "SELECT w.id FROM wallets w LEFT JOIN payouts p ON p.wallet_id = w.id \
+        finds: "SELECT w.id FROM wallet_balances w LEFT JOIN payouts p ON p.wallet_id = w.id \
                 AND p.status IN ('queued', 'processing') GROUP BY w.id, w.pending_out_minor \
                 HAVING w.pending_out_minor <> COALESCE(SUM(p.amount_minor + p.fee_minor \
                 + p.tax_minor + p.levy_minor), 0)",

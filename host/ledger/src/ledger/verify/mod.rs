@@ -185,7 +185,8 @@ const CHECKS: &[Check] = &[
     Check {
         name: "wallet-below-zero",
         means: "is a wallet below zero",
-        finds: "SELECT id FROM wallets WHERE available_minor < 0 OR pending_out_minor < 0",
+        finds: "SELECT id FROM wallet_balances WHERE available_minor < 0 \
+                OR pending_out_minor < 0",
     },
 ];
 
