@@ -21,6 +21,7 @@ use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
 use super::begin::Later;
 use super::calls::{Answered, Calls};
+use super::dispatch::Turn;
 use super::finding::{Earlier, Learnt};
 use super::intents::Intent;
 use super::lanes::Place;
@@ -31,6 +32,8 @@ use super::work::{self, Claim, PutOff, UnderWay};
 pub(super) struct Carry<'a, F: Feature> {
     pub(super) engine: &'a Transfers,
     pub(super) feature: &'a F,
+    /// The dispatcher's place, which is handed on once no call is made any more.
+    pub(super) turn: Option<&'a Turn<F>>,
     pub(super) claim: Claim,
     pub(super) object: F::Object,
     pub(super) order: Order,
@@ -78,13 +81,13 @@ impl Transfers {
     /// The database failed. Nothing is lost: the lease runs out.
     pub async fn work<F: Feature>(&self, feature: &F, claim: Claim) -> Result<(), Problem> {
         let object = feature.load(&claim.id).await?;
-        self.carry(feature, claim, object).await
+        self.carry((feature, None), claim, object).await
     }
 
     /// The same, the object being at hand.
     pub(super) async fn carry<F: Feature>(
         &self,
-        feature: &F,
+        (feature, turn): (&F, Option<&Turn<F>>),
         claim: Claim,
         object: Option<F::Object>,
     ) -> Result<(), Problem> {
@@ -95,7 +98,7 @@ impl Transfers {
             )));
         };
         let order = feature.order(&object)?;
-        let carry = Carry { engine: self, feature, claim, object, order };
+        let carry = Carry { engine: self, feature, turn, claim, object, order };
         match carry.order.stage {
             OrderStage::Ended => Ok(work::drop_work(&self.db, &carry.claim).await?),
             OrderStage::Queued | OrderStage::UnderWay => carry.run().await,

@@ -19,6 +19,9 @@ use super::order::{Feature, Step, Writes};
 impl<F: Feature> Carry<'_, F> {
     /// Commits what became of an attempt: the end, or when to ask.
     pub(super) async fn conclude(mut self, over: Over, answered: Answered) -> Result<(), Problem> {
+        if let Some(turn) = self.turn {
+            turn.hand_on();
+        }
         let now = self.engine.now();
         let Answered { learnt, evidence, .. } = &answered;
         let attempt = self.calls().told(&over.attempt, learnt)?;

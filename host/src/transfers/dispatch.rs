@@ -1,10 +1,12 @@
 //! The loop that claims what is due, lane by lane, and has it carried.
 //!
 //! A lane that is quick is claimed for ahead: as much as it carries within a moment lies at hand,
-//! and whoever has carried one takes the next with the same place. A lane that is slow has nothing
-//! at hand, and its work stays where another host can take it.
+//! and whoever has had its answer hands its place to the next, before that answer is written down:
+//! a place is for a call, and not for the database. A lane that is slow has nothing at hand, and
+//! its work stays where another host can take it.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -25,6 +27,36 @@ impl Transfers {
     pub async fn dispatch<F: Feature>(self, feature: F) {
         let dispatcher = Dispatcher { engine: self, feature, at_hand: Mutex::default() };
         Arc::new(dispatcher).run().await;
+    }
+}
+
+/// A place in a lane, to be handed on once.
+pub(super) struct Turn<F: Feature> {
+    dispatcher: Arc<Dispatcher<F>>,
+    route: RouteId,
+    purpose: Purpose,
+    place: Mutex<Option<Place>>,
+    is_over: AtomicBool,
+}
+
+impl<F: Feature> Turn<F> {
+    /// No call is made any more: what is next at hand has the place now.
+    pub(super) fn hand_on(&self) {
+        if self.is_over.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let next = match self.purpose {
+            Purpose::Send => self.dispatcher.next_at_hand(&self.route),
+            Purpose::Ask => None,
+        };
+        match next {
+            Some(next) => self.dispatcher.begin(&self.route, next, place, self.purpose),
+            None => {
+                drop(place);
+                self.dispatcher.engine.wake();
+            }
+        }
     }
 }
 
@@ -233,7 +265,7 @@ impl<F: Feature> Dispatcher<F> {
         }
     }
 
-    /// Has a task of its own carry it, and then what is at hand for the same place.
+    /// Has a task of its own carry it.
     fn begin(
         self: &Arc<Self>,
         route: &RouteId,
@@ -241,24 +273,22 @@ impl<F: Feature> Dispatcher<F> {
         place: Option<Place>,
         purpose: Purpose,
     ) {
-        let (this, route) = (Arc::clone(self), route.clone());
+        let turn = Turn {
+            dispatcher: Arc::clone(self),
+            route: route.clone(),
+            purpose,
+            place: Mutex::new(place),
+            is_over: AtomicBool::new(false),
+        };
         self.engine.tasks.spawn(async move {
-            let mut next = Some(claimed);
-            while let Some(Held { claim, object, .. }) = next {
-                this.carry(claim, object).await;
-                next = match purpose {
-                    Purpose::Send => this.next_at_hand(&route),
-                    Purpose::Ask => None,
-                };
-            }
-            drop(place);
-            this.engine.wake();
+            turn.dispatcher.carry(claimed, &turn).await;
+            turn.hand_on();
         });
     }
 
-    async fn carry(&self, claim: Claim, object: Option<F::Object>) {
+    async fn carry(&self, Held { claim, object, .. }: Held<F::Object>, turn: &Turn<F>) {
         let id = claim.id.clone();
-        match self.engine.carry(&self.feature, claim, object).await {
+        match self.engine.carry((&self.feature, Some(turn)), claim, object).await {
             // Somebody else changed it first: nothing is left to do here.
             Err(problem) if problem.code() == ErrorCode::StateConflict => {}
             Err(problem) => tracing::error!(transfer.id = id, %problem, "carrying a payment"),

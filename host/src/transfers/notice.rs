@@ -237,7 +237,7 @@ impl Transfers {
         let own = own.ok_or_else(|| Problem::internal("an attempt is gone"))?;
         let over = Over::new(Attempt { bytes_left: true, ..own }, Arc::clone(route));
         let answered = Answered { learnt, evidence, was_asked: false };
-        let carry = Carry { engine: self, feature, claim, object, order };
+        let carry = Carry { engine: self, feature, turn: None, claim, object, order };
         match open {
             Some(open) if open.id == attempt.id => {
                 // Told of a payment that has ended, it says nothing of how things stand.

@@ -66,7 +66,8 @@ impl Transfers {
         // As it is now that nobody else is at it.
         let object = self.recalled_object(feature, id).await?;
         let order = feature.order(&object)?;
-        let recalled = Carry { engine: self, feature, claim, object, order }.recall(reason).await;
+        let recalled =
+            Carry { engine: self, feature, turn: None, claim, object, order }.recall(reason).await;
         if recalled.is_err() {
             self.give_back(&held).await;
         }

@@ -357,7 +357,7 @@ pub const SANDBOX_ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// the queue, a little later.
 pub const HANDED_OVER_MAX: usize = 4096;
 /// Deliveries that wait in memory for one endpoint; the others wait in the queue.
-pub const WAITING_PER_ENDPOINT_MAX: usize = 128;
+pub const WAITING_PER_ENDPOINT_MAX: usize = 512;
 /// Deliveries that wait in memory for all endpoints, before each one's share is cut.
 pub const WAITING_MAX: usize = 8192;
 /// Deliveries under way to one endpoint that answers well; one that does not gets one.

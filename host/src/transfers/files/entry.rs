@@ -428,7 +428,7 @@ impl super::Transfers {
         }
         let attempts = attempt::list_attempts(self.db.pool(), id).await?;
         let open = attempts.into_iter().find(|known| known.state == AttemptState::Open);
-        let carry = Carry { engine: self, feature, claim, object, order };
+        let carry = Carry { engine: self, feature, turn: None, claim, object, order };
         match open {
             Some(open) => carry.settle(open).await,
             None => carry.later(limits::SEND_LATER).await,
