@@ -1,4 +1,8 @@
-//! The tasks that own a connection each and turn what waits into one transaction.
+//! The threads that own a connection each and turn what waits into one transaction.
+//!
+//! A thread of its own, and not a task among those of requests: a batch takes a dozen trips to the
+//! database, and after each it would have to wait for whatever else is ready to run. The system
+//! lets a thread go on that has slept.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -9,6 +13,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -140,9 +145,10 @@ impl Writer {
     ) -> Result<(), sqlx::Error> {
         let WriterParts { db, clock, ids, hook, batch_max, broken } = parts;
         let task = Task {
-            native: Some(db.native().await?),
+            native: None,
             chain: Some(seal::begin(db).await?),
             db: db.clone(),
+            home: Handle::current(),
             clock: clock.clone(),
             ids: Arc::clone(ids),
             hook: hook.clone(),
@@ -152,13 +158,16 @@ impl Writer {
             broken: broken.clone(),
         };
         let (stopping, broken) = (self.stopping.clone(), broken.clone());
-        self.tasks.spawn(async move {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let is_running = self.tasks.token();
+        std::thread::Builder::new().name("writer".into()).spawn(move || {
             let run = AssertUnwindSafe(task.run(Queues(queues), &stopping));
-            if run.catch_unwind().await.is_err() {
-                tracing::error!("the writer's task panicked; this host stops");
+            if runtime.block_on(run.catch_unwind()).is_err() {
+                tracing::error!("the writer panicked; this host stops");
                 broken.cancel();
             }
-        });
+            drop(is_running);
+        })?;
         Ok(())
     }
 
@@ -271,6 +280,8 @@ impl<T: Any> Waiting<T> {
 
 struct Task {
     db: Db,
+    /// Where connections that others use as well are at home.
+    home: Handle,
     clock: Clock,
     ids: Arc<IdGenerator>,
     native: Option<Native>,
@@ -285,6 +296,7 @@ struct Task {
 
 impl Task {
     async fn run(mut self, mut queues: Queues, stopping: &CancellationToken) {
+        self.native = connect(&self.db).await.ok();
         let mut is_stopping = false;
         // No timer: a batch is what arrived while the one before was committing.
         loop {
@@ -372,7 +384,7 @@ impl Task {
         };
         let chain = match &mut self.chain {
             Some(chain) => chain,
-            None => self.chain.insert(begin_chain(&self.db).await?),
+            None => self.chain.insert(begin_chain(&self.home, &self.db).await?),
         };
         let surroundings =
             Surroundings { ids: &self.ids, now: self.clock.now(), hook: self.hook.as_deref() };
@@ -443,8 +455,11 @@ impl Queues {
 }
 
 /// A chain for whoever does not know where the last one stands.
-async fn begin_chain(db: &Db) -> Result<Chain, Interrupted> {
-    crate::db::in_time(seal::begin(db)).await.map_err(Interrupted::Again)
+async fn begin_chain(home: &Handle, db: &Db) -> Result<Chain, Interrupted> {
+    let db = db.clone();
+    let beginning = home.spawn(async move { crate::db::in_time(seal::begin(&db)).await });
+    let begun = beginning.await.unwrap_or(Err(sqlx::Error::WorkerCrashed));
+    begun.map_err(Interrupted::Again)
 }
 
 /// A new connection. One that does not come about in time is no connection.
