@@ -1,5 +1,7 @@
 //! The books are written once, and whoever changes them behind our back is found out.
 
+use railhead::db::bulk::Shape as _;
+use railhead::payouts::sql::PAYOUT_STATES;
 use rstest::rstest;
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
@@ -65,6 +67,30 @@ async fn a_balance_below_zero_does_not_fit(
         for column in ["available_minor", "taken_out_minor"] {
             let sql = format!("UPDATE wallets SET {column} = -1");
             assert!(tamper(host, &sql).await.is_err(), "{column}");
+        }
+    })
+    .await;
+}
+
+/// A payout's row stays on its page, and no index is written to, from queued to paid: only if no
+/// index has a column that changes in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_index_of_payouts_has_what_changes_on_their_way() {
+    /// What moves a payout in and out of an index: drafts, reviews, and whose batch waits for them.
+    const RARELY: &[&str] = &["is_waiting", "holds_batch"];
+    with_host(Engine::Postgres, async |host| {
+        let sql = "SELECT DISTINCT CAST(a.attname AS TEXT) FROM pg_index i \
+                   JOIN pg_depend d ON d.objid = i.indexrelid AND d.refobjid = i.indrelid \
+                   JOIN pg_attribute a ON a.attrelid = i.indrelid AND (a.attnum = d.refobjsubid \
+                   OR a.attnum = ANY(i.indkey)) WHERE i.indrelid = to_regclass('payouts')";
+        let indexed: Vec<String> =
+            sqlx::query_scalar(sql).fetch_all(host.app().db.pool()).await.expect("columns");
+        assert!(indexed.iter().any(|column| column == "merchant_id"), "{indexed:?}");
+        assert!(indexed.iter().any(|column| column == "is_waiting"), "{indexed:?}");
+        let changing = PAYOUT_STATES.columns();
+        for column in indexed.iter().filter(|column| !RARELY.contains(&column.as_str())) {
+            let changes = changing.iter().skip(1).any(|(name, _)| name == column);
+            assert!(!changes, "{column} changes, and an index of payouts has it");
         }
     })
     .await;

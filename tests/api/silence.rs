@@ -180,3 +180,23 @@ async fn overload_sheds_requests_and_never_a_banks_answer(
     })
     .await;
 }
+
+/// Whoever has a wallet's row, as a batch of requests has while it becomes durable, keeps none of
+/// the wallet's payments from being written down as paid.
+#[tokio::test(flavor = "multi_thread")]
+async fn payments_come_to_their_ends_beside_whoever_has_the_wallet() {
+    with_bank(Engine::Postgres, async |host, bank| {
+        bank.door.hold(Hold::Answer);
+        let id = pay(host, "0123456785").await.ok().id();
+        bank.door.until_held().await;
+        let mut tx = host.app().db.write().await.expect("a transaction");
+        let sql = "SELECT id FROM wallets FOR UPDATE";
+        sqlx::query(sql).fetch_all(tx.conn()).await.expect("locked");
+        bank.door.hold(Hold::Nothing);
+        until(host, &id, "paid").await;
+        tx.commit().await.expect("let go");
+        assert_eq!(host.count("SELECT COUNT(*) FROM settled_out").await, 1);
+        bank.prove().await;
+    })
+    .await;
+}
