@@ -21,8 +21,8 @@ CREATE TABLE wallets (
 );
 CREATE UNIQUE INDEX wallets_by_currency ON wallets (merchant_id, env, currency);
 
--- What of it has been settled (the view wallet_balances takes it off), in a few parts: each writer adds to its own, and waits for nobody
--- who has the wallet's row.
+-- What of it has been settled (the view wallet_balances takes it off), in a few parts: each writer
+-- adds to its own, and waits for nobody who has the wallet's row.
 CREATE TABLE settled_out (
     wallet_id     TEXT NOT NULL,
     part          BIGINT NOT NULL,

@@ -108,7 +108,7 @@ pub struct Parts {
     pub tasks: TaskTracker,
     /// Cancelled when this host shall stop.
     pub stopping: CancellationToken,
-    /// Payments under way at once over each route.
+    /// Payments that are sent at once over each route, until their answer has come.
     pub places: usize,
 }
 
