@@ -1,6 +1,6 @@
 -- The ledger. A journal's lines sum to zero; a wallet's entries are numbered without gaps and
--- chained by hash. Nothing here is ever changed or deleted but the wallet row, which holds the
--- sums. batch_id names the batch of the writer whose seal covers a row.
+-- chained by hash. Nothing here is ever changed or deleted but what wallets come to: their rows,
+-- and settled_out. batch_id names the batch of the writer whose seal covers a row.
 
 -- taken_out_minor is what payouts took in all, less what was given back before it was settled.
 CREATE TABLE wallets (

@@ -90,6 +90,7 @@ CREATE TRIGGER unchanged BEFORE UPDATE ON idempotency_keys
 -- Wallet rows and counters are rewritten by every batch: leave room on their pages so that the
 -- new version stays beside the old one, and clean up often.
 ALTER TABLE wallets SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
+ALTER TABLE settled_out SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
 ALTER TABLE counters SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 -- A payout changes twice soon after it was made, and its work is claimed: no index needs to hear
 -- of it as long as the new version fits beside the old one.

@@ -173,7 +173,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         tried: Vec<Attempt>,
         before: Earlier,
     ) -> Result<Then<'a, F>, Problem> {
-        let Over { attempt, route, kept, place: _place } = over;
+        let Over { attempt, route, kept, place } = over;
         if self.held_back().is_some() {
             // The database moved while this was committed: it is asked about first.
             let next = self.next_question(&route);
@@ -193,6 +193,8 @@ impl<'a, F: Feature> Carry<'a, F> {
         let seeds = self.calls().seeds(&attempt)?;
         let grant = route.grant_with((self.engine.now(), headers, Money::MayMove), seeds);
         let called = route.rail.code.submit(kept, &grant, &payment).await;
+        // As with the dispatcher's: the database is none of the network's business.
+        drop(place);
         let learnt = Learnt::from_submit(&called, before).of(self.order.amount);
         // A rail that claims that it was taken on has sent something, whatever is declared of it.
         let is_claimed = matches!(called.result, Ok(Outcome::Paid(_) | Outcome::Accepted(_)));

@@ -52,11 +52,12 @@ fn command(app: &App, made: &Made) -> Command<()> {
     let endpoint = ready.endpoint_id.to_string();
     let counters = made.is_news.then(|| health_key(&endpoint));
     let guard = Guard { on: &sql::QUEUE_FENCES, id: ready.id.to_string(), version: ready.fence };
-    let is_bad = made.is_news && !made.answer.is_good();
+    let is_news = made.is_news;
     let (made, spread, event) = (made.clone(), app.ids.below(1001), app.ids.id());
     let command = Command::new(move |locked| Ok(decide(locked, &made, spread, &event)?.and(())));
     let command = command.guards([guard]).counters(counters);
-    match is_bad {
+    // Its health is written to the endpoint: locked before the counter, as by whoever changes it.
+    match is_news {
         true => command.row(&sql::ENDPOINT_VERSIONS, endpoint),
         false => command,
     }
