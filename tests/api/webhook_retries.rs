@@ -266,6 +266,34 @@ async fn an_endpoint_that_keeps_failing_is_left_alone_at_no_attempts_cost(
     .await;
 }
 
+/// Whoever switches an endpoint on again has its row and then wants the counter of its failures: a
+/// good delivery takes them in the same order, lest the two wait for each other in a circle.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_good_delivery_takes_the_endpoint_before_its_counter() {
+    with_receiver(Engine::Postgres, async |host, receiver| {
+        listen(host, &receiver.url("/a"), json!(["payout.paid"])).await;
+        receiver.behave("/a", Manner::status(500));
+        host.pay("paid", naira(100_000)).await.ok();
+        let failures = "SELECT COUNT(*) FROM counters WHERE key LIKE 'webhook/%'";
+        host.until_count(failures, 1).await;
+        receiver.behave("/a", Manner::status(200));
+        let mut tx = host.app().db.write().await.expect("a transaction");
+        let sql = "SELECT id FROM webhook_endpoints FOR UPDATE";
+        sqlx::query(sql).fetch_all(tx.conn()).await.expect("locked");
+        host.advance(60);
+        until_got(receiver, "/a", 2).await;
+        let waits = "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'tuple' \
+                     AND relation = to_regclass('webhook_endpoints')";
+        host.until_count(waits, 1).await;
+        let sql = "SELECT key FROM counters WHERE key LIKE 'webhook/%' FOR UPDATE NOWAIT";
+        sqlx::query(sql).fetch_all(tx.conn()).await.expect("nobody has it");
+        tx.commit().await.expect("let go");
+        let delivered = "SELECT COUNT(*) FROM webhook_deliveries WHERE status = 'delivered'";
+        host.until_count(delivered, 1).await;
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ordered_endpoint_holds_back_one_object_and_no_other(

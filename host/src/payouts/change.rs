@@ -17,6 +17,7 @@ use crate::ledger::{
 };
 use crate::money::Minor;
 use crate::rails::shown::Told;
+use crate::recipients::sql::BENEFICIARY_VERSIONS;
 use crate::transfers::work::{WORK, WORK_DONE, Work};
 use crate::transfers::{Correction, Failure, Fixed};
 
@@ -146,6 +147,8 @@ async fn command(
         rows,
         ids: Arc::clone(&app.ids),
     };
+    // Locked before counters, as by whoever changes it: what the network says of it is written there.
+    let corrected = with.correction.is_some().then(|| payout.beneficiary_id.clone());
     let counters = decision.usage.as_ref().map(|(usage, _)| usage.keys()).unwrap_or_default();
     let is_sending = decision.is_sending;
     let mut command = Command::new(move |locked| decision.decide(locked))
@@ -166,6 +169,9 @@ async fn command(
         command = command
             .row(&auth::sql::MERCHANT_STATUSES, payout.merchant_id.as_str())
             .unless_frozen(&payout.wallet_id);
+    }
+    if let Some(beneficiary) = corrected {
+        command = command.row(&BENEFICIARY_VERSIONS, beneficiary.as_str());
     }
     if let Some((fingerprint, _)) = case {
         command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);

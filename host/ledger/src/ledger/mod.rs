@@ -1,4 +1,4 @@
-//! The ledger: double entry, and the one writer that changes it.
+//! The ledger: double entry, and the writer, which alone changes it.
 //!
 //! Everything that moves money or changes a payout is a [`Command`] handed to the [`Writer`].
 //! The writer takes whatever waits, and carries it out in one database transaction (on PostgreSQL

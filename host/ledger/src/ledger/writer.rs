@@ -38,24 +38,24 @@ struct Queued {
     since: Instant,
 }
 
-/// Where commands are handed in. Cheap to clone; its tasks end when they are told to, or when the
+/// Where commands are handed in. Cheap to clone; its threads end when told to, or when the
 /// last one is dropped.
 ///
 /// There are two lanes. Work (what a bank answered, what was delivered, what an operator does)
 /// waits for its place: what is under way comes to an end whatever else arrives. Requests are
-/// turned away when too many wait. On PostgreSQL each lane has a task and a connection, so that
+/// turned away when too many wait. On PostgreSQL each lane has a thread and a connection, so that
 /// one prepares its batch while the other's is made durable; on SQLite, where one writes at a time,
-/// one task serves both, work first.
+/// one thread serves both, work first.
 #[derive(Clone)]
 pub struct Writer {
     requests: Lane,
     work: Lane,
     metrics: Arc<WriterMetrics>,
     stopping: CancellationToken,
-    tasks: TaskTracker,
+    threads: TaskTracker,
 }
 
-/// A queue, and how long the task that serves it has been at it.
+/// A queue, and how long the thread that serves it has been at it.
 #[derive(Clone)]
 struct Lane {
     queue: mpsc::Sender<Queued>,
@@ -74,11 +74,11 @@ pub struct WriterParts {
     pub hook: Option<Arc<OutboxHook>>,
     /// Commands per transaction at most.
     pub batch_max: usize,
-    /// Cancelled should the storage break, or one of the writer's tasks end by itself.
+    /// Cancelled should the storage break, or one of the writer's threads end by itself.
     pub broken: CancellationToken,
 }
 
-/// How long the oldest command of a task's present batch has been waiting.
+/// How long the oldest command of a thread's present batch has been waiting.
 struct Oldest {
     begun: Instant,
     /// Since when, in milliseconds after `begun`; zero while there is no batch.
@@ -110,7 +110,7 @@ impl Oldest {
 }
 
 impl Writer {
-    /// Starts the writer's tasks.
+    /// Starts the writer's threads.
     ///
     /// # Errors
     /// The database cannot be reached.
@@ -126,17 +126,17 @@ impl Writer {
             work: Lane { queue: work_queue, oldest: Oldest::new() },
             metrics: Arc::default(),
             stopping: CancellationToken::new(),
-            tasks: TaskTracker::new(),
+            threads: TaskTracker::new(),
         };
         if let Some(work) = for_work {
             writer.serve(vec![work], &writer.work, &parts).await?;
         }
         writer.serve(queues, &writer.requests, &parts).await?;
-        writer.tasks.close();
+        writer.threads.close();
         Ok(writer)
     }
 
-    /// Has a task of its own serve these queues, the first before the others.
+    /// Has a thread of its own serve these queues, the first before the others.
     async fn serve(
         &self,
         queues: Vec<mpsc::Receiver<Queued>>,
@@ -159,7 +159,7 @@ impl Writer {
         };
         let (stopping, broken) = (self.stopping.clone(), broken.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let is_running = self.tasks.token();
+        let is_running = self.threads.token();
         std::thread::Builder::new().name("writer".into()).spawn(move || {
             let run = AssertUnwindSafe(task.run(Queues(queues), &stopping));
             if runtime.block_on(run.catch_unwind()).is_err() {
@@ -207,7 +207,7 @@ impl Writer {
     /// Takes nothing more, brings what waits to its end, and closes the connections.
     pub async fn stop(&self) {
         self.stopping.cancel();
-        self.tasks.wait().await;
+        self.threads.wait().await;
     }
 
     /// Refuses a request that would be refused anyhow, before anything is done for it.
@@ -255,7 +255,7 @@ struct Waiting<T> {
     of: PhantomData<T>,
 }
 
-/// A command as the task takes it: its result may be of any type.
+/// A command as a thread takes it: its result may be of any type.
 fn enqueue<T: Any + Send>(command: Command<T>) -> (Queued, Waiting<T>) {
     let (answer, outcome) = oneshot::channel();
     let Command { needs, decide } = command;
@@ -424,7 +424,7 @@ fn unavailable() -> Problem {
         .caused_by("the database did not accept the batch in time")
 }
 
-/// What a task serves: the first before the others.
+/// What a thread serves: the first before the others.
 struct Queues(Vec<mpsc::Receiver<Queued>>);
 
 impl Queues {
