@@ -133,7 +133,9 @@ CREATE INDEX payouts_by_batch ON payouts (in_batch, id) WHERE in_batch IS NOT NU
 CREATE INDEX payouts_open_by_batch ON payouts (in_batch) WHERE holds_batch = 1;
 
 -- One attempt to carry a payment out over a route. Its reference is committed before a byte
--- leaves, is unique in its rail for ever, and at most one attempt of an object is open.
+-- leaves, is unique in its rail for ever. Two who begin the next attempt of an object at once give
+-- it the same number, and one of them fails. No index but that of the network's names has what
+-- changes when the attempt ends.
 -- fingerprint says how the route was configured; network_id is the network's own name for it;
 -- resolution, facts and seeds are sealed.
 CREATE TABLE attempts (
@@ -169,9 +171,7 @@ CREATE TABLE attempts (
 CREATE INDEX attempts_by_file ON attempts (file_id, id) WHERE file_id IS NOT NULL;
 CREATE UNIQUE INDEX attempts_by_reference ON attempts (rail, rail_reference);
 CREATE INDEX attempts_by_network_id ON attempts (rail, network_id) WHERE network_id IS NOT NULL;
-CREATE UNIQUE INDEX attempts_open ON attempts (transfer_id) WHERE state = 'open';
-CREATE INDEX attempts_open_by_route ON attempts (route_id) WHERE state = 'open';
-CREATE INDEX attempts_by_transfer ON attempts (transfer_id, id);
+CREATE UNIQUE INDEX attempts_by_transfer ON attempts (transfer_id, number);
 
 -- Objects that there is something to do for, each in the lane of a route. Leases run by the
 -- database's clock; the fence rises with every claim, and a write under an old fence changes

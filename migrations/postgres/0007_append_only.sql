@@ -95,4 +95,5 @@ ALTER TABLE counters SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05
 -- A payout changes twice soon after it was made, and its work is claimed: no index needs to hear
 -- of it as long as the new version fits beside the old one.
 ALTER TABLE payouts SET (fillfactor = 60);
+ALTER TABLE attempts SET (fillfactor = 60);
 ALTER TABLE transfers SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);

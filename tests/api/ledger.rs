@@ -2,6 +2,7 @@
 
 use railhead::db::bulk::Shape as _;
 use railhead::payouts::sql::PAYOUT_STATES;
+use railhead::transfers::attempt::ATTEMPT_STATES;
 use rstest::rstest;
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
@@ -75,25 +76,36 @@ async fn a_balance_below_zero_does_not_fit(
 /// A payout's row stays on its page, and no index is written to, from queued to paid: only if no
 /// index has a column that changes in between.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_index_of_payouts_has_what_changes_on_their_way() {
-    /// What moves a payout in and out of an index: drafts, reviews, and whose batch waits for them.
-    const RARELY: &[&str] = &["is_waiting", "holds_batch"];
+async fn no_index_has_what_changes_on_the_way_of_a_payout() {
     with_host(Engine::Postgres, async |host| {
-        let sql = "SELECT DISTINCT CAST(a.attname AS TEXT) FROM pg_index i \
-                   JOIN pg_depend d ON d.objid = i.indexrelid AND d.refobjid = i.indrelid \
-                   JOIN pg_attribute a ON a.attrelid = i.indrelid AND (a.attnum = d.refobjsubid \
-                   OR a.attnum = ANY(i.indkey)) WHERE i.indrelid = to_regclass('payouts')";
-        let indexed: Vec<String> =
-            sqlx::query_scalar(sql).fetch_all(host.app().db.pool()).await.expect("columns");
-        assert!(indexed.iter().any(|column| column == "merchant_id"), "{indexed:?}");
-        assert!(indexed.iter().any(|column| column == "is_waiting"), "{indexed:?}");
-        let changing = PAYOUT_STATES.columns();
-        for column in indexed.iter().filter(|column| !RARELY.contains(&column.as_str())) {
-            let changes = changing.iter().skip(1).any(|(name, _)| name == column);
-            assert!(!changes, "{column} changes, and an index of payouts has it");
-        }
+        let payouts: Vec<&str> = PAYOUT_STATES.columns().iter().map(|(name, _)| *name).collect();
+        // What moves a payout in and out of an index: drafts, reviews, and whose batch waits.
+        let rarely = ["is_waiting", "holds_batch"];
+        are_not_indexed(host, "payouts", &payouts[1..], &rarely).await;
+        let attempts: Vec<&str> = ATTEMPT_STATES.columns().iter().map(|(name, _)| *name).collect();
+        // Of networks that give payments names of their own, and of files.
+        are_not_indexed(host, "attempts", &attempts[1..], &["network_id", "file_id"]).await;
     })
     .await;
+}
+
+/// An index that has what changes makes PostgreSQL write every index of the table again.
+async fn are_not_indexed(host: &TestHost, table: &str, changing: &[&str], rarely: &[&str]) {
+    let sql = "SELECT DISTINCT CAST(a.attname AS TEXT) FROM pg_index i \
+               JOIN pg_depend d ON d.objid = i.indexrelid AND d.refobjid = i.indrelid \
+               JOIN pg_attribute a ON a.attrelid = i.indrelid AND (a.attnum = d.refobjsubid \
+               OR a.attnum = ANY(i.indkey)) WHERE i.indrelid = to_regclass($1)";
+    let query = sqlx::query_scalar(sql).bind(table);
+    let indexed: Vec<String> = query.fetch_all(host.app().db.pool()).await.expect("columns");
+    for column in ["id"].iter().chain(rarely) {
+        assert!(indexed.iter().any(|indexed| indexed == column), "{table}: {indexed:?}");
+    }
+    for column in indexed.iter().filter(|column| !rarely.contains(&column.as_str())) {
+        assert!(
+            !changing.contains(&column.as_str()),
+            "{column} changes, an index of {table} has it"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
