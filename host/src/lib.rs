@@ -33,6 +33,7 @@ pub mod rails;
 pub mod recipients;
 pub mod reconciliation;
 pub mod reports;
+pub mod retention;
 pub mod routes;
 pub mod rules;
 pub mod sandbox;

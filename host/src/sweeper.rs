@@ -1,5 +1,6 @@
 //! What no longer matters is deleted: counters and markers that ran out, and what was kept for as
-//! long as the operator wants it.
+//! long as the operator wants it. Where a database has tables for months, those go as a whole, and
+//! only what is left of a month that something keeps goes row by row.
 //!
 //! A table that batches seal says in `meta` up to when it was swept (`swept/<table>`), and its
 //! rows can be deleted only by a transaction that says so in `sweeping`.
@@ -10,8 +11,9 @@ use crate::app::App;
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::Engine;
-use crate::id::PayoutId;
-use crate::lookup::requests;
+use crate::id::{BatchId, DeliveryId, PayoutId};
+use crate::retention::Portion;
+use crate::retention::months::{self, MONTHLY};
 
 /// How often what has expired is swept away.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
@@ -21,15 +23,11 @@ const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 const INBOX_KEPT_DAYS: u32 = 90;
 /// How far clocks may be apart.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(300);
-/// Rows that are deleted in the first transaction of a sweep; the next ones follow its pace.
-const PORTION: i64 = 500;
-/// At least.
-const PORTION_MIN: i64 = 50;
-/// And at most.
-const PORTION_MAX: i64 = 5_000;
-
 /// Statuses of payouts that have not ended.
 const OPEN: &str = "('draft', 'awaiting_admin_review', 'queued', 'processing')";
+
+/// The log of merchants' requests.
+const REQUESTS: &str = "request_logs";
 
 /// What is swept away.
 struct Sweep {
@@ -56,8 +54,8 @@ pub(crate) async fn sweep(app: App) {
     loop {
         match is_right(&app).await {
             Ok(true) => {
-                if let Err(cause) = requests::keep::turn_months(&app).await {
-                    tracing::warn!(%cause, "the months of the log of requests");
+                if let Err(cause) = turn_months(&app).await {
+                    tracing::warn!(%cause, "tables of months");
                 }
             }
             Ok(false) => {}
@@ -77,8 +75,71 @@ pub(crate) async fn sweep(app: App) {
     }
 }
 
+/// Makes tables for the months to come, and drops those of which everything is old enough and
+/// nothing is kept by what has not ended.
+async fn turn_months(app: &App) -> Result<(), sqlx::Error> {
+    if app.db.engine() != Engine::Postgres {
+        return Ok(());
+    }
+    months::make_room(&app.db, app.now()).await?;
+    // Nothing goes before what refers to it.
+    for monthly in MONTHLY {
+        let before = before(app.now(), days_kept(app, monthly.table));
+        for month in months::list_over(&app.db, monthly, before).await? {
+            let keepers = keepers(monthly.table, months::end_of(month));
+            let mark = monthly.is_guarded.then(|| mark(monthly.table, before));
+            monthly.drop(&app.db, month, (&keepers, mark.as_deref())).await?;
+        }
+        if monthly.table == REQUESTS {
+            monthly.forget_strays(&app.db, before).await?;
+        }
+    }
+    Ok(())
+}
+
+/// For how many days what has a table for each month is kept at least.
+fn days_kept(app: &App, table: &str) -> u32 {
+    let retention = &app.config.retention;
+    match table {
+        REQUESTS => retention.request_log_days,
+        "webhook_deliveries" => retention.deliveries_days,
+        "decisions" => app.config.rules.decisions_kept_days,
+        "rail_calls" => retention.evidence_days,
+        _ => retention.events_days,
+    }
+}
+
+/// Queries that find something as long as what was before an instant has to stay.
+fn keepers(table: &str, end: Moment) -> Vec<String> {
+    let payout = PayoutId::first_at(end);
+    let open = [
+        format!("SELECT 1 FROM payouts WHERE is_waiting = 1 AND id < '{payout}' LIMIT 1"),
+        format!("SELECT 1 FROM transfers WHERE id < '{payout}' LIMIT 1"),
+        format!(
+            "SELECT 1 FROM cases c JOIN payouts p ON p.id = c.subject_id \
+             WHERE c.status = 'open' AND p.id < '{payout}' LIMIT 1"
+        ),
+    ];
+    let batch = BatchId::first_at(end);
+    let batches =
+        format!("SELECT 1 FROM batches WHERE completed_at IS NULL AND id < '{batch}' LIMIT 1");
+    let delivery = DeliveryId::first_at(end);
+    let queued = format!("SELECT 1 FROM webhook_queue WHERE delivery_id < '{delivery}' LIMIT 1");
+    match table {
+        "webhook_deliveries" => vec![queued],
+        "rail_calls" => open.to_vec(),
+        "events" => open.into_iter().chain([batches]).collect(),
+        _ => Vec::new(),
+    }
+}
+
 fn sweeps(app: &App) -> impl Iterator<Item = Sweep> {
-    expired(app).into_iter().chain(history(app)).chain(requests_without_months(app))
+    let engine = app.db.engine();
+    let all = expired(app).into_iter().chain(history(app)).chain(requests_without_months(app));
+    all.map(move |sweep| Sweep {
+        before: months::goes_before(engine, sweep.table, sweep.before),
+        ..sweep
+    })
 }
 
 /// Where the log of requests has no months that are dropped as a whole.
@@ -86,7 +147,7 @@ fn requests_without_months(app: &App) -> Option<Sweep> {
     let sql = "DELETE FROM request_logs WHERE (owner, id) IN (SELECT owner, id \
                FROM request_logs WHERE created_at < $1 ORDER BY created_at LIMIT $2)";
     (app.db.engine() == Engine::Sqlite).then(|| Sweep {
-        table: "request_logs",
+        table: REQUESTS,
         sql: sql.to_owned(),
         before: before(app.now(), app.config.retention.request_log_days),
         rows: Rows::Free,
@@ -219,8 +280,18 @@ fn agree(here: Moment, there: Moment) -> bool {
     here <= there.after(CLOCKS_DIFFER) && there <= here.after(CLOCKS_DIFFER)
 }
 
-/// In portions, each as large as takes a moment: nobody waits long for the rows' locks, or, on
-/// SQLite, for their turn to write.
+/// What says up to when a table was swept. Keeping things for longer from now on brings nothing
+/// back.
+fn mark(table: &str, before: Moment) -> String {
+    format!(
+        "INSERT INTO meta (key, value) VALUES ('swept/{table}', '{}') ON CONFLICT (key) \
+         DO UPDATE SET value = excluded.value \
+         WHERE CAST(meta.value AS BIGINT) < CAST(excluded.value AS BIGINT)",
+        before.micros()
+    )
+}
+
+/// In portions, each as large as takes a moment.
 async fn run(app: &App, sweep: &Sweep) -> Result<(), sqlx::Error> {
     if sweep.rows != Rows::Free && !is_right(app).await? {
         tracing::error!(
@@ -229,41 +300,43 @@ async fn run(app: &App, sweep: &Sweep) -> Result<(), sqlx::Error> {
         );
         return Ok(());
     }
-    let before_id = PayoutId::first_at(sweep.before);
-    let mut portion = PORTION;
+    let mut portion = Portion::FIRST;
     loop {
-        let mut tx = app.db.write().await?;
-        if sweep.rows != Rows::Free {
-            sqlx::query("INSERT INTO sweeping (id) VALUES (1)").execute(tx.conn()).await?;
-            // Keeping things for longer from now on brings nothing back.
-            let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) \
-                       DO UPDATE SET value = excluded.value \
-                       WHERE CAST(meta.value AS BIGINT) < CAST(excluded.value AS BIGINT)";
-            let query = sqlx::query(sql).bind(format!("swept/{}", sweep.table));
-            query.bind(sweep.before.micros().to_string()).execute(tx.conn()).await?;
-        }
-        let query = sqlx::query(sqlx::AssertSqlSafe(sweep.sql.as_str()))
-            .bind(sweep.before.micros())
-            .bind(portion);
-        let query = match sweep.rows {
-            Rows::GuardedOfPayouts => query.bind(before_id.as_str()),
-            Rows::Free | Rows::Guarded => query,
-        };
-        let begun = Instant::now();
-        let swept = query.execute(tx.conn()).await?.rows_affected();
-        let took = begun.elapsed();
-        if sweep.rows != Rows::Free {
-            sqlx::query("DELETE FROM sweeping").execute(tx.conn()).await?;
-        }
-        tx.commit().await?;
-        if i64::try_from(swept).unwrap_or(0) < portion || app.stopping.is_cancelled() {
+        let (swept, took) = delete(app, sweep, portion).await?;
+        if swept < portion.rows() || app.stopping.is_cancelled() {
             return Ok(());
         }
-        portion = match took > limits::SWEEP_HOLD {
-            true => (portion / 2).max(PORTION_MIN),
-            false => (portion * 2).min(PORTION_MAX),
-        };
+        portion = portion.after(took);
     }
+}
+
+/// Deletes a portion; answers how many rows it was, and how long others had to wait.
+async fn delete(
+    app: &App,
+    sweep: &Sweep,
+    portion: Portion,
+) -> Result<(i64, Duration), sqlx::Error> {
+    let mut tx = app.db.write().await?;
+    let begun = Instant::now();
+    if sweep.rows != Rows::Free {
+        sqlx::query("INSERT INTO sweeping (id) VALUES (1)").execute(tx.conn()).await?;
+        let mark = mark(sweep.table, sweep.before);
+        sqlx::query(sqlx::AssertSqlSafe(mark)).execute(tx.conn()).await?;
+    }
+    let query = sqlx::query(sqlx::AssertSqlSafe(sweep.sql.as_str()))
+        .bind(sweep.before.micros())
+        .bind(portion.rows());
+    let before_id = PayoutId::first_at(sweep.before);
+    let query = match sweep.rows {
+        Rows::GuardedOfPayouts => query.bind(before_id.as_str()),
+        Rows::Free | Rows::Guarded => query,
+    };
+    let swept = query.execute(tx.conn()).await?.rows_affected();
+    if sweep.rows != Rows::Free {
+        sqlx::query("DELETE FROM sweeping").execute(tx.conn()).await?;
+    }
+    tx.commit().await?;
+    Ok((i64::try_from(swept).unwrap_or(i64::MAX), begun.elapsed()))
 }
 
 #[cfg(test)]

@@ -14,9 +14,25 @@ BEGIN
     END LOOP;
 END $$;
 
+-- What is kept for a time only goes a month at a time: each month is a table of its own, which the
+-- host makes ahead, like <table>_other, and drops when it is old enough. Of these tables nothing but
+-- a month has indexes, and what makes a row unique does so within its month.
+DO $$
+DECLARE
+    part RECORD;
+BEGIN
+    FOR part IN SELECT * FROM (VALUES ('webhook_deliveries', 'id'), ('decisions', 'created_at'),
+            ('rail_calls', 'created_at'), ('events', 'id')) AS parts (name, key) LOOP
+        EXECUTE format('ALTER TABLE %I RENAME TO %I', part.name, part.name || '_other');
+        EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)
+            PARTITION BY RANGE (%I)', part.name, part.name || '_other', part.key);
+        EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I DEFAULT', part.name, part.name || '_other');
+    END LOOP;
+END $$;
+
 -- Requests of merchants and what became of them. owner is merchant and environment in one; a
 -- request that was cut off has the status 0. Ids begin with their instant: a month is a range of
--- them, and a table of its own, which the host makes ahead and drops when it is old enough.
+-- them.
 CREATE TABLE request_logs (
     owner       TEXT COLLATE "C" NOT NULL,
     id          TEXT COLLATE "C" NOT NULL,
@@ -71,6 +87,10 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['decisions', 'events', 'rail_calls', 'idempotency_keys'] LOOP
         EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON %I
             FOR EACH ROW EXECUTE FUNCTION refuse_unless_sweeping()', name);
+        EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON %I
+            FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', name);
+    END LOOP;
+    FOREACH name IN ARRAY ARRAY['decisions_other', 'events_other', 'rail_calls_other'] LOOP
         EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON %I
             FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', name);
     END LOOP;

@@ -1,14 +1,21 @@
 //! What is old enough is swept away, what is still on its way is not, and the books stay in order.
 
+use http::Method;
 use railhead::config::Retention;
 use rstest::rstest;
+use serde_json::json;
 
 use crate::packs::restart;
 use crate::test_host::{Engine, TestHost, naira, unique, with_host};
 
 /// As short as may be set where decisions are not kept for longer.
-const SHORT: Retention =
-    Retention { idempotency_days: 30, events_days: 90, evidence_days: 90, request_log_days: 90 };
+const SHORT: Retention = Retention {
+    idempotency_days: 30,
+    events_days: 90,
+    evidence_days: 90,
+    deliveries_days: 30,
+    request_log_days: 90,
+};
 
 /// Up to when each table was swept.
 async fn marks(host: &TestHost) -> Vec<(String, String)> {
@@ -83,6 +90,63 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
     .await;
 }
 
+/// The tables of November's rows.
+async fn of_november(host: &TestHost) -> Vec<String> {
+    let sql = "SELECT CAST(relname AS TEXT) FROM pg_class WHERE relname LIKE '%\\_2026\\_11' \
+               ORDER BY relname";
+    sqlx::query_scalar(sql).fetch_all(host.app().db.pool()).await.expect("tables")
+}
+
+/// On PostgreSQL a month is dropped, as soon as nothing of it is on its way any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_month_goes_as_a_whole() {
+    const ALL: [&str; 5] =
+        ["decisions", "events", "rail_calls", "request_logs", "webhook_deliveries"];
+    with_host(Engine::Postgres, async |host| {
+        let all = ALL.map(|table| format!("{table}_2026_11"));
+        assert_eq!(of_november(host).await, all, "made at the start");
+        for name in &all {
+            let found = format!("SELECT COUNT(*) FROM {}_other", name.trim_end_matches("_2026_11"));
+            assert_eq!(host.count(&found).await, 0, "{found}");
+        }
+        let paid = host.pay("paid", naira(100_000)).await.ok().id();
+        let held = host.pay("fraud_hold", naira(200_001)).await.ok().id();
+        let told = host.get("/v1/events").await.ok().json["data"].as_array().expect("events").len();
+        let truncated = format!("TRUNCATE {}", all[1]);
+        let refused = sqlx::query(sqlx::AssertSqlSafe(truncated)).execute(host.app().db.pool());
+        assert!(refused.await.expect_err("refused").to_string().contains("append-only"));
+        host.prove().await;
+
+        host.advance(110 * 86_400);
+        let short = |config: &mut railhead::config::Config| {
+            config.retention = SHORT;
+            config.rules.decisions_kept_days = 90;
+        };
+        restart(host, short).await;
+        host.until_count("SELECT COUNT(*) FROM pg_class WHERE relname LIKE '%_2026_11'", 2).await;
+        assert_eq!(of_november(host).await, [&*all[1], &*all[2]], "one payout still waits");
+        // A row of the payout that waits is in its month, what is paid is gone from there.
+        let of_paid = format!("SELECT COUNT(*) FROM events WHERE object_id = '{paid}'");
+        host.until_count(&of_paid, 0).await;
+        assert!(count(host, "events", &held).await >= 1);
+        assert!(
+            host.get("/v1/events").await.ok().json["data"].as_array().expect("events").len() < told
+        );
+        host.prove().await;
+
+        let path = format!("payouts/{held}/reject");
+        host.admin(Method::POST, &path, json!({ "reason": "Not needed" })).await.ok();
+        restart(host, short).await;
+        host.until_count("SELECT COUNT(*) FROM pg_class WHERE relname LIKE '%_2026_11'", 0).await;
+        // What was told of its end is young.
+        assert_eq!(count(host, "events", &held).await, 1);
+        let payout = host.get(&format!("/v1/payouts/{held}")).await.ok();
+        assert_eq!(payout.json["status"], "failed");
+        host.prove().await;
+    })
+    .await;
+}
+
 /// Nothing but the sweeper deletes, and it cannot be told to take what others rely on.
 #[test]
 fn what_others_rely_on_cannot_be_swept() {
@@ -92,6 +156,7 @@ fn what_others_rely_on_cannot_be_swept() {
         (Retention { idempotency_days: 29, ..Retention::default() }, "idempotency_days"),
         (Retention { events_days: 399, ..Retention::default() }, "events_days"),
         (Retention { evidence_days: 89, ..Retention::default() }, "evidence_days"),
+        (Retention { deliveries_days: 29, ..Retention::default() }, "deliveries_days"),
     ] {
         let why = retention.check(&rules).expect_err("too short");
         assert!(why.contains(&format!("retention.{named}")) && why.contains("at least"), "{why}");

@@ -278,6 +278,8 @@ pub struct Retention {
     pub events_days: u32,
     /// Days that the messages to and from networks about a payout are kept: 90 at least.
     pub evidence_days: u32,
+    /// Days that webhook deliveries which have ended are kept: 30 at least.
+    pub deliveries_days: u32,
     /// Days that the log of merchants' requests is kept.
     pub request_log_days: u32,
 }
@@ -298,12 +300,12 @@ impl Retention {
             known.map_or(0, |(_, days)| *days)
         };
         // Deliveries are compared with their events, and so are decisions.
-        let deliveries = u32::try_from(limits::WEBHOOK_HISTORY.as_secs() / 86_400).unwrap_or(0);
-        let events = deliveries.max(rules.decisions_kept_days).max(least("events"));
+        let events = self.deliveries_days.max(rules.decisions_kept_days).max(least("events"));
         for (name, days, least) in [
             ("idempotency_days", self.idempotency_days, least("idempotency_keys")),
             ("events_days", self.events_days, events),
             ("evidence_days", self.evidence_days, least("rail_calls")),
+            ("deliveries_days", self.deliveries_days, limits::DELIVERIES_KEPT_DAYS_LEAST),
         ] {
             if days < least {
                 return Err(format!("retention.{name} is {days}, and must be {least} at least"));
@@ -421,6 +423,7 @@ impl Default for Retention {
             idempotency_days: 90,
             events_days: messages,
             evidence_days: messages,
+            deliveries_days: 90,
             request_log_days: 400,
         }
     }

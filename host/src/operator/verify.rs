@@ -27,7 +27,8 @@ const CHECKS: &[Check] = &[
         finds: "SELECT j.id FROM journals j JOIN entries e ON e.journal_id = j.id \
                 LEFT JOIN events v ON v.object_id = j.ref_id \
                 AND v.type = 'wallet_funded' WHERE j.ref_type = 'WalletMovement' AND v.id IS NULL \
-                AND e.amount_minor > 0",
+                AND e.amount_minor > 0 AND j.created_at > COALESCE((SELECT CAST(value AS BIGINT) \
+                FROM meta WHERE key = 'swept/events'), 0)",
     },
     Check {
         name: "journal-unknown",

@@ -35,6 +35,7 @@ use crate::outbound::post::Post;
 use crate::rails::methods::MethodTerms;
 use crate::rails::{Rail, Registry, Route, Routes, Sandbox, Versions, sql};
 use crate::recipients::{IdentityKey, RecipientDirectory};
+use crate::retention::months;
 use crate::routes::Door;
 use crate::rules::store::{Loader, PackStore, SuppliedPack};
 use crate::rules::{Packs, comparing};
@@ -91,7 +92,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
     let listeners = Listeners::open(&mut config).await?;
     let (address, config) = (config.server.address, Arc::new(config));
     let (clock, ids) = (sources.clock, Arc::new(sources.ids));
-    let storage = open(&config, &ids).await?;
+    let storage = open(&config, &clock, &ids).await?;
     let Storage { db, keyring, recipients, operator_token, new_token } = storage;
     let (Components { rails, packs, sources }, loader) = components(&config, &keyring)?;
     let rails = Arc::new(Registry::of(rails)?);
@@ -169,10 +170,11 @@ struct Storage {
     new_token: Option<SecretString>,
 }
 
-async fn open(config: &Config, ids: &IdGenerator) -> Result<Storage, StartError> {
+async fn open(config: &Config, clock: &Clock, ids: &IdGenerator) -> Result<Storage, StartError> {
     refuse_odd_settings(config)?;
     let db = Db::open(&config.database_url(), config.server.database_connections).await?;
     db.migrate().await?;
+    months::make_room(&db, clock.now()).await?;
     release_leases(&db).await?;
     let keyring = Arc::new(keyring(config, ids)?);
     remember_keyring(&db, &keyring).await?;

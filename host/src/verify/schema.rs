@@ -88,19 +88,56 @@ async fn postgres(
                JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n \
                ON n.oid = c.relnamespace WHERE n.nspname = current_schema() \
                AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')";
-    let rows = sqlx::query(sql).fetch_all(db).await?;
+    let rows = sqlx::query(sql).fetch_all(&mut *db).await?;
     let found: BTreeSet<(String, String)> = rows
         .iter()
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
         .collect::<Result<_, sqlx::Error>>()?;
+    let months = months(db).await?;
     for (table, triggers) in GUARDED {
-        for trigger in *triggers {
-            if !found.contains(&((*table).to_owned(), (*trigger).to_owned())) {
-                faults.add("schema", format!("the trigger {trigger} of {table} is not there"));
+        let own = months.iter().filter(|month| month.of == *table).map(|month| &*month.name);
+        for name in own.chain([*table]) {
+            for trigger in *triggers {
+                if !found.contains(&(name.to_owned(), (*trigger).to_owned())) {
+                    faults.add("schema", format!("the trigger {trigger} of {name} is not there"));
+                }
             }
         }
     }
+    for month in &months {
+        let other = months.iter().find(|other| other.name == format!("{}_other", month.of));
+        if other.is_none_or(|other| other.unique != month.unique) {
+            let what = format!("{} is unique otherwise than other months", month.name);
+            faults.add("schema", what);
+        }
+    }
     Ok(())
+}
+
+/// A table of a month.
+struct Month {
+    name: String,
+    /// Of this table.
+    of: String,
+    /// What is unique in it: columns and conditions.
+    unique: String,
+}
+
+async fn months(db: &mut AnyConnection) -> Result<Vec<Month>, sqlx::Error> {
+    let sql = "SELECT CAST(c.relname AS TEXT), CAST(p.relname AS TEXT), \
+               COALESCE(STRING_AGG(REGEXP_REPLACE(pg_get_indexdef(x.indexrelid), \
+               '^.* USING ', ''), '; ' ORDER BY CAST(x.indkey AS TEXT)), '') \
+               FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid \
+               JOIN pg_class p ON p.oid = i.inhparent AND p.relkind = 'p' \
+               JOIN pg_namespace n ON n.oid = p.relnamespace \
+               LEFT JOIN pg_index x ON x.indrelid = c.oid AND x.indisunique AND x.indisvalid \
+               WHERE n.nspname = current_schema() GROUP BY c.relname, p.relname";
+    let rows = sqlx::query(sql).fetch_all(db).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Month { name: row.try_get(0)?, of: row.try_get(1)?, unique: row.try_get(2)? })
+        })
+        .collect()
 }
 
 /// Names that a text defines by statements that begin like this.

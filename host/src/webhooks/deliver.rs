@@ -15,6 +15,7 @@ use crate::error::Problem;
 use crate::events::outbox::{Handed, Ready};
 use crate::id::{DeliveryId, EndpointId};
 use crate::outbound::Answer;
+use crate::retention::{Portion, months};
 
 use super::lanes::{Ended, Lanes};
 use super::model::Endpoint;
@@ -109,20 +110,31 @@ async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
     for endpoint in sql::list_deleted_endpoints(app.db.pool()).await? {
         sweep_endpoint(app, &endpoint).await?;
     }
-    let before = DeliveryId::first_at(app.now().before(limits::WEBHOOK_HISTORY));
-    let mut after = String::new();
+    let kept = Duration::from_secs(u64::from(app.config.retention.deliveries_days) * 24 * 3600);
+    let before = app.now().before(kept);
+    let before = months::goes_before(app.db.engine(), "webhook_deliveries", before);
+    let before = DeliveryId::first_at(before);
+    let (mut after, mut portion) = (String::new(), Portion::FIRST);
     while !app.stopping.is_cancelled() {
-        match sql::sweep_history(&app.db, (&after, &before)).await? {
+        let (last, took) = sql::sweep_history(&app.db, (&after, &before), portion).await?;
+        match last {
             Some(last) => after = last,
             None => break,
         }
+        portion = portion.after(took);
     }
     Ok(())
 }
 
 /// Takes away what is left of a deleted endpoint, in portions.
 pub(super) async fn sweep_endpoint(app: &App, endpoint: &str) -> Result<(), sqlx::Error> {
-    while !app.stopping.is_cancelled() && !sql::sweep_endpoint(&app.db, endpoint).await? {}
+    let mut portion = Portion::FIRST;
+    while !app.stopping.is_cancelled() {
+        match sql::sweep_endpoint(&app.db, endpoint, portion).await? {
+            Some(took) => portion = portion.after(took),
+            None => break,
+        }
+    }
     Ok(())
 }
 

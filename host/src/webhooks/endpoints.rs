@@ -312,7 +312,7 @@ async fn submit(
             holder: String::new(),
             count: 0,
             sum: Minor::ZERO,
-            expires_at: locked.now().after(limits::WEBHOOK_HISTORY).micros(),
+            expires_at: locked.now().after(limits::WEBHOOK_HEALTH_KEPT).micros(),
         });
         let counters = forgotten.collect();
         Ok(Effects { rows: rows.clone(), counters, ..Effects::default() }.and(()))

@@ -1,6 +1,6 @@
 //! Statements about webhooks.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
@@ -13,6 +13,7 @@ use crate::db::{Db, Engine};
 use crate::env::Env;
 use crate::events::outbox::{Ready, owner};
 use crate::id::{DeliveryId, EndpointId, Id as _, MerchantId};
+use crate::retention::Portion;
 
 use super::model::{Delivery, Endpoint};
 
@@ -446,18 +447,19 @@ pub async fn release_leases(db: &Db) -> Result<(), sqlx::Error> {
     tx.commit().await
 }
 
-/// Rows that a sweep deletes in one transaction: on SQLite everybody else waits meanwhile.
-const SWEPT_AT_ONCE: i64 = 500;
-
 /// Endpoints that were deleted, and of which something may be left.
 pub(super) async fn list_deleted_endpoints(pool: &AnyPool) -> Result<Vec<String>, sqlx::Error> {
     let sql = "SELECT id FROM webhook_endpoints WHERE deleted_at IS NOT NULL ORDER BY id LIMIT 20";
     sqlx::query_scalar(sql).fetch_all(pool).await
 }
 
-/// Deletes some of what is left of a deleted endpoint, and in the end the endpoint itself;
-/// answers whether it is gone.
-pub(super) async fn sweep_endpoint(db: &Db, endpoint: &str) -> Result<bool, sqlx::Error> {
+/// Deletes some of what is left of a deleted endpoint, and in the end the endpoint itself; answers
+/// how long others had to wait, or nothing once it is gone.
+pub(super) async fn sweep_endpoint(
+    db: &Db,
+    endpoint: &str,
+    portion: Portion,
+) -> Result<Option<Duration>, sqlx::Error> {
     for sql in [
         "DELETE FROM webhook_queue WHERE delivery_id IN (SELECT delivery_id FROM webhook_queue \
          WHERE endpoint_id = $1 LIMIT $2)",
@@ -465,40 +467,41 @@ pub(super) async fn sweep_endpoint(db: &Db, endpoint: &str) -> Result<bool, sqlx
          WHERE endpoint_id = $1 ORDER BY id LIMIT $2)",
     ] {
         let mut tx = db.write().await?;
-        let deleted = sqlx::query(sql).bind(endpoint).bind(SWEPT_AT_ONCE).execute(tx.conn());
+        let begun = Instant::now();
+        let deleted = sqlx::query(sql).bind(endpoint).bind(portion.rows()).execute(tx.conn());
         let deleted = deleted.await?.rows_affected();
         tx.commit().await?;
         if deleted > 0 {
-            return Ok(false);
+            return Ok(Some(begun.elapsed()));
         }
     }
     let mut tx = db.write().await?;
     let sql = "DELETE FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NOT NULL";
     sqlx::query(sql).bind(endpoint).execute(tx.conn()).await?;
     tx.commit().await?;
-    Ok(true)
+    Ok(None)
 }
 
 /// Deletes some deliveries that ended and are old enough, from one id to another; answers the
-/// last one, if there may be more. The index leads straight to them.
+/// last one, if there may be more, and how long others had to wait. The index leads straight to
+/// them.
 pub(super) async fn sweep_history(
     db: &Db,
     (after, before): (&str, &DeliveryId),
-) -> Result<Option<String>, sqlx::Error> {
-    let sql = "SELECT id, status FROM webhook_deliveries WHERE id > $1 AND id < $2 \
-               ORDER BY id LIMIT $3";
-    let query = sqlx::query_as::<_, (String, String)>(sql).bind(after).bind(before.as_str());
-    let found = query.bind(SWEPT_AT_ONCE).fetch_all(db.pool()).await?;
-    let is_over = |status: &str| matches!(status, "delivered" | "giving_up");
+    portion: Portion,
+) -> Result<(Option<String>, Duration), sqlx::Error> {
+    let sql = "SELECT id FROM webhook_deliveries WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3";
+    let query = sqlx::query_scalar(sql).bind(after).bind(before.as_str()).bind(portion.rows());
+    let mut found: Vec<String> = query.fetch_all(db.pool()).await?;
+    let is_last = i64::try_from(found.len()).unwrap_or(0) < portion.rows();
+    let Some(last) = found.pop() else { return Ok((None, Duration::ZERO)) };
     let mut tx = db.write().await?;
-    for (id, _) in found.iter().filter(|(_, status)| is_over(status)) {
-        let sql = "DELETE FROM webhook_deliveries WHERE id = $1 \
-                   AND status IN ('delivered', 'giving_up')";
-        sqlx::query(sql).bind(id).execute(tx.conn()).await?;
-    }
+    let begun = Instant::now();
+    let sql = "DELETE FROM webhook_deliveries WHERE id > $1 AND id <= $2 \
+               AND status IN ('delivered', 'giving_up')";
+    sqlx::query(sql).bind(after).bind(&last).execute(tx.conn()).await?;
     tx.commit().await?;
-    let is_last = i64::try_from(found.len()).unwrap_or(0) < SWEPT_AT_ONCE;
-    Ok(found.into_iter().next_back().map(|(id, _)| id).filter(|_| !is_last))
+    Ok(((!is_last).then_some(last), begun.elapsed()))
 }
 
 /// Waits until every transaction that was under way has ended, where several hosts write: one

@@ -1,6 +1,8 @@
 //! Proving deliveries against events and endpoints: everybody is told what they asked for, and
 //! nobody else is.
 
+use std::time::Duration;
+
 use sqlx::{AnyConnection, Row as _};
 
 use crate::clock::Moment;
@@ -21,8 +23,9 @@ const CHECKS: &[Check] = &[
         means: "is a delivery of an event of another merchant or environment, or of none",
         finds: "SELECT d.id FROM webhook_deliveries d LEFT JOIN events v ON v.id = d.event_id \
                 WHERE d.is_test = 0 AND (d.event_id IS NOT NULL \
-                OR d.replayed_from_id IS NULL) AND ((v.id IS NULL AND d.replayed_from_id IS NULL) \
-                OR (v.id IS NOT NULL AND v.body IS NULL) \
+                OR d.replayed_from_id IS NULL) AND ((v.id IS NULL AND d.replayed_from_id IS NULL \
+                AND d.created_at > COALESCE((SELECT CAST(value AS BIGINT) FROM meta \
+                WHERE key = 'swept/events'), 0)) OR (v.id IS NOT NULL AND v.body IS NULL) \
                 OR v.merchant_id || '/' || v.env <> d.owner)",
     },
     Check {
@@ -63,8 +66,10 @@ const CHECKS: &[Check] = &[
         name: "endpoint-disabled",
         means: "is an endpoint that was switched off, or on again, by nobody",
         finds: "SELECT e.id FROM webhook_endpoints e LEFT JOIN events v ON v.object_id = e.id \
-                GROUP BY e.id, e.times_disabled, e.is_active, e.disabled_reason \
-                HAVING COUNT(v.id) <> e.times_disabled \
+                GROUP BY e.id, e.times_disabled, e.is_active, e.disabled_reason, e.created_at \
+                HAVING COUNT(v.id) > e.times_disabled OR (COUNT(v.id) < e.times_disabled \
+                AND e.created_at > COALESCE((SELECT CAST(value AS BIGINT) FROM meta \
+                WHERE key = 'swept/events'), 0)) \
                 OR (e.disabled_reason IS NOT NULL AND e.times_disabled = 0)",
     },
 ];
@@ -82,7 +87,8 @@ pub async fn verify(
         check.run(db, faults).await?;
     }
     given_up_early(db, faults).await?;
-    missing_deliveries(db, now.before(limits::WEBHOOK_HISTORY), faults).await
+    let kept = Duration::from_secs(u64::from(limits::DELIVERIES_KEPT_DAYS_LEAST) * 24 * 3600);
+    missing_deliveries(db, now.before(kept), faults).await
 }
 
 /// Every event reaches every endpoint that listens for it, since it was last changed.

@@ -391,10 +391,12 @@ pub const WEBHOOK_BREAKER_FAILURES: i64 = 5;
 /// For how long at first, and at most.
 pub const WEBHOOK_BREAKER_PAUSE: (Duration, Duration) =
     (Duration::from_secs(5), Duration::from_secs(300));
-/// Sweeping holds what it deletes from for about so long at a time.
+/// Sweeping holds what it deletes from for so long at a time.
 pub const SWEEP_HOLD: Duration = Duration::from_millis(10);
-/// Ended deliveries are kept this long.
-pub const WEBHOOK_HISTORY: Duration = Duration::from_secs(90 * 24 * 3600);
+/// The count of an endpoint's failures in a row is kept this long.
+pub const WEBHOOK_HEALTH_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Ended deliveries are kept for as many days at least.
+pub const DELIVERIES_KEPT_DAYS_LEAST: u32 = 30;
 /// How far back a stream of events looks for what became visible late: an event's id is
 /// made before its COMMIT, on whichever host. Far above any transaction and any difference
 /// between the clocks of hosts.
@@ -415,8 +417,6 @@ pub const REQUEST_LOG_WAITING_MAX: usize = 20_000;
 pub const REQUEST_LOG_EVERY: Duration = Duration::from_millis(250);
 /// Requests that are written at once: two milliseconds of the writer's time.
 pub const REQUEST_LOG_AT_ONCE: usize = 500;
-/// Months ahead of which the log has tables on PostgreSQL.
-pub const REQUEST_LOG_MONTHS_AHEAD: i32 = 2;
 /// How often what is to be told to people is looked for.
 pub const NOTIFICATIONS_POLL: Duration = Duration::from_secs(1);
 /// Longest time for one.

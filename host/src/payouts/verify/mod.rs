@@ -106,7 +106,8 @@ const CHECKS: &[Check] = &[
         finds: "SELECT d.payout_id FROM decisions d LEFT JOIN events e \
                 ON e.object_id = d.payout_id AND e.sequence = 1 \
                 WHERE (d.action = 'block' AND e.id IS NOT NULL) OR (d.action = 'allow' \
-                AND (e.id IS NULL OR e.type = 'payout.held')) OR (d.action = 'hold' \
+                AND ((e.id IS NULL AND d.created_at > COALESCE((SELECT CAST(value AS BIGINT) \
+                FROM meta WHERE key = 'swept/events'), 0)) OR e.type = 'payout.held')) OR (d.action = 'hold' \
                 AND e.type <> 'payout.held')",
     },
     Check {
