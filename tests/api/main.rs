@@ -84,6 +84,7 @@ mod packs;
 mod patience;
 mod payouts;
 mod permissions;
+mod plans;
 mod program;
 mod rail_upgrade;
 mod random_faults;
