@@ -159,6 +159,8 @@ async fn numbers_of_people_are_read_only_where_they_must_be(
         assert_eq!(line, None, "{number} is in the log");
     }
     assert_eq!(columns_with(&deployment.db, &bvns).await, BTreeSet::new());
-    let kept = columns_with(&deployment.db, &accounts).await;
+    let mut kept = columns_with(&deployment.db, &accounts).await;
+    // A month of events is what events are.
+    kept.retain(|column| !column.starts_with("events_2"));
     assert_eq!(Vec::from_iter(&kept), KEPT);
 }
