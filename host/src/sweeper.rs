@@ -7,13 +7,17 @@
 
 use std::time::{Duration, Instant};
 
+use jiff::civil::Date;
+use sqlx::AssertSqlSafe;
+
 use crate::app::App;
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::Engine;
+use crate::db::{Engine, Tx};
 use crate::id::{BatchId, DeliveryId, PayoutId};
 use crate::retention::Portion;
-use crate::retention::months::{self, MONTHLY};
+use crate::retention::months::{self, MONTHLY, Monthly};
+use crate::webhooks;
 
 /// How often what has expired is swept away.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
@@ -28,6 +32,8 @@ const OPEN: &str = "('draft', 'awaiting_admin_review', 'queued', 'processing')";
 
 /// The log of merchants' requests.
 const REQUESTS: &str = "request_logs";
+/// What endpoints were told, or are to be.
+const DELIVERIES: &str = "webhook_deliveries";
 
 /// What is swept away.
 struct Sweep {
@@ -35,38 +41,23 @@ struct Sweep {
     /// Deletes up to `$2` rows from before `$1`, in microseconds.
     sql: String,
     before: Moment,
-    rows: Rows,
+    /// Whether triggers of the table want it said.
+    is_guarded: bool,
 }
 
-/// What kind of rows they are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rows {
-    /// Nothing keeps them from being deleted.
-    Free,
-    /// Of a sealed table, whose triggers want it said.
-    Guarded,
-    /// The same, and they belong to payouts: `$3` is an id before which those were made.
-    GuardedOfPayouts,
+/// What tells of payouts.
+struct OfPayouts {
+    table: &'static str,
+    /// The column that names the payout.
+    payout: &'static str,
+    before: Moment,
 }
 
 /// Deletes what no longer matters, at once and then every so often.
 pub(crate) async fn sweep(app: App) {
     loop {
-        match is_right(&app).await {
-            Ok(true) => {
-                if let Err(cause) = turn_months(&app).await {
-                    tracing::warn!(%cause, "tables of months");
-                }
-            }
-            Ok(false) => {}
-            Err(cause) => tracing::warn!(%cause, "what time the database has"),
-        }
-        // Nothing is swept before what refers to it.
-        for sweep in sweeps(&app) {
-            if let Err(cause) = run(&app, &sweep).await {
-                tracing::warn!(%cause, table = sweep.table, "sweeping");
-                break;
-            }
+        if let Err(cause) = sweep_once(&app).await {
+            tracing::warn!(%cause, "sweeping");
         }
         tokio::select! {
             () = app.stopping.cancelled() => return,
@@ -75,20 +66,47 @@ pub(crate) async fn sweep(app: App) {
     }
 }
 
+/// Nothing is swept before what refers to it.
+async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
+    for sweep in expired(app).into_iter().chain(requests_without_months(app)) {
+        run(app, &sweep).await?;
+    }
+    if !is_right(app).await? {
+        tracing::error!(
+            "no history is swept: this host's clock and the database's differ by more than minutes"
+        );
+        return Ok(());
+    }
+    turn_months(app).await?;
+    webhooks::deliver::sweep_history(app, goes_before(app, DELIVERIES)).await?;
+    for sweep in history(app) {
+        run(app, &sweep).await?;
+    }
+    for (table, payout) in [("rail_calls", "transfer_id"), ("events", "object_id")] {
+        run_of_payouts(app, &OfPayouts { table, payout, before: goes_before(app, table) }).await?;
+    }
+    Ok(())
+}
+
 /// Makes tables for the months to come, and drops those of which everything is old enough and
-/// nothing is kept by what has not ended.
+/// nothing belongs to what has not ended. What cannot be dropped because somebody reads it is not
+/// deleted row by row instead: the next turn may do it.
 async fn turn_months(app: &App) -> Result<(), sqlx::Error> {
     if app.db.engine() != Engine::Postgres {
         return Ok(());
     }
     months::make_room(&app.db, app.now()).await?;
-    // Nothing goes before what refers to it.
     for monthly in MONTHLY {
         let before = before(app.now(), days_kept(app, monthly.table));
         for month in months::list_over(&app.db, monthly, before).await? {
-            let keepers = keepers(monthly.table, months::end_of(month));
-            let mark = monthly.is_guarded.then(|| mark(monthly.table, before));
-            monthly.drop(&app.db, month, (&keepers, mark.as_deref())).await?;
+            let marks = match monthly.table {
+                // Whatever object they are about.
+                "events" => vec!["events", "all_events"],
+                table => Vec::from_iter(monthly.is_guarded.then_some(table)),
+            };
+            let gone = months::gone_before(month);
+            let marks: Vec<String> = marks.into_iter().map(|table| mark(table, gone)).collect();
+            monthly.drop(&app.db, month, (&keepers(monthly, month), &marks)).await?;
         }
         if monthly.table == REQUESTS {
             monthly.forget_strays(&app.db, before).await?;
@@ -97,49 +115,53 @@ async fn turn_months(app: &App) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
+/// Up to when rows of a table that has months somewhere may go.
+fn goes_before(app: &App, table: &str) -> Moment {
+    let before = before(app.now(), days_kept(app, table));
+    months::goes_before(app.db.engine(), table, before)
+}
+
 /// For how many days what has a table for each month is kept at least.
 fn days_kept(app: &App, table: &str) -> u32 {
     let retention = &app.config.retention;
     match table {
         REQUESTS => retention.request_log_days,
-        "webhook_deliveries" => retention.deliveries_days,
+        DELIVERIES => retention.deliveries_days,
         "decisions" => app.config.rules.decisions_kept_days,
         "rail_calls" => retention.evidence_days,
         _ => retention.events_days,
     }
 }
 
-/// Queries that find something as long as what was before an instant has to stay.
-fn keepers(table: &str, end: Moment) -> Vec<String> {
-    let payout = PayoutId::first_at(end);
-    let open = [
-        format!("SELECT 1 FROM payouts WHERE is_waiting = 1 AND id < '{payout}' LIMIT 1"),
-        format!("SELECT 1 FROM transfers WHERE id < '{payout}' LIMIT 1"),
-        format!(
-            "SELECT 1 FROM cases c JOIN payouts p ON p.id = c.subject_id \
-             WHERE c.status = 'open' AND p.id < '{payout}' LIMIT 1"
-        ),
-    ];
-    let batch = BatchId::first_at(end);
-    let batches =
-        format!("SELECT 1 FROM batches WHERE completed_at IS NULL AND id < '{batch}' LIMIT 1");
-    let delivery = DeliveryId::first_at(end);
-    let queued = format!("SELECT 1 FROM webhook_queue WHERE delivery_id < '{delivery}' LIMIT 1");
-    match table {
-        "webhook_deliveries" => vec![queued],
-        "rail_calls" => open.to_vec(),
-        "events" => open.into_iter().chain([batches]).collect(),
+/// Queries that find something as long as rows of a month belong to what has not ended.
+fn keepers(monthly: &Monthly, month: Date) -> Vec<String> {
+    let (name, end) = (monthly.name(month), months::end_of(month));
+    let (payout, batch) = (PayoutId::first_at(end), BatchId::first_at(end));
+    let [first, next] = [months::start_of(month), end].map(DeliveryId::first_at);
+    let open = |column| {
+        [
+            format!("payouts o WHERE o.is_waiting = 1 AND o.id < '{payout}'"),
+            format!("transfers o WHERE o.id < '{payout}'"),
+            format!("batches o WHERE o.completed_at IS NULL AND o.id < '{batch}'"),
+            "(SELECT subject_id AS id FROM cases WHERE status = 'open') o WHERE 1 = 1".to_owned(),
+        ]
+        .map(|of| {
+            format!(
+                "SELECT 1 FROM {of} AND EXISTS (SELECT 1 FROM {name} h WHERE h.{column} = o.id) \
+                 LIMIT 1"
+            )
+        })
+        .to_vec()
+    };
+    match monthly.table {
+        DELIVERIES => vec![format!(
+            "SELECT 1 FROM webhook_queue \
+             WHERE delivery_id >= '{first}' AND delivery_id < '{next}' LIMIT 1"
+        )],
+        "rail_calls" => open("transfer_id"),
+        "events" => open("object_id"),
         _ => Vec::new(),
     }
-}
-
-fn sweeps(app: &App) -> impl Iterator<Item = Sweep> {
-    let engine = app.db.engine();
-    let all = expired(app).into_iter().chain(history(app)).chain(requests_without_months(app));
-    all.map(move |sweep| Sweep {
-        before: months::goes_before(engine, sweep.table, sweep.before),
-        ..sweep
-    })
 }
 
 /// Where the log of requests has no months that are dropped as a whole.
@@ -150,7 +172,7 @@ fn requests_without_months(app: &App) -> Option<Sweep> {
         table: REQUESTS,
         sql: sql.to_owned(),
         before: before(app.now(), app.config.retention.request_log_days),
-        rows: Rows::Free,
+        is_guarded: false,
     })
 }
 
@@ -160,7 +182,7 @@ fn expired(app: &App) -> [Sweep; 8] {
     let days = |days| before(now, days);
     let decided = days(app.config.rules.decisions_kept_days);
     let sweep =
-        |table, sql: &str, before| Sweep { table, sql: sql.to_owned(), before, rows: Rows::Free };
+        |table, sql: &str, before| Sweep { table, sql: sql.to_owned(), before, is_guarded: false };
     // Each outer condition is repeated where a row may have been renewed since it was found.
     [
         sweep(
@@ -215,19 +237,15 @@ fn expired(app: &App) -> [Sweep; 8] {
 }
 
 /// What is kept for as long as the operator wants it.
-fn history(app: &App) -> [Sweep; 4] {
-    let retention = &app.config.retention;
-    let days = |days| before(app.now(), days);
-    let guarded = |table, sql: String, before| Sweep { table, sql, before, rows: Rows::Guarded };
-    let of_payouts =
-        |table, sql, before| Sweep { table, sql, before, rows: Rows::GuardedOfPayouts };
+fn history(app: &App) -> [Sweep; 2] {
+    let guarded = |table, sql, before| Sweep { table, sql, before, is_guarded: true };
     [
         guarded(
             "decisions",
             "DELETE FROM decisions WHERE payout_id IN \
              (SELECT payout_id FROM decisions WHERE created_at < $1 LIMIT $2)"
                 .to_owned(),
-            days(app.config.rules.decisions_kept_days),
+            goes_before(app, "decisions"),
         ),
         guarded(
             "idempotency_keys",
@@ -239,17 +257,7 @@ fn history(app: &App) -> [Sweep; 4] {
                  AND (b.id IS NULL OR b.completed_at IS NOT NULL) \
                  ORDER BY k.created_at LIMIT $2)"
             ),
-            days(retention.idempotency_days),
-        ),
-        of_payouts(
-            "rail_calls",
-            history_of_payouts("rail_calls", "transfer_id", "id"),
-            days(retention.evidence_days),
-        ),
-        of_payouts(
-            "events",
-            history_of_payouts("events", "object_id", "sequence"),
-            days(retention.events_days),
+            before(app.now(), app.config.retention.idempotency_days),
         ),
     ]
 }
@@ -261,13 +269,11 @@ fn before(now: Moment, days: u32) -> Moment {
 /// What has not ended, or is in question, keeps its history, however old it is. Asked row by row:
 /// as a join it would be answered by looking through all payouts. Its cases are found by their
 /// subject, whatever PostgreSQL thinks of the index of those that are open.
-fn history_of_payouts(table: &str, payout: &str, key: &str) -> String {
+fn is_over(payout: &str) -> String {
     format!(
-        "DELETE FROM {table} WHERE ({payout}, {key}) IN (SELECT h.{payout}, h.{key} \
-         FROM {table} h WHERE h.{payout} < $3 AND h.created_at < $1 \
-         AND (SELECT p.status FROM payouts p WHERE p.id = h.{payout}) NOT IN {OPEN} \
+        "(SELECT p.status FROM payouts p WHERE p.id = h.{payout}) NOT IN {OPEN} \
          AND (SELECT COUNT(*) FROM cases c WHERE c.subject_id = h.{payout} \
-         AND c.status || '' = 'open') = 0 ORDER BY h.{payout} LIMIT $2)"
+         AND c.status || '' = 'open') = 0"
     )
 }
 
@@ -295,50 +301,73 @@ fn mark(table: &str, before: Moment) -> String {
 
 /// In portions, each as large as takes a moment.
 async fn run(app: &App, sweep: &Sweep) -> Result<(), sqlx::Error> {
-    if sweep.rows != Rows::Free && !is_right(app).await? {
-        tracing::error!(
-            table = sweep.table,
-            "nothing is swept: this host's clock and the database's differ by more than minutes"
-        );
-        return Ok(());
-    }
     let mut portion = Portion::FIRST;
     loop {
-        let (swept, took) = delete(app, sweep, portion).await?;
-        if swept < portion.rows() || app.stopping.is_cancelled() {
+        let mut tx = app.db.write().await?;
+        let begun = Instant::now();
+        if sweep.is_guarded {
+            say(&mut tx, sweep.table, sweep.before).await?;
+        }
+        let query = sqlx::query(AssertSqlSafe(sweep.sql.as_str()))
+            .bind(sweep.before.micros())
+            .bind(portion.rows());
+        let swept = query.execute(tx.conn()).await?.rows_affected();
+        if sweep.is_guarded {
+            said(&mut tx).await?;
+        }
+        tx.commit().await?;
+        if i64::try_from(swept).unwrap_or(i64::MAX) < portion.rows() || app.stopping.is_cancelled()
+        {
             return Ok(());
         }
-        portion = portion.after(took);
+        portion = portion.after(begun.elapsed());
     }
 }
 
-/// Deletes a portion; answers how many rows it was, and how long others had to wait.
-async fn delete(
-    app: &App,
-    sweep: &Sweep,
-    portion: Portion,
-) -> Result<(i64, Duration), sqlx::Error> {
-    let mut tx = app.db.write().await?;
-    let begun = Instant::now();
-    if sweep.rows != Rows::Free {
-        sqlx::query("INSERT INTO sweeping (id) VALUES (1)").execute(tx.conn()).await?;
-        let mark = mark(sweep.table, sweep.before);
-        sqlx::query(sqlx::AssertSqlSafe(mark)).execute(tx.conn()).await?;
+/// The same of payouts that were made before an instant, each with all that is old of it. They are
+/// looked for while others write, from where the portion before ended.
+async fn run_of_payouts(app: &App, sweep: &OfPayouts) -> Result<(), sqlx::Error> {
+    let OfPayouts { table, payout, before } = sweep;
+    let is_over = is_over(payout);
+    let find = format!(
+        "SELECT DISTINCT h.{payout} FROM {table} h WHERE h.{payout} > $1 AND h.{payout} < $2 \
+         AND h.created_at < $3 AND {is_over} ORDER BY h.{payout} LIMIT $4"
+    );
+    let among = app.db.engine().among(&format!("h.{payout}"), "$1");
+    let delete =
+        format!("DELETE FROM {table} AS h WHERE {among} AND h.created_at < $2 AND {is_over}");
+    let first_young = PayoutId::first_at(*before);
+    let (mut after, mut portion) = (String::new(), Portion::FIRST);
+    loop {
+        let query = sqlx::query_scalar(AssertSqlSafe(find.as_str())).bind(&after);
+        let query = query.bind(first_young.as_str()).bind(before.micros()).bind(portion.rows());
+        let found: Vec<String> = query.fetch_all(app.db.pool()).await?;
+        let Some(last) = found.last() else { return Ok(()) };
+        let mut tx = app.db.write().await?;
+        let begun = Instant::now();
+        say(&mut tx, table, *before).await?;
+        let ids = serde_json::to_string(&found).unwrap_or_default();
+        let query = sqlx::query(AssertSqlSafe(delete.as_str())).bind(ids).bind(before.micros());
+        query.execute(tx.conn()).await?;
+        said(&mut tx).await?;
+        tx.commit().await?;
+        if app.stopping.is_cancelled() {
+            return Ok(());
+        }
+        after.clone_from(last);
+        portion = portion.after(begun.elapsed());
     }
-    let query = sqlx::query(sqlx::AssertSqlSafe(sweep.sql.as_str()))
-        .bind(sweep.before.micros())
-        .bind(portion.rows());
-    let before_id = PayoutId::first_at(sweep.before);
-    let query = match sweep.rows {
-        Rows::GuardedOfPayouts => query.bind(before_id.as_str()),
-        Rows::Free | Rows::Guarded => query,
-    };
-    let swept = query.execute(tx.conn()).await?.rows_affected();
-    if sweep.rows != Rows::Free {
-        sqlx::query("DELETE FROM sweeping").execute(tx.conn()).await?;
-    }
-    tx.commit().await?;
-    Ok((i64::try_from(swept).unwrap_or(i64::MAX), begun.elapsed()))
+}
+
+/// Says that rows of a guarded table from before an instant are about to go.
+async fn say(tx: &mut Tx, table: &str, before: Moment) -> Result<(), sqlx::Error> {
+    sqlx::query("INSERT INTO sweeping (id) VALUES (1)").execute(tx.conn()).await?;
+    sqlx::query(AssertSqlSafe(mark(table, before))).execute(tx.conn()).await.map(drop)
+}
+
+/// And that it is over.
+async fn said(tx: &mut Tx) -> Result<(), sqlx::Error> {
+    sqlx::query("DELETE FROM sweeping").execute(tx.conn()).await.map(drop)
 }
 
 #[cfg(test)]

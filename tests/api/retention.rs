@@ -1,7 +1,9 @@
 //! What is old enough is swept away, what is still on its way is not, and the books stay in order.
 
 use http::Method;
-use railhead::config::Retention;
+use railhead::config::{Config, Retention};
+use railhead::retention::months;
+use railhead::verify::{Wanted, verify};
 use rstest::rstest;
 use serde_json::json;
 
@@ -16,6 +18,11 @@ const SHORT: Retention = Retention {
     deliveries_days: 30,
     request_log_days: 90,
 };
+
+fn short(config: &mut Config) {
+    config.retention = SHORT;
+    config.rules.decisions_kept_days = 90;
+}
 
 /// Up to when each table was swept.
 async fn marks(host: &TestHost) -> Vec<(String, String)> {
@@ -50,7 +57,7 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
         for kobo in 1..60 {
             host.pay("paid", naira(300_000 + kobo)).await.ok();
         }
-        host.advance(100 * 86_400);
+        host.advance(110 * 86_400);
         let young = host.pay("paid", naira(100_000)).await.ok().id();
         let kept = [count(host, "events", &young).await, count(host, "rail_calls", &young).await];
         restart(host, |config| config.retention = SHORT).await;
@@ -110,6 +117,7 @@ async fn a_month_goes_as_a_whole() {
             assert_eq!(host.count(&found).await, 0, "{found}");
         }
         let paid = host.pay("paid", naira(100_000)).await.ok().id();
+        crate::batches::paid(host).await;
         let held = host.pay("fraud_hold", naira(200_001)).await.ok().id();
         let told = host.get("/v1/events").await.ok().json["data"].as_array().expect("events").len();
         let truncated = format!("TRUNCATE {}", all[1]);
@@ -118,13 +126,10 @@ async fn a_month_goes_as_a_whole() {
         host.prove().await;
 
         host.advance(110 * 86_400);
-        let short = |config: &mut railhead::config::Config| {
-            config.retention = SHORT;
-            config.rules.decisions_kept_days = 90;
-        };
         restart(host, short).await;
-        host.until_count("SELECT COUNT(*) FROM pg_class WHERE relname LIKE '%_2026_11'", 2).await;
-        assert_eq!(of_november(host).await, [&*all[1], &*all[2]], "one payout still waits");
+        // Of the payout that waits there are events, and no messages.
+        host.until_count("SELECT COUNT(*) FROM pg_class WHERE relname LIKE '%_2026_11'", 1).await;
+        assert_eq!(of_november(host).await, [&*all[1]], "one payout still waits");
         // A row of the payout that waits is in its month, what is paid is gone from there.
         let of_paid = format!("SELECT COUNT(*) FROM events WHERE object_id = '{paid}'");
         host.until_count(&of_paid, 0).await;
@@ -142,6 +147,100 @@ async fn a_month_goes_as_a_whole() {
         assert_eq!(count(host, "events", &held).await, 1);
         let payout = host.get(&format!("/v1/payouts/{held}")).await.ok();
         assert_eq!(payout.json["status"], "failed");
+        host.prove().await;
+    })
+    .await;
+}
+
+/// What waits keeps the months that it has rows in, and no later ones; a payout that ended between
+/// is not proven by half a history.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_keeps_no_later_month() {
+    with_host(Engine::Postgres, async |host| {
+        let old = host.pay("fraud_hold", naira(200_001)).await.ok().id();
+        let over = host.pay("fraud_hold", naira(200_003)).await.ok().id();
+        host.advance(30 * 86_400);
+        restart(host, |_| {}).await;
+        let path = format!("payouts/{over}/reject");
+        host.admin(Method::POST, &path, json!({ "reason": "Not needed" })).await.ok();
+        let december = "SELECT COUNT(*) FROM pg_class WHERE relname = 'events_2026_12'";
+        assert_eq!(host.count(december).await, 1);
+        assert!(host.count("SELECT COUNT(*) FROM events_2026_12").await >= 1);
+        host.advance(110 * 86_400);
+        restart(host, short).await;
+        host.until_count(december, 0).await;
+        assert_eq!(of_november(host).await, ["events_2026_11"], "one payout still waits");
+        assert!(count(host, "events", &old).await >= 1);
+        host.prove().await;
+    })
+    .await;
+}
+
+/// A month that somebody reads is not dropped, nor is it deleted row by row instead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_month_that_is_read_stays_whole() {
+    with_host(Engine::Postgres, async |host| {
+        let paid = host.pay("paid", naira(100_000)).await.ok().id();
+        let events = count(host, "events", &paid).await;
+        host.advance(110 * 86_400);
+        let pool = sqlx::PgPool::connect(&host.database.url).await.expect("the database");
+        let mut reader = pool.begin().await.expect("a reader");
+        let read = "SELECT COUNT(*) FROM events";
+        let read: i64 = sqlx::query_scalar(read).fetch_one(&mut *reader).await.expect("events");
+        restart(host, short).await;
+        // A host that stops has swept once.
+        restart(host, short).await;
+        assert!(of_november(host).await.contains(&"events_2026_11".to_owned()));
+        assert!(read >= events && count(host, "events", &paid).await == events);
+        reader.rollback().await.expect("read");
+        restart(host, short).await;
+        host.until_count("SELECT COUNT(*) FROM pg_class WHERE relname = 'events_2026_11'", 0).await;
+    })
+    .await;
+}
+
+/// Whoever proves the books sees the months of the moment at which they began.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_month_goes_while_the_books_are_proven() {
+    with_host(Engine::Postgres, async |host| {
+        host.pay("paid", naira(100_000)).await.ok();
+        let db = &host.app().db;
+        let november = jiff::civil::date(2026, 11, 1);
+        let events = months::find(db.engine(), "events").expect("a table of months");
+        let mut tried = Vec::new();
+        let mut progress = |_: &'static str, _: u64| {
+            let drop = events.drop(db, november, (&[], &[]));
+            let here = tokio::runtime::Handle::current();
+            tried.push(tokio::task::block_in_place(|| here.block_on(drop)).is_ok());
+        };
+        let wanted = Wanted { now: host.clock.now(), ..Wanted::default() };
+        let report = verify(db, &wanted, &mut progress).await.expect("read");
+        assert_eq!(report.faults.list.len(), 0, "{:?}", report.faults.list);
+        assert!(tried.len() > 3 && tried.iter().all(|is_gone| !is_gone), "{tried:?}");
+    })
+    .await;
+}
+
+/// A table that cannot be made now is made another time, and nothing waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_starts_while_somebody_reads_and_a_month_is_missing() {
+    with_host(Engine::Postgres, async |host| {
+        let december = "SELECT COUNT(*) FROM pg_class WHERE relname = 'events_2026_12'";
+        assert_eq!(host.count(december).await, 1, "the next month");
+        host.run(&["DROP TABLE events_2026_12".to_owned()]).await;
+        let pool = sqlx::PgPool::connect(&host.database.url).await.expect("the database");
+        let mut reader = pool.begin().await.expect("a reader");
+        sqlx::query("SELECT 1 FROM events_other").execute(&mut *reader).await.expect("read");
+        restart(host, |_| {}).await;
+        assert_eq!(host.count(december).await, 0);
+        host.advance(15 * 86_400);
+        let paid = host.pay("paid", naira(100_000)).await.ok().id();
+        let events = count(host, "events", &paid).await;
+        assert_eq!(host.count("SELECT COUNT(*) FROM events_other").await, events);
+        reader.rollback().await.expect("read");
+        restart(host, |_| {}).await;
+        assert_eq!(host.count("SELECT COUNT(*) FROM events_other").await, 0);
+        assert_eq!(host.count("SELECT COUNT(*) FROM events_2026_12").await, events);
         host.prove().await;
     })
     .await;

@@ -200,9 +200,12 @@ impl Caller {
         terms: &MethodTerms,
         length: Duration,
     ) -> f64 {
-        let recipient = examples(declaration).into_iter();
-        let recipient: serde_json::Map<String, Value> =
-            recipient.map(|field| (field.name, Value::String(field.value))).collect();
+        let mut recipient = json!({});
+        for field in examples(declaration) {
+            // A field may stand in a block: `bank_address.city`.
+            let names = field.name.split('.');
+            *names.fold(&mut recipient, |place, name| &mut place[name]) = field.value.into();
+        }
         let body = json!({
             "amount_minor": amount(terms).to_string(),
             "currency": terms.currency.to_string(),

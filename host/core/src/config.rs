@@ -287,8 +287,14 @@ pub struct Retention {
 impl Retention {
     /// The tables of which old rows are swept away, and for how many days each keeps them at least:
     /// whoever proves the books believes no more.
-    pub const SWEPT: &[(&str, u32)] =
-        &[("decisions", 0), ("idempotency_keys", 30), ("events", 90), ("rail_calls", 90)];
+    /// Of events, those of payouts go in any way, and all of them only with their month.
+    pub const SWEPT: &[(&str, u32)] = &[
+        ("decisions", 0),
+        ("idempotency_keys", 30),
+        ("events", 90),
+        ("all_events", 90),
+        ("rail_calls", 90),
+    ];
 
     /// What stands against these settings, for the operator.
     ///

@@ -42,7 +42,7 @@ const CHECKS: &[Check] = &[
         finds: "SELECT c.id FROM conversions c LEFT JOIN events v ON v.object_id = c.id \
                 AND v.type IN ('conversion.completed', \
                 'wallet_auto_converted') WHERE v.id IS NULL AND c.created_at > \
-                COALESCE((SELECT CAST(value AS BIGINT) FROM meta WHERE key = 'swept/events'), 0)",
+                COALESCE((SELECT CAST(value AS BIGINT) FROM meta WHERE key = 'swept/all_events'), 0)",
     },
 ];
 

@@ -28,7 +28,7 @@ const CHECKS: &[Check] = &[
                 LEFT JOIN events v ON v.object_id = j.ref_id \
                 AND v.type = 'wallet_funded' WHERE j.ref_type = 'WalletMovement' AND v.id IS NULL \
                 AND e.amount_minor > 0 AND j.created_at > COALESCE((SELECT CAST(value AS BIGINT) \
-                FROM meta WHERE key = 'swept/events'), 0)",
+                FROM meta WHERE key = 'swept/all_events'), 0)",
     },
     Check {
         name: "journal-unknown",

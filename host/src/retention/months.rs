@@ -4,9 +4,11 @@
 //! an instant. What comes before its month has a table is in `<table>_other`, and moves when the
 //! table is made. Whatever makes a row unique does so within its month.
 
+use std::time::Duration;
+
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use sqlx::{AssertSqlSafe, Executor as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 
 use crate::clock::Moment;
 use crate::db::{Db, Engine};
@@ -15,11 +17,12 @@ use crate::id::{DeliveryId, EventId, RequestId};
 /// Months ahead of which there are tables.
 const AHEAD: i32 = 1;
 /// Nobody waits for long behind a change of the schema that waits for somebody's lock.
-const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '200ms'";
-/// PostgreSQL's codes for a table that is there, and for a row in it: another host was quicker.
-const THERE: [&str; 2] = ["42P07", "23505"];
+const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '50ms'";
+/// PostgreSQL's codes for what passes: a table (its type, its row) that another host made a moment
+/// ago, and a lock that somebody holds.
+const PASSES: [&str; 5] = ["42P07", "42710", "23505", "55P03", "40P01"];
 /// An id may have been drawn a moment before its row got its instant.
-const SLACK_DAYS: i32 = 1;
+const SLACK: Duration = Duration::from_secs(24 * 3600);
 
 /// A table with a table for each month.
 #[derive(Debug)]
@@ -68,14 +71,30 @@ pub fn find(engine: Engine, table: &str) -> Option<&'static Monthly> {
     known.filter(|_| engine == Engine::Postgres)
 }
 
-/// Up to when rows of a table may go: an instant, or the begin of its month where whole months do.
+/// Up to when rows of a table may go: an instant, or the end of the last month that may go where
+/// whole months do.
 #[must_use]
 pub fn goes_before(engine: Engine, table: &str, before: Moment) -> Moment {
-    let first = find(engine, table).and_then(|_| month_of(before)).map(start_of);
-    first.unwrap_or(before)
+    let last = find(engine, table).and_then(|_| month_of(before.before(SLACK)));
+    last.map_or(before, start_of)
 }
 
-/// Makes tables for this month and the next.
+/// Keeps every month where it is for as long as a transaction lasts: what it sees is of one moment,
+/// but a table that is dropped is gone for everybody. Before its first look.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn hold(db: &mut AnyConnection, engine: Engine) -> Result<(), sqlx::Error> {
+    if engine == Engine::Sqlite {
+        return Ok(());
+    }
+    let tables: Vec<&str> = MONTHLY.iter().map(|monthly| monthly.table).collect();
+    let lock = format!("LOCK TABLE {} IN ACCESS SHARE MODE", tables.join(", "));
+    sqlx::query(AssertSqlSafe(lock)).execute(db).await.map(drop)
+}
+
+/// Makes tables for this month and the next. Where somebody reads for long, or another host is at
+/// it, one is made another time: rows without a month have a place.
 ///
 /// # Errors
 /// The database cannot be written.
@@ -91,7 +110,10 @@ pub async fn make_room(db: &Db, now: Moment) -> Result<(), sqlx::Error> {
             }
             match run(db, &monthly.make(month)).await {
                 Err(sqlx::Error::Database(cause))
-                    if cause.code().is_some_and(|code| THERE.contains(&code.as_ref())) => {}
+                    if cause.code().is_some_and(|code| PASSES.contains(&code.as_ref())) =>
+                {
+                    tracing::info!(%cause, table = monthly.name(month), "made another time");
+                }
                 done => done?,
             }
         }
@@ -110,13 +132,7 @@ pub async fn list_over(
 ) -> Result<Vec<Date>, sqlx::Error> {
     let tables = list_all(db).await?;
     let months = tables.iter().filter_map(|name| monthly.month(name));
-    let mut over: Vec<Date> = months
-        .filter(|month| {
-            let slack = jiff::Span::new().days(SLACK_DAYS);
-            let end = months_later(*month, 1).and_then(|next| next.checked_add(slack).ok());
-            end.is_some_and(|end| start_of(end) <= before)
-        })
-        .collect();
+    let mut over: Vec<Date> = months.filter(|month| gone_before(*month) <= before).collect();
     over.sort_unstable();
     Ok(over)
 }
@@ -140,7 +156,7 @@ async fn run(db: &Db, statements: &[String]) -> Result<(), sqlx::Error> {
 }
 
 impl Monthly {
-    /// Drops a month unless one of these queries finds something, and writes the mark that says so
+    /// Drops a month unless one of these queries finds something, and writes the marks that say so
     /// in the same transaction; answers whether it is gone.
     ///
     /// # Errors
@@ -149,7 +165,7 @@ impl Monthly {
         &self,
         db: &Db,
         month: Date,
-        (unless, mark): (&[String], Option<&str>),
+        (unless, marks): (&[String], &[String]),
     ) -> Result<bool, sqlx::Error> {
         let mut tx = db.write().await?;
         tx.conn().execute(LOCK_TIMEOUT).await?;
@@ -160,8 +176,8 @@ impl Monthly {
             }
         }
         let gone = format!("DROP TABLE {}", self.name(month));
-        for statement in mark.into_iter().chain([gone.as_str()]) {
-            sqlx::query(AssertSqlSafe(statement)).execute(tx.conn()).await?;
+        for statement in marks.iter().chain([&gone]) {
+            sqlx::query(AssertSqlSafe(statement.as_str())).execute(tx.conn()).await?;
         }
         tx.commit().await?;
         tracing::info!(table = self.name(month), "a month was old enough, and is gone");
@@ -178,7 +194,8 @@ impl Monthly {
     }
 
     /// The name of a month's table.
-    fn name(&self, month: Date) -> String {
+    #[must_use]
+    pub fn name(&self, month: Date) -> String {
         format!("{}_{:04}_{:02}", self.table, month.year(), month.month())
     }
 
@@ -243,15 +260,23 @@ pub fn end_of(month: Date) -> Moment {
     start_of(months_later(month, 1).unwrap_or(month))
 }
 
+/// The instant from before which all rows of a month are, however their ids and instants differ.
+#[must_use]
+pub fn gone_before(month: Date) -> Moment {
+    end_of(month).after(SLACK)
+}
+
+/// The first instant of a month.
+#[must_use]
+pub fn start_of(day: Date) -> Moment {
+    let start = day.to_zoned(TimeZone::UTC).map_or(0, |at| at.timestamp().as_microsecond());
+    Moment::from_micros(start)
+}
+
 /// The first day of an instant's month.
 fn month_of(at: Moment) -> Option<Date> {
     let day: Date = at.day_in(&TimeZone::UTC).parse().ok()?;
     Some(day.first_of_month())
-}
-
-fn start_of(day: Date) -> Moment {
-    let start = day.to_zoned(TimeZone::UTC).map_or(0, |at| at.timestamp().as_microsecond());
-    Moment::from_micros(start)
 }
 
 fn months_later(month: Date, count: i32) -> Option<Date> {
@@ -285,9 +310,14 @@ mod tests {
 
     #[test]
     fn what_goes_by_months_goes_up_to_the_begin_of_one() {
-        let at = Moment::from_micros(1_793_491_200_000_000 + 9 * 86_400_000_000);
-        let begin = goes_before(Engine::Postgres, "events", at);
-        assert_eq!(begin.micros(), 1_793_491_200_000_000);
+        let november = Date::new(2026, 11, 1).expect("a day");
+        let at = start_of(november).after(9 * SLACK);
+        assert_eq!(goes_before(Engine::Postgres, "events", at), start_of(november));
+        // As long as a month may not be dropped, no row of it goes by itself.
+        let early = gone_before(november).before(Duration::from_secs(1));
+        assert_eq!(goes_before(Engine::Postgres, "events", early), start_of(november));
+        let late = goes_before(Engine::Postgres, "events", gone_before(november));
+        assert_eq!(late, end_of(november));
         assert_eq!(goes_before(Engine::Sqlite, "events", at), at);
         assert_eq!(goes_before(Engine::Postgres, "idempotency_keys", at), at);
     }

@@ -17,6 +17,7 @@ use crate::db::bulk::Shape;
 use crate::db::{Db, Engine};
 use crate::ledger::verify::{Anchor, Faults, Proven, Scope};
 use crate::payouts::verify::Looked;
+use crate::retention::months;
 use crate::{
     approvals, audit, auth, batches, cases, conversions, decisions, events, ledger, operator,
     payouts, reconciliation, team, transfers, webhooks,
@@ -57,6 +58,7 @@ pub async fn verify(
     progress: Progress<'_>,
 ) -> Result<Report, sqlx::Error> {
     let mut snapshot = db.snapshot().await?;
+    months::hold(&mut snapshot, db.engine()).await?;
     let report = prove(&mut snapshot, (db.engine(), wanted), progress).await?;
     snapshot.rollback().await?;
     Ok(report)
@@ -90,8 +92,7 @@ pub async fn prove(
     conversions::verify::verify(snapshot, &mut faults).await?;
     reconciliation::verify::verify(snapshot, &mut faults).await?;
     progress("batches", 0);
-    let keys_swept = scope.swept.get("idempotency_keys").copied();
-    batches::verify::verify(snapshot, keys_swept, &mut faults).await?;
+    batches::verify::verify(snapshot, &scope.swept, &mut faults).await?;
     progress("webhooks", 0);
     webhooks::verify::verify(snapshot, wanted.now, &mut faults).await?;
     progress("the audit log", 0);

@@ -15,7 +15,7 @@ use crate::error::Problem;
 use crate::events::outbox::{Handed, Ready};
 use crate::id::{DeliveryId, EndpointId};
 use crate::outbound::Answer;
-use crate::retention::{Portion, months};
+use crate::retention::Portion;
 
 use super::lanes::{Ended, Lanes};
 use super::model::Endpoint;
@@ -93,7 +93,7 @@ pub async fn deliver(app: App, mut handed: mpsc::Receiver<Handed>) {
     }
 }
 
-/// Sweeps away what is left of deleted endpoints, and old history.
+/// Sweeps away what is left of deleted endpoints.
 pub async fn sweep(app: App) {
     loop {
         if let Err(cause) = sweep_once(&app).await {
@@ -110,9 +110,14 @@ async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
     for endpoint in sql::list_deleted_endpoints(app.db.pool()).await? {
         sweep_endpoint(app, &endpoint).await?;
     }
-    let kept = Duration::from_secs(u64::from(app.config.retention.deliveries_days) * 24 * 3600);
-    let before = app.now().before(kept);
-    let before = months::goes_before(app.db.engine(), "webhook_deliveries", before);
+    Ok(())
+}
+
+/// Deletes deliveries that ended and were made before an instant, in portions.
+///
+/// # Errors
+/// The database cannot be written.
+pub(crate) async fn sweep_history(app: &App, before: Moment) -> Result<(), sqlx::Error> {
     let before = DeliveryId::first_at(before);
     let (mut after, mut portion) = (String::new(), Portion::FIRST);
     while !app.stopping.is_cancelled() {
