@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use http::Method;
+use railhead::cases::{Case, CaseKind};
+use railhead::env::Env;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -265,6 +267,51 @@ async fn the_books_are_proven_while_a_host_writes_them(
             }
         };
         tokio::join!(pay, prove);
+    })
+    .await;
+}
+
+/// A case as it is opened by whoever notices what it is about.
+fn case(host: &TestHost) -> Case {
+    Case {
+        id: host.app().ids.id(),
+        kind: CaseKind::PaidTwice,
+        fingerprint: "paid_twice/by two at once".to_owned(),
+        env: Env::Live,
+        merchant_id: None,
+        subject_type: "payout",
+        subject_id: "a payout".to_owned(),
+        route: None,
+        amount: None,
+        summary: "Two notice the same.".to_owned(),
+        evidence: Value::Null,
+        opened_at: host.app().now(),
+    }
+}
+
+/// What another host writes a moment earlier is not there yet for whoever looks, and there already
+/// for whoever writes: it looks again.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_a_moment_slower_finds_what_the_other_one_wrote() {
+    with_live_host(Engine::Postgres, Sends::No, async |host| {
+        let (pool, slower) = (host.app().db.pool().clone(), case(host));
+        let cases = format!("SELECT COUNT(*) FROM cases WHERE fingerprint = '{}'", slower.fingerprint);
+        let mut faster = pool.begin().await.expect("a transaction");
+        let sql = "INSERT INTO cases (id, kind, fingerprint, env, subject_type, subject_id, summary, \
+                   evidence, opened_at, status, version, batch_id) VALUES \
+                   ('faster', 'paid_twice', $1, 'live', 'payout', 'a payout', '', 'null', 0, 'open', \
+                   1, 0)";
+        let query = sqlx::query(sql).bind(slower.fingerprint.clone());
+        query.execute(&mut *faster).await.expect("inserted");
+        let app = host.app().clone();
+        let opening = tokio::spawn(async move { app.writer.work(slower.opening(&app.ids)).await });
+        let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
+                     AND datname = current_database()";
+        host.until_count(waits, 1).await;
+        faster.commit().await.expect("committed");
+        opening.await.expect("no panic").expect("it is there, and that is all that was wanted");
+        assert_eq!(host.count(&cases).await, 1);
+        host.run(&["DELETE FROM cases WHERE id = 'faster'".to_owned()]).await;
     })
     .await;
 }

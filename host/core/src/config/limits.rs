@@ -83,6 +83,9 @@ pub const BATCHES_ENDED_AT_ONCE: i64 = 50;
 pub const QUEUE_MAX: usize = 4 * BATCH_MAX;
 /// How often a batch is begun again after a conflict or a lost connection.
 pub const BATCH_RETRIES_MAX: u32 = 8;
+/// How often of these because a row of it was there already: whoever wrote that may have been a
+/// moment faster.
+pub const BATCH_TWICE_MAX: u32 = 4;
 /// A batch that takes longer has met a connection that is silent: it is given up, and begun
 /// again on a new one. Longer than any wait for a lock.
 pub const BATCH_DEADLINE: Duration = Duration::from_secs(8);

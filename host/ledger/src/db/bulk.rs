@@ -7,6 +7,7 @@
 //! fixed numbers of rows.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use crate::clock::Moment;
 use crate::money::Minor;
@@ -255,8 +256,7 @@ impl<T: 'static> Shape for Table<T> {
     }
 
     fn postgres(&self, first: usize) -> String {
-        let rows = format!("SELECT * FROM {}", unnest(&self.columns(), first));
-        self.insert_of(&rows)
+        self.insert_of(&unnested(&self.columns(), first))
     }
 
     fn sqlite(&self, rows: usize) -> String {
@@ -283,8 +283,7 @@ impl<T: 'static> Shape for Update<T> {
     }
 
     fn postgres(&self, first: usize) -> String {
-        let all = self.columns();
-        self.update_from(&format!("{} AS u({})", unnest(&all, first), names(&all)))
+        self.update_from(&format!("({}) AS u", unnested(&self.columns(), first)))
     }
 
     fn sqlite(&self, rows: usize) -> String {
@@ -302,6 +301,36 @@ impl Write<'_> {
             Self::Rows(shape, _) | Self::Sealed(shape, ..) => shape.table(),
             Self::Delete(removal, _) => removal.name,
         }
+    }
+
+    /// Whether this and the other write to different rows for certain: those of another table, or
+    /// with other keys.
+    #[must_use]
+    pub fn is_apart_from(&self, other: &Self) -> bool {
+        if self.table() != other.table() {
+            return true;
+        }
+        let keys: HashSet<&str> = self.keys().collect();
+        self.key() == other.key() && other.keys().all(|key| !keys.contains(key))
+    }
+
+    /// The column that names the rows: the first one.
+    fn key(&self) -> &'static str {
+        match self {
+            Self::Rows(shape, _) | Self::Sealed(shape, ..) => {
+                shape.columns().first().map_or("", |(name, _)| *name)
+            }
+            Self::Delete(removal, _) => removal.key,
+        }
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &str> {
+        let (rows, keys) = match self {
+            Self::Rows(_, rows) | Self::Sealed(_, rows, _) => (*rows, &[][..]),
+            Self::Delete(_, keys) => (&[][..], *keys),
+        };
+        let of_rows = rows.iter().map(|row| row.first().and_then(Cell::as_text).unwrap_or(""));
+        of_rows.chain(keys.iter().map(String::as_str))
     }
 
     /// How many rows are meant.
@@ -449,16 +478,18 @@ fn names(columns: &[(&'static str, Kind)]) -> String {
     columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-fn unnest(columns: &[(&'static str, Kind)], first: usize) -> String {
-    let arrays: Vec<String> = columns
-        .iter()
-        .enumerate()
-        .map(|(index, (_, kind))| match kind {
-            Kind::Text => format!("${}::text[]", first + index),
-            Kind::Int => format!("${}::bigint[]", first + index),
-        })
-        .collect();
-    format!("unnest({})", arrays.join(", "))
+/// A query for rows that are given as an array for each column. In the list of what is selected,
+/// arrays are taken apart side by side; in `FROM`, each would be laid down in a store of its own
+/// first, which costs more than writing a few rows.
+fn unnested(columns: &[(&'static str, Kind)], first: usize) -> String {
+    let columns = columns.iter().enumerate().map(|(index, (name, kind))| {
+        let kind = match kind {
+            Kind::Text => "text",
+            Kind::Int => "bigint",
+        };
+        format!("unnest(${}::{kind}[]) AS {name}", first + index)
+    });
+    format!("SELECT {}", columns.collect::<Vec<_>>().join(", "))
 }
 
 /// A place for each cell of so many rows.
@@ -505,6 +536,22 @@ mod tests {
         let writes =
             [Write::Rows(&THINGS, &[]), Write::Rows(&COUNTS, &[]), Write::Delete(&GONE, &[])];
         insta::assert_snapshot!(together(&writes));
+    }
+
+    /// Parts of one statement do not see each other.
+    #[test]
+    fn writes_go_together_unless_they_may_meet_in_a_row() {
+        let row = |id: &str| THINGS.row(&Thing { id: id.into(), count: None });
+        let (a, b) = ([row("a")], [row("b")]);
+        let (made, gone) = (Write::Rows(&THINGS, &a), ["a".to_owned()]);
+        let changed = |rows| Write::Rows(&COUNTS, rows);
+        assert!(made.is_apart_from(&changed(&b)) && !made.is_apart_from(&changed(&a)));
+        let deleted = Write::Delete(&GONE, &gone);
+        assert!(changed(&b).is_apart_from(&deleted) && !changed(&a).is_apart_from(&deleted));
+        static OTHERS: Removal = Removal { name: "things", key: "n" };
+        assert!(!changed(&b).is_apart_from(&Write::Delete(&OTHERS, &gone)), "named otherwise");
+        static ELSEWHERE: Removal = Removal { name: "others", key: "id" };
+        assert!(changed(&a).is_apart_from(&Write::Delete(&ELSEWHERE, &gone)), "another table");
     }
 
     #[test]

@@ -23,9 +23,11 @@ pub enum Native {
     Sqlite(SqliteConnection),
 }
 
-/// Statements that a connection keeps prepared: on PostgreSQL one for each mixture of tables that
-/// batches write to, and planning one of those costs more than running it; on SQLite one for each
-/// table and number of rows.
+/// Statements that a connection to PostgreSQL keeps prepared: one for each mixture of tables that
+/// batches write to. Planning one costs more than running it, and keeping it most of a megabyte.
+const MIXTURES_MAX: usize = 128;
+
+/// Statements that a connection to SQLite keeps prepared: one for each table and number of rows.
 const STATEMENTS_MAX: usize = 512;
 
 /// How many rows one of SQLite's statements writes: the most of these that there are.
@@ -36,7 +38,7 @@ impl Native {
         match engine {
             Engine::Postgres => {
                 let options: PgConnectOptions = url.parse()?;
-                let options = options.statement_cache_capacity(STATEMENTS_MAX);
+                let options = options.statement_cache_capacity(MIXTURES_MAX);
                 let mut connection = options.disable_statement_logging().connect().await?;
                 connection.execute(engine.session()).await?;
                 // Batches differ in size only; planning each anew would cost more than it gains. A
@@ -144,8 +146,8 @@ impl Native {
     }
 
     /// Writes to several tables, in this order; answers how many rows each took. PostgreSQL
-    /// does it in one statement and one trip, or in a few where a table is written to more than
-    /// once: parts of one statement do not see each other. SQLite has no trips to save.
+    /// does it in one statement and one trip, or in a few where the same rows are written more
+    /// than once: parts of one statement do not see each other. SQLite has no trips to save.
     ///
     /// # Errors
     /// The connection is lost or a row breaks a constraint.
@@ -237,13 +239,13 @@ async fn write_rows(
 
 type PgQuery<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
 
-/// Which writes go together: in order, those that mean nothing left out, none to one table
-/// twice.
+/// Which writes go together: in order, those that mean nothing left out, none to the same rows as
+/// another.
 fn trips(writes: &[Write<'_>]) -> Vec<Vec<usize>> {
     let mut trips: Vec<Vec<usize>> = Vec::new();
     for (at, write) in writes.iter().enumerate().filter(|(_, write)| !write.is_empty()) {
-        let is_there = |other: &usize| writes[*other].table() == write.table();
-        match trips.last_mut().filter(|trip| !trip.iter().any(is_there)) {
+        let is_apart = |other: &usize| write.is_apart_from(&writes[*other]);
+        match trips.last_mut().filter(|trip| trip.iter().all(is_apart)) {
             Some(trip) => trip.push(at),
             None => trips.push(vec![at]),
         }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
+use sqlx::error::DatabaseError;
 use tokio::time::{Instant, timeout_at};
 
 use crate::clock::Moment;
@@ -31,6 +32,9 @@ pub(super) enum Interrupted {
     Again(sqlx::Error),
     /// Nothing was written: a key or a counter was taken by another host meanwhile.
     Overtaken,
+    /// Nothing was written: some row is there already. Whoever wrote it may have been a moment
+    /// faster, or the row is a bad one.
+    Twice(sqlx::Error),
     /// Nothing was written: some row is not acceptable to the database, or cannot be read.
     Poisoned(sqlx::Error),
     /// The storage fails. Only a restart can tell what it holds.
@@ -78,9 +82,11 @@ pub(super) async fn run(
         match decide(native, within, commands, surroundings, (chain, earlier)).await {
             Ok(Decided::Committed(ended)) => (Ok(ended), true),
             Ok(Decided::NothingToWrite(ended)) => (Ok(ended), false),
-            Err(interrupted @ (Interrupted::Overtaken | Interrupted::Poisoned(_))) => {
-                (Err(interrupted), false)
-            }
+            Err(
+                interrupted @ (Interrupted::Overtaken
+                | Interrupted::Twice(_)
+                | Interrupted::Poisoned(_)),
+            ) => (Err(interrupted), false),
             Err(interrupted) => return (Err(interrupted), IsClean(false)),
         };
     let is_clean = is_over || within.run(native.rollback()).await.is_ok();
@@ -121,10 +127,9 @@ async fn decide(
     let inserts = state.out.inserts.values().map(|(shape, rows)| (*shape, rows.as_slice()));
     let batch = seal::seal(chain, now, inserts.chain([(reserving, reservations.as_slice())]));
     let head = if batch.hash.is_empty() { chain.head.clone() } else { batch.hash.clone() };
-    if !within.run(reserve(native, &state, (&reservations, batch.id))).await? {
+    if !within.run(write(native, &state, (&reservations, &batch))).await? {
         return Err(Interrupted::Overtaken);
     }
-    within.run(write(native, &state, &batch)).await?;
     match within.run(native.commit()).await {
         Ok(()) => {
             if let Some(committed) = committed {
@@ -133,7 +138,9 @@ async fn decide(
             Ok(Decided::Committed(Ended { outcomes, head }))
         }
         Err(cause) => Err(match Interrupted::from(cause) {
-            Interrupted::Again(cause) | Interrupted::Poisoned(cause) => {
+            Interrupted::Again(cause)
+            | Interrupted::Twice(cause)
+            | Interrupted::Poisoned(cause) => {
                 Interrupted::Unknown(cause, Try { id: batch.id, outcomes, head })
             }
             other => other,
@@ -163,7 +170,13 @@ impl From<sqlx::Error> for Interrupted {
         match failure(&cause) {
             Failure::Passing => Self::Again(cause),
             Failure::Storage => Self::Broken(cause),
-            Failure::Statement => Self::Poisoned(cause),
+            Failure::Statement => {
+                let is_unique = |of: &dyn DatabaseError| of.is_unique_violation();
+                match cause.as_database_error().is_some_and(is_unique) {
+                    true => Self::Twice(cause),
+                    false => Self::Poisoned(cause),
+                }
+            }
         }
     }
 }
@@ -261,23 +274,6 @@ fn lookups(commands: &[&AnyCommand]) -> Vec<&'static Lookup> {
     lookups
 }
 
-/// Writes what another host may have taken first, alone: then nothing else may be written, lest
-/// a row that is there twice be taken for a bad one. False: another host was first.
-async fn reserve(
-    native: &mut Native,
-    state: &State,
-    (reservations, batch): (&[Row], i64),
-) -> Result<bool, sqlx::Error> {
-    let counters = state.out.counters.iter().filter_map(|key| counter_row(key, state));
-    let counters: Vec<Row> = counters.collect();
-    let contested = [
-        Write::Sealed(&sql::NEW_RESERVATIONS, reservations, batch),
-        Write::Rows(&sql::COUNTER_CHANGES, &counters),
-    ];
-    let taken = native.write(&contested).await?;
-    Ok(taken.iter().zip(&contested).all(|(taken, wanted)| *taken == wanted.len() as u64))
-}
-
 /// Changes of one kind, by whether the row was there before the batch.
 struct Changes<'a> {
     shape: &'static dyn Shape,
@@ -298,13 +294,23 @@ fn changes<'a>(state: &'a State, (shape, rows): &'a (&'static dyn Shape, Vec<Row
     Changes { shape, of_known: Cow::Owned(of_known), of_new }
 }
 
-/// Writes everything else.
-async fn write(native: &mut Native, state: &State, batch: &Batch) -> Result<(), sqlx::Error> {
+/// Writes everything, first what another host may have taken before. False: another one has, and
+/// nothing of this may stay.
+async fn write(
+    native: &mut Native,
+    state: &State,
+    (reservations, batch): (&[Row], &Batch),
+) -> Result<bool, sqlx::Error> {
     let out = &state.out;
+    let counters: Vec<Row> =
+        out.counters.iter().filter_map(|key| counter_row(key, state)).collect();
     let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
     let settled: Vec<Row> = out.settled.iter().map(|of| settled_row(of, state, batch)).collect();
     let own = [BATCHES.row(batch)];
+    let contested = [reservations.len(), counters.len()];
     let mut writes = vec![
+        Write::Sealed(&sql::NEW_RESERVATIONS, reservations, batch.id),
+        Write::Rows(&sql::COUNTER_CHANGES, &counters),
         Write::Rows(&BATCHES, &own),
         Write::Rows(&sql::WALLET_SUMS, &wallets),
         Write::Rows(&sql::SETTLED_OUT, &settled),
@@ -322,7 +328,8 @@ async fn write(native: &mut Native, state: &State, batch: &Batch) -> Result<(), 
     }));
     writes.extend(changes.iter().map(|of| Write::Rows(of.shape, &of.of_new)));
     writes.extend(out.deletes.values().map(|(removal, keys)| Write::Delete(removal, keys)));
-    native.write(&writes).await.map(drop)
+    let written = native.write(&writes).await?;
+    Ok(contested.iter().zip(&written).all(|(wanted, taken)| *taken == *wanted as u64))
 }
 
 fn keys(keys: impl Iterator<Item = String>) -> Vec<String> {

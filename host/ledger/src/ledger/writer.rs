@@ -342,6 +342,7 @@ impl Task {
     /// poisoned row, by asking after an unanswered COMMIT.
     async fn process(&mut self, commands: &[&AnyCommand]) -> Outcomes {
         let mut earlier: Vec<Try> = Vec::new();
+        let (is_shared, mut twice) = (self.db.engine() == Engine::Postgres, 0);
         for retry in 0..limits::BATCH_RETRIES_MAX {
             if retry > 0 {
                 self.metrics.begun_again.inc();
@@ -358,7 +359,14 @@ impl Task {
                     self.metrics.unanswered_commits.inc();
                     earlier.push(this);
                 }
-                Err(Interrupted::Poisoned(cause)) => return self.split(commands, cause).await,
+                // Whoever was faster is seen by then. On SQLite nobody can be.
+                Err(Interrupted::Twice(cause)) if is_shared && twice < limits::BATCH_TWICE_MAX => {
+                    tracing::debug!(%cause, commands = commands.len(), "a row is there already");
+                    twice += 1;
+                }
+                Err(Interrupted::Twice(cause) | Interrupted::Poisoned(cause)) => {
+                    return self.split(commands, cause).await;
+                }
                 Err(Interrupted::Broken(cause)) => {
                     tracing::error!(%cause, "the storage fails; this host stops");
                     self.broken.cancel();
