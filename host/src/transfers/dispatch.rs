@@ -8,7 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::config::limits;
 use crate::db;
@@ -20,6 +20,9 @@ use super::Transfers;
 use super::lanes::{Place, Purpose};
 use super::order::Feature;
 use super::work::{self, Claim, Due, Stage};
+
+/// How often a lane is looked at for what is to be asked about, unless there was more of it.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 
 impl Transfers {
     /// Carries what is due until the host is told to stop: as much of each route at once as it
@@ -82,12 +85,15 @@ struct AtHand<O> {
     claimed_at: Instant,
     /// When the lane was looked at last.
     looked_at: Option<Instant>,
+    /// When it was last looked at for what is to be asked about.
+    asked_at: Option<Instant>,
 }
 
 impl<O> AtHand<O> {
     fn new() -> Self {
         let waiting = VecDeque::new();
-        Self { waiting, carried: 0, claimed_at: Instant::now(), looked_at: None }
+        let (looked_at, asked_at) = (None, None);
+        Self { waiting, carried: 0, claimed_at: Instant::now(), looked_at, asked_at }
     }
 
     /// The oldest that is not to be given back.
@@ -104,6 +110,21 @@ impl<O> AtHand<O> {
             self.looked_at = Some(Instant::now());
         }
         is_supplied
+    }
+
+    /// Whether it is time to look for what is to be asked about: whoever looks meets everything
+    /// that is under way.
+    fn is_to_be_asked(&mut self) -> bool {
+        let was_just_asked = self.asked_at.is_some_and(|at| at.elapsed() < ASK_EVERY);
+        if !was_just_asked {
+            self.asked_at = Some(Instant::now());
+        }
+        !was_just_asked
+    }
+
+    /// There was more to be asked about than could be.
+    fn ask_again_at_once(&mut self) {
+        self.asked_at = None;
     }
 
     /// How much is worth having at hand, at the pace since more was claimed.
@@ -123,28 +144,27 @@ impl<F: Feature> Dispatcher<F> {
             next = tokio::time::Instant::now() + limits::DISPATCH_EVERY;
             self.give_back_older_than(limits::AT_HAND_MAX).await;
             let routes = work::list_routes_with_work(self.engine.db.pool());
-            let claimed = match db::in_time(routes).await {
+            let pause = match db::in_time(routes).await {
                 Ok(routes) => self.claim_all(&routes).await,
                 Err(cause) => {
                     tracing::warn!(%cause, "looking for work");
-                    0
+                    Some(limits::DISPATCH_POLL)
                 }
             };
-            if claimed > 0 {
-                continue;
-            }
+            let Some(pause) = pause else { continue };
             tokio::select! {
                 () = self.engine.stopping.cancelled() => break,
                 () = self.engine.wake.notified() => {}
-                () = tokio::time::sleep(limits::DISPATCH_POLL) => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
-        self.give_back_older_than(std::time::Duration::ZERO).await;
+        self.give_back_older_than(Duration::ZERO).await;
     }
 
-    /// Claims and begins what is due on these routes; answers how much that was.
-    async fn claim_all(self: &Arc<Self>, routes: &[RouteId]) -> usize {
-        let mut claimed = 0;
+    /// Claims and begins what is due on these routes; answers when to look again where that was
+    /// nothing.
+    async fn claim_all(self: &Arc<Self>, routes: &[RouteId]) -> Option<Duration> {
+        let (mut claimed, mut pause) = (0, limits::DISPATCH_POLL);
         for route in routes {
             let ready = self.engine.routes.get(route).await.ok();
             let payments_max = ready.as_ref().and_then(|ready| ready.payments_max());
@@ -153,7 +173,7 @@ impl<F: Feature> Dispatcher<F> {
                 ready.route.env == Env::Live && self.engine.quarantine.is_closed()
             });
             self.fill(route);
-            if self.at_hand().get_mut(route).is_some_and(AtHand::is_supplied) {
+            if self.lane(route, AtHand::is_supplied) {
                 continue;
             }
             for (stage, purpose) in [(Stage::Sent, Purpose::Ask), (Stage::Queued, Purpose::Send)] {
@@ -161,17 +181,25 @@ impl<F: Feature> Dispatcher<F> {
                 if wanted == 0 || (stage == Stage::Queued && is_shut) {
                     continue;
                 }
+                if purpose == Purpose::Ask && !self.lane(route, AtHand::is_to_be_asked) {
+                    pause = ASK_EVERY;
+                    continue;
+                }
                 let since = Instant::now();
                 match db::in_time(self.claim_due(route, stage, wanted)).await {
                     Ok(claims) => {
                         claimed += claims.len();
+                        let has_more = purpose == Purpose::Ask && claims.len() == wanted;
                         self.take((route, purpose), claims, since).await;
+                        if has_more {
+                            self.lane(route, AtHand::ask_again_at_once);
+                        }
                     }
                     Err(cause) => tracing::warn!(%cause, route.id = %route, "claiming work"),
                 }
             }
         }
-        claimed
+        (claimed == 0).then_some(pause)
     }
 
     /// How much to claim: for the places that are free, and ahead where the lane is quick.
@@ -309,7 +337,7 @@ impl<F: Feature> Dispatcher<F> {
 
     /// Gives back what has waited for so long: the lane is slower than it was, and others may
     /// have places.
-    async fn give_back_older_than(&self, age: std::time::Duration) {
+    async fn give_back_older_than(&self, age: Duration) {
         let mut stale = Vec::new();
         for lane in self.at_hand().values_mut() {
             while let Some(oldest) = lane.waiting.pop_front_if(|held| held.since.elapsed() >= age) {
@@ -323,6 +351,11 @@ impl<F: Feature> Dispatcher<F> {
             // They run out by themselves.
             tracing::warn!(%cause, claims = stale.len(), "giving work back");
         }
+    }
+
+    /// What a lane says of itself.
+    fn lane<T>(&self, route: &RouteId, says: impl FnOnce(&mut AtHand<F::Object>) -> T) -> T {
+        says(self.at_hand().entry(route.clone()).or_insert_with(AtHand::new))
     }
 
     fn at_hand(&self) -> MutexGuard<'_, HashMap<RouteId, AtHand<F::Object>>> {
