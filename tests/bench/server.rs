@@ -211,11 +211,16 @@ impl Server {
 
     /// Waits until nothing is on its way out.
     pub(crate) async fn until_idle(&self) {
+        self.until_idle_looking_every(Duration::from_millis(100)).await;
+    }
+
+    /// The same, looked at so often.
+    pub(crate) async fn until_idle_looking_every(&self, pause: Duration) {
         // One connection: making one costs as much as several payouts.
         let mut connection = self.connect().await;
         let any = "SELECT COUNT(*) FROM (SELECT 1 AS one FROM transfers LIMIT 1) left_over";
         while sqlx::query_scalar::<_, i64>(any).fetch_one(&mut connection).await.unwrap() > 0 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(pause).await;
         }
         connection.close().await.unwrap();
     }
