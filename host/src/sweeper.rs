@@ -21,6 +21,8 @@ use crate::webhooks;
 
 /// How often what has expired is swept away.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
+/// For how long at most one kind of data is swept in a turn, so that the others have theirs.
+const SWEEP_FOR: Duration = Duration::from_secs(60);
 /// A marker of a batch is needed for seconds; a day is generous.
 const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Days for which what networks sent is kept as it arrived; what it came to is kept as evidence.
@@ -68,6 +70,9 @@ pub(crate) async fn sweep(app: App) {
 
 /// Nothing is swept before what refers to it.
 async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
+    if let Err(cause) = months::make_room(&app.db, app.now()).await {
+        tracing::warn!(%cause, "making tables for the months to come");
+    }
     for sweep in expired(app).into_iter().chain(requests_without_months(app)) {
         run(app, &sweep).await?;
     }
@@ -77,40 +82,49 @@ async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
         );
         return Ok(());
     }
-    turn_months(app).await?;
-    webhooks::deliver::sweep_history(app, goes_before(app, DELIVERIES)).await?;
-    for sweep in history(app) {
+    let stay = drop_months(app).await;
+    let may_go = |table: &str| !stay.contains(&table);
+    if may_go(DELIVERIES) {
+        webhooks::deliver::sweep_history(app, goes_before(app, DELIVERIES)).await?;
+    }
+    for sweep in history(app).into_iter().filter(|sweep| may_go(sweep.table)) {
         run(app, &sweep).await?;
     }
-    for (table, payout) in [("rail_calls", "transfer_id"), ("events", "object_id")] {
+    let of_payouts = [("rail_calls", "transfer_id"), ("events", "object_id")];
+    for (table, payout) in of_payouts.into_iter().filter(|(table, _)| may_go(table)) {
         run_of_payouts(app, &OfPayouts { table, payout, before: goes_before(app, table) }).await?;
     }
     Ok(())
 }
 
-/// Makes tables for the months to come, and drops those of which everything is old enough and
-/// nothing belongs to what has not ended. What cannot be dropped because somebody reads it is not
-/// deleted row by row instead: the next turn may do it.
-async fn turn_months(app: &App) -> Result<(), sqlx::Error> {
-    if app.db.engine() != Engine::Postgres {
-        return Ok(());
+/// Drops months of which everything is old enough and nothing belongs to what has not ended.
+/// Answers the tables of which one could not be dropped, because somebody reads it: those are not
+/// deleted from row by row instead. The next turn may do it.
+async fn drop_months(app: &App) -> Vec<&'static str> {
+    let mut stay = Vec::new();
+    for monthly in MONTHLY.iter().filter(|_| app.db.engine() == Engine::Postgres) {
+        if let Err(cause) = drop_months_of(app, monthly).await {
+            tracing::warn!(%cause, table = monthly.table, "dropping months");
+            stay.push(monthly.table);
+        }
     }
-    months::make_room(&app.db, app.now()).await?;
-    for monthly in MONTHLY {
-        let before = before(app.now(), days_kept(app, monthly.table));
-        for month in months::list_over(&app.db, monthly, before).await? {
-            let marks = match monthly.table {
-                // Whatever object they are about.
-                "events" => vec!["events", "all_events"],
-                table => Vec::from_iter(monthly.is_guarded.then_some(table)),
-            };
-            let gone = months::gone_before(month);
-            let marks: Vec<String> = marks.into_iter().map(|table| mark(table, gone)).collect();
-            monthly.drop(&app.db, month, (&keepers(monthly, month), &marks)).await?;
-        }
-        if monthly.table == REQUESTS {
-            monthly.forget_strays(&app.db, before).await?;
-        }
+    stay
+}
+
+async fn drop_months_of(app: &App, monthly: &'static Monthly) -> Result<(), sqlx::Error> {
+    let before = before(app.now(), days_kept(app, monthly.table));
+    for month in months::list_over(&app.db, monthly, before).await? {
+        let marks = match monthly.table {
+            // Whatever object they are about.
+            "events" => vec!["events", "all_events"],
+            table => Vec::from_iter(monthly.is_guarded.then_some(table)),
+        };
+        let gone = months::gone_before(month);
+        let marks: Vec<String> = marks.into_iter().map(|table| mark(table, gone)).collect();
+        monthly.drop(&app.db, month, (&keepers(monthly, month), &marks)).await?;
+    }
+    if monthly.table == REQUESTS {
+        monthly.forget_strays(&app.db, before).await?;
     }
     Ok(())
 }
@@ -136,7 +150,9 @@ fn days_kept(app: &App, table: &str) -> u32 {
 /// Queries that find something as long as rows of a month belong to what has not ended.
 fn keepers(monthly: &Monthly, month: Date) -> Vec<String> {
     let (name, end) = (monthly.name(month), months::end_of(month));
-    let (payout, batch) = (PayoutId::first_at(end), BatchId::first_at(end));
+    // A host whose clock is ahead may have made what another one told of in this month.
+    let latest = months::gone_before(month);
+    let (payout, batch) = (PayoutId::first_at(latest), BatchId::first_at(latest));
     let [first, next] = [months::start_of(month), end].map(DeliveryId::first_at);
     let open = |column| {
         [
@@ -217,8 +233,8 @@ fn expired(app: &App) -> [Sweep; 8] {
         ),
         sweep(
             "inbox",
-            "DELETE FROM inbox WHERE state <> 'new' AND id IN \
-             (SELECT id FROM inbox WHERE received_at < $1 ORDER BY received_at LIMIT $2)",
+            "DELETE FROM inbox WHERE state <> 'new' AND id IN (SELECT id FROM inbox \
+             WHERE received_at < $1 AND state <> 'new' ORDER BY received_at LIMIT $2)",
             before(now, INBOX_KEPT_DAYS),
         ),
         sweep(
@@ -301,8 +317,8 @@ fn mark(table: &str, before: Moment) -> String {
 
 /// In portions, each as large as takes a moment.
 async fn run(app: &App, sweep: &Sweep) -> Result<(), sqlx::Error> {
-    let mut portion = Portion::FIRST;
-    loop {
+    let (mut portion, turn) = (Portion::FIRST, Instant::now());
+    while turn.elapsed() < SWEEP_FOR {
         let mut tx = app.db.write().await?;
         let begun = Instant::now();
         if sweep.is_guarded {
@@ -322,6 +338,7 @@ async fn run(app: &App, sweep: &Sweep) -> Result<(), sqlx::Error> {
         }
         portion = portion.after(begun.elapsed());
     }
+    Ok(())
 }
 
 /// The same of payouts that were made before an instant, each with all that is old of it. They are
@@ -337,8 +354,8 @@ async fn run_of_payouts(app: &App, sweep: &OfPayouts) -> Result<(), sqlx::Error>
     let delete =
         format!("DELETE FROM {table} AS h WHERE {among} AND h.created_at < $2 AND {is_over}");
     let first_young = PayoutId::first_at(*before);
-    let (mut after, mut portion) = (String::new(), Portion::FIRST);
-    loop {
+    let (mut after, mut portion, turn) = (String::new(), Portion::FIRST, Instant::now());
+    while turn.elapsed() < SWEEP_FOR {
         let query = sqlx::query_scalar(AssertSqlSafe(find.as_str())).bind(&after);
         let query = query.bind(first_young.as_str()).bind(before.micros()).bind(portion.rows());
         let found: Vec<String> = query.fetch_all(app.db.pool()).await?;
@@ -357,6 +374,7 @@ async fn run_of_payouts(app: &App, sweep: &OfPayouts) -> Result<(), sqlx::Error>
         after.clone_from(last);
         portion = portion.after(begun.elapsed());
     }
+    Ok(())
 }
 
 /// Says that rows of a guarded table from before an instant are about to go.

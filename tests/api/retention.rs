@@ -246,6 +246,38 @@ async fn a_host_starts_while_somebody_reads_and_a_month_is_missing() {
     .await;
 }
 
+/// Whoever writes while a month gets its table waits for a moment, and is not turned away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_month_is_made_while_everybody_writes() {
+    with_host(Engine::Postgres, async |host| {
+        host.advance(15 * 86_400);
+        let december = "SELECT COUNT(*) FROM pg_class WHERE relname = 'events_2026_12'";
+        for round in 0..3 {
+            let elsewhere = [
+                "ALTER TABLE events DETACH PARTITION events_2026_12",
+                "INSERT INTO events_other SELECT * FROM events_2026_12",
+                "DROP TABLE events_2026_12",
+            ];
+            host.run(&elsewhere.map(str::to_owned)).await;
+            let host = &*host;
+            let paying = (0..8).map(async |_| {
+                for _ in 0..6 {
+                    host.pay("paid", naira(100_000)).await.ok();
+                }
+            });
+            let making = async {
+                while host.count(december).await == 0 {
+                    months::make_room(&host.app().db, host.app().now()).await.expect("made");
+                }
+            };
+            futures::future::join(futures::future::join_all(paying), making).await;
+            assert_eq!(host.count("SELECT COUNT(*) FROM events_other").await, 0, "{round}");
+        }
+        host.prove().await;
+    })
+    .await;
+}
+
 /// Nothing but the sweeper deletes, and it cannot be told to take what others rely on.
 #[test]
 fn what_others_rely_on_cannot_be_swept() {

@@ -13,8 +13,10 @@ use crate::config::limits;
 pub struct Portion(i64);
 
 impl Portion {
-    /// Few enough for the slowest disk; the next ones follow its pace.
-    pub const FIRST: Self = Self(16);
+    /// Few enough for the slowest disk; the next ones follow its pace. Fewer would not be quicker
+    /// where it is the commit that takes long.
+    pub const FIRST: Self = Self(Self::MIN);
+    const MIN: i64 = 16;
     const MAX: i64 = 4_096;
 
     /// How many rows.
@@ -29,7 +31,7 @@ impl Portion {
     pub fn after(self, took: Duration) -> Self {
         let hold = limits::SWEEP_HOLD;
         Self(match took {
-            took if took > hold / 2 => (self.0 / 2).max(1),
+            took if took > hold / 2 => (self.0 / 2).max(Self::MIN),
             took if took < hold / 5 => (self.0 * 2).min(Self::MAX),
             _ => self.0,
         })
@@ -58,7 +60,7 @@ mod tests {
             assert!(time(portion) >= limits::SWEEP_HOLD / 10, "{row} us: {portion:?} is too few");
         }
         assert!(longest <= limits::SWEEP_HOLD, "{longest:?}");
-        assert_eq!(Portion(1).after(Duration::from_secs(1)), Portion(1));
+        assert_eq!(Portion::FIRST.after(Duration::from_secs(1)), Portion::FIRST);
         assert_eq!(Portion(Portion::MAX).after(Duration::ZERO), Portion(Portion::MAX));
     }
 }

@@ -18,9 +18,9 @@ use crate::id::{DeliveryId, EventId, RequestId};
 const AHEAD: i32 = 1;
 /// Nobody waits for long behind a change of the schema that waits for somebody's lock.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '50ms'";
-/// PostgreSQL's codes for what passes: a table (its type, its row) that another host made a moment
-/// ago, and a lock that somebody holds.
-const PASSES: [&str; 5] = ["42P07", "42710", "23505", "55P03", "40P01"];
+/// What a month may have found a place elsewhere before it got a table: more is not moved, because
+/// everybody waits meanwhile, and stays where it is.
+const STRAYS_MAX: i64 = 10_000;
 /// An id may have been drawn a moment before its row got its instant.
 const SLACK: Duration = Duration::from_secs(24 * 3600);
 
@@ -108,11 +108,11 @@ pub async fn make_room(db: &Db, now: Moment) -> Result<(), sqlx::Error> {
             if known.contains(&monthly.name(month)) {
                 continue;
             }
-            match run(db, &monthly.make(month)).await {
-                Err(sqlx::Error::Database(cause))
-                    if cause.code().is_some_and(|code| PASSES.contains(&code.as_ref())) =>
-                {
-                    tracing::info!(%cause, table = monthly.name(month), "made another time");
+            match monthly.make_room(db, month).await {
+                // Another host made it a moment ago, or somebody holds a lock; nothing that the
+                // database has against it keeps a host from its work.
+                Err(sqlx::Error::Database(cause)) => {
+                    tracing::warn!(%cause, table = monthly.name(month), "made another time");
                 }
                 done => done?,
             }
@@ -175,7 +175,7 @@ impl Monthly {
                 return Ok(false);
             }
         }
-        let gone = format!("DROP TABLE {}", self.name(month));
+        let gone = format!("DROP TABLE IF EXISTS {}", self.name(month));
         for statement in marks.iter().chain([&gone]) {
             sqlx::query(AssertSqlSafe(statement.as_str())).execute(tx.conn()).await?;
         }
@@ -191,6 +191,21 @@ impl Monthly {
     pub async fn forget_strays(&self, db: &Db, before: Moment) -> Result<(), sqlx::Error> {
         let (strays, column, first) = (self.strays(), self.column(), self.first(before));
         run(db, &[format!("DELETE FROM {strays} WHERE {column} < {first}")]).await
+    }
+
+    /// Makes a month's table, unless too much is elsewhere that belongs there.
+    async fn make_room(&self, db: &Db, month: Date) -> Result<(), sqlx::Error> {
+        let (strays, column, [from, to]) = (self.strays(), self.column(), self.range(month));
+        let many = format!(
+            "SELECT COUNT(*) FROM (SELECT 1 AS one FROM {strays} \
+             WHERE {column} >= {from} AND {column} < {to} LIMIT {STRAYS_MAX}) strays"
+        );
+        let found: i64 = sqlx::query_scalar(AssertSqlSafe(many)).fetch_one(db.pool()).await?;
+        if found == STRAYS_MAX {
+            tracing::warn!(table = self.name(month), "not made: too much of it is in {strays}");
+            return Ok(());
+        }
+        run(db, &self.make(month)).await
     }
 
     /// The name of a month's table.
@@ -226,13 +241,20 @@ impl Monthly {
         }
     }
 
+    /// The first values of the column in a month and after it, as literals.
+    fn range(&self, month: Date) -> [String; 2] {
+        [start_of(month), end_of(month)].map(|at| self.first(at))
+    }
+
     /// What makes a month's table, with what came before it was there.
     fn make(&self, month: Date) -> Vec<String> {
         let (table, name, strays, column) =
             (self.table, self.name(month), self.strays(), self.column());
-        let from = self.first(start_of(month));
-        let to = self.first(start_of(months_later(month, 1).unwrap_or(month)));
+        let [from, to] = self.range(month);
         let mut all = vec![
+            // Before anything is moved: what somebody wrote meanwhile would be in the way, and
+            // whoever was about to write would be told that it belongs elsewhere.
+            format!("LOCK TABLE ONLY {table}, ONLY {strays} IN ACCESS EXCLUSIVE MODE"),
             format!("CREATE TABLE {name} (LIKE {strays} INCLUDING ALL)"),
             format!(
                 "WITH moved AS (DELETE FROM {strays} WHERE {column} >= {from} AND {column} < {to} \
@@ -243,7 +265,7 @@ impl Monthly {
             ),
         ];
         if self.is_guarded {
-            all.insert(0, "INSERT INTO sweeping (id) VALUES (1)".to_owned());
+            all.insert(1, "INSERT INTO sweeping (id) VALUES (1)".to_owned());
             all.push("DELETE FROM sweeping".to_owned());
             all.push(format!(
                 "CREATE TRIGGER no_truncate BEFORE TRUNCATE ON {name} \

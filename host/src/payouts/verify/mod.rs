@@ -107,7 +107,7 @@ const CHECKS: &[Check] = &[
                 ON e.object_id = d.payout_id AND e.sequence = 1 \
                 WHERE (d.action = 'block' AND e.id IS NOT NULL) OR (d.action = 'allow' \
                 AND ((e.id IS NULL AND d.created_at > COALESCE((SELECT CAST(value AS BIGINT) \
-                FROM meta WHERE key = 'swept/all_events'), 0)) OR e.type = 'payout.held')) OR (d.action = 'hold' \
+                FROM meta WHERE key = 'swept/events'), 0)) OR e.type = 'payout.held')) OR (d.action = 'hold' \
                 AND e.type <> 'payout.held')",
     },
     Check {
@@ -206,10 +206,10 @@ pub async fn verify(
             check_price(payout, faults);
             count += 1;
             let has_first = told.first().is_some_and(|first| first.sequence == 1);
-            let has_last = told.last().is_some_and(|last| last.sequence == payout.version);
+            let has_all = i64::try_from(told.len()) == Ok(payout.version);
             // Where months go as a whole, a later one may go before an earlier one that is kept.
-            let may_end_early = looked.is_swept("all_events", payout);
-            let is_whole = has_first && (has_last || !may_end_early);
+            let may_have_gaps = looked.is_swept("all_events", payout);
+            let is_whole = has_first && (has_all || !may_have_gaps);
             if looked.is_swept("events", payout) && !is_whole {
                 continue;
             }
