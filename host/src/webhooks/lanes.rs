@@ -102,8 +102,12 @@ impl Lanes {
             self.dropped.push(ready);
             return;
         }
-        let known = |other: &Ready| other.id == ready.id;
-        if lane.under_way.contains_key(&ready.id) || lane.waiting.iter().any(known) {
+        if lane.under_way.contains_key(&ready.id) {
+            // It was written down that it is due again before it was heard here that it has ended.
+            self.dropped.push(ready);
+            return;
+        }
+        if lane.waiting.iter().any(|other| other.id == ready.id) {
             return;
         }
         lane.waiting.push_back(ready);
