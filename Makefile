@@ -5,6 +5,8 @@ CARGO ?= cargo
 POSTGRES := tests/with-postgres
 # What the database is given for measurements; fsync stays on.
 BENCH_POSTGRES := -c shared_buffers=1GB -c max_wal_size=4GB -c wal_compression=lz4
+# Tests wait for something half of the time.
+TEST_THREADS := $${RUST_TEST_THREADS:-$$(( $$(getconf _NPROCESSORS_ONLN) * 2 ))}
 
 # The host, as the tests build it.
 TARGET = $$($(CARGO) metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
@@ -26,7 +28,8 @@ demo: wasm-target
 
 test: wasm-target lint
 	@written=$$(mktemp -d) && trap 'rm -rf "$$written"' EXIT && set -x && \
-	KEEP_WRITTEN=$$written RUST_BACKTRACE=0 $(POSTGRES) $(CARGO) test --locked --workspace && \
+	KEEP_WRITTEN=$$written RUST_BACKTRACE=0 TEST_POSTGRES_IN=memory \
+		RUST_TEST_THREADS=$(TEST_THREADS) $(POSTGRES) $(CARGO) test --locked --workspace && \
 	tests/iso20022/run "$$written"
 	tests/nacha/run
 	tests/schemathesis/run $(PROGRAM) --phases examples,coverage --seed 1
@@ -48,7 +51,7 @@ fuzz: wasm-target
 			$(CARGO) test --locked --workspace --exclude railhead-tests --lib; }
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-60} RUST_BACKTRACE=0 \
 		$(CARGO) test --locked -p railhead-tests --test fuzz -- --nocapture $(ONLY)
-	RANDOM_FAULTS_SEED=$${RANDOM_FAULTS_SEED:-$$$$} RUST_BACKTRACE=0 \
+	RANDOM_FAULTS_SEED=$${RANDOM_FAULTS_SEED:-$$$$} RUST_BACKTRACE=0 TEST_POSTGRES_IN=memory \
 		$(POSTGRES) $(CARGO) test --locked -p railhead-tests --test api -- --nocapture at_random random_faults
 	$(CARGO) build --locked -p railhead-tests --bin railhead-under-test
 	tests/schemathesis/run $(PROGRAM) --max-time $${FUZZ_SECONDS:-60}

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use crate::test_host::{KEY, share_compiled};
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_railhead-under-test");
 const TOKEN: &str = "op_commands";
 
@@ -20,6 +22,7 @@ fn railhead(folder: &Path) -> Command {
     command
         .current_dir(folder)
         .env_remove("DATABASE_URL")
+        .env("RAILHEAD_ENCRYPTION__KEYS", KEY)
         .env("RAILHEAD_SERVER__ADDRESS", "127.0.0.1:0");
     command
 }
@@ -76,6 +79,7 @@ impl Drop for Serving {
 }
 
 fn demo(folder: &Path) -> Serving {
+    share_compiled(&folder.join("data"));
     let mut command = railhead(folder);
     command.arg("demo").env("RAILHEAD_OPERATOR_TOKEN", TOKEN);
     Serving::start(command, "The data stays.")
@@ -107,7 +111,11 @@ fn the_pages_work_word_for_word_and_a_second_start_keeps_its_data() {
     let run = |block: &str| {
         let mut shell = Command::new("sh");
         shell.args(["-euc", &block.replace("127.0.0.1:8080", address)]).current_dir(root());
-        shell.env("PATH", &path).env("KEY", &key).env("RAILHEAD_API_KEY", &key);
+        shell
+            .env("PATH", &path)
+            .env("RAILHEAD_ENCRYPTION__KEYS", KEY)
+            .env("KEY", &key)
+            .env("RAILHEAD_API_KEY", &key);
         shell.env_remove("DATABASE_URL");
         shell.env("RAILHEAD_OPERATOR_TOKEN", TOKEN).env("RAILHEAD_SERVER__ADDRESS", address);
         shell.env("RAILHEAD_DATA__DIR", folder.path().join("data"));
@@ -149,7 +157,11 @@ fn the_page_about_batches_works_word_for_word() {
     for block in blocks("docs/batches.md") {
         let mut shell = Command::new("sh");
         shell.args(["-euc", &block.replace("127.0.0.1:8080", address)]).current_dir(&folder);
-        shell.env("PATH", &path).env("MERCHANT", &merchant).env("RAILHEAD_API_KEY", &key);
+        shell
+            .env("PATH", &path)
+            .env("RAILHEAD_ENCRYPTION__KEYS", KEY)
+            .env("MERCHANT", &merchant)
+            .env("RAILHEAD_API_KEY", &key);
         shell.env_remove("DATABASE_URL").env("RAILHEAD_OPERATOR_TOKEN", TOKEN);
         shell.env("RAILHEAD_SERVER__ADDRESS", address);
         let answer = said(&mut shell);
@@ -186,7 +198,11 @@ fn the_page_about_rules_works_word_for_word() {
     let run = |block: &String| {
         let mut shell = Command::new("sh");
         shell.args(["-euc", &block.replace("127.0.0.1:8080", address)]).current_dir(&folder);
-        shell.env("PATH", &path).env("KEY", &key).env_remove("DATABASE_URL");
+        shell
+            .env("PATH", &path)
+            .env("RAILHEAD_ENCRYPTION__KEYS", KEY)
+            .env("KEY", &key)
+            .env_remove("DATABASE_URL");
         // What the new crate builds is kept beside what these tests are built from.
         shell.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("rules"));
         shell.env("RAILHEAD_OPERATOR_TOKEN", TOKEN).env("RAILHEAD_SERVER__ADDRESS", address);
@@ -225,6 +241,7 @@ fn the_page_about_rules_works_word_for_word() {
 #[test]
 fn serve_shows_a_new_token_once() {
     let folder = tempfile::tempdir().unwrap();
+    share_compiled(&folder.path().join("data"));
     let mut command = railhead(folder.path());
     command.arg("serve");
     let host = Serving::start(command, "");
@@ -290,6 +307,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 #[test]
 fn operators_commands_go_to_the_door_that_serves_them() {
     let folder = tempfile::tempdir().unwrap();
+    share_compiled(&folder.path().join("data"));
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("its address").to_string();
     drop(free);

@@ -473,7 +473,7 @@ async fn a_component_that_cannot_be_trusted_is_refused_at_start_by_name() {
         (vec![0; 33 << 20], "at most"),
         (packed(&plain[..8], ""), "rail.toml"),
     ] {
-        let database = crate::test_host::Database::new(Engine::Sqlite).await;
+        let database = crate::databases::Database::new(Engine::Sqlite).await;
         let mut config = config(&database);
         let folder: PathBuf = database.folder.path().join("modules");
         std::fs::create_dir(&folder).expect("a folder");

@@ -33,6 +33,7 @@ mod crash;
 mod crash_at_random;
 mod cross_currency;
 mod daraja;
+mod databases;
 mod developer_commands;
 mod doors;
 mod early_closing;

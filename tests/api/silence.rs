@@ -34,7 +34,7 @@ async fn until_ready(host: &TestHost, wanted: u16) {
 /// line carries again it goes on by itself, and every key is there once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_goes_silent_holds_nobody_for_ever() {
-    let database = std::sync::Arc::new(crate::test_host::Database::new(Engine::Postgres).await);
+    let database = std::sync::Arc::new(crate::databases::Database::new(Engine::Postgres).await);
     let mut config = crate::test_host::config(&database);
     let (line, url) = QuietLine::open(config.database_url().expose_secret()).await;
     config.database_url = Some(url.into());

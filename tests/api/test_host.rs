@@ -15,50 +15,13 @@ use railhead::start::{Host, Sources, start};
 use railhead::verify::{Report, Wanted, verify};
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use sqlx::{Connection, Executor};
+
+pub(crate) use crate::databases::{Database, Engine};
 
 pub(crate) const OPERATOR_TOKEN: &str = "op_test_of_the_host";
 /// The operator who makes merchants' keys, so that another one may approve what is paid with them.
 pub(crate) const DESK_TOKEN: &str = "op_test_of_the_desk";
 const BEGINNING: &str = "2026-11-21T09:00:00Z";
-
-/// The two engines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Engine {
-    Sqlite,
-    Postgres,
-}
-
-/// A database of its own, gone when dropped.
-pub(crate) struct Database {
-    pub url: String,
-    pub folder: tempfile::TempDir,
-}
-
-impl Database {
-    pub(crate) async fn new(engine: Engine) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let url = match engine {
-            Engine::Sqlite => format!("sqlite:{}", folder.path().join("railhead.db").display()),
-            Engine::Postgres => new_postgres().await,
-        };
-        Self { url, folder }
-    }
-}
-
-async fn new_postgres() -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let server = std::env::var("TEST_POSTGRES").expect(
-        "PostgreSQL for tests: run `make test`, or tests/with-postgres cargo test --workspace",
-    );
-    let name = format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::SeqCst));
-    let mut connection =
-        sqlx::PgConnection::connect(&format!("{server}/postgres")).await.expect("PostgreSQL");
-    let sql = format!("CREATE DATABASE {name}");
-    connection.execute(sqlx::AssertSqlSafe(sql)).await.expect("a database");
-    connection.close().await.expect("closed");
-    format!("{server}/{name}")
-}
 
 /// Something to make requests with.
 pub(crate) fn client() -> reqwest::Client {
@@ -108,14 +71,22 @@ fn shared_folder() -> std::path::PathBuf {
 /// for them are the same.
 pub(crate) fn data_folder(database: &Database, name: &str) -> std::path::PathBuf {
     let folder = database.folder.path().join(name);
-    std::fs::create_dir_all(&folder).expect("a folder");
+    share_compiled(&folder);
+    folder
+}
+
+/// Has the host with this data folder, if [`KEY`] is its key, use what others have compiled.
+pub(crate) fn share_compiled(folder: &std::path::Path) {
+    std::fs::create_dir_all(folder).expect("a folder");
     let cache = shared_folder().join("cache");
     std::fs::create_dir_all(&cache).expect("a folder");
     if !folder.join("cache").exists() {
         std::os::unix::fs::symlink(cache, folder.join("cache")).expect("a link");
     }
-    folder
 }
+
+/// The key of every test's host.
+pub(crate) const KEY: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 
 /// A configuration for tests: budgets that do not get in the way.
 pub(crate) fn config(database: &Database) -> Config {
@@ -124,7 +95,7 @@ pub(crate) fn config(database: &Database) -> Config {
     config.operator_token = Some(SecretString::from(OPERATOR_TOKEN));
     config.data.dir = data_folder(database, "data");
     config.simulator.token = Some(SecretString::from(crate::notices::RIGHT));
-    config.encryption.keys = vec!["11".repeat(32)];
+    config.encryption.keys = vec![KEY.to_owned()];
     config.compiler = Some(crate::program::PROGRAM.into());
     config.server.address = "127.0.0.1:0".parse().expect("an address");
     config.server.public_url = Some("http://railhead.test".into());
