@@ -56,13 +56,6 @@ impl Native {
                          SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000",
                     )
                     .await?;
-                // Long texts are packed by whoever writes them: the quicker way, where it is there.
-                connection
-                    .execute(
-                        "SELECT set_config(name, 'lz4', false) FROM pg_settings \
-                         WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)",
-                    )
-                    .await?;
                 Ok(Self::Postgres(connection))
             }
             Engine::Sqlite => {
