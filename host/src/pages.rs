@@ -1,5 +1,7 @@
 //! What is served beside the API: health, documentation, and the networks' own messages.
 
+use std::sync::{Arc, LazyLock};
+
 use askama::Template;
 use axum::Json;
 use axum::Router;
@@ -33,11 +35,12 @@ pub fn metrics() -> Router<App> {
     Router::new().route("/metrics", get(show_metrics))
 }
 
-/// Documentation, and the door of the networks.
-pub fn public(document: &Value) -> Router<App> {
-    let document = Bytes::from(document.to_string());
+/// Documentation, and the door of the networks. The document is made when somebody asks for it.
+pub fn public(document: impl FnOnce() -> Value + Send + 'static) -> Router<App> {
+    let document: Arc<LazyLock<Bytes, _>> =
+        Arc::new(LazyLock::new(move || Bytes::from(document().to_string())));
     let show = move || {
-        let document = document.clone();
+        let document = (**document).clone();
         async move { ([(header::CONTENT_TYPE, "application/json")], document) }
     };
     let docs = SwaggerUi::new("/docs").config(Config::from("/openapi.json"));

@@ -253,7 +253,8 @@ pub fn service(app: &App, door: Door) -> Router {
         pages = pages.merge(pages::metrics());
     }
     if door != Door::Operators {
-        pages = pages.merge(pages::public(&document(&app.rails.all())));
+        let rails = app.rails.all();
+        pages = pages.merge(pages::public(move || document(&rails)));
     }
     let shell = Shell {
         ids: app.ids.clone(),
