@@ -21,9 +21,6 @@ use super::lanes::{Place, Purpose};
 use super::order::Feature;
 use super::work::{self, Claim, Due, Stage};
 
-/// How often a lane is looked at for what is to be asked about, unless there was more of it.
-const ASK_EVERY: Duration = Duration::from_millis(100);
-
 impl Transfers {
     /// Carries what is due until the host is told to stop: as much of each route at once as it
     /// has places.
@@ -115,7 +112,7 @@ impl<O> AtHand<O> {
     /// Whether it is time to look for what is to be asked about: whoever looks meets everything
     /// that is under way.
     fn is_to_be_asked(&mut self) -> bool {
-        let was_just_asked = self.asked_at.is_some_and(|at| at.elapsed() < ASK_EVERY);
+        let was_just_asked = self.asked_at.is_some_and(|at| at.elapsed() < limits::ASK_EVERY);
         if !was_just_asked {
             self.asked_at = Some(Instant::now());
         }
@@ -182,7 +179,7 @@ impl<F: Feature> Dispatcher<F> {
                     continue;
                 }
                 if purpose == Purpose::Ask && !self.lane(route, AtHand::is_to_be_asked) {
-                    pause = ASK_EVERY;
+                    pause = limits::ASK_EVERY;
                     continue;
                 }
                 let since = Instant::now();

@@ -350,6 +350,8 @@ pub const DISPATCH_POLL: Duration = Duration::from_millis(250);
 pub const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(1);
 /// The least time between two rounds of claiming work.
 pub const DISPATCH_EVERY: Duration = Duration::from_millis(20);
+/// How often a lane is looked at for what is to be asked about, unless there was more of it.
+pub const ASK_EVERY: Duration = Duration::from_millis(100);
 /// A lane that is quick has as much claimed work at hand as it carries in this time.
 pub const CLAIM_AHEAD: Duration = Duration::from_millis(200);
 /// Claimed work that has waited this long for a place is given back.
