@@ -1,7 +1,10 @@
 //! What is old enough is swept away, what is still on its way is not, and the books stay in order.
 
+use std::time::Duration;
+
 use http::Method;
 use railhead::config::{Config, Retention};
+use railhead::id::RequestId;
 use railhead::retention::months;
 use railhead::verify::{Wanted, verify};
 use rstest::rstest;
@@ -274,6 +277,40 @@ async fn a_month_is_made_while_everybody_writes() {
             assert_eq!(host.count("SELECT COUNT(*) FROM events_other").await, 0, "{round}");
         }
         host.prove().await;
+    })
+    .await;
+}
+
+/// What somebody is writing is not seen by whoever moves a month's rows to its new table, and must
+/// not be in the way of it either.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_month_is_made_though_somebody_has_just_written_to_it() {
+    with_host(Engine::Postgres, async |host| {
+        let december = "SELECT COUNT(*) FROM pg_class WHERE relname = 'request_logs_2026_12'";
+        host.run(&["DROP TABLE request_logs_2026_12".to_owned()]).await;
+        let pool = sqlx::PgPool::connect(&host.database.url).await.expect("the database");
+        let first = RequestId::first_at(host.app().now().after(Duration::from_secs(15 * 86_400)));
+        let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
+                     AND datname = current_database() AND query LIKE '%request_logs%'";
+        // Whoever makes it waits for a twentieth of a second only.
+        let mut written = 0;
+        while host.count(december).await == 0 {
+            assert!(written < 50, "it is never made");
+            written += 1;
+            let mut writer = pool.begin().await.expect("a writer");
+            let sql = "INSERT INTO request_logs_other (owner, id, method, path, status, \
+                       duration_ms, key_prefix, created_at) \
+                       VALUES ('somebody', $1, 'GET', '/', 200, 1, '', 0)";
+            let insert = sqlx::query(sql).bind(format!("{first}{written}"));
+            insert.execute(&mut *writer).await.expect("inserted");
+            let app = host.app().clone();
+            let making = tokio::spawn(async move { months::make_room(&app.db, app.now()).await });
+            while host.count(waits).await == 0 && !making.is_finished() {}
+            writer.commit().await.expect("committed");
+            making.await.expect("no panic").expect("nothing keeps the host from its work");
+        }
+        let moved = "SELECT COUNT(*) FROM request_logs_2026_12 WHERE owner = 'somebody'";
+        assert_eq!(host.count(moved).await, written);
     })
     .await;
 }

@@ -336,6 +336,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_claimed_again_while_it_is_under_way_is_given_back() {
+        let now = Moment::default();
+        let mut lanes = Lanes::new(8);
+        lanes.offer(ready("a", 0), now);
+        let under_way = lanes.next(now).expect("a turn");
+        let again = Ready { fence: 2, ..ready("a", 0) };
+        lanes.offer(again.clone(), now);
+        assert!(lanes.next(now).is_none());
+        let dropped: Vec<_> = lanes.dropped().iter().map(|ready| ready.fence).collect();
+        assert_eq!(dropped, [2]);
+        lanes.ended(&under_way, Ended::Badly, now);
+        lanes.offer(again, now);
+        assert_eq!(lanes.next(now).map(|ready| ready.fence), Some(2));
+    }
+
+    #[test]
     fn receivers_that_hang_hold_a_quarter_of_the_slots() {
         let now = Moment::default();
         let mut lanes = Lanes::new(8);
