@@ -79,7 +79,9 @@ async fn keep_one(
     if newest.is_some_and(|at| now.since(at) < every(app)) {
         return Ok(());
     }
-    let anchor = Anchor { heads: heads(app.db.pool()).await? };
+    let mut snapshot = app.db.snapshot().await?;
+    let anchor = Anchor { heads: heads(&mut snapshot).await? };
+    snapshot.rollback().await?;
     let (text, path) = (Kept::of(&anchor, now).text()?, folder.join(name(now)));
     tokio::task::spawn_blocking(move || write(&path, &text)).await??;
     tracing::info!(folder = %folder.display(), "the books are anchored");

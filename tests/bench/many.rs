@@ -154,6 +154,19 @@ async fn time_all(server: &Server, target: &Target) -> Vec<(String, f64)> {
     }
     times.push(("accepting a payout".to_owned(), median(took)));
     times.push(("until three of them are claimed, sent, paid".to_owned(), median(lives)));
+    let mut proofs = Vec::new();
+    for _ in 0..3 {
+        let anchor = server.anchor().await;
+        for _ in 0..CALLS {
+            load.warm_up().await;
+        }
+        server.until_idle().await;
+        let begun = Instant::now();
+        server.verify_since(&anchor);
+        proofs.push(begun.elapsed());
+    }
+    let payouts = CALLS * 3;
+    times.push((format!("proving {payouts} payouts since an anchor"), median(proofs)));
     times
 }
 

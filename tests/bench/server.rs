@@ -1,6 +1,7 @@
 //! A host, a simulator and a database as processes of their own.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -298,6 +299,34 @@ impl Server {
             .output()
             .unwrap();
         print!("    {}", String::from_utf8_lossy(&output.stdout));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// A file with where every chain of batches stands.
+    pub(crate) async fn anchor(&self) -> PathBuf {
+        let sql = "SELECT b.id, b.hash FROM writer_batches b JOIN (SELECT MAX(id) AS id \
+                   FROM writer_batches WHERE hash <> '' GROUP BY id / 4294967296) last \
+                   ON last.id = b.id";
+        let mut connection = self.connect().await;
+        let heads: Vec<(i64, String)> =
+            sqlx::query_as(sql).fetch_all(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        let heads: BTreeMap<String, String> =
+            heads.into_iter().map(|(id, hash)| (id.to_string(), hash)).collect();
+        let path = self.folder.path().join("anchor.json");
+        std::fs::write(&path, json!({ "taken_at": "", "heads": heads }).to_string()).unwrap();
+        path
+    }
+
+    /// Proves what came after an anchor.
+    pub(crate) fn verify_since(&self, anchor: &Path) {
+        let output = Command::new(program())
+            .args(["verify", "--since"])
+            .arg(anchor)
+            .current_dir(self.folder.path())
+            .env("DATABASE_URL", &self.url)
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 

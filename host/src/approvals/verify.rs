@@ -1,36 +1,42 @@
 //! Proving that what waited for others was approved by enough of them, and not by whoever made it.
 
 use serde_json::Value;
-use sqlx::{AnyConnection, Row as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
-use crate::ledger::verify::Faults;
+use crate::ledger::verify::{Faults, Fresh};
 
 /// Looks at every approval of a payout and of a batch.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn verify(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
+pub async fn verify(
+    db: &mut AnyConnection,
+    fresh: &Fresh,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
     for (name, sql) in [
         (
             "payout-approval",
             "SELECT p.id, p.env, p.maker, k.created_by, a.actor, a.after FROM audit a \
              JOIN payouts p ON p.id = a.subject_id LEFT JOIN api_keys k ON k.id = p.maker \
-             WHERE a.action = 'payout.approve'",
+             WHERE a.action = 'payout.approve' AND {fresh audit a}",
         ),
         // What the rules hold is let go by others in the sandbox, too.
         (
             "payout-release",
             "SELECT p.id, 'live' AS env, p.maker, k.created_by, a.actor, a.after FROM audit a \
              JOIN payouts p ON p.id = a.subject_id LEFT JOIN api_keys k ON k.id = p.maker \
-             WHERE a.action = 'payout.release' AND a.after LIKE '%\"approved\":%'",
+             WHERE a.action = 'payout.release' AND a.after LIKE '%\"approved\":%' \
+             AND {fresh audit a}",
         ),
         (
             "batch-approval",
             "SELECT b.id, b.env, b.maker, k.created_by, a.actor, a.after FROM audit a \
              JOIN batches b ON b.id = a.subject_id LEFT JOIN api_keys k ON k.id = b.maker \
-             WHERE a.action = 'batch.approve'",
+             WHERE a.action = 'batch.approve' AND {fresh audit a}",
         ),
     ] {
+        let sql = AssertSqlSafe(fresh.filled_in(sql));
         for row in sqlx::query(sql).fetch_all(&mut *db).await? {
             let approval = Approval {
                 env: row.try_get("env")?,

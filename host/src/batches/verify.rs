@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use serde_json::Value;
-use sqlx::{AnyConnection, Row as _};
+use sqlx::query::Query;
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
-use crate::ledger::verify::{Check, Faults};
+use crate::ledger::verify::{Check, Faults, These};
 use crate::payouts::model::Status;
+use crate::payouts::verify::Looked;
 
 use super::model::{Batch, Change, Counts, Stage};
 use super::sql;
@@ -24,7 +26,7 @@ const CHECKS: &[Check] = &[
         name: "batch-payouts",
         means: "is a batch whose payouts come to another number or sum than it says",
         finds: "SELECT b.id FROM batches b LEFT JOIN payouts p ON p.in_batch = b.id \
-                GROUP BY b.id, b.total_count, b.total_amount_minor \
+                WHERE {these b.id} GROUP BY b.id, b.total_count, b.total_amount_minor \
                 HAVING COUNT(p.id) <> b.total_count \
                 OR COALESCE(SUM(p.amount_minor), 0) <> b.total_amount_minor",
     },
@@ -32,7 +34,7 @@ const CHECKS: &[Check] = &[
         name: "payout-batch",
         means: "is in a batch of another merchant, environment, wallet or maker",
         finds: "SELECT p.id FROM payouts p LEFT JOIN batches b ON b.id = p.in_batch \
-                WHERE p.in_batch IS NOT NULL AND (b.id IS NULL \
+                WHERE p.in_batch IS NOT NULL AND {these p.in_batch} AND (b.id IS NULL \
                 OR b.merchant_id <> p.merchant_id OR b.env <> p.env \
                 OR b.wallet_id <> p.wallet_id OR b.maker <> p.maker)",
     },
@@ -41,28 +43,29 @@ const CHECKS: &[Check] = &[
         means: "is a batch with payouts on their way that nobody let go, or with drafts that \
                 nobody has to look at any more",
         finds: "SELECT DISTINCT b.id FROM batches b JOIN payouts p ON p.in_batch = b.id \
-                WHERE (b.stage IN ('awaiting_approval', 'flagged_held', 'rejected') \
-                AND p.status IN ('queued', 'processing', 'paid', 'failed')) \
-                OR (b.stage NOT IN ('awaiting_approval', 'flagged_held') AND p.status = 'draft')",
+                WHERE {these b.id} AND ((b.stage IN ('awaiting_approval', 'flagged_held', \
+                'rejected') AND p.status IN ('queued', 'processing', 'paid', 'failed')) OR \
+                (b.stage NOT IN ('awaiting_approval', 'flagged_held') AND p.status = 'draft'))",
     },
     Check {
         name: "batch-approved",
         means: "is a batch that was let go without being approved, or the other way round",
-        finds: "SELECT id FROM batches WHERE (approved_at IS NULL) \
+        finds: "SELECT id FROM batches WHERE {these id} AND (approved_at IS NULL) \
                 <> (stage IN ('awaiting_approval', 'flagged_held', 'rejected'))",
     },
     Check {
         name: "batch-complete",
         means: "is a batch that counts as complete while payouts of it are under way",
         finds: "SELECT DISTINCT b.id FROM batches b JOIN payouts p ON p.in_batch = b.id \
-                WHERE b.completed_at IS NOT NULL AND p.status IN \
+                WHERE {these b.id} AND b.completed_at IS NOT NULL AND p.status IN \
                 ('draft', 'awaiting_admin_review', 'queued', 'processing')",
     },
     Check {
         name: "batch-told",
         means: "is a batch whose end was told otherwise than it is known",
         finds: "SELECT b.id FROM batches b LEFT JOIN events v ON v.object_id = b.id \
-                AND v.type = 'batch.completed' WHERE (b.completed_at IS NULL) <> (v.id IS NULL) \
+                AND v.type = 'batch.completed' WHERE {these b.id} \
+                AND (b.completed_at IS NULL) <> (v.id IS NULL) \
                 AND b.created_at > COALESCE((SELECT CAST(value AS BIGINT) FROM meta \
                 WHERE key = 'swept/all_events'), 0)",
     },
@@ -71,45 +74,80 @@ const CHECKS: &[Check] = &[
         means: "is a batch with another number of changes than were told",
         finds: "SELECT b.id FROM batches b LEFT JOIN events v ON v.object_id = b.id \
                 AND v.object_type = 'batch' AND v.merchant_id = b.merchant_id AND v.env = b.env \
-                WHERE b.created_at > COALESCE((SELECT CAST(value AS BIGINT) FROM meta \
-                WHERE key = 'swept/all_events'), 0) GROUP BY b.id, b.version \
+                WHERE {these b.id} AND b.created_at > COALESCE((SELECT CAST(value AS BIGINT) \
+                FROM meta WHERE key = 'swept/all_events'), 0) GROUP BY b.id, b.version \
                 HAVING COUNT(v.id) <> b.version OR MAX(v.sequence) <> b.version",
-    },
-    Check {
-        name: "event-without-batch",
-        means: "has events and is no batch",
-        finds: "SELECT DISTINCT e.object_id FROM events e LEFT JOIN batches b \
-                ON b.id = e.object_id WHERE e.object_type = 'batch' AND b.id IS NULL",
     },
 ];
 
-/// Proves every batch. `swept` says of tables up to when rows may be gone.
+const STRAYS: Check = Check {
+    name: "event-without-batch",
+    means: "has events and is no batch",
+    finds: "SELECT DISTINCT e.object_id FROM events e LEFT JOIN batches b \
+            ON b.id = e.object_id WHERE e.object_type = 'batch' AND b.id IS NULL \
+            AND {fresh events e}",
+};
+
+/// Every batch of which something is fresh, or that is under way.
+const TOUCHED: &str = "SELECT b.id FROM batches b WHERE {fresh batches b} \
+    UNION SELECT b.id FROM batches b WHERE b.completed_at IS NULL \
+    UNION SELECT e.object_id FROM events e WHERE e.object_type = 'batch' AND {fresh events e} \
+    UNION SELECT p.in_batch FROM payouts p WHERE p.in_batch IS NOT NULL AND {fresh payouts p} \
+    UNION SELECT p.in_batch FROM events e JOIN payouts p ON p.id = e.object_id \
+    WHERE p.in_batch IS NOT NULL AND e.object_type = 'payout' AND {fresh events e} ORDER BY 1";
+
+/// Batches that are looked at together.
+const PORTION: usize = 500;
+
+/// Proves every batch that is looked at.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn verify(
     db: &mut AnyConnection,
-    swept: &HashMap<String, Moment>,
+    looked: Looked<'_>,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    STRAYS.run(db, looked.fresh, faults).await?;
+    if looked.fresh.is_all() {
+        return verify_these(db, (looked, &These::all(looked.engine)), faults).await;
+    }
+    let sql = AssertSqlSafe(looked.fresh.filled_in(TOUCHED));
+    let touched: Vec<String> = sqlx::query_scalar(sql).fetch_all(&mut *db).await?;
+    for some in touched.chunks(PORTION) {
+        let these = These::some(looked.engine, some.iter().map(String::as_str));
+        verify_these(db, (looked, &these), faults).await?;
+    }
+    Ok(())
+}
+
+async fn verify_these(
+    db: &mut AnyConnection,
+    (looked, these): (Looked<'_>, &These),
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
     for check in CHECKS {
-        check.run(db, faults).await?;
+        check.run_as(&mut *db, (these.filled_in(check.finds), these.ids()), faults).await?;
     }
-    let histories = Histories::read(db).await?;
+    let histories = Histories::read(db, these).await?;
     let sql = "SELECT b.*, k.status AS reply_status, k.response AS reply, k.key AS reply_key \
-               FROM batches b LEFT JOIN idempotency_keys k ON k.resource_id = b.id";
-    let mut rows = sqlx::query(sql).fetch(db);
+               FROM batches b LEFT JOIN idempotency_keys k ON k.resource_id = b.id \
+               AND {fresh idempotency_keys k} WHERE {these b.id}";
+    let sql = AssertSqlSafe(these.filled_in(&looked.fresh.filled_in(sql)));
+    let mut rows = these.ids().into_iter().fold(sqlx::query(sql), Query::bind).fetch(db);
     while let Some(row) = rows.try_next().await? {
         let batch = sql::batch(&row)?;
         let may_be_swept =
-            |table: &str| swept.get(table).is_some_and(|before| batch.created_at < *before);
+            |table: &str| looked.swept.get(table).is_some_and(|before| batch.created_at < *before);
         let is_proven = histories.are_whole(&batch) || !may_be_swept("all_events");
         if is_proven && !histories.tell(&batch) {
             let what = format!("batch {} is not what its history makes of it", batch.id);
             faults.add("batch-history", what);
         }
         let key: Option<String> = row.try_get("reply_key")?;
-        if key.is_none() && may_be_swept("idempotency_keys") {
+        // What was made before the anchor has its key from then.
+        let is_made = looked.fresh.contains(row.try_get("batch_id")?);
+        if !is_made || (key.is_none() && may_be_swept("idempotency_keys")) {
             continue;
         }
         let reply: Option<String> = row.try_get("reply")?;
@@ -147,11 +185,15 @@ struct Told {
 }
 
 impl Histories {
-    async fn read(db: &mut AnyConnection) -> Result<Self, sqlx::Error> {
-        let sql = "SELECT object_id, type, created_at, body FROM events \
-                   WHERE object_type = 'batch' ORDER BY object_id, sequence";
+    async fn read(db: &mut AnyConnection, these: &These) -> Result<Self, sqlx::Error> {
+        let query = |sql: &str| {
+            let query = sqlx::query(AssertSqlSafe(these.filled_in(sql)));
+            these.ids().map(str::to_owned).into_iter().fold(query, Query::bind)
+        };
+        let sql = "SELECT object_id, type, created_at, body FROM events WHERE {these object_id} \
+                   AND object_type = 'batch' ORDER BY object_id, sequence";
         let mut told: HashMap<String, Told> = HashMap::new();
-        let mut rows = sqlx::query(sql).fetch(&mut *db);
+        let mut rows = query(sql).fetch(&mut *db);
         while let Some(row) = rows.try_next().await? {
             let told = told.entry(row.try_get(0)?).or_default();
             told.changes += 1;
@@ -175,8 +217,9 @@ impl Histories {
         }
         drop(rows);
         let mut reasons = HashMap::new();
-        let sql = "SELECT subject_id, action, after FROM audit WHERE subject_type = 'batch'";
-        let mut rows = sqlx::query(sql).fetch(db);
+        let sql = "SELECT subject_id, action, after FROM audit WHERE {these subject_id} \
+                   AND subject_type = 'batch'";
+        let mut rows = query(sql).fetch(db);
         while let Some(row) = rows.try_next().await? {
             let after: Option<String> = row.try_get(2)?;
             let after: Value = serde_json::from_str(&after.unwrap_or_default()).unwrap_or_default();

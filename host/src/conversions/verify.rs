@@ -8,8 +8,11 @@ use serde_json::Value;
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
+use crate::db::Engine;
 use crate::fx::{Exchange, Rate, position};
-use crate::ledger::verify::{Check, Faults, StoredJournal, read_journals, same_journals};
+use crate::ledger::verify::{
+    Check, Faults, Fresh, StoredJournal, These, read_journals, same_journals,
+};
 
 use super::sql::{COLUMNS, Conversion, conversion};
 
@@ -19,7 +22,7 @@ const CHECKS: &[Check] = &[
         name: "journal-without-conversion",
         means: "is in the ledger and no conversion",
         finds: "SELECT j.ref_id FROM journals j LEFT JOIN conversions c ON c.id = j.ref_id \
-                WHERE j.ref_type = 'Conversion' AND c.id IS NULL",
+                WHERE j.ref_type = 'Conversion' AND c.id IS NULL AND {fresh journals j}",
     },
     Check {
         name: "conversion-wallets",
@@ -28,20 +31,22 @@ const CHECKS: &[Check] = &[
                 AND f.merchant_id = c.merchant_id AND f.env = c.env \
                 AND f.currency = c.from_currency LEFT JOIN wallets t ON t.id = c.to_wallet_id \
                 AND t.merchant_id = c.merchant_id AND t.env = c.env \
-                AND t.currency = c.to_currency WHERE f.id IS NULL OR t.id IS NULL",
+                AND t.currency = c.to_currency WHERE (f.id IS NULL OR t.id IS NULL) \
+                AND {fresh conversions c}",
     },
     Check {
         name: "conversion-position",
         means: "moves an account of positions, and is about no conversion",
         finds: "SELECT id FROM journals WHERE own_lines LIKE '%\"fx_position\"%' \
-                AND ref_type <> 'Conversion'",
+                AND ref_type <> 'Conversion' AND {fresh journals journals}",
     },
     Check {
         name: "conversion-untold",
         means: "was told to nobody",
         finds: "SELECT c.id FROM conversions c LEFT JOIN events v ON v.object_id = c.id \
                 AND v.type IN ('conversion.completed', \
-                'wallet_auto_converted') WHERE v.id IS NULL AND c.created_at > \
+                'wallet_auto_converted') WHERE v.id IS NULL AND {fresh conversions c} \
+                AND c.created_at > \
                 COALESCE((SELECT CAST(value AS BIGINT) FROM meta WHERE key = 'swept/all_events'), 0)",
     },
 ];
@@ -55,20 +60,28 @@ const SAME_TIME: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn verify(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
+pub async fn verify(
+    db: &mut AnyConnection,
+    (engine, fresh): (Engine, &Fresh),
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
     for check in CHECKS {
-        check.run(db, faults).await?;
+        check.run(db, fresh, faults).await?;
     }
     let rates = RatesSet::read(db).await?;
     let mut counted = Counted::default();
     let mut after = String::new();
     loop {
-        let sql = format!("SELECT {COLUMNS} FROM conversions WHERE id > $1 ORDER BY id LIMIT $2");
+        let sql = format!(
+            "SELECT {COLUMNS} FROM conversions c WHERE id > $1 AND {} ORDER BY id LIMIT $2",
+            fresh.rows("conversions", "c")
+        );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(&after).bind(PAGE);
         let page = query.fetch_all(&mut *db).await?;
         let page = page.iter().map(conversion).collect::<Result<Vec<_>, _>>()?;
         let Some(last) = page.last().map(|last| last.id.to_string()) else { break };
-        let mut booked = journals(db, (&after, &last)).await?;
+        let these = These::some(engine, page.iter().map(|found| found.id.as_str()));
+        let mut booked = journals(db, &these).await?;
         for found in page {
             let booked = booked.remove(found.id.as_str()).unwrap_or_default();
             check(&found, (&booked, &rates), faults);
@@ -76,20 +89,23 @@ pub async fn verify(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), s
         }
         after = last;
     }
-    counted.compare(db, faults).await
+    if fresh.is_all() {
+        counted.compare(db, faults).await?;
+    }
+    Ok(())
 }
 
-/// The journals about the conversions from one to another.
+/// The journals about conversions.
 async fn journals(
     db: &mut AnyConnection,
-    (after, to): (&str, &str),
+    these: &These,
 ) -> Result<HashMap<String, Vec<StoredJournal>>, sqlx::Error> {
     let mut booked: HashMap<String, Vec<StoredJournal>> = HashMap::new();
-    let condition = "j.ref_type = 'Conversion' AND j.ref_id > $1 AND j.ref_id <= $2";
+    let about = format!("{} AND j.ref_type = 'Conversion'", these.named_by("j.ref_id"));
     let each = |journal: StoredJournal| {
         booked.entry(journal.ref_id.clone()).or_default().push(journal);
     };
-    read_journals(db, (condition, &[after, to]), each).await?;
+    read_journals(db, (&about, these.ids()), each).await?;
     Ok(booked)
 }
 

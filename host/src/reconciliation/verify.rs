@@ -4,11 +4,14 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, Row as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::approvals::verify::too_few;
+use crate::db::Engine;
 use crate::env::Env;
-use crate::ledger::verify::{Check, Faults, StoredJournal, read_journals, same_journals};
+use crate::ledger::verify::{
+    Check, Faults, Fresh, StoredJournal, These, read_journals, same_journals,
+};
 
 use super::Adjustment;
 use super::sql::adjustment;
@@ -19,28 +22,38 @@ const CHECKS: &[Check] = &[Check {
     means: "is in the ledger and no adjusting entry",
     finds: "SELECT j.ref_id FROM journals j \
                 LEFT JOIN settlement_adjustments s ON s.id = j.ref_id \
-                WHERE j.ref_type = 'SettlementAdjustment' AND s.id IS NULL",
+                WHERE j.ref_type = 'SettlementAdjustment' AND s.id IS NULL \
+                AND {fresh journals j}",
 }];
 
 /// Proves every adjusting entry.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn verify(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
+pub async fn verify(
+    db: &mut AnyConnection,
+    (engine, fresh): (Engine, &Fresh),
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
     for check in CHECKS {
-        check.run(db, faults).await?;
+        check.run(db, fresh, faults).await?;
     }
+    let sql = format!(
+        "SELECT * FROM settlement_adjustments s WHERE {} ORDER BY id",
+        fresh.rows("settlement_adjustments", "s")
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut *db).await?;
+    let adjustments: Vec<Adjustment> = rows.iter().map(adjustment).collect::<Result<_, _>>()?;
+    let these = These::some(engine, adjustments.iter().map(|found| found.id.as_str()));
     let mut booked: HashMap<String, Vec<StoredJournal>> = HashMap::new();
-    let condition = "j.ref_type = 'SettlementAdjustment'";
     let each = |journal: StoredJournal| {
         booked.entry(journal.ref_id.clone()).or_default().push(journal);
     };
-    read_journals(db, (condition, &[]), each).await?;
+    let about = format!("{} AND j.ref_type = 'SettlementAdjustment'", these.named_by("j.ref_id"));
+    read_journals(db, (&about, these.ids()), each).await?;
     let told = told(db).await?;
-    let sql = "SELECT * FROM settlement_adjustments ORDER BY id";
-    for row in sqlx::query(sql).fetch_all(db).await? {
-        let found = adjustment(&row)?;
-        if let Some(why) = objection(&row, &found, &told)? {
+    for (row, found) in rows.iter().zip(adjustments) {
+        if let Some(why) = objection(row, &found, &told)? {
             let what = format!("adjusting entry {} {why}", found.id);
             faults.add("adjustment-without-operator", what);
         }

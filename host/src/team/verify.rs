@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 use sqlx::{AnyConnection, Row as _};
 
-use crate::ledger::verify::{Check, Faults};
+use crate::ledger::verify::{Check, Faults, Fresh};
 
 use super::member::OWNERS_MAX;
 
@@ -44,9 +44,13 @@ const CHECKS: &[Check] = &[
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn verify(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
+pub async fn verify(
+    db: &mut AnyConnection,
+    fresh: &Fresh,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
     for check in CHECKS {
-        check.run(db, faults).await?;
+        check.run(db, fresh, faults).await?;
     }
     let said = last_said(db).await?;
     let mut owners: HashMap<String, usize> = HashMap::new();

@@ -1,11 +1,12 @@
 //! Attempts to carry a payment out: what was fixed before a byte left, and what came of it.
 
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AnyPool, Row as _};
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::{Table, Update, int, text};
 use crate::id::{AttemptId, Id as _, PaymentFileId, RouteId};
+use crate::ledger::verify::These;
 use crate::wasm::rail::Subject;
 
 use super::order::{Failure, Fixed};
@@ -196,17 +197,17 @@ pub async fn list_attempts(pool: &AnyPool, transfer: &str) -> Result<Vec<Attempt
     rows.iter().map(attempt).collect()
 }
 
-/// The attempts of the objects from one id to another, each object's oldest first.
+/// The attempts of some objects, each object's oldest first.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn list_attempts_between(
+pub async fn list_attempts_of(
     db: &mut AnyConnection,
-    (after, to): (&str, &str),
+    these: &These,
 ) -> Result<Vec<Attempt>, sqlx::Error> {
-    let sql = "SELECT * FROM attempts WHERE transfer_id > $1 AND transfer_id <= $2 \
-               ORDER BY transfer_id, id";
-    let rows = sqlx::query(sql).bind(after).bind(to).fetch_all(db).await?;
+    let sql = "SELECT * FROM attempts WHERE {these transfer_id} ORDER BY transfer_id, id";
+    let query = sqlx::query(AssertSqlSafe(these.filled_in(sql))).bind(these.ids());
+    let rows = query.fetch_all(db).await?;
     rows.iter().map(attempt).collect()
 }
 

@@ -78,27 +78,29 @@ pub async fn prove(
     schema::verify(snapshot, engine, &mut faults).await?;
     progress("the books and their seals", 0);
     let scope = Scope {
+        engine,
         sealed: sealed(),
         against: wanted.against.as_ref(),
         is_since: wanted.is_since,
         swept: swept(snapshot, wanted.now, &mut faults).await?,
     };
     let books = ledger::verify::verify(snapshot, &scope, &mut faults).await?;
-    let looked = Looked { now: wanted.now, fresh: &books.fresh, swept: &scope.swept };
+    let fresh = &books.fresh;
+    let looked = Looked { engine, now: wanted.now, fresh, swept: &scope.swept };
     let mut payouts_progress = |count| progress("payouts", count);
     let watched = (&mut faults, &mut payouts_progress as &mut (dyn FnMut(u64) + Send));
     let payouts = payouts::verify::verify(snapshot, looked, watched).await?;
     progress("conversions", 0);
-    conversions::verify::verify(snapshot, &mut faults).await?;
-    reconciliation::verify::verify(snapshot, &mut faults).await?;
+    conversions::verify::verify(snapshot, (engine, fresh), &mut faults).await?;
+    reconciliation::verify::verify(snapshot, (engine, fresh), &mut faults).await?;
     progress("batches", 0);
-    batches::verify::verify(snapshot, &scope.swept, &mut faults).await?;
+    batches::verify::verify(snapshot, looked, &mut faults).await?;
     progress("webhooks", 0);
-    webhooks::verify::verify(snapshot, wanted.now, &mut faults).await?;
+    webhooks::verify::verify(snapshot, (fresh, wanted.now), &mut faults).await?;
     progress("the audit log", 0);
-    operator::verify::verify(snapshot, &mut faults).await?;
-    approvals::verify::verify(snapshot, &mut faults).await?;
-    team::verify::verify(snapshot, &mut faults).await?;
+    operator::verify::verify(snapshot, fresh, &mut faults).await?;
+    approvals::verify::verify(snapshot, fresh, &mut faults).await?;
+    team::verify::verify(snapshot, fresh, &mut faults).await?;
     Ok(Report { books, payouts, faults })
 }
 

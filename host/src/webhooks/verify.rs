@@ -3,35 +3,46 @@
 
 use std::time::Duration;
 
-use sqlx::{AnyConnection, Row as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::events::{DISABLED, canonical};
-use crate::ledger::verify::{Check, Faults};
+use crate::ledger::verify::{Check, Faults, Fresh};
 
-/// Each query answers with ids; none is right.
+/// What is asked of all deliveries: by the event that each names, if it names one.
+const OF_ALL: Check = Check {
+    name: "delivery-event",
+    means: "is a delivery of an event of another merchant or environment, or of none",
+    finds: "SELECT d.id FROM webhook_deliveries d LEFT JOIN events v ON v.id = d.event_id \
+            WHERE d.is_test = 0 AND (d.event_id IS NOT NULL \
+            OR d.replayed_from_id IS NULL) AND ((v.id IS NULL AND d.replayed_from_id IS NULL \
+            AND d.created_at > COALESCE((SELECT CAST(value AS BIGINT) FROM meta \
+            WHERE key = 'swept/events'), 0)) OR (v.id IS NOT NULL AND v.body IS NULL) \
+            OR v.merchant_id || '/' || v.env <> d.owner)",
+};
+
+/// What is asked of the deliveries of fresh events: nothing else says when one was written.
+const OF_FRESH: Check = Check {
+    name: OF_ALL.name,
+    means: OF_ALL.means,
+    finds: "SELECT d.id FROM events v JOIN webhook_deliveries d ON d.event_id = v.id \
+            WHERE {fresh events v} AND d.is_test = 0 \
+            AND (v.body IS NULL OR v.merchant_id || '/' || v.env <> d.owner)",
+};
+
+/// Each query answers with ids; none is right. `{deliveries}` are all, or those of fresh events.
 const CHECKS: &[Check] = &[
     Check {
         name: "delivery-endpoint",
         means: "is a delivery to an endpoint of another merchant or environment, or to none",
-        finds: "SELECT d.id FROM webhook_deliveries d LEFT JOIN webhook_endpoints e \
+        finds: "SELECT d.id FROM {deliveries} LEFT JOIN webhook_endpoints e \
                 ON e.id = d.endpoint_id WHERE e.id IS NULL OR e.owner <> d.owner",
-    },
-    Check {
-        name: "delivery-event",
-        means: "is a delivery of an event of another merchant or environment, or of none",
-        finds: "SELECT d.id FROM webhook_deliveries d LEFT JOIN events v ON v.id = d.event_id \
-                WHERE d.is_test = 0 AND (d.event_id IS NOT NULL \
-                OR d.replayed_from_id IS NULL) AND ((v.id IS NULL AND d.replayed_from_id IS NULL \
-                AND d.created_at > COALESCE((SELECT CAST(value AS BIGINT) FROM meta \
-                WHERE key = 'swept/events'), 0)) OR (v.id IS NOT NULL AND v.body IS NULL) \
-                OR v.merchant_id || '/' || v.env <> d.owner)",
     },
     Check {
         name: "delivery-status",
         means: "is a delivery whose status is not what became of it",
-        finds: "SELECT d.id FROM webhook_deliveries d LEFT JOIN webhook_queue q \
+        finds: "SELECT d.id FROM {deliveries} LEFT JOIN webhook_queue q \
                 ON q.delivery_id = d.id WHERE \
                 (d.status = 'delivered' AND (d.delivered_at IS NULL OR d.attempts = 0 \
                 OR d.response_status IS NULL OR d.response_status NOT BETWEEN 200 AND 299)) \
@@ -80,31 +91,43 @@ const CHECKS: &[Check] = &[
 /// The database cannot be read.
 pub async fn verify(
     db: &mut AnyConnection,
-    now: Moment,
+    (fresh, now): (&Fresh, Moment),
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
+    let deliveries = match fresh.is_all() {
+        true => "webhook_deliveries d".to_owned(),
+        false => fresh.filled_in(
+            "(events n JOIN webhook_deliveries d ON d.event_id = n.id AND {fresh events n})",
+        ),
+    };
+    let of_event = if fresh.is_all() { &OF_ALL } else { &OF_FRESH };
+    of_event.run(db, fresh, faults).await?;
     for check in CHECKS {
-        check.run(db, faults).await?;
+        let sql = check.finds.replace("{deliveries}", &deliveries);
+        check.run_as(&mut *db, (sql, None), faults).await?;
     }
-    given_up_early(db, faults).await?;
+    given_up_early(db, &deliveries, faults).await?;
     // Less than they are kept, for clocks that differ.
     let days = u64::from(limits::DELIVERIES_KEPT_DAYS_LEAST - 1);
     let kept = Duration::from_secs(days * 24 * 3600);
-    missing_deliveries(db, now.before(kept), faults).await
+    missing_deliveries(db, (fresh, now.before(kept)), faults).await
 }
 
 /// Every event reaches every endpoint that listens for it, since it was last changed.
 async fn missing_deliveries(
     db: &mut AnyConnection,
-    since: Moment,
+    (fresh, since): (&Fresh, Moment),
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
     let sql = "SELECT v.id, v.type, e.id, e.events FROM events v JOIN webhook_endpoints e \
                ON e.owner = v.merchant_id || '/' || v.env AND e.is_active = 1 \
                AND e.deleted_at IS NULL AND v.created_at > e.updated_at \
                LEFT JOIN webhook_deliveries d ON d.event_id = v.id AND d.endpoint_id = e.id \
-               WHERE v.body IS NOT NULL AND v.created_at > $1 AND d.id IS NULL";
-    for row in sqlx::query(sql).bind(since.micros()).fetch_all(db).await? {
+               WHERE v.body IS NOT NULL AND v.created_at > $1 AND d.id IS NULL \
+               AND {fresh events v}";
+    for row in
+        sqlx::query(AssertSqlSafe(fresh.filled_in(sql))).bind(since.micros()).fetch_all(db).await?
+    {
         let (event, name): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let (endpoint, wanted): (String, String) = (row.try_get(2)?, row.try_get(3)?);
         let wanted: Vec<String> = serde_json::from_str(&wanted).unwrap_or_default();
@@ -120,12 +143,18 @@ async fn missing_deliveries(
 }
 
 /// A receiver is tried as often as the schedule says, unless it answers that it is gone.
-async fn given_up_early(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
+async fn given_up_early(
+    db: &mut AnyConnection,
+    deliveries: &str,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
     let all = i64::try_from(limits::WEBHOOK_DELAYS.len()).unwrap_or(i64::MAX);
-    let sql = "SELECT id, attempts FROM webhook_deliveries WHERE status = 'giving_up' \
-               AND is_test = 0 AND attempts < $1 \
-               AND (response_status IS NULL OR response_status <> 410)";
-    for row in sqlx::query(sql).bind(all).fetch_all(db).await? {
+    let sql = format!(
+        "SELECT d.id, d.attempts FROM {deliveries} WHERE d.status = 'giving_up' \
+         AND d.is_test = 0 AND d.attempts < $1 \
+         AND (d.response_status IS NULL OR d.response_status <> 410)"
+    );
+    for row in sqlx::query(AssertSqlSafe(sql)).bind(all).fetch_all(db).await? {
         let (id, attempts): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
         let what = format!("{id} is a delivery that was given up after {attempts} attempts");
         faults.add("delivery-status", what);

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use sqlx::{AnyConnection, Row as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
-use crate::ledger::verify::Faults;
-use crate::transfers::attempt::{Attempt, AttemptState, list_attempts_between};
+use crate::ledger::verify::{Faults, These};
+use crate::transfers::attempt::{Attempt, AttemptState, list_attempts_of};
 use crate::transfers::{nth_of, serial_of};
 
 use super::super::model::{Payout, Status};
@@ -17,7 +17,7 @@ use super::replay::{SAME_TIME, StoredEvent, near};
 /// No rail's schedule reaches further than that.
 const DUE_WITHIN: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Everything of the engine about the payouts from one to another.
+/// Everything of the engine about some payouts.
 #[derive(Default)]
 pub(super) struct Transfers {
     attempts: HashMap<String, Vec<Attempt>>,
@@ -43,17 +43,15 @@ struct Work {
 }
 
 impl Transfers {
-    pub(super) async fn read(
-        db: &mut AnyConnection,
-        (after, to): (&str, &str),
-    ) -> Result<Self, sqlx::Error> {
+    pub(super) async fn read(db: &mut AnyConnection, these: &These) -> Result<Self, sqlx::Error> {
         let mut all = Self::default();
-        for attempt in list_attempts_between(db, (after, to)).await? {
+        let query = |sql: &str| AssertSqlSafe(these.filled_in(sql));
+        for attempt in list_attempts_of(db, these).await? {
             all.attempts.entry(attempt.transfer_id.clone()).or_default().push(attempt);
         }
         let sql = "SELECT transfer_id, attempt_id, operation, result, created_at FROM rail_calls \
-                   WHERE transfer_id > $1 AND transfer_id <= $2 ORDER BY transfer_id, id";
-        let mut rows = sqlx::query(sql).bind(after).bind(to).fetch(&mut *db);
+                   WHERE {these transfer_id} ORDER BY transfer_id, id";
+        let mut rows = sqlx::query(query(sql)).bind(these.ids()).fetch(&mut *db);
         while let Some(row) = rows.try_next().await? {
             all.calls.entry(row.try_get(0)?).or_default().push(Call {
                 attempt: row.try_get(1)?,
@@ -64,8 +62,8 @@ impl Transfers {
         }
         drop(rows);
         let sql = "SELECT id, merchant_id, env, stage, serial, queued_at, due_at FROM transfers \
-                   WHERE id > $1 AND id <= $2";
-        for row in sqlx::query(sql).bind(after).bind(to).fetch_all(&mut *db).await? {
+                   WHERE {these id}";
+        for row in sqlx::query(query(sql)).bind(these.ids()).fetch_all(&mut *db).await? {
             let work = Work {
                 owner: (row.try_get(1)?, row.try_get(2)?),
                 stage: row.try_get(3)?,
@@ -75,10 +73,9 @@ impl Transfers {
             };
             all.work.insert(row.try_get(0)?, work);
         }
-        let sql = "SELECT DISTINCT subject_id FROM cases WHERE subject_id > $1 \
-                   AND subject_id <= $2 AND kind IN ('paid_after_failure', 'paid_twice', \
-                   'refused_after_payment')";
-        let found = sqlx::query_scalar(sql).bind(after).bind(to).fetch_all(&mut *db).await?;
+        let sql = "SELECT DISTINCT subject_id FROM cases WHERE {these subject_id} AND kind IN \
+                   ('paid_after_failure', 'paid_twice', 'refused_after_payment')";
+        let found = sqlx::query_scalar(query(sql)).bind(these.ids()).fetch_all(&mut *db).await?;
         all.cases = found.into_iter().collect();
         Ok(all)
     }

@@ -7,15 +7,17 @@ use sqlx::AnyConnection;
 use crate::cases::sql::{StoredCase, list_all_cases};
 use crate::cases::{CaseKind, Resolution};
 use crate::ledger::SystemAccount;
-use crate::ledger::verify::{Check, Faults, StoredJournal, read_journals};
+use crate::ledger::verify::{Check, Faults, StoredJournal, These, read_journals};
 use crate::money::Minor;
+
+use super::{Looked, PORTION};
 
 const CHECKS: &[Check] = &[
     Check {
         name: "journal-without-case",
         means: "is in the ledger and no case",
         finds: "SELECT j.ref_id FROM journals j LEFT JOIN cases c ON c.id = j.ref_id \
-                WHERE j.ref_type = 'Case' AND c.id IS NULL",
+                WHERE j.ref_type = 'Case' AND c.id IS NULL AND {fresh journals j}",
     },
     Check {
         name: "case-opened",
@@ -36,23 +38,31 @@ const CHECKS: &[Check] = &[
 ];
 
 /// Compares every case with what was booked for it.
-pub(super) async fn verify(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
+pub(super) async fn verify(
+    db: &mut AnyConnection,
+    looked: Looked<'_>,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
     for check in CHECKS {
-        check.run(db, faults).await?;
+        check.run(db, looked.fresh, faults).await?;
     }
-    let mut booked: HashMap<(String, String), i64> = HashMap::new();
-    let each = |journal: StoredJournal| {
-        if let Some(moved) = journal.moved_into(&SystemAccount::Suspense) {
-            booked.insert((journal.ref_id, journal.kind), moved);
-        }
-    };
-    read_journals(db, ("j.ref_type = 'Case'", &[]), each).await?;
-    for case in list_all_cases(db).await? {
-        let id = case.case.id.to_string();
-        let found = |kind: &str| booked.get(&(id.clone(), kind.to_owned())).copied();
-        if found("case_opened") != opened(&case) || found("case_resolved") != resolved(&case) {
-            let what = format!("case {id} does not stand in the suspense account as it says");
-            faults.add("case-suspense", what);
+    for cases in list_all_cases(db).await?.chunks(PORTION) {
+        let these = These::some(looked.engine, cases.iter().map(|case| case.case.id.as_str()));
+        let mut booked: HashMap<(String, String), i64> = HashMap::new();
+        let each = |journal: StoredJournal| {
+            if let Some(moved) = journal.moved_into(&SystemAccount::Suspense) {
+                booked.insert((journal.ref_id, journal.kind), moved);
+            }
+        };
+        let about = format!("{} AND j.ref_type = 'Case'", these.named_by("j.ref_id"));
+        read_journals(db, (&about, these.ids()), each).await?;
+        for case in cases {
+            let id = case.case.id.to_string();
+            let found = |kind: &str| booked.get(&(id.clone(), kind.to_owned())).copied();
+            if found("case_opened") != opened(case) || found("case_resolved") != resolved(case) {
+                let what = format!("case {id} does not stand in the suspense account as it says");
+                faults.add("case-suspense", what);
+            }
         }
     }
     Ok(())

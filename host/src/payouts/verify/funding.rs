@@ -6,22 +6,20 @@ use futures::TryStreamExt as _;
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 use crate::conversions::{Conversion, sql};
-use crate::ledger::verify::{Faults, StoredJournal};
+use crate::ledger::verify::{Faults, StoredJournal, These};
 
 use super::super::across::Funded;
 use super::super::model::Payout;
 
-/// The conversions for the payouts from one to another.
+/// The conversions for payouts.
 pub(super) async fn conversions(
     db: &mut AnyConnection,
-    (after, to): (&str, &str),
+    these: &These,
 ) -> Result<HashMap<String, Conversion>, sqlx::Error> {
-    let sql = format!(
-        "SELECT {} FROM conversions WHERE payout_id > $1 AND payout_id <= $2",
-        sql::COLUMNS
-    );
+    let sql =
+        format!("SELECT {} FROM conversions WHERE {}", sql::COLUMNS, these.named_by("payout_id"));
     let mut found = HashMap::new();
-    let mut rows = sqlx::query(AssertSqlSafe(sql)).bind(after).bind(to).fetch(db);
+    let mut rows = sqlx::query(AssertSqlSafe(sql)).bind(these.ids()).fetch(db);
     while let Some(row) = rows.try_next().await? {
         let conversion = sql::conversion(&row)?;
         if let Some(id) = &conversion.payout_id {

@@ -10,16 +10,18 @@ mod counters;
 mod funding;
 mod replay;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use futures::TryStreamExt as _;
 use sha2::{Digest as _, Sha256};
+use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::conversions::Conversion;
-use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal};
+use crate::db::Engine;
+use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal, These};
 
 use super::model::{Payout, Status};
 use super::reply;
@@ -32,31 +34,33 @@ use replay::StoredEvent;
 /// Payouts that are looked at together.
 const PORTION: usize = 500;
 
-/// What one query finds. Everything else is compared payout by payout.
+/// What one query finds, of everything that is looked at. Everything else is compared payout by
+/// payout, or by the queries below.
 const CHECKS: &[Check] = &[
     Check {
         name: "journal-without-payout",
         means: "is in the ledger and nowhere else",
         finds: "SELECT j.ref_id FROM journals j LEFT JOIN payouts p ON p.id = j.ref_id \
-                WHERE j.ref_type = 'Payout' AND p.id IS NULL",
+                WHERE j.ref_type = 'Payout' AND p.id IS NULL AND {fresh journals j}",
     },
     Check {
         name: "conversion-without-payout",
         means: "was made for a payout that there is not",
         finds: "SELECT c.id FROM conversions c LEFT JOIN payouts p ON p.id = c.payout_id \
-                WHERE c.payout_id IS NOT NULL AND p.id IS NULL",
+                WHERE c.payout_id IS NOT NULL AND p.id IS NULL AND {fresh conversions c}",
     },
     Check {
         name: "event-without-payout",
         means: "has events and is no payout",
         finds: "SELECT DISTINCT e.object_id FROM events e LEFT JOIN payouts p \
-                ON p.id = e.object_id WHERE e.object_type = 'payout' AND p.id IS NULL",
+                ON p.id = e.object_id WHERE e.object_type = 'payout' AND p.id IS NULL \
+                AND {fresh events e}",
     },
     Check {
         name: "attempt-without-payout",
         means: "has attempts and is no payout",
         finds: "SELECT DISTINCT a.transfer_id FROM attempts a LEFT JOIN payouts p \
-                ON p.id = a.transfer_id WHERE p.id IS NULL",
+                ON p.id = a.transfer_id WHERE p.id IS NULL AND {fresh attempts a}",
     },
     Check {
         name: "work-without-payout",
@@ -65,65 +69,89 @@ const CHECKS: &[Check] = &[
                 WHERE p.id IS NULL",
     },
     Check {
-        name: "payout-wallet",
-        means: "is paid from a wallet of another merchant, environment or currency",
-        finds: "SELECT p.id FROM payouts p LEFT JOIN wallets w ON w.id = p.wallet_id \
-                WHERE w.id IS NULL OR w.merchant_id <> p.merchant_id OR w.env <> p.env \
-                OR w.currency <> p.currency",
-    },
-    Check {
-        name: "payout-marks",
-        means: "is looked for, or not looked for, otherwise than its status says",
-        finds: "SELECT id FROM payouts WHERE is_waiting <> CASE WHEN status IN \
-                ('draft', 'awaiting_admin_review') THEN 1 ELSE 0 END \
-                OR holds_batch <> CASE WHEN in_batch IS NOT NULL AND status IN ('draft', \
-                'awaiting_admin_review', 'queued', 'processing') THEN 1 ELSE 0 END",
-    },
-    Check {
-        name: "payout-maker",
-        means: "was made with a key of another merchant or environment",
-        finds: "SELECT p.id FROM payouts p LEFT JOIN api_keys k ON k.id = p.maker \
-                WHERE k.id IS NULL OR k.merchant_id <> p.merchant_id OR k.env <> p.env",
-    },
-    Check {
-        name: "payout-beneficiary",
-        means: "goes to a recipient of another merchant, environment or currency",
-        finds: "SELECT p.id FROM payouts p LEFT JOIN beneficiaries b ON b.id = p.beneficiary_id \
-                WHERE b.id IS NULL OR b.merchant_id <> p.merchant_id OR b.env <> p.env \
-                OR b.currency <> p.currency OR (b.deleted_at IS NULL \
-                AND b.identity <> p.recipient_identity) OR (b.deleted_at IS NOT NULL \
-                AND b.deleted_identity <> p.recipient_identity)",
-    },
-    Check {
-        name: "payout-route",
-        means: "went over a route of the other environment",
-        finds: "SELECT p.id FROM payouts p JOIN attempts a ON a.transfer_id = p.id \
-                JOIN routes r ON r.id = a.route_id WHERE r.env <> p.env",
-    },
-    Check {
         name: "payout-decision",
         means: "is held or let go otherwise than was decided",
         finds: "SELECT d.payout_id FROM decisions d LEFT JOIN events e \
-                ON e.object_id = d.payout_id AND e.sequence = 1 \
-                WHERE (d.action = 'block' AND e.id IS NOT NULL) OR (d.action = 'allow' \
+                ON e.object_id = d.payout_id AND e.sequence = 1 WHERE {fresh decisions d} \
+                AND ((d.action = 'block' AND e.id IS NOT NULL) OR (d.action = 'allow' \
                 AND ((e.id IS NULL AND d.created_at > COALESCE((SELECT CAST(value AS BIGINT) \
-                FROM meta WHERE key = 'swept/events'), 0)) OR e.type = 'payout.held')) OR (d.action = 'hold' \
-                AND e.type <> 'payout.held')",
+                FROM meta WHERE key = 'swept/events'), 0)) OR e.type = 'payout.held')) \
+                OR (d.action = 'hold' AND e.type <> 'payout.held'))",
     },
     Check {
         name: "decision-pack",
         means: "was decided by a pack that is not there",
         finds: "SELECT d.payout_id FROM decisions d LEFT JOIN rule_packs r \
                 ON r.name = d.pack AND r.version = d.version AND r.digest = d.digest \
-                WHERE d.digest IS NOT NULL AND r.id IS NULL",
+                WHERE d.digest IS NOT NULL AND r.id IS NULL AND {fresh decisions d}",
+    },
+    // Whatever is under way has work: that is compared payout by payout.
+    Check {
+        name: "wallet-pending",
+        means: "is a wallet whose payouts under way come to another sum than it says",
+        finds: "SELECT w.id FROM wallet_balances w LEFT JOIN (SELECT p.wallet_id, \
+                SUM(p.amount_minor + p.fee_minor + p.tax_minor + p.levy_minor) AS total \
+                FROM transfers t JOIN payouts p ON p.id = t.id \
+                WHERE p.status IN ('queued', 'processing') GROUP BY p.wallet_id) u \
+                ON u.wallet_id = w.id WHERE w.pending_out_minor <> COALESCE(u.total, 0)",
+    },
+];
+
+/// What one query finds of payouts that are looked at together.
+const CHECKS_OF_THESE: &[Check] = &[
+    Check {
+        name: "payout-wallet",
+        means: "is paid from a wallet of another merchant, environment or currency",
+        finds: "SELECT p.id FROM payouts p LEFT JOIN wallets w ON w.id = p.wallet_id \
+                WHERE {these p.id} AND (w.id IS NULL OR w.merchant_id <> p.merchant_id \
+                OR w.env <> p.env OR w.currency <> p.currency)",
+    },
+    Check {
+        name: "payout-marks",
+        means: "is looked for, or not looked for, otherwise than its status says",
+        finds: "SELECT id FROM payouts WHERE {these id} AND (is_waiting <> CASE WHEN status IN \
+                ('draft', 'awaiting_admin_review') THEN 1 ELSE 0 END \
+                OR holds_batch <> CASE WHEN in_batch IS NOT NULL AND status IN ('draft', \
+                'awaiting_admin_review', 'queued', 'processing') THEN 1 ELSE 0 END)",
+    },
+    Check {
+        name: "payout-maker",
+        means: "was made with a key of another merchant or environment",
+        finds: "SELECT p.id FROM payouts p LEFT JOIN api_keys k ON k.id = p.maker \
+                WHERE {these p.id} AND (k.id IS NULL OR k.merchant_id <> p.merchant_id \
+                OR k.env <> p.env)",
+    },
+    Check {
+        name: "payout-beneficiary",
+        means: "goes to a recipient of another merchant, environment or currency",
+        finds: "SELECT p.id FROM payouts p LEFT JOIN beneficiaries b ON b.id = p.beneficiary_id \
+                WHERE {these p.id} AND (b.id IS NULL OR b.merchant_id <> p.merchant_id \
+                OR b.env <> p.env OR b.currency <> p.currency OR (b.deleted_at IS NULL \
+                AND b.identity <> p.recipient_identity) OR (b.deleted_at IS NOT NULL \
+                AND b.deleted_identity <> p.recipient_identity))",
+    },
+    Check {
+        name: "payout-route",
+        means: "went over a route of the other environment",
+        finds: "SELECT p.id FROM payouts p JOIN attempts a ON a.transfer_id = p.id \
+                JOIN routes r ON r.id = a.route_id WHERE {these p.id} AND r.env <> p.env",
+    },
+    Check {
+        name: "payout-marked",
+        means: "was marked by nobody",
+        finds: "SELECT p.id FROM payouts p LEFT JOIN audit a ON (a.subject_id = p.id \
+                AND a.action IN ('payout.mark_paid', 'payout.mark_failed') \
+                AND a.after LIKE '%\"evidence\":\"%') OR (a.action = 'case.resolve' \
+                AND a.before LIKE '%\"' || p.id || '\"%') WHERE {these p.id} \
+                AND p.status IN ('paid_manual', 'failed_manual') AND a.id IS NULL",
     },
     Check {
         name: "bank-amount",
         means: "was paid another amount, or more than once, by the sandbox's bank",
         finds: "SELECT p.id FROM payouts p JOIN attempts a ON a.transfer_id = p.id \
                 JOIN simulator_transfers s ON s.rail = a.rail \
-                AND s.reference = a.rail_reference \
-                WHERE p.env = 'test' AND (s.transfer NOT LIKE '%\"amount_minor\":' \
+                AND s.reference = a.rail_reference WHERE {these p.id} \
+                AND p.env = 'test' AND (s.transfer NOT LIKE '%\"amount_minor\":' \
                 || CAST(p.amount_minor AS TEXT) || ',%' OR (s.transfer NOT LIKE \
                 '%\"executed\":0%' AND s.transfer NOT LIKE '%\"executed\":1%'))",
     },
@@ -133,16 +161,17 @@ const CHECKS: &[Check] = &[
         finds: "SELECT f.id FROM payment_files f LEFT JOIN (SELECT a.file_id, COUNT(*) AS n, \
                 SUM(p.amount_minor) AS total FROM attempts a JOIN payouts p \
                 ON p.id = a.transfer_id WHERE a.file_id IS NOT NULL \
-                AND a.network_id IS NOT NULL GROUP BY a.file_id) e ON e.file_id = f.id \
-                WHERE f.state IN ('assembled', 'sending', 'unclear', 'delivered', \
-                'acknowledged') AND (COALESCE(e.n, 0) <> f.entries \
-                OR COALESCE(e.total, 0) <> f.amount_minor)",
+                AND a.network_id IS NOT NULL AND {files a.file_id} GROUP BY a.file_id) e \
+                ON e.file_id = f.id WHERE f.state IN ('assembled', 'sending', 'unclear', \
+                'delivered', 'acknowledged') AND {files f.id} \
+                AND (COALESCE(e.n, 0) <> f.entries OR COALESCE(e.total, 0) <> f.amount_minor)",
     },
     Check {
         name: "file-left-out",
         means: "is on its way in a file that left, or ended, without it",
         finds: "SELECT a.transfer_id FROM attempts a JOIN payment_files f ON f.id = a.file_id \
-                WHERE a.state IN ('open', 'paid') AND (f.state = 'empty' OR (f.state IN \
+                WHERE {these a.transfer_id} AND a.state IN ('open', 'paid') \
+                AND (f.state = 'empty' OR (f.state IN \
                 ('assembled', 'sending', 'unclear', 'delivered', 'acknowledged') \
                 AND a.network_id IS NULL))",
     },
@@ -150,22 +179,40 @@ const CHECKS: &[Check] = &[
         name: "file-settled",
         means: "counts as settled in a file that was not acknowledged",
         finds: "SELECT a.transfer_id FROM attempts a LEFT JOIN payment_files f \
-                ON f.id = a.file_id WHERE a.state = 'paid' AND a.code = 'settled' \
-                AND (f.id IS NULL OR f.state <> 'acknowledged')",
-    },
-    Check {
-        name: "wallet-pending",
-        means: "is a wallet whose payouts under way come to another sum than it says",
-        finds: "SELECT w.id FROM wallet_balances w LEFT JOIN payouts p ON p.wallet_id = w.id \
-                AND p.status IN ('queued', 'processing') GROUP BY w.id, w.pending_out_minor \
-                HAVING w.pending_out_minor <> COALESCE(SUM(p.amount_minor + p.fee_minor \
-                + p.tax_minor + p.levy_minor), 0)",
+                ON f.id = a.file_id WHERE {these a.transfer_id} AND a.state = 'paid' \
+                AND a.code = 'settled' AND (f.id IS NULL OR f.state <> 'acknowledged')",
     },
 ];
+
+/// The files that payouts are in, or all.
+fn with_files(sql: &str, these: &These) -> String {
+    let files = |column: &str| match these.ids() {
+        Some(_) => {
+            let own = these.named_by("n.transfer_id");
+            format!("{column} IN (SELECT n.file_id FROM attempts n WHERE {own})")
+        }
+        None => "1 = 1".to_owned(),
+    };
+    sql.replace("{files a.file_id}", &files("a.file_id")).replace("{files f.id}", &files("f.id"))
+}
+
+async fn check_these(
+    db: &mut AnyConnection,
+    these: &These,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    for check in CHECKS_OF_THESE {
+        let sql = with_files(&these.filled_in(check.finds), these);
+        check.run_as(&mut *db, (sql, these.ids()), faults).await?;
+    }
+    Ok(())
+}
 
 /// What is compared, and when.
 #[derive(Clone, Copy)]
 pub struct Looked<'a> {
+    /// The database's.
+    pub engine: Engine,
     /// By the clock of whoever looks.
     pub now: Moment,
     /// The batches that are looked at.
@@ -193,12 +240,18 @@ pub async fn verify(
     (faults, progress): (&mut Faults, &mut (dyn FnMut(u64) + Send)),
 ) -> Result<u64, sqlx::Error> {
     for check in CHECKS {
-        check.run(db, faults).await?;
+        check.run(db, looked.fresh, faults).await?;
     }
-    let replies = replies(db, faults).await?;
+    if looked.fresh.is_all() {
+        check_these(db, &These::all(looked.engine), faults).await?;
+    }
+    let replies = replies(db, looked.fresh, faults).await?;
     let mut counted = Counted::of(db, looked.now).await?;
-    let (mut after, mut count) = (String::new(), 0);
-    while let ControlFlow::Continue(portion) = Portion::read(db, &after, looked.fresh).await? {
+    let (mut walk, mut count) = (Walk::begin(db, looked).await?, 0);
+    while let ControlFlow::Continue(portion) = walk.next(db).await? {
+        if !looked.fresh.is_all() {
+            check_these(db, &portion.these, faults).await?;
+        }
         for payout in &portion.payouts {
             let id = payout.id.as_str();
             let told = portion.events.get(id).map_or(&[][..], Vec::as_slice);
@@ -220,23 +273,81 @@ pub async fn verify(
                 attempts::check(payout, &portion.transfers, (told, looked.now), faults);
             }
             let reply = replies.get(id);
-            if !(looked.is_swept("idempotency_keys", payout) && reply.is_none()) {
+            let may_be_gone = looked.is_swept("idempotency_keys", payout) && reply.is_none();
+            // What was made before the anchor has its key from then.
+            if portion.made.contains(id) && !may_be_gone {
                 check_reply(payout, told, reply, faults);
             }
         }
         progress(count);
-        after = portion.last();
     }
     if looked.fresh.is_all() {
         counted.compare(db, faults).await?;
     }
-    cases::verify(db, faults).await?;
+    cases::verify(db, looked, faults).await?;
     Ok(count)
+}
+
+/// The way through the payouts that are looked at.
+enum Walk<'a> {
+    /// All, after one.
+    All(Looked<'a>, String),
+    /// Those that something happened to, or is to happen, with the last first.
+    Some(Looked<'a>, Vec<String>),
+}
+
+/// Every payout of which something is fresh, or that is under way.
+const TOUCHED: &str = "SELECT p.id FROM payouts p WHERE {fresh payouts p} \
+    UNION SELECT e.object_id FROM events e WHERE e.object_type = 'payout' AND {fresh events e} \
+    UNION SELECT a.transfer_id FROM attempts a WHERE {fresh attempts a} \
+    UNION SELECT c.transfer_id FROM rail_calls c WHERE {fresh rail_calls c} \
+    UNION SELECT j.ref_id FROM journals j WHERE j.ref_type = 'Payout' AND {fresh journals j} \
+    UNION SELECT t.id FROM transfers t ORDER BY 1 DESC";
+
+impl<'a> Walk<'a> {
+    async fn begin(db: &mut AnyConnection, looked: Looked<'a>) -> Result<Self, sqlx::Error> {
+        if looked.fresh.is_all() {
+            return Ok(Self::All(looked, String::new()));
+        }
+        let sql = AssertSqlSafe(looked.fresh.filled_in(TOUCHED));
+        Ok(Self::Some(looked, sqlx::query_scalar(sql).fetch_all(db).await?))
+    }
+
+    /// The next payouts; breaks where there are none.
+    async fn next(
+        &mut self,
+        db: &mut AnyConnection,
+    ) -> Result<ControlFlow<(), Portion>, sqlx::Error> {
+        match self {
+            Self::All(looked, after) => {
+                let sql =
+                    format!("SELECT * FROM payouts WHERE id > $1 ORDER BY id LIMIT {PORTION}");
+                let query = sqlx::query(AssertSqlSafe(sql)).bind(after.clone());
+                let rows = query.fetch_all(&mut *db).await?;
+                let portion = Portion::read(db, *looked, &rows).await?;
+                let Some(last) = portion.payouts.last() else { return Ok(ControlFlow::Break(())) };
+                *after = last.id.to_string();
+                Ok(ControlFlow::Continue(portion))
+            }
+            Self::Some(_, rest) if rest.is_empty() => Ok(ControlFlow::Break(())),
+            Self::Some(looked, rest) => {
+                let some = rest.split_off(rest.len().saturating_sub(PORTION));
+                let these = These::some(looked.engine, some.iter().map(String::as_str));
+                let sql = these.filled_in("SELECT * FROM payouts WHERE {these id} ORDER BY id");
+                let query = sqlx::query(AssertSqlSafe(sql)).bind(these.ids());
+                let rows = query.fetch_all(&mut *db).await?;
+                Ok(ControlFlow::Continue(Portion::read(db, *looked, &rows).await?))
+            }
+        }
+    }
 }
 
 /// Payouts and all that is stored about them.
 struct Portion {
+    these: These,
     payouts: Vec<Payout>,
+    /// Those that were made in one of the batches that are looked at.
+    made: HashSet<String>,
     events: HashMap<String, Vec<StoredEvent>>,
     booked: HashMap<String, Vec<StoredJournal>>,
     transfers: attempts::Transfers,
@@ -244,32 +355,28 @@ struct Portion {
 }
 
 impl Portion {
-    /// The next payouts after one; breaks where there are none.
     async fn read(
         db: &mut AnyConnection,
-        after: &str,
-        fresh: &Fresh,
-    ) -> Result<ControlFlow<(), Self>, sqlx::Error> {
-        let (made, changed) = (fresh.condition("p.batch_id"), fresh.condition("v.batch_id"));
-        let sql = format!(
-            "SELECT * FROM payouts p WHERE p.id > $1 AND ({made} OR EXISTS (SELECT 1 \
-             FROM events v WHERE v.object_id = p.id AND {changed})) ORDER BY p.id LIMIT {PORTION}"
-        );
-        let rows = sqlx::query(AssertSqlSafe(sql)).bind(after).fetch_all(&mut *db).await?;
+        looked: Looked<'_>,
+        rows: &[AnyRow],
+    ) -> Result<Self, sqlx::Error> {
         let payouts: Vec<Payout> = rows.iter().map(sql::payout).collect::<Result<_, _>>()?;
-        let Some(last) = payouts.last() else { return Ok(ControlFlow::Break(())) };
-        let range = (after, last.id.as_str());
-        Ok(ControlFlow::Continue(Self {
-            events: replay::events(db, range).await?,
-            booked: replay::booked(db, range).await?,
-            transfers: attempts::Transfers::read(db, range).await?,
-            conversions: funding::conversions(db, range).await?,
+        let mut made = HashSet::new();
+        for (row, payout) in rows.iter().zip(&payouts) {
+            if looked.fresh.contains(row.try_get("batch_id")?) {
+                made.insert(payout.id.to_string());
+            }
+        }
+        let these = These::some(looked.engine, payouts.iter().map(|payout| payout.id.as_str()));
+        Ok(Self {
+            events: replay::events(db, &these).await?,
+            booked: replay::booked(db, &these).await?,
+            transfers: attempts::Transfers::read(db, &these).await?,
+            conversions: funding::conversions(db, &these).await?,
+            these,
             payouts,
-        }))
-    }
-
-    fn last(&self) -> String {
-        self.payouts.last().map(|payout| payout.id.to_string()).unwrap_or_default()
+            made,
+        })
     }
 }
 
@@ -285,12 +392,13 @@ struct Answered {
 /// What was answered to requests that made payouts, by payout.
 async fn replies(
     db: &mut AnyConnection,
+    fresh: &Fresh,
     faults: &mut Faults,
 ) -> Result<HashMap<String, Answered>, sqlx::Error> {
     let mut replies = HashMap::new();
-    let sql = "SELECT resource_id, key, status, response FROM idempotency_keys \
-               WHERE resource_id <> ''";
-    let mut rows = sqlx::query(sql).fetch(db);
+    let sql = "SELECT k.resource_id, k.key, k.status, k.response FROM idempotency_keys k \
+               WHERE k.resource_id <> '' AND {fresh idempotency_keys k}";
+    let mut rows = sqlx::query(AssertSqlSafe(fresh.filled_in(sql))).fetch(db);
     while let Some(row) = rows.try_next().await? {
         let (id, key): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let response: Option<String> = row.try_get(3)?;

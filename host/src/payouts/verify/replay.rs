@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use sqlx::{AnyConnection, Row as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 use strum::IntoEnumIterator as _;
 
 use crate::clock::Moment;
 use crate::ledger::Effects;
-use crate::ledger::verify::{Faults, StoredJournal, read_journals, same_journals};
+use crate::ledger::verify::{Faults, StoredJournal, These, read_journals, same_journals};
 
 use super::super::booking::{Suspended, book};
 use super::super::model::{Change, LedgerEffect, Payout, Status, apply};
@@ -45,16 +45,15 @@ impl StoredEvent {
     }
 }
 
-/// The events of the payouts from one to another.
+/// The events of payouts.
 pub(super) async fn events(
     db: &mut AnyConnection,
-    (after, to): (&str, &str),
+    these: &These,
 ) -> Result<HashMap<String, Vec<StoredEvent>>, sqlx::Error> {
     let sql = "SELECT object_id, sequence, type, body, created_at, merchant_id, env FROM events \
-               WHERE object_id > $1 AND object_id <= $2 AND object_type = 'payout' \
-               ORDER BY object_id, sequence";
+               WHERE {these object_id} AND object_type = 'payout' ORDER BY object_id, sequence";
     let mut told: HashMap<String, Vec<StoredEvent>> = HashMap::new();
-    let mut rows = sqlx::query(sql).bind(after).bind(to).fetch(db);
+    let mut rows = sqlx::query(AssertSqlSafe(these.filled_in(sql))).bind(these.ids()).fetch(db);
     while let Some(row) = rows.try_next().await? {
         told.entry(row.try_get(0)?).or_default().push(StoredEvent {
             sequence: row.try_get(1)?,
@@ -67,17 +66,17 @@ pub(super) async fn events(
     Ok(told)
 }
 
-/// The journals of the payouts from one to another.
+/// The journals of payouts.
 pub(super) async fn booked(
     db: &mut AnyConnection,
-    (after, to): (&str, &str),
+    these: &These,
 ) -> Result<HashMap<String, Vec<StoredJournal>>, sqlx::Error> {
-    let of_these = "j.ref_id > $1 AND j.ref_id <= $2 AND j.ref_type = 'Payout'";
+    let of_these = format!("{} AND j.ref_type = 'Payout'", these.named_by("j.ref_id"));
     let mut booked: HashMap<String, Vec<StoredJournal>> = HashMap::new();
     let each = |journal: StoredJournal| {
         booked.entry(journal.ref_id.clone()).or_default().push(journal);
     };
-    read_journals(db, (of_these, &[after, to]), each).await?;
+    read_journals(db, (&of_these, these.ids()), each).await?;
     Ok(booked)
 }
 

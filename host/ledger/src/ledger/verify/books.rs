@@ -61,14 +61,14 @@ pub(super) async fn prove(
 ) -> Result<(), sqlx::Error> {
     let stated = stated(db).await?;
     let mut walked = begun(db, &proven.fresh).await?;
-    let fresh = proven.fresh.condition("j.batch_id");
+    let fresh = proven.fresh.rows("journals", "j");
     let (mut journals, mut entries) = (0, 0);
     let each = |journal: StoredJournal| {
         journals += 1;
         entries += u64::try_from(journal.lines.len()).unwrap_or(0);
         follow(&journal, &stated, &mut walked, faults);
     };
-    read_journals(db, (&fresh, &[]), each).await?;
+    read_journals(db, (&fresh, None), each).await?;
     (proven.journals, proven.entries) = (journals, entries);
     for (wallet, stated) in &stated {
         compare(wallet, stated, walked.get(wallet), faults);
@@ -77,7 +77,8 @@ pub(super) async fn prove(
     Ok(())
 }
 
-/// Where wallets stood when the first of the batches that are looked at was written.
+/// Where wallets stood before the first of the entries that are looked at, or stand, where there
+/// are none of theirs.
 async fn begun(
     db: &mut AnyConnection,
     fresh: &Fresh,
@@ -85,11 +86,12 @@ async fn begun(
     if fresh.is_all() {
         return Ok(HashMap::new());
     }
-    let fresh = fresh.condition("batch_id");
     let sql = format!(
-        "SELECT e.wallet_id, e.seq, e.balance_after_minor, e.hash FROM entries e JOIN \
-         (SELECT wallet_id, MAX(seq) AS seq FROM entries WHERE NOT {fresh} GROUP BY wallet_id) \
-         last ON last.wallet_id = e.wallet_id AND last.seq = e.seq"
+        "SELECT e.wallet_id, e.seq, e.balance_after_minor, e.hash FROM wallets w LEFT JOIN \
+         (SELECT n.wallet_id, MIN(n.seq) AS seq FROM entries n WHERE {} GROUP BY n.wallet_id) f \
+         ON f.wallet_id = w.id JOIN entries e ON e.wallet_id = w.id AND e.seq = \
+         COALESCE(f.seq - 1, (SELECT MAX(l.seq) FROM entries l WHERE l.wallet_id = w.id))",
+        fresh.rows("entries", "n")
     );
     let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(db).await?;
     rows.iter()

@@ -5,6 +5,7 @@
 //! elsewhere tells: the hashes that it names are not there any more.
 
 mod books;
+mod fresh;
 mod read;
 mod seals;
 
@@ -12,14 +13,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use futures::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
-use sqlx::{AnyConnection, Row as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
+use crate::db::Engine;
 use crate::db::bulk::Shape;
 
-use super::seal::{first_of, writer_of};
 use super::sql;
 
+pub use fresh::{Fresh, These};
 pub use read::{StoredJournal, read_journals, same_journals};
 pub use seals::heads;
 
@@ -67,7 +69,8 @@ pub struct Check {
     pub name: &'static str,
     /// What it means that something was found, after the name of what it was.
     pub means: &'static str,
-    /// The query.
+    /// The query. `{fresh journals j}` in it stands for the condition that a row of that sealed
+    /// table, under that name, is to be looked at; `{these p.id}` for [`These`].
     pub finds: &'static str,
 }
 
@@ -79,9 +82,24 @@ impl Check {
     pub async fn run(
         &self,
         db: &mut AnyConnection,
+        fresh: &Fresh,
         faults: &mut Faults,
     ) -> Result<(), sqlx::Error> {
-        let mut rows = sqlx::query(self.finds).fetch(db);
+        self.run_as(db, (fresh.filled_in(self.finds), None), faults).await
+    }
+
+    /// The same with the query as its caller completed it, and its parameter, if it has one.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn run_as(
+        &self,
+        db: &mut AnyConnection,
+        (sql, parameter): (String, Option<&str>),
+        faults: &mut Faults,
+    ) -> Result<(), sqlx::Error> {
+        let query = sqlx::query(AssertSqlSafe(sql));
+        let mut rows = parameter.into_iter().fold(query, sqlx::query::Query::bind).fetch(db);
         while let Some(row) = rows.try_next().await? {
             let id: Option<String> = row.try_get(0)?;
             faults.add(self.name, format!("{} {}", id.unwrap_or_default(), self.means));
@@ -99,8 +117,9 @@ pub struct Anchor {
 }
 
 /// What is to be proved.
-#[derive(Default)]
 pub struct Scope<'a> {
+    /// The database's.
+    pub engine: Engine,
     /// All tables that batches seal.
     pub sealed: Vec<&'a dyn Shape>,
     /// An anchor that must still hold.
@@ -109,47 +128,6 @@ pub struct Scope<'a> {
     pub is_since: bool,
     /// Tables of which old rows are swept away, each with the instant before which they may be.
     pub swept: HashMap<String, Moment>,
-}
-
-/// The batches that are to be looked at.
-#[derive(Clone, Debug, Default)]
-pub struct Fresh(Option<Vec<(i64, i64)>>);
-
-impl Fresh {
-    /// Those that came after an anchor, of all that there are.
-    fn after(anchor: &Anchor, last: &BTreeMap<i64, i64>) -> Self {
-        let begun: BTreeMap<i64, i64> =
-            anchor.heads.keys().map(|head| (writer_of(*head), *head)).collect();
-        let ranges = last.iter().filter_map(|(writer, last)| {
-            let from = begun.get(writer).map_or(i64::MIN, |head| *head + 1);
-            let first = from.max(first_of(*writer));
-            (first <= *last).then_some((first, *last))
-        });
-        Self(Some(ranges.collect()))
-    }
-
-    /// Whether a batch is among them.
-    #[must_use]
-    pub fn contains(&self, batch: i64) -> bool {
-        let Some(ranges) = &self.0 else { return true };
-        ranges.iter().any(|(first, last)| (*first..=*last).contains(&batch))
-    }
-
-    /// Whether all are.
-    #[must_use]
-    pub fn is_all(&self) -> bool {
-        self.0.is_none()
-    }
-
-    /// The same as a condition on a column.
-    #[must_use]
-    pub fn condition(&self, column: &str) -> String {
-        let Some(ranges) = &self.0 else { return "1 = 1".to_owned() };
-        let ranges =
-            ranges.iter().map(|(first, last)| format!("{column} BETWEEN {first} AND {last}"));
-        let any = ranges.collect::<Vec<_>>().join(" OR ");
-        if any.is_empty() { "1 = 0".to_owned() } else { format!("({any})") }
-    }
 }
 
 /// What was looked at.
@@ -174,13 +152,13 @@ const CHECKS: &[Check] = &[
         name: "entries-without-journal",
         means: "has entries and is no journal",
         finds: "SELECT DISTINCT e.journal_id FROM entries e LEFT JOIN journals j \
-                ON j.id = e.journal_id WHERE j.id IS NULL",
+                ON j.id = e.journal_id WHERE j.id IS NULL AND {fresh entries e}",
     },
     Check {
         name: "entry-without-wallet",
         means: "is no wallet and has entries",
         finds: "SELECT DISTINCT e.wallet_id FROM entries e LEFT JOIN wallets w \
-                ON w.id = e.wallet_id WHERE w.id IS NULL",
+                ON w.id = e.wallet_id WHERE w.id IS NULL AND {fresh entries e}",
     },
     Check {
         name: "wallet-below-zero",
@@ -203,7 +181,7 @@ pub async fn verify(
     let mut proven = Proven::default();
     let seals = seals::chain(db, scope, &mut proven, faults).await?;
     for check in CHECKS {
-        check.run(db, faults).await?;
+        check.run(db, &proven.fresh, faults).await?;
     }
     books::prove(db, &mut proven, faults).await?;
     seals::compare(db, scope, (seals, &proven.fresh), faults).await?;

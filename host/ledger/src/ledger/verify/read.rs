@@ -46,13 +46,14 @@ pub(super) struct Place {
     pub hash: String,
 }
 
-/// Reads the journals (`j`) that a condition on `$1`, `$2` … names, in the order of their ids.
+/// Reads the journals (`j`) that a condition names, in the order of their ids; with its parameter,
+/// if it has one.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn read_journals(
     db: &mut AnyConnection,
-    (condition, binds): (&str, &[&str]),
+    (condition, parameter): (&str, Option<&str>),
     mut each: impl FnMut(StoredJournal),
 ) -> Result<(), sqlx::Error> {
     let sql = format!(
@@ -61,8 +62,8 @@ pub async fn read_journals(
          e.sender, e.balance_after_minor, e.hash FROM journals j LEFT JOIN entries e \
          ON e.journal_id = j.id WHERE {condition} ORDER BY j.id"
     );
-    let query = binds.iter().fold(sqlx::query(AssertSqlSafe(sql)), |query, bind| query.bind(*bind));
-    let mut rows = query.fetch(db);
+    let query = sqlx::query(AssertSqlSafe(sql));
+    let mut rows = parameter.into_iter().fold(query, sqlx::query::Query::bind).fetch(db);
     let mut last: Option<StoredJournal> = None;
     while let Some(row) = rows.try_next().await? {
         let id: String = row.try_get("id")?;

@@ -1,17 +1,17 @@
 //! The seals of the writer's batches: each follows from the one before, and covers what is there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use futures::TryStreamExt as _;
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Row as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::{BATCH_ID, Shape};
 use crate::db::cell::{Cell, Kind, Row};
 
 use super::super::seal::{digest_of, first_of, seal_hash, writer_of};
-use super::{Faults, Fresh, Proven, Scope};
+use super::{Anchor, Faults, Fresh, Proven, Scope};
 
 /// Every batch's seal covers what is there: no row was changed, added, moved or taken away.
 pub(super) async fn compare(
@@ -64,10 +64,23 @@ pub(super) async fn chain(
 ) -> Result<Seals, sqlx::Error> {
     let mut seals = Seals::default();
     let (mut heads, mut firsts) = (BTreeMap::new(), Vec::new());
-    let mut hashes: HashMap<String, i64> = HashMap::new();
-    let sql = "SELECT id, previous, digests, hash, created_at FROM writer_batches \
-               WHERE hash <> '' OR digests <> '' OR previous <> '' ORDER BY id";
-    let mut rows = sqlx::query(sql).fetch(db);
+    let mut hashes: HashSet<String> = HashSet::new();
+    if let Some(anchor) = scope.against {
+        anchored(db, anchor, faults).await?;
+        if scope.is_since {
+            proven.fresh = Fresh::after(db, anchor).await?;
+            proven.fresh.find_rows(db, (scope.engine, &scope.sealed)).await?;
+            hashes.extend(anchor.heads.values().cloned());
+            let of_writers = |(id, hash): (&i64, &String)| (writer_of(*id), (*id, hash.clone()));
+            heads.extend(anchor.heads.iter().map(of_writers));
+        }
+    }
+    let sql = format!(
+        "SELECT id, previous, digests, hash, created_at FROM writer_batches \
+         WHERE (hash <> '' OR digests <> '' OR previous <> '') AND {} ORDER BY id",
+        proven.fresh.batches("id")
+    );
+    let mut rows = sqlx::query(AssertSqlSafe(sql)).fetch(&mut *db);
     while let Some(row) = rows.try_next().await? {
         let id: i64 = row.try_get(0)?;
         let (previous, said, hash): (String, String, String) =
@@ -83,47 +96,64 @@ pub(super) async fn chain(
             Some(_) => {}
             None => firsts.push((id, previous)),
         }
-        hashes.insert(hash, id);
+        hashes.insert(hash);
         seals.digests.insert(id, serde_json::from_str(&said).unwrap_or_default());
         seals.instants.insert(id, at);
         proven.batches += 1;
     }
+    drop(rows);
     // A writer's first batch follows the last one that there was when the writer began.
     for (id, previous) in firsts {
-        if !previous.is_empty() && !hashes.contains_key(&previous) {
+        if previous.is_empty() || hashes.contains(&previous) {
+            continue;
+        }
+        // That may have been long before the anchor.
+        if proven.fresh.is_all() || !is_there(db, &previous).await? {
             let what = format!("batch {id} follows one that is not there");
             faults.add("seal-chain", what);
-        }
-    }
-    if let Some(anchor) = scope.against {
-        for (id, hash) in &anchor.heads {
-            if hashes.get(hash) != Some(id) {
-                let what = format!("batch {id} is not the one that was anchored");
-                faults.add("anchor", what);
-            }
-        }
-        if scope.is_since {
-            let last = heads.iter().map(|(writer, (id, _))| (*writer, *id)).collect();
-            proven.fresh = Fresh::after(anchor, &last);
-            seals.digests.retain(|id, _| proven.fresh.contains(*id));
         }
     }
     proven.anchor.heads = heads.into_values().collect();
     Ok(seals)
 }
 
-/// The last sealed batch of each writer, and its hash: what an anchor holds on to.
+/// Every batch of an anchor is there, as it was.
+async fn anchored(
+    db: &mut AnyConnection,
+    anchor: &Anchor,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    for (id, hash) in &anchor.heads {
+        let sql = "SELECT hash FROM writer_batches WHERE id = $1";
+        let found: Option<String> =
+            sqlx::query_scalar(sql).bind(*id).fetch_optional(&mut *db).await?;
+        if found.as_ref() != Some(hash) {
+            faults.add("anchor", format!("batch {id} is not the one that was anchored"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is a batch with this hash. There is no index: few writers begin and wait.
+async fn is_there(db: &mut AnyConnection, hash: &str) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT id FROM writer_batches WHERE hash = $1";
+    let found: Option<i64> = sqlx::query_scalar(sql).bind(hash).fetch_optional(db).await?;
+    Ok(found.is_some())
+}
+
+/// The last sealed batch of each writer, and its hash: what an anchor holds on to. `db` must be in
+/// one snapshot: what a wallet saw before the one that is anchored must be anchored as well.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn heads(pool: &AnyPool) -> Result<BTreeMap<i64, String>, sqlx::Error> {
+pub async fn heads(db: &mut AnyConnection) -> Result<BTreeMap<i64, String>, sqlx::Error> {
     let sql = "SELECT id, hash FROM writer_batches WHERE id < $1 AND hash <> '' \
                ORDER BY id DESC LIMIT 1";
     let (mut heads, mut before) = (BTreeMap::new(), i64::MAX);
     // From writer to writer: there are few of them, and many batches of each.
     loop {
         let last: Option<(i64, String)> =
-            sqlx::query_as(sql).bind(before).fetch_optional(pool).await?;
+            sqlx::query_as(sql).bind(before).fetch_optional(&mut *db).await?;
         let Some((id, hash)) = last else { return Ok(heads) };
         before = first_of(writer_of(id));
         heads.insert(id, hash);
@@ -140,7 +170,7 @@ async fn seals_of(
     let columns = &shape.columns()[..shape.fixed()];
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     let batch = BATCH_ID.0;
-    let (names, fresh) = (names.join(", "), fresh.condition(batch));
+    let (names, fresh) = (names.join(", "), fresh.rows(table, table));
     let sql = format!("SELECT {batch}, {names} FROM {table} WHERE {fresh} ORDER BY {batch}");
     let mut rows = sqlx::query(AssertSqlSafe(sql)).fetch(db);
     let mut group: Option<(i64, Vec<Row>)> = None;

@@ -1,0 +1,186 @@
+//! What is to be looked at: everything, or what came after an anchor.
+//!
+//! Whoever looks at what came later must not read what came before. Every sealed row names its
+//! batch: PostgreSQL has an index of blocks by it, and in SQLite, where one host at a time writes
+//! and writers are numbered in turn, rows lie in the order of their batches.
+
+use std::collections::HashMap;
+
+use sqlx::{AnyConnection, AssertSqlSafe};
+
+use crate::db::Engine;
+use crate::db::bulk::{BATCH_ID, Shape};
+
+use super::super::seal::{first_of, writer_of};
+use super::Anchor;
+
+/// The batches that are to be looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Fresh(Option<Later>);
+
+/// What came after an anchor.
+#[derive(Clone, Debug)]
+struct Later {
+    /// From batch to batch.
+    ranges: Vec<(i64, i64)>,
+    /// By table, the first row that may be of one of them, where rows lie in order.
+    begins: HashMap<&'static str, i64>,
+}
+
+impl Fresh {
+    /// Those that came after an anchor: of writers that have written since, of all whose numbers
+    /// are higher than any that it names, and of none.
+    pub(super) async fn after(
+        db: &mut AnyConnection,
+        anchor: &Anchor,
+    ) -> Result<Self, sqlx::Error> {
+        let mut ranges = Vec::new();
+        let mut begin = i64::MIN;
+        for head in anchor.heads.keys() {
+            let range = (begin, first_of(writer_of(*head)) - 1);
+            begin = *head + 1;
+            let sql = "SELECT id FROM writer_batches WHERE id BETWEEN $1 AND $2 LIMIT 1";
+            let query = sqlx::query_scalar::<_, i64>(sql).bind(range.0).bind(range.1);
+            // No writer has numbers below the first one's.
+            if range.0 == i64::MIN || query.fetch_optional(&mut *db).await?.is_some() {
+                ranges.push(range);
+            }
+        }
+        ranges.push((begin, i64::MAX));
+        Ok(Self(Some(Later { ranges, begins: HashMap::new() })))
+    }
+
+    /// Finds out where rows of these batches begin in each table, on an engine that keeps rows in
+    /// the order in which they were written.
+    pub(super) async fn find_rows(
+        &mut self,
+        db: &mut AnyConnection,
+        (engine, sealed): (Engine, &[&dyn Shape]),
+    ) -> Result<(), sqlx::Error> {
+        if engine != Engine::Sqlite || self.is_all() {
+            return Ok(());
+        }
+        for table in sealed.iter().map(|shape| shape.table()) {
+            let begin = self.first_row(db, table).await?;
+            if let Some(later) = &mut self.0 {
+                later.begins.insert(table, begin);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first row of a table that is of one of these batches, by halves.
+    async fn first_row(&self, db: &mut AnyConnection, table: &str) -> Result<i64, sqlx::Error> {
+        let sql = format!("SELECT COALESCE(MIN(rowid), 0), COALESCE(MAX(rowid), 0) FROM {table}");
+        let (mut from, last): (i64, i64) =
+            sqlx::query_as(AssertSqlSafe(sql)).fetch_one(&mut *db).await?;
+        let mut to = last + 1;
+        let batch = BATCH_ID.0;
+        let sql =
+            format!("SELECT rowid, {batch} FROM {table} WHERE rowid >= $1 ORDER BY rowid LIMIT 1");
+        while from < to {
+            let middle = from + (to - from) / 2;
+            let query = sqlx::query_as(AssertSqlSafe(sql.clone())).bind(middle);
+            let next: Option<(i64, i64)> = query.fetch_optional(&mut *db).await?;
+            match next {
+                Some((row, batch)) if !self.contains(batch) => from = row + 1,
+                _ => to = middle,
+            }
+        }
+        Ok(from)
+    }
+
+    /// Whether a batch is among them.
+    #[must_use]
+    pub fn contains(&self, batch: i64) -> bool {
+        let Some(Later { ranges, .. }) = &self.0 else { return true };
+        ranges.iter().any(|(first, last)| (*first..=*last).contains(&batch))
+    }
+
+    /// Whether all are.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The condition that a row of a sealed table, under a name, is of one of these batches.
+    #[must_use]
+    pub fn rows(&self, table: &str, name: &str) -> String {
+        let Some(Later { begins, .. }) = &self.0 else { return "1 = 1".to_owned() };
+        let of_these = self.batches(&format!("{name}.{}", BATCH_ID.0));
+        match begins.get(table) {
+            Some(begin) => format!("({name}.rowid >= {begin} AND {of_these})"),
+            None => of_these,
+        }
+    }
+
+    /// The condition that a column names one of these batches.
+    pub(super) fn batches(&self, column: &str) -> String {
+        let Some(Later { ranges, .. }) = &self.0 else { return "1 = 1".to_owned() };
+        let ranges =
+            ranges.iter().map(|(first, last)| format!("{column} BETWEEN {first} AND {last}"));
+        format!("({})", ranges.collect::<Vec<_>>().join(" OR "))
+    }
+
+    /// A query with every `{fresh table name}` filled in.
+    #[must_use]
+    pub fn filled_in(&self, sql: &str) -> String {
+        fill_in(sql, "{fresh ", |of| {
+            let (table, name) = of.split_once(' ').unwrap_or((of, of));
+            self.rows(table, name)
+        })
+    }
+}
+
+/// Objects that are looked at together, or all that there are.
+pub struct These {
+    engine: Engine,
+    /// As JSON.
+    ids: Option<String>,
+}
+
+impl These {
+    /// Some.
+    #[must_use]
+    pub fn some<'a>(engine: Engine, ids: impl Iterator<Item = &'a str>) -> Self {
+        Self { engine, ids: Some(serde_json::json!(ids.collect::<Vec<_>>()).to_string()) }
+    }
+
+    /// All.
+    #[must_use]
+    pub fn all(engine: Engine) -> Self {
+        Self { engine, ids: None }
+    }
+
+    /// The condition that a column names one of them, whose parameter is [`Self::ids`].
+    #[must_use]
+    pub fn named_by(&self, column: &str) -> String {
+        match self.ids {
+            Some(_) => self.engine.among(column, "$1"),
+            None => "1 = 1".to_owned(),
+        }
+    }
+
+    /// A query with every `{these column}` filled in.
+    #[must_use]
+    pub fn filled_in(&self, sql: &str) -> String {
+        fill_in(sql, "{these ", |column| self.named_by(column))
+    }
+
+    /// The parameter of such a query; none where all are meant.
+    #[must_use]
+    pub fn ids(&self) -> Option<&str> {
+        self.ids.as_deref()
+    }
+}
+
+fn fill_in(sql: &str, begins: &str, with: impl Fn(&str) -> String) -> String {
+    let mut parts = sql.split(begins);
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (of, rest) = part.split_once('}').unwrap_or((part, ""));
+        filled += &with(of);
+        filled += rest;
+    }
+    filled
+}
