@@ -5,8 +5,8 @@ CARGO ?= cargo
 POSTGRES := tests/with-postgres
 # What the database is given for measurements; fsync stays on.
 BENCH_POSTGRES := -c shared_buffers=1GB -c max_wal_size=4GB -c wal_compression=lz4
-# Tests wait for something half of the time.
-TEST_THREADS := $${RUST_TEST_THREADS:-$$(( $$(getconf _NPROCESSORS_ONLN) * 2 ))}
+# Tests wait for something half of the time; each has connections to one server.
+TEST_THREADS := $${RUST_TEST_THREADS:-$$(n=$$(( $$(getconf _NPROCESSORS_ONLN) * 2 )); echo $$(( n < 16 ? n : 16 )))}
 
 # The host, as the tests build it.
 TARGET = $$($(CARGO) metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
@@ -20,7 +20,7 @@ help:
 	@echo "make lint     format, clippy, dependencies"
 	@echo "make fuzz     made-up input for whatever reads what strangers write, a minute for each reader, and 20,000 cases of each property (ONLY=bodies for one reader)"
 	@echo "make advisories  known vulnerabilities of dependencies; needs cargo-deny and a network"
-	@echo "make bench    print the performance tables (ONLY='postgres' QUICK=1 for parts)"
+	@echo "make bench    print the performance tables (ONLY=\"postgres 'whole life'\" or QUICK=1 for parts; PAYOUTS=10000000 of 'many payouts')"
 	@echo "make openapi  write host/openapi.json anew"
 
 demo: wasm-target
@@ -28,7 +28,7 @@ demo: wasm-target
 
 test: wasm-target lint
 	@written=$$(mktemp -d) && trap 'rm -rf "$$written"' EXIT && set -x && \
-	KEEP_WRITTEN=$$written RUST_BACKTRACE=0 TEST_POSTGRES_IN=memory \
+	KEEP_WRITTEN=$$written RUST_BACKTRACE=0 \
 		RUST_TEST_THREADS=$(TEST_THREADS) $(POSTGRES) $(CARGO) test --locked --workspace && \
 	tests/iso20022/run "$$written"
 	tests/nacha/run
@@ -51,7 +51,7 @@ fuzz: wasm-target
 			$(CARGO) test --locked --workspace --exclude railhead-tests --lib; }
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-60} RUST_BACKTRACE=0 \
 		$(CARGO) test --locked -p railhead-tests --test fuzz -- --nocapture $(ONLY)
-	RANDOM_FAULTS_SEED=$${RANDOM_FAULTS_SEED:-$$$$} RUST_BACKTRACE=0 TEST_POSTGRES_IN=memory \
+	RANDOM_FAULTS_SEED=$${RANDOM_FAULTS_SEED:-$$$$} RUST_BACKTRACE=0 \
 		$(POSTGRES) $(CARGO) test --locked -p railhead-tests --test api -- --nocapture at_random random_faults
 	$(CARGO) build --locked -p railhead-tests --bin railhead-under-test
 	tests/schemathesis/run $(PROGRAM) --max-time $${FUZZ_SECONDS:-60}
@@ -63,7 +63,7 @@ advisories:
 
 bench: wasm-target
 	$(CARGO) build --locked --release -p railhead-tests --bins
-	TEST_POSTGRES_OPTIONS="$(BENCH_POSTGRES)" $(POSTGRES) \
+	TEST_POSTGRES_IN=disk TEST_POSTGRES_OPTIONS="$(BENCH_POSTGRES)" $(POSTGRES) \
 		$(TARGET)/release/railhead-bench \
 		$(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 

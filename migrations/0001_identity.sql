@@ -61,6 +61,7 @@ CREATE TABLE audit (
     batch_id     BIGINT NOT NULL
 );
 CREATE INDEX audit_by_subject ON audit (subject_id, id);
+CREATE INDEX audit_by_action ON audit (action, id);
 
 -- The people of a merchant. Of passwords a slow hash is kept, of invitations a keyed one; secrets of
 -- one-time codes are sealed. generation rises with what ends somebody's sessions, version with every

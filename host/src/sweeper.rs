@@ -21,8 +21,6 @@ use crate::webhooks;
 
 /// How often what has expired is swept away.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
-/// For how long at most one kind of data is swept in a turn, so that the others have theirs.
-const SWEEP_FOR: Duration = Duration::from_secs(60);
 /// A marker of a batch is needed for seconds; a day is generous.
 const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Days for which what networks sent is kept as it arrived; what it came to is kept as evidence.
@@ -318,7 +316,7 @@ fn mark(table: &str, before: Moment) -> String {
 /// In portions, each as large as takes a moment.
 async fn run(app: &App, sweep: &Sweep) -> Result<(), sqlx::Error> {
     let (mut portion, turn) = (Portion::FIRST, Instant::now());
-    while turn.elapsed() < SWEEP_FOR {
+    while turn.elapsed() < limits::SWEEP_FOR {
         let mut tx = app.db.write().await?;
         let begun = Instant::now();
         if sweep.is_guarded {
@@ -355,7 +353,7 @@ async fn run_of_payouts(app: &App, sweep: &OfPayouts) -> Result<(), sqlx::Error>
         format!("DELETE FROM {table} AS h WHERE {among} AND h.created_at < $2 AND {is_over}");
     let first_young = PayoutId::first_at(*before);
     let (mut after, mut portion, turn) = (String::new(), Portion::FIRST, Instant::now());
-    while turn.elapsed() < SWEEP_FOR {
+    while turn.elapsed() < limits::SWEEP_FOR {
         let query = sqlx::query_scalar(AssertSqlSafe(find.as_str())).bind(&after);
         let query = query.bind(first_young.as_str()).bind(before.micros()).bind(portion.rows());
         let found: Vec<String> = query.fetch_all(app.db.pool()).await?;

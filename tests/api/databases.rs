@@ -41,7 +41,10 @@ impl Drop for Database {
         // Nobody waits for it, and the process may end before: the server goes as a whole.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime").block_on(run(&server, &sql))
+            let dropped = runtime.expect("a runtime").block_on(run(&server, &sql));
+            if let Err(cause) = dropped {
+                eprintln!("a test's database stays: {cause}");
+            }
         });
     }
 }
@@ -71,6 +74,8 @@ async fn new_postgres() -> String {
 
 async fn model(server: &str) -> String {
     let name = format!("model{}", std::process::id());
+    // One whose tables could not be made may be in its place.
+    run(server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await.expect("dropped");
     run(server, &format!("CREATE DATABASE {name}")).await.expect("a database");
     let url = SecretString::from(format!("{server}/{name}"));
     let db = Db::open(&url, 1).await.expect("PostgreSQL");

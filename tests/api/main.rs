@@ -127,6 +127,7 @@ mod ssrf;
 mod stream;
 mod tables;
 mod tampering;
+mod tamperings;
 mod team;
 mod team_approvals;
 mod team_commands;

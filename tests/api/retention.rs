@@ -81,6 +81,15 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
         let after = [count(host, "events", &young).await, count(host, "rail_calls", &young).await];
         assert_eq!(after, kept, "what is young");
         host.prove().await;
+        // What can no longer be played again cannot be forgotten on its way either.
+        let put = |status: &str| {
+            let sql = "UPDATE payouts SET status = '{}', holds_batch = 0 WHERE id = ";
+            vec![format!("{}'{old}'", sql.replace("{}", status))]
+        };
+        host.run(&put("processing")).await;
+        let report = host.report(&Wanted::default()).await;
+        assert!(report.faults.counts.contains_key("payout-work"), "{:#?}", report.faults);
+        host.run(&put("paid")).await;
         // The payout stays, and its books; its key is free again.
         let payout = host.get(&format!("/v1/payouts/{old}")).await.ok();
         assert_eq!(payout.json["status"], "paid");

@@ -47,7 +47,8 @@ impl Size {
             format!(
                 "SELECT CAST(COALESCE(SUM(c.reltuples), 0) AS BIGINT) FROM pg_class c \
                  JOIN pg_namespace n ON n.oid = c.relnamespace \
-                 WHERE n.nspname = 'public' AND c.relkind = '{kind}' AND c.reltuples > 0"
+                 LEFT JOIN pg_am a ON a.oid = c.relam WHERE n.nspname = 'public' \
+                 AND c.relkind = '{kind}' AND c.reltuples > 0 AND a.amname IN ('heap', 'btree')"
             )
         };
         Self {

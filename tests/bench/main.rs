@@ -50,7 +50,8 @@ async fn main() {
     // With those of single payouts no more than a sheet holds.
     let entries = if quick { 100_000 } else { 900_000 };
     let of_a_bank = if quick { 100_000 } else { 1_000_000 };
-    let many_payouts = if quick { 100_000 } else { 1_000_000 };
+    let many_payouts = std::env::var("PAYOUTS").ok().and_then(|many| many.parse().ok());
+    let many_payouts = many_payouts.unwrap_or(if quick { 100_000 } else { 1_000_000 });
     println!("{}\n", machine());
     let tpcb = TpcB::measure(length).await;
     let swapping = Duration::from_secs(if quick { 5 } else { 60 });

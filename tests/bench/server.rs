@@ -1,6 +1,5 @@
 //! A host, a simulator and a database as processes of their own.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -304,15 +303,9 @@ impl Server {
 
     /// A file with where every chain of batches stands.
     pub(crate) async fn anchor(&self) -> PathBuf {
-        let sql = "SELECT b.id, b.hash FROM writer_batches b JOIN (SELECT MAX(id) AS id \
-                   FROM writer_batches WHERE hash <> '' GROUP BY id / 4294967296) last \
-                   ON last.id = b.id";
         let mut connection = self.connect().await;
-        let heads: Vec<(i64, String)> =
-            sqlx::query_as(sql).fetch_all(&mut connection).await.unwrap();
+        let heads = railhead::ledger::verify::heads(&mut connection).await.unwrap();
         connection.close().await.unwrap();
-        let heads: BTreeMap<String, String> =
-            heads.into_iter().map(|(id, hash)| (id.to_string(), hash)).collect();
         let path = self.folder.path().join("anchor.json");
         std::fs::write(&path, json!({ "taken_at": "", "heads": heads }).to_string()).unwrap();
         path

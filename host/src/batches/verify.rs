@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use serde_json::Value;
-use sqlx::query::Query;
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
-use crate::ledger::verify::{Check, Faults, These};
+use crate::ledger::verify::{Check, Faults, Fresh, These};
 use crate::payouts::model::Status;
 use crate::payouts::verify::Looked;
 
@@ -109,32 +108,52 @@ pub async fn verify(
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
     STRAYS.run(db, looked.fresh, faults).await?;
+    let replies = replies(db, looked.fresh).await?;
     if looked.fresh.is_all() {
-        return verify_these(db, (looked, &These::all(looked.engine)), faults).await;
+        return verify_these(db, (looked, &These::all(looked.engine)), &replies, faults).await;
     }
     let sql = AssertSqlSafe(looked.fresh.filled_in(TOUCHED));
     let touched: Vec<String> = sqlx::query_scalar(sql).fetch_all(&mut *db).await?;
     for some in touched.chunks(PORTION) {
         let these = These::some(looked.engine, some.iter().map(String::as_str));
-        verify_these(db, (looked, &these), faults).await?;
+        verify_these(db, (looked, &these), &replies, faults).await?;
     }
     Ok(())
+}
+
+/// What was answered to requests that made batches.
+struct Reply {
+    key: String,
+    status: Option<i64>,
+    response: Option<String>,
+}
+
+/// By batch.
+async fn replies(
+    db: &mut AnyConnection,
+    fresh: &Fresh,
+) -> Result<HashMap<String, Reply>, sqlx::Error> {
+    let sql = "SELECT k.resource_id, k.key, k.status, k.response FROM idempotency_keys k \
+               CROSS JOIN batches b WHERE b.id = k.resource_id AND {fresh idempotency_keys k}";
+    let rows = sqlx::query(AssertSqlSafe(fresh.filled_in(sql))).fetch_all(db).await?;
+    let each = rows.iter().map(|row| {
+        let (key, status, response) = (row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
+        Ok((row.try_get(0)?, Reply { key, status, response }))
+    });
+    each.collect()
 }
 
 async fn verify_these(
     db: &mut AnyConnection,
     (looked, these): (Looked<'_>, &These),
+    replies: &HashMap<String, Reply>,
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
     for check in CHECKS {
         check.run_as(&mut *db, (these.filled_in(check.finds), these.ids()), faults).await?;
     }
     let histories = Histories::read(db, these).await?;
-    let sql = "SELECT b.*, k.status AS reply_status, k.response AS reply, k.key AS reply_key \
-               FROM batches b LEFT JOIN idempotency_keys k ON k.resource_id = b.id \
-               AND {fresh idempotency_keys k} WHERE {these b.id}";
-    let sql = AssertSqlSafe(these.filled_in(&looked.fresh.filled_in(sql)));
-    let mut rows = these.ids().into_iter().fold(sqlx::query(sql), Query::bind).fetch(db);
+    let mut rows = these.query("SELECT * FROM batches WHERE {these id}").fetch(db);
     while let Some(row) = rows.try_next().await? {
         let batch = sql::batch(&row)?;
         let may_be_swept =
@@ -144,18 +163,20 @@ async fn verify_these(
             let what = format!("batch {} is not what its history makes of it", batch.id);
             faults.add("batch-history", what);
         }
-        let key: Option<String> = row.try_get("reply_key")?;
+        let reply = replies.get(batch.id.as_str());
         // What was made before the anchor has its key from then.
         let is_made = looked.fresh.contains(row.try_get("batch_id")?);
-        if !is_made || (key.is_none() && may_be_swept("idempotency_keys")) {
+        if !is_made || (reply.is_none() && may_be_swept("idempotency_keys")) {
             continue;
         }
-        let reply: Option<String> = row.try_get("reply")?;
         let owner = format!("{}/{}/", batch.merchant_id, batch.env);
-        let is_own = key.is_some_and(|key| key.starts_with(&owner));
-        let is_right = is_own
-            && row.try_get::<Option<i64>, _>("reply_status")? == Some(201)
-            && reply.is_some_and(|reply| first_answers(&batch).contains(&reply));
+        let is_right = reply.is_some_and(|reply| {
+            let answers = first_answers(&batch);
+            let is_one = |response: &String| answers.contains(response);
+            reply.key.starts_with(&owner)
+                && reply.status == Some(201)
+                && reply.response.as_ref().is_some_and(is_one)
+        });
         if !is_right {
             let what = format!(
                 "a repeat of the request is not answered with batch {} as it was",
@@ -186,14 +207,10 @@ struct Told {
 
 impl Histories {
     async fn read(db: &mut AnyConnection, these: &These) -> Result<Self, sqlx::Error> {
-        let query = |sql: &str| {
-            let query = sqlx::query(AssertSqlSafe(these.filled_in(sql)));
-            these.ids().map(str::to_owned).into_iter().fold(query, Query::bind)
-        };
         let sql = "SELECT object_id, type, created_at, body FROM events WHERE {these object_id} \
                    AND object_type = 'batch' ORDER BY object_id, sequence";
         let mut told: HashMap<String, Told> = HashMap::new();
-        let mut rows = query(sql).fetch(&mut *db);
+        let mut rows = these.query(sql).fetch(&mut *db);
         while let Some(row) = rows.try_next().await? {
             let told = told.entry(row.try_get(0)?).or_default();
             told.changes += 1;
@@ -219,7 +236,7 @@ impl Histories {
         let mut reasons = HashMap::new();
         let sql = "SELECT subject_id, action, after FROM audit WHERE {these subject_id} \
                    AND subject_type = 'batch'";
-        let mut rows = query(sql).fetch(db);
+        let mut rows = these.query(sql).fetch(db);
         while let Some(row) = rows.try_next().await? {
             let after: Option<String> = row.try_get(2)?;
             let after: Value = serde_json::from_str(&after.unwrap_or_default()).unwrap_or_default();

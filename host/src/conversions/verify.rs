@@ -52,7 +52,7 @@ const CHECKS: &[Check] = &[
 ];
 
 /// Conversions that are proven at a time.
-const PAGE: i64 = 1_000;
+const PAGE: usize = 1_000;
 /// How far the clocks of hosts may be apart.
 const SAME_TIME: Duration = Duration::from_secs(60);
 
@@ -70,16 +70,12 @@ pub async fn verify(
     }
     let rates = RatesSet::read(db).await?;
     let mut counted = Counted::default();
-    let mut after = String::new();
+    let mut walk = Walk::begin(db, fresh).await?;
     loop {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM conversions c WHERE id > $1 AND {} ORDER BY id LIMIT $2",
-            fresh.rows("conversions", "c")
-        );
-        let query = sqlx::query(AssertSqlSafe(sql)).bind(&after).bind(PAGE);
-        let page = query.fetch_all(&mut *db).await?;
-        let page = page.iter().map(conversion).collect::<Result<Vec<_>, _>>()?;
-        let Some(last) = page.last().map(|last| last.id.to_string()) else { break };
+        let page = walk.next(db, engine).await?;
+        if page.is_empty() {
+            break;
+        }
         let these = These::some(engine, page.iter().map(|found| found.id.as_str()));
         let mut booked = journals(db, &these).await?;
         for found in page {
@@ -87,12 +83,59 @@ pub async fn verify(
             check(&found, (&booked, &rates), faults);
             counted.add(&found.exchange);
         }
-        after = last;
     }
     if fresh.is_all() {
         counted.compare(db, faults).await?;
     }
     Ok(())
+}
+
+/// The way through the conversions that are looked at.
+enum Walk {
+    /// All, after one.
+    All(String),
+    /// Those that are fresh, the last first.
+    Some(Vec<String>),
+}
+
+impl Walk {
+    async fn begin(db: &mut AnyConnection, fresh: &Fresh) -> Result<Self, sqlx::Error> {
+        if fresh.is_all() {
+            return Ok(Self::All(String::new()));
+        }
+        let sql = "SELECT c.id FROM conversions c WHERE {fresh conversions c} ORDER BY c.id DESC";
+        let sql = AssertSqlSafe(fresh.filled_in(sql));
+        Ok(Self::Some(sqlx::query_scalar(sql).fetch_all(db).await?))
+    }
+
+    /// The next ones; none at the end.
+    async fn next(
+        &mut self,
+        db: &mut AnyConnection,
+        engine: Engine,
+    ) -> Result<Vec<Conversion>, sqlx::Error> {
+        let rows = match self {
+            Self::All(after) => {
+                let sql = format!(
+                    "SELECT {COLUMNS} FROM conversions WHERE id > $1 ORDER BY id LIMIT {PAGE}"
+                );
+                let query = sqlx::query(AssertSqlSafe(sql)).bind(after.clone());
+                query.fetch_all(db).await?
+            }
+            Self::Some(rest) => {
+                let some = rest.split_off(rest.len().saturating_sub(PAGE));
+                let these = These::some(engine, some.iter().map(String::as_str));
+                let sql =
+                    format!("SELECT {COLUMNS} FROM conversions WHERE {{these id}} ORDER BY id");
+                these.query(&sql).fetch_all(db).await?
+            }
+        };
+        let page = rows.iter().map(conversion).collect::<Result<Vec<_>, _>>()?;
+        if let (Self::All(after), Some(last)) = (self, page.last()) {
+            *after = last.id.to_string();
+        }
+        Ok(page)
+    }
 }
 
 /// The journals about conversions.

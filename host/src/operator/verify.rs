@@ -85,9 +85,10 @@ const CHECKS: &[Check] = &[
     Check {
         name: "key-made",
         means: "is an API key that nobody made",
-        finds: "SELECT k.id FROM api_keys k LEFT JOIN audit a ON (a.action = 'key.create' \
-                AND a.subject_id = k.id) OR (a.action = 'key.rotate' \
-                AND a.after LIKE '%\"' || k.id || '\"%') WHERE a.id IS NULL",
+        finds: "SELECT k.id FROM api_keys k WHERE NOT EXISTS (SELECT 1 FROM audit a \
+                WHERE a.subject_id = k.id AND a.action = 'key.create') \
+                AND NOT EXISTS (SELECT 1 FROM audit a WHERE a.action = 'key.rotate' \
+                AND a.after LIKE '%\"' || k.id || '\"%')",
     },
     Check {
         name: "key-revoked",

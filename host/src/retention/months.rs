@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 use sqlx::{AnyConnection, AssertSqlSafe, Executor as _};
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::db::{Db, Engine};
 use crate::id::{DeliveryId, EventId, RequestId};
 
@@ -18,9 +19,6 @@ use crate::id::{DeliveryId, EventId, RequestId};
 const AHEAD: i32 = 1;
 /// Nobody waits for long behind a change of the schema that waits for somebody's lock.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '50ms'";
-/// What a month may have found a place elsewhere before it got a table: more is not moved, because
-/// everybody waits meanwhile, and stays where it is.
-const STRAYS_MAX: i64 = 10_000;
 /// An id may have been drawn a moment before its row got its instant.
 const SLACK: Duration = Duration::from_secs(24 * 3600);
 
@@ -196,12 +194,13 @@ impl Monthly {
     /// Makes a month's table, unless too much is elsewhere that belongs there.
     async fn make_room(&self, db: &Db, month: Date) -> Result<(), sqlx::Error> {
         let (strays, column, [from, to]) = (self.strays(), self.column(), self.range(month));
+        let most = limits::STRAYS_MAX;
         let many = format!(
             "SELECT COUNT(*) FROM (SELECT 1 AS one FROM {strays} \
-             WHERE {column} >= {from} AND {column} < {to} LIMIT {STRAYS_MAX}) strays"
+             WHERE {column} >= {from} AND {column} < {to} LIMIT {most}) strays"
         );
         let found: i64 = sqlx::query_scalar(AssertSqlSafe(many)).fetch_one(db.pool()).await?;
-        if found == STRAYS_MAX {
+        if found == most {
             tracing::warn!(table = self.name(month), "not made: too much of it is in {strays}");
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Attempts to carry a payment out: what was fixed before a byte left, and what came of it.
 
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Row as _};
+use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::{Table, Update, int, text};
@@ -206,8 +206,7 @@ pub async fn list_attempts_of(
     these: &These,
 ) -> Result<Vec<Attempt>, sqlx::Error> {
     let sql = "SELECT * FROM attempts WHERE {these transfer_id} ORDER BY transfer_id, id";
-    let query = sqlx::query(AssertSqlSafe(these.filled_in(sql))).bind(these.ids());
-    let rows = query.fetch_all(db).await?;
+    let rows = these.query(sql).fetch_all(db).await?;
     rows.iter().map(attempt).collect()
 }
 

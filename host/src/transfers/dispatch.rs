@@ -109,9 +109,9 @@ impl<O> AtHand<O> {
         is_supplied
     }
 
-    /// Whether it is time to look for what is to be asked about: whoever looks meets everything
-    /// that is under way.
-    fn is_to_be_asked(&mut self) -> bool {
+    /// Takes the lane's turn to look for what is to be asked about, if it has come: whoever looks
+    /// meets everything that is under way.
+    fn takes_turn_to_ask(&mut self) -> bool {
         let was_just_asked = self.asked_at.is_some_and(|at| at.elapsed() < limits::ASK_EVERY);
         if !was_just_asked {
             self.asked_at = Some(Instant::now());
@@ -178,7 +178,7 @@ impl<F: Feature> Dispatcher<F> {
                 if wanted == 0 || (stage == Stage::Queued && is_shut) {
                     continue;
                 }
-                if purpose == Purpose::Ask && !self.lane(route, AtHand::is_to_be_asked) {
+                if purpose == Purpose::Ask && !self.lane(route, AtHand::takes_turn_to_ask) {
                     pause = limits::ASK_EVERY;
                     continue;
                 }

@@ -77,15 +77,20 @@ pub const BATCH_ROWS_AT_ONCE: usize = 8;
 pub const BATCH_ENQUIRY_RETRIES: u32 = 20;
 /// How often a host looks for batches of payouts that have come to their end.
 pub const BATCHES_POLL: Duration = Duration::from_millis(500);
+/// Rows that a month may have in the table of strays and still get a table of its own: more is not
+/// moved, because everybody waits meanwhile.
+pub const STRAYS_MAX: i64 = 10_000;
+/// For how long at most one kind of data is swept in a turn, so that the others have theirs.
+pub const SWEEP_FOR: Duration = Duration::from_secs(60);
 /// Batches that are told to be complete at once.
 pub const BATCHES_ENDED_AT_ONCE: i64 = 50;
 /// Commands waiting for the writer before callers are turned away: four batches.
 pub const QUEUE_MAX: usize = 4 * BATCH_MAX;
 /// How often a batch is begun again after a conflict or a lost connection.
 pub const BATCH_RETRIES_MAX: u32 = 8;
-/// How often of these because a row of it was there already: whoever wrote that may have been a
-/// moment faster.
-pub const BATCH_TWICE_MAX: u32 = 4;
+/// How often, besides, because the database already has one of its rows: whoever wrote that may
+/// have been a moment faster.
+pub const BATCH_ALREADY_THERE_MAX: u32 = 4;
 /// A batch that takes longer has met a connection that is silent: it is given up, and begun
 /// again on a new one. Longer than any wait for a lock.
 pub const BATCH_DEADLINE: Duration = Duration::from_secs(8);

@@ -34,7 +34,7 @@ pub(super) enum Interrupted {
     Overtaken,
     /// Nothing was written: some row is there already. Whoever wrote it may have been a moment
     /// faster, or the row is a bad one.
-    Twice(sqlx::Error),
+    AlreadyThere(sqlx::Error),
     /// Nothing was written: some row is not acceptable to the database, or cannot be read.
     Poisoned(sqlx::Error),
     /// The storage fails. Only a restart can tell what it holds.
@@ -84,7 +84,7 @@ pub(super) async fn run(
             Ok(Decided::NothingToWrite(ended)) => (Ok(ended), false),
             Err(
                 interrupted @ (Interrupted::Overtaken
-                | Interrupted::Twice(_)
+                | Interrupted::AlreadyThere(_)
                 | Interrupted::Poisoned(_)),
             ) => (Err(interrupted), false),
             Err(interrupted) => return (Err(interrupted), IsClean(false)),
@@ -139,7 +139,7 @@ async fn decide(
         }
         Err(cause) => Err(match Interrupted::from(cause) {
             Interrupted::Again(cause)
-            | Interrupted::Twice(cause)
+            | Interrupted::AlreadyThere(cause)
             | Interrupted::Poisoned(cause) => {
                 Interrupted::Unknown(cause, Try { id: batch.id, outcomes, head })
             }
@@ -173,7 +173,7 @@ impl From<sqlx::Error> for Interrupted {
             Failure::Statement => {
                 let is_unique = |of: &dyn DatabaseError| of.is_unique_violation();
                 match cause.as_database_error().is_some_and(is_unique) {
-                    true => Self::Twice(cause),
+                    true => Self::AlreadyThere(cause),
                     false => Self::Poisoned(cause),
                 }
             }
@@ -307,6 +307,7 @@ async fn write(
     let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
     let settled: Vec<Row> = out.settled.iter().map(|of| settled_row(of, state, batch)).collect();
     let own = [BATCHES.row(batch)];
+    // The first two of the writes below, in their order.
     let contested = [reservations.len(), counters.len()];
     let mut writes = vec![
         Write::Sealed(&sql::NEW_RESERVATIONS, reservations, batch.id),

@@ -342,7 +342,7 @@ impl Task {
     /// poisoned row, by asking after an unanswered COMMIT.
     async fn process(&mut self, commands: &[&AnyCommand]) -> Outcomes {
         let mut earlier: Vec<Try> = Vec::new();
-        let (is_shared, mut twice) = (self.db.engine() == Engine::Postgres, 0);
+        let (is_shared, mut already_there) = (self.db.engine() == Engine::Postgres, 0);
         for retry in 0..limits::BATCH_RETRIES_MAX {
             if retry > 0 {
                 self.metrics.begun_again.inc();
@@ -360,11 +360,13 @@ impl Task {
                     earlier.push(this);
                 }
                 // Whoever was faster is seen by then. On SQLite nobody can be.
-                Err(Interrupted::Twice(cause)) if is_shared && twice < limits::BATCH_TWICE_MAX => {
+                Err(Interrupted::AlreadyThere(cause))
+                    if is_shared && already_there < limits::BATCH_ALREADY_THERE_MAX =>
+                {
                     tracing::debug!(%cause, commands = commands.len(), "a row is there already");
-                    twice += 1;
+                    already_there += 1;
                 }
-                Err(Interrupted::Twice(cause) | Interrupted::Poisoned(cause)) => {
+                Err(Interrupted::AlreadyThere(cause) | Interrupted::Poisoned(cause)) => {
                     return self.split(commands, cause).await;
                 }
                 Err(Interrupted::Broken(cause)) => {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
+use sqlx::{AnyConnection, Row as _};
 
 use crate::clock::Moment;
 use crate::ledger::verify::{Faults, These};
@@ -45,13 +45,12 @@ struct Work {
 impl Transfers {
     pub(super) async fn read(db: &mut AnyConnection, these: &These) -> Result<Self, sqlx::Error> {
         let mut all = Self::default();
-        let query = |sql: &str| AssertSqlSafe(these.filled_in(sql));
         for attempt in list_attempts_of(db, these).await? {
             all.attempts.entry(attempt.transfer_id.clone()).or_default().push(attempt);
         }
         let sql = "SELECT transfer_id, attempt_id, operation, result, created_at FROM rail_calls \
                    WHERE {these transfer_id} ORDER BY transfer_id, id";
-        let mut rows = sqlx::query(query(sql)).bind(these.ids()).fetch(&mut *db);
+        let mut rows = these.query(sql).fetch(&mut *db);
         while let Some(row) = rows.try_next().await? {
             all.calls.entry(row.try_get(0)?).or_default().push(Call {
                 attempt: row.try_get(1)?,
@@ -63,7 +62,7 @@ impl Transfers {
         drop(rows);
         let sql = "SELECT id, merchant_id, env, stage, serial, queued_at, due_at FROM transfers \
                    WHERE {these id}";
-        for row in sqlx::query(query(sql)).bind(these.ids()).fetch_all(&mut *db).await? {
+        for row in these.query(sql).fetch_all(&mut *db).await? {
             let work = Work {
                 owner: (row.try_get(1)?, row.try_get(2)?),
                 stage: row.try_get(3)?,
@@ -75,8 +74,9 @@ impl Transfers {
         }
         let sql = "SELECT DISTINCT subject_id FROM cases WHERE {these subject_id} AND kind IN \
                    ('paid_after_failure', 'paid_twice', 'refused_after_payment')";
-        let found = sqlx::query_scalar(query(sql)).bind(these.ids()).fetch_all(&mut *db).await?;
-        all.cases = found.into_iter().collect();
+        for row in these.query(sql).fetch_all(&mut *db).await? {
+            all.cases.insert(row.try_get(0)?);
+        }
         Ok(all)
     }
 }

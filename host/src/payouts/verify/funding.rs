@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use futures::TryStreamExt as _;
-use sqlx::{AnyConnection, AssertSqlSafe};
+use sqlx::AnyConnection;
 
 use crate::conversions::{Conversion, sql};
 use crate::ledger::verify::{Faults, StoredJournal, These};
@@ -19,7 +19,7 @@ pub(super) async fn conversions(
     let sql =
         format!("SELECT {} FROM conversions WHERE {}", sql::COLUMNS, these.named_by("payout_id"));
     let mut found = HashMap::new();
-    let mut rows = sqlx::query(AssertSqlSafe(sql)).bind(these.ids()).fetch(db);
+    let mut rows = these.query(&sql).fetch(db);
     while let Some(row) = rows.try_next().await? {
         let conversion = sql::conversion(&row)?;
         if let Some(id) = &conversion.payout_id {

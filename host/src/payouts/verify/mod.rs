@@ -21,7 +21,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 use crate::clock::Moment;
 use crate::conversions::Conversion;
 use crate::db::Engine;
-use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal, These};
+use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal, These, fill_in};
 
 use super::model::{Payout, Status};
 use super::reply;
@@ -85,14 +85,13 @@ const CHECKS: &[Check] = &[
                 ON r.name = d.pack AND r.version = d.version AND r.digest = d.digest \
                 WHERE d.digest IS NOT NULL AND r.id IS NULL AND {fresh decisions d}",
     },
-    // Whatever is under way has work: that is compared payout by payout.
+    // Whatever is under way has work: that is asked of each.
     Check {
         name: "wallet-pending",
         means: "is a wallet whose payouts under way come to another sum than it says",
         finds: "SELECT w.id FROM wallet_balances w LEFT JOIN (SELECT p.wallet_id, \
                 SUM(p.amount_minor + p.fee_minor + p.tax_minor + p.levy_minor) AS total \
-                FROM transfers t JOIN payouts p ON p.id = t.id \
-                WHERE p.status IN ('queued', 'processing') GROUP BY p.wallet_id) u \
+                FROM transfers t CROSS JOIN payouts p WHERE p.id = t.id AND p.status IN ('queued', 'processing') GROUP BY p.wallet_id) u \
                 ON u.wallet_id = w.id WHERE w.pending_out_minor <> COALESCE(u.total, 0)",
     },
 ];
@@ -105,6 +104,12 @@ const CHECKS_OF_THESE: &[Check] = &[
         finds: "SELECT p.id FROM payouts p LEFT JOIN wallets w ON w.id = p.wallet_id \
                 WHERE {these p.id} AND (w.id IS NULL OR w.merchant_id <> p.merchant_id \
                 OR w.env <> p.env OR w.currency <> p.currency)",
+    },
+    Check {
+        name: "payout-work",
+        means: "is under way, and nobody will look at it",
+        finds: "SELECT p.id FROM payouts p LEFT JOIN transfers t ON t.id = p.id \
+                WHERE {these p.id} AND p.status IN ('queued', 'processing') AND t.id IS NULL",
     },
     Check {
         name: "payout-marks",
@@ -139,11 +144,13 @@ const CHECKS_OF_THESE: &[Check] = &[
     Check {
         name: "payout-marked",
         means: "was marked by nobody",
-        finds: "SELECT p.id FROM payouts p LEFT JOIN audit a ON (a.subject_id = p.id \
+        finds: "SELECT p.id FROM payouts p WHERE {these p.id} \
+                AND p.status IN ('paid_manual', 'failed_manual') \
+                AND NOT EXISTS (SELECT 1 FROM audit a WHERE a.subject_id = p.id \
                 AND a.action IN ('payout.mark_paid', 'payout.mark_failed') \
-                AND a.after LIKE '%\"evidence\":\"%') OR (a.action = 'case.resolve' \
-                AND a.before LIKE '%\"' || p.id || '\"%') WHERE {these p.id} \
-                AND p.status IN ('paid_manual', 'failed_manual') AND a.id IS NULL",
+                AND a.after LIKE '%\"evidence\":\"%') \
+                AND NOT EXISTS (SELECT 1 FROM audit a WHERE a.action = 'case.resolve' \
+                AND a.before LIKE '%\"' || p.id || '\"%')",
     },
     Check {
         name: "bank-amount",
@@ -155,17 +162,7 @@ const CHECKS_OF_THESE: &[Check] = &[
                 || CAST(p.amount_minor AS TEXT) || ',%' OR (s.transfer NOT LIKE \
                 '%\"executed\":0%' AND s.transfer NOT LIKE '%\"executed\":1%'))",
     },
-    Check {
-        name: "file-payments",
-        means: "is a file whose payments come to another number or sum than it says",
-        finds: "SELECT f.id FROM payment_files f LEFT JOIN (SELECT a.file_id, COUNT(*) AS n, \
-                SUM(p.amount_minor) AS total FROM attempts a JOIN payouts p \
-                ON p.id = a.transfer_id WHERE a.file_id IS NOT NULL \
-                AND a.network_id IS NOT NULL AND {files a.file_id} GROUP BY a.file_id) e \
-                ON e.file_id = f.id WHERE f.state IN ('assembled', 'sending', 'unclear', \
-                'delivered', 'acknowledged') AND {files f.id} \
-                AND (COALESCE(e.n, 0) <> f.entries OR COALESCE(e.total, 0) <> f.amount_minor)",
-    },
+    FILE_PAYMENTS,
     Check {
         name: "file-left-out",
         means: "is on its way in a file that left, or ended, without it",
@@ -184,16 +181,33 @@ const CHECKS_OF_THESE: &[Check] = &[
     },
 ];
 
-/// The files that payouts are in, or all.
+/// `{files column}` stands for the files that are looked at.
+const FILE_PAYMENTS: Check = Check {
+    name: "file-payments",
+    means: "is a file whose payments come to another number or sum than it says",
+    finds: "SELECT f.id FROM payment_files f LEFT JOIN (SELECT a.file_id, COUNT(*) AS n, \
+            SUM(p.amount_minor) AS total FROM attempts a JOIN payouts p \
+            ON p.id = a.transfer_id WHERE a.file_id IS NOT NULL \
+            AND a.network_id IS NOT NULL AND {files a.file_id} GROUP BY a.file_id) e \
+            ON e.file_id = f.id WHERE f.state IN ('assembled', 'sending', 'unclear', \
+            'delivered', 'acknowledged') AND {files f.id} \
+            AND (COALESCE(e.n, 0) <> f.entries OR COALESCE(e.total, 0) <> f.amount_minor)",
+};
+
+/// Files that have not ended, and those that no payment is in.
+const FILES_BY_THEMSELVES: &str = "(SELECT u.id FROM payment_files u WHERE u.state NOT IN \
+    ('acknowledged', 'refused', 'empty') \
+    OR NOT EXISTS (SELECT 1 FROM attempts n WHERE n.file_id = u.id))";
+
+/// A query with every `{files column}` filled in: the column names a file that these payouts are in.
 fn with_files(sql: &str, these: &These) -> String {
-    let files = |column: &str| match these.ids() {
+    fill_in(sql, "{files ", |column| match these.ids() {
         Some(_) => {
             let own = these.named_by("n.transfer_id");
             format!("{column} IN (SELECT n.file_id FROM attempts n WHERE {own})")
         }
-        None => "1 = 1".to_owned(),
-    };
-    sql.replace("{files a.file_id}", &files("a.file_id")).replace("{files f.id}", &files("f.id"))
+        None => these.named_by(column),
+    })
 }
 
 async fn check_these(
@@ -244,9 +258,17 @@ pub async fn verify(
     }
     if looked.fresh.is_all() {
         check_these(db, &These::all(looked.engine), faults).await?;
+    } else {
+        let by_themselves = |column: &str| format!("{column} IN {FILES_BY_THEMSELVES}");
+        let sql = fill_in(FILE_PAYMENTS.finds, "{files ", by_themselves);
+        FILE_PAYMENTS.run_as(&mut *db, (sql, None), faults).await?;
     }
     let replies = replies(db, looked.fresh, faults).await?;
-    let mut counted = Counted::of(db, looked.now).await?;
+    let mut counted = match looked.fresh.is_all() {
+        true => Counted::of(db, looked.now).await?,
+        // Of a part nothing can be counted.
+        false => Counted::default(),
+    };
     let (mut walk, mut count) = (Walk::begin(db, looked).await?, 0);
     while let ControlFlow::Continue(portion) = walk.next(db).await? {
         if !looked.fresh.is_all() {
@@ -296,12 +318,13 @@ enum Walk<'a> {
     Some(Looked<'a>, Vec<String>),
 }
 
-/// Every payout of which something is fresh, or that is under way.
+/// Every payout of which something is fresh, that is under way, or that waits for somebody.
 const TOUCHED: &str = "SELECT p.id FROM payouts p WHERE {fresh payouts p} \
     UNION SELECT e.object_id FROM events e WHERE e.object_type = 'payout' AND {fresh events e} \
     UNION SELECT a.transfer_id FROM attempts a WHERE {fresh attempts a} \
     UNION SELECT c.transfer_id FROM rail_calls c WHERE {fresh rail_calls c} \
     UNION SELECT j.ref_id FROM journals j WHERE j.ref_type = 'Payout' AND {fresh journals j} \
+    UNION SELECT w.id FROM payouts w WHERE w.is_waiting = 1 \
     UNION SELECT t.id FROM transfers t ORDER BY 1 DESC";
 
 impl<'a> Walk<'a> {
@@ -333,8 +356,7 @@ impl<'a> Walk<'a> {
             Self::Some(looked, rest) => {
                 let some = rest.split_off(rest.len().saturating_sub(PORTION));
                 let these = These::some(looked.engine, some.iter().map(String::as_str));
-                let sql = these.filled_in("SELECT * FROM payouts WHERE {these id} ORDER BY id");
-                let query = sqlx::query(AssertSqlSafe(sql)).bind(these.ids());
+                let query = these.query("SELECT * FROM payouts WHERE {these id} ORDER BY id");
                 let rows = query.fetch_all(&mut *db).await?;
                 Ok(ControlFlow::Continue(Portion::read(db, *looked, &rows).await?))
             }

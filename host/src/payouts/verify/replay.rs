@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
+use sqlx::{AnyConnection, Row as _};
 use strum::IntoEnumIterator as _;
 
 use crate::clock::Moment;
@@ -53,7 +53,7 @@ pub(super) async fn events(
     let sql = "SELECT object_id, sequence, type, body, created_at, merchant_id, env FROM events \
                WHERE {these object_id} AND object_type = 'payout' ORDER BY object_id, sequence";
     let mut told: HashMap<String, Vec<StoredEvent>> = HashMap::new();
-    let mut rows = sqlx::query(AssertSqlSafe(these.filled_in(sql))).bind(these.ids()).fetch(db);
+    let mut rows = these.query(sql).fetch(db);
     while let Some(row) = rows.try_next().await? {
         told.entry(row.try_get(0)?).or_default().push(StoredEvent {
             sequence: row.try_get(1)?,

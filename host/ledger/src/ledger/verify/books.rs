@@ -86,10 +86,11 @@ async fn begun(
     if fresh.is_all() {
         return Ok(HashMap::new());
     }
+    // From wallets to entries: a cross join says so to SQLite.
     let sql = format!(
         "SELECT e.wallet_id, e.seq, e.balance_after_minor, e.hash FROM wallets w LEFT JOIN \
          (SELECT n.wallet_id, MIN(n.seq) AS seq FROM entries n WHERE {} GROUP BY n.wallet_id) f \
-         ON f.wallet_id = w.id JOIN entries e ON e.wallet_id = w.id AND e.seq = \
+         ON f.wallet_id = w.id CROSS JOIN entries e WHERE e.wallet_id = w.id AND e.seq = \
          COALESCE(f.seq - 1, (SELECT MAX(l.seq) FROM entries l WHERE l.wallet_id = w.id))",
         fresh.rows("entries", "n")
     );

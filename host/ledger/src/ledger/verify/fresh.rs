@@ -6,8 +6,11 @@
 
 use std::collections::HashMap;
 
-use sqlx::{AnyConnection, AssertSqlSafe};
+use sqlx::any::AnyArguments;
+use sqlx::query::Query;
+use sqlx::{Any, AnyConnection, AssertSqlSafe};
 
+use crate::clock::Moment;
 use crate::db::Engine;
 use crate::db::bulk::{BATCH_ID, Shape};
 
@@ -21,6 +24,8 @@ pub struct Fresh(Option<Later>);
 /// What came after an anchor.
 #[derive(Clone, Debug)]
 struct Later {
+    /// When the newest batch of the anchor was written.
+    since: Moment,
     /// From batch to batch.
     ranges: Vec<(i64, i64)>,
     /// By table, the first row that may be of one of them, where rows lie in order.
@@ -34,9 +39,12 @@ impl Fresh {
         db: &mut AnyConnection,
         anchor: &Anchor,
     ) -> Result<Self, sqlx::Error> {
-        let mut ranges = Vec::new();
+        let (mut ranges, mut since) = (Vec::new(), Moment::default());
         let mut begin = i64::MIN;
         for head in anchor.heads.keys() {
+            let sql = "SELECT created_at FROM writer_batches WHERE id = $1";
+            let at = sqlx::query_scalar(sql).bind(*head).fetch_optional(&mut *db).await?;
+            since = since.max(Moment::from_micros(at.unwrap_or_default()));
             let range = (begin, first_of(writer_of(*head)) - 1);
             begin = *head + 1;
             let sql = "SELECT id FROM writer_batches WHERE id BETWEEN $1 AND $2 LIMIT 1";
@@ -47,7 +55,7 @@ impl Fresh {
             }
         }
         ranges.push((begin, i64::MAX));
-        Ok(Self(Some(Later { ranges, begins: HashMap::new() })))
+        Ok(Self(Some(Later { since, ranges, begins: HashMap::new() })))
     }
 
     /// Finds out where rows of these batches begin in each table, on an engine that keeps rows in
@@ -71,7 +79,11 @@ impl Fresh {
 
     /// The first row of a table that is of one of these batches, by halves.
     async fn first_row(&self, db: &mut AnyConnection, table: &str) -> Result<i64, sqlx::Error> {
-        let sql = format!("SELECT COALESCE(MIN(rowid), 0), COALESCE(MAX(rowid), 0) FROM {table}");
+        // Asked for both at once, SQLite reads every row.
+        let sql = format!(
+            "SELECT COALESCE((SELECT MIN(rowid) FROM {table}), 0), \
+             COALESCE((SELECT MAX(rowid) FROM {table}), 0)"
+        );
         let (mut from, last): (i64, i64) =
             sqlx::query_as(AssertSqlSafe(sql)).fetch_one(&mut *db).await?;
         let mut to = last + 1;
@@ -97,6 +109,12 @@ impl Fresh {
         ranges.iter().any(|(first, last)| (*first..=*last).contains(&batch))
     }
 
+    /// When the anchor was taken, by the clocks of writers; nothing without one.
+    #[must_use]
+    pub fn since(&self) -> Option<Moment> {
+        self.0.as_ref().map(|later| later.since)
+    }
+
     /// Whether all are.
     #[must_use]
     pub fn is_all(&self) -> bool {
@@ -109,7 +127,10 @@ impl Fresh {
         let Some(Later { begins, .. }) = &self.0 else { return "1 = 1".to_owned() };
         let of_these = self.batches(&format!("{name}.{}", BATCH_ID.0));
         match begins.get(table) {
-            Some(begin) => format!("({name}.rowid >= {begin} AND {of_these})"),
+            // Few, whatever else the query asks for: SQLite would read all in another order.
+            Some(begin) => {
+                format!("(likelihood({name}.rowid >= {begin}, 0.0001) AND {of_these})")
+            }
             None => of_these,
         }
     }
@@ -172,9 +193,16 @@ impl These {
     pub fn ids(&self) -> Option<&str> {
         self.ids.as_deref()
     }
+
+    /// A query with every `{these column}` filled in, and its parameter.
+    pub fn query(&self, sql: &str) -> Query<'static, Any, AnyArguments> {
+        let query = sqlx::query(AssertSqlSafe(self.filled_in(sql)));
+        self.ids.clone().into_iter().fold(query, Query::bind)
+    }
 }
 
-fn fill_in(sql: &str, begins: &str, with: impl Fn(&str) -> String) -> String {
+/// A query with every part that begins so, and ends with `}`, filled in.
+pub fn fill_in(sql: &str, begins: &str, with: impl Fn(&str) -> String) -> String {
     let mut parts = sql.split(begins);
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {

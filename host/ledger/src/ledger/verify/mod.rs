@@ -21,7 +21,7 @@ use crate::db::bulk::Shape;
 
 use super::sql;
 
-pub use fresh::{Fresh, These};
+pub use fresh::{Fresh, These, fill_in};
 pub use read::{StoredJournal, read_journals, same_journals};
 pub use seals::heads;
 
@@ -70,7 +70,8 @@ pub struct Check {
     /// What it means that something was found, after the name of what it was.
     pub means: &'static str,
     /// The query. `{fresh journals j}` in it stands for the condition that a row of that sealed
-    /// table, under that name, is to be looked at; `{these p.id}` for [`These`].
+    /// table, under that name, is to be looked at; `{these p.id}` for [`These`]. What else a caller
+    /// fills in itself, it says so.
     pub finds: &'static str,
 }
 

@@ -142,7 +142,7 @@ async fn is_there(db: &mut AnyConnection, hash: &str) -> Result<bool, sqlx::Erro
 }
 
 /// The last sealed batch of each writer, and its hash: what an anchor holds on to. `db` must be in
-/// one snapshot: what a wallet saw before the one that is anchored must be anchored as well.
+/// one snapshot: what a writer saw of another one must be anchored as well.
 ///
 /// # Errors
 /// The database cannot be read.
