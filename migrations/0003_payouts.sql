@@ -78,8 +78,9 @@ CREATE TABLE batches (
 CREATE INDEX batches_by_stage ON batches (stage, id);
 CREATE INDEX batches_under_way ON batches (id) WHERE completed_at IS NULL;
 
--- is_waiting and holds_batch follow from the status: whether somebody has to decide, and whether
--- the batch that it is in is not complete without it. Indexes name them instead of the status, so
+-- is_waiting, holds_batch and unusual follow from the status: whether somebody has to decide, whether
+-- the batch that it is in is not complete without it, and the status where it is none of those that
+-- most payouts are in. Indexes name them instead of the status, so
 -- that a payout on its way from queued to paid moves in no index.
 CREATE TABLE payouts (
     id                 TEXT PRIMARY KEY,
@@ -120,6 +121,7 @@ CREATE TABLE payouts (
     funded             TEXT,
     is_waiting         BIGINT NOT NULL,
     holds_batch        BIGINT NOT NULL,
+    unusual            TEXT,
     created_at         BIGINT NOT NULL,
     queued_at          BIGINT,
     processing_at      BIGINT,
@@ -130,6 +132,8 @@ CREATE INDEX payouts_by_merchant ON payouts (merchant_id, env, id);
 -- What waits for somebody: few at any time.
 CREATE INDEX payouts_waiting ON payouts (id) WHERE is_waiting = 1;
 CREATE INDEX payouts_by_batch ON payouts (in_batch, id) WHERE in_batch IS NOT NULL;
+-- Those that did not simply go their way: few among very many.
+CREATE INDEX payouts_unusual ON payouts (merchant_id, env, unusual, id) WHERE unusual IS NOT NULL;
 CREATE INDEX payouts_open_by_batch ON payouts (in_batch) WHERE holds_batch = 1;
 
 -- One attempt to carry a payment out over a route. Its reference is committed before a byte

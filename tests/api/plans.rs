@@ -33,6 +33,7 @@ const FEW: &[&str] = &["payouts_open_by_batch"];
 /// Statements whose plans are kept, by words that only they have.
 const KEPT: &[(&str, &str)] = &[
     ("a list of payouts", "FROM payouts WHERE merchant_id = $1 AND env = $2 AND id < $3"),
+    ("a list of payouts that failed", "AND env = $2 AND unusual = $4"),
     ("payouts that wait for somebody", "FROM payouts WHERE is_waiting = 1"),
     ("a payout", "SELECT * FROM payouts WHERE id = $1 AND merchant_id = $2"),
     ("its attempts", "FROM attempts WHERE transfer_id = $1"),
@@ -151,6 +152,7 @@ async fn everything(host: &TestHost) {
             };
         }
     }
+    host.get("/v1/payouts?status=failed").await.ok();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -318,7 +318,7 @@ async fn what_failed_is_listed_and_cut(#[values(Engine::Sqlite, Engine::Postgres
                     sender, narration, merchant_reference, pricing, maker, \
                     resolution, funding, round, route, rail_reference, failure_code, \
                     failure_message, correction, told, funded, is_waiting, \
-                    holds_batch, created_at, queued_at, processing_at, completed_at, batch_id";
+                    holds_batch, unusual, created_at, queued_at, processing_at, completed_at, batch_id";
         let copies = (0..600).map(|at| {
             format!(
                 "INSERT INTO payouts (id, {kept}) SELECT 'c' || substr(id, 2, 18) || '{at:06}', \

@@ -122,6 +122,7 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE payouts SET status = 'failed' WHERE id = '{paid}'", "payout-status"),
     ("UPDATE payouts SET is_waiting = 1 WHERE id = '{paid}'", "payout-marks"),
     ("UPDATE payouts SET holds_batch = 1 WHERE id = '{paid}'", "payout-marks"),
+    ("UPDATE payouts SET unusual = 'failed' WHERE id = '{paid}'", "payout-marks"),
     ("UPDATE payouts SET status = 'draft' WHERE id = '{paid}'", "payout-status"),
     ("UPDATE payouts SET status = 'queued' WHERE id = '{paid}'", "payout-status"),
     ("UPDATE payouts SET status = 'cancelled' WHERE id = '{failed}'", "payout-status"),

@@ -150,7 +150,7 @@ async fn verify_these(
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
     for check in CHECKS {
-        check.run_as(&mut *db, (these.filled_in(check.finds), these.ids()), faults).await?;
+        check.run_as(&mut *db, (these.filled_in(check.finds), these.parameters()), faults).await?;
     }
     let histories = Histories::read(db, these).await?;
     let mut rows = these.query("SELECT * FROM batches WHERE {these id}").fetch(db);

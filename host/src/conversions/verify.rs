@@ -148,7 +148,7 @@ async fn journals(
     let each = |journal: StoredJournal| {
         booked.entry(journal.ref_id.clone()).or_default().push(journal);
     };
-    read_journals(db, (&about, these.ids()), each).await?;
+    read_journals(db, (&about, these.parameters()), each).await?;
     Ok(booked)
 }
 

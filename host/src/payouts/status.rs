@@ -68,6 +68,15 @@ impl Status {
         !matches!(self, Self::Draft | Self::AwaitingAdminReview | Self::Queued | Self::Processing)
     }
 
+    /// The status, where it is none of those on the way from queued to paid.
+    #[must_use]
+    pub const fn unusual(self) -> Option<&'static str> {
+        match self {
+            Self::Queued | Self::Processing | Self::Paid => None,
+            _ => Some(self.as_str()),
+        }
+    }
+
     /// Whether it stays so until somebody decides.
     #[must_use]
     pub const fn is_waiting(self) -> bool {

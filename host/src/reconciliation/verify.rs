@@ -50,7 +50,7 @@ pub async fn verify(
         booked.entry(journal.ref_id.clone()).or_default().push(journal);
     };
     let about = format!("{} AND j.ref_type = 'SettlementAdjustment'", these.named_by("j.ref_id"));
-    read_journals(db, (&about, these.ids()), each).await?;
+    read_journals(db, (&about, these.parameters()), each).await?;
     let told = told(db).await?;
     for (row, found) in rows.iter().zip(adjustments) {
         if let Some(why) = objection(row, &found, &told)? {

@@ -115,7 +115,7 @@ pub async fn verify(
     of_event.run(db, fresh, faults).await?;
     for check in CHECKS {
         let sql = check.finds.replace("{deliveries}", &deliveries);
-        check.run_as(&mut *db, (sql, None), faults).await?;
+        check.run_as(&mut *db, (sql, &[]), faults).await?;
     }
     given_up_early(db, &deliveries, faults).await?;
     // Less than they are kept, for clocks that differ.

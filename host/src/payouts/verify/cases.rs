@@ -55,7 +55,7 @@ pub(super) async fn verify(
             }
         };
         let about = format!("{} AND j.ref_type = 'Case'", these.named_by("j.ref_id"));
-        read_journals(db, (&about, these.ids()), each).await?;
+        read_journals(db, (&about, these.parameters()), each).await?;
         for case in cases {
             let id = case.case.id.to_string();
             let found = |kind: &str| booked.get(&(id.clone(), kind.to_owned())).copied();

@@ -117,7 +117,9 @@ const CHECKS_OF_THESE: &[Check] = &[
         finds: "SELECT id FROM payouts WHERE {these id} AND (is_waiting <> CASE WHEN status IN \
                 ('draft', 'awaiting_admin_review') THEN 1 ELSE 0 END \
                 OR holds_batch <> CASE WHEN in_batch IS NOT NULL AND status IN ('draft', \
-                'awaiting_admin_review', 'queued', 'processing') THEN 1 ELSE 0 END)",
+                'awaiting_admin_review', 'queued', 'processing') THEN 1 ELSE 0 END \
+                OR COALESCE(unusual, '') <> CASE WHEN status IN ('queued', 'processing', 'paid') \
+                THEN '' ELSE status END)",
     },
     Check {
         name: "payout-maker",
@@ -201,12 +203,12 @@ const FILES_BY_THEMSELVES: &str = "(SELECT u.id FROM payment_files u WHERE u.sta
 
 /// A query with every `{files column}` filled in: the column names a file that these payouts are in.
 fn with_files(sql: &str, these: &These) -> String {
-    fill_in(sql, "{files ", |column| match these.ids() {
-        Some(_) => {
+    fill_in(sql, "{files ", |column| match these.are_all() {
+        true => these.named_by(column),
+        false => {
             let own = these.named_by("n.transfer_id");
             format!("{column} IN (SELECT n.file_id FROM attempts n WHERE {own})")
         }
-        None => these.named_by(column),
     })
 }
 
@@ -217,7 +219,7 @@ async fn check_these(
 ) -> Result<(), sqlx::Error> {
     for check in CHECKS_OF_THESE {
         let sql = with_files(&these.filled_in(check.finds), these);
-        check.run_as(&mut *db, (sql, these.ids()), faults).await?;
+        check.run_as(&mut *db, (sql, these.parameters()), faults).await?;
     }
     Ok(())
 }
@@ -261,7 +263,7 @@ pub async fn verify(
     } else {
         let by_themselves = |column: &str| format!("{column} IN {FILES_BY_THEMSELVES}");
         let sql = fill_in(FILE_PAYMENTS.finds, "{files ", by_themselves);
-        FILE_PAYMENTS.run_as(&mut *db, (sql, None), faults).await?;
+        FILE_PAYMENTS.run_as(&mut *db, (sql, &[]), faults).await?;
     }
     let replies = replies(db, looked.fresh, faults).await?;
     let mut counted = match looked.fresh.is_all() {
@@ -347,10 +349,11 @@ impl<'a> Walk<'a> {
                     format!("SELECT * FROM payouts WHERE id > $1 ORDER BY id LIMIT {PORTION}");
                 let query = sqlx::query(AssertSqlSafe(sql)).bind(after.clone());
                 let rows = query.fetch_all(&mut *db).await?;
-                let portion = Portion::read(db, *looked, &rows).await?;
-                let Some(last) = portion.payouts.last() else { return Ok(ControlFlow::Break(())) };
-                *after = last.id.to_string();
-                Ok(ControlFlow::Continue(portion))
+                let Some(last) = rows.last() else { return Ok(ControlFlow::Break(())) };
+                let last: String = last.try_get("id")?;
+                let these = These::between(looked.engine, after, &last);
+                *after = last;
+                Ok(ControlFlow::Continue(Portion::read(db, (*looked, these), &rows).await?))
             }
             Self::Some(_, rest) if rest.is_empty() => Ok(ControlFlow::Break(())),
             Self::Some(looked, rest) => {
@@ -358,7 +361,7 @@ impl<'a> Walk<'a> {
                 let these = These::some(looked.engine, some.iter().map(String::as_str));
                 let query = these.query("SELECT * FROM payouts WHERE {these id} ORDER BY id");
                 let rows = query.fetch_all(&mut *db).await?;
-                Ok(ControlFlow::Continue(Portion::read(db, *looked, &rows).await?))
+                Ok(ControlFlow::Continue(Portion::read(db, (*looked, these), &rows).await?))
             }
         }
     }
@@ -379,7 +382,7 @@ struct Portion {
 impl Portion {
     async fn read(
         db: &mut AnyConnection,
-        looked: Looked<'_>,
+        (looked, these): (Looked<'_>, These),
         rows: &[AnyRow],
     ) -> Result<Self, sqlx::Error> {
         let payouts: Vec<Payout> = rows.iter().map(sql::payout).collect::<Result<_, _>>()?;
@@ -389,7 +392,6 @@ impl Portion {
                 made.insert(payout.id.to_string());
             }
         }
-        let these = These::some(looked.engine, payouts.iter().map(|payout| payout.id.as_str()));
         Ok(Self {
             events: replay::events(db, &these).await?,
             booked: replay::booked(db, &these).await?,

@@ -76,7 +76,7 @@ pub(super) async fn booked(
     let each = |journal: StoredJournal| {
         booked.entry(journal.ref_id.clone()).or_default().push(journal);
     };
-    read_journals(db, (&of_these, these.ids()), each).await?;
+    read_journals(db, (&of_these, these.parameters()), each).await?;
     Ok(booked)
 }
 

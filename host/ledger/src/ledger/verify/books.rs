@@ -68,7 +68,7 @@ pub(super) async fn prove(
         entries += u64::try_from(journal.lines.len()).unwrap_or(0);
         follow(&journal, &stated, &mut walked, faults);
     };
-    read_journals(db, (&fresh, None), each).await?;
+    read_journals(db, (&fresh, &[]), each).await?;
     (proven.journals, proven.entries) = (journals, entries);
     for (wallet, stated) in &stated {
         compare(wallet, stated, walked.get(wallet), faults);

@@ -156,29 +156,52 @@ impl Fresh {
 /// Objects that are looked at together, or all that there are.
 pub struct These {
     engine: Engine,
-    /// As JSON.
-    ids: Option<String>,
+    which: Which,
+    parameters: Vec<String>,
+}
+
+enum Which {
+    All,
+    /// Those in a list, as JSON.
+    Some,
+    /// Those after one id, to another one: in tables of months that is one look into each.
+    Between,
 }
 
 impl These {
     /// Some.
     #[must_use]
     pub fn some<'a>(engine: Engine, ids: impl Iterator<Item = &'a str>) -> Self {
-        Self { engine, ids: Some(serde_json::json!(ids.collect::<Vec<_>>()).to_string()) }
+        let ids = serde_json::json!(ids.collect::<Vec<_>>()).to_string();
+        Self { engine, which: Which::Some, parameters: vec![ids] }
+    }
+
+    /// All whose ids come after one, up to another one.
+    #[must_use]
+    pub fn between(engine: Engine, after: &str, to: &str) -> Self {
+        let parameters = vec![after.to_owned(), to.to_owned()];
+        Self { engine, which: Which::Between, parameters }
     }
 
     /// All.
     #[must_use]
     pub fn all(engine: Engine) -> Self {
-        Self { engine, ids: None }
+        Self { engine, which: Which::All, parameters: Vec::new() }
     }
 
-    /// The condition that a column names one of them, whose parameter is [`Self::ids`].
+    /// Whether all are meant.
+    #[must_use]
+    pub fn are_all(&self) -> bool {
+        matches!(self.which, Which::All)
+    }
+
+    /// The condition that a column names one of them, with [`Self::parameters`].
     #[must_use]
     pub fn named_by(&self, column: &str) -> String {
-        match self.ids {
-            Some(_) => self.engine.among(column, "$1"),
-            None => "1 = 1".to_owned(),
+        match self.which {
+            Which::All => "1 = 1".to_owned(),
+            Which::Some => self.engine.among(column, "$1"),
+            Which::Between => format!("({column} > $1 AND {column} <= $2)"),
         }
     }
 
@@ -188,16 +211,16 @@ impl These {
         fill_in(sql, "{these ", |column| self.named_by(column))
     }
 
-    /// The parameter of such a query; none where all are meant.
+    /// The parameters of such a query, which must have a column to fill in.
     #[must_use]
-    pub fn ids(&self) -> Option<&str> {
-        self.ids.as_deref()
+    pub fn parameters(&self) -> &[String] {
+        &self.parameters
     }
 
-    /// A query with every `{these column}` filled in, and its parameter.
+    /// A query with every `{these column}` filled in, and its parameters.
     pub fn query(&self, sql: &str) -> Query<'static, Any, AnyArguments> {
         let query = sqlx::query(AssertSqlSafe(self.filled_in(sql)));
-        self.ids.clone().into_iter().fold(query, Query::bind)
+        self.parameters.iter().cloned().fold(query, Query::bind)
     }
 }
 

@@ -86,21 +86,21 @@ impl Check {
         fresh: &Fresh,
         faults: &mut Faults,
     ) -> Result<(), sqlx::Error> {
-        self.run_as(db, (fresh.filled_in(self.finds), None), faults).await
+        self.run_as(db, (fresh.filled_in(self.finds), &[]), faults).await
     }
 
-    /// The same with the query as its caller completed it, and its parameter, if it has one.
+    /// The same with the query as its caller completed it, and its parameters.
     ///
     /// # Errors
     /// The database cannot be read.
     pub async fn run_as(
         &self,
         db: &mut AnyConnection,
-        (sql, parameter): (String, Option<&str>),
+        (sql, parameters): (String, &[String]),
         faults: &mut Faults,
     ) -> Result<(), sqlx::Error> {
         let query = sqlx::query(AssertSqlSafe(sql));
-        let mut rows = parameter.into_iter().fold(query, sqlx::query::Query::bind).fetch(db);
+        let mut rows = parameters.iter().fold(query, sqlx::query::Query::bind).fetch(db);
         while let Some(row) = rows.try_next().await? {
             let id: Option<String> = row.try_get(0)?;
             faults.add(self.name, format!("{} {}", id.unwrap_or_default(), self.means));

@@ -46,14 +46,14 @@ pub(super) struct Place {
     pub hash: String,
 }
 
-/// Reads the journals (`j`) that a condition names, in the order of their ids; with its parameter,
-/// if it has one.
+/// Reads the journals (`j`) that a condition names, in the order of their ids; with its
+/// parameters.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn read_journals(
     db: &mut AnyConnection,
-    (condition, parameter): (&str, Option<&str>),
+    (condition, parameters): (&str, &[String]),
     mut each: impl FnMut(StoredJournal),
 ) -> Result<(), sqlx::Error> {
     let sql = format!(
@@ -63,7 +63,7 @@ pub async fn read_journals(
          ON e.journal_id = j.id WHERE {condition} ORDER BY j.id"
     );
     let query = sqlx::query(AssertSqlSafe(sql));
-    let mut rows = parameter.into_iter().fold(query, sqlx::query::Query::bind).fetch(db);
+    let mut rows = parameters.iter().fold(query, sqlx::query::Query::bind).fetch(db);
     let mut last: Option<StoredJournal> = None;
     while let Some(row) = rows.try_next().await? {
         let id: String = row.try_get("id")?;
