@@ -123,6 +123,7 @@ mod signatures;
 mod signed_notices;
 mod silence;
 mod simulator_command;
+mod since;
 mod ssrf;
 mod stream;
 mod tables;

@@ -12,7 +12,7 @@ use crate::packs::restart;
 use crate::test_host::{Engine, TestHost, naira, with_host};
 
 /// Tables that grow with every payout.
-const GROWING: &[&str] = &[
+pub(crate) const GROWING: &[&str] = &[
     "attempts",
     "beneficiaries",
     "counters",
@@ -28,7 +28,7 @@ const GROWING: &[&str] = &[
 ];
 
 /// Indexes that hold few rows of such a table, however many it has: they may be looked through.
-const FEW: &[&str] = &["payouts_open_by_batch"];
+pub(crate) const FEW: &[&str] = &["payouts_open_by_batch", "payouts_waiting"];
 
 /// Statements whose plans are kept, by words that only they have.
 const KEPT: &[(&str, &str)] = &[
@@ -54,7 +54,7 @@ const KEPT: &[(&str, &str)] = &[
 ];
 
 /// Writes down the plan of every statement in sessions that begin from now on.
-async fn write_plans_down(host: &TestHost) {
+pub(crate) async fn write_plans_down(host: &TestHost) {
     let (_, database) = host.database.url.rsplit_once('/').expect("a name");
     let set = [
         ("session_preload_libraries", "auto_explain"),
@@ -68,7 +68,7 @@ async fn write_plans_down(host: &TestHost) {
 }
 
 /// What was written down: statements, each with its plans.
-fn plans(host: &TestHost) -> BTreeMap<String, Vec<Value>> {
+pub(crate) fn plans(host: &TestHost) -> BTreeMap<String, Vec<Value>> {
     let log = std::env::var("TEST_POSTGRES_LOG").expect("tests/with-postgres");
     let log = std::fs::read(log).expect("the log");
     let (_, database) = host.database.url.rsplit_once('/').expect("a name");

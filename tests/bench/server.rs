@@ -1,5 +1,6 @@
 //! A host, a simulator and a database as processes of their own.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -291,14 +292,20 @@ impl Server {
 
     /// Proves the books after the run.
     pub(crate) fn verify(&self) {
-        let output = Command::new(program())
-            .arg("verify")
-            .current_dir(self.folder.path())
-            .env("DATABASE_URL", &self.url)
-            .output()
-            .unwrap();
-        print!("    {}", String::from_utf8_lossy(&output.stdout));
+        print!("    {}", self.proof(&[]));
+    }
+
+    /// Proves what came after an anchor.
+    pub(crate) fn verify_since(&self, anchor: &Path) {
+        self.proof(&["--since".as_ref(), anchor.as_ref()]);
+    }
+
+    fn proof(&self, arguments: &[&OsStr]) -> String {
+        let mut command = Command::new(program());
+        command.arg("verify").args(arguments).current_dir(self.folder.path());
+        let output = command.env("DATABASE_URL", &self.url).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// A file with where every chain of batches stands.
@@ -309,18 +316,6 @@ impl Server {
         let path = self.folder.path().join("anchor.json");
         std::fs::write(&path, json!({ "taken_at": "", "heads": heads }).to_string()).unwrap();
         path
-    }
-
-    /// Proves what came after an anchor.
-    pub(crate) fn verify_since(&self, anchor: &Path) {
-        let output = Command::new(program())
-            .args(["verify", "--since"])
-            .arg(anchor)
-            .current_dir(self.folder.path())
-            .env("DATABASE_URL", &self.url)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     pub(crate) async fn stop(self) {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use serde_json::Value;
-use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
+use sqlx::{AnyConnection, Row as _};
 
 use crate::clock::Moment;
 use crate::db::Engine;
 use crate::fx::{Exchange, Rate, position};
 use crate::ledger::verify::{
-    Check, Faults, Fresh, StoredJournal, These, read_journals, same_journals,
+    Check, Faults, Fresh, StoredJournal, These, Walk, read_journals, same_journals,
 };
 
 use super::sql::{COLUMNS, Conversion, conversion};
@@ -70,15 +70,13 @@ pub async fn verify(
     }
     let rates = RatesSet::read(db).await?;
     let mut counted = Counted::default();
-    let mut walk = Walk::begin(db, fresh).await?;
-    loop {
-        let page = walk.next(db, engine).await?;
-        if page.is_empty() {
-            break;
-        }
-        let these = These::some(engine, page.iter().map(|found| found.id.as_str()));
+    let touched = "SELECT c.id FROM conversions c WHERE {fresh conversions c}";
+    let mut walk = Walk::begin(db, (engine, fresh), ("conversions", touched), PAGE).await?;
+    while let Some(these) = walk.next(db).await? {
         let mut booked = journals(db, &these).await?;
-        for found in page {
+        let sql = format!("SELECT {COLUMNS} FROM conversions WHERE {{these id}} ORDER BY id");
+        for row in these.query(&sql).fetch_all(&mut *db).await? {
+            let found = conversion(&row)?;
             let booked = booked.remove(found.id.as_str()).unwrap_or_default();
             check(&found, (&booked, &rates), faults);
             counted.add(&found.exchange);
@@ -88,54 +86,6 @@ pub async fn verify(
         counted.compare(db, faults).await?;
     }
     Ok(())
-}
-
-/// The way through the conversions that are looked at.
-enum Walk {
-    /// All, after one.
-    All(String),
-    /// Those that are fresh, the last first.
-    Some(Vec<String>),
-}
-
-impl Walk {
-    async fn begin(db: &mut AnyConnection, fresh: &Fresh) -> Result<Self, sqlx::Error> {
-        if fresh.is_all() {
-            return Ok(Self::All(String::new()));
-        }
-        let sql = "SELECT c.id FROM conversions c WHERE {fresh conversions c} ORDER BY c.id DESC";
-        let sql = AssertSqlSafe(fresh.filled_in(sql));
-        Ok(Self::Some(sqlx::query_scalar(sql).fetch_all(db).await?))
-    }
-
-    /// The next ones; none at the end.
-    async fn next(
-        &mut self,
-        db: &mut AnyConnection,
-        engine: Engine,
-    ) -> Result<Vec<Conversion>, sqlx::Error> {
-        let rows = match self {
-            Self::All(after) => {
-                let sql = format!(
-                    "SELECT {COLUMNS} FROM conversions WHERE id > $1 ORDER BY id LIMIT {PAGE}"
-                );
-                let query = sqlx::query(AssertSqlSafe(sql)).bind(after.clone());
-                query.fetch_all(db).await?
-            }
-            Self::Some(rest) => {
-                let some = rest.split_off(rest.len().saturating_sub(PAGE));
-                let these = These::some(engine, some.iter().map(String::as_str));
-                let sql =
-                    format!("SELECT {COLUMNS} FROM conversions WHERE {{these id}} ORDER BY id");
-                these.query(&sql).fetch_all(db).await?
-            }
-        };
-        let page = rows.iter().map(conversion).collect::<Result<Vec<_>, _>>()?;
-        if let (Self::All(after), Some(last)) = (self, page.last()) {
-            *after = last.id.to_string();
-        }
-        Ok(page)
-    }
 }
 
 /// The journals about conversions.

@@ -105,8 +105,9 @@ pub async fn verify(
         false => {
             let from = fresh.since().unwrap_or_default().before(UNDER_WAY);
             format!(
-                "(SELECT n.* FROM webhook_deliveries n WHERE n.id >= '{}' \
-                 OR n.id IN (SELECT delivery_id FROM webhook_queue)) d",
+                "(SELECT n.* FROM webhook_deliveries n WHERE n.id IN (SELECT l.id \
+                 FROM webhook_deliveries l WHERE l.id >= '{}' \
+                 UNION SELECT q.delivery_id FROM webhook_queue q)) d",
                 DeliveryId::first_at(from)
             )
         }

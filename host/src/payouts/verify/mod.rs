@@ -11,17 +11,15 @@ mod funding;
 mod replay;
 
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 
 use futures::TryStreamExt as _;
 use sha2::{Digest as _, Sha256};
-use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::conversions::Conversion;
 use crate::db::Engine;
-use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal, These, fill_in};
+use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal, These, Walk, fill_in};
 
 use super::model::{Payout, Status};
 use super::reply;
@@ -91,8 +89,8 @@ const CHECKS: &[Check] = &[
         means: "is a wallet whose payouts under way come to another sum than it says",
         finds: "SELECT w.id FROM wallet_balances w LEFT JOIN (SELECT p.wallet_id, \
                 SUM(p.amount_minor + p.fee_minor + p.tax_minor + p.levy_minor) AS total \
-                FROM transfers t CROSS JOIN payouts p WHERE p.id = t.id AND p.status IN ('queued', 'processing') GROUP BY p.wallet_id) u \
-                ON u.wallet_id = w.id WHERE w.pending_out_minor <> COALESCE(u.total, 0)",
+                FROM transfers t CROSS JOIN payouts p WHERE p.id = t.id \
+                AND p.status IN ('queued', 'processing') GROUP BY p.wallet_id) u ON u.wallet_id = w.id WHERE w.pending_out_minor <> COALESCE(u.total, 0)",
     },
 ];
 
@@ -271,8 +269,10 @@ pub async fn verify(
         // Of a part nothing can be counted.
         false => Counted::default(),
     };
-    let (mut walk, mut count) = (Walk::begin(db, looked).await?, 0);
-    while let ControlFlow::Continue(portion) = walk.next(db).await? {
+    let (scope, of) = ((looked.engine, looked.fresh), ("payouts", TOUCHED));
+    let (mut walk, mut count) = (Walk::begin(db, scope, of, PORTION).await?, 0);
+    while let Some(these) = walk.next(db).await? {
+        let portion = Portion::read(db, looked, these).await?;
         if !looked.fresh.is_all() {
             check_these(db, &portion.these, faults).await?;
         }
@@ -312,14 +312,6 @@ pub async fn verify(
     Ok(count)
 }
 
-/// The way through the payouts that are looked at.
-enum Walk<'a> {
-    /// All, after one.
-    All(Looked<'a>, String),
-    /// Those that something happened to, or is to happen, with the last first.
-    Some(Looked<'a>, Vec<String>),
-}
-
 /// Every payout of which something is fresh, that is under way, or that waits for somebody.
 const TOUCHED: &str = "SELECT p.id FROM payouts p WHERE {fresh payouts p} \
     UNION SELECT e.object_id FROM events e WHERE e.object_type = 'payout' AND {fresh events e} \
@@ -327,45 +319,7 @@ const TOUCHED: &str = "SELECT p.id FROM payouts p WHERE {fresh payouts p} \
     UNION SELECT c.transfer_id FROM rail_calls c WHERE {fresh rail_calls c} \
     UNION SELECT j.ref_id FROM journals j WHERE j.ref_type = 'Payout' AND {fresh journals j} \
     UNION SELECT w.id FROM payouts w WHERE w.is_waiting = 1 \
-    UNION SELECT t.id FROM transfers t ORDER BY 1 DESC";
-
-impl<'a> Walk<'a> {
-    async fn begin(db: &mut AnyConnection, looked: Looked<'a>) -> Result<Self, sqlx::Error> {
-        if looked.fresh.is_all() {
-            return Ok(Self::All(looked, String::new()));
-        }
-        let sql = AssertSqlSafe(looked.fresh.filled_in(TOUCHED));
-        Ok(Self::Some(looked, sqlx::query_scalar(sql).fetch_all(db).await?))
-    }
-
-    /// The next payouts; breaks where there are none.
-    async fn next(
-        &mut self,
-        db: &mut AnyConnection,
-    ) -> Result<ControlFlow<(), Portion>, sqlx::Error> {
-        match self {
-            Self::All(looked, after) => {
-                let sql =
-                    format!("SELECT * FROM payouts WHERE id > $1 ORDER BY id LIMIT {PORTION}");
-                let query = sqlx::query(AssertSqlSafe(sql)).bind(after.clone());
-                let rows = query.fetch_all(&mut *db).await?;
-                let Some(last) = rows.last() else { return Ok(ControlFlow::Break(())) };
-                let last: String = last.try_get("id")?;
-                let these = These::between(looked.engine, after, &last);
-                *after = last;
-                Ok(ControlFlow::Continue(Portion::read(db, (*looked, these), &rows).await?))
-            }
-            Self::Some(_, rest) if rest.is_empty() => Ok(ControlFlow::Break(())),
-            Self::Some(looked, rest) => {
-                let some = rest.split_off(rest.len().saturating_sub(PORTION));
-                let these = These::some(looked.engine, some.iter().map(String::as_str));
-                let query = these.query("SELECT * FROM payouts WHERE {these id} ORDER BY id");
-                let rows = query.fetch_all(&mut *db).await?;
-                Ok(ControlFlow::Continue(Portion::read(db, (*looked, these), &rows).await?))
-            }
-        }
-    }
-}
+    UNION SELECT t.id FROM transfers t";
 
 /// Payouts and all that is stored about them.
 struct Portion {
@@ -382,9 +336,11 @@ struct Portion {
 impl Portion {
     async fn read(
         db: &mut AnyConnection,
-        (looked, these): (Looked<'_>, These),
-        rows: &[AnyRow],
+        looked: Looked<'_>,
+        these: These,
     ) -> Result<Self, sqlx::Error> {
+        let query = these.query("SELECT * FROM payouts WHERE {these id} ORDER BY id");
+        let rows = query.fetch_all(&mut *db).await?;
         let payouts: Vec<Payout> = rows.iter().map(sql::payout).collect::<Result<_, _>>()?;
         let mut made = HashSet::new();
         for (row, payout) in rows.iter().zip(&payouts) {

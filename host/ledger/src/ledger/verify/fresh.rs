@@ -6,9 +6,7 @@
 
 use std::collections::HashMap;
 
-use sqlx::any::AnyArguments;
-use sqlx::query::Query;
-use sqlx::{Any, AnyConnection, AssertSqlSafe};
+use sqlx::{AnyConnection, AssertSqlSafe};
 
 use crate::clock::Moment;
 use crate::db::Engine;
@@ -16,6 +14,7 @@ use crate::db::bulk::{BATCH_ID, Shape};
 
 use super::super::seal::{first_of, writer_of};
 use super::Anchor;
+use super::these::fill_in;
 
 /// The batches that are to be looked at.
 #[derive(Clone, Debug, Default)]
@@ -33,8 +32,9 @@ struct Later {
 }
 
 impl Fresh {
-    /// Those that came after an anchor: of writers that have written since, of all whose numbers
-    /// are higher than any that it names, and of none.
+    /// Those that came after an anchor: of writers that have written since, and of all whose numbers
+    /// are higher than any that it names. What says that it is of a batch from before the first
+    /// writer is forged, and looked at as well.
     pub(super) async fn after(
         db: &mut AnyConnection,
         anchor: &Anchor,
@@ -49,7 +49,6 @@ impl Fresh {
             begin = *head + 1;
             let sql = "SELECT id FROM writer_batches WHERE id BETWEEN $1 AND $2 LIMIT 1";
             let query = sqlx::query_scalar::<_, i64>(sql).bind(range.0).bind(range.1);
-            // No writer has numbers below the first one's.
             if range.0 == i64::MIN || query.fetch_optional(&mut *db).await?.is_some() {
                 ranges.push(range);
             }
@@ -151,87 +150,4 @@ impl Fresh {
             self.rows(table, name)
         })
     }
-}
-
-/// Objects that are looked at together, or all that there are.
-pub struct These {
-    engine: Engine,
-    which: Which,
-    parameters: Vec<String>,
-}
-
-enum Which {
-    All,
-    /// Those in a list, as JSON.
-    Some,
-    /// Those after one id, to another one: in tables of months that is one look into each.
-    Between,
-}
-
-impl These {
-    /// Some.
-    #[must_use]
-    pub fn some<'a>(engine: Engine, ids: impl Iterator<Item = &'a str>) -> Self {
-        let ids = serde_json::json!(ids.collect::<Vec<_>>()).to_string();
-        Self { engine, which: Which::Some, parameters: vec![ids] }
-    }
-
-    /// All whose ids come after one, up to another one.
-    #[must_use]
-    pub fn between(engine: Engine, after: &str, to: &str) -> Self {
-        let parameters = vec![after.to_owned(), to.to_owned()];
-        Self { engine, which: Which::Between, parameters }
-    }
-
-    /// All.
-    #[must_use]
-    pub fn all(engine: Engine) -> Self {
-        Self { engine, which: Which::All, parameters: Vec::new() }
-    }
-
-    /// Whether all are meant.
-    #[must_use]
-    pub fn are_all(&self) -> bool {
-        matches!(self.which, Which::All)
-    }
-
-    /// The condition that a column names one of them, with [`Self::parameters`].
-    #[must_use]
-    pub fn named_by(&self, column: &str) -> String {
-        match self.which {
-            Which::All => "1 = 1".to_owned(),
-            Which::Some => self.engine.among(column, "$1"),
-            Which::Between => format!("({column} > $1 AND {column} <= $2)"),
-        }
-    }
-
-    /// A query with every `{these column}` filled in.
-    #[must_use]
-    pub fn filled_in(&self, sql: &str) -> String {
-        fill_in(sql, "{these ", |column| self.named_by(column))
-    }
-
-    /// The parameters of such a query, which must have a column to fill in.
-    #[must_use]
-    pub fn parameters(&self) -> &[String] {
-        &self.parameters
-    }
-
-    /// A query with every `{these column}` filled in, and its parameters.
-    pub fn query(&self, sql: &str) -> Query<'static, Any, AnyArguments> {
-        let query = sqlx::query(AssertSqlSafe(self.filled_in(sql)));
-        self.parameters.iter().cloned().fold(query, Query::bind)
-    }
-}
-
-/// A query with every part that begins so, and ends with `}`, filled in.
-pub fn fill_in(sql: &str, begins: &str, with: impl Fn(&str) -> String) -> String {
-    let mut parts = sql.split(begins);
-    let mut filled = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (of, rest) = part.split_once('}').unwrap_or((part, ""));
-        filled += &with(of);
-        filled += rest;
-    }
-    filled
 }

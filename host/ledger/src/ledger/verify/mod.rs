@@ -8,6 +8,7 @@ mod books;
 mod fresh;
 mod read;
 mod seals;
+mod these;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,9 +22,10 @@ use crate::db::bulk::Shape;
 
 use super::sql;
 
-pub use fresh::{Fresh, These, fill_in};
+pub use fresh::Fresh;
 pub use read::{StoredJournal, read_journals, same_journals};
 pub use seals::heads;
+pub use these::{These, Walk, fill_in};
 
 /// Something that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
