@@ -40,7 +40,7 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['journals', 'entries', 'idempotency_keys', 'payouts', 'attempts',
         'batches', 'conversions', 'audit', 'decisions_other', 'events_other', 'rail_calls_other'] LOOP
         EXECUTE format('CREATE INDEX %I ON %I USING brin (batch_id int8_minmax_multi_ops)
-            WITH (pages_per_range = 512, autosummarize = on)', name || '_by_seal', name);
+            WITH (autosummarize = on)', name || '_by_seal', name);
     END LOOP;
 END $$;
 
