@@ -3,6 +3,8 @@
 //! All of it is counted in the writer's transaction, under the wallet's lock, so that payouts
 //! created at once cannot slip under a limit together.
 
+use std::time::Duration;
+
 use jiff::tz::TimeZone;
 use serde_json::json;
 
@@ -16,7 +18,7 @@ use crate::rails::Declaration;
 
 use super::model::Payout;
 
-const DAY_US: i64 = 24 * 3600 * 1_000_000;
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The counters of one payout.
 #[derive(Clone, Debug)]
@@ -185,7 +187,6 @@ impl Usage {
         payout: &Payout,
         changes: &mut Vec<CounterChange>,
     ) {
-        let now = locked.now().micros();
         if let Some(reference) = &self.reference {
             changes.push(CounterChange {
                 key: reference.clone(),
@@ -206,7 +207,7 @@ impl Usage {
             holder: written(&recent),
             count: counter.count + 1,
             sum: counter.sum,
-            expires_at: now + 2 * DAY_US,
+            expires_at: counter.kept(locked.now(), 2 * DAY, DAY),
         });
     }
 
@@ -271,10 +272,10 @@ fn add(
     let counter = locked.counter(key);
     changes.push(CounterChange {
         key: key.to_owned(),
-        holder: counter.holder,
         count: counter.count,
         sum: counter.sum.plus(amount)?.max(Minor::ZERO),
-        expires_at: counter.expires_at.max(locked.now().micros() + 2 * DAY_US),
+        expires_at: counter.kept(locked.now(), 2 * DAY, DAY),
+        holder: counter.holder,
     });
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What a decision sees: the locked rows, as earlier decisions of the same batch left them.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use crate::clock::Moment;
 use crate::db::bulk::Lookup;
@@ -54,6 +55,18 @@ pub struct Counter {
 }
 
 impl Counter {
+    /// Until when a counter is kept that has to be there for `least` from `now`, in microseconds.
+    /// It is extended by `spare` more than that, so that most changes of a counter leave its
+    /// index alone.
+    #[must_use]
+    pub fn kept(&self, now: Moment, least: Duration, spare: Duration) -> i64 {
+        let needed = now.after(least);
+        match self.expires_at >= needed.micros() {
+            true => self.expires_at,
+            false => needed.after(spare).micros(),
+        }
+    }
+
     /// A counter as a change leaves it.
     pub(super) fn changed(change: &CounterChange, version: i64, now: Moment) -> Self {
         Self {
@@ -114,5 +127,22 @@ impl LockedState<'_> {
     pub fn counter(&self, key: &str) -> Counter {
         let found = self.counters.get(key);
         found.filter(|counter| counter.expires_at > self.now.micros()).cloned().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_extended_by_more_than_it_needs_and_then_left_alone() {
+        let (hour, now) = (Duration::from_secs(3600), Moment::from_micros(0));
+        let after = |hours: u32| now.after(hours * hour).micros();
+        let mut counter = Counter::default();
+        counter.expires_at = counter.kept(now, 2 * hour, hour);
+        assert_eq!(counter.expires_at, after(3));
+        assert_eq!(counter.kept(now.after(hour), 2 * hour, hour), after(3), "left alone");
+        let later = now.after(hour + Duration::from_micros(1));
+        assert!(counter.kept(later, 2 * hour, hour) > after(4), "extended");
     }
 }
