@@ -239,6 +239,13 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
         "delivery-status",
     ),
     ("UPDATE webhook_deliveries SET attempts = 0", "delivery-status"),
+    ("UPDATE webhook_deliveries SET event_id = event_id || 'x'", "delivery-event"),
+    (
+        "UPDATE webhook_deliveries SET replayed_from_id = id, event_id = (SELECT MIN(v.id) \
+         FROM events v WHERE v.merchant_id || '/' || v.env <> webhook_deliveries.owner \
+         AND v.body IS NOT NULL)",
+        "delivery-event",
+    ),
     ("UPDATE webhook_endpoints SET secret = 'whsec_clear'", "endpoint-secret"),
     ("UPDATE webhook_endpoints SET is_active = 0, disabled_reason = 'x'", "endpoint-disabled"),
     ("UPDATE webhook_endpoints SET owner = '{other}/test'", "endpoint-owner"),

@@ -8,7 +8,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::events::{DISABLED, canonical};
-use crate::id::DeliveryId;
+use crate::id::{DeliveryId, EventId};
 use crate::ledger::verify::{Check, Faults, Fresh};
 
 /// What is asked of all deliveries: by the event that each names, if it names one.
@@ -23,18 +23,23 @@ const OF_ALL: Check = Check {
             OR v.merchant_id || '/' || v.env <> d.owner)",
 };
 
-/// What is asked of the deliveries of fresh events.
-const OF_FRESH: Check = Check {
+/// What is asked of fresh deliveries: their events are found among those of whoever owns the
+/// endpoint. For `{kept}` stands the first event that was never due to be deleted.
+const OF_DELIVERIES: Check = Check {
     name: OF_ALL.name,
     means: OF_ALL.means,
-    finds: "SELECT d.id FROM events v JOIN webhook_deliveries d ON d.event_id = v.id \
-            WHERE {fresh events v} AND d.is_test = 0 \
-            AND (v.body IS NULL OR v.merchant_id || '/' || v.env <> d.owner)",
+    finds: "SELECT d.id FROM {deliveries} LEFT JOIN webhook_endpoints e ON e.id = d.endpoint_id \
+            LEFT JOIN events v ON v.merchant_id = e.merchant_id AND v.env = e.env \
+            AND v.id = d.event_id AND v.body IS NOT NULL \
+            WHERE d.is_test = 0 AND v.id IS NULL AND (d.event_id >= '{kept}' \
+            OR (d.event_id IS NULL AND d.replayed_from_id IS NULL))",
 };
 
-/// How long before an anchor deliveries were written that are looked at all the same: they were
-/// under way then.
-const UNDER_WAY: Duration = Duration::from_secs(3600);
+/// How long before an anchor deliveries were written that are looked at all the same: as long as
+/// one is under way whose receiver neither asks for patience nor is switched off.
+fn under_way() -> Duration {
+    limits::WEBHOOK_DELAYS.iter().sum::<Duration>() + Duration::from_secs(3600)
+}
 
 /// Each query answers with ids; none is right. For `{deliveries}` stand all, or those that were
 /// written since, or are to be made, as `d`.
@@ -103,7 +108,7 @@ pub async fn verify(
     let deliveries = match fresh.is_all() {
         true => "webhook_deliveries d".to_owned(),
         false => {
-            let from = fresh.since().unwrap_or_default().before(UNDER_WAY);
+            let from = fresh.since().unwrap_or_default().before(under_way());
             format!(
                 "(SELECT n.* FROM webhook_deliveries n WHERE n.id IN (SELECT l.id \
                  FROM webhook_deliveries l WHERE l.id >= '{}' \
@@ -112,8 +117,14 @@ pub async fn verify(
             )
         }
     };
-    let of_event = if fresh.is_all() { &OF_ALL } else { &OF_FRESH };
-    of_event.run(db, fresh, faults).await?;
+    if fresh.is_all() {
+        OF_ALL.run(db, fresh, faults).await?;
+    } else {
+        let kept = EventId::first_at(swept(db).await?);
+        let sql = OF_DELIVERIES.finds.replace("{deliveries}", &deliveries);
+        let sql = sql.replace("{kept}", kept.as_str());
+        OF_DELIVERIES.run_as(&mut *db, (sql, &[]), faults).await?;
+    }
     for check in CHECKS {
         let sql = check.finds.replace("{deliveries}", &deliveries);
         check.run_as(&mut *db, (sql, &[]), faults).await?;
@@ -123,6 +134,14 @@ pub async fn verify(
     let days = u64::from(limits::DELIVERIES_KEPT_DAYS_LEAST - 1);
     let kept = Duration::from_secs(days * 24 * 3600);
     missing_deliveries(db, (fresh, now.before(kept)), faults).await
+}
+
+/// Until when events may have been deleted; what nobody can read says that none were.
+async fn swept(db: &mut AnyConnection) -> Result<Moment, sqlx::Error> {
+    let sql = "SELECT value FROM meta WHERE key = 'swept/events'";
+    let swept: Option<String> = sqlx::query_scalar(sql).fetch_optional(db).await?;
+    let swept = swept.and_then(|at| at.parse().ok());
+    Ok(Moment::from_micros(swept.unwrap_or_default()))
 }
 
 /// Every event reaches every endpoint that listens for it, since it was last changed.

@@ -87,10 +87,11 @@ const CHECKS: &[Check] = &[
     Check {
         name: "wallet-pending",
         means: "is a wallet whose payouts under way come to another sum than it says",
-        finds: "SELECT w.id FROM wallet_balances w LEFT JOIN (SELECT p.wallet_id, \
-                SUM(p.amount_minor + p.fee_minor + p.tax_minor + p.levy_minor) AS total \
+        finds: "SELECT u.id FROM (SELECT w.id, w.pending_out_minor AS amount \
+                FROM wallet_balances w UNION ALL SELECT p.wallet_id, \
+                -(p.amount_minor + p.fee_minor + p.tax_minor + p.levy_minor) \
                 FROM transfers t CROSS JOIN payouts p WHERE p.id = t.id \
-                AND p.status IN ('queued', 'processing') GROUP BY p.wallet_id) u ON u.wallet_id = w.id WHERE w.pending_out_minor <> COALESCE(u.total, 0)",
+                AND p.status IN ('queued', 'processing')) u GROUP BY u.id HAVING SUM(u.amount) <> 0",
     },
 ];
 
@@ -185,13 +186,12 @@ const CHECKS_OF_THESE: &[Check] = &[
 const FILE_PAYMENTS: Check = Check {
     name: "file-payments",
     means: "is a file whose payments come to another number or sum than it says",
-    finds: "SELECT f.id FROM payment_files f LEFT JOIN (SELECT a.file_id, COUNT(*) AS n, \
-            SUM(p.amount_minor) AS total FROM attempts a JOIN payouts p \
-            ON p.id = a.transfer_id WHERE a.file_id IS NOT NULL \
-            AND a.network_id IS NOT NULL AND {files a.file_id} GROUP BY a.file_id) e \
-            ON e.file_id = f.id WHERE f.state IN ('assembled', 'sending', 'unclear', \
-            'delivered', 'acknowledged') AND {files f.id} \
-            AND (COALESCE(e.n, 0) <> f.entries OR COALESCE(e.total, 0) <> f.amount_minor)",
+    finds: "SELECT f.id FROM payment_files f WHERE f.state IN ('assembled', 'sending', 'unclear', \
+            'delivered', 'acknowledged') AND {files f.id} AND (f.entries <> (SELECT COUNT(*) \
+            FROM attempts a JOIN payouts p ON p.id = a.transfer_id WHERE a.file_id = f.id \
+            AND a.network_id IS NOT NULL) OR f.amount_minor <> (SELECT \
+            COALESCE(SUM(p.amount_minor), 0) FROM attempts a JOIN payouts p \
+            ON p.id = a.transfer_id WHERE a.file_id = f.id AND a.network_id IS NOT NULL))",
 };
 
 /// Files that have not ended, and those that no payment is in.

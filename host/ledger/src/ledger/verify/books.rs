@@ -86,26 +86,33 @@ async fn begun(
     if fresh.is_all() {
         return Ok(HashMap::new());
     }
-    // From wallets to entries: a cross join says so to SQLite.
-    let sql = format!(
-        "SELECT e.wallet_id, e.seq, e.balance_after_minor, e.hash FROM wallets w LEFT JOIN \
+    // Two walks over an index each. From wallets to entries: a cross join says so to SQLite.
+    let last = "SELECT e.wallet_id, e.seq, e.balance_after_minor, e.hash \
+                FROM wallets w CROSS JOIN entries e WHERE e.wallet_id = w.id \
+                AND e.seq = (SELECT MAX(l.seq) FROM entries l WHERE l.wallet_id = w.id)";
+    let before = format!(
+        "SELECT f.wallet_id, e.seq, e.balance_after_minor, e.hash FROM \
          (SELECT n.wallet_id, MIN(n.seq) AS seq FROM entries n WHERE {} GROUP BY n.wallet_id) f \
-         ON f.wallet_id = w.id CROSS JOIN entries e WHERE e.wallet_id = w.id AND e.seq = \
-         COALESCE(f.seq - 1, (SELECT MAX(l.seq) FROM entries l WHERE l.wallet_id = w.id))",
+         LEFT JOIN entries e ON e.wallet_id = f.wallet_id AND e.seq = f.seq - 1",
         fresh.rows("entries", "n")
     );
-    let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(db).await?;
-    rows.iter()
-        .map(|row| {
-            let walked = Walked {
-                seq: row.try_get(1)?,
-                balance: row.try_get(2)?,
-                head: row.try_get(3)?,
-                early: BTreeMap::new(),
-            };
-            Ok((row.try_get(0)?, walked))
-        })
-        .collect()
+    let mut begun = HashMap::new();
+    for sql in [last.to_owned(), before] {
+        for row in sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut *db).await? {
+            let wallet: String = row.try_get(0)?;
+            match row.try_get::<Option<i64>, _>(1)? {
+                Some(seq) => {
+                    let (balance, head) = (row.try_get(2)?, row.try_get(3)?);
+                    begun.insert(wallet, Walked { seq, balance, head, early: BTreeMap::new() });
+                }
+                // All of its entries are looked at.
+                None => {
+                    begun.remove(&wallet);
+                }
+            }
+        }
+    }
+    Ok(begun)
 }
 
 async fn stated(db: &mut AnyConnection) -> Result<HashMap<String, Stated>, sqlx::Error> {
