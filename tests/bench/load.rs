@@ -44,6 +44,23 @@ impl Load {
         }
     }
 
+    /// Everybody who is paid, of every wallet, so that all of them are saved.
+    pub(crate) async fn save_recipients(&self, each: u64) {
+        let mut tasks = Vec::new();
+        for target in self.targets.clone() {
+            let (mut connection, base) = (self.connect().await, self.base.clone());
+            tasks.push(tokio::spawn(async move {
+                for person in 0..each {
+                    let is_paid = pay_to(&mut connection, &base, &target, person).await;
+                    assert!(is_paid, "a recipient was not saved");
+                }
+            }));
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+    }
+
     /// Payouts for this long, over all connections.
     pub(crate) async fn run(&self, server: &Server, length: Duration) -> Run {
         self.run_at(server, length, None).await
@@ -116,19 +133,42 @@ pub(crate) async fn connect(base: &str) -> SendRequest<Full<Bytes>> {
     sender
 }
 
+/// A payout to whoever's turn it is.
 async fn pay(connection: &mut SendRequest<Full<Bytes>>, base: &str, target: &Target) -> bool {
+    static TURN: AtomicU64 = AtomicU64::new(0);
+    let person = TURN.fetch_add(1, Ordering::Relaxed) % target.recipients;
+    pay_to(connection, base, target, person).await
+}
+
+async fn pay_to(
+    connection: &mut SendRequest<Full<Bytes>>,
+    base: &str,
+    target: &Target,
+    person: u64,
+) -> bool {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let body = format!(
         "{{{},\"currency\":\"NGN\",\"wallet_id\":\"{}\",\
-         \"recipient\":{{\"account_number\":\"0123456785\",\"bank_code\":\"058\"}},\
+         \"recipient\":{{\"account_number\":\"{}\",\"bank_code\":\"058\"}},\
          \"narration\":\"Invoice {number}\",\"allow_duplicate\":true}}",
-        target.amounts, target.wallet
+        target.amounts,
+        target.wallet,
+        account(person)
     );
     let request = post(base, "/v1/payouts", &target.key)
         .header("idempotency-key", format!("bench-{}-{number}", std::process::id()))
         .body(Full::new(Bytes::from(body)))
         .unwrap();
     send(connection, request).await
+}
+
+/// The account of this number at bank 058, with its check digit.
+fn account(number: u64) -> String {
+    let serial = format!("{:09}", 12_345_678 + number);
+    let digits = "058".bytes().chain(serial.bytes()).map(|digit| u64::from(digit - b'0'));
+    let sum: u64 =
+        digits.zip([3, 7, 3].into_iter().cycle()).map(|(digit, weight)| digit * weight).sum();
+    format!("{serial}{}", (10 - sum % 10) % 10)
 }
 
 /// A call with a key, without its body.

@@ -17,6 +17,7 @@ mod many;
 mod micro;
 mod rails;
 mod receivers;
+mod recipients;
 mod rules;
 mod server;
 mod statements;
@@ -77,6 +78,7 @@ async fn main() {
                         rules::run(engine, length, swapping).await;
                     }
                     "70 %" => steady::run(engine, length, calm).await,
+                    "recipients" => recipients::run(engine, length).await,
                     "another currency" => across::run(engine, length).await,
                     "batches" => batches::run(engine, length, entries).await,
                     "rails" => rails::run(length).await,
@@ -93,6 +95,7 @@ async fn main() {
             continue;
         }
         accepted(engine, length, pause, tpcb).await;
+        recipients::run(engine, length).await;
         across::run(engine, length).await;
         batches::run(engine, length, entries).await;
         steady::run(engine, length, calm).await;

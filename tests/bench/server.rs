@@ -41,6 +41,8 @@ pub(crate) struct Target {
     pub merchant: String,
     /// What requests say of their amounts.
     pub amounts: &'static str,
+    /// How many people it pays, in turn.
+    pub recipients: u64,
 }
 
 impl Server {
@@ -137,7 +139,7 @@ impl Server {
             let key = self.admin(&format!("merchants/{id}/keys"), body).await;
             let key = key["secret"].as_str().unwrap().to_owned();
             let (merchant, amounts) = (id.to_owned(), r#""amount_minor":"1500000""#);
-            targets.push(Target { key, wallet, merchant, amounts });
+            targets.push(Target { key, wallet, merchant, amounts, recipients: 1 });
         }
         targets
     }
