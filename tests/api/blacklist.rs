@@ -1,9 +1,11 @@
 //! Blocked recipients: by the platform for everybody, by a merchant for itself.
 
+use futures::future::join_all;
 use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::accounts::{account, to};
 use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
 async fn block(host: &TestHost, changes: Value) -> Answer {
@@ -69,6 +71,64 @@ async fn a_blocked_recipient_is_refused_until_it_is_unblocked(
             assert_eq!(shown.json["is_blacklisted"], false, "{code}");
             assert_eq!(unblock(host, &entry.id()).await.refused(), (404, "not_found"));
         }
+    })
+    .await;
+}
+
+/// Whoever is paid at once is looked up by one statement.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn recipients_of_payouts_made_at_once_are_not_taken_for_each_other(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    const BLOCKED_FOR_ALL: u32 = 3;
+    const BLOCKED_FOR_ONE: u32 = 5;
+    const DELETED: u32 = 7;
+    with_host(engine, async |host| {
+        let other = host.new_merchant("Other").await;
+        let (own, theirs) = (&host.merchant.test_key, &other.test_key);
+        let mut saved = Vec::new();
+        for (key, serial) in (1..=12).flat_map(|serial| [(own, serial), (theirs, serial)]) {
+            let paid = host.pay_as(key, &unique(), with(naira(100_000), to(serial))).await.ok();
+            let id = paid.json["beneficiary_id"].as_str().expect("an id").to_owned();
+            saved.push((key, serial, id));
+        }
+        block(host, json!({ "account_number": account(BLOCKED_FOR_ALL) })).await.ok();
+        let for_one = json!({ "account_number": account(BLOCKED_FOR_ONE), "scope": "merchant",
+                              "merchant_id": host.merchant.id });
+        block(host, for_one).await.ok();
+        let is_deleted = |key: &String, serial| key == own && serial == DELETED;
+        for (key, _, id) in saved.iter().filter(|(key, serial, _)| is_deleted(key, *serial)) {
+            let path = format!("/v1/beneficiaries/{id}");
+            let body = Some(json!({ "reason": "moved out" }));
+            host.send(Method::DELETE, &path, key, &[], body).await.ok();
+        }
+        let pay = async |(key, serial, id): &(&String, u32, String)| {
+            let by_id = json!({ "recipient": null, "beneficiary_id": id });
+            let to_saved = host.pay_as(key, &unique(), with(naira(100_000), by_id)).await;
+            let expected = match *serial {
+                BLOCKED_FOR_ALL => Some((403, "beneficiary_globally_blocked")),
+                BLOCKED_FOR_ONE if key == &own => Some((403, "beneficiary_blacklisted")),
+                DELETED if key == &own => Some((404, "beneficiary_not_found")),
+                _ => None,
+            };
+            match expected {
+                Some(expected) => assert_eq!(to_saved.refused(), expected, "{serial}"),
+                None => assert_eq!(to_saved.ok().json["recipient_account"], account(*serial)),
+            }
+            // Whoever is paid again by account is saved again.
+            let inline = host.pay_as(key, &unique(), with(naira(100_000), to(*serial))).await;
+            match expected.filter(|_| *serial != DELETED) {
+                Some(expected) => assert_eq!(inline.refused(), expected, "{serial}"),
+                None => assert_eq!(inline.ok().json["beneficiary_id"], *id, "{serial}"),
+            }
+            // What belongs to somebody else is not there.
+            let foreign = if key == &own { theirs } else { own };
+            let body = with(naira(100_000), json!({ "recipient": null, "beneficiary_id": id }));
+            let refused = host.pay_as(foreign, &unique(), body).await;
+            assert_eq!(refused.refused(), (404, "beneficiary_not_found"));
+        };
+        join_all(saved.iter().map(pay)).await;
     })
     .await;
 }

@@ -44,6 +44,7 @@ const KEPT: &[(&str, &str)] = &[
     ("a list of events", "body IS NOT NULL AND id < $3"),
     ("a list of deliveries", "webhook_deliveries d JOIN webhook_endpoints e"),
     ("a wallet's transactions", "WHERE e.wallet_id = $1 AND e.seq < $2"),
+    ("whoever is paid", "AS by_the_platform"),
     ("keys that were used", "FROM idempotency_keys WHERE key = ANY"),
     ("old events", "SELECT DISTINCT h.object_id FROM events h"),
     ("old messages", "SELECT DISTINCT h.transfer_id FROM rail_calls h"),

@@ -6,7 +6,7 @@ use moka::future::Cache;
 use tokio::sync::Mutex;
 
 use crate::config::limits;
-use crate::db::Db;
+use crate::db::{Db, Rounds};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{BeneficiaryId, MerchantId};
@@ -17,27 +17,19 @@ use crate::wasm::rail::Resolution;
 
 use super::beneficiary::Beneficiary;
 use super::identity::IdentityKey;
-use super::sql;
+use super::sql::{self, Shared, Whose};
 
 /// Saved recipients and blacklists, cached for a second.
 #[derive(Clone)]
 pub struct RecipientDirectory {
-    db: Db,
-    keyring: Arc<Keyring>,
+    saved: Rounds<BeneficiaryId, Shared<Option<Beneficiary>>>,
+    looked_up: Rounds<Whose, Shared<Arc<Known>>>,
     identities: IdentityKey,
-    known: Cache<Key, Arc<Known>>,
+    known: Cache<Whose, Arc<Known>>,
     checked: Cache<(String, String), Arc<Checked>>,
     paid: Cache<String, ()>,
-    turns: Cache<Key, Arc<Mutex<()>>>,
-    named: Cache<Key, Resolution>,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
-    merchant: MerchantId,
-    env: Env,
-    currency: Currency,
-    identity: String,
+    turns: Cache<Whose, Arc<Mutex<()>>>,
+    named: Cache<Whose, Resolution>,
 }
 
 /// What is known of a recipient.
@@ -63,11 +55,19 @@ pub struct Checked {
 impl RecipientDirectory {
     /// A directory over this database.
     #[must_use]
-    pub fn new(db: Db, keyring: Arc<Keyring>, identities: IdentityKey) -> Self {
+    pub fn new(db: &Db, keyring: Arc<Keyring>, identities: IdentityKey) -> Self {
         let fresh = Cache::builder().max_capacity(limits::CACHE_ENTRIES_MAX);
+        let (pool, engine) = (db.pool().clone(), db.engine());
+        let by_id = (pool.clone(), Arc::clone(&keyring));
         Self {
-            db,
-            keyring,
+            saved: Rounds::new(move |ids| {
+                let (pool, keyring) = by_id.clone();
+                async move { sql::list_saved((&pool, engine), &keyring, &ids).await }
+            }),
+            looked_up: Rounds::new(move |wanted| {
+                let (pool, keyring) = (pool.clone(), Arc::clone(&keyring));
+                async move { sql::list_known((&pool, engine), &keyring, &wanted).await }
+            }),
             identities,
             known: fresh.time_to_live(limits::CACHE_FRESH).build(),
             paid: Cache::builder()
@@ -121,19 +121,13 @@ impl RecipientDirectory {
         (currency, identity): (Currency, &str),
     ) -> Result<Arc<Known>, Problem> {
         let (merchant, identity) = (merchant.clone(), identity.to_owned());
-        let key = Key { merchant, env, currency, identity };
+        let key = Whose { merchant, env, currency, identity };
         if let Some(known) = self.known.get(&key).await {
             return Ok(known);
         }
-        let pool = self.db.pool();
-        let (owner, which) = ((&key.merchant, env), (currency, key.identity.as_str()));
-        let beneficiary = sql::find_beneficiary(pool, &self.keyring, owner, which).await?;
-        let (is_globally_blocked, is_blacklisted) =
-            sql::find_blocks(pool, &key.merchant, which).await?;
-        let is_new = beneficiary.is_none();
-        let known = Arc::new(Known { beneficiary, is_globally_blocked, is_blacklisted });
+        let known = self.looked_up.ask(key.clone()).await??;
         // A recipient that is not saved yet is about to be: not worth remembering.
-        if !is_new {
+        if known.beneficiary.is_some() {
             self.known.insert(key, Arc::clone(&known)).await;
         }
         Ok(known)
@@ -148,7 +142,7 @@ impl RecipientDirectory {
     ) -> Arc<Mutex<()>> {
         let (merchant, identity) = (merchant.clone(), identity.to_owned());
         self.turns
-            .get_with(Key { merchant, env, currency, identity }, async { Arc::default() })
+            .get_with(Whose { merchant, env, currency, identity }, async { Arc::default() })
             .await
     }
 
@@ -160,7 +154,7 @@ impl RecipientDirectory {
         (currency, identity): (Currency, &str),
     ) -> Option<Resolution> {
         let (merchant, identity) = (merchant.clone(), identity.to_owned());
-        self.named.get(&Key { merchant, env, currency, identity }).await
+        self.named.get(&Whose { merchant, env, currency, identity }).await
     }
 
     /// Remembers what a network said of an account.
@@ -171,7 +165,7 @@ impl RecipientDirectory {
         resolution: &Resolution,
     ) {
         let (merchant, identity) = (merchant.clone(), identity.to_owned());
-        let key = Key { merchant, env, currency, identity };
+        let key = Whose { merchant, env, currency, identity };
         self.named.insert(key, resolution.clone()).await;
     }
 
@@ -205,8 +199,9 @@ impl RecipientDirectory {
     ) -> Result<Beneficiary, Problem> {
         let missing = || Problem::new(ErrorCode::BeneficiaryNotFound);
         let id = BeneficiaryId::parse(id).ok_or_else(missing)?;
-        let found = sql::get_beneficiary(self.db.pool(), &self.keyring, owner, &id).await?;
-        found.filter(|beneficiary| beneficiary.deleted_at.is_none()).ok_or_else(missing)
+        let found = self.saved.ask(id).await??;
+        let is_its = |saved: &Beneficiary| (&saved.merchant_id, saved.env) == owner;
+        found.filter(|saved| is_its(saved) && saved.deleted_at.is_none()).ok_or_else(missing)
     }
 
     /// Forgets what is remembered, after a change on this host.

@@ -1,9 +1,14 @@
 //! Statements about beneficiaries and blacklists.
 
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde_json::json;
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
+use crate::db::Engine;
 use crate::db::bulk::{Lookup, Removal, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
 use crate::env::Env;
@@ -14,6 +19,7 @@ use crate::money::Currency;
 use crate::rails::RecipientFields;
 
 use super::beneficiary::{Beneficiary, BeneficiarySource, Verification};
+use super::directory::Known;
 use super::resolution;
 
 /// A beneficiary as it is stored: what the bank said about it is sealed.
@@ -133,6 +139,11 @@ fn place(id: &BeneficiaryId) -> String {
     format!("beneficiaries/resolution/{id}")
 }
 
+/// Beneficiaries, and how many entries of blacklists name each.
+const SAVED: &str = "SELECT b.*, (SELECT COUNT(*) FROM blacklist x WHERE x.currency = b.currency \
+                     AND x.identity = b.identity AND x.merchant_id IN ('', b.merchant_id)) AS blocks \
+                     FROM beneficiaries b";
+
 /// A merchant's beneficiary, deleted or not.
 ///
 /// # Errors
@@ -143,10 +154,8 @@ pub async fn get_beneficiary(
     (merchant, env): (&MerchantId, Env),
     id: &BeneficiaryId,
 ) -> Result<Option<Beneficiary>, sqlx::Error> {
-    let sql = "SELECT b.*, (SELECT COUNT(*) FROM blacklist x WHERE x.currency = b.currency \
-               AND x.identity = b.identity AND x.merchant_id IN ('', b.merchant_id)) AS blocks \
-               FROM beneficiaries b WHERE b.merchant_id = $1 AND b.env = $2 AND b.id = $3";
-    let row = sqlx::query(sql)
+    let sql = format!("{SAVED} WHERE b.merchant_id = $1 AND b.env = $2 AND b.id = $3");
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(merchant.as_str())
         .bind(env.as_str())
         .bind(id.as_str())
@@ -155,29 +164,106 @@ pub async fn get_beneficiary(
     row.map(|row| beneficiary(&row, keyring)).transpose()
 }
 
-/// The beneficiary of this identity: the active one, else the one deleted last.
+/// What several wait for.
+pub(super) type Shared<T> = Result<T, Arc<sqlx::Error>>;
+
+/// Beneficiaries by their ids, whoever's they are, deleted or not. One that cannot be read is an
+/// error of its own.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn find_beneficiary(
-    pool: &AnyPool,
+async fn list_by_ids(
+    (pool, engine): (&AnyPool, Engine),
     keyring: &Keyring,
-    (merchant, env): (&MerchantId, Env),
-    (currency, identity): (Currency, &str),
-) -> Result<Option<Beneficiary>, sqlx::Error> {
-    let sql = "SELECT b.*, (SELECT COUNT(*) FROM blacklist x WHERE x.currency = b.currency \
-               AND x.identity = b.identity AND x.merchant_id IN ('', b.merchant_id)) AS blocks \
-               FROM beneficiaries b WHERE b.merchant_id = $1 AND b.env = $2 AND b.currency = $3 \
-               AND (b.identity = $4 OR b.deleted_identity = $4) \
-               ORDER BY COALESCE(b.deleted_at, 9223372036854775807) DESC LIMIT 1";
-    let row = sqlx::query(sql)
-        .bind(merchant.as_str())
-        .bind(env.as_str())
-        .bind(currency.as_str())
-        .bind(identity)
-        .fetch_optional(pool)
+    ids: &[&str],
+) -> Result<HashMap<String, Shared<Beneficiary>>, sqlx::Error> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = format!("{SAVED} WHERE {}", engine.among("b.id", "$1"));
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(serde_json::to_string(ids).unwrap_or_default())
+        .fetch_all(pool)
         .await?;
-    row.map(|row| beneficiary(&row, keyring)).transpose()
+    rows.iter()
+        .map(|row| Ok((row.try_get("id")?, beneficiary(row, keyring).map_err(Arc::new))))
+        .collect()
+}
+
+/// The beneficiaries of these ids, in their order.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn list_saved(
+    (pool, engine): (&AnyPool, Engine),
+    keyring: &Keyring,
+    ids: &[BeneficiaryId],
+) -> Result<Vec<Shared<Option<Beneficiary>>>, sqlx::Error> {
+    let texts: Vec<&str> = ids.iter().map(BeneficiaryId::as_str).collect();
+    let found = list_by_ids((pool, engine), keyring, &texts).await?;
+    Ok(texts.iter().map(|id| found.get(*id).cloned().transpose()).collect())
+}
+
+/// Which recipient of whom.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Whose {
+    pub merchant: MerchantId,
+    pub env: Env,
+    pub currency: Currency,
+    pub identity: String,
+}
+
+/// What is known of each of these recipients, in their order: the beneficiary of that identity, the
+/// active one or else the one deleted last, and who blocks it.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn list_known(
+    (pool, engine): (&AnyPool, Engine),
+    keyring: &Keyring,
+    wanted: &[Whose],
+) -> Result<Vec<Shared<Arc<Known>>>, sqlx::Error> {
+    let records: Vec<_> = (0_usize..)
+        .zip(wanted)
+        .map(|(place, Whose { merchant, env, currency, identity })| {
+            json!({ "place": place.to_string(), "merchant_id": merchant, "env": env.as_str(),
+                    "currency": currency.as_str(), "identity": identity })
+        })
+        .collect();
+    let columns = ["place", "merchant_id", "env", "currency", "identity"];
+    let of_it = "b.merchant_id = w.merchant_id AND b.env = w.env AND b.currency = w.currency";
+    let blocks = "SELECT COUNT(*) FROM blacklist x WHERE x.currency = w.currency \
+                  AND x.identity = w.identity AND x.merchant_id =";
+    // Each is looked up by index, whatever the planner thinks of the tables' sizes.
+    let sql = format!(
+        "SELECT w.place, COALESCE(\
+         (SELECT b.id FROM beneficiaries b WHERE {of_it} AND b.identity = w.identity), \
+         (SELECT b.id FROM beneficiaries b WHERE {of_it} AND b.deleted_identity = w.identity \
+         ORDER BY b.deleted_at DESC LIMIT 1)) AS id, \
+         ({blocks} '') AS by_the_platform, ({blocks} w.merchant_id) AS by_the_merchant \
+         FROM {} w",
+        engine.records("$1", &columns)
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(serde_json::to_string(&records).unwrap_or_default())
+        .fetch_all(pool)
+        .await?;
+    let mut found = BTreeMap::new();
+    for row in &rows {
+        let place: String = row.try_get("place")?;
+        let is_blocked = |by| row.try_get::<i64, _>(by).map(|entries| entries > 0);
+        let id: Option<String> = row.try_get("id")?;
+        let blocks = (is_blocked("by_the_platform")?, is_blocked("by_the_merchant")?);
+        found.insert(place.parse::<usize>().unwrap_or_default(), (id, blocks));
+    }
+    let ids: Vec<&str> = found.values().filter_map(|(id, _)| id.as_deref()).collect();
+    let saved = list_by_ids((pool, engine), keyring, &ids).await?;
+    let known = |(id, (is_globally_blocked, is_blacklisted)): (Option<String>, _)| {
+        let read = id.and_then(|id| saved.get(&id));
+        let beneficiary = read.cloned().transpose()?;
+        Ok(Arc::new(Known { beneficiary, is_globally_blocked, is_blacklisted }))
+    };
+    Ok(found.into_values().map(known).collect())
 }
 
 /// A page of a merchant's beneficiaries that are not deleted, newest first, before `cursor`.
@@ -190,12 +276,12 @@ pub async fn list_beneficiaries(
     (merchant, env): (&MerchantId, Env),
     filter: &Filter,
 ) -> Result<Vec<Beneficiary>, sqlx::Error> {
-    let sql = "SELECT b.*, (SELECT COUNT(*) FROM blacklist x WHERE x.currency = b.currency \
-               AND x.identity = b.identity AND x.merchant_id IN ('', b.merchant_id)) AS blocks \
-               FROM beneficiaries b WHERE b.merchant_id = $1 AND b.env = $2 \
-               AND b.deleted_at IS NULL AND b.id < $3 AND ($4 = '' OR b.currency = $4) \
-               AND ($5 = '' OR b.search LIKE $5 ESCAPE '!') ORDER BY b.id DESC LIMIT $6";
-    let rows = sqlx::query(sql)
+    let sql = format!(
+        "{SAVED} WHERE b.merchant_id = $1 AND b.env = $2 \
+         AND b.deleted_at IS NULL AND b.id < $3 AND ($4 = '' OR b.currency = $4) \
+         AND ($5 = '' OR b.search LIKE $5 ESCAPE '!') ORDER BY b.id DESC LIMIT $6"
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(merchant.as_str())
         .bind(env.as_str())
         .bind(filter.cursor.as_deref().unwrap_or("~"))
@@ -326,27 +412,6 @@ impl Block {
     pub fn scope(&self) -> &'static str {
         if self.merchant_id.is_some() { "merchant" } else { "platform" }
     }
-}
-
-/// Whether the platform and whether the merchant blocks a recipient.
-///
-/// # Errors
-/// The database cannot be read.
-pub async fn find_blocks(
-    pool: &AnyPool,
-    merchant: &MerchantId,
-    (currency, identity): (Currency, &str),
-) -> Result<(bool, bool), sqlx::Error> {
-    let sql = "SELECT scope FROM blacklist \
-               WHERE currency = $1 AND identity = $2 AND merchant_id IN ('', $3)";
-    let scopes: Vec<String> = sqlx::query_scalar(sql)
-        .bind(currency.as_str())
-        .bind(identity)
-        .bind(merchant.as_str())
-        .fetch_all(pool)
-        .await?;
-    let any = |scope: &str| scopes.iter().any(|found| found == scope);
-    Ok((any("platform"), any("merchant")))
 }
 
 /// Whether there is an entry for the recipient of this one, in the same scope.

@@ -181,8 +181,7 @@ async fn open(config: &Config, clock: &Clock, ids: &IdGenerator) -> Result<Stora
     let parts = (&db, &*keyring, ids);
     let (operator_token, new_token) = operator_token(config, parts).await?;
     let (secret, _) = kept_secret(parts, "identities", &ids.secret()).await?;
-    let recipients =
-        RecipientDirectory::new(db.clone(), Arc::clone(&keyring), IdentityKey::new(&secret));
+    let recipients = RecipientDirectory::new(&db, Arc::clone(&keyring), IdentityKey::new(&secret));
     Ok(Storage { db, keyring, recipients, operator_token, new_token })
 }
 

@@ -12,6 +12,7 @@ pub mod cell;
 mod identity;
 mod migrate;
 pub mod native;
+mod rounds;
 
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ use crate::config::limits;
 pub use identity::Identity;
 pub use migrate::schema_texts;
 pub use native::Native;
+pub use rounds::Rounds;
 
 /// Which database this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -400,6 +402,26 @@ impl Engine {
             Self::Sqlite => format!("{column} IN {texts}"),
             // An array is looked up by index, whatever the planner thinks of its length.
             Self::Postgres => format!("{column} = ANY(ARRAY{texts})"),
+        }
+    }
+
+    /// The objects in a parameter that holds an array of them in JSON, as rows of these columns,
+    /// all of them texts.
+    #[must_use]
+    pub fn records(self, parameter: &str, columns: &[&str]) -> String {
+        let each = |column: fn(&str) -> String| {
+            columns.iter().map(|name| column(name)).collect::<Vec<_>>().join(", ")
+        };
+        match self {
+            Self::Sqlite => {
+                let columns = each(|name| format!("value ->> '{name}' AS {name}"));
+                format!("(SELECT {columns} FROM json_each({parameter}))")
+            }
+            Self::Postgres => {
+                let columns = each(|name| format!("{name} TEXT"));
+                let array = format!("CAST(CAST({parameter} AS TEXT) AS JSON)");
+                format!("(SELECT * FROM json_to_recordset({array}) AS t({columns}))")
+            }
         }
     }
 
