@@ -207,7 +207,7 @@ impl Usage {
             holder: written(&recent),
             count: counter.count + 1,
             sum: counter.sum,
-            expires_at: counter.kept(locked.now(), 2 * DAY, DAY),
+            expires_at: counter.kept(locked.now(), 2 * DAY),
         });
     }
 
@@ -274,7 +274,7 @@ fn add(
         key: key.to_owned(),
         count: counter.count,
         sum: counter.sum.plus(amount)?.max(Minor::ZERO),
-        expires_at: counter.kept(locked.now(), 2 * DAY, DAY),
+        expires_at: counter.kept(locked.now(), 2 * DAY),
         holder: counter.holder,
     });
     Ok(())

@@ -98,7 +98,7 @@ impl Tracked {
             holder: window.write(),
             count,
             sum: Minor::new(sum),
-            expires_at: counter.kept(now, self.window + SLACK, SLACK),
+            expires_at: counter.kept(now, self.window + SLACK),
         }
     }
 

@@ -38,6 +38,9 @@ pub struct Wallet {
     pub is_frozen: bool,
 }
 
+/// How much longer than it must a counter is kept.
+const SPARE: Duration = Duration::from_secs(3600);
+
 /// A counter under lock. One that was never written, or has expired, is all zero.
 #[derive(Clone, Debug, Default)]
 pub struct Counter {
@@ -56,14 +59,13 @@ pub struct Counter {
 
 impl Counter {
     /// Until when a counter is kept that has to be there for `least` from `now`, in microseconds.
-    /// It is extended by `spare` more than that, so that most changes of a counter leave its
-    /// index alone.
+    /// It is extended by [`SPARE`] more than that, so that most changes leave its index alone.
     #[must_use]
-    pub fn kept(&self, now: Moment, least: Duration, spare: Duration) -> i64 {
+    pub fn kept(&self, now: Moment, least: Duration) -> i64 {
         let needed = now.after(least);
         match self.expires_at >= needed.micros() {
             true => self.expires_at,
-            false => needed.after(spare).micros(),
+            false => needed.after(SPARE).micros(),
         }
     }
 
@@ -136,13 +138,12 @@ mod tests {
 
     #[test]
     fn a_counter_is_extended_by_more_than_it_needs_and_then_left_alone() {
-        let (hour, now) = (Duration::from_secs(3600), Moment::from_micros(0));
-        let after = |hours: u32| now.after(hours * hour).micros();
+        let (least, now) = (2 * SPARE, Moment::from_micros(0));
         let mut counter = Counter::default();
-        counter.expires_at = counter.kept(now, 2 * hour, hour);
-        assert_eq!(counter.expires_at, after(3));
-        assert_eq!(counter.kept(now.after(hour), 2 * hour, hour), after(3), "left alone");
-        let later = now.after(hour + Duration::from_micros(1));
-        assert!(counter.kept(later, 2 * hour, hour) > after(4), "extended");
+        counter.expires_at = counter.kept(now, least);
+        assert_eq!(counter.expires_at, now.after(3 * SPARE).micros());
+        assert_eq!(counter.kept(now.after(SPARE), least), counter.expires_at, "left alone");
+        let later = now.after(SPARE + Duration::from_micros(1));
+        assert_eq!(counter.kept(later, least), later.after(3 * SPARE).micros(), "extended");
     }
 }
