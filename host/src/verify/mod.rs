@@ -102,7 +102,7 @@ pub async fn prove(
     progress("batches", 0);
     batches::verify::verify(snapshot, looked, &mut faults).await?;
     progress("webhooks", 0);
-    webhooks::verify::verify(snapshot, (fresh, wanted.now), &mut faults).await?;
+    webhooks::verify::verify(snapshot, looked, &mut faults).await?;
     progress("the audit log", 0);
     operator::verify::verify(snapshot, fresh, &mut faults).await?;
     approvals::verify::verify(snapshot, fresh, &mut faults).await?;

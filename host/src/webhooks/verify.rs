@@ -10,6 +10,7 @@ use crate::config::limits;
 use crate::events::{DISABLED, canonical};
 use crate::id::{DeliveryId, EventId};
 use crate::ledger::verify::{Check, Faults, Fresh};
+use crate::payouts::verify::Looked;
 
 /// What is asked of all deliveries: by the event that each names, if it names one.
 const OF_ALL: Check = Check {
@@ -24,7 +25,8 @@ const OF_ALL: Check = Check {
 };
 
 /// What is asked of fresh deliveries: their events are found among those of whoever owns the
-/// endpoint. For `{kept}` stands the first event that was never due to be deleted.
+/// endpoint. Before `{swept}` events may have been deleted, and `{kept}` is the first that was not:
+/// of a replay only the event's own id says how old it is.
 const OF_DELIVERIES: Check = Check {
     name: OF_ALL.name,
     means: OF_ALL.means,
@@ -32,7 +34,7 @@ const OF_DELIVERIES: Check = Check {
             LEFT JOIN events v ON v.merchant_id = e.merchant_id AND v.env = e.env \
             AND v.id = d.event_id AND v.body IS NOT NULL \
             WHERE d.is_test = 0 AND v.id IS NULL AND (d.event_id >= '{kept}' \
-            OR (d.event_id IS NULL AND d.replayed_from_id IS NULL))",
+            OR (d.replayed_from_id IS NULL AND d.created_at > {swept}))",
 };
 
 /// How long before an anchor deliveries were written that are looked at all the same: as long as
@@ -102,9 +104,10 @@ const CHECKS: &[Check] = &[
 /// The database cannot be read.
 pub async fn verify(
     db: &mut AnyConnection,
-    (fresh, now): (&Fresh, Moment),
+    looked: Looked<'_>,
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
+    let (fresh, now) = (looked.fresh, looked.now);
     let deliveries = match fresh.is_all() {
         true => "webhook_deliveries d".to_owned(),
         false => {
@@ -120,9 +123,10 @@ pub async fn verify(
     if fresh.is_all() {
         OF_ALL.run(db, fresh, faults).await?;
     } else {
-        let kept = EventId::first_at(swept(db).await?);
+        let swept = looked.swept.get("events").copied().unwrap_or_default();
         let sql = OF_DELIVERIES.finds.replace("{deliveries}", &deliveries);
-        let sql = sql.replace("{kept}", kept.as_str());
+        let sql = sql.replace("{kept}", EventId::first_at(swept).as_str());
+        let sql = sql.replace("{swept}", &swept.micros().to_string());
         OF_DELIVERIES.run_as(&mut *db, (sql, &[]), faults).await?;
     }
     for check in CHECKS {
@@ -134,14 +138,6 @@ pub async fn verify(
     let days = u64::from(limits::DELIVERIES_KEPT_DAYS_LEAST - 1);
     let kept = Duration::from_secs(days * 24 * 3600);
     missing_deliveries(db, (fresh, now.before(kept)), faults).await
-}
-
-/// Until when events may have been deleted; what nobody can read says that none were.
-async fn swept(db: &mut AnyConnection) -> Result<Moment, sqlx::Error> {
-    let sql = "SELECT value FROM meta WHERE key = 'swept/events'";
-    let swept: Option<String> = sqlx::query_scalar(sql).fetch_optional(db).await?;
-    let swept = swept.and_then(|at| at.parse().ok());
-    Ok(Moment::from_micros(swept.unwrap_or_default()))
 }
 
 /// Every event reaches every endpoint that listens for it, since it was last changed.
