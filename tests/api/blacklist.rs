@@ -75,7 +75,7 @@ async fn a_blocked_recipient_is_refused_until_it_is_unblocked(
     .await;
 }
 
-/// Whoever is paid at once is looked up by one statement.
+/// Whoever is paid at once is looked up together.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn recipients_of_payouts_made_at_once_are_not_taken_for_each_other(

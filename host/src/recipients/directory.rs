@@ -6,7 +6,7 @@ use moka::future::Cache;
 use tokio::sync::Mutex;
 
 use crate::config::limits;
-use crate::db::{Db, Rounds};
+use crate::db::{Db, Rounds, Shared};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{BeneficiaryId, MerchantId};
@@ -17,30 +17,20 @@ use crate::wasm::rail::Resolution;
 
 use super::beneficiary::Beneficiary;
 use super::identity::IdentityKey;
-use super::sql::{self, Shared, Whose};
+use super::known::{Known, RecipientKey, Remembered, SavedKey};
+use super::sql;
 
 /// Saved recipients and blacklists, cached for a second.
 #[derive(Clone)]
 pub struct RecipientDirectory {
-    saved: Rounds<BeneficiaryId, Shared<Option<Beneficiary>>>,
-    looked_up: Rounds<Whose, Shared<Arc<Known>>>,
+    saved_rounds: Rounds<SavedKey, Shared<Option<Beneficiary>>>,
+    known_rounds: Rounds<RecipientKey, Shared<Arc<Known>>>,
     identities: IdentityKey,
-    known: Cache<Whose, Arc<Known>>,
+    known: Remembered<RecipientKey, Arc<Known>>,
     checked: Cache<(String, String), Arc<Checked>>,
     paid: Cache<String, ()>,
-    turns: Cache<Whose, Arc<Mutex<()>>>,
-    named: Cache<Whose, Resolution>,
-}
-
-/// What is known of a recipient.
-#[derive(Clone, Debug, Default)]
-pub struct Known {
-    /// The saved one, deleted or not.
-    pub beneficiary: Option<Beneficiary>,
-    /// Whether the platform blocks it.
-    pub is_globally_blocked: bool,
-    /// Whether the merchant does.
-    pub is_blacklisted: bool,
+    turns: Cache<RecipientKey, Arc<Mutex<()>>>,
+    named: Cache<RecipientKey, Resolution>,
 }
 
 /// A recipient that its rail has checked.
@@ -56,20 +46,19 @@ impl RecipientDirectory {
     /// A directory over this database.
     #[must_use]
     pub fn new(db: &Db, keyring: Arc<Keyring>, identities: IdentityKey) -> Self {
-        let fresh = Cache::builder().max_capacity(limits::CACHE_ENTRIES_MAX);
         let (pool, engine) = (db.pool().clone(), db.engine());
         let by_id = (pool.clone(), Arc::clone(&keyring));
         Self {
-            saved: Rounds::new(move |ids| {
+            saved_rounds: Rounds::new(move |wanted| {
                 let (pool, keyring) = by_id.clone();
-                async move { sql::list_saved((&pool, engine), &keyring, &ids).await }
+                async move { sql::list_saved((&pool, engine), &keyring, &wanted).await }
             }),
-            looked_up: Rounds::new(move |wanted| {
+            known_rounds: Rounds::new(move |wanted| {
                 let (pool, keyring) = (pool.clone(), Arc::clone(&keyring));
                 async move { sql::list_known((&pool, engine), &keyring, &wanted).await }
             }),
             identities,
-            known: fresh.time_to_live(limits::CACHE_FRESH).build(),
+            known: Remembered::new(),
             paid: Cache::builder()
                 .max_capacity(limits::CACHE_ENTRIES_MAX)
                 .time_to_live(limits::CACHE_FRESH)
@@ -121,14 +110,15 @@ impl RecipientDirectory {
         (currency, identity): (Currency, &str),
     ) -> Result<Arc<Known>, Problem> {
         let (merchant, identity) = (merchant.clone(), identity.to_owned());
-        let key = Whose { merchant, env, currency, identity };
-        if let Some(known) = self.known.get(&key).await {
-            return Ok(known);
-        }
-        let known = self.looked_up.ask(key.clone()).await??;
+        let key = RecipientKey { merchant, env, currency, identity };
+        let since = match self.known.get(&key).await {
+            Ok(known) => return Ok(known),
+            Err(since) => since,
+        };
+        let known = self.known_rounds.ask(key.clone()).await??;
         // A recipient that is not saved yet is about to be: not worth remembering.
         if known.beneficiary.is_some() {
-            self.known.insert(key, Arc::clone(&known)).await;
+            self.known.insert(key, (since, Arc::clone(&known))).await;
         }
         Ok(known)
     }
@@ -142,7 +132,7 @@ impl RecipientDirectory {
     ) -> Arc<Mutex<()>> {
         let (merchant, identity) = (merchant.clone(), identity.to_owned());
         self.turns
-            .get_with(Whose { merchant, env, currency, identity }, async { Arc::default() })
+            .get_with(RecipientKey { merchant, env, currency, identity }, async { Arc::default() })
             .await
     }
 
@@ -154,7 +144,7 @@ impl RecipientDirectory {
         (currency, identity): (Currency, &str),
     ) -> Option<Resolution> {
         let (merchant, identity) = (merchant.clone(), identity.to_owned());
-        self.named.get(&Whose { merchant, env, currency, identity }).await
+        self.named.get(&RecipientKey { merchant, env, currency, identity }).await
     }
 
     /// Remembers what a network said of an account.
@@ -165,7 +155,7 @@ impl RecipientDirectory {
         resolution: &Resolution,
     ) {
         let (merchant, identity) = (merchant.clone(), identity.to_owned());
-        let key = Whose { merchant, env, currency, identity };
+        let key = RecipientKey { merchant, env, currency, identity };
         self.named.insert(key, resolution.clone()).await;
     }
 
@@ -194,19 +184,19 @@ impl RecipientDirectory {
     /// `beneficiary_not_found`.
     pub async fn beneficiary(
         &self,
-        owner: (&MerchantId, Env),
+        (merchant, env): (&MerchantId, Env),
         id: &str,
     ) -> Result<Beneficiary, Problem> {
         let missing = || Problem::new(ErrorCode::BeneficiaryNotFound);
         let id = BeneficiaryId::parse(id).ok_or_else(missing)?;
-        let found = self.saved.ask(id).await??;
-        let is_its = |saved: &Beneficiary| (&saved.merchant_id, saved.env) == owner;
-        found.filter(|saved| is_its(saved) && saved.deleted_at.is_none()).ok_or_else(missing)
+        let found =
+            self.saved_rounds.ask(SavedKey { merchant: merchant.clone(), env, id }).await??;
+        found.filter(|saved| saved.deleted_at.is_none()).ok_or_else(missing)
     }
 
     /// Forgets what is remembered, after a change on this host.
     pub fn forget(&self) {
-        self.known.invalidate_all();
+        self.known.forget();
         self.paid.invalidate_all();
     }
 }

@@ -6,6 +6,7 @@
 mod beneficiary;
 mod directory;
 mod identity;
+mod known;
 pub mod names;
 pub mod resolution;
 mod resolve;
@@ -13,7 +14,8 @@ mod saving;
 pub mod sql;
 
 pub use beneficiary::{Beneficiary, BeneficiarySource, RecipientCorrection, Verification};
-pub use directory::{Checked, Known, RecipientDirectory};
+pub use directory::{Checked, RecipientDirectory};
 pub use identity::IdentityKey;
+pub use known::Known;
 pub use resolve::{Question, Resolved, resolve};
 pub use saving::Saving;

@@ -8,9 +8,9 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::Engine;
 use crate::db::bulk::{Lookup, Removal, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
+use crate::db::{Engine, Shared};
 use crate::env::Env;
 use crate::error::Problem;
 use crate::id::{BeneficiaryId, BlockId, Id as _, IdGenerator, MerchantId};
@@ -19,7 +19,7 @@ use crate::money::Currency;
 use crate::rails::RecipientFields;
 
 use super::beneficiary::{Beneficiary, BeneficiarySource, Verification};
-use super::directory::Known;
+use super::known::{Known, RecipientKey, SavedKey};
 use super::resolution;
 
 /// A beneficiary as it is stored: what the bank said about it is sealed.
@@ -164,19 +164,11 @@ pub async fn get_beneficiary(
     row.map(|row| beneficiary(&row, keyring)).transpose()
 }
 
-/// What several wait for.
-pub(super) type Shared<T> = Result<T, Arc<sqlx::Error>>;
-
-/// Beneficiaries by their ids, whoever's they are, deleted or not. One that cannot be read is an
-/// error of its own.
-///
-/// # Errors
-/// The database cannot be read.
-async fn list_by_ids(
+/// Rows of [`SAVED`] by their ids, whoever's they are, deleted or not.
+async fn rows_by_ids(
     (pool, engine): (&AnyPool, Engine),
-    keyring: &Keyring,
     ids: &[&str],
-) -> Result<HashMap<String, Shared<Beneficiary>>, sqlx::Error> {
+) -> Result<HashMap<String, AnyRow>, sqlx::Error> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
@@ -185,47 +177,74 @@ async fn list_by_ids(
         .bind(serde_json::to_string(ids).unwrap_or_default())
         .fetch_all(pool)
         .await?;
-    rows.iter()
-        .map(|row| Ok((row.try_get("id")?, beneficiary(row, keyring).map_err(Arc::new))))
-        .collect()
+    rows.into_iter().map(|row| Ok((row.try_get("id")?, row))).collect()
 }
 
-/// The beneficiaries of these ids, in their order.
+/// The beneficiaries of these owners and ids, in their order. One that cannot be read is an error
+/// of its own.
 ///
 /// # Errors
 /// The database cannot be read.
 pub(super) async fn list_saved(
-    (pool, engine): (&AnyPool, Engine),
+    db: (&AnyPool, Engine),
     keyring: &Keyring,
-    ids: &[BeneficiaryId],
+    wanted: &[SavedKey],
 ) -> Result<Vec<Shared<Option<Beneficiary>>>, sqlx::Error> {
-    let texts: Vec<&str> = ids.iter().map(BeneficiaryId::as_str).collect();
-    let found = list_by_ids((pool, engine), keyring, &texts).await?;
-    Ok(texts.iter().map(|id| found.get(*id).cloned().transpose()).collect())
-}
-
-/// Which recipient of whom.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Whose {
-    pub merchant: MerchantId,
-    pub env: Env,
-    pub currency: Currency,
-    pub identity: String,
+    let ids: Vec<&str> = wanted.iter().map(|key| key.id.as_str()).collect();
+    let rows = rows_by_ids(db, &ids).await?;
+    let saved = |key: &SavedKey| {
+        let Some(row) = rows.get(key.id.as_str()) else { return Ok(None) };
+        let owner: (String, String) = (row.try_get("merchant_id")?, row.try_get("env")?);
+        match (owner.0.as_str(), owner.1.as_str()) == (key.merchant.as_str(), key.env.as_str()) {
+            true => beneficiary(row, keyring).map(Some),
+            false => Ok(None),
+        }
+    };
+    Ok(wanted.iter().map(|key| saved(key).map_err(Arc::new)).collect())
 }
 
 /// What is known of each of these recipients, in their order: the beneficiary of that identity, the
-/// active one or else the one deleted last, and who blocks it.
+/// active one or else the one deleted last, and who blocks it. One that cannot be read is an error
+/// of its own.
 ///
 /// # Errors
 /// The database cannot be read.
 pub(super) async fn list_known(
-    (pool, engine): (&AnyPool, Engine),
+    db: (&AnyPool, Engine),
     keyring: &Keyring,
-    wanted: &[Whose],
+    wanted: &[RecipientKey],
 ) -> Result<Vec<Shared<Arc<Known>>>, sqlx::Error> {
+    let found = list_found(db, wanted).await?;
+    let ids: Vec<&str> = found.iter().filter_map(|found| found.id.as_deref()).collect();
+    let rows = rows_by_ids(db, &ids).await?;
+    let known = |found: &Found| {
+        let beneficiary = match &found.id {
+            Some(id) => {
+                let row = rows.get(id).ok_or(sqlx::Error::RowNotFound)?;
+                Some(beneficiary(row, keyring)?)
+            }
+            None => None,
+        };
+        let Found { is_globally_blocked, is_blacklisted, .. } = *found;
+        Ok(Arc::new(Known { beneficiary, is_globally_blocked, is_blacklisted }))
+    };
+    Ok(found.iter().map(|found| known(found).map_err(Arc::new)).collect())
+}
+
+/// What is found of a recipient: its saved one's id, and who blocks it.
+struct Found {
+    id: Option<String>,
+    is_globally_blocked: bool,
+    is_blacklisted: bool,
+}
+
+async fn list_found(
+    (pool, engine): (&AnyPool, Engine),
+    wanted: &[RecipientKey],
+) -> Result<Vec<Found>, sqlx::Error> {
     let records: Vec<_> = (0_usize..)
         .zip(wanted)
-        .map(|(place, Whose { merchant, env, currency, identity })| {
+        .map(|(place, RecipientKey { merchant, env, currency, identity })| {
             json!({ "place": place.to_string(), "merchant_id": merchant, "env": env.as_str(),
                     "currency": currency.as_str(), "identity": identity })
         })
@@ -251,19 +270,18 @@ pub(super) async fn list_known(
     let mut found = BTreeMap::new();
     for row in &rows {
         let place: String = row.try_get("place")?;
+        let place: usize = place.parse().map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?;
         let is_blocked = |by| row.try_get::<i64, _>(by).map(|entries| entries > 0);
-        let id: Option<String> = row.try_get("id")?;
-        let blocks = (is_blocked("by_the_platform")?, is_blocked("by_the_merchant")?);
-        found.insert(place.parse::<usize>().unwrap_or_default(), (id, blocks));
+        let one = Found {
+            id: row.try_get("id")?,
+            is_globally_blocked: is_blocked("by_the_platform")?,
+            is_blacklisted: is_blocked("by_the_merchant")?,
+        };
+        found.insert(place, one);
     }
-    let ids: Vec<&str> = found.values().filter_map(|(id, _)| id.as_deref()).collect();
-    let saved = list_by_ids((pool, engine), keyring, &ids).await?;
-    let known = |(id, (is_globally_blocked, is_blacklisted)): (Option<String>, _)| {
-        let read = id.and_then(|id| saved.get(&id));
-        let beneficiary = read.cloned().transpose()?;
-        Ok(Arc::new(Known { beneficiary, is_globally_blocked, is_blacklisted }))
-    };
-    Ok(found.into_values().map(known).collect())
+    // A place that is missing would move the answers of all after it.
+    let is_whole = found.keys().copied().eq(0..wanted.len());
+    is_whole.then(|| found.into_values().collect()).ok_or(sqlx::Error::RowNotFound)
 }
 
 /// A page of a merchant's beneficiaries that are not deleted, newest first, before `cursor`.

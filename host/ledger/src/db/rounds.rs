@@ -3,20 +3,22 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::in_time;
+use crate::config::limits;
+use crate::error::database::{Failure, failure};
 
-/// How many are looked up by one statement at most.
-const TOGETHER: usize = 256;
+use super::within;
 
-/// What is answered; a failure is everybody's who went with that round.
-type Answer<V> = Result<V, Arc<sqlx::Error>>;
+/// What several wait for; a failure is everybody's who went with that round.
+pub type Shared<T> = Result<T, Arc<sqlx::Error>>;
 
-/// Look-ups of one kind, one round at a time.
+/// Look-ups of one kind. A round that is slow is overtaken by the next.
 pub struct Rounds<K, V> {
-    asked: mpsc::Sender<(K, oneshot::Sender<Answer<V>>)>,
+    asked: mpsc::Sender<Question<K, V>>,
 }
+
+type Question<K, V> = (K, oneshot::Sender<Shared<V>>);
 
 impl<K, V> Clone for Rounds<K, V> {
     fn clone(&self) -> Self {
@@ -24,36 +26,19 @@ impl<K, V> Clone for Rounds<K, V> {
     }
 }
 
-impl<K: Send + 'static, V: Send + 'static> Rounds<K, V> {
-    /// Rounds that `read` answers: a value for each key, in their order.
+impl<K: Send + Sync + 'static, V: Send + 'static> Rounds<K, V> {
+    /// Rounds that `read` answers: a value for each key, in their order. It is asked again where
+    /// what stopped it may have passed.
+    ///
+    /// # Panics
+    /// Outside a runtime.
     #[must_use]
-    pub fn new<R>(read: impl Fn(Vec<K>) -> R + Send + 'static) -> Self
+    pub fn new<R>(read: impl Fn(Arc<[K]>) -> R + Send + Sync + 'static) -> Self
     where
         R: Future<Output = Result<Vec<V>, sqlx::Error>> + Send + 'static,
     {
-        let (asked, mut waiting) = mpsc::channel::<(K, oneshot::Sender<Answer<V>>)>(TOGETHER);
-        tokio::spawn(async move {
-            let mut round = Vec::new();
-            while waiting.recv_many(&mut round, TOGETHER).await > 0 {
-                round.retain(|(_, asker)| !asker.is_closed());
-                let (keys, askers): (Vec<K>, Vec<_>) = round.drain(..).unzip();
-                // Its own task: what is wrong with one round must not end all that come.
-                let found = tokio::spawn(in_time(read(keys))).await;
-                match found.unwrap_or(Err(sqlx::Error::WorkerCrashed)) {
-                    Ok(values) => {
-                        for (asker, value) in askers.into_iter().zip(values) {
-                            drop(asker.send(Ok(value)));
-                        }
-                    }
-                    Err(cause) => {
-                        let cause = Arc::new(cause);
-                        for asker in askers {
-                            drop(asker.send(Err(Arc::clone(&cause))));
-                        }
-                    }
-                }
-            }
-        });
+        let (asked, waiting) = mpsc::channel(limits::ROUND_MAX);
+        tokio::spawn(make(waiting, Arc::new(read)));
         Self { asked }
     }
 
@@ -61,7 +46,7 @@ impl<K: Send + 'static, V: Send + 'static> Rounds<K, V> {
     ///
     /// # Errors
     /// The round failed.
-    pub async fn ask(&self, key: K) -> Answer<V> {
+    pub async fn ask(&self, key: K) -> Shared<V> {
         let gone = || Arc::new(sqlx::Error::WorkerCrashed);
         let (asker, found) = oneshot::channel();
         self.asked.send((key, asker)).await.map_err(|_| gone())?;
@@ -69,35 +54,108 @@ impl<K: Send + 'static, V: Send + 'static> Rounds<K, V> {
     }
 }
 
+/// Makes one round after the other, until nobody is left who could ask.
+async fn make<K, V, F, R>(mut waiting: mpsc::Receiver<Question<K, V>>, read: Arc<F>)
+where
+    K: Send + Sync + 'static,
+    V: Send + 'static,
+    F: Fn(Arc<[K]>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Vec<V>, sqlx::Error>> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(limits::ROUNDS_AT_ONCE));
+    // Whoever comes while all places are taken goes with the round that gets the next one.
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        let mut round = Vec::new();
+        if waiting.recv_many(&mut round, limits::ROUND_MAX).await == 0 {
+            break;
+        }
+        round.retain(|(_, asker)| !asker.is_closed());
+        if round.is_empty() {
+            continue;
+        }
+        let read = Arc::clone(&read);
+        // Its own task: what is wrong with one round must not end all that come.
+        let answering = tokio::spawn(async move {
+            answer(round, &*read).await;
+            drop(place);
+        });
+        drop(tokio::time::timeout(limits::ROUND_OVERTAKEN, answering).await);
+    }
+}
+
+/// Answers everybody of a round.
+async fn answer<K, V, R>(round: Vec<Question<K, V>>, read: &impl Fn(Arc<[K]>) -> R)
+where
+    R: Future<Output = Result<Vec<V>, sqlx::Error>>,
+{
+    let (keys, askers): (Vec<K>, Vec<_>) = round.into_iter().unzip();
+    let keys: Arc<[K]> = keys.into();
+    let once = async || {
+        let values = within(limits::ROUND_DEADLINE, read(Arc::clone(&keys))).await?;
+        match values.len() == askers.len() {
+            true => Ok(values),
+            false => Err(sqlx::Error::Decode("as many answers as questions are needed".into())),
+        }
+    };
+    let answered = match once().await {
+        Err(cause) if failure(&cause) == Failure::Passing => once().await,
+        answered => answered,
+    };
+    match answered {
+        Ok(values) => {
+            for (asker, value) in askers.into_iter().zip(values) {
+                drop(asker.send(Ok(value)));
+            }
+        }
+        Err(cause) => {
+            let cause = Arc::new(cause);
+            for asker in askers {
+                drop(asker.send(Err(Arc::clone(&cause))));
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
-    #[tokio::test]
-    async fn what_comes_during_a_round_goes_with_the_next() {
-        let (sizes, (open, gate)) = (Arc::new(Mutex::new(Vec::new())), oneshot::channel::<()>());
-        let (kept, gate) = (Arc::clone(&sizes), Arc::new(Mutex::new(Some(gate))));
-        let rounds = Arc::new(Rounds::new(move |keys: Vec<u32>| {
+    type Doubling = Arc<Rounds<u32, u32>>;
+
+    /// Rounds of which the first waits for the gate; how large each was.
+    fn gated() -> (Doubling, oneshot::Sender<()>, Arc<Mutex<Vec<usize>>>) {
+        let (open, gate) = oneshot::channel::<()>();
+        let (sizes, gate) = (Arc::new(Mutex::new(Vec::new())), Mutex::new(Some(gate)));
+        let kept = Arc::clone(&sizes);
+        let rounds = Rounds::new(move |keys: Arc<[u32]>| {
             kept.lock().expect("sizes").push(keys.len());
             let gate = gate.lock().expect("a gate").take();
             async move {
                 if let Some(gate) = gate {
                     gate.await.expect("opened");
                 }
-                Ok(keys.into_iter().map(|key| key * 2).collect())
+                Ok(keys.iter().map(|key| key * 2).collect())
             }
-        }));
-        let ask = |key| {
-            let rounds = Arc::clone(&rounds);
-            tokio::spawn(async move { rounds.ask(key).await.expect("an answer") })
-        };
-        let mut answers = vec![ask(0)];
+        });
+        (Arc::new(rounds), open, sizes)
+    }
+
+    fn ask(rounds: &Doubling, key: u32) -> tokio::task::JoinHandle<u32> {
+        let rounds = Arc::clone(rounds);
+        tokio::spawn(async move { rounds.ask(key).await.expect("an answer") })
+    }
+
+    #[tokio::test]
+    async fn what_comes_during_a_round_goes_with_the_next() {
+        let (rounds, open, sizes) = gated();
+        let mut answers = vec![ask(&rounds, 0)];
         while sizes.lock().expect("sizes").is_empty() {
             tokio::task::yield_now().await;
         }
-        answers.extend((1..=20).map(ask));
+        answers.extend((1..=20).map(|key| ask(&rounds, key)));
         tokio::task::yield_now().await;
         open.send(()).expect("the first round waits");
         for (key, answer) in (0..).zip(answers) {
@@ -107,17 +165,48 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn nobody_waits_for_a_round_that_is_slow() {
+        let (rounds, open, sizes) = gated();
+        let slow = ask(&rounds, 1);
+        while sizes.lock().expect("sizes").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(rounds.ask(2).await.expect("overtaken"), 4);
+        open.send(()).expect("the first round still waits");
+        assert_eq!(slow.await.expect("a task"), 2);
+    }
+
+    #[tokio::test]
     async fn a_round_that_fails_is_the_failure_of_those_in_it_only() {
-        let rounds = Rounds::new(|keys: Vec<u32>| async move {
-            assert_ne!(keys, [13], "panics");
-            match keys[..] {
-                [7] => Err(sqlx::Error::PoolTimedOut),
-                _ => Ok(keys),
+        let tries = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&tries);
+        let rounds = Rounds::new(move |keys: Arc<[u32]>| {
+            let nth = counted.fetch_add(1, Ordering::Relaxed);
+            async move {
+                assert_ne!(keys[0], 13, "panics");
+                match keys[0] {
+                    7 => Err(sqlx::Error::PoolTimedOut),
+                    8 if nth == 0 => Err(sqlx::Error::PoolTimedOut),
+                    9 => Err(sqlx::Error::RowNotFound),
+                    10 => Ok(Vec::new()),
+                    _ => Ok(keys.to_vec()),
+                }
             }
         });
-        assert!(matches!(&*rounds.ask(7).await.expect_err("refused"), sqlx::Error::PoolTimedOut));
-        let broken = rounds.ask(13).await.expect_err("broken");
-        assert!(matches!(&*broken, sqlx::Error::WorkerCrashed));
-        assert_eq!(rounds.ask(1).await.expect("the next one"), 1);
+        let asked = async |key| {
+            tries.store(0, Ordering::Relaxed);
+            let answer = rounds.ask(key).await;
+            (answer, tries.load(Ordering::Relaxed))
+        };
+        assert!(matches!(asked(8).await, (Ok(8), 2)), "it has passed");
+        let (refused, tried) = asked(7).await;
+        assert!(matches!(*refused.expect_err("refused"), sqlx::Error::PoolTimedOut) && tried == 2);
+        let (broken, tried) = asked(9).await;
+        assert!(matches!(*broken.expect_err("broken"), sqlx::Error::RowNotFound) && tried == 1);
+        let (too_few, _) = asked(10).await;
+        assert!(matches!(*too_few.expect_err("too few"), sqlx::Error::Decode(_)));
+        let (panicked, _) = asked(13).await;
+        assert!(matches!(*panicked.expect_err("gone"), sqlx::Error::WorkerCrashed));
+        assert!(matches!(asked(1).await, (Ok(1), 1)), "the next one");
     }
 }
