@@ -28,7 +28,7 @@ pub struct RecipientDirectory {
     identities: IdentityKey,
     known: Remembered<RecipientKey, Arc<Known>>,
     checked: Cache<(String, String), Arc<Checked>>,
-    paid: Cache<String, ()>,
+    paid: Remembered<BeneficiaryId, ()>,
     turns: Cache<RecipientKey, Arc<Mutex<()>>>,
     named: Cache<RecipientKey, Resolution>,
 }
@@ -59,10 +59,7 @@ impl RecipientDirectory {
             }),
             identities,
             known: Remembered::new(),
-            paid: Cache::builder()
-                .max_capacity(limits::CACHE_ENTRIES_MAX)
-                .time_to_live(limits::CACHE_FRESH)
-                .build(),
+            paid: Remembered::new(),
             checked: Cache::new(limits::CACHE_ENTRIES_MAX / 10),
             turns: Cache::builder()
                 .max_capacity(limits::CACHE_ENTRIES_MAX / 10)
@@ -168,12 +165,13 @@ impl RecipientDirectory {
         id: &BeneficiaryId,
         ask: impl Future<Output = Result<bool, sqlx::Error>>,
     ) -> Result<bool, sqlx::Error> {
-        if self.paid.contains_key(id.as_str()) {
-            return Ok(true);
-        }
+        let since = match self.paid.get(id).await {
+            Ok(()) => return Ok(true),
+            Err(since) => since,
+        };
         let was_paid = ask.await?;
         if was_paid {
-            self.paid.insert(id.to_string(), ()).await;
+            self.paid.insert(id.clone(), (since, ())).await;
         }
         Ok(was_paid)
     }
@@ -197,6 +195,6 @@ impl RecipientDirectory {
     /// Forgets what is remembered, after a change on this host.
     pub fn forget(&self) {
         self.known.forget();
-        self.paid.invalidate_all();
+        self.paid.forget();
     }
 }

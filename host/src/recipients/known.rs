@@ -3,6 +3,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use moka::future::Cache;
 
@@ -41,11 +42,11 @@ pub(super) struct SavedKey {
     pub id: BeneficiaryId,
 }
 
-/// A cache that forgets everything at once, what is being looked up included: an answer from
-/// before is not remembered after.
+/// What is remembered of answers for a second after they were asked for. It forgets everything at
+/// once, what is being looked up included: an answer from before is not remembered after.
 #[derive(Clone)]
 pub(super) struct Remembered<K, V> {
-    values: Cache<K, (u64, V)>,
+    values: Cache<K, (Since, V)>,
     times_forgotten: Arc<AtomicU64>,
 }
 
@@ -64,16 +65,19 @@ where
 
     /// What is remembered under a key; otherwise since when an answer would be.
     pub(super) async fn get(&self, key: &K) -> Result<V, Since> {
-        let since = self.times_forgotten.load(Ordering::SeqCst);
+        let now = Since {
+            times_forgotten: self.times_forgotten.load(Ordering::SeqCst),
+            asked_at: Instant::now(),
+        };
         match self.values.get(key).await {
-            Some((then, value)) if then == since => Ok(value),
-            _ => Err(Since(since)),
+            Some((then, value)) if then.is_fresh(now) => Ok(value),
+            _ => Err(now),
         }
     }
 
     /// Remembers an answer to a question that was asked since then.
-    pub(super) async fn insert(&self, key: K, (Since(since), value): (Since, V)) {
-        self.values.insert(key, (since, value)).await;
+    pub(super) async fn insert(&self, key: K, answer: (Since, V)) {
+        self.values.insert(key, answer).await;
     }
 
     /// Forgets all answers to questions that were asked until now.
@@ -82,8 +86,20 @@ where
     }
 }
 
-/// Since when a question is asked: how often everything had been forgotten.
-pub(super) struct Since(u64);
+/// Since when a question is asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Since {
+    times_forgotten: u64,
+    asked_at: Instant,
+}
+
+impl Since {
+    /// Whether an answer since then still counts: however late it came.
+    fn is_fresh(self, now: Self) -> bool {
+        let age = now.asked_at.saturating_duration_since(self.asked_at);
+        self.times_forgotten == now.times_forgotten && age < limits::CACHE_FRESH
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -99,6 +115,16 @@ mod tests {
         remembered.insert(1, (after, "blocked")).await;
         assert_eq!(remembered.get(&1).await.ok(), Some("blocked"));
         remembered.forget();
+        assert!(remembered.get(&1).await.is_err());
+    }
+
+    /// Another host may have changed it since it was asked for.
+    #[tokio::test]
+    async fn an_answer_that_came_late_is_not_remembered_for_longer() {
+        let remembered = Remembered::<u32, &str>::new();
+        let Err(now) = remembered.get(&1).await else { panic!("nothing is known yet") };
+        let before = now.asked_at.checked_sub(limits::CACHE_FRESH).expect("the machine is up");
+        remembered.insert(1, (Since { asked_at: before, ..now }, "not blocked")).await;
         assert!(remembered.get(&1).await.is_err());
     }
 }

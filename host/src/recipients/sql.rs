@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use sqlx::any::AnyRow;
-use sqlx::{AnyPool, Row as _};
+use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::{Lookup, Removal, Table, Update, int, text};
@@ -166,7 +166,7 @@ pub async fn get_beneficiary(
 
 /// Rows of [`SAVED`] by their ids, whoever's they are, deleted or not.
 async fn rows_by_ids(
-    (pool, engine): (&AnyPool, Engine),
+    (db, engine): (&mut AnyConnection, Engine),
     ids: &[&str],
 ) -> Result<HashMap<String, AnyRow>, sqlx::Error> {
     if ids.is_empty() {
@@ -175,7 +175,7 @@ async fn rows_by_ids(
     let sql = format!("{SAVED} WHERE {}", engine.among("b.id", "$1"));
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(serde_json::to_string(ids).unwrap_or_default())
-        .fetch_all(pool)
+        .fetch_all(db)
         .await?;
     rows.into_iter().map(|row| Ok((row.try_get("id")?, row))).collect()
 }
@@ -186,12 +186,12 @@ async fn rows_by_ids(
 /// # Errors
 /// The database cannot be read.
 pub(super) async fn list_saved(
-    db: (&AnyPool, Engine),
+    (pool, engine): (&AnyPool, Engine),
     keyring: &Keyring,
     wanted: &[SavedKey],
 ) -> Result<Vec<Shared<Option<Beneficiary>>>, sqlx::Error> {
     let ids: Vec<&str> = wanted.iter().map(|key| key.id.as_str()).collect();
-    let rows = rows_by_ids(db, &ids).await?;
+    let rows = rows_by_ids((&mut *pool.acquire().await?, engine), &ids).await?;
     let saved = |key: &SavedKey| {
         let Some(row) = rows.get(key.id.as_str()) else { return Ok(None) };
         let owner: (String, String) = (row.try_get("merchant_id")?, row.try_get("env")?);
@@ -210,13 +210,14 @@ pub(super) async fn list_saved(
 /// # Errors
 /// The database cannot be read.
 pub(super) async fn list_known(
-    db: (&AnyPool, Engine),
+    (pool, engine): (&AnyPool, Engine),
     keyring: &Keyring,
     wanted: &[RecipientKey],
 ) -> Result<Vec<Shared<Arc<Known>>>, sqlx::Error> {
-    let found = list_found(db, wanted).await?;
+    let mut db = pool.acquire().await?;
+    let found = list_found((&mut *db, engine), wanted).await?;
     let ids: Vec<&str> = found.iter().filter_map(|found| found.id.as_deref()).collect();
-    let rows = rows_by_ids(db, &ids).await?;
+    let rows = rows_by_ids((&mut *db, engine), &ids).await?;
     let known = |found: &Found| {
         let beneficiary = match &found.id {
             Some(id) => {
@@ -239,7 +240,7 @@ struct Found {
 }
 
 async fn list_found(
-    (pool, engine): (&AnyPool, Engine),
+    (db, engine): (&mut AnyConnection, Engine),
     wanted: &[RecipientKey],
 ) -> Result<Vec<Found>, sqlx::Error> {
     let records: Vec<_> = (0_usize..)
@@ -265,7 +266,7 @@ async fn list_found(
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(serde_json::to_string(&records).unwrap_or_default())
-        .fetch_all(pool)
+        .fetch_all(db)
         .await?;
     let mut found = BTreeMap::new();
     for row in &rows {
@@ -279,9 +280,11 @@ async fn list_found(
         };
         found.insert(place, one);
     }
-    // A place that is missing would move the answers of all after it.
-    let is_whole = found.keys().copied().eq(0..wanted.len());
-    is_whole.then(|| found.into_values().collect()).ok_or(sqlx::Error::RowNotFound)
+    match found.keys().copied().eq(0..wanted.len()) {
+        true => Ok(found.into_values().collect()),
+        // The answers of all after it would move.
+        false => Err(sqlx::Error::Decode("a recipient was not looked up".into())),
+    }
 }
 
 /// A page of a merchant's beneficiaries that are not deleted, newest first, before `cursor`.

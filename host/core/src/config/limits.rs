@@ -94,18 +94,16 @@ pub const BATCH_ALREADY_THERE_MAX: u32 = 4;
 /// A batch that takes longer has met a connection that is silent: it is given up, and begun
 /// again on a new one. Longer than any wait for a lock.
 pub const BATCH_DEADLINE: Duration = Duration::from_secs(8);
-/// The same for a background job's statements.
+/// The same for a background job's statements, and for look-ups that are made together.
 pub const DATABASE_DEADLINE: Duration = Duration::from_secs(15);
-/// The same for look-ups that are made together. One that fails is made once more, well within a
-/// request's time.
-pub const ROUND_DEADLINE: Duration = Duration::from_secs(5);
 /// Look-ups that one statement answers at most.
 pub const ROUND_MAX: usize = 256;
-/// Look-ups do not wait longer than this for those before them: far longer than a healthy database
-/// takes, so that as many as possible go together.
+/// A round of look-ups that takes longer is overtaken by the next: far longer than a healthy
+/// database takes, so that as many as possible go together.
 pub const ROUND_OVERTAKEN: Duration = Duration::from_millis(50);
-/// Rounds of one kind under way at most: some of a pool's connections.
-pub const ROUNDS_AT_ONCE: usize = 3;
+/// Rounds of one kind under way at most; there are two kinds, and the pool's other connections are
+/// for everything else.
+pub const ROUNDS_AT_ONCE: usize = 2;
 /// A host whose oldest command waits longer for the database is not ready.
 pub const READY_WAIT_MAX: Duration = Duration::from_secs(5);
 /// A merchant_reference is unique this long.

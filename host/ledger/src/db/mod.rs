@@ -466,15 +466,8 @@ impl Engine {
 pub async fn in_time<T>(
     step: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
-    within(limits::DATABASE_DEADLINE, step).await
-}
-
-async fn within<T>(
-    deadline: Duration,
-    step: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
     let silent = || std::io::Error::new(std::io::ErrorKind::TimedOut, "the database is silent");
-    let answer = tokio::time::timeout(deadline, step).await;
+    let answer = tokio::time::timeout(limits::DATABASE_DEADLINE, step).await;
     answer.unwrap_or_else(|_| Err(silent().into()))
 }
 

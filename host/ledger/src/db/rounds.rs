@@ -1,6 +1,7 @@
 //! Look-ups that are made together: what is asked for while a round is under way goes with the
-//! next one. There is no timer, so that whoever comes alone does not wait for others.
+//! next one. No round waits for more to come: whoever comes alone is looked up at once.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -8,7 +9,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use crate::config::limits;
 use crate::error::database::{Failure, failure};
 
-use super::within;
+use super::in_time;
 
 /// What several wait for; a failure is everybody's who went with that round.
 pub type Shared<T> = Result<T, Arc<sqlx::Error>>;
@@ -28,7 +29,7 @@ impl<K, V> Clone for Rounds<K, V> {
 
 impl<K: Send + Sync + 'static, V: Send + 'static> Rounds<K, V> {
     /// Rounds that `read` answers: a value for each key, in their order. It is asked again where
-    /// what stopped it may have passed.
+    /// its connection broke.
     ///
     /// # Panics
     /// Outside a runtime.
@@ -91,14 +92,14 @@ where
     let (keys, askers): (Vec<K>, Vec<_>) = round.into_iter().unzip();
     let keys: Arc<[K]> = keys.into();
     let once = async || {
-        let values = within(limits::ROUND_DEADLINE, read(Arc::clone(&keys))).await?;
+        let values = in_time(read(Arc::clone(&keys))).await?;
         match values.len() == askers.len() {
             true => Ok(values),
             false => Err(sqlx::Error::Decode("as many answers as questions are needed".into())),
         }
     };
     let answered = match once().await {
-        Err(cause) if failure(&cause) == Failure::Passing => once().await,
+        Err(cause) if is_worth_another_try(&cause) => once().await,
         answered => answered,
     };
     match answered {
@@ -114,6 +115,16 @@ where
             }
         }
     }
+}
+
+/// Whether a connection broke. Who has waited in vain has waited long enough.
+fn is_worth_another_try(cause: &sqlx::Error) -> bool {
+    let was_in_vain = match cause {
+        sqlx::Error::PoolTimedOut => true,
+        sqlx::Error::Io(cause) => cause.kind() == ErrorKind::TimedOut,
+        _ => false,
+    };
+    failure(cause) == Failure::Passing && !was_in_vain
 }
 
 #[cfg(test)]
@@ -177,6 +188,38 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn as_many_rounds_are_under_way_as_there_are_places() {
+        let open = Arc::new(Semaphore::new(0));
+        let (gate, begun) = (Arc::clone(&open), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&begun);
+        let rounds = Arc::new(Rounds::new(move |keys: Arc<[u32]>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let gate = Arc::clone(&gate);
+            async move {
+                gate.acquire().await.expect("opened").forget();
+                Ok(keys.iter().map(|key| key * 2).collect())
+            }
+        }));
+        let mut answers = Vec::new();
+        for key in 0..limits::ROUNDS_AT_ONCE {
+            answers.push(ask(&rounds, u32::try_from(key).expect("small")));
+            while begun.load(Ordering::Relaxed) <= key {
+                tokio::task::yield_now().await;
+            }
+        }
+        let last = ask(&rounds, 99);
+        let waits = tokio::time::timeout(4 * limits::ROUND_OVERTAKEN, last);
+        assert!(waits.await.is_err(), "it has no place");
+        assert_eq!(begun.load(Ordering::Relaxed), limits::ROUNDS_AT_ONCE);
+        let next = ask(&rounds, 100);
+        open.add_permits(limits::ROUNDS_AT_ONCE + 1);
+        assert_eq!(next.await.expect("a task"), 200);
+        for answer in answers {
+            answer.await.expect("a task");
+        }
+    }
+
+    #[tokio::test]
     async fn a_round_that_fails_is_the_failure_of_those_in_it_only() {
         let tries = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&tries);
@@ -185,8 +228,9 @@ mod tests {
             async move {
                 assert_ne!(keys[0], 13, "panics");
                 match keys[0] {
-                    7 => Err(sqlx::Error::PoolTimedOut),
-                    8 if nth == 0 => Err(sqlx::Error::PoolTimedOut),
+                    6 => Err(sqlx::Error::PoolTimedOut),
+                    7 => Err(sqlx::Error::Io(ErrorKind::ConnectionReset.into())),
+                    8 if nth == 0 => Err(sqlx::Error::Io(ErrorKind::ConnectionReset.into())),
                     9 => Err(sqlx::Error::RowNotFound),
                     10 => Ok(Vec::new()),
                     _ => Ok(keys.to_vec()),
@@ -200,7 +244,9 @@ mod tests {
         };
         assert!(matches!(asked(8).await, (Ok(8), 2)), "it has passed");
         let (refused, tried) = asked(7).await;
-        assert!(matches!(*refused.expect_err("refused"), sqlx::Error::PoolTimedOut) && tried == 2);
+        assert!(matches!(*refused.expect_err("refused"), sqlx::Error::Io(_)) && tried == 2);
+        let (refused, tried) = asked(6).await;
+        assert!(matches!(*refused.expect_err("refused"), sqlx::Error::PoolTimedOut) && tried == 1);
         let (broken, tried) = asked(9).await;
         assert!(matches!(*broken.expect_err("broken"), sqlx::Error::RowNotFound) && tried == 1);
         let (too_few, _) = asked(10).await;
