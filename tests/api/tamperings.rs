@@ -241,6 +241,8 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE webhook_deliveries SET attempts = 0", "delivery-status"),
     ("UPDATE webhook_deliveries SET event_id = event_id || 'x'", "delivery-event"),
     ("UPDATE webhook_deliveries SET event_id = ''", "delivery-event"),
+    ("UPDATE webhook_deliveries SET event_id = '', created_at = 0", "delivery-event"),
+    ("UPDATE webhook_deliveries SET event_id = '', replayed_from_id = id", "delivery-replay"),
     (
         "UPDATE webhook_deliveries SET replayed_from_id = id, event_id = (SELECT MIN(v.id) \
          FROM events v WHERE v.merchant_id || '/' || v.env <> webhook_deliveries.owner \

@@ -12,21 +12,22 @@ use crate::id::{DeliveryId, EventId};
 use crate::ledger::verify::{Check, Faults, Fresh};
 use crate::payouts::verify::Looked;
 
-/// What is asked of all deliveries: by the event that each names, if it names one.
+/// What is asked of all deliveries: by the event that each names, if it names one. For
+/// `{kept delivery}` stands the first delivery since events were swept, by its id: fresh ones are
+/// chosen by theirs as well.
 const OF_ALL: Check = Check {
     name: "delivery-event",
     means: "is a delivery of an event of another merchant or environment, or of none",
     finds: "SELECT d.id FROM webhook_deliveries d LEFT JOIN events v ON v.id = d.event_id \
             WHERE d.is_test = 0 AND (d.event_id IS NOT NULL \
             OR d.replayed_from_id IS NULL) AND ((v.id IS NULL AND d.replayed_from_id IS NULL \
-            AND d.created_at > COALESCE((SELECT CAST(value AS BIGINT) FROM meta \
-            WHERE key = 'swept/events'), 0)) OR (v.id IS NOT NULL AND v.body IS NULL) \
+            AND d.id >= '{kept delivery}') OR (v.id IS NOT NULL AND v.body IS NULL) \
             OR v.merchant_id || '/' || v.env <> d.owner)",
 };
 
 /// What is asked of fresh deliveries: their events are found among those of whoever owns the
-/// endpoint. Before `{swept}` events may have been deleted, and `{kept}` is the first that was not:
-/// of a replay only the event's own id says how old it is.
+/// endpoint. `{kept}` is the first event that was not swept: of a replay only the event's own id
+/// says how old it is.
 const OF_DELIVERIES: Check = Check {
     name: OF_ALL.name,
     means: OF_ALL.means,
@@ -34,7 +35,7 @@ const OF_DELIVERIES: Check = Check {
             LEFT JOIN events v ON v.merchant_id = e.merchant_id AND v.env = e.env \
             AND v.id = d.event_id AND v.body IS NOT NULL \
             WHERE d.is_test = 0 AND v.id IS NULL AND (d.event_id >= '{kept}' \
-            OR (d.replayed_from_id IS NULL AND d.created_at > {swept}))",
+            OR (d.replayed_from_id IS NULL AND d.id >= '{kept delivery}'))",
 };
 
 /// How long before an anchor deliveries were written that are looked at all the same: as long as
@@ -51,6 +52,13 @@ const CHECKS: &[Check] = &[
         means: "is a delivery to an endpoint of another merchant or environment, or to none",
         finds: "SELECT d.id FROM {deliveries} LEFT JOIN webhook_endpoints e \
                 ON e.id = d.endpoint_id WHERE e.id IS NULL OR e.owner <> d.owner",
+    },
+    Check {
+        name: "delivery-replay",
+        means: "is a replay of itself, of another event, or of another owner's delivery",
+        finds: "SELECT d.id FROM {deliveries} JOIN webhook_deliveries o \
+                ON o.id = d.replayed_from_id WHERE o.owner <> d.owner OR o.id = d.id \
+                OR COALESCE(o.event_id, '') <> COALESCE(d.event_id, '')",
     },
     Check {
         name: "delivery-status",
@@ -120,15 +128,12 @@ pub async fn verify(
             )
         }
     };
-    if fresh.is_all() {
-        OF_ALL.run(db, fresh, faults).await?;
-    } else {
-        let swept = looked.swept.get("events").copied().unwrap_or_default();
-        let sql = OF_DELIVERIES.finds.replace("{deliveries}", &deliveries);
-        let sql = sql.replace("{kept}", EventId::first_at(swept).as_str());
-        let sql = sql.replace("{swept}", &swept.micros().to_string());
-        OF_DELIVERIES.run_as(&mut *db, (sql, &[]), faults).await?;
-    }
+    let swept = looked.swept.get("events").copied().unwrap_or_default();
+    let of_event = if fresh.is_all() { &OF_ALL } else { &OF_DELIVERIES };
+    let sql = of_event.finds.replace("{deliveries}", &deliveries);
+    let sql = sql.replace("{kept}", EventId::first_at(swept).as_str());
+    let sql = sql.replace("{kept delivery}", DeliveryId::first_at(swept).as_str());
+    of_event.run_as(&mut *db, (sql, &[]), faults).await?;
     for check in CHECKS {
         let sql = check.finds.replace("{deliveries}", &deliveries);
         check.run_as(&mut *db, (sql, &[]), faults).await?;

@@ -188,7 +188,7 @@ const FILE_PAYMENTS: Check = Check {
     means: "is a file whose payments come to another number or sum than it says",
     finds: "SELECT f.id FROM payment_files f WHERE f.state IN ('assembled', 'sending', 'unclear', \
             'delivered', 'acknowledged') AND {files f.id} \
-            AND f.entries || '/' || f.amount_minor <> (SELECT COUNT(*) || '/' || \
+            AND (f.entries, f.amount_minor) <> (SELECT COUNT(*), \
             COALESCE(SUM(p.amount_minor), 0) FROM attempts a JOIN payouts p \
             ON p.id = a.transfer_id WHERE a.file_id = f.id AND a.network_id IS NOT NULL)",
 };
