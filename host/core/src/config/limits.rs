@@ -200,10 +200,11 @@ pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const PACK_FUEL_PER_DECISION: u64 = 2_000_000;
 /// Fuel for reading a pack's rules once: a list of 20,000 accounts takes 142 million.
 pub const PACK_FUEL_OPEN: u64 = 200_000_000;
-/// Fuel of one call of a rate source: a page of a megabyte is read with a tenth of it.
-pub const SOURCE_FUEL_MAX: u64 = 1_000_000_000;
-/// Ticks of 10 ms that it may take.
-pub const SOURCE_TICKS_MAX: u64 = 200;
+/// Fuel of one call of a rate source: a page of a megabyte is read with a fifth of it.
+pub const SOURCE_FUEL_MAX: u64 = 500_000_000;
+/// Ticks of 10 ms that it may take: several times what all of its fuel takes on a busy machine, for
+/// these pass while it waits for a processor as well.
+pub const SOURCE_TICKS_MAX: u64 = 1_000;
 /// Pages that a rate source may ask for at a time.
 pub const SOURCE_PAGES_MAX: usize = 8;
 /// Largest page, all of which a source has to be told in one call.
@@ -220,8 +221,8 @@ pub const SOURCE_RATES_MAX: usize = 10_000;
 pub const SOURCE_CURRENCIES_MAX: usize = 30;
 /// Ticks of 10 ms that a decision may take, whatever its fuel says.
 pub const PACK_TICKS_PER_DECISION: u64 = 10;
-/// Ticks for reading a pack's rules.
-pub const PACK_TICKS_OPEN: u64 = 100;
+/// Ticks for reading a pack's rules: like a source's, far above its fuel.
+pub const PACK_TICKS_OPEN: u64 = 500;
 /// Bytes of a pack's rules, and of all its cases together.
 pub const PACK_TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Lines of a price.
