@@ -192,9 +192,7 @@ impl Candidate {
         payout.hold = payout.hold.or_else(|| reason(ruling.as_ref()?));
         let mut effects = Effects { rows: decision.into_iter().collect(), ..Effects::default() };
         effects.rows.extend(work.as_ref().map(|work| WORK.insert(work)));
-        if let Some(assessment) = &self.assessment {
-            assessment.count(locked, &mut effects.counters);
-        }
+        effects.counters.extend(ruling.iter().flat_map(|ruling| ruling.counted.iter().cloned()));
         self.usage.take(locked, &payout, &mut effects.counters);
         if *ledger == LedgerEffect::Debit {
             if let Some(plan) = &self.buying {

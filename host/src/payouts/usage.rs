@@ -12,7 +12,7 @@ use crate::auth::{Merchant, merchant::Limits};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
-use crate::ledger::{Counter, CounterChange, LockedState};
+use crate::ledger::{CounterChange, LockedState};
 use crate::money::{Currency, Minor, Overflow};
 use crate::rails::Declaration;
 
@@ -95,7 +95,7 @@ impl Usage {
         allowance: &Allowance,
     ) -> Result<(), Problem> {
         if let Some(reference) = &self.reference {
-            let holder = locked.counter(reference).holder;
+            let holder = &locked.counter(reference).holder;
             if !holder.is_empty() {
                 let problem = Problem::new(ErrorCode::MerchantReferenceDuplicate);
                 return Err(problem
@@ -234,8 +234,8 @@ impl Usage {
         changes: &mut Vec<CounterChange>,
     ) {
         for key in [&self.recipient, &self.recipient_yesterday] {
-            let Counter { holder, count, sum, expires_at, .. } = locked.counter(key);
-            let mut recent = recent(&holder);
+            let counter = locked.counter(key);
+            let mut recent = recent(&counter.holder);
             let before = recent.len();
             recent.retain(|(id, _)| id != payout.id.as_str());
             if recent.len() == before {
@@ -248,9 +248,9 @@ impl Usage {
                     changes.push(CounterChange {
                         key: key.clone(),
                         holder,
-                        count,
-                        sum,
-                        expires_at,
+                        count: counter.count,
+                        sum: counter.sum,
+                        expires_at: counter.expires_at,
                     });
                 }
             }
@@ -275,7 +275,7 @@ fn add(
         count: counter.count,
         sum: counter.sum.plus(amount)?.max(Minor::ZERO),
         expires_at: counter.kept(locked.now(), 2 * DAY),
-        holder: counter.holder,
+        holder: counter.holder.clone(),
     });
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What a pack is told about a payout: the facts that it declares, and nothing else.
 
 use jiff::tz::TimeZone;
-use railhead_facts::{Type, Velocity};
+use railhead_facts::{Measure, Scope, Type, Velocity};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
@@ -9,6 +9,7 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
 use crate::id::{MerchantId, WalletId};
+use crate::ledger::CounterChange;
 use crate::money::{Currency, Minor};
 use crate::wasm::pack::{Fact, Value};
 
@@ -81,44 +82,83 @@ pub struct PayoutFacts<'a> {
 
 /// The facts that a pack declares, understood once.
 #[derive(Clone, Debug)]
-pub(super) struct WantedFacts(Vec<(String, Option<Velocity>)>);
+pub(super) struct WantedFacts {
+    facts: Vec<(String, Option<Counted>)>,
+    windows: Vec<(Scope, u64)>,
+}
 
-/// A fact, or where it will come from once the writer holds the counters.
+/// A velocity: what it measures, and in which of the windows.
+#[derive(Clone, Copy, Debug)]
+struct Counted(Measure, usize);
+
+/// The facts about a payout, as far as they are known before the writer holds the counters.
 #[derive(Clone, Debug)]
-pub(super) enum Given {
+pub(super) struct Given {
+    facts: Vec<GivenFact>,
+    /// The counter of each window; none where the payout has no such thing as a customer.
+    pub(super) tracked: Vec<Option<Tracked>>,
+}
+
+/// A fact, or where it will come from.
+#[derive(Clone, Debug)]
+enum GivenFact {
     Known(Fact),
-    Counted(String, Velocity, Option<Tracked>),
+    Counted(String, Counted),
 }
 
 impl WantedFacts {
     /// The facts of these names, each once.
     pub(super) fn of<'a>(names: impl Iterator<Item = &'a String>) -> Self {
-        let mut wanted: Vec<(String, Option<Velocity>)> = Vec::new();
+        let (mut facts, mut windows) = (Vec::<(String, _)>::new(), Vec::new());
+        let mut window = |Velocity { measure, scope, window_s }| {
+            let known = windows.iter().position(|known| *known == (scope, window_s));
+            let place = known.unwrap_or_else(|| {
+                windows.push((scope, window_s));
+                windows.len() - 1
+            });
+            Counted(measure, place)
+        };
         for name in names {
-            if !wanted.iter().any(|(known, _)| known == name) {
-                wanted.push((name.clone(), Velocity::parse(name)));
+            if !facts.iter().any(|(known, _)| known == name) {
+                facts.push((name.clone(), Velocity::parse(name).map(&mut window)));
             }
         }
-        Self(wanted)
+        Self { facts, windows }
     }
 
     /// Whether this fact is among them.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(known, _)| known == name)
+        self.facts.iter().any(|(known, _)| known == name)
     }
 
     /// Works them out for a payout, as far as that is possible without a lock.
-    pub(super) fn given(&self, payout: &PayoutFacts<'_>) -> Vec<Given> {
+    pub(super) fn given(&self, payout: &PayoutFacts<'_>) -> Given {
+        let (facts, windows) = (self.facts.iter(), self.windows.iter());
         let places = payout.places();
-        let wanted = self.0.iter();
-        wanted
-            .map(|(name, velocity)| match velocity {
-                Some(velocity) => {
-                    Given::Counted(name.clone(), *velocity, Tracked::of(*velocity, &places))
-                }
-                None => Given::Known(Fact { name: name.clone(), value: payout.value(name) }),
-            })
-            .collect()
+        let facts = facts.map(|(name, counted)| match counted {
+            Some(counted) => GivenFact::Counted(name.clone(), *counted),
+            None => GivenFact::Known(Fact { name: name.clone(), value: payout.value(name) }),
+        });
+        Given {
+            facts: facts.collect(),
+            tracked: windows.map(|window| Tracked::of(*window, &places)).collect(),
+        }
+    }
+}
+
+impl Given {
+    /// All facts, once the windows are known: each with this payout in it.
+    pub(super) fn facts(&self, windows: &[Option<CounterChange>]) -> Vec<Fact> {
+        let value = |Counted(measure, window): &Counted| match (measure, &windows[*window]) {
+            (_, None) => Value::Absent,
+            (Measure::Count, Some(window)) => Value::Int(window.count),
+            (Measure::Sum, Some(window)) => Value::Int(window.sum.units()),
+        };
+        let facts = self.facts.iter().map(|fact| match fact {
+            GivenFact::Known(fact) => fact.clone(),
+            GivenFact::Counted(name, counted) => Fact { name: name.clone(), value: value(counted) },
+        });
+        facts.collect()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::env::Env;
 use crate::id::MerchantId;
 use crate::ledger::{CounterChange, LockedState};
 use crate::money::Minor;
-use crate::wasm::pack::{self as wasm, Fact, Value};
+use crate::wasm::pack::{self as wasm, Fact};
 
 use super::assignment::Assignment;
 use super::facts::{Given, PayoutFacts};
@@ -80,13 +80,15 @@ pub struct Ruling {
     /// What was known: the facts of the deciding pack first, then those that only the pack
     /// in shadow wants.
     pub facts: Vec<Fact>,
+    /// The windows that were counted, with the payout in them: what is written where it is accepted.
+    pub counted: Vec<CounterChange>,
 }
 
 /// A payout that is about to be decided.
 #[derive(Clone, Debug)]
 pub struct Assessment {
     assignment: Arc<Assignment>,
-    given: Vec<Given>,
+    given: Given,
     amount: Minor,
     on_failure: OnFailure,
 }
@@ -140,57 +142,33 @@ impl Assessment {
     /// The counters that the decision reads.
     #[must_use]
     pub fn counters(&self) -> Vec<String> {
-        let tracked = self.given.iter().filter_map(|given| match given {
-            Given::Counted(_, _, Some(tracked)) => Some(tracked.key.clone()),
-            Given::Counted(_, _, None) | Given::Known(_) => None,
-        });
-        let mut keys: Vec<String> = tracked.collect();
-        keys.sort();
-        keys.dedup();
-        keys
+        self.given.tracked.iter().flatten().map(|tracked| tracked.key.clone()).collect()
     }
 
     /// Decides on what the locked counters say.
     #[must_use]
     pub fn decide(&self, locked: &LockedState<'_>) -> Ruling {
-        let facts = self.facts(locked);
+        let windows = self.given.tracked.iter();
+        let windows: Vec<Option<CounterChange>> =
+            windows.map(|window| Some(window.as_ref()?.with(locked, self.amount))).collect();
+        let mut facts = self.given.facts(&windows);
         let (verdict, failure) = match (&self.assignment.pack, &self.assignment.missing) {
             (_, Some(missing)) => {
                 (Verdict::without(missing.decided(self.on_failure)), Some(missing.to_string()))
             }
             (None, None) => (Verdict::allow(), None),
-            (Some(pack), None) => match pack.assess(&facts[..pack.about.facts.len()]) {
-                Ok(verdict) => (verdict, None),
-                Err(why) => (Verdict::without(self.on_failure), Some(why)),
-            },
-        };
-        Ruling { assignment: Arc::clone(&self.assignment), verdict, failure, facts }
-    }
-
-    /// Counts the payout, which has been accepted.
-    pub fn count(&self, locked: &LockedState<'_>, changes: &mut Vec<CounterChange>) {
-        let mut counted: Vec<&str> = Vec::new();
-        for given in &self.given {
-            let Given::Counted(_, _, Some(tracked)) = given else { continue };
-            if !counted.contains(&tracked.key.as_str()) {
-                counted.push(&tracked.key);
-                changes.push(tracked.add(locked, self.amount));
-            }
-        }
-    }
-
-    fn facts(&self, locked: &LockedState<'_>) -> Vec<Fact> {
-        let given = self.given.iter();
-        given
-            .map(|given| match given {
-                Given::Known(fact) => fact.clone(),
-                Given::Counted(name, velocity, tracked) => {
-                    let level = tracked.as_ref().map(|tracked| tracked.level(locked, self.amount));
-                    let value = level.map(|level| Value::Int(level.of(velocity.measure)));
-                    Fact { name: name.clone(), value: value.unwrap_or(Value::Absent) }
+            (Some(pack), None) => {
+                let others = facts.split_off(pack.about.facts.len());
+                let said = pack.assess(&facts);
+                facts.extend(others);
+                match said {
+                    Ok(verdict) => (verdict, None),
+                    Err(why) => (Verdict::without(self.on_failure), Some(why)),
                 }
-            })
-            .collect()
+            }
+        };
+        let counted = windows.into_iter().flatten().collect();
+        Ruling { assignment: Arc::clone(&self.assignment), verdict, failure, facts, counted }
     }
 }
 
@@ -283,8 +261,8 @@ impl Pack {
     ///
     /// # Errors
     /// In words: it trapped, ran out of fuel, or answered nonsense.
-    pub fn assess(&self, facts: &[Fact]) -> Result<Verdict, String> {
-        let answers = self.assess_all(&[facts.to_vec()])?;
+    pub fn assess(&self, facts: &Vec<Fact>) -> Result<Verdict, String> {
+        let answers = self.assess_all(std::slice::from_ref(facts))?;
         answers.into_iter().next().ok_or_else(|| "no answer".to_owned())
     }
 

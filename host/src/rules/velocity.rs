@@ -1,21 +1,21 @@
 //! Counting payouts over sliding windows, one counter per scope and window.
 //!
-//! A window is cut into [`PARTS`] buckets, kept as text in the counter's `holder`. A payout is
-//! counted for at least the window and at most one part longer, so a limit errs on the strict
-//! side. All of it is read and written by the ledger's writer under the counter's lock:
-//! payouts that arrive at once see each other.
+//! A window is cut into [`PARTS`] buckets, kept as text in the counter's `holder`; the counter's
+//! own count and sum are what they come to. A payout is counted for at least the window and at most
+//! one part longer, so a limit errs on the strict side. All of it is read and written by the
+//! ledger's writer under the counter's lock: payouts that arrive at once see each other.
 
 use std::time::Duration;
 
-use railhead_facts::{Measure, Scope, Velocity};
+use railhead_facts::Scope;
 
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::ledger::{CounterChange, LockedState};
 use crate::money::{Currency, Minor};
 
-/// How much longer than its window a counter is kept: far above any difference between hosts'
-/// clocks.
+/// How much longer than its window a counter is kept at least: far above any difference between
+/// hosts' clocks.
 const SLACK: Duration = Duration::from_secs(3600);
 /// Buckets of a window.
 const PARTS: u32 = 30;
@@ -49,21 +49,12 @@ pub(super) struct Tracked {
     window: Duration,
 }
 
-/// What a window holds, one payout included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Level {
-    /// How many payouts.
-    pub count: i64,
-    /// What they come to, in minor units.
-    pub sum: i64,
-}
-
 impl Tracked {
-    /// The counter behind a velocity; none where the payout has no such thing as a customer.
+    /// The counter behind a window; none where the payout has no such thing as a customer.
     #[must_use]
-    pub(super) fn of(velocity: Velocity, places: &Places<'_>) -> Option<Self> {
+    pub(super) fn of((scope, window_s): (Scope, u64), places: &Places<'_>) -> Option<Self> {
         let Places { merchant, env, currency, wallet, recipient, amount, customer, bank } = places;
-        let place = match velocity.scope {
+        let place = match scope {
             Scope::Merchant => (*merchant).to_owned(),
             Scope::Wallet => (*wallet).to_owned(),
             Scope::Recipient => format!("{merchant}/{recipient}"),
@@ -73,54 +64,41 @@ impl Tracked {
             Scope::Account => (*recipient).to_owned(),
             Scope::AccountAndAmount => format!("{recipient}/{amount}"),
         };
-        let (scope, window_s) = (velocity.scope.name(), velocity.window_s);
-        let key = format!("velocity/{env}/{currency}/{scope}/{window_s}/{place}");
+        let key = format!("velocity/{env}/{currency}/{}/{window_s}/{place}", scope.name());
         Some(Self { key, window: Duration::from_secs(window_s) })
     }
 
-    /// What the window holds with this payout in it.
+    /// The counter with this payout in it: its count and sum are the window's.
     #[must_use]
-    pub(super) fn level(&self, locked: &LockedState<'_>, amount: Minor) -> Level {
-        let held = self.window(locked).level();
-        Level { count: held.count + 1, sum: held.sum.saturating_add(amount.units()) }
-    }
-
-    /// The counter with this payout in it.
-    #[must_use]
-    pub(super) fn add(&self, locked: &LockedState<'_>, amount: Minor) -> CounterChange {
-        let now = locked.now();
-        let counter = locked.counter(&self.key);
-        let mut window = self.window(locked);
-        window.add(now, amount);
-        let Level { count, sum } = window.level();
+    pub(super) fn with(&self, locked: &LockedState<'_>, amount: Minor) -> CounterChange {
+        let (now, counter) = (locked.now(), locked.counter(&self.key));
+        let part_us = i64::try_from((self.window / PARTS).as_micros()).unwrap_or(i64::MAX);
+        let part_of = |at: Moment| at.micros().div_euclid(part_us);
+        let held = Window { buckets: &counter.holder, count: counter.count, sum: counter.sum };
+        let held = held.since(part_of(now.before(self.window)));
         CounterChange {
             key: self.key.clone(),
-            holder: window.write(),
-            count,
-            sum: Minor::new(sum),
+            holder: held.with(part_of(now), amount),
+            count: held.count.saturating_add(1),
+            sum: saturating(held.sum, amount),
             expires_at: counter.kept(now, self.window + SLACK),
         }
     }
-
-    fn window(&self, locked: &LockedState<'_>) -> Window {
-        let oldest = locked.now().before(self.window).micros().div_euclid(self.part_us());
-        Window::read(&locked.counter(&self.key).holder, oldest, self.part_us())
-    }
-
-    fn part(&self) -> Duration {
-        self.window / PARTS
-    }
-
-    fn part_us(&self) -> i64 {
-        i64::try_from(self.part().as_micros()).unwrap_or(i64::MAX)
-    }
 }
 
-/// The buckets of a window that still count, oldest first.
-#[derive(Debug, PartialEq, Eq)]
-struct Window {
-    part_us: i64,
-    buckets: Vec<Bucket>,
+/// Their sum, or the highest that there is.
+fn saturating(sum: Minor, amount: Minor) -> Minor {
+    Minor::new(sum.units().saturating_add(amount.units()))
+}
+
+/// A window as its counter holds it: the buckets that still count, oldest first, each written as
+/// `number:count:sum`, with spaces between them; and what they come to together. Only those at its
+/// ends are ever read.
+#[derive(Clone, Copy, Debug)]
+struct Window<'a> {
+    buckets: &'a str,
+    count: i64,
+    sum: Minor,
 }
 
 /// Payouts of one part of the window.
@@ -128,53 +106,59 @@ struct Window {
 struct Bucket {
     number: i64,
     count: i64,
-    sum: i64,
+    sum: Minor,
 }
 
-impl Window {
-    /// Reads `number:count:sum` separated by spaces, without what is older than `oldest`.
-    fn read(text: &str, oldest: i64, part_us: i64) -> Self {
-        let buckets = text.split(' ').filter_map(|bucket| {
-            let mut numbers = bucket.split(':').map(str::parse);
-            let mut next = || numbers.next()?.ok();
-            Some(Bucket { number: next()?, count: next()?, sum: next()? })
-        });
-        Self { part_us, buckets: buckets.filter(|bucket| bucket.number >= oldest).collect() }
-    }
-
-    fn write(&self) -> String {
-        let buckets = self.buckets.iter();
-        let texts: Vec<_> =
-            buckets.map(|b| format!("{}:{}:{}", b.number, b.count, b.sum)).collect();
-        texts.join(" ")
-    }
-
-    fn level(&self) -> Level {
-        let sum = self.buckets.iter().fold(0i64, |sum, bucket| sum.saturating_add(bucket.sum));
-        Level { count: self.buckets.iter().map(|bucket| bucket.count).sum(), sum }
-    }
-
-    /// A host whose clock is behind adds to the newest bucket that there is.
-    fn add(&mut self, now: Moment, amount: Minor) {
-        let number = now.micros().div_euclid(self.part_us);
-        match self.buckets.last_mut().filter(|newest| newest.number >= number) {
-            Some(newest) => {
-                newest.count += 1;
-                newest.sum = newest.sum.saturating_add(amount.units());
+impl<'a> Window<'a> {
+    /// The window without what is older than `oldest`. Where nothing is left, it holds nothing,
+    /// whatever was counted before.
+    fn since(mut self, oldest: i64) -> Self {
+        while !self.buckets.is_empty() {
+            let (first, others) = self.buckets.split_once(' ').unwrap_or((self.buckets, ""));
+            match Bucket::read(first) {
+                Some(bucket) if bucket.number >= oldest => return self,
+                Some(bucket) => self = self.without(&bucket),
+                None => {}
             }
-            None => self.buckets.push(Bucket { number, count: 1, sum: amount.units() }),
+            self.buckets = others;
+        }
+        Self { buckets: "", count: 0, sum: Minor::ZERO }
+    }
+
+    /// A sum that is as high as can be stays so: more may have been counted than it says.
+    fn without(self, bucket: &Bucket) -> Self {
+        let sum = match self.sum.units() {
+            i64::MAX => self.sum,
+            sum => Minor::new(sum.saturating_sub(bucket.sum.units())),
+        };
+        Self { count: self.count.saturating_sub(bucket.count), sum, ..self }
+    }
+
+    /// The buckets with one more payout. A host whose clock is behind adds to the newest bucket
+    /// that there is.
+    fn with(self, number: i64, amount: Minor) -> String {
+        let (others, newest) = self.buckets.rsplit_once(' ').unwrap_or(("", self.buckets));
+        let newest = Bucket::read(newest).filter(|newest| newest.number >= number);
+        let (others, bucket) = match newest {
+            Some(Bucket { number, count, sum }) => {
+                let (count, sum) = (count.saturating_add(1), saturating(sum, amount));
+                (others, Bucket { number, count, sum })
+            }
+            None => (self.buckets, Bucket { number, count: 1, sum: amount }),
+        };
+        let Bucket { number, count, sum } = bucket;
+        match others {
+            "" => format!("{number}:{count}:{sum}"),
+            others => format!("{others} {number}:{count}:{sum}"),
         }
     }
 }
 
-impl Level {
-    /// The measure that a fact wants.
-    #[must_use]
-    pub(super) fn of(self, measure: Measure) -> i64 {
-        match measure {
-            Measure::Count => self.count,
-            Measure::Sum => self.sum,
-        }
+impl Bucket {
+    fn read(text: &str) -> Option<Self> {
+        let mut numbers = text.split(':').map(|number| number.parse().ok());
+        let mut next = || numbers.next()?;
+        Some(Self { number: next()?, count: next()?, sum: Minor::new(next()?) })
     }
 }
 
@@ -183,6 +167,29 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// What a counter keeps of a window.
+    #[derive(Debug, Default)]
+    struct Kept {
+        buckets: String,
+        count: i64,
+        sum: i64,
+    }
+
+    impl Kept {
+        fn window(&self) -> Window<'_> {
+            Window { buckets: &self.buckets, count: self.count, sum: Minor::new(self.sum) }
+        }
+
+        fn count(&mut self, oldest: i64, number: i64, amount: i64) {
+            let held = self.window().since(oldest);
+            *self = Self {
+                buckets: held.with(number, Minor::new(amount)),
+                count: held.count + 1,
+                sum: saturating(held.sum, Minor::new(amount)).units(),
+            };
+        }
+    }
 
     proptest! {
         /// Whatever arrives when: what lies within the window is counted, and nothing that is
@@ -193,31 +200,60 @@ mod tests {
             part_us in 1i64..20,
         ) {
             let window_us = i64::from(PARTS) * part_us;
-            let mut text = String::new();
+            let mut kept = Kept::default();
             let mut now = 1_000_000;
             let mut all: Vec<(i64, i64)> = Vec::new();
             for (pause, amount) in steps {
                 now += pause;
-                let oldest = (now - window_us).div_euclid(part_us);
-                let mut window = Window::read(&text, oldest, part_us);
-                window.add(Moment::from_micros(now), Minor::new(amount));
                 all.push((now, amount));
+                kept.count((now - window_us).div_euclid(part_us), now.div_euclid(part_us), amount);
                 let within = |slack: i64| {
                     let counted = all.iter().filter(|(at, _)| *at > now - window_us - slack);
                     counted.fold((0, 0), |(n, sum), (_, amount)| (n + 1, sum + amount))
                 };
-                let level = window.level();
-                prop_assert!(within(0).0 <= level.count && level.count <= within(part_us).0);
-                prop_assert!(within(0).1 <= level.sum && level.sum <= within(part_us).1);
-                prop_assert!(window.buckets.len() <= PARTS as usize + 1);
-                text = window.write();
+                let (least, most) = (within(0), within(part_us));
+                prop_assert!(least.0 <= kept.count && kept.count <= most.0);
+                prop_assert!(least.1 <= kept.sum && kept.sum <= most.1);
+                let buckets: Option<Vec<_>> = kept.buckets.split(' ').map(Bucket::read).collect();
+                let buckets = buckets.expect("all can be read");
+                prop_assert!(buckets.len() <= PARTS as usize + 1);
+                prop_assert_eq!(buckets.iter().map(|it| it.count).sum::<i64>(), kept.count);
+                prop_assert_eq!(buckets.iter().map(|it| it.sum.units()).sum::<i64>(), kept.sum);
             }
         }
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_counted() {
-        let window = Window::read("7:1:100 x 8:2 9:1:5", 0, 1);
-        assert_eq!(window.level(), Level { count: 2, sum: 105 });
+    fn what_cannot_be_read_goes_as_it_grows_old_and_nothing_is_left_of_it() {
+        let held = || Window { buckets: "x 8:2 9:1:5", count: 4, sum: Minor::new(9) };
+        let held_later = held().since(9);
+        assert_eq!((held_later.buckets, held_later.count), ("9:1:5", 4), "on the strict side");
+        let emptied = held().since(10);
+        assert_eq!((emptied.buckets, emptied.count, emptied.sum), ("", 0, Minor::ZERO));
+        assert_eq!(
+            Window { buckets: "7:1:1 x", ..emptied }.with(9, Minor::new(3)),
+            "7:1:1 x 9:1:3"
+        );
+    }
+
+    #[test]
+    fn a_host_whose_clock_is_behind_adds_to_the_newest_bucket() {
+        let mut kept = Kept::default();
+        for number in [7, 9, 8] {
+            kept.count(0, number, 5);
+        }
+        assert_eq!((kept.buckets.as_str(), kept.count, kept.sum), ("7:1:5 9:2:10", 3, 15));
+    }
+
+    #[test]
+    fn a_sum_that_does_not_fit_stays_as_high_as_can_be() {
+        let mut kept = Kept::default();
+        for number in [1, 2] {
+            kept.count(0, number, i64::MAX);
+        }
+        kept.count(2, 3, 1);
+        assert_eq!((kept.count, kept.sum), (2, i64::MAX));
+        kept.count(4, 4, 1);
+        assert_eq!((kept.count, kept.sum), (1, 1));
     }
 }

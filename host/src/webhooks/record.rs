@@ -122,7 +122,7 @@ fn health(
     let counter = locked.counter(&key);
     let mut change = CounterChange {
         key,
-        holder: counter.holder,
+        holder: counter.holder.clone(),
         count: 0,
         sum: Minor::ZERO,
         expires_at: now.after(HEALTH_KEPT).micros(),

@@ -42,7 +42,7 @@ pub struct Wallet {
 const SPARE: Duration = Duration::from_secs(3600);
 
 /// A counter under lock. One that was never written, or has expired, is all zero.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Counter {
     pub(super) version: i64,
     /// Who holds it; empty if nobody does.
@@ -58,6 +58,16 @@ pub struct Counter {
 }
 
 impl Counter {
+    /// One that was never written.
+    const NONE: &Self = &Self {
+        version: 0,
+        holder: String::new(),
+        count: 0,
+        sum: Minor::ZERO,
+        expires_at: 0,
+        updated_at: 0,
+    };
+
     /// Until when a counter is kept that has to be there for `least` from `now`, in microseconds.
     /// It is extended by [`SPARE`] more than that, so that most changes leave its index alone.
     #[must_use]
@@ -126,9 +136,9 @@ impl LockedState<'_> {
 
     /// A counter that the command named.
     #[must_use]
-    pub fn counter(&self, key: &str) -> Counter {
+    pub fn counter(&self, key: &str) -> &Counter {
         let found = self.counters.get(key);
-        found.filter(|counter| counter.expires_at > self.now.micros()).cloned().unwrap_or_default()
+        found.filter(|counter| counter.expires_at > self.now.micros()).unwrap_or(Counter::NONE)
     }
 }
 
@@ -139,7 +149,7 @@ mod tests {
     #[test]
     fn a_counter_is_extended_by_more_than_it_needs_and_then_left_alone() {
         let (least, now) = (2 * SPARE, Moment::from_micros(0));
-        let mut counter = Counter::default();
+        let mut counter = Counter::NONE.clone();
         counter.expires_at = counter.kept(now, least);
         assert_eq!(counter.expires_at, now.after(3 * SPARE).micros());
         assert_eq!(counter.kept(now.after(SPARE), least), counter.expires_at, "left alone");
