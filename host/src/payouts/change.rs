@@ -382,9 +382,20 @@ pub(super) async fn work(app: &App, payout: &Payout, lease_until: Moment) -> Res
 }
 
 /// The event that tells merchants, or only the history, of a change.
+fn event(app: &App, payout: &Payout, name: &'static str) -> Event {
+    told(untold(app, payout, name), payout)
+}
+
+/// An event with the payout as it is now, where merchants are told of such events.
 #[must_use]
-pub(super) fn event(app: &App, payout: &Payout, name: &'static str) -> Event {
-    let told = CATALOGUE.contains(&name);
+pub(super) fn told(event: Event, payout: &Payout) -> Event {
+    let data = CATALOGUE.contains(&event.name).then(|| PayoutView::json(payout));
+    Event { data, ..event }
+}
+
+/// The event of a change before it is known how the payout will be.
+#[must_use]
+pub(super) fn untold(app: &App, payout: &Payout, name: &'static str) -> Event {
     Event {
         id: app.ids.id(),
         merchant_id: payout.merchant_id.clone(),
@@ -393,7 +404,7 @@ pub(super) fn event(app: &App, payout: &Payout, name: &'static str) -> Event {
         object_type: "payout",
         object_id: payout.id.to_string(),
         sequence: payout.version,
-        data: told.then(|| PayoutView::json(payout)),
+        data: None,
         created_at: app.now(),
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wasmtime::component::{Instance, InstancePre, Linker};
+use wasmtime::component::{InstancePre, Linker};
 use wasmtime::{Engine, Store};
 
 use crate::config::limits;
@@ -58,7 +58,9 @@ pub struct PackCode {
 /// An instance that has read its rules.
 struct Warm {
     store: Store<Guest>,
-    instance: Instance,
+    /// What it exports, found once: looking for it checks the shape of everything there.
+    fees: Option<exports::fees::Guest>,
+    fraud: Option<exports::fraud::Guest>,
     calls: u32,
 }
 
@@ -142,10 +144,9 @@ impl PackCode {
     /// # Errors
     /// The pack trapped, ran out of fuel, or offers no prices.
     pub fn price(&self, payouts: &[Vec<Fact>]) -> Result<Vec<Result<Vec<Line>, String>>, Broken> {
-        let fees = self.fees.as_ref().ok_or(Broken::NotOffered("fees"))?;
         self.call(payouts.len(), |warm| {
-            let guest = fees.load(&mut warm.store, &warm.instance)?;
-            guest.call_price(&mut warm.store, payouts)
+            let fees = warm.fees.as_ref().ok_or(Broken::NotOffered("fees"))?;
+            fees.call_price(&mut warm.store, payouts).map_err(|cause| trapped(&cause))
         })
     }
 
@@ -154,10 +155,9 @@ impl PackCode {
     /// # Errors
     /// The pack trapped, ran out of fuel, or assesses nothing.
     pub fn assess(&self, payouts: &[Vec<Fact>]) -> Result<Vec<Verdict>, Broken> {
-        let fraud = self.fraud.as_ref().ok_or(Broken::NotOffered("fraud"))?;
         self.call(payouts.len(), |warm| {
-            let guest = fraud.load(&mut warm.store, &warm.instance)?;
-            guest.call_assess(&mut warm.store, payouts)
+            let fraud = warm.fraud.as_ref().ok_or(Broken::NotOffered("fraud"))?;
+            fraud.call_assess(&mut warm.store, payouts).map_err(|cause| trapped(&cause))
         })
     }
 
@@ -166,7 +166,7 @@ impl PackCode {
     fn call<T>(
         &self,
         wanted: usize,
-        call: impl FnOnce(&mut Warm) -> wasmtime::Result<Vec<T>>,
+        call: impl FnOnce(&mut Warm) -> Result<Vec<T>, Broken>,
     ) -> Result<Vec<T>, Broken> {
         let mut warm = match self.take() {
             Some(warm) => warm,
@@ -175,8 +175,8 @@ impl PackCode {
         let fuel = limits::PACK_FUEL_PER_DECISION.saturating_mul(wanted as u64);
         let ticks = limits::PACK_TICKS_PER_DECISION.saturating_mul(wanted as u64);
         warm.store.set_epoch_deadline(ticks);
-        let called = warm.store.set_fuel(fuel).and_then(|()| call(&mut warm));
-        let answers = called.map_err(|cause| trapped(&cause))?;
+        warm.store.set_fuel(fuel).map_err(|cause| trapped(&cause))?;
+        let answers = call(&mut warm)?;
         if answers.len() != wanted {
             let why = format!("{wanted} answers were expected, {} came", answers.len());
             return Err(Broken::Trapped(why));
@@ -199,11 +199,14 @@ impl PackCode {
         let opened = store.set_fuel(limits::PACK_FUEL_OPEN).and_then(|()| {
             let instance = self.instance.instantiate(&mut store)?;
             let guest = self.pack.load(&mut store, &instance)?;
-            Ok((instance, guest.call_open(&mut store, &self.rules)?))
+            let read = guest.call_open(&mut store, &self.rules)?;
+            let fees = self.fees.as_ref().map(|fees| fees.load(&mut store, &instance));
+            let fraud = self.fraud.as_ref().map(|fraud| fraud.load(&mut store, &instance));
+            Ok((read, fees.transpose()?, fraud.transpose()?))
         });
-        let (instance, read) = opened.map_err(|cause| trapped(&cause))?;
+        let (read, fees, fraud) = opened.map_err(|cause| trapped(&cause))?;
         read.map_err(PackRefused::Rules)?;
-        Ok(Warm { store, instance, calls: 0 })
+        Ok(Warm { store, fees, fraud, calls: 0 })
     }
 
     fn take(&self) -> Option<Warm> {
