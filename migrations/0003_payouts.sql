@@ -80,16 +80,16 @@ CREATE INDEX batches_under_way ON batches (id) WHERE completed_at IS NULL;
 
 -- is_waiting, holds_batch and unusual follow from the status: whether somebody has to decide, whether
 -- the batch that it is in is not complete without it, and the status where it is none of those that
--- most payouts are in. Indexes name them instead of the status, so
--- that a payout on its way from queued to paid moves in no index.
+-- most payouts are in. Indexes name them instead of the status, so that a payout on its way from
+-- queued to paid moves in no index. What changes stands together, at the end: of a new version
+-- PostgreSQL logs what lies between the first byte that differs from the old one's and the last.
+
 CREATE TABLE payouts (
     id                 TEXT PRIMARY KEY,
     merchant_id        TEXT NOT NULL,
     env                TEXT NOT NULL CHECK (env IN ('test', 'live')),
     wallet_id          TEXT NOT NULL,
     in_batch           TEXT,
-    status             TEXT NOT NULL,
-    version            BIGINT NOT NULL,
     currency           TEXT NOT NULL,
     method             TEXT NOT NULL,
     amount_minor       BIGINT NOT NULL CHECK (amount_minor > 0),
@@ -111,6 +111,13 @@ CREATE TABLE payouts (
     resolution         TEXT,
     receipt_to         TEXT,
     funding            TEXT,
+    created_at         BIGINT NOT NULL,
+    batch_id           BIGINT NOT NULL,
+    status             TEXT NOT NULL,
+    is_waiting         BIGINT NOT NULL,
+    holds_batch        BIGINT NOT NULL,
+    unusual            TEXT,
+    version            BIGINT NOT NULL,
     round              BIGINT NOT NULL,
     route              TEXT,
     rail_reference     TEXT,
@@ -119,14 +126,9 @@ CREATE TABLE payouts (
     correction         TEXT,
     told               TEXT,
     funded             TEXT,
-    is_waiting         BIGINT NOT NULL,
-    holds_batch        BIGINT NOT NULL,
-    unusual            TEXT,
-    created_at         BIGINT NOT NULL,
     queued_at          BIGINT,
     processing_at      BIGINT,
-    completed_at       BIGINT,
-    batch_id           BIGINT NOT NULL
+    completed_at       BIGINT
 );
 CREATE INDEX payouts_by_merchant ON payouts (merchant_id, env, id);
 -- What waits for somebody: few at any time.
