@@ -10,10 +10,15 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::accounts::to;
+use crate::ach::dollars;
+use crate::fps::pounds;
+use crate::mpesa::shillings;
 use crate::network::{Sends, with_live_host, with_two_hosts};
-use crate::test_host::{Answer, Engine, TestHost, naira, unique, with};
+use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
 const AMOUNT: u64 = 100_000;
+/// A mobile number that takes money.
+const NUMBER: &str = "0712345678";
 /// What a payout of that amount takes from its wallet, fee and tax included.
 const COST: i64 = 101_075;
 
@@ -162,6 +167,47 @@ async fn two_hosts_take_a_reference_and_pay_a_recipient_once() {
         assert_eq!(tally(&answers), counts([("queued", 1), ("beneficiary_cooldown", 49)]));
     })
     .await;
+}
+
+/// Its wallets may be served by different threads.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_merchant_asks_once_is_done_once_whichever_wallets_pay(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let (host, key) = (&*host, host.merchant.test_key.as_str());
+        for currency in ["GBP", "USD", "KES"] {
+            host.fund(key, currency, 100_000_000).await;
+        }
+        let all = || [naira(AMOUNT), pounds(json!({})), dollars(json!({})), shillings(NUMBER)];
+        for round in 0..4 {
+            let reference = json!({ "merchant_reference": format!("invoice {round}") });
+            let paying = all()
+                .map(async |body| host.pay_as(key, &unique(), with(body, reference.clone())).await);
+            one_is_made(&join_all(paying).await, &["merchant_reference_duplicate"]);
+            let same = unique();
+            let paying = all().map(async |body| host.pay_as(key, &same, body).await);
+            let conflicts = ["idempotency_key_conflict", "idempotency_conflict"];
+            one_is_made(&join_all(paying).await, &conflicts);
+        }
+    })
+    .await;
+}
+
+/// One of these was accepted, and the others were refused with one of these codes.
+fn one_is_made(answers: &[Answer], codes: &[&str]) {
+    let mut made = 0;
+    for answer in answers {
+        match answer.status {
+            201 => made += 1,
+            status => {
+                let (_, code) = answer.refused();
+                assert!(status == 409 && codes.contains(&code), "{:?}", tally(answers));
+            }
+        }
+    }
+    assert_eq!(made, 1, "{:?}", tally(answers));
 }
 
 #[rstest]

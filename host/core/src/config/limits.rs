@@ -84,7 +84,9 @@ pub const STRAYS_MAX: i64 = 10_000;
 pub const SWEEP_FOR: Duration = Duration::from_secs(60);
 /// Batches that are told to be complete at once.
 pub const BATCHES_ENDED_AT_ONCE: i64 = 50;
-/// Commands waiting for the writer before callers are turned away: four batches.
+/// Threads on PostgreSQL that write down what callers ask for, by wallet.
+pub const REQUEST_LANES: usize = 2;
+/// Commands waiting in a lane of the writer before callers are turned away: four batches.
 pub const QUEUE_MAX: usize = 4 * BATCH_MAX;
 /// How often a batch is begun again after a conflict or a lost connection.
 pub const BATCH_RETRIES_MAX: u32 = 8;

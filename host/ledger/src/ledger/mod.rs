@@ -33,6 +33,7 @@ mod hook;
 mod journal;
 mod locked;
 mod metrics;
+mod places;
 mod replay;
 mod rows;
 pub mod seal;

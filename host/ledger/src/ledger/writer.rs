@@ -5,6 +5,7 @@
 //! lets a thread go on that has slept.
 
 use std::any::Any;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -26,9 +27,10 @@ use crate::error::{ErrorCode, Problem};
 use crate::id::IdGenerator;
 
 use super::batch::{self, Interrupted, IsClean, Outcomes, Surroundings, Try};
-use super::command::{Command, Done};
+use super::command::{Command, Done, Needs};
 use super::hook::OutboxHook;
 use super::metrics::WriterMetrics;
+use super::places::{Kind, Places};
 use super::seal::{self, Chain};
 use super::state::{AnyCommand, Computed, Outcome};
 
@@ -41,15 +43,17 @@ struct Queued {
 /// Where commands are handed in. Cheap to clone; its threads end when told to, or when the
 /// last one is dropped.
 ///
-/// There are two lanes. Work (what a bank answered, what was delivered, what an operator does)
-/// waits for its place: what is under way comes to an end whatever else arrives. Requests are
-/// turned away when too many wait. On PostgreSQL each lane has a thread and a connection, so that
-/// one prepares its batch while the other's is made durable; on SQLite, where one writes at a time,
-/// one thread serves both, work first.
+/// There is a lane for work, and there are some for requests. Work (what a bank answered, what was
+/// delivered, what an operator does) waits for its place: what is under way comes to an end
+/// whatever else arrives. Requests are turned away when too many wait; those about one wallet are
+/// in one lane, so that no two lanes want the same rows. On PostgreSQL each lane has a thread and a
+/// connection: one decides its batch while the database carries out another's. On SQLite, where one
+/// writes at a time, there is one lane for requests, and one thread serves both, work first.
 #[derive(Clone)]
 pub struct Writer {
-    requests: Lane,
+    requests: Arc<[Lane]>,
     work: Lane,
+    places: Arc<Places>,
     metrics: Arc<WriterMetrics>,
     stopping: CancellationToken,
     threads: TaskTracker,
@@ -60,6 +64,13 @@ pub struct Writer {
 struct Lane {
     queue: mpsc::Sender<Queued>,
     oldest: Arc<Oldest>,
+}
+
+impl Lane {
+    fn new() -> (Self, mpsc::Receiver<Queued>) {
+        let (queue, waiting) = mpsc::channel(limits::QUEUE_MAX);
+        (Self { queue, oldest: Oldest::new() }, waiting)
+    }
 }
 
 /// What a writer is made of.
@@ -115,23 +126,30 @@ impl Writer {
     /// # Errors
     /// The database cannot be reached.
     pub async fn start(parts: WriterParts) -> Result<Self, sqlx::Error> {
-        let (request_queue, requests) = mpsc::channel(limits::QUEUE_MAX);
-        let (work_queue, work) = mpsc::channel(limits::QUEUE_MAX);
-        let (for_work, queues) = match parts.db.engine() {
-            Engine::Sqlite => (None, vec![work, requests]),
-            Engine::Postgres => (Some(work), vec![requests]),
+        let engine = parts.db.engine();
+        let lanes = match engine {
+            Engine::Sqlite => 1,
+            Engine::Postgres => limits::REQUEST_LANES,
         };
+        let (work, work_queue) = Lane::new();
+        let (requests, request_queues): (Vec<_>, Vec<_>) = (0..lanes).map(|_| Lane::new()).unzip();
         let writer = Self {
-            requests: Lane { queue: request_queue, oldest: Oldest::new() },
-            work: Lane { queue: work_queue, oldest: Oldest::new() },
+            requests: requests.into(),
+            work,
+            places: Places::new(lanes),
             metrics: Arc::default(),
             stopping: CancellationToken::new(),
             threads: TaskTracker::new(),
         };
-        if let Some(work) = for_work {
-            writer.serve(vec![work], &writer.work, &parts).await?;
+        let mut before = vec![work_queue];
+        if engine == Engine::Postgres {
+            let lane = (Kind::Work, &writer.work);
+            writer.serve(std::mem::take(&mut before), lane, &parts).await?;
         }
-        writer.serve(queues, &writer.requests, &parts).await?;
+        for (lane, queue) in writer.requests.iter().zip(request_queues) {
+            let queues = before.drain(..).chain([queue]).collect();
+            writer.serve(queues, (Kind::Requests, lane), &parts).await?;
+        }
         writer.threads.close();
         Ok(writer)
     }
@@ -140,7 +158,7 @@ impl Writer {
     async fn serve(
         &self,
         queues: Vec<mpsc::Receiver<Queued>>,
-        lane: &Lane,
+        (kind, lane): (Kind, &Lane),
         parts: &WriterParts,
     ) -> Result<(), sqlx::Error> {
         let WriterParts { db, clock, ids, hook, batch_max, broken } = parts;
@@ -155,6 +173,7 @@ impl Writer {
             batch_max: (*batch_max).max(1),
             metrics: Arc::clone(&self.metrics),
             oldest: Arc::clone(&lane.oldest),
+            place: (kind, Arc::clone(&self.places)),
             broken: broken.clone(),
         };
         let (stopping, broken) = (self.stopping.clone(), broken.clone());
@@ -181,8 +200,9 @@ impl Writer {
     where
         T: Any + Send,
     {
+        let lane = self.lane(&command.needs);
         let (queued, waiting) = enqueue(command);
-        self.requests.queue.try_send(queued).map_err(|refused| match refused {
+        lane.queue.try_send(queued).map_err(|refused| match refused {
             TrySendError::Full(_) => overloaded(),
             TrySendError::Closed(_) => stopped(),
         })?;
@@ -215,9 +235,11 @@ impl Writer {
     /// # Errors
     /// `service_overloaded`.
     pub fn admit(&self) -> Result<(), Problem> {
-        let is_full = self.requests.queue.capacity() == 0;
         // Whoever came now would wait for longer than it is worth.
-        match is_full || self.requests.oldest.waiting() > limits::READY_WAIT_MAX {
+        let is_late = |lane: &Lane| {
+            lane.queue.capacity() == 0 || lane.oldest.waiting() > limits::READY_WAIT_MAX
+        };
+        match self.requests.iter().any(is_late) {
             true => {
                 self.metrics.shed.inc();
                 Err(overloaded())
@@ -229,7 +251,18 @@ impl Writer {
     /// How long the oldest command has been waiting for the database.
     #[must_use]
     pub fn oldest_waiting(&self) -> Duration {
-        self.requests.oldest.waiting().max(self.work.oldest.waiting())
+        let waiting = self.requests.iter().map(|lane| lane.oldest.waiting());
+        waiting.fold(self.work.oldest.waiting(), Duration::max)
+    }
+
+    /// Where a request waits: with all others about its wallet. Those about none are few.
+    fn lane(&self, needs: &Needs) -> &Lane {
+        let place = needs.wallets.first().map_or(0, |wallet| {
+            let mut hasher = DefaultHasher::new();
+            wallet.as_str().hash(&mut hasher);
+            hasher.finish() % self.requests.len() as u64
+        });
+        &self.requests[usize::try_from(place).unwrap_or(0)]
     }
 
     /// Figures for `/metrics`.
@@ -291,6 +324,8 @@ struct Task {
     batch_max: usize,
     metrics: Arc<WriterMetrics>,
     oldest: Arc<Oldest>,
+    /// Where its batches take a place, and what they hold.
+    place: (Kind, Arc<Places>),
     broken: CancellationToken,
 }
 
@@ -310,6 +345,9 @@ impl Task {
                 }
             };
             let Some(first) = first else { break };
+            // What arrives meanwhile goes with it.
+            let (kind, places) = &self.place;
+            let place = places.take(*kind).await;
             let mut weight = first.command.weight();
             let mut batch = vec![first];
             while weight < self.batch_max {
@@ -323,7 +361,7 @@ impl Task {
                 batch.into_iter().map(|queued| (queued.command, queued.answer)).unzip();
             let begun = Instant::now();
             let outcomes = self.process(&commands.iter().collect::<Vec<_>>()).await;
-            drop(turn);
+            drop((turn, place));
             self.metrics.batch(commands.len(), begun.elapsed());
             // What they share with their results is the callers' own from here on.
             drop(commands);

@@ -1,0 +1,118 @@
+//! How many batches are under way at once: as many as there are lanes for requests. While work is
+//! written down, one lane fewer is at it, and its next batch is fuller: what a batch costs by itself
+//! is a good part of what its commands cost.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// Places for the batches of a host.
+pub(super) struct Places {
+    most: usize,
+    taken: Mutex<Taken>,
+    one_is_free: Notify,
+}
+
+#[derive(Default)]
+struct Taken {
+    by_requests: usize,
+    by_work: usize,
+}
+
+/// What a lane's batches hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Requests: they wait for a place.
+    Requests,
+    /// Work: it waits for nobody, and requests make room for it.
+    Work,
+}
+
+impl Places {
+    /// Places for this many batches at once.
+    pub(super) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, taken: Mutex::default(), one_is_free: Notify::new() })
+    }
+
+    /// A place for a batch of this kind. Requests always have one.
+    pub(super) async fn take(self: &Arc<Self>, kind: Kind) -> Place {
+        loop {
+            let freed = self.one_is_free.notified();
+            if self.try_take(kind) {
+                return Place { of: Arc::clone(self), kind };
+            }
+            freed.await;
+        }
+    }
+
+    fn try_take(&self, kind: Kind) -> bool {
+        let mut taken = self.taken();
+        match kind {
+            Kind::Work => taken.by_work += 1,
+            Kind::Requests => {
+                let for_requests = self.most.saturating_sub(taken.by_work).max(1);
+                if taken.by_requests >= for_requests {
+                    return false;
+                }
+                taken.by_requests += 1;
+            }
+        }
+        true
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place that is taken, until this is dropped.
+pub(super) struct Place {
+    of: Arc<Places>,
+    kind: Kind,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.of.taken();
+        match self.kind {
+            Kind::Work => taken.by_work -= 1,
+            Kind::Requests => taken.by_requests -= 1,
+        }
+        drop(taken);
+        self.of.one_is_free.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    fn try_take(places: &Arc<Places>, kind: Kind) -> Option<Place> {
+        places.take(kind).now_or_never()
+    }
+
+    #[tokio::test]
+    async fn requests_make_room_for_work_and_work_waits_for_nobody() {
+        let places = Places::new(2);
+        let first = try_take(&places, Kind::Requests).expect("a place");
+        let second = try_take(&places, Kind::Requests).expect("another one");
+        assert!(try_take(&places, Kind::Requests).is_none(), "there are two");
+        let work = try_take(&places, Kind::Work).expect("at once");
+        drop(first);
+        assert!(try_take(&places, Kind::Requests).is_none(), "work has it");
+        drop(second);
+        let third = try_take(&places, Kind::Requests).expect("one there always is");
+        let waits = tokio::spawn({
+            let places = Arc::clone(&places);
+            async move { drop(places.take(Kind::Requests).await) }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waits.is_finished());
+        drop(work);
+        waits.await.expect("work left it its place");
+        drop(third);
+        let Taken { by_requests, by_work } = *places.taken();
+        assert_eq!((by_requests, by_work), (0, 0));
+    }
+}
