@@ -4,13 +4,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Mutex as Queue, Notify};
 
 /// Places for the batches of a host.
 pub(super) struct Places {
     most: usize,
     taken: Mutex<Taken>,
     one_is_free: Notify,
+    /// Requests that wait do so one after the other: a lane that has just given its place back does
+    /// not have it again before them.
+    queue: Queue<()>,
 }
 
 #[derive(Default)]
@@ -31,11 +34,20 @@ pub(super) enum Kind {
 impl Places {
     /// Places for this many batches at once.
     pub(super) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, taken: Mutex::default(), one_is_free: Notify::new() })
+        Arc::new(Self {
+            most,
+            taken: Mutex::default(),
+            one_is_free: Notify::new(),
+            queue: Queue::default(),
+        })
     }
 
     /// A place for a batch of this kind. Requests always have one.
     pub(super) async fn take(self: &Arc<Self>, kind: Kind) -> Place {
+        let _first = match kind {
+            Kind::Requests => Some(self.queue.lock().await),
+            Kind::Work => None,
+        };
         loop {
             let freed = self.one_is_free.notified();
             if self.try_take(kind) {
@@ -114,5 +126,20 @@ mod tests {
         drop(third);
         let Taken { by_requests, by_work } = *places.taken();
         assert_eq!((by_requests, by_work), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_lane_does_not_overtake_the_one_that_waits() {
+        let places = Places::new(1);
+        let first = try_take(&places, Kind::Requests).expect("a place");
+        let waits = tokio::spawn({
+            let places = Arc::clone(&places);
+            async move { places.take(Kind::Requests).await }
+        });
+        tokio::task::yield_now().await;
+        drop(first);
+        assert!(try_take(&places, Kind::Requests).is_none(), "it waits before");
+        drop(waits.await.expect("a place"));
+        assert!(try_take(&places, Kind::Requests).is_some());
     }
 }

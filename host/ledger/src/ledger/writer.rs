@@ -46,7 +46,7 @@ struct Queued {
 /// There is a lane for work, and there are some for requests. Work (what a bank answered, what was
 /// delivered, what an operator does) waits for its place: what is under way comes to an end
 /// whatever else arrives. Requests are turned away when too many wait; those about one wallet are
-/// in one lane, so that no two lanes want the same rows. On PostgreSQL each lane has a thread and a
+/// in one lane, so that two lanes seldom want the same rows. On PostgreSQL each lane has a thread and a
 /// connection: one decides its batch while the database carries out another's. On SQLite, where one
 /// writes at a time, there is one lane for requests, and one thread serves both, work first.
 #[derive(Clone)]
@@ -345,6 +345,7 @@ impl Task {
                 }
             };
             let Some(first) = first else { break };
+            self.oldest.begin(std::slice::from_ref(&first));
             // What arrives meanwhile goes with it.
             let (kind, places) = &self.place;
             let place = places.take(*kind).await;
