@@ -38,6 +38,9 @@ const OF_DELIVERIES: Check = Check {
             OR (d.replayed_from_id IS NULL AND d.id >= '{kept delivery}'))",
 };
 
+/// How long before its delivery an event may have been made: while it waited for the writer.
+const EVENT_BEFORE_DELIVERY: Duration = Duration::from_secs(3600);
+
 /// How long before an anchor deliveries were written that are looked at all the same: as long as
 /// one is under way whose receiver neither asks for patience nor is switched off.
 fn under_way() -> Duration {
@@ -132,7 +135,8 @@ pub async fn verify(
     let of_event = if fresh.is_all() { &OF_ALL } else { &OF_DELIVERIES };
     let sql = of_event.finds.replace("{deliveries}", &deliveries);
     let sql = sql.replace("{kept}", EventId::first_at(swept).as_str());
-    let sql = sql.replace("{kept delivery}", DeliveryId::first_at(swept).as_str());
+    let kept = DeliveryId::first_at(swept.after(EVENT_BEFORE_DELIVERY));
+    let sql = sql.replace("{kept delivery}", kept.as_str());
     of_event.run_as(&mut *db, (sql, &[]), faults).await?;
     for check in CHECKS {
         let sql = check.finds.replace("{deliveries}", &deliveries);
