@@ -145,3 +145,4 @@ mod webhook_isolation;
 mod webhook_off;
 mod webhook_retries;
 mod webhooks;
+mod writer_lanes;

@@ -302,15 +302,18 @@ async fn write(
     (reservations, batch): (&[Row], &Batch),
 ) -> Result<bool, sqlx::Error> {
     let out = &state.out;
-    let counters: Vec<Row> =
-        out.counters.iter().filter_map(|key| counter_row(key, state)).collect();
+    let counters = out.counters.iter().filter_map(|key| state.counters.get_key_value(key));
+    let (new, changed): (Vec<_>, Vec<_>) = counters.partition(|(_, counter)| counter.is_new());
+    let [new_counters, counters] =
+        [new, changed].map(|all| all.into_iter().map(counter_row).collect::<Vec<Row>>());
     let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
     let settled: Vec<Row> = out.settled.iter().map(|of| settled_row(of, state, batch)).collect();
     let own = [BATCHES.row(batch)];
-    // The first two of the writes below, in their order.
-    let contested = [reservations.len(), counters.len()];
+    // The first three of the writes below, in their order.
+    let contested = [reservations.len(), new_counters.len(), counters.len()];
     let mut writes = vec![
         Write::Sealed(&sql::NEW_RESERVATIONS, reservations, batch.id),
+        Write::Rows(&sql::NEW_COUNTERS, &new_counters),
         Write::Rows(&sql::COUNTER_CHANGES, &counters),
         Write::Rows(&BATCHES, &own),
         Write::Rows(&sql::WALLET_SUMS, &wallets),
@@ -402,15 +405,14 @@ fn counter(row: &Named<'_>) -> Result<Counter, sqlx::Error> {
     })
 }
 
-fn counter_row(key: &str, state: &State) -> Option<Row> {
-    let counter = state.counters.get(key)?;
-    Some(sql::COUNTER_CHANGES.row(&CounterRow {
-        key: key.to_owned(),
+fn counter_row((key, counter): (&String, &Counter)) -> Row {
+    sql::COUNTER_CHANGES.row(&CounterRow {
+        key: key.clone(),
         version: counter.version + 1,
         holder: counter.holder.clone(),
         count: counter.count,
         sum: counter.sum,
         updated_at: counter.updated_at,
         expires_at: counter.expires_at,
-    }))
+    })
 }

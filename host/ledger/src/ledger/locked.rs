@@ -79,6 +79,11 @@ impl Counter {
         }
     }
 
+    /// Whether it was never written: there was nothing to lock.
+    pub(super) fn is_new(&self) -> bool {
+        self.version == 0
+    }
+
     /// A counter as a change leaves it.
     pub(super) fn changed(change: &CounterChange, version: i64, now: Moment) -> Self {
         Self {

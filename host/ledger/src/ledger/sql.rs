@@ -103,6 +103,17 @@ pub(super) struct CounterRow {
     pub expires_at: i64,
 }
 
+/// Counters that were not there when they were read, and so could not be locked. Where another one
+/// has made one meanwhile, nothing is written, whoever notices begins again, and nobody is waited
+/// for who may hold it and wait in turn for a counter that is locked here.
+pub(super) static NEW_COUNTERS: Table<CounterRow> = Table {
+    name: COUNTER_CHANGES.name,
+    fixed: COUNTER_CHANGES.fixed,
+    changing: COUNTER_CHANGES.changing,
+    on_conflict: Some("(key) DO NOTHING"),
+    is_sealed: false,
+};
+
 /// Writes a counter only over the version that was read: whoever comes second writes nothing,
 /// notices, and begins again.
 pub(super) static COUNTER_CHANGES: Table<CounterRow> = Table {

@@ -1,0 +1,107 @@
+//! The writer's lanes on PostgreSQL: requests about different wallets do not wait for each other,
+//! and where they meet none of them is lost.
+
+use std::sync::{Mutex, PoisonError, mpsc};
+
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use railhead::ledger::{Command, CounterChange, Effects};
+use railhead::money::Minor;
+use sqlx::PgPool;
+
+use crate::network::{Sends, with_live_host};
+use crate::test_host::{Engine, TestHost, naira, unique};
+
+const SOMEBODY_WAITS: &str = "SELECT COUNT(*) FROM pg_stat_activity \
+                              WHERE wait_event_type = 'Lock' AND datname = current_database()";
+/// Merchants beside the one whose wallet is held: it would be odd if all were in its lane.
+const OTHERS: usize = 16;
+
+async fn database(host: &TestHost) -> PgPool {
+    PgPool::connect(&host.database.url).await.expect("the database")
+}
+
+/// Adds one to each of these counters, and says when it has read them: it goes on when told.
+fn add(keys: [&'static str; 2]) -> (Command<()>, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let (has_read, read) = mpsc::channel();
+    let (go_on, told) = mpsc::channel();
+    let told = Mutex::new(told);
+    let command = Command::new(move |locked| {
+        let _ = has_read.send(());
+        // Nobody tells it a second time: it may have to decide again.
+        let _ = told.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let counters = keys.map(|key| CounterChange {
+            key: key.to_owned(),
+            holder: String::new(),
+            count: locked.counter(key).count + 1,
+            sum: Minor::ZERO,
+            expires_at: i64::MAX,
+        });
+        Ok(Effects { counters: counters.into(), ..Effects::default() }.and(()))
+    });
+    (command.counters(keys.map(str::to_owned)), read, go_on)
+}
+
+/// One that is not there yet is not locked by whoever reads it: another lane may make it, and lock
+/// it, before it is written here, and wait for one that is locked here.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_meets_a_counter_that_was_made_meanwhile_lets_the_other_one_go_first() {
+    with_live_host(Engine::Postgres, Sends::No, async |host| {
+        let database = database(host).await;
+        let made = async |key: &str| {
+            let sql = "INSERT INTO counters VALUES ($1, 1, '', 1, 0, 0, 9223372036854775807)";
+            sqlx::query(sql).bind(key).execute(&database).await.expect("made");
+        };
+        let lock = "SELECT count FROM counters WHERE key = $1 FOR NO KEY UPDATE";
+        made("met/b").await;
+        let (command, read, go_on) = add(["met/a", "met/b"]);
+        let app = host.app().clone();
+        let adding = tokio::spawn(async move { app.writer.request(command).await });
+        tokio::task::spawn_blocking(move || read.recv()).await.expect("a task").expect("it reads");
+
+        made("met/a").await;
+        let mut other = database.begin().await.expect("a transaction");
+        sqlx::query(lock).bind("met/a").execute(&mut *other).await.expect("locked");
+        let waiting = tokio::spawn(async move {
+            let locked = sqlx::query(lock).bind("met/b").execute(&mut *other).await;
+            locked.map(|_| other)
+        });
+        host.until_count(SOMEBODY_WAITS, 1).await;
+        drop(go_on);
+        let other = waiting.await.expect("a task").expect("nobody waits for it");
+        other.commit().await.expect("committed");
+        adding.await.expect("a task").expect("added");
+        let twos = "SELECT COUNT(*) FROM counters WHERE key IN ('met/a', 'met/b') AND count = 2";
+        assert_eq!(host.count(twos).await, 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wallet_that_is_held_does_not_keep_all_others_waiting() {
+    with_live_host(Engine::Postgres, Sends::No, async |host| {
+        let mut keys = Vec::new();
+        for number in 0..OTHERS {
+            keys.push(host.new_merchant(&format!("Merchant {number}")).await.live_key);
+        }
+        let database = database(host).await;
+        let mut holder = database.begin().await.expect("a transaction");
+        let hold = "SELECT id FROM wallets WHERE id = $1 FOR UPDATE";
+        let held = sqlx::query(hold).bind(&host.merchant.live_wallet);
+        held.execute(&mut *holder).await.expect("held");
+
+        let pay = async |key: &str| host.pay_as(key, &unique(), naira(100_000)).await;
+        let held = pay(&host.merchant.live_key);
+        let others = async {
+            host.until_count(SOMEBODY_WAITS, 1).await;
+            let mut paying: FuturesUnordered<_> = keys.iter().map(|key| pay(key)).collect();
+            paying.next().await.expect("several").ok();
+            holder.commit().await.expect("let go");
+            while let Some(paid) = paying.next().await {
+                paid.ok();
+            }
+        };
+        let (held, ()) = tokio::join!(held, others);
+        held.ok();
+    })
+    .await;
+}
