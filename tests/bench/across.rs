@@ -22,7 +22,7 @@ const ASKED: &[(&str, &str)] = &[
 /// Accepts each kind for a while, over the same connections to the same host.
 pub(crate) async fn run(engine: Engine, length: Duration) {
     println!("{engine:?}: accepted payouts out of another currency, {WALLETS} merchants");
-    println!("{}", Run::HEAD);
+    println!("{}", Run::head());
     let server = Server::start(engine, SETUP).await;
     let targets = server.merchants(WALLETS).await;
     server.open_exchange(&targets).await;

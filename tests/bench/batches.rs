@@ -18,7 +18,7 @@ const ENTRIES: u64 = 3;
 /// them all in one statement.
 pub(crate) async fn run(engine: Engine, length: Duration, entries: u64) {
     println!("{engine:?}: batches of {ROWS} payouts, one wallet, {CALLERS} callers");
-    println!("{}", Run::HEAD);
+    println!("{}", Run::head());
     let server = Server::start(engine, SETUP).await;
     let targets = server.merchants(1).await;
     let load = Load { base: server.base.clone(), targets: targets.clone(), connections: 128 };

@@ -13,6 +13,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
+use super::cpu::{COLUMNS, Cpu};
 use super::server::{Server, Target};
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -30,7 +31,7 @@ pub(crate) struct Run {
     refused: usize,
     took: Duration,
     latencies: Vec<Duration>,
-    cpu_us: [u64; 3],
+    cpu: Cpu,
 }
 
 impl Load {
@@ -74,7 +75,7 @@ impl Load {
         length: Duration,
         per_second: Option<f64>,
     ) -> Run {
-        let cpu_before = server.cpu_us();
+        let before = Cpu::now(server);
         let begun = Instant::now();
         let targets = Arc::new(self.targets.clone());
         let due = Arc::new(AtomicU64::new(0));
@@ -114,10 +115,9 @@ impl Load {
             refused += bad;
         }
         let took = begun.elapsed();
-        let after = server.cpu_us();
+        let cpu = Cpu::now(server).since(before);
         latencies.sort_unstable();
-        let cpu_us = std::array::from_fn(|i| after[i].saturating_sub(cpu_before[i]));
-        Run { accepted: latencies.len(), refused, took, latencies, cpu_us }
+        Run { accepted: latencies.len(), refused, took, latencies, cpu }
     }
 
     async fn connect(&self) -> SendRequest<Full<Bytes>> {
@@ -200,7 +200,11 @@ pub(crate) async fn send(
 }
 
 impl Run {
-    pub(crate) const HEAD: &str = "    run                        payouts/s   p50 ms   p99 ms   CPU us per payout: host, database, load   refused";
+    pub(crate) fn head() -> String {
+        format!(
+            "    run                        payouts/s   p50 ms   p99 ms   CPU us per payout: {COLUMNS}   refused"
+        )
+    }
 
     pub(crate) fn accepted(&self) -> usize {
         self.accepted
@@ -222,15 +226,12 @@ impl Run {
     }
 
     pub(crate) fn line(&self, name: &str) -> String {
-        let cpu = self.cpu_us.map(|us| us as f64 / self.accepted.max(1) as f64);
         format!(
-            "    {name:<26} {:>9.0}   {:>6.2}   {:>6.2}   {:>22.0}, {:>8.0}, {:>4.0}   {:>7}",
+            "    {name:<26} {:>9.0}   {:>6.2}   {:>6.2}   {:>57}   {:>7}",
             self.per_second(),
             self.within_ms(50),
             self.within_ms(99),
-            cpu[0],
-            cpu[1],
-            cpu[2],
+            self.cpu.of_each(self.accepted),
             self.refused
         )
     }

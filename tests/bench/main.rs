@@ -10,6 +10,7 @@
 
 mod across;
 mod batches;
+mod cpu;
 mod files;
 mod growth;
 mod load;
@@ -122,14 +123,19 @@ async fn one(engine: Engine, name: &str, length: Duration, tpcb: TpcB) {
     let load = Load { base: server.base.clone(), targets, connections: run.3 };
     load.warm_up().await;
     let run = load.run(&server, length).await;
-    println!("{}\n{}\n    accepted {}", Run::HEAD, run.line(name), tpcb.against(run.per_second()));
+    println!(
+        "{}\n{}\n    accepted {}",
+        Run::head(),
+        run.line(name),
+        tpcb.against(run.per_second())
+    );
     server.stop().await;
 }
 
 /// Accepted payouts a second: fifty wallets, one wallet, and one payout a transaction.
 async fn accepted(engine: Engine, length: Duration, pause: Duration, tpcb: TpcB) {
     println!("{engine:?}: accepted payouts (live key, fees in WASM, distinct idempotency keys)");
-    println!("{}", Run::HEAD);
+    println!("{}", Run::head());
     let mut rates = Vec::new();
     for &(name, wallets, batch_max, connections) in RUNS {
         let before = server::probe_disk();

@@ -13,7 +13,7 @@ const EACH: u64 = 200;
 /// Accepted payouts a second to one saved recipient of each merchant, and to many.
 pub(crate) async fn run(engine: Engine, length: Duration) {
     println!("{engine:?}: accepted payouts to saved recipients ({WALLETS} wallets)");
-    println!("{}", Run::HEAD);
+    println!("{}", Run::head());
     let server = Server::start(engine, Setup { batch_max: 256, dispatch: false }).await;
     let targets = server.merchants(WALLETS).await;
     let mut rates = Vec::new();

@@ -103,7 +103,7 @@ pub(crate) fn decision() {
 /// Accepted payouts with a hundred rules and without, then with a swap every second.
 pub(crate) async fn run(engine: Engine, length: Duration, swapping: Duration) {
     println!("{engine:?}: accepted payouts with fraud rules (50 wallets, 128 connections)");
-    println!("{}", Run::HEAD);
+    println!("{}", Run::head());
     let mut rates = Vec::new();
     for (name, with_rules) in [("fees only", false), ("fees, 100 fraud rules", true)] {
         let before = server::probe_disk();

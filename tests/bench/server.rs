@@ -275,13 +275,9 @@ impl Server {
         sqlx::AnyConnection::connect(&self.url).await.unwrap()
     }
 
-    /// Processor time so far in microseconds: host, database, this process.
-    pub(crate) fn cpu_us(&self) -> [u64; 3] {
-        let database = match self.engine {
-            Engine::Postgres => postgres_pids().into_iter().map(cpu_us).sum(),
-            Engine::Sqlite => 0,
-        };
-        [cpu_us(self.host.id()), database, cpu_us(std::process::id())]
+    /// The host, and the simulated networks.
+    pub(crate) fn pids(&self) -> [u32; 2] {
+        [self.host.id(), self.simulator.id()]
     }
 
     pub(crate) fn resident_mb(&self) -> u64 {
@@ -396,25 +392,6 @@ pub(crate) async fn drop_database(url: &str) {
     let mut connection = sqlx::PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
     let sql = format!("DROP DATABASE {name} WITH (FORCE)");
     connection.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
-}
-
-fn cpu_us(pid: u32) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let Some((_, fields)) = stat.rsplit_once(')') else { return 0 };
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    let ticks = |index: usize| fields.get(index).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
-    // utime, stime, and those of ended children, in ticks of 10 ms.
-    (ticks(11) + ticks(12) + ticks(13) + ticks(14)) * 10_000
-}
-
-fn postgres_pids() -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").unwrap();
-    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        name.trim() == "postgres"
-    })
-    .collect()
 }
 
 /// Writes 8 kB and waits for the disk, for half a second.

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use railhead::clock::{Clock, Moment};
 
+use super::cpu::{COLUMNS, Cpu};
 use super::load::{connect, post, send};
 use super::receivers::{Manner, Receipt, Receivers};
 use super::server::{Engine, Server, Setup};
@@ -38,7 +39,7 @@ struct Run {
     latencies: Vec<Duration>,
     lost: usize,
     again: usize,
-    cpu_us: [u64; 3],
+    cpu: Cpu,
 }
 
 /// How long a load lasts, and how many deliveries wait for a receiver that is down.
@@ -54,7 +55,7 @@ pub(crate) async fn run(engine: Engine, size: Size) {
         "{engine:?}: webhooks to {ENDPOINTS} receivers, a merchant each (POST /v1/sandbox/fund); \
          from created_at to receipt, commit included"
     );
-    println!("{}", Run::HEAD);
+    println!("{}", Run::head());
     for rate in RATES {
         for bad in [5, 20] {
             beside_bad_ones(engine, rate, (bad, size.length)).await;
@@ -171,13 +172,13 @@ impl Town {
 
     /// Events at a rate to all receivers in turn, of which some are to be measured.
     async fn run(&self, (rate, length): (f64, Duration), measured: impl Fn(usize) -> bool) -> Run {
-        let cpu_before = self.server.cpu_us();
+        let before = Cpu::now(&self.server);
         let begun = Instant::now();
         let from = self.receivers.count();
         let count = (rate * length.as_secs_f64()) as u64;
         let owed = make(&self.server.base, &self.keys, (rate, count)).await;
         let took = begun.elapsed();
-        let cpu_after = self.server.cpu_us();
+        let cpu = Cpu::now(&self.server).since(before);
         let is_owed = |number| owed.contains(&number) && measured(number as usize % ENDPOINTS);
         let count_owed = owed.clone().filter(|number| is_owed(*number)).count();
         let given_up = Instant::now() + PATIENCE;
@@ -191,7 +192,7 @@ impl Town {
             latencies: seen.values().map(|receipt| receipt.latency()).collect(),
             lost: count_owed - seen.len(),
             again,
-            cpu_us: std::array::from_fn(|i| cpu_after[i].saturating_sub(cpu_before[i])),
+            cpu,
         }
     }
 }
@@ -238,13 +239,16 @@ async fn make(base: &str, keys: &Arc<Vec<String>>, (rate, count): (f64, u64)) ->
 }
 
 impl Run {
-    const HEAD: &str = "    run                             events/s   p50 ms   p95 ms   p99 ms   p99 to all good   lost   twice   CPU us per event: host, database, load and receivers";
+    fn head() -> String {
+        format!(
+            "    run                             events/s   p50 ms   p95 ms   p99 ms   p99 to all good   lost   twice   CPU us per event: {COLUMNS}"
+        )
+    }
 
     fn line(&self, name: &str, before: Option<&Self>) -> String {
-        let cpu = self.cpu_us.map(|us| us as f64 / self.latencies.len().max(1) as f64);
         let ratio = before.map(|before| self.at(99) / before.at(99).max(0.001));
         format!(
-            "    {name:<31} {:>8.0}   {:>6.2}   {:>6.2}   {:>6.2}   {:>15}   {:>4}   {:>5}   {:>22.0}, {:>8.0}, {:>8.0}",
+            "    {name:<31} {:>8.0}   {:>6.2}   {:>6.2}   {:>6.2}   {:>15}   {:>4}   {:>5}   {:>56}",
             self.per_second,
             self.at(50),
             self.at(95),
@@ -252,9 +256,7 @@ impl Run {
             ratio.map_or(String::new(), |ratio| format!("{ratio:.2} x")),
             self.lost,
             self.again,
-            cpu[0],
-            cpu[1],
-            cpu[2],
+            self.cpu.of_each(self.latencies.len()),
         )
     }
 
@@ -269,13 +271,13 @@ impl Run {
     fn sum(runs: Vec<Self>) -> Self {
         let count = runs.len().max(1) as f64;
         let mut sum =
-            Self { per_second: 0.0, latencies: Vec::new(), lost: 0, again: 0, cpu_us: [0; 3] };
+            Self { per_second: 0.0, latencies: Vec::new(), lost: 0, again: 0, cpu: Cpu::default() };
         for run in runs {
             sum.per_second += run.per_second / count;
             sum.latencies.extend(run.latencies);
             sum.lost += run.lost;
             sum.again += run.again;
-            sum.cpu_us = std::array::from_fn(|i| sum.cpu_us[i] + run.cpu_us[i]);
+            sum.cpu = sum.cpu.plus(run.cpu);
         }
         sum
     }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::cpu::{COLUMNS, Cpu};
 use super::growth::Growth;
 use super::load::Load;
 use super::receivers::Receivers;
@@ -58,7 +59,7 @@ struct Life {
     count: i64,
     accepting: Duration,
     took: Duration,
-    cpu_us: [u64; 3],
+    cpu: Cpu,
 }
 
 impl Life {
@@ -68,7 +69,7 @@ impl Life {
         length: Duration,
         receivers: Option<&Receivers>,
     ) -> Self {
-        let (cpu, before) = (server.cpu_us(), server.count("paid").await);
+        let (cpu, before) = (Cpu::now(server), server.count("paid").await);
         let heard_before = receivers.map_or(0, Receivers::count);
         let begun = Instant::now();
         let run = load.run(server, length).await;
@@ -85,9 +86,7 @@ impl Life {
             }
         }
         let took = begun.elapsed();
-        let after = server.cpu_us();
-        let cpu_us = std::array::from_fn(|i| after[i].saturating_sub(cpu[i]));
-        Self { count, accepting, took, cpu_us }
+        Self { count, accepting, took, cpu: Cpu::now(server).since(cpu) }
     }
 
     fn per_second(&self) -> f64 {
@@ -95,15 +94,12 @@ impl Life {
     }
 
     fn cpu_line(&self) -> String {
-        let cpu = self.cpu_us.map(|us| us as f64 / self.count.max(1) as f64);
         format!(
-            "    {} payouts, accepted in {:.1} s, ended after {:.1} s; CPU us per payout: host {:.0}, database {:.0}, load {:.0}",
+            "    {} payouts, accepted in {:.1} s, ended after {:.1} s; CPU us per payout ({COLUMNS}): {}",
             self.count,
             self.accepting.as_secs_f64(),
             self.took.as_secs_f64(),
-            cpu[0],
-            cpu[1],
-            cpu[2]
+            self.cpu.of_each(usize::try_from(self.count).unwrap()),
         )
     }
 }
