@@ -81,7 +81,7 @@ impl Transfers {
     /// The database failed. Nothing is lost: the lease runs out.
     pub async fn work<F: Feature>(&self, feature: &F, claim: Claim) -> Result<(), Problem> {
         let object = feature.load(&claim.id).await?;
-        self.carry((feature, None), claim, object).await
+        Box::pin(self.carry((feature, None), claim, object)).await
     }
 
     /// The same, the object being at hand.
@@ -101,7 +101,7 @@ impl Transfers {
         let carry = Carry { engine: self, feature, turn, claim, object, order };
         match carry.order.stage {
             OrderStage::Ended => Ok(work::drop_work(&self.db, &carry.claim).await?),
-            OrderStage::Queued | OrderStage::UnderWay => carry.run().await,
+            OrderStage::Queued | OrderStage::UnderWay => Box::pin(carry.run()).await,
         }
     }
 }
@@ -109,13 +109,16 @@ impl Transfers {
 impl<'a, F: Feature> Carry<'a, F> {
     /// Goes on until there is nothing to do now.
     async fn run(self) -> Result<(), Problem> {
-        let mut then = self.go_on().await?;
+        // Each step apart: together they are more than a thread's stack should have to hold.
+        let mut then = Box::pin(self.go_on()).await?;
         while let Some(next) = then {
             let (carry, todo) = *next;
             then = match todo {
-                Todo::Begin { tried, before } => carry.begin(tried, before).await?,
-                Todo::Send { over, tried, before } => carry.send(over, tried, before).await?,
-                Todo::Ask { attempt, tried } => carry.ask(attempt, tried).await?,
+                Todo::Begin { tried, before } => Box::pin(carry.begin(tried, before)).await?,
+                Todo::Send { over, tried, before } => {
+                    Box::pin(carry.send(over, tried, before)).await?
+                }
+                Todo::Ask { attempt, tried } => Box::pin(carry.ask(attempt, tried)).await?,
             };
         }
         Ok(())
@@ -209,7 +212,7 @@ impl<'a, F: Feature> Carry<'a, F> {
             let before = Some((Over::new(attempt, route), answered));
             return self.then(Todo::Begin { tried, before });
         }
-        self.conclude(Over::new(attempt, route), answered).await.map(|()| None)
+        Box::pin(self.conclude(Over::new(attempt, route), answered)).await.map(|()| None)
     }
 
     /// Asks the rail about an attempt whose outcome is not known.
@@ -258,9 +261,9 @@ impl<'a, F: Feature> Carry<'a, F> {
             // Nothing of it left: another route may have come free meanwhile.
             false => self.then(Todo::Begin { tried, before: Some((over, answered)) }),
             true if self.may_send_again(&over, &answered) => {
-                self.resend(over, tried, answered).await
+                Box::pin(self.resend(over, tried, answered)).await
             }
-            true => self.conclude(over, answered).await.map(|()| None),
+            true => Box::pin(self.conclude(over, answered)).await.map(|()| None),
         }
     }
 
@@ -293,7 +296,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         let is_let =
             self.order.env == Env::Test || self.engine.lanes.admit(&over.route.route.id).is_ok();
         if !is_let {
-            return self.conclude(over, answered).await.map(|()| None);
+            return Box::pin(self.conclude(over, answered)).await.map(|()| None);
         }
         let before = if over.attempt.bytes_left { Earlier::Left } else { Earlier::Nothing };
         let again = Attempt {
@@ -312,7 +315,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         match self.feature.commit(&self.object, Step::Resent(again.fixed()), with).await {
             Ok(object) => self.object = object,
             Err(problem) if is_not_now(&problem) => {
-                return self.conclude(over, answered).await.map(|()| None);
+                return Box::pin(self.conclude(over, answered)).await.map(|()| None);
             }
             Err(problem) => {
                 return self.lost(problem, Some((over, answered))).await.map(|()| None);
@@ -334,8 +337,8 @@ impl<'a, F: Feature> Carry<'a, F> {
     ) -> Result<Then<'a, F>, Problem> {
         match (before, later) {
             (Some((over, answered)), _) => match self.may_send_again(&over, &answered) {
-                true => self.resend(over, tried, answered).await,
-                false => self.conclude(over, answered).await.map(|()| None),
+                true => Box::pin(self.resend(over, tried, answered)).await,
+                false => Box::pin(self.conclude(over, answered)).await.map(|()| None),
             },
             (None, Later::After(pause)) => {
                 let at = self.engine.now().after(pause);

@@ -147,7 +147,8 @@ impl<F: Feature> Carry<'_, F> {
             Some((over, answered)) => {
                 self.engine.metrics.came_late();
                 let Answered { learnt, evidence, .. } = answered;
-                self.engine.late(self.feature, &over.attempt, (learnt, evidence)).await
+                let late = self.engine.late(self.feature, &over.attempt, (learnt, evidence));
+                Box::pin(late).await
             }
         }
     }

@@ -148,7 +148,8 @@ impl Transfers {
             return self.unknown(&routes[0], heard, &notice).await;
         };
         self.no_longer_a_stranger(&routes[0], heard, &notice).await?;
-        self.take_about(feature, route, (attempt, notice.news), heard).await.map(|()| Taken::Acted)
+        let taking = Box::pin(self.take_about(feature, route, (attempt, notice.news), heard));
+        taking.await.map(|()| Taken::Acted)
     }
 
     /// Gives news about an attempt its effect.
@@ -161,7 +162,7 @@ impl Transfers {
     ) -> Result<(), Problem> {
         match news {
             News::Found(Finding::Returned(funds)) if heard.is_believed => {
-                self.returned(feature, route, attempt, (funds, heard)).await
+                Box::pin(self.returned(feature, route, attempt, (funds, heard))).await
             }
             News::Found(finding) => {
                 let same = Same::of(&attempt.fingerprint, route.fingerprints(&self.keyring));
@@ -190,7 +191,9 @@ impl Transfers {
                             false => self.ask_about(feature, attempt).await,
                         }
                     }
-                    Some(learnt) => self.told(feature, route, attempt, (learnt, heard)).await,
+                    Some(learnt) => {
+                        Box::pin(self.told(feature, route, attempt, (learnt, heard))).await
+                    }
                 }
             }
             News::Ask => {
@@ -207,7 +210,7 @@ impl Transfers {
                 self.write_down(&order, route, &attempt, (&words, heard)).await
             }
             News::Corrected(correction) => {
-                self.corrected(feature, route, &attempt, (correction, heard)).await
+                Box::pin(self.corrected(feature, route, &attempt, (correction, heard))).await
             }
         }
     }
@@ -246,9 +249,9 @@ impl Transfers {
                 {
                     self.lanes.note(&route.route.id, reached);
                 }
-                carry.conclude(over, answered).await
+                Box::pin(carry.conclude(over, answered)).await
             }
-            other => carry.overtaken(other, over, answered).await,
+            other => Box::pin(carry.overtaken(other, over, answered)).await,
         }
     }
 

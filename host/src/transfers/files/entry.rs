@@ -150,7 +150,7 @@ impl<'a, F: Feature> Carry<'a, F> {
             self.engine.file_now(self.feature, &route, &id).await?;
             return self.engine.settle_now(self.feature, &self.order.id).await;
         }
-        self.settle(attempt).await
+        Box::pin(self.settle(attempt)).await
     }
 
     /// Ends it where the network carries its file out and the day has come, or has it join another
@@ -178,7 +178,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 }
                 let route = self.engine.routes.get(&attempt.route_id).await?;
                 let answered = self.settled(&attempt, &route, &file);
-                self.conclude(Over::new(attempt, route), answered).await
+                Box::pin(self.conclude(Over::new(attempt, route), answered)).await
             }
             FileState::Acknowledged => self.wait_until(file.settles_at, None).await,
             // Nothing of it was in there.
@@ -430,7 +430,7 @@ impl super::Transfers {
         let open = attempts.into_iter().find(|known| known.state == AttemptState::Open);
         let carry = Carry { engine: self, feature, turn: None, claim, object, order };
         match open {
-            Some(open) => carry.settle(open).await,
+            Some(open) => Box::pin(carry.settle(open)).await,
             None => carry.later(limits::SEND_LATER).await,
         }
     }

@@ -276,7 +276,7 @@ impl Transfers {
                 continue;
             }
             // One that cannot be taken now keeps none of the others out.
-            match self.take(feature, routes, notice, &heard).await {
+            match Box::pin(self.take(feature, routes, notice, &heard)).await {
                 Ok(Taken::Acted) => drop(item.done.insert(key)),
                 // Of another file it may say what it likes.
                 Ok(Taken::Unknown) => {
