@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::Method;
 use railhead::rails::Rail;
+use railhead::transfers::Claimed;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -19,6 +20,29 @@ async fn send(host: &TestHost, key: &str, path: &str, scenario: &str) -> Answer 
     let once = unique();
     let headers = [("idempotency-key", once.as_str()), ("x-sandbox-scenario", scenario)];
     host.send(Method::POST, path, key, &headers, Some(body)).await
+}
+
+/// What is told of a payout while somebody is at it has its effect before the caller is answered.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_settles_a_payout_that_is_being_asked_about_is_answered_how_it_ended(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let id = host.pay("processing", naira(100_000)).await.ok().id();
+        let transfers = &host.app().transfers;
+        let claimed = transfers.claim(&id).await.expect("claimed");
+        let Claimed::Yes(claim) = claimed else { panic!("somebody is at it") };
+        let path = format!("/v1/sandbox/payouts/{id}/settle");
+        let settling = host.post(&path, json!({}));
+        let asking = async {
+            host.until_count("SELECT COUNT(*) FROM transfers WHERE nudges > 0", 1).await;
+            transfers.give_back(&claim).await;
+        };
+        let (settled, ()) = tokio::join!(settling, asking);
+        assert_eq!(settled.ok().status_word(), "paid");
+    })
+    .await;
 }
 
 /// Gives every test wallet of the merchant something to pay from.

@@ -373,10 +373,8 @@ pub async fn recall(
         async move { app.transfers.recall(&feature, (id.as_str(), recall), why).await }
     });
     task.await.map_err(Problem::internal)??;
-    if let (Env::Test, Some(reference)) = (payout.env, &payout.rail_reference) {
-        app.sandbox.settled(reference).await;
-    }
     let payout = find(&app, payout.id.as_str()).await?;
+    let payout = PayoutTransfers(app).settled(payout).await?;
     Ok(Json(PayoutView::guarded(&payout)).into_response())
 }
 

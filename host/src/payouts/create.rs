@@ -60,7 +60,8 @@ pub(super) async fn create(
         subject: body.value.subject(),
         resource_id: id.to_string(),
     };
-    let done = match make(app, caller, id, body.value, (&reservation, scenario)).await {
+    let making = make(app, caller, id, body.value, (&reservation, scenario));
+    let done = match Box::pin(making).await {
         Ok(done) => done,
         // What is refused now may have been accepted before.
         Err(problem) => match replay(&app.db, &reservation).await? {
@@ -175,17 +176,10 @@ async fn submit(
 async fn store_reply(app: &App, reservation: &Reservation) -> Result<Reply, Problem> {
     let id =
         PayoutId::parse(&reservation.resource_id).ok_or_else(|| Problem::internal("an odd id"))?;
-    let read = async || {
-        let payout = sql::get_payout(app.db.pool(), &id).await?;
-        payout.ok_or_else(|| Problem::internal("a key without its payout"))
-    };
-    let mut payout = read().await?;
+    let payout = sql::get_payout(app.db.pool(), &id).await?;
+    let payout = payout.ok_or_else(|| Problem::internal("a key without its payout"))?;
     // Networks that answer later do so before the caller is answered.
-    if let Some(reference) = &payout.rail_reference
-        && app.sandbox.settled(reference).await
-    {
-        payout = read().await?;
-    }
+    let payout = PayoutTransfers(app.clone()).settled(payout).await?;
     let reply = Reply { status: 201, body: PayoutView::json(&payout) };
     let late = vec![(reservation.key.clone(), reply)];
     let command = Command::new(move |_| {

@@ -9,7 +9,6 @@ use utoipa::{IntoParams, ToSchema};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::clock::Moment;
-use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey, Page, PageQuery, Query, Replied, replied};
@@ -267,10 +266,8 @@ pub async fn requery(
             _ => {}
         }
     }
-    if let (Env::Test, Some(reference)) = (payout.env, &payout.rail_reference) {
-        app.sandbox.settled(reference).await;
-    }
     let payout = find(&app, &caller, payout.id.as_str()).await?;
+    let payout = PayoutTransfers(app).settled(payout).await?;
     Ok(shown(&payout))
 }
 

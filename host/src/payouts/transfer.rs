@@ -1,14 +1,17 @@
 //! Payouts as the engine that moves money out sees them.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use crate::app::App;
+use crate::config::limits;
+use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::PayoutId;
 use crate::ledger::{Command, Done};
 use crate::recipients::resolution;
 use crate::recipients::sql::{BENEFICIARY_CORRECTIONS, Corrected};
-use crate::transfers::{Feature, Fixed, Order, OrderStage, Step, Writes};
+use crate::transfers::{Claimed, Feature, Fixed, Order, OrderStage, Step, Writes};
 use crate::wasm::rail::{Field, Resolution};
 
 use super::change::{Accompanying, change, version};
@@ -16,6 +19,9 @@ use super::model::{Change, Payout, Status};
 use super::recipient::{is_known_to, resolution_place};
 use super::request::Sender;
 use super::sql;
+
+/// How often a payout is looked at that somebody is at.
+const POLL: Duration = Duration::from_millis(10);
 
 /// What hands payouts to the engine.
 #[derive(Clone)]
@@ -99,7 +105,7 @@ impl Feature for PayoutTransfers {
         }
         with.fence.clone_from(&fence);
         with.beside = beside;
-        match change(&self.0, payout, what, with).await {
+        match Box::pin(change(&self.0, payout, what, with)).await {
             Ok(Done::Now(after)) => Ok(after),
             Ok(Done::Before { .. }) => Err(Problem::internal("a step with an idempotency key")),
             // News from outside of which the payout makes nothing: what shows it is kept, unless
@@ -115,6 +121,56 @@ impl Feature for PayoutTransfers {
 }
 
 impl PayoutTransfers {
+    /// In the sandbox, what a network says by itself of a payout has its effect before whoever
+    /// asks about it is answered: waits for that, for a while. The payout as it is then.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn settled(&self, payout: Payout) -> Result<Payout, Problem> {
+        let Self(app) = self;
+        let (Env::Test, Some(reference)) = (payout.env, &payout.rail_reference) else {
+            return Ok(payout);
+        };
+        let had_news = app.sandbox.settled(reference).await;
+        if !self.take_in_news(payout.id.as_str()).await? && !had_news {
+            return Ok(payout);
+        }
+        let known = sql::get_payout(app.db.pool(), &payout.id).await?;
+        known.ok_or_else(|| Problem::internal("a payout is gone"))
+    }
+
+    /// Asks about a payout that there is news of, once whoever is at it has finished. Whether there
+    /// was any.
+    async fn take_in_news(&self, id: &str) -> Result<bool, Problem> {
+        let (app, begun) = (&self.0, tokio::time::Instant::now());
+        let mut had_news = false;
+        while app.transfers.has_news(id).await? {
+            had_news = true;
+            match app.transfers.claim(id).await? {
+                Claimed::Busy if begun.elapsed() < limits::NOTICE_WAIT => {
+                    tokio::time::sleep(POLL).await;
+                }
+                Claimed::Busy | Claimed::NoWork => break,
+                Claimed::Yes(claim) => {
+                    let (app, feature) = (app.clone(), self.clone());
+                    // Its own task: a caller that hangs up must not leave the payout half-way.
+                    let asking = app
+                        .clone()
+                        .tasks
+                        .spawn(async move { app.transfers.work(&feature, claim).await });
+                    match asking.await.map_err(Problem::internal)? {
+                        // Somebody else was faster.
+                        Err(problem) if problem.code() != ErrorCode::StateConflict => {
+                            return Err(problem);
+                        }
+                        _ => break,
+                    }
+                }
+            }
+        }
+        Ok(had_news)
+    }
+
     /// Whether the recipient is saved as this payout addresses it: what is wrong with that says
     /// nothing of what was saved since.
     async fn is_saved_so(&self, payout: &Payout) -> Result<bool, Problem> {

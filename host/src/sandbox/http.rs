@@ -105,10 +105,8 @@ async fn decide(app: &App, caller: &Caller, id: &str, step: Event) -> Result<Res
     let feature = PayoutTransfers(app.clone());
     app.transfers.nudge(payout.id.as_str()).await?;
     app.transfers.work_now(&feature, payout.id.as_str()).await?;
-    if let Some(reference) = &payout.rail_reference {
-        app.sandbox.settled(reference).await;
-    }
     let payout = payouts::get(app, payout.id.as_str()).await?;
+    let payout = feature.settled(payout).await?;
     Ok(Json(PayoutView::of(&payout)).into_response())
 }
 

@@ -190,6 +190,14 @@ impl Transfers {
         }
     }
 
+    /// Whether there is news about an object that nobody has asked about since.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn has_news(&self, id: &str) -> Result<bool, Problem> {
+        Ok(work::has_news(self.db.pool(), id).await?)
+    }
+
     /// Leaves word that there is news about an object: whoever is at it asks again.
     ///
     /// # Errors

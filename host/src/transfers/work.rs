@@ -390,6 +390,16 @@ pub(super) async fn nudge(db: &Db, id: &str, now: Moment) -> Result<(), sqlx::Er
     tx.commit().await
 }
 
+/// Whether there is news of an object that nobody has asked about since.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn has_news(pool: &AnyPool, id: &str) -> Result<bool, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM transfers WHERE id = $1 AND nudges > 0";
+    let count: i64 = sqlx::query_scalar(sql).bind(id).fetch_one(pool).await?;
+    Ok(count > 0)
+}
+
 /// Gives a claim back, of which nothing came.
 ///
 /// # Errors
