@@ -244,6 +244,15 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE webhook_deliveries SET event_id = '', created_at = 0", "delivery-event"),
     ("UPDATE webhook_deliveries SET event_id = '', replayed_from_id = id", "delivery-replay"),
     (
+        "UPDATE webhook_deliveries SET event_id = '', replayed_from_id = id || 'x'",
+        "delivery-replay",
+    ),
+    (
+        "UPDATE webhook_deliveries SET replayed_from_id = (SELECT MIN(o.id) \
+         FROM webhook_deliveries o WHERE o.event_id <> webhook_deliveries.event_id)",
+        "delivery-replay",
+    ),
+    (
         "UPDATE webhook_deliveries SET replayed_from_id = id, event_id = (SELECT MIN(v.id) \
          FROM events v WHERE v.merchant_id || '/' || v.env <> webhook_deliveries.owner \
          AND v.body IS NOT NULL)",

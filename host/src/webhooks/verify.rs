@@ -12,9 +12,10 @@ use crate::id::{DeliveryId, EventId};
 use crate::ledger::verify::{Check, Faults, Fresh};
 use crate::payouts::verify::Looked;
 
-/// What is asked of all deliveries: by the event that each names, if it names one. For
-/// `{kept delivery}` stands the first delivery since events were swept, by its id: fresh ones are
-/// chosen by theirs as well.
+/// What is asked of all deliveries: by the event that each names, if it names one.
+/// `{kept delivery}` is an id: deliveries from it on are of events that were not swept, for an event
+/// is older than its delivery by no more than [`EVENT_BEFORE_DELIVERY`]. By id and not by
+/// `created_at`, which whoever changes a row can change as well.
 const OF_ALL: Check = Check {
     name: "delivery-event",
     means: "is a delivery of an event of another merchant or environment, or of none",
@@ -58,10 +59,13 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "delivery-replay",
-        means: "is a replay of itself, of another event, or of another owner's delivery",
-        finds: "SELECT d.id FROM {deliveries} JOIN webhook_deliveries o \
-                ON o.id = d.replayed_from_id WHERE o.owner <> d.owner OR o.id = d.id \
-                OR COALESCE(o.event_id, '') <> COALESCE(d.event_id, '')",
+        means: "is a replay of itself, of nothing, of another event, or of another owner's delivery",
+        // Originals from `{kept original}` on were not swept.
+        finds: "SELECT d.id FROM {deliveries} LEFT JOIN webhook_deliveries o \
+                ON o.id = d.replayed_from_id WHERE d.replayed_from_id IS NOT NULL \
+                AND (o.owner <> d.owner OR o.id = d.id \
+                OR COALESCE(o.event_id, '') <> COALESCE(d.event_id, '') \
+                OR (o.id IS NULL AND d.replayed_from_id >= '{kept original}'))",
     },
     Check {
         name: "delivery-status",
@@ -135,18 +139,20 @@ pub async fn verify(
     let of_event = if fresh.is_all() { &OF_ALL } else { &OF_DELIVERIES };
     let sql = of_event.finds.replace("{deliveries}", &deliveries);
     let sql = sql.replace("{kept}", EventId::first_at(swept).as_str());
-    let kept = DeliveryId::first_at(swept.after(EVENT_BEFORE_DELIVERY));
-    let sql = sql.replace("{kept delivery}", kept.as_str());
+    let kept_delivery = DeliveryId::first_at(swept.after(EVENT_BEFORE_DELIVERY));
+    let sql = sql.replace("{kept delivery}", kept_delivery.as_str());
     of_event.run_as(&mut *db, (sql, &[]), faults).await?;
+    // Less than deliveries are kept, for clocks that differ.
+    let days = u64::from(limits::DELIVERIES_KEPT_DAYS_LEAST - 1);
+    let kept = now.before(Duration::from_secs(days * 24 * 3600));
+    let kept_original = DeliveryId::first_at(kept);
     for check in CHECKS {
         let sql = check.finds.replace("{deliveries}", &deliveries);
+        let sql = sql.replace("{kept original}", kept_original.as_str());
         check.run_as(&mut *db, (sql, &[]), faults).await?;
     }
     given_up_early(db, &deliveries, faults).await?;
-    // Less than they are kept, for clocks that differ.
-    let days = u64::from(limits::DELIVERIES_KEPT_DAYS_LEAST - 1);
-    let kept = Duration::from_secs(days * 24 * 3600);
-    missing_deliveries(db, (fresh, now.before(kept)), faults).await
+    missing_deliveries(db, (fresh, kept), faults).await
 }
 
 /// Every event reaches every endpoint that listens for it, since it was last changed.
