@@ -23,7 +23,7 @@ use crate::transfers::Claim;
 use crate::transfers::work::{WORK, Work};
 
 use super::booking::{Suspended, book};
-use super::change::{refuse_frozen, told, untold, work};
+use super::change::{event_without_data, refuse_frozen, with_data, work};
 use super::fx;
 use super::model::{Change, LedgerEffect, NextStep, Payout, Status};
 use super::recipient::Payee;
@@ -98,7 +98,7 @@ pub fn compare(app: &App, payout: &Payout, ruling: Ruling) {
 pub(super) struct Acceptance {
     payout: Payout,
     ledger: LedgerEffect,
-    /// It does not yet tell of the payout.
+    /// Without its data: to whom it goes is known only under lock.
     event: Event,
     /// Its work, if it has any.
     work: Option<Work>,
@@ -116,7 +116,7 @@ impl Acceptance {
         (change, lease_until): (Change, Moment),
     ) -> Result<Self, Problem> {
         let (payout, transition) = payout.made(change)?;
-        let event = untold(app, &payout, transition.event);
+        let event = event_without_data(app, &payout, transition.event);
         let work = match transition.next {
             NextStep::Send => Some(work(app, &payout, lease_until).await?),
             _ => None,
@@ -173,7 +173,8 @@ impl Candidate {
     pub(super) fn decide(&self, locked: &LockedState<'_>) -> Result<Decided<Verdict>, Problem> {
         self.usage.refuse_repeats(locked, &self.allowance)?;
         refuse_frozen(locked, &self.planned.payout)?;
-        let mut ruling = self.assessment.as_ref().map(|assessment| assessment.decide(locked));
+        let assessed = self.assessment.as_ref().map(|assessment| assessment.decide(locked));
+        let (ruling, counted) = assessed.unzip();
         let decision = ruling.as_ref().map(|ruling| self.decision(ruling));
         let action = ruling.as_ref().map_or(Action::Allow, |ruling| ruling.verdict.action);
         let is_refused = match action {
@@ -193,7 +194,7 @@ impl Candidate {
         payout.hold = payout.hold.or_else(|| reason(ruling.as_ref()?));
         let mut effects = Effects { rows: decision.into_iter().collect(), ..Effects::default() };
         effects.rows.extend(work.as_ref().map(|work| WORK.insert(work)));
-        effects.counters.extend(ruling.iter_mut().flat_map(|ruling| ruling.counted.drain(..)));
+        effects.counters.extend(counted.into_iter().flatten());
         self.usage.take(locked, &payout, &mut effects.counters);
         if *ledger == LedgerEffect::Debit {
             if let Some(plan) = &self.buying {
@@ -211,7 +212,7 @@ impl Candidate {
         payout.beneficiary_id = self.payee.saving.write(locked, &mut effects);
         effects.rows.push(sql::PAYOUTS.insert(&payout));
         // Only now it is known to whom it goes, and why it is held.
-        effects.rows.push(told(event.clone(), &payout).row());
+        effects.rows.push(with_data(event.clone(), &payout).row());
         // In the sandbox the reply is known only when the payout has been sent.
         let is_known = payout.env == Env::Live || payout.status != Status::Queued;
         effects.reply = is_known.then(|| reply::kept(&payout));

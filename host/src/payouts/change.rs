@@ -383,19 +383,19 @@ pub(super) async fn work(app: &App, payout: &Payout, lease_until: Moment) -> Res
 
 /// The event that tells merchants, or only the history, of a change.
 fn event(app: &App, payout: &Payout, name: &'static str) -> Event {
-    told(untold(app, payout, name), payout)
+    with_data(event_without_data(app, payout, name), payout)
 }
 
 /// An event with the payout as it is now, where merchants are told of such events.
 #[must_use]
-pub(super) fn told(event: Event, payout: &Payout) -> Event {
+pub(super) fn with_data(event: Event, payout: &Payout) -> Event {
     let data = CATALOGUE.contains(&event.name).then(|| PayoutView::json(payout));
     Event { data, ..event }
 }
 
 /// The event of a change before it is known how the payout will be.
 #[must_use]
-pub(super) fn untold(app: &App, payout: &Payout, name: &'static str) -> Event {
+pub(super) fn event_without_data(app: &App, payout: &Payout, name: &'static str) -> Event {
     Event {
         id: app.ids.id(),
         merchant_id: payout.merchant_id.clone(),

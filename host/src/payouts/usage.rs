@@ -1,7 +1,7 @@
 //! Limits, cool-down and references: what a payout uses up, and what it finds used.
 //!
-//! All of it is counted in the writer's transaction, under the wallet's lock, so that payouts
-//! created at once cannot slip under a limit together.
+//! All of it is counted in the writer's transaction, under the locks of wallets and counters, so
+//! that payouts created at once cannot slip under a limit together.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! What a pack is told about a payout: the facts that it declares, and nothing else.
 
 use jiff::tz::TimeZone;
-use railhead_facts::{Measure, Scope, Type, Velocity};
+use railhead_facts::{Measure, Type, Velocity};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
@@ -13,7 +13,7 @@ use crate::ledger::CounterChange;
 use crate::money::{Currency, Minor};
 use crate::wasm::pack::{Fact, Value};
 
-use super::velocity::{Places, Tracked};
+use super::velocity::{Places, Tracked, WindowOf};
 
 /// Whether a payout stands alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,13 +83,17 @@ pub struct PayoutFacts<'a> {
 /// The facts that a pack declares, understood once.
 #[derive(Clone, Debug)]
 pub(super) struct WantedFacts {
-    facts: Vec<(String, Option<Counted>)>,
-    windows: Vec<(Scope, u64)>,
+    facts: Vec<(String, Option<Measured>)>,
+    windows: Vec<WindowOf>,
 }
 
-/// A velocity: what it measures, and in which of the windows.
+/// Where a velocity is read.
 #[derive(Clone, Copy, Debug)]
-struct Counted(Measure, usize);
+struct Measured {
+    measure: Measure,
+    /// The index of the window.
+    window: usize,
+}
 
 /// The facts about a payout, as far as they are known before the writer holds the counters.
 #[derive(Clone, Debug)]
@@ -103,7 +107,7 @@ pub(super) struct Given {
 #[derive(Clone, Debug)]
 enum GivenFact {
     Known(Fact),
-    Counted(String, Counted),
+    Velocity(String, Measured),
 }
 
 impl WantedFacts {
@@ -111,12 +115,13 @@ impl WantedFacts {
     pub(super) fn of<'a>(names: impl Iterator<Item = &'a String>) -> Self {
         let (mut facts, mut windows) = (Vec::<(String, _)>::new(), Vec::new());
         let mut window = |Velocity { measure, scope, window_s }| {
-            let known = windows.iter().position(|known| *known == (scope, window_s));
-            let place = known.unwrap_or_else(|| {
-                windows.push((scope, window_s));
+            let wanted = WindowOf { scope, window_s };
+            let known = windows.iter().position(|known| *known == wanted);
+            let window = known.unwrap_or_else(|| {
+                windows.push(wanted);
                 windows.len() - 1
             });
-            Counted(measure, place)
+            Measured { measure, window }
         };
         for name in names {
             if !facts.iter().any(|(known, _)| known == name) {
@@ -135,8 +140,8 @@ impl WantedFacts {
     pub(super) fn given(&self, payout: &PayoutFacts<'_>) -> Given {
         let (facts, windows) = (self.facts.iter(), self.windows.iter());
         let places = payout.places();
-        let facts = facts.map(|(name, counted)| match counted {
-            Some(counted) => GivenFact::Counted(name.clone(), *counted),
+        let facts = facts.map(|(name, measured)| match measured {
+            Some(measured) => GivenFact::Velocity(name.clone(), *measured),
             None => GivenFact::Known(Fact { name: name.clone(), value: payout.value(name) }),
         });
         Given {
@@ -149,14 +154,16 @@ impl WantedFacts {
 impl Given {
     /// All facts, once the windows are known: each with this payout in it.
     pub(super) fn facts(&self, windows: &[Option<CounterChange>]) -> Vec<Fact> {
-        let value = |Counted(measure, window): &Counted| match (measure, &windows[*window]) {
+        let value = |Measured { measure, window }: &Measured| match (measure, &windows[*window]) {
             (_, None) => Value::Absent,
             (Measure::Count, Some(window)) => Value::Int(window.count),
             (Measure::Sum, Some(window)) => Value::Int(window.sum.units()),
         };
         let facts = self.facts.iter().map(|fact| match fact {
             GivenFact::Known(fact) => fact.clone(),
-            GivenFact::Counted(name, counted) => Fact { name: name.clone(), value: value(counted) },
+            GivenFact::Velocity(name, measured) => {
+                Fact { name: name.clone(), value: value(measured) }
+            }
         });
         facts.collect()
     }

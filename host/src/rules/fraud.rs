@@ -80,8 +80,6 @@ pub struct Ruling {
     /// What was known: the facts of the deciding pack first, then those that only the pack
     /// in shadow wants.
     pub facts: Vec<Fact>,
-    /// The windows that were counted, with the payout in them: what is written where it is accepted.
-    pub counted: Vec<CounterChange>,
 }
 
 /// A payout that is about to be decided.
@@ -145,9 +143,10 @@ impl Assessment {
         self.given.tracked.iter().flatten().map(|tracked| tracked.key.clone()).collect()
     }
 
-    /// Decides on what the locked counters say.
+    /// Decides on what the locked counters say. Besides, the counters with the payout in them, to be
+    /// written where it is accepted.
     #[must_use]
-    pub fn decide(&self, locked: &LockedState<'_>) -> Ruling {
+    pub fn decide(&self, locked: &LockedState<'_>) -> (Ruling, Vec<CounterChange>) {
         let windows = self.given.tracked.iter();
         let windows: Vec<Option<CounterChange>> =
             windows.map(|window| Some(window.as_ref()?.with(locked, self.amount))).collect();
@@ -168,7 +167,8 @@ impl Assessment {
             }
         };
         let counted = windows.into_iter().flatten().collect();
-        Ruling { assignment: Arc::clone(&self.assignment), verdict, failure, facts, counted }
+        let assignment = Arc::clone(&self.assignment);
+        (Ruling { assignment, verdict, failure, facts }, counted)
     }
 }
 
@@ -257,7 +257,7 @@ impl Verdict {
 }
 
 impl Pack {
-    /// What the pack says about one payout.
+    /// What the pack says about one payout: a component takes a list of lists of facts.
     ///
     /// # Errors
     /// In words: it trapped, ran out of fuel, or answered nonsense.

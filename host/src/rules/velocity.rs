@@ -41,6 +41,15 @@ pub(super) struct Places<'a> {
     pub bank: Option<&'a str>,
 }
 
+/// Which payouts a velocity counts, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WindowOf {
+    /// Whose.
+    pub scope: Scope,
+    /// For so many seconds.
+    pub window_s: u64,
+}
+
 /// A counter that a decision reads and an accepted payout adds to.
 #[derive(Clone, Debug)]
 pub(super) struct Tracked {
@@ -52,7 +61,8 @@ pub(super) struct Tracked {
 impl Tracked {
     /// The counter behind a window; none where the payout has no such thing as a customer.
     #[must_use]
-    pub(super) fn of((scope, window_s): (Scope, u64), places: &Places<'_>) -> Option<Self> {
+    pub(super) fn of(window: WindowOf, places: &Places<'_>) -> Option<Self> {
+        let WindowOf { scope, window_s } = window;
         let Places { merchant, env, currency, wallet, recipient, amount, customer, bank } = places;
         let place = match scope {
             Scope::Merchant => (*merchant).to_owned(),
@@ -76,13 +86,9 @@ impl Tracked {
         let part_of = |at: Moment| at.micros().div_euclid(part_us);
         let held = Window { buckets: &counter.holder, count: counter.count, sum: counter.sum };
         let held = held.since(part_of(now.before(self.window)));
-        CounterChange {
-            key: self.key.clone(),
-            holder: held.with(part_of(now), amount),
-            count: held.count.saturating_add(1),
-            sum: saturating(held.sum, amount),
-            expires_at: counter.kept(now, self.window + SLACK),
-        }
+        let Counted { buckets, count, sum } = held.with(part_of(now), amount);
+        let expires_at = counter.kept(now, self.window + SLACK);
+        CounterChange { key: self.key.clone(), holder: buckets, count, sum, expires_at }
     }
 }
 
@@ -97,6 +103,14 @@ fn saturating(sum: Minor, amount: Minor) -> Minor {
 #[derive(Clone, Copy, Debug)]
 struct Window<'a> {
     buckets: &'a str,
+    count: i64,
+    sum: Minor,
+}
+
+/// A window as its counter will hold it.
+#[derive(Debug, Default)]
+struct Counted {
+    buckets: String,
     count: i64,
     sum: Minor,
 }
@@ -134,9 +148,17 @@ impl<'a> Window<'a> {
         Self { count: self.count.saturating_sub(bucket.count), sum, ..self }
     }
 
-    /// The buckets with one more payout. A host whose clock is behind adds to the newest bucket
-    /// that there is.
-    fn with(self, number: i64, amount: Minor) -> String {
+    /// The window with one more payout.
+    fn with(self, number: i64, amount: Minor) -> Counted {
+        Counted {
+            buckets: self.buckets_with(number, amount),
+            count: self.count.saturating_add(1),
+            sum: saturating(self.sum, amount),
+        }
+    }
+
+    /// A host whose clock is behind adds to the newest bucket that there is.
+    fn buckets_with(self, number: i64, amount: Minor) -> String {
         let (others, newest) = self.buckets.rsplit_once(' ').unwrap_or(("", self.buckets));
         let newest = Bucket::read(newest).filter(|newest| newest.number >= number);
         let (others, bucket) = match newest {
@@ -168,26 +190,10 @@ mod tests {
 
     use super::*;
 
-    /// What a counter keeps of a window.
-    #[derive(Debug, Default)]
-    struct Kept {
-        buckets: String,
-        count: i64,
-        sum: i64,
-    }
-
-    impl Kept {
-        fn window(&self) -> Window<'_> {
-            Window { buckets: &self.buckets, count: self.count, sum: Minor::new(self.sum) }
-        }
-
+    impl Counted {
         fn count(&mut self, oldest: i64, number: i64, amount: i64) {
-            let held = self.window().since(oldest);
-            *self = Self {
-                buckets: held.with(number, Minor::new(amount)),
-                count: held.count + 1,
-                sum: saturating(held.sum, Minor::new(amount)).units(),
-            };
+            let held = Window { buckets: &self.buckets, count: self.count, sum: self.sum };
+            *self = held.since(oldest).with(number, Minor::new(amount));
         }
     }
 
@@ -200,7 +206,7 @@ mod tests {
             part_us in 1i64..20,
         ) {
             let window_us = i64::from(PARTS) * part_us;
-            let mut kept = Kept::default();
+            let mut kept = Counted::default();
             let mut now = 1_000_000;
             let mut all: Vec<(i64, i64)> = Vec::new();
             for (pause, amount) in steps {
@@ -213,12 +219,13 @@ mod tests {
                 };
                 let (least, most) = (within(0), within(part_us));
                 prop_assert!(least.0 <= kept.count && kept.count <= most.0);
-                prop_assert!(least.1 <= kept.sum && kept.sum <= most.1);
+                let sum = kept.sum.units();
+                prop_assert!(least.1 <= sum && sum <= most.1);
                 let buckets: Option<Vec<_>> = kept.buckets.split(' ').map(Bucket::read).collect();
                 let buckets = buckets.expect("all can be read");
                 prop_assert!(buckets.len() <= PARTS as usize + 1);
                 prop_assert_eq!(buckets.iter().map(|it| it.count).sum::<i64>(), kept.count);
-                prop_assert_eq!(buckets.iter().map(|it| it.sum.units()).sum::<i64>(), kept.sum);
+                prop_assert_eq!(buckets.iter().map(|it| it.sum.units()).sum::<i64>(), sum);
             }
         }
     }
@@ -231,29 +238,29 @@ mod tests {
         let emptied = held().since(10);
         assert_eq!((emptied.buckets, emptied.count, emptied.sum), ("", 0, Minor::ZERO));
         assert_eq!(
-            Window { buckets: "7:1:1 x", ..emptied }.with(9, Minor::new(3)),
+            Window { buckets: "7:1:1 x", ..emptied }.with(9, Minor::new(3)).buckets,
             "7:1:1 x 9:1:3"
         );
     }
 
     #[test]
     fn a_host_whose_clock_is_behind_adds_to_the_newest_bucket() {
-        let mut kept = Kept::default();
+        let mut kept = Counted::default();
         for number in [7, 9, 8] {
             kept.count(0, number, 5);
         }
-        assert_eq!((kept.buckets.as_str(), kept.count, kept.sum), ("7:1:5 9:2:10", 3, 15));
+        assert_eq!((kept.buckets.as_str(), kept.count, kept.sum.units()), ("7:1:5 9:2:10", 3, 15));
     }
 
     #[test]
     fn a_sum_that_does_not_fit_stays_as_high_as_can_be() {
-        let mut kept = Kept::default();
+        let mut kept = Counted::default();
         for number in [1, 2] {
             kept.count(0, number, i64::MAX);
         }
         kept.count(2, 3, 1);
-        assert_eq!((kept.count, kept.sum), (2, i64::MAX));
+        assert_eq!((kept.count, kept.sum.units()), (2, i64::MAX));
         kept.count(4, 4, 1);
-        assert_eq!((kept.count, kept.sum), (1, 1));
+        assert_eq!((kept.count, kept.sum.units()), (1, 1));
     }
 }

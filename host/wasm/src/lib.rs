@@ -6,7 +6,7 @@
 //!
 //! | limit | rail call | rule pack |
 //! |---|---|---|
-//! | time | wall clock, and processor time in epoch ticks | fuel |
+//! | time | wall clock, and processor time in epoch ticks | fuel, and epoch ticks |
 //! | memory, tables | summed over the whole instance | the same |
 //! | what crosses the border | bytes, requests, log lines | bytes |
 //! | imports | `railhead:host/*` and inert WASI | inert WASI |
@@ -14,7 +14,7 @@
 //! A simulator, the other side of a rail's network, has the limits of a rail call, about a whole
 //! file where the rail makes files; instead of a network it has a book in which it remembers.
 //!
-//! A rate source, which is pure as well, has the limits of a rule pack that reads its rules.
+//! A rate source, which is pure as well, is limited in the same ways, by figures of its own.
 //!
 //! A guest that breaks a limit traps. It cannot harm the host, another guest, or the next call.
 //!

@@ -58,7 +58,8 @@ pub struct PackCode {
 /// An instance that has read its rules.
 struct Warm {
     store: Store<Guest>,
-    /// What it exports, found once: looking for it checks the shape of everything there.
+    /// What it offers, here and in the next, found once: looking for it checks the shape of
+    /// everything there.
     fees: Option<exports::fees::Guest>,
     fraud: Option<exports::fraud::Guest>,
     calls: u32,
@@ -111,8 +112,11 @@ impl PackCode {
             fuel_max: AtomicU64::new(0),
             instance,
         };
-        let warm = code.start()?;
-        code.keep(warm);
+        // One for each lane that may ask while wallets are locked: its rules are read by then.
+        for _ in 0..limits::REQUEST_LANES {
+            let warm = code.start()?;
+            code.keep(warm);
+        }
         Ok(code)
     }
 
