@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(slow.await.expect("a task"), 2);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn as_many_rounds_are_under_way_as_there_are_places() {
         let open = Arc::new(Semaphore::new(0));
         let (gate, begun) = (Arc::clone(&open), Arc::new(AtomicUsize::new(0)));
@@ -204,7 +204,7 @@ mod tests {
         for key in 0..limits::ROUNDS_AT_ONCE {
             answers.push(ask(&rounds, u32::try_from(key).expect("small")));
             while begun.load(Ordering::Relaxed) <= key {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(limits::ROUND_OVERTAKEN).await;
             }
         }
         let last = ask(&rounds, 99);

@@ -30,7 +30,7 @@ pub(super) type Outcomes = Vec<Outcome>;
 pub(super) enum Interrupted {
     /// Nothing was written. Another attempt may succeed.
     Again(sqlx::Error),
-    /// Nothing was written: a key or a counter was taken by another host meanwhile.
+    /// Nothing was written: a key or a counter was taken by another lane or host meanwhile.
     Overtaken,
     /// Nothing was written: some row is there already. Whoever wrote it may have been a moment
     /// faster, or the row is a bad one.
@@ -294,8 +294,8 @@ fn changes<'a>(state: &'a State, (shape, rows): &'a (&'static dyn Shape, Vec<Row
     Changes { shape, of_known: Cow::Owned(of_known), of_new }
 }
 
-/// Writes everything, first what another host may have taken before. False: another one has, and
-/// nothing of this may stay.
+/// Writes everything, first what another lane or host may have taken before. False: another one has,
+/// and nothing of this may stay.
 async fn write(
     native: &mut Native,
     state: &State,
@@ -304,17 +304,17 @@ async fn write(
     let out = &state.out;
     let counters = out.counters.iter().filter_map(|key| state.counters.get_key_value(key));
     let (new, changed): (Vec<_>, Vec<_>) = counters.partition(|(_, counter)| counter.is_new());
-    let [new_counters, counters] =
-        [new, changed].map(|all| all.into_iter().map(counter_row).collect::<Vec<Row>>());
+    let new_counters: Vec<Row> = new.into_iter().map(counter_row).collect();
+    let changed_counters: Vec<Row> = changed.into_iter().map(counter_row).collect();
     let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
     let settled: Vec<Row> = out.settled.iter().map(|of| settled_row(of, state, batch)).collect();
     let own = [BATCHES.row(batch)];
     // The first three of the writes below, in their order.
-    let contested = [reservations.len(), new_counters.len(), counters.len()];
+    let contested = [reservations.len(), new_counters.len(), changed_counters.len()];
     let mut writes = vec![
         Write::Sealed(&sql::NEW_RESERVATIONS, reservations, batch.id),
         Write::Rows(&sql::NEW_COUNTERS, &new_counters),
-        Write::Rows(&sql::COUNTER_CHANGES, &counters),
+        Write::Rows(&sql::COUNTER_CHANGES, &changed_counters),
         Write::Rows(&BATCHES, &own),
         Write::Rows(&sql::WALLET_SUMS, &wallets),
         Write::Rows(&sql::SETTLED_OUT, &settled),

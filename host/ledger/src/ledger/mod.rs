@@ -2,7 +2,7 @@
 //!
 //! Everything that moves money or changes a payout is a [`Command`] handed to the [`Writer`].
 //! The writer takes whatever waits, and carries it out in one database transaction (on PostgreSQL
-//! in two at a time, one for what callers ask for and one for everything else):
+//! in several side by side: requests in lanes, by wallet, and work in one of its own):
 //!
 //! | step | locks, in this order |
 //! |---|---|
@@ -13,14 +13,16 @@
 //! | insert and update in bulk, seal, commit | new keys, sorted |
 //!
 //! Whoever writes takes these locks in the same order, so nobody on one database can wait for
-//! another in a circle. No balance outlives a batch: truth is in the locked rows. What is settled
-//! of a wallet's payouts is added up beside its row (`settled_out`), without its lock: payments
-//! that come to their ends keep nobody from paying out of the wallet.
+//! another in a circle. A counter that is not there yet cannot be locked: whoever finds when writing
+//! that it was made meanwhile does not wait for it, but begins again. No balance outlives a batch:
+//! truth is in the locked rows. What is settled of a wallet's payouts is added up beside its row
+//! (`settled_out`), without its lock: payments that come to their ends keep nobody from paying out
+//! of the wallet.
 //!
 //! | failure | what happens |
 //! |---|---|
 //! | a command is refused, or its decision panics | its neighbours go on; it leaves nothing behind |
-//! | another host took a key or a counter first | the batch is begun again and sees it |
+//! | another lane or host took a key or a counter first | the batch is begun again and sees it |
 //! | one command's rows break a constraint, or cannot be read | the batch is halved until that one stands alone |
 //! | the connection is lost or falls silent before COMMIT | nothing happened; the batch is begun again |
 //! | the answer to COMMIT is lost | a tombstone in the place of the batch's row tells whether it was committed, and keeps it from being so later |

@@ -1,6 +1,7 @@
-//! How many batches are under way at once: as many as there are lanes for requests. While work is
-//! written down, one lane fewer is at it, and its next batch is fuller: what a batch costs by itself
-//! is a good part of what its commands cost.
+//! How many batches of requests are under way at once: as many as there are lanes for them, and one
+//! fewer while work is written down. Whoever waits has a fuller batch then: what a batch costs by
+//! itself is a good part of what its commands cost. Work waits for nobody, so that for a moment
+//! there may be one batch more than lanes for requests.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -103,9 +103,10 @@ pub(super) struct CounterRow {
     pub expires_at: i64,
 }
 
-/// Counters that were not there when they were read, and so could not be locked. Where another one
-/// has made one meanwhile, nothing is written, whoever notices begins again, and nobody is waited
-/// for who may hold it and wait in turn for a counter that is locked here.
+/// Counters that were absent when they were read, so that nothing was locked. `DO NOTHING`, not
+/// `DO UPDATE`: if another batch has made the row meanwhile and has it locked, waiting for it could
+/// close a circle, because that batch may wait for a counter that is locked here. Fewer rows than
+/// wanted are written, and the batch begins again.
 pub(super) static NEW_COUNTERS: Table<CounterRow> = Table {
     name: COUNTER_CHANGES.name,
     fixed: COUNTER_CHANGES.fixed,

@@ -24,10 +24,10 @@ use crate::clock::Clock;
 use crate::config::limits;
 use crate::db::{Db, Engine, Native};
 use crate::error::{ErrorCode, Problem};
-use crate::id::IdGenerator;
+use crate::id::{IdGenerator, WalletId};
 
 use super::batch::{self, Interrupted, IsClean, Outcomes, Surroundings, Try};
-use super::command::{Command, Done, Needs};
+use super::command::{Command, Done};
 use super::hook::OutboxHook;
 use super::metrics::WriterMetrics;
 use super::places::{Kind, Places};
@@ -44,11 +44,12 @@ struct Queued {
 /// last one is dropped.
 ///
 /// There is a lane for work, and there are some for requests. Work (what a bank answered, what was
-/// delivered, what an operator does) waits for its place: what is under way comes to an end
-/// whatever else arrives. Requests are turned away when too many wait; those about one wallet are
-/// in one lane, so that two lanes seldom want the same rows. On PostgreSQL each lane has a thread and a
-/// connection: one decides its batch while the database carries out another's. On SQLite, where one
-/// writes at a time, there is one lane for requests, and one thread serves both, work first.
+/// delivered, what an operator does) waits for room in its queue: what is under way comes to an end
+/// whatever else arrives. Requests are turned away when too many wait; those that name the same
+/// wallet first are in one lane, so that two lanes seldom want the same rows. On PostgreSQL each
+/// lane has a thread and a connection: one decides its batch while the database carries out
+/// another's. On SQLite, where one writes at a time, there is one lane for requests, and one thread
+/// serves both, work first.
 #[derive(Clone)]
 pub struct Writer {
     requests: Arc<[Lane]>,
@@ -62,14 +63,20 @@ pub struct Writer {
 /// A queue, and how long the thread that serves it has been at it.
 #[derive(Clone)]
 struct Lane {
+    kind: Kind,
     queue: mpsc::Sender<Queued>,
     oldest: Arc<Oldest>,
 }
 
 impl Lane {
-    fn new() -> (Self, mpsc::Receiver<Queued>) {
+    fn new(kind: Kind) -> (Self, mpsc::Receiver<Queued>) {
         let (queue, waiting) = mpsc::channel(limits::QUEUE_MAX);
-        (Self { queue, oldest: Oldest::new() }, waiting)
+        (Self { kind, queue, oldest: Oldest::new() }, waiting)
+    }
+
+    /// Whoever came now would wait for longer than it is worth.
+    fn is_late(&self) -> bool {
+        self.queue.capacity() == 0 || self.oldest.waiting() > limits::READY_WAIT_MAX
     }
 }
 
@@ -131,8 +138,9 @@ impl Writer {
             Engine::Sqlite => 1,
             Engine::Postgres => limits::REQUEST_LANES,
         };
-        let (work, work_queue) = Lane::new();
-        let (requests, request_queues): (Vec<_>, Vec<_>) = (0..lanes).map(|_| Lane::new()).unzip();
+        let (work, work_queue) = Lane::new(Kind::Work);
+        let (requests, request_queues): (Vec<_>, Vec<_>) =
+            (0..lanes).map(|_| Lane::new(Kind::Requests)).unzip();
         let writer = Self {
             requests: requests.into(),
             work,
@@ -141,24 +149,27 @@ impl Writer {
             stopping: CancellationToken::new(),
             threads: TaskTracker::new(),
         };
-        let mut before = vec![work_queue];
-        if engine == Engine::Postgres {
-            let lane = (Kind::Work, &writer.work);
-            writer.serve(std::mem::take(&mut before), lane, &parts).await?;
-        }
-        for (lane, queue) in writer.requests.iter().zip(request_queues) {
-            let queues = before.drain(..).chain([queue]).collect();
-            writer.serve(queues, (Kind::Requests, lane), &parts).await?;
+        match engine {
+            Engine::Sqlite => {
+                let queues = [work_queue].into_iter().chain(request_queues).collect();
+                writer.serve(queues, &writer.requests[0], &parts).await?;
+            }
+            Engine::Postgres => {
+                writer.serve(vec![work_queue], &writer.work, &parts).await?;
+                for (lane, queue) in writer.requests.iter().zip(request_queues) {
+                    writer.serve(vec![queue], lane, &parts).await?;
+                }
+            }
         }
         writer.threads.close();
         Ok(writer)
     }
 
-    /// Has a thread of its own serve these queues, the first before the others.
+    /// Has a thread of its own serve these queues as this lane, the first before the others.
     async fn serve(
         &self,
         queues: Vec<mpsc::Receiver<Queued>>,
-        (kind, lane): (Kind, &Lane),
+        lane: &Lane,
         parts: &WriterParts,
     ) -> Result<(), sqlx::Error> {
         let WriterParts { db, clock, ids, hook, batch_max, broken } = parts;
@@ -173,7 +184,7 @@ impl Writer {
             batch_max: (*batch_max).max(1),
             metrics: Arc::clone(&self.metrics),
             oldest: Arc::clone(&lane.oldest),
-            place: (kind, Arc::clone(&self.places)),
+            place: (lane.kind, Arc::clone(&self.places)),
             broken: broken.clone(),
         };
         let (stopping, broken) = (self.stopping.clone(), broken.clone());
@@ -200,7 +211,13 @@ impl Writer {
     where
         T: Any + Send,
     {
-        let lane = self.lane(&command.needs);
+        // What names no wallet (recipients, endpoints, replays) is in the first lane. A second wallet
+        // may be another lane's: they meet at its row.
+        let lane = command.needs.wallets.first().map_or(0, |wallet| self.lane_of(wallet));
+        let lane = &self.requests[lane];
+        if lane.is_late() {
+            return Err(self.shed());
+        }
         let (queued, waiting) = enqueue(command);
         lane.queue.try_send(queued).map_err(|refused| match refused {
             TrySendError::Full(_) => overloaded(),
@@ -209,8 +226,8 @@ impl Writer {
         waiting.outcome().await
     }
 
-    /// Hands in what this host has to write down, or an operator's act: waits for a place, and
-    /// for no request.
+    /// Hands in what this host has to write down, or an operator's act: waits for room in the
+    /// queue, and for no request.
     ///
     /// # Errors
     /// As for [`Self::request`], but never `service_overloaded`.
@@ -230,22 +247,28 @@ impl Writer {
         self.threads.wait().await;
     }
 
-    /// Refuses a request that would be refused anyhow, before anything is done for it.
+    /// Refuses a request that would be refused in whichever lane, before anything is done for it.
     ///
     /// # Errors
     /// `service_overloaded`.
     pub fn admit(&self) -> Result<(), Problem> {
-        // Whoever came now would wait for longer than it is worth.
-        let is_late = |lane: &Lane| {
-            lane.queue.capacity() == 0 || lane.oldest.waiting() > limits::READY_WAIT_MAX
-        };
-        match self.requests.iter().any(is_late) {
-            true => {
-                self.metrics.shed.inc();
-                Err(overloaded())
-            }
+        match self.requests.iter().all(Lane::is_late) {
+            true => Err(self.shed()),
             false => Ok(()),
         }
+    }
+
+    fn shed(&self) -> Problem {
+        self.metrics.shed.inc();
+        overloaded()
+    }
+
+    /// In which lane a request waits that names this wallet first.
+    #[must_use]
+    pub fn lane_of(&self, wallet: &WalletId) -> usize {
+        let mut hasher = DefaultHasher::new();
+        wallet.as_str().hash(&mut hasher);
+        usize::try_from(hasher.finish() % self.requests.len() as u64).unwrap_or(0)
     }
 
     /// How long the oldest command has been waiting for the database.
@@ -253,16 +276,6 @@ impl Writer {
     pub fn oldest_waiting(&self) -> Duration {
         let waiting = self.requests.iter().map(|lane| lane.oldest.waiting());
         waiting.fold(self.work.oldest.waiting(), Duration::max)
-    }
-
-    /// Where a request waits: with all others about its wallet. Those about none are few.
-    fn lane(&self, needs: &Needs) -> &Lane {
-        let place = needs.wallets.first().map_or(0, |wallet| {
-            let mut hasher = DefaultHasher::new();
-            wallet.as_str().hash(&mut hasher);
-            hasher.finish() % self.requests.len() as u64
-        });
-        &self.requests[usize::try_from(place).unwrap_or(0)]
     }
 
     /// Figures for `/metrics`.
@@ -382,14 +395,18 @@ impl Task {
     async fn process(&mut self, commands: &[&AnyCommand]) -> Outcomes {
         let mut earlier: Vec<Try> = Vec::new();
         let (is_shared, mut already_there) = (self.db.engine() == Engine::Postgres, 0);
+        let mut overtaken = 0;
         for retry in 0..limits::BATCH_RETRIES_MAX {
             if retry > 0 {
                 self.metrics.begun_again.inc();
+            }
+            // Whoever overtook it has committed by now, and is seen at once.
+            if retry > overtaken.min(1) {
                 self.pause(retry).await;
             }
             match self.attempt(commands, &mut earlier).await {
                 Ok(outcomes) => return outcomes,
-                Err(Interrupted::Overtaken) => {}
+                Err(Interrupted::Overtaken) => overtaken += 1,
                 Err(Interrupted::Again(cause)) => {
                     tracing::warn!(%cause, commands = commands.len(), "a batch is begun again");
                 }
