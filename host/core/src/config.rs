@@ -101,7 +101,7 @@ pub struct Server {
     pub tls_key_file: Option<PathBuf>,
     /// Seconds after which a request is answered whether or not it is finished.
     pub timeout_s: u64,
-    /// Connections to the database for reads.
+    /// Connections to the database for reads, claims and sweeps: the writer has its own.
     pub database_connections: u32,
 }
 

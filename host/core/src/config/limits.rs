@@ -96,7 +96,8 @@ pub const BATCH_ALREADY_THERE_MAX: u32 = 4;
 /// A batch that takes longer has met a connection that is silent: it is given up, and begun
 /// again on a new one. Longer than any wait for a lock.
 pub const BATCH_DEADLINE: Duration = Duration::from_secs(8);
-/// The same for a background job's statements, and for look-ups that are made together.
+/// The same for a background job's statements. Look-ups that are made together have as long, and
+/// are not begun again after it.
 pub const DATABASE_DEADLINE: Duration = Duration::from_secs(15);
 /// Look-ups that one statement answers at most.
 pub const ROUND_MAX: usize = 256;
@@ -198,7 +199,8 @@ pub const OPENING_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Largest answer of a network, unless the rail declares less.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Fuel of one decision of a rule pack; a plain price takes a few thousand units.
-/// Decisions about fraud are made while wallets are locked: this is a millisecond or two.
+/// Decisions about fraud are made while wallets are locked: this is a millisecond or two. After a
+/// trap the next one reads the rules again, under the same locks.
 pub const PACK_FUEL_PER_DECISION: u64 = 2_000_000;
 /// Fuel for reading a pack's rules once: a list of 20,000 accounts takes 142 million.
 pub const PACK_FUEL_OPEN: u64 = 200_000_000;
@@ -223,7 +225,7 @@ pub const SOURCE_RATES_MAX: usize = 10_000;
 pub const SOURCE_CURRENCIES_MAX: usize = 30;
 /// Ticks of 10 ms that a decision may take, whatever its fuel says.
 pub const PACK_TICKS_PER_DECISION: u64 = 10;
-/// Ticks for reading a pack's rules: like a source's, far above its fuel.
+/// Ticks for reading a pack's rules: several times what all of its fuel takes, as for a source.
 pub const PACK_TICKS_OPEN: u64 = 500;
 /// Bytes of a pack's rules, and of all its cases together.
 pub const PACK_TEXT_BYTES_MAX: usize = 1024 * 1024;
