@@ -245,6 +245,33 @@ async fn books_can_be_proved_while_an_endpoint_goes(
     .await;
 }
 
+/// The same where a replay is left and what it replays has gone before it: with the endpoint, or
+/// because it was old enough.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_may_go_after_its_original(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[values(true, false)] with_its_endpoint: bool,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/doomed"), json!(["payout.paid"])).await.id();
+        host.pay("paid", naira(100_000)).await.ok();
+        let original = until_all(host, &id, (1, "delivered")).await.remove(0)["id"].clone();
+        let original = original.as_str().expect("an id");
+        replay(host, &replayer(host).await, original).await.ok();
+        until_all(host, &id, (2, "delivered")).await;
+        if with_its_endpoint {
+            let sql = "UPDATE webhook_endpoints SET deleted_at = updated_at WHERE id";
+            host.run(&[format!("{sql} = '{id}'")]).await;
+        } else {
+            host.advance(30 * 86_400);
+        }
+        host.run(&[format!("DELETE FROM webhook_deliveries WHERE id = '{original}'")]).await;
+        host.prove().await;
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_can_be_tried_out(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {

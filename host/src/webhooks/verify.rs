@@ -59,13 +59,16 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "delivery-replay",
-        means: "is a replay of itself, of nothing, of another event, or of another owner's delivery",
-        // Originals from `{kept original}` on were not swept.
+        means: "is a replay of itself, of nothing, of another event, or to another endpoint",
+        // Originals from `{kept original}` on were not swept, but with their endpoint.
         finds: "SELECT d.id FROM {deliveries} LEFT JOIN webhook_deliveries o \
                 ON o.id = d.replayed_from_id WHERE d.replayed_from_id IS NOT NULL \
-                AND (o.owner <> d.owner OR o.id = d.id \
-                OR COALESCE(o.event_id, '') <> COALESCE(d.event_id, '') \
-                OR (o.id IS NULL AND d.replayed_from_id >= '{kept original}'))",
+                AND ((o.id IS NOT NULL AND (o.id = d.id OR o.owner <> d.owner \
+                OR o.endpoint_id <> d.endpoint_id \
+                OR COALESCE(o.event_id, '') <> COALESCE(d.event_id, ''))) \
+                OR (o.id IS NULL AND d.replayed_from_id >= '{kept original}' \
+                AND NOT EXISTS (SELECT 1 FROM webhook_endpoints e WHERE e.id = d.endpoint_id \
+                AND e.deleted_at IS NOT NULL)))",
     },
     Check {
         name: "delivery-status",
