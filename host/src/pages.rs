@@ -67,7 +67,7 @@ async fn ready(State(app): State<App>) -> Response {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping").into_response();
     }
     let away = |why: &'static str| (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
-    if app.writer.oldest_waiting() > limits::READY_WAIT_MAX {
+    if app.writer.is_late() {
         return away("the database does not take what is to be written");
     }
     match tokio::time::timeout(limits::READY_WAIT_MAX, app.db.ping()).await {

@@ -2,8 +2,10 @@
 //! they meet none of them is lost.
 
 use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use futures::future::join_all;
+use http::Method;
 use railhead::id::WalletId;
 use railhead::ledger::{Command, CounterChange, Effects};
 use railhead::money::Minor;
@@ -17,6 +19,18 @@ const SOMEBODY_WAITS: &str = "SELECT COUNT(*) FROM pg_stat_activity \
 
 pub(crate) fn lane_of(host: &TestHost, wallet: &str) -> usize {
     host.app().writer.lane_of(&WalletId::parse(wallet).expect("an id"))
+}
+
+/// Waits until a wallet's lane turns requests away.
+async fn until_late(host: &TestHost, wallet: &str) {
+    let wallet = WalletId::parse(wallet).expect("an id");
+    for _ in 0..4_000 {
+        if host.app().writer.admit_for(&wallet).is_err() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it still takes them");
 }
 
 async fn database(host: &TestHost) -> PgPool {
@@ -81,6 +95,7 @@ async fn whoever_meets_a_counter_that_was_made_meanwhile_lets_the_other_one_go_f
     .await;
 }
 
+/// However long: the host turns away what would wait for it, and serves everybody else.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wallet_that_is_held_keeps_its_lane_waiting_and_not_the_other() {
     with_live_host(Engine::Postgres, Sends::No, async |host| {
@@ -105,6 +120,11 @@ async fn a_wallet_that_is_held_keeps_its_lane_waiting_and_not_the_other() {
             for paid in join_all(keys.iter().map(|key| pay(key))).await {
                 paid.ok();
             }
+            until_late(host, &host.merchant.live_wallet).await;
+            let refused = pay(&host.merchant.live_key).await;
+            assert_eq!(refused.refused(), (503, "service_overloaded"));
+            pay(&keys[0]).await.ok();
+            host.send(Method::GET, "/readyz", "", &[], None).await.ok();
             holder.commit().await.expect("let go");
         };
         let (held, ()) = tokio::join!(held, others);

@@ -99,6 +99,9 @@ async fn make(
 ) -> Result<Done<Made>, Problem> {
     let outline = body.outline()?;
     refuse_wallet(app, caller, &outline).await?;
+    if let Some((wallet, _)) = app.wallets.find(caller.owner(), outline.currency).await? {
+        app.writer.admit_for(&wallet)?;
+    }
     let today = app.now().day_in(&caller.merchant.timezone);
     let request = NewBatch::read(outline, &today)?;
     // A saved recipient may change between looking and writing; then it is looked at again.

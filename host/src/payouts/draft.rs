@@ -74,6 +74,7 @@ pub async fn prepare(
     // Fee and fraud are decided by the packs of this moment, whatever is activated meanwhile.
     let assignments = app.packs.now();
     let kind = named.kind();
+    refuse_late(app, kind, &wallet_id)?;
     let price = |amount| price(&assignments, caller, kind, (request.currency, &method, amount));
     let (amount, costed) = amount(app, caller, (request, &rail, &method), price).await?;
     let asked = ((&*rail, method.as_str()), (request, amount));
@@ -263,6 +264,15 @@ fn refuse_currency(caller: &Caller, currency: Currency) -> Result<(), Problem> {
 
 fn inactive() -> Problem {
     Problem::new(ErrorCode::CurrencyNotActive).field("currency")
+}
+
+/// What would be turned away in the end is turned away before a network is asked; a batch is before
+/// its rows are looked at.
+fn refuse_late(app: &App, kind: PayoutKind, wallet: &WalletId) -> Result<(), Problem> {
+    match kind {
+        PayoutKind::Single => app.writer.admit_for(wallet),
+        PayoutKind::Batch => Ok(()),
+    }
 }
 
 /// The wallet that pays, and since when it is there.

@@ -113,6 +113,16 @@ mod tests {
         remembered.insert(1, (before, "not blocked")).await;
         let Err(after) = remembered.get(&1).await else { panic!("it was forgotten") };
         assert!(after.is_fresh(after) && !before.is_fresh(after));
+        let mut is_remembered = false;
+        // A machine may stall for as long as answers are fresh.
+        for _ in 0..3 {
+            let now = Since { asked_at: Instant::now(), ..after };
+            remembered.insert(1, (now, "blocked")).await;
+            is_remembered |= remembered.get(&1).await.is_ok();
+        }
+        assert!(is_remembered);
+        remembered.forget();
+        assert!(remembered.get(&1).await.is_err());
     }
 
     /// Another host may have changed it since it was asked for.

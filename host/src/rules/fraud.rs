@@ -257,7 +257,7 @@ impl Verdict {
 }
 
 impl Pack {
-    /// What the pack says about one payout: a component takes a list of lists of facts.
+    /// What the pack says about one payout.
     ///
     /// # Errors
     /// In words: it trapped, ran out of fuel, or answered nonsense.

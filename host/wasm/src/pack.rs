@@ -112,8 +112,10 @@ impl PackCode {
             fuel_max: AtomicU64::new(0),
             instance,
         };
-        // One for each lane that may ask while wallets are locked: its rules are read by then.
-        for _ in 0..limits::REQUEST_LANES {
+        // What decides about fraud is asked while wallets are locked, by each lane: its rules are
+        // read by then.
+        let asking = if code.fraud.is_some() { limits::REQUEST_LANES } else { 1 };
+        for _ in 0..asking {
             let warm = code.start()?;
             code.keep(warm);
         }

@@ -86,6 +86,8 @@ pub const SWEEP_FOR: Duration = Duration::from_secs(60);
 pub const BATCHES_ENDED_AT_ONCE: i64 = 50;
 /// Threads on PostgreSQL that write down what callers ask for, by wallet.
 pub const REQUEST_LANES: usize = 2;
+/// How long a batch of requests waits for those under way: far longer than one of them takes.
+pub const PLACE_WAIT_MAX: Duration = Duration::from_millis(50);
 /// Commands waiting in a lane of the writer before callers are turned away: four batches.
 pub const QUEUE_MAX: usize = 4 * BATCH_MAX;
 /// How often a batch is begun again after a conflict or a lost connection.
@@ -200,11 +202,11 @@ pub const OPENING_WAIT_MAX: Duration = Duration::from_secs(5);
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Fuel of one decision of a rule pack; a plain price takes a few thousand units.
 /// Decisions about fraud are made while wallets are locked: this is a millisecond or two. After a
-/// trap the next one reads the rules again, under the same locks.
+/// trap, or very many calls, one may have to read the rules again, under the same locks.
 pub const PACK_FUEL_PER_DECISION: u64 = 2_000_000;
 /// Fuel for reading a pack's rules once: a list of 20,000 accounts takes 142 million.
 pub const PACK_FUEL_OPEN: u64 = 200_000_000;
-/// Fuel of one call of a rate source: a page of a megabyte is read with a fifth of it.
+/// Fuel of one call of a rate source: a megabyte of pages is read with a fifth of it.
 pub const SOURCE_FUEL_MAX: u64 = 500_000_000;
 /// Ticks of 10 ms that it may take: several times what all of its fuel takes on a busy machine, for
 /// these pass while it waits for a processor as well.
@@ -328,7 +330,7 @@ pub const UNANSWERED_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const SEND_TRIES_MAX: i64 = 5;
 /// A bank that has ended a payment itself is not asked again about it for this long.
 pub const ANSWER_FRESH: Duration = Duration::from_secs(10 * 60);
-/// A returned payment that somebody is at is waited for this long.
+/// A payment that there is news of, and that somebody is at, is waited for this long.
 pub const NOTICE_WAIT: Duration = Duration::from_secs(5);
 /// What has been taken in of a network waits this long for its effect before the network hears
 /// that it was stored.

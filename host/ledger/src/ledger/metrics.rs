@@ -46,6 +46,6 @@ impl WriterMetrics {
         let unanswered = self.unanswered_commits.clone();
         writer.register("unanswered_commits", "COMMITs whose answer was lost", unanswered);
         let shed = self.shed.clone();
-        writer.register("requests_shed", "Requests turned away before any work", shed);
+        writer.register("requests_shed", "Requests turned away because too much waits", shed);
     }
 }

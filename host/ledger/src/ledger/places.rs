@@ -1,11 +1,15 @@
 //! How many batches of requests are under way at once: as many as there are lanes for them, and one
 //! fewer while work is written down. Whoever waits has a fuller batch then: what a batch costs by
 //! itself is a good part of what its commands cost. Work waits for nobody, so that for a moment
-//! there may be one batch more than lanes for requests.
+//! there may be one batch more than lanes for requests. Nothing but the size of batches rests on
+//! it: who has waited for a while goes ahead, as one lane may be held up by somebody's lock.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Mutex as Queue, Notify};
+use tokio::time::timeout;
+
+use crate::config::limits;
 
 /// Places for the batches of a host.
 pub(super) struct Places {
@@ -17,7 +21,7 @@ pub(super) struct Places {
     queue: Queue<()>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Taken {
     by_requests: usize,
     by_work: usize,
@@ -43,34 +47,34 @@ impl Places {
         })
     }
 
-    /// A place for a batch of this kind. Requests always have one.
+    /// A place for a batch of this kind.
     pub(super) async fn take(self: &Arc<Self>, kind: Kind) -> Place {
         let _first = match kind {
-            Kind::Requests => Some(self.queue.lock().await),
             Kind::Work => None,
-        };
-        loop {
-            let freed = self.one_is_free.notified();
-            if self.try_take(kind) {
-                return Place { of: Arc::clone(self), kind };
+            Kind::Requests => {
+                let first = self.queue.lock().await;
+                let _ = timeout(limits::PLACE_WAIT_MAX, self.until_one_is_free()).await;
+                Some(first)
             }
-            freed.await;
-        }
-    }
-
-    fn try_take(&self, kind: Kind) -> bool {
+        };
         let mut taken = self.taken();
         match kind {
             Kind::Work => taken.by_work += 1,
-            Kind::Requests => {
-                let for_requests = self.most.saturating_sub(taken.by_work).max(1);
-                if taken.by_requests >= for_requests {
-                    return false;
-                }
-                taken.by_requests += 1;
-            }
+            Kind::Requests => taken.by_requests += 1,
         }
-        true
+        Place { of: Arc::clone(self), kind }
+    }
+
+    /// Until there is room for one more batch of requests. There always is for one.
+    async fn until_one_is_free(&self) {
+        loop {
+            let freed = self.one_is_free.notified();
+            let Taken { by_requests, by_work } = *self.taken();
+            if by_requests < self.most.saturating_sub(by_work).max(1) {
+                return;
+            }
+            freed.await;
+        }
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -127,6 +131,16 @@ mod tests {
         drop(third);
         let Taken { by_requests, by_work } = *places.taken();
         assert_eq!((by_requests, by_work), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_has_waited_for_a_while_goes_ahead() {
+        let places = Places::new(1);
+        let held_up = try_take(&places, Kind::Requests).expect("a place");
+        assert!(try_take(&places, Kind::Requests).is_none());
+        let ahead = places.take(Kind::Requests).await;
+        assert_eq!(places.taken().by_requests, 2);
+        drop((held_up, ahead));
     }
 
     #[tokio::test]

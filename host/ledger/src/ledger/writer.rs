@@ -211,16 +211,17 @@ impl Writer {
     where
         T: Any + Send,
     {
-        // What names no wallet (recipients, endpoints, replays) is in the first lane. A second wallet
-        // may be another lane's: they meet at its row.
-        let lane = command.needs.wallets.first().map_or(0, |wallet| self.lane_of(wallet));
+        // What names no wallet (recipients, endpoints, replays) may be in any. A second wallet may be
+        // another lane's: they meet at its row.
+        let any = || self.requests.iter().position(|lane| !lane.is_late()).unwrap_or(0);
+        let lane = command.needs.wallets.first().map_or_else(any, |wallet| self.lane_of(wallet));
         let lane = &self.requests[lane];
         if lane.is_late() {
             return Err(self.shed());
         }
         let (queued, waiting) = enqueue(command);
         lane.queue.try_send(queued).map_err(|refused| match refused {
-            TrySendError::Full(_) => overloaded(),
+            TrySendError::Full(_) => self.shed(),
             TrySendError::Closed(_) => stopped(),
         })?;
         waiting.outcome().await
@@ -258,9 +259,29 @@ impl Writer {
         }
     }
 
+    /// Refuses a request about this wallet that would be refused in its lane, before more is done
+    /// for it.
+    ///
+    /// # Errors
+    /// `service_overloaded`.
+    pub fn admit_for(&self, wallet: &WalletId) -> Result<(), Problem> {
+        match self.requests[self.lane_of(wallet)].is_late() {
+            true => Err(self.shed()),
+            false => Ok(()),
+        }
+    }
+
     fn shed(&self) -> Problem {
         self.metrics.shed.inc();
-        overloaded()
+        Problem::new(ErrorCode::ServiceOverloaded).retry_after(1)
+    }
+
+    /// Whether the database does not take what is to be written: work waits for too long, or
+    /// requests do in whichever lane.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        let is_late = |lane: &Lane| lane.oldest.waiting() > limits::READY_WAIT_MAX;
+        is_late(&self.work) || self.requests.iter().all(is_late)
     }
 
     /// In which lane a request waits that names this wallet first.
@@ -283,10 +304,6 @@ impl Writer {
     pub fn metrics(&self) -> &WriterMetrics {
         &self.metrics
     }
-}
-
-fn overloaded() -> Problem {
-    Problem::new(ErrorCode::ServiceOverloaded).retry_after(1)
 }
 
 /// This host does not carry the command out any more; whether it did, nobody can tell.
