@@ -1,6 +1,6 @@
--- The ledger. A journal's lines sum to zero; a wallet's entries are numbered without gaps and
--- chained by hash. Nothing here is ever changed or deleted but what wallets come to: their rows,
--- and settled_out. batch_id names the batch of the writer whose seal covers a row.
+-- The ledger. A journal's lines sum to zero; those to a wallet are its entries, numbered without
+-- gaps and chained by hash. Nothing here is ever changed or deleted but what wallets come to: their
+-- rows, and settled_out. batch_id names the batch of the writer whose seal covers a row.
 
 -- taken_out_minor is what payouts took in all, less what was given back before it was settled.
 CREATE TABLE wallets (
@@ -31,9 +31,11 @@ CREATE TABLE settled_out (
     PRIMARY KEY (wallet_id, part)
 );
 
--- own_lines are the lines to the platform's own accounts, which have no running balance that
--- would have to be locked: [[line, account, amount_minor, source], ...]. The view own_entries
--- shows them as rows.
+-- lines are all of its lines, in the order in which merchants see them. Those to its wallet, of which
+-- there is one at most, stand first: [null, amount_minor, source, [description, balance_after_minor,
+-- sender]], the last of them only where there is one. Those to the platform's own accounts, which
+-- have no running balance that would have to be locked, are [account, amount_minor, source]. The
+-- views entries and own_entries show them as rows. seq is the number in the wallet of the first line.
 CREATE TABLE journals (
     id         TEXT PRIMARY KEY,
     env        TEXT NOT NULL,
@@ -42,33 +44,20 @@ CREATE TABLE journals (
     ref_id     TEXT NOT NULL,
     round      BIGINT NOT NULL,
     currency   TEXT NOT NULL,
-    own_lines  TEXT NOT NULL,
+    wallet_id  TEXT,
+    seq        BIGINT,
+    lines      TEXT NOT NULL,
+    hash       TEXT,
     created_at BIGINT NOT NULL,
     batch_id   BIGINT NOT NULL
 );
 -- A payout is debited once and given back once: the second journal of a kind does not fit. An
 -- operator who marks a failed one as paid begins another round.
 CREATE UNIQUE INDEX journals_by_ref ON journals (ref_id, kind, round);
-
--- The lines to wallets.
-CREATE TABLE entries (
-    wallet_id           TEXT NOT NULL,
-    seq                 BIGINT NOT NULL,
-    journal_id          TEXT NOT NULL,
-    line                BIGINT NOT NULL,
-    amount_minor        BIGINT NOT NULL CHECK (amount_minor <> 0),
-    source              TEXT NOT NULL,
-    description         TEXT NOT NULL,
-    sender              TEXT,
-    balance_after_minor BIGINT NOT NULL,
-    hash                TEXT NOT NULL,
-    batch_id            BIGINT NOT NULL,
-    PRIMARY KEY (wallet_id, seq)
-);
-CREATE UNIQUE INDEX entries_by_journal ON entries (journal_id, line);
+CREATE UNIQUE INDEX journals_by_wallet ON journals (wallet_id, seq) WHERE wallet_id IS NOT NULL;
 -- What is looked for among very many payouts.
-CREATE INDEX entries_besides_payouts ON entries (wallet_id, seq)
-    WHERE source NOT IN ('payout_debit', 'payout_fee', 'stamp_duty_collected');
+CREATE INDEX journals_besides_payouts ON journals (wallet_id, seq)
+    WHERE wallet_id IS NOT NULL AND kind <> 'payout_debit';
 
 -- One row a transaction of the writer, to learn after a lost connection whether it committed.
 -- Those that wrote to sealed tables say what they wrote, and follow the one before: a chain for

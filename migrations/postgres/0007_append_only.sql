@@ -37,7 +37,7 @@ DO $$
 DECLARE
     name TEXT;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['journals', 'entries', 'idempotency_keys', 'payouts', 'attempts',
+    FOREACH name IN ARRAY ARRAY['journals', 'idempotency_keys', 'payouts', 'attempts',
         'batches', 'conversions', 'audit', 'decisions_other', 'events_other', 'rail_calls_other'] LOOP
         EXECUTE format('CREATE INDEX %I ON %I USING brin (batch_id int8_minmax_multi_ops)
             WITH (autosummarize = on)', name || '_by_seal', name);
@@ -61,13 +61,26 @@ CREATE TABLE request_logs (
 ) PARTITION BY RANGE (id);
 CREATE TABLE request_logs_other PARTITION OF request_logs DEFAULT;
 
+-- What stands in wallets, line by line. first_seq is what a wallet's journals are found by.
+CREATE VIEW entries AS
+SELECT j.wallet_id, j.seq AS first_seq, j.seq + l.number - 1 AS seq, j.id AS journal_id,
+       l.number - 1 AS line, CAST(l.line->>1 AS BIGINT) AS amount_minor,
+       (l.line->>2) COLLATE "C" AS source, (l.line->3->>0) COLLATE "C" AS description,
+       (l.line->3->>2) COLLATE "C" AS sender, CAST(l.line->3->>1 AS BIGINT) AS balance_after_minor,
+       j.currency, j.kind, j.ref_type, j.ref_id, j.created_at
+FROM journals j
+CROSS JOIN LATERAL json_array_elements(CAST(j.lines AS JSON)) WITH ORDINALITY AS l(line, number)
+WHERE j.wallet_id IS NOT NULL AND l.line->>0 IS NULL;
+
 -- What stands in the platform's own accounts, line by line.
 CREATE VIEW own_entries AS
-SELECT j.id AS journal_id, CAST(l.line->>0 AS BIGINT) AS line,
-       ('system/' || j.env || '/' || j.currency || '/' || (l.line->>1)) COLLATE "C" AS account_id,
-       j.currency, CAST(l.line->>2 AS BIGINT) AS amount_minor, (l.line->>3) COLLATE "C" AS source,
+SELECT j.id AS journal_id, l.number - 1 AS line,
+       ('system/' || j.env || '/' || j.currency || '/' || (l.line->>0)) COLLATE "C" AS account_id,
+       j.currency, CAST(l.line->>1 AS BIGINT) AS amount_minor, (l.line->>2) COLLATE "C" AS source,
        j.kind, j.ref_type, j.ref_id, j.created_at
-FROM journals j CROSS JOIN LATERAL json_array_elements(CAST(j.own_lines AS JSON)) AS l(line);
+FROM journals j
+CROSS JOIN LATERAL json_array_elements(CAST(j.lines AS JSON)) WITH ORDINALITY AS l(line, number)
+WHERE l.line->>0 IS NOT NULL;
 
 -- What is written once. Nobody changes it, this program included. Idempotency keys get their
 -- reply later, once; decisions, events, messages and idempotency keys that are old enough are
@@ -91,7 +104,7 @@ DO $$
 DECLARE
     name TEXT;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['entries', 'journals', 'audit', 'conversions',
+    FOREACH name IN ARRAY ARRAY['journals', 'audit', 'conversions',
         'settlement_adjustments'] LOOP
         EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON %I
             FOR EACH ROW EXECUTE FUNCTION refuse_change()', name);

@@ -14,23 +14,30 @@ CREATE TABLE request_logs (
 );
 CREATE INDEX request_logs_by_time ON request_logs (created_at);
 
+-- What stands in wallets, line by line. first_seq is what a wallet's journals are found by.
+CREATE VIEW entries AS
+SELECT j.wallet_id, j.seq AS first_seq, j.seq + l.key AS seq, j.id AS journal_id, l.key AS line,
+       json_extract(l.value, '$[1]') AS amount_minor, json_extract(l.value, '$[2]') AS source,
+       json_extract(l.value, '$[3][0]') AS description, json_extract(l.value, '$[3][2]') AS sender,
+       json_extract(l.value, '$[3][1]') AS balance_after_minor,
+       j.currency, j.kind, j.ref_type, j.ref_id, j.created_at
+FROM journals j CROSS JOIN json_each(j.lines) l
+WHERE j.wallet_id IS NOT NULL AND json_extract(l.value, '$[0]') IS NULL;
+
 -- What stands in the platform's own accounts, line by line.
 CREATE VIEW own_entries AS
-SELECT j.id AS journal_id, json_extract(l.value, '$[0]') AS line,
-       'system/' || j.env || '/' || j.currency || '/' || json_extract(l.value, '$[1]') AS account_id,
-       j.currency, json_extract(l.value, '$[2]') AS amount_minor, json_extract(l.value, '$[3]') AS source,
+SELECT j.id AS journal_id, l.key AS line,
+       'system/' || j.env || '/' || j.currency || '/' || json_extract(l.value, '$[0]') AS account_id,
+       j.currency, json_extract(l.value, '$[1]') AS amount_minor, json_extract(l.value, '$[2]') AS source,
        j.kind, j.ref_type, j.ref_id, j.created_at
-FROM journals j CROSS JOIN json_each(j.own_lines) l;
+FROM journals j CROSS JOIN json_each(j.lines) l
+WHERE json_extract(l.value, '$[0]') IS NOT NULL;
 
 -- What is written once. Nobody changes it, this program included. Idempotency keys get their
 -- reply later, once; decisions, events, messages and idempotency keys that are old enough are
 -- swept away by a transaction that says so.
 CREATE TABLE sweeping (id BIGINT PRIMARY KEY);
 
-CREATE TRIGGER entries_no_update BEFORE UPDATE ON entries
-BEGIN SELECT RAISE(ABORT, 'entries is append-only'); END;
-CREATE TRIGGER entries_no_delete BEFORE DELETE ON entries
-BEGIN SELECT RAISE(ABORT, 'entries is append-only'); END;
 CREATE TRIGGER journals_no_update BEFORE UPDATE ON journals
 BEGIN SELECT RAISE(ABORT, 'journals is append-only'); END;
 CREATE TRIGGER journals_no_delete BEFORE DELETE ON journals

@@ -26,8 +26,8 @@ async fn what_is_written_once_cannot_be_changed(
             .await;
         host.pay("paid", naira(100_000)).await.ok();
         let mut statements = vec![
-            "UPDATE entries SET amount_minor = amount_minor + 1".to_owned(),
-            "UPDATE entries SET description = 'x' WHERE seq = 1".to_owned(),
+            "UPDATE journals SET lines = '[]' WHERE seq = 1".to_owned(),
+            "UPDATE journals SET hash = 'x' WHERE wallet_id IS NOT NULL".to_owned(),
             "UPDATE journals SET kind = 'x'".to_owned(),
             "UPDATE audit SET actor = 'nobody'".to_owned(),
             "UPDATE rail_calls SET result = 'paid'".to_owned(),
@@ -36,15 +36,7 @@ async fn what_is_written_once_cannot_be_changed(
             "UPDATE idempotency_keys SET resource_id = 'x'".to_owned(),
             "UPDATE idempotency_keys SET response = '{}'".to_owned(),
         ];
-        let tables = [
-            "entries",
-            "journals",
-            "audit",
-            "rail_calls",
-            "events",
-            "decisions",
-            "idempotency_keys",
-        ];
+        let tables = ["journals", "audit", "rail_calls", "events", "decisions", "idempotency_keys"];
         for table in tables {
             statements.push(format!("DELETE FROM {table}"));
             if engine == Engine::Postgres {

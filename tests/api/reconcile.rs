@@ -476,7 +476,7 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
         "adjustment-without-operator",
     ),
     (
-        "UPDATE journals SET own_lines = REPLACE(own_lines, '\"bank_charges\"', '\"funding\"') \
+        "UPDATE journals SET lines = REPLACE(lines, '\"bank_charges\"', '\"funding\"') \
          WHERE ref_type = 'SettlementAdjustment'",
         "adjustment-journal",
     ),

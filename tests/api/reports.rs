@@ -386,8 +386,8 @@ async fn the_border_of_a_day_stays_where_it_is(
             host.advance(4);
         }
         // The third one after midnight was booked by a clock that was behind.
-        let sql = "SELECT e.journal_id, e.seq FROM entries e JOIN journals j ON j.id = e.journal_id \
-                   WHERE e.wallet_id = $1 AND j.created_at >= $2 ORDER BY e.seq LIMIT 1 OFFSET 2";
+        let sql = "SELECT journal_id, seq FROM entries \
+                   WHERE wallet_id = $1 AND created_at >= $2 ORDER BY seq LIMIT 1 OFFSET 2";
         let pool = host.app().db.pool();
         let (journal, seq): (String, i64) = sqlx::query_as(sql)
             .bind(wallet)
@@ -396,7 +396,8 @@ async fn the_border_of_a_day_stays_where_it_is(
             .await
             .expect("an entry");
         let set = |at: i64| format!("UPDATE journals SET created_at = {at} WHERE id = '{journal}'");
-        let was = host.count(&format!("SELECT created_at FROM journals WHERE id = '{journal}'")).await;
+        let was =
+            host.count(&format!("SELECT created_at FROM journals WHERE id = '{journal}'")).await;
         let armed = host.disarm("journals").await;
         host.run(&[set(midnight.micros() - 10_000_000)]).await;
         let id = WalletId::from_text(wallet.clone());

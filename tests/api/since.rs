@@ -18,8 +18,10 @@ const COPIES: u64 = 2_000;
 /// Tables that grow, with what makes a copy of a row another one.
 const COPIED: &[(&str, &str)] = &[
     ("payouts", "'id', t.id || '~' || k, 'rail_reference', t.rail_reference || '~' || k"),
-    ("journals", "'id', t.id || '~' || k, 'ref_id', t.ref_id || '~' || k"),
-    ("entries", "'journal_id', t.journal_id || '~' || k, 'seq', t.seq - 1000 * (k + 1)"),
+    (
+        "journals",
+        "'id', t.id || '~' || k, 'ref_id', t.ref_id || '~' || k, 'seq', t.seq - 1000 * (k + 1)",
+    ),
     ("events", "'id', t.id || '~' || k, 'object_id', t.object_id || '~' || k"),
     (
         "attempts",
@@ -150,7 +152,6 @@ const SEALED: &[&str] = &[
     "cases",
     "conversions",
     "decisions",
-    "entries",
     "events",
     "idempotency_keys",
     "journals",

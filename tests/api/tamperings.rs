@@ -3,7 +3,7 @@
 /// What is done, statement by statement, and the check that notices it. Names in braces stand
 /// for what the tests that do it made.
 pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
-    // Wallets, journals and entries.
+    // Wallets and journals.
     ("UPDATE wallets SET available_minor = available_minor + 1 WHERE id = '{w}'", "wallet-balance"),
     ("UPDATE wallets SET seq = seq + 1 WHERE id = '{w}'", "wallet-balance"),
     ("UPDATE wallets SET head_hash = 'x' || head_hash WHERE id = '{w}'", "wallet-chain"),
@@ -14,50 +14,55 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE wallets SET merchant_id = '{other}' WHERE id = '{w}'", "payout-wallet"),
     ("UPDATE wallets SET currency = 'GHS' WHERE id = '{w}'", "seal"),
     (
-        "UPDATE entries SET amount_minor = amount_minor + 1 WHERE journal_id = '{j}' AND line = 0",
+        "UPDATE journals SET lines = REPLACE(lines, '[[null,-', '[[null,-1') WHERE id = '{j}'",
         "journal-sum",
     ),
     (
-        "UPDATE entries SET amount_minor = amount_minor + CASE line WHEN 0 THEN 7 ELSE -7 END \
-         WHERE journal_id = '{j}' AND line IN (0, 1)",
+        "UPDATE journals SET lines = REPLACE(REPLACE(lines, '[null,-', '[null,'), '\"clearing\",', \
+         '\"clearing\",-') WHERE id = '{j}'",
         "wallet-chain",
     ),
     (
-        "UPDATE entries SET balance_after_minor = balance_after_minor + 1 WHERE journal_id = '{j}' AND line = 1",
+        "UPDATE journals SET lines = REPLACE(lines, 'fee and tax\",', 'fee and tax\",1') WHERE id = '{j}'",
         "wallet-chain",
     ),
-    ("UPDATE entries SET hash = 'x' || hash WHERE journal_id = '{j}' AND line = 0", "wallet-chain"),
-    ("UPDATE entries SET description = 'x' WHERE journal_id = '{j}' AND line = 0", "wallet-chain"),
+    ("UPDATE journals SET hash = 'x' || hash WHERE id = '{j}'", "wallet-chain"),
     (
-        "UPDATE journals SET own_lines = REPLACE(own_lines, 'payout_debit', 'payout_fee') WHERE id = '{j}'",
+        "UPDATE journals SET lines = REPLACE(lines, 'Payout to', 'Paid to') WHERE id = '{j}'",
+        "wallet-chain",
+    ),
+    (
+        "UPDATE journals SET lines = REPLACE(lines, 'payout_debit\"]', 'payout_fee\"]') WHERE id = '{j}'",
         "payout-journals",
     ),
     (
-        "UPDATE journals SET own_lines = REPLACE(own_lines, ',\"clearing\",', ',\"clearing\",1') WHERE id = '{j}'",
+        "UPDATE journals SET lines = REPLACE(lines, '\"clearing\",', '\"clearing\",1') WHERE id = '{j}'",
         "journal-sum",
     ),
-    ("UPDATE journals SET own_lines = '[]' WHERE id = '{j}'", "journal-sum"),
-    ("UPDATE journals SET own_lines = 'x' WHERE id = '{j}'", "journal-sum"),
+    ("UPDATE journals SET lines = '[]' WHERE id = '{j}'", "journal-lines"),
+    ("UPDATE journals SET lines = 'x' WHERE id = '{j}'", "journal-lines"),
     (
-        "UPDATE journals SET own_lines = REPLACE(own_lines, '[[', '[[1') WHERE id = '{j}'",
+        "UPDATE journals SET lines = REPLACE(lines, '[\"clearing\"', '[null') WHERE id = '{j}'",
         "journal-lines",
     ),
+    ("UPDATE journals SET wallet_id = NULL WHERE id = '{j}'", "journal-lines"),
+    ("UPDATE journals SET seq = NULL WHERE id = '{j}'", "journal-lines"),
+    ("UPDATE journals SET hash = NULL WHERE id = '{j}'", "journal-lines"),
     ("UPDATE journals SET currency = 'GHS' WHERE id = '{j}'", "journal-crosses"),
-    ("UPDATE entries SET line = 5 WHERE journal_id = '{j}' AND line = 1", "journal-lines"),
     (
-        "UPDATE entries SET source = 'admin_debit' WHERE journal_id = '{j}' AND line = 1",
+        "UPDATE journals SET lines = REPLACE(lines, 'payout_fee\",[', 'admin_debit\",[') WHERE id = '{j}'",
         "wallet-chain",
     ),
-    ("UPDATE entries SET seq = 99999 WHERE journal_id = '{j}' AND line = 1", "wallet-chain"),
+    ("UPDATE journals SET seq = 99999 WHERE id = '{j}'", "wallet-chain"),
+    ("UPDATE journals SET wallet_id = 'c-nobody' WHERE id = '{j}'", "journal-without-wallet"),
     (
-        "UPDATE entries SET wallet_id = 'c-nobody' WHERE journal_id = '{j}' AND line < 2",
-        "entry-without-wallet",
-    ),
-    (
-        "UPDATE journals SET own_lines = REPLACE(own_lines, 'fee_income', 'levy') WHERE own_lines LIKE '%fee_income%'",
+        "UPDATE journals SET lines = REPLACE(lines, '[\"fee_income', '[\"levy') WHERE lines LIKE '%fee_income%'",
         "seal",
     ),
-    ("UPDATE entries SET sender = '{}' WHERE journal_id = '{j}' AND line = 0", "wallet-chain"),
+    (
+        "UPDATE journals SET lines = REPLACE(lines, ']],[\"clearing', ',\"{}\"]],[\"clearing') WHERE id = '{j}'",
+        "wallet-chain",
+    ),
     ("UPDATE journals SET created_at = created_at + 1 WHERE id = '{j}'", "wallet-chain"),
     ("UPDATE journals SET env = 'live' WHERE id = '{j}'", "journal-crosses"),
     (
@@ -65,15 +70,20 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
         "payout-journals",
     ),
     ("UPDATE journals SET ref_id = '{failed}', round = 9 WHERE id = '{j}'", "payout-journals"),
-    ("DELETE FROM journals WHERE id = '{j}'", "entries-without-journal"),
-    ("DELETE FROM entries WHERE journal_id = '{j}'", "journal-lines"),
-    ("DELETE FROM entries WHERE journal_id = '{j}' AND line = 0", "journal-sum"),
+    ("DELETE FROM journals WHERE id = '{j}'", "wallet-chain"),
     (
-        "INSERT INTO journals (id, env, kind, ref_type, ref_id, round, currency, own_lines, \
+        "INSERT INTO journals (id, env, kind, ref_type, ref_id, round, currency, lines, \
          created_at, batch_id) SELECT 'c-forged', env, 'movement', 'WalletMovement', 'c-forged', 1, \
-         currency, '[[0,\"funding\",5,\"admin_credit\"],[1,\"levy\",-5,\"admin_credit\"]]', \
+         currency, '[[\"funding\",5,\"admin_credit\"],[\"levy\",-5,\"admin_credit\"]]', \
          created_at, batch_id FROM journals WHERE id = '{j}'",
         "seal",
+    ),
+    (
+        "INSERT INTO journals (id, env, kind, ref_type, ref_id, round, currency, wallet_id, seq, \
+         lines, hash, created_at, batch_id) SELECT 'c-forged', env, kind, ref_type, ref_id, 2, \
+         currency, wallet_id, seq + 99999, lines, hash, created_at, batch_id FROM journals \
+         WHERE id = '{j}'",
+        "wallet-chain",
     ),
     (
         "DELETE FROM writer_batches WHERE hash <> '' AND id = (SELECT batch_id FROM journals WHERE id = '{j}')",
@@ -85,9 +95,9 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE conversions SET from_amount_minor = from_amount_minor - 1", "conversion-journals"),
     ("UPDATE conversions SET rate_as_of = rate_as_of + 1000000", "conversion-rate-set"),
     (
-        "INSERT INTO journals (id, env, kind, ref_type, ref_id, round, currency, own_lines, \
+        "INSERT INTO journals (id, env, kind, ref_type, ref_id, round, currency, lines, \
          created_at, batch_id) SELECT 'c-forged', env, 'conversion_credit', 'Conversion', ref_id, 2, \
-         currency, '[[0,\"fx_position\",-5,\"fx_conversion\"],[1,\"clearing\",5,\"fx_conversion\"]]', \
+         currency, '[[\"fx_position\",-5,\"fx_conversion\"],[\"clearing\",5,\"fx_conversion\"]]', \
          created_at, batch_id FROM journals WHERE kind = 'conversion_credit' LIMIT 1",
         "conversion-journals",
     ),
@@ -106,7 +116,7 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ),
     ("DELETE FROM counters WHERE key LIKE 'fx/%'", "conversion-counted"),
     (
-        "UPDATE journals SET own_lines = REPLACE(own_lines, 'fee_income', 'fx_position') WHERE own_lines LIKE '%fee_income%'",
+        "UPDATE journals SET lines = REPLACE(lines, '[\"fee_income', '[\"fx_position') WHERE lines LIKE '%fee_income%'",
         "conversion-position",
     ),
     ("DELETE FROM events WHERE type = 'conversion.completed'", "conversion-untold"),

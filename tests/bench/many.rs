@@ -20,7 +20,6 @@ const COPIED: &str = "~";
 const TABLES: &[(&str, &[&str])] = &[
     ("payouts", &["id", "rail_reference"]),
     ("journals", &["id", "ref_id"]),
-    ("entries", &["journal_id"]),
     ("events", &["id", "object_id"]),
     ("attempts", &["id", "transfer_id", "rail_reference"]),
     ("rail_calls", &["id", "transfer_id", "attempt_id"]),
@@ -97,7 +96,7 @@ async fn multiply(server: &Server, (first, last): (i64, i64)) {
             name if own.contains(&name) => {
                 format!("t.{name} || '{COPIED}' || CAST(n.k AS TEXT)")
             }
-            // Before every real entry.
+            // Before every real one. Journals that touch no wallet have none.
             "seq" => "t.seq - 10000000 - 100000 * n.k".to_owned(),
             name => format!("t.{name}"),
         });

@@ -11,7 +11,7 @@ const TOO_MANY: usize = 1000;
 
 /// As if the server had run for a while: it writes over segments of its log then, instead of making
 /// new ones, which takes 50 ms each. A checkpoint keeps as many as were filled since the last one.
-const LONG_RUNNING: &str = "SELECT pg_logical_emit_message(false, 'bench', repeat('x', 1000000)) \
+const LONG_RUNNING: &str = "SELECT COUNT(pg_logical_emit_message(false, 'bench', repeat('x', 1000000))) \
                             FROM generate_series(1, 1500)";
 
 /// Answers at 70 % of the most that the host accepts, in an open loop; then memory and answers where

@@ -37,7 +37,7 @@ const CHECKS: &[Check] = &[
     Check {
         name: "conversion-position",
         means: "moves an account of positions, and is about no conversion",
-        finds: "SELECT id FROM journals WHERE own_lines LIKE '%\"fx_position\"%' \
+        finds: "SELECT id FROM journals WHERE lines LIKE '%[\"fx_position\"%' \
                 AND ref_type <> 'Conversion' AND {fresh journals journals}",
     },
     Check {

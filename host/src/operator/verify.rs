@@ -16,7 +16,7 @@ const CHECKS: &[Check] = &[
         means: "is a movement of a wallet that nobody made",
         finds: "SELECT j.id FROM journals j JOIN entries e ON e.journal_id = j.id \
                 LEFT JOIN audit a ON a.batch_id = j.batch_id \
-                AND a.subject_id = e.wallet_id AND a.action IN ('wallet.credit', 'wallet.debit') \
+                AND a.subject_id = j.wallet_id AND a.action IN ('wallet.credit', 'wallet.debit') \
                 AND a.after LIKE '%\"amount_minor\":\"' || CAST(e.amount_minor AS TEXT) || '\"%' \
                 WHERE j.ref_type = 'WalletMovement' AND a.id IS NULL \
                 AND NOT (j.env = 'test' AND e.source = 'demo_self_fund') AND {fresh journals j}",

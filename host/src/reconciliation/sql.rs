@@ -132,7 +132,7 @@ impl Wanted {
         pool: &AnyPool,
         (after, portion): (&JournalId, i64),
     ) -> Result<Option<(JournalId, Vec<SettlementEntry>)>, sqlx::Error> {
-        let sql = "SELECT j.id, j.kind, j.ref_type, j.ref_id, j.env, j.currency, j.own_lines, \
+        let sql = "SELECT j.id, j.kind, j.ref_type, j.ref_id, j.env, j.currency, j.lines, \
                    j.created_at, c.subject_id, a.rail_reference, a.network_id, a.file_id, \
                    f.identity, f.name \
                    FROM (SELECT * FROM journals WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3) j \
@@ -193,9 +193,9 @@ impl Wanted {
             return Ok(None);
         }
         let at = Moment::from_micros(row.try_get("created_at")?);
-        let own: String = row.try_get("own_lines")?;
+        let lines: String = row.try_get("lines")?;
         let account = format!("settlement/{}", self.route);
-        let lines = own_lines_of(&own).map_err(|cause| sqlx::Error::Decode(cause.into()))?;
+        let lines = own_lines_of(&lines).map_err(|cause| sqlx::Error::Decode(cause.into()))?;
         let of_account = lines.iter().filter(|(name, _)| *name == account);
         let amount = Minor::total(of_account.map(|(_, amount)| *amount));
         let amount = amount.map_err(|cause| sqlx::Error::Decode(cause.into()))?;

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 use sqlx::any::AnyRow;
-use sqlx::{AnyPool, Row as _};
+use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::id::{MerchantId, PayoutId};
-use crate::ledger::wallets::{Span, WalletRow};
+use crate::ledger::wallets::{IN_SPAN, Span, WalletRow};
 use crate::money::Minor;
 use crate::payouts::model::Payout;
 use crate::payouts::sql::payout;
@@ -49,24 +49,24 @@ pub(super) async fn add_entries(
     (wallet, span): (&WalletRow, Span),
     range: &Range,
 ) -> Result<Vec<Added>, sqlx::Error> {
-    let sql = "SELECT (j.created_at + $1) / 86400000000 AS day, e.source, \
+    let sql = format!(
+        "SELECT (e.created_at + $4) / 86400000000 AS day, e.source, \
                CASE WHEN p.in_batch IS NULL THEN 0 ELSE 1 END AS is_bulk, \
                SUM(CASE WHEN e.amount_minor > 0 THEN 1 ELSE 0 END) AS credits, \
                CAST(SUM(CASE WHEN e.amount_minor > 0 THEN e.amount_minor ELSE 0 END) AS BIGINT) \
                AS credited, SUM(CASE WHEN e.amount_minor < 0 THEN 1 ELSE 0 END) AS debits, \
                CAST(SUM(CASE WHEN e.amount_minor < 0 THEN -e.amount_minor ELSE 0 END) AS BIGINT) \
                AS debited, CAST(SUM(COALESCE(p.tax_minor, 0)) AS BIGINT) AS tax \
-               FROM entries e JOIN journals j ON j.id = e.journal_id \
-               LEFT JOIN payouts p ON p.id = j.ref_id \
-               WHERE e.wallet_id = $2 AND e.seq >= $3 AND e.seq < $4 \
-               AND j.created_at >= $5 AND j.created_at < $6 GROUP BY 1, 2, 3";
+               FROM entries e LEFT JOIN payouts p ON p.id = e.ref_id WHERE {IN_SPAN} \
+               AND e.created_at >= $5 AND e.created_at < $6 GROUP BY 1, 2, 3"
+    );
     let mut added = Vec::new();
     for Part { start, end, offset } in range.parts() {
-        let rows = sqlx::query(sql)
-            .bind(offset)
+        let rows = sqlx::query(AssertSqlSafe(sql.as_str()))
             .bind(wallet.id.as_str())
             .bind(span.from)
             .bind(span.to)
+            .bind(offset)
             .bind(start)
             .bind(end)
             .fetch_all(pool)

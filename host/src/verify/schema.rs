@@ -9,7 +9,6 @@ use crate::ledger::verify::Faults;
 
 /// Tables whose rows are written once, and the triggers that see to it on PostgreSQL.
 const GUARDED: &[(&str, &[&str])] = &[
-    ("entries", &["append_only", "no_truncate"]),
     ("journals", &["append_only", "no_truncate"]),
     ("audit", &["append_only", "no_truncate"]),
     ("conversions", &["append_only", "no_truncate"]),

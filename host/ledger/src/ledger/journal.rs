@@ -122,46 +122,92 @@ impl Journal {
         Minor::total(self.postings.iter().map(|posting| posting.amount))
     }
 
-    /// The lines to the platform's own accounts, as the journal's row has them.
+    /// The wallet that it touches, if it touches one, and how many of its lines do.
     ///
     /// # Errors
-    /// One of them says something for a merchant to read, which nobody would.
-    pub(super) fn own_lines(&self) -> Result<String, Problem> {
-        let mut own = Vec::with_capacity(self.postings.len());
-        for (line, posting) in (0..).zip(&self.postings) {
-            let Account::System(account) = &posting.account else { continue };
-            if !posting.description.is_empty() || posting.sender.is_some() {
-                let why = format!("journal {} tells a merchant of {}", self.kind, account.name());
-                return Err(Problem::internal(why));
+    /// There are two, or a line to one stands behind one to an account of the platform.
+    pub(super) fn wallet(&self) -> Result<Option<(&WalletId, i64)>, Problem> {
+        let wallets: Vec<_> = self.postings.iter().map_while(Posting::wallet).collect();
+        let others = self.postings[wallets.len()..].iter().any(|own| own.wallet().is_some());
+        match wallets.first() {
+            first if others || wallets.iter().any(|wallet| Some(wallet) != first) => {
+                let why = format!("journal {} does not begin with one wallet", self.kind);
+                Err(Problem::internal(why))
             }
-            let (amount, source) = (posting.amount.units(), posting.source.as_str().into());
-            own.push(OwnLine(line, account.name(), amount, source));
+            first => Ok(first.map(|wallet| (*wallet, i64::try_from(wallets.len()).unwrap_or(0)))),
         }
-        serde_json::to_string(&own).map_err(Problem::internal)
+    }
+
+    /// The lines as the journal's row has them, and what its wallet holds after them if it held
+    /// `balance` before.
+    ///
+    /// # Errors
+    /// The balance does not fit, or a line to an account of the platform says something for a
+    /// merchant to read, which nobody would.
+    pub(super) fn lines(&self, mut balance: Minor) -> Result<(String, Minor), Problem> {
+        let mut lines = Vec::with_capacity(self.postings.len());
+        for posting in &self.postings {
+            let (amount, source) = (posting.amount.units(), posting.source.as_str().into());
+            let (account, entry) = match &posting.account {
+                Account::Wallet(_) => {
+                    balance = balance.plus(posting.amount)?;
+                    let description = posting.description.as_str().into();
+                    let sender = posting.sender.as_deref().map(Cow::from);
+                    (None, Some(StoredEntry(description, balance.units(), sender)))
+                }
+                Account::System(own) => {
+                    if !posting.description.is_empty() || posting.sender.is_some() {
+                        let (kind, own) = (self.kind, own.name());
+                        let why = format!("journal {kind} tells a merchant of {own}");
+                        return Err(Problem::internal(why));
+                    }
+                    (Some(own.name()), None)
+                }
+            };
+            lines.push(StoredLine(account, amount, source, entry));
+        }
+        Ok((serde_json::to_string(&lines).map_err(Problem::internal)?, balance))
     }
 }
 
-/// A journal's line to one of the platform's own accounts, as it stands in the journal's row: its
-/// place, the last part of the account's id, signed minor units, why.
+impl Posting {
+    /// The wallet that it is to, if it is to one.
+    const fn wallet(&self) -> Option<&WalletId> {
+        match &self.account {
+            Account::Wallet(wallet) => Some(wallet),
+            Account::System(_) => None,
+        }
+    }
+}
+
+/// A line of a journal as it stands in the journal's row: the last part of the id of one of the
+/// platform's own accounts, signed minor units, why; and what only lines to wallets have, which
+/// have no account.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct OwnLine<'a>(
+pub(super) struct StoredLine<'a>(
+    pub(super) Option<Cow<'a, str>>,
     pub(super) i64,
     pub(super) Cow<'a, str>,
-    pub(super) i64,
-    pub(super) Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")] pub(super) Option<StoredEntry<'a>>,
 );
 
-/// The lines to the platform's own accounts as a journal's row has them: the last part of each
-/// account's id, and the amount.
+/// What a line to a wallet has besides: a description, what the wallet holds after it, who sent it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StoredEntry<'a>(
+    pub(super) Cow<'a, str>,
+    pub(super) i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")] pub(super) Option<Cow<'a, str>>,
+);
+
+/// The lines to the platform's own accounts among those that a journal's row has: the last part of
+/// each account's id, and the amount.
 ///
 /// # Errors
-/// It cannot be read.
+/// They cannot be read.
 pub fn own_lines_of(text: &str) -> serde_json::Result<Vec<(Cow<'_, str>, Minor)>> {
-    let lines: Vec<OwnLine<'_>> = serde_json::from_str(text)?;
-    Ok(lines
-        .into_iter()
-        .map(|OwnLine(_, account, amount, _)| (account, Minor::new(amount)))
-        .collect())
+    let lines: Vec<StoredLine<'_>> = serde_json::from_str(text)?;
+    let own = |StoredLine(account, amount, ..)| Some((account?, Minor::new(amount)));
+    Ok(lines.into_iter().filter_map(own).collect())
 }
 
 /// The API's id of the entry at this line of a journal.
@@ -219,25 +265,22 @@ impl Digested<'_> {
     }
 }
 
-/// A wallet entry as it is hashed into the wallet's chain. The journal's digest stands for
-/// everything else about it.
+/// A journal as it is hashed into its wallet's chain.
 pub(super) struct Link<'a> {
-    /// Hash of the entry before; empty for the first.
+    /// Hash of the wallet's journal before; empty for the first.
     pub previous: &'a str,
     /// The wallet.
     pub wallet: &'a str,
-    /// Position in the wallet.
+    /// The number of its first entry in the wallet.
     pub seq: i64,
-    /// Digest of the journal.
+    /// Its digest.
     pub journal: [u8; 32],
-    /// Position in the journal.
-    pub line: i64,
-    /// The wallet's balance after it.
+    /// What the wallet holds after it.
     pub balance_after_minor: i64,
 }
 
 impl Link<'_> {
-    /// The entry's hash: SHA-256 over its fields and the hash before, as hexadecimal.
+    /// The link's hash: SHA-256 over its fields and the hash before, as hexadecimal.
     #[must_use]
     pub(super) fn hash(&self) -> String {
         let mut hash = Sha256::new();
@@ -246,7 +289,6 @@ impl Link<'_> {
         hash.update(self.wallet);
         hash.update(self.seq.to_be_bytes());
         hash.update(self.journal);
-        hash.update(self.line.to_be_bytes());
         hash.update(self.balance_after_minor.to_be_bytes());
         hex::encode(hash.finalize())
     }

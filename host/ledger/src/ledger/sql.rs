@@ -203,7 +203,7 @@ pub(super) static LATE_REPLIES: Update<LateReply> = Update {
     only_where: Some("t.status IS NULL"),
 };
 
-/// A journal's head.
+/// A journal as it is stored.
 pub(super) struct JournalRow {
     pub id: String,
     pub env: &'static str,
@@ -212,9 +212,26 @@ pub(super) struct JournalRow {
     pub ref_id: String,
     pub round: i64,
     pub currency: Currency,
-    /// See [`super::journal::OwnLine`].
-    pub own_lines: String,
+    /// See [`super::journal::StoredLine`].
+    pub lines: String,
+    /// Where it stands in the wallet that it touches.
+    pub place: Option<Place>,
     pub created_at: Moment,
+}
+
+/// Where a journal stands in its wallet.
+pub(super) struct Place {
+    pub wallet_id: String,
+    /// The number of its first entry.
+    pub seq: i64,
+    /// The hash of its link in the wallet's chain.
+    pub hash: String,
+}
+
+impl JournalRow {
+    fn in_wallet<'a, T>(&'a self, says: impl FnOnce(&'a Place) -> T) -> Option<T> {
+        self.place.as_ref().map(says)
+    }
 }
 
 /// Journals; see [`super::journal::Journal`].
@@ -228,42 +245,11 @@ pub(super) static JOURNALS: Table<JournalRow> = Table {
         text("ref_id", |row| (&row.ref_id).into()),
         int("round", |row| row.round.into()),
         text("currency", |row| row.currency.as_str().into()),
-        text("own_lines", |row| (&row.own_lines).into()),
+        text("wallet_id", |row| row.in_wallet(|place| place.wallet_id.as_str()).into()),
+        int("seq", |row| row.in_wallet(|place| place.seq).into()),
+        text("lines", |row| (&row.lines).into()),
+        text("hash", |row| row.in_wallet(|place| place.hash.as_str()).into()),
         int("created_at", |row| row.created_at.into()),
-    ],
-    changing: &[],
-    on_conflict: None,
-    is_sealed: true,
-};
-
-/// A line of a journal to a wallet.
-pub(super) struct EntryRow {
-    pub wallet_id: String,
-    /// Its place in the wallet.
-    pub seq: i64,
-    pub journal_id: String,
-    pub line: i64,
-    pub amount: Minor,
-    pub source: &'static str,
-    pub description: String,
-    pub sender: Option<String>,
-    pub balance_after: Minor,
-    pub hash: String,
-}
-
-pub(super) static ENTRIES: Table<EntryRow> = Table {
-    name: "entries",
-    fixed: &[
-        text("wallet_id", |row| (&row.wallet_id).into()),
-        int("seq", |row| row.seq.into()),
-        text("journal_id", |row| (&row.journal_id).into()),
-        int("line", |row| row.line.into()),
-        int("amount_minor", |row| row.amount.into()),
-        text("source", |row| row.source.into()),
-        text("description", |row| (&row.description).into()),
-        text("sender", |row| (&row.sender).into()),
-        int("balance_after_minor", |row| row.balance_after.into()),
-        text("hash", |row| (&row.hash).into()),
     ],
     changing: &[],
     on_conflict: None,

@@ -12,10 +12,10 @@ use crate::id::{IdGenerator, JournalId};
 use crate::money::Minor;
 
 use super::command::{CounterChange, Decide, Decided, Done, Effects, Needs, Reply, Reservation};
-use super::journal::{Account, Digested, Journal, Line, Link, Posting};
+use super::journal::{Account, Digested, Journal, Line, Link};
 use super::locked::{Counter, LockedState, Wallet};
 use super::rows::Rows;
-use super::sql::{self, EntryRow, JournalRow, LateReply, ReservationRow};
+use super::sql::{self, JournalRow, LateReply, Place, ReservationRow};
 
 /// What a decision computed for its caller, of whatever type.
 pub(super) type Computed = Box<dyn Any + Send>;
@@ -163,6 +163,19 @@ impl State {
         if journal.sum()? != Minor::ZERO || !(2..=JournalId::LINES_MAX).contains(&lines) {
             return Err(Problem::internal(format!("journal {} does not balance", journal.kind)));
         }
+        let (lines, place) = match journal.wallet()? {
+            None => (journal.lines(Minor::ZERO)?.0, None),
+            Some((wallet_id, entries)) => {
+                let digest = self.digest(journal, id);
+                let wallet = self.wallet(staged, wallet_id.as_str())?;
+                if (wallet.env, wallet.currency) != (journal.env, journal.currency) {
+                    let why = format!("journal {} crosses into {wallet_id}", journal.kind);
+                    return Err(Problem::internal(why));
+                }
+                let (lines, balance) = journal.lines(wallet.available)?;
+                (lines, Some(chain(wallet, digest, (entries, balance))))
+            }
+        };
         staged.rows.push(sql::JOURNALS.insert(&JournalRow {
             id: id.to_string(),
             env: journal.env.as_str(),
@@ -171,31 +184,10 @@ impl State {
             ref_id: journal.ref_id.clone(),
             round: journal.round,
             currency: journal.currency,
-            own_lines: journal.own_lines()?,
+            lines,
+            place,
             created_at: self.now,
         }));
-        let digest = self.digest(journal, id);
-        for (line, posting) in (0..).zip(&journal.postings) {
-            let Account::Wallet(wallet_id) = &posting.account else { continue };
-            let wallet = self.wallet(staged, wallet_id.as_str())?;
-            if (wallet.env, wallet.currency) != (journal.env, journal.currency) {
-                let why = format!("journal {} crosses into {wallet_id}", journal.kind);
-                return Err(Problem::internal(why));
-            }
-            let (seq, balance_after, hash) = chain(wallet, posting, digest, line)?;
-            staged.rows.push(sql::ENTRIES.insert(&EntryRow {
-                wallet_id: wallet_id.to_string(),
-                seq,
-                journal_id: id.to_string(),
-                line,
-                amount: posting.amount,
-                source: posting.source.as_str(),
-                description: posting.description.clone(),
-                sender: posting.sender.clone(),
-                balance_after,
-                hash,
-            }));
-        }
         Ok(())
     }
 
@@ -289,25 +281,20 @@ fn panicked(panic: &(dyn Any + Send)) -> Problem {
     Problem::internal(format!("a decision panicked: {}", said.unwrap_or_default()))
 }
 
-/// Adds a posting to the wallet and to its chain: its number, the balance after it, its hash.
-fn chain(
-    wallet: &mut Wallet,
-    posting: &Posting,
-    journal: [u8; 32],
-    line: i64,
-) -> Result<(i64, Minor, String), Problem> {
-    wallet.available = wallet.available.plus(posting.amount)?;
-    wallet.seq += 1;
+/// Adds a journal of so many entries to a wallet and to its chain.
+fn chain(wallet: &mut Wallet, journal: [u8; 32], (entries, balance): (i64, Minor)) -> Place {
+    let seq = wallet.seq + 1;
     let link = Link {
         previous: &wallet.head_hash,
         wallet: &wallet.id,
-        seq: wallet.seq,
+        seq,
         journal,
-        line,
-        balance_after_minor: wallet.available.units(),
+        balance_after_minor: balance.units(),
     };
-    wallet.head_hash = link.hash();
-    Ok((wallet.seq, wallet.available, wallet.head_hash.clone()))
+    let hash = link.hash();
+    (wallet.available, wallet.seq) = (balance, wallet.seq + entries);
+    wallet.head_hash.clone_from(&hash);
+    Place { wallet_id: wallet.id.clone(), seq, hash }
 }
 
 impl Reserved {

@@ -192,6 +192,11 @@ pub async fn list_wallets(
     rows.iter().map(wallet).collect()
 }
 
+/// The columns of an [`EntryRow`].
+const ENTRY: &str = "e.journal_id, e.line, e.seq, e.amount_minor, e.currency, e.source, \
+                     e.description, e.sender, e.balance_after_minor, e.ref_type, e.ref_id, \
+                     e.created_at";
+
 /// Which entries of a wallet are wanted.
 #[derive(Debug)]
 pub struct Filter {
@@ -215,22 +220,20 @@ pub async fn list_entries(
     filter: &Filter,
     limit: i64,
 ) -> Result<Vec<EntryRow>, sqlx::Error> {
-    // Literally as in the index of those, without which the planner does not see that it fits.
+    // What the debits of payouts consist of; all else is found by an index of its own.
     let of_payouts = ["", "payout_debit", "payout_fee", "stamp_duty_collected"];
     let is_of_payouts = of_payouts.contains(&filter.source.as_str());
     let besides_payouts = match is_of_payouts && !filter.funding_only {
         true => "",
-        false => "AND e.source NOT IN ('payout_debit', 'payout_fee', 'stamp_duty_collected')",
+        false => "AND e.kind <> 'payout_debit'",
     };
     let sql = format!(
-        "SELECT e.journal_id, e.line, e.seq, e.amount_minor, j.currency, e.source, \
-               e.description, e.sender, e.balance_after_minor, j.ref_type, j.ref_id, j.created_at \
-               FROM entries e JOIN journals j ON j.id = e.journal_id \
-               WHERE e.wallet_id = $1 AND e.seq < $2 {besides_payouts} \
-               AND ($3 = '' OR e.source = $3) AND ($4 = 0 OR e.amount_minor * $4 > 0) \
-               AND ($5 = 0 OR (e.amount_minor > 0 AND e.source IN ('virtual_account_credit', \
-               'admin_credit', 'promotional_credit', 'reconciliation_adjust', 'demo_seed', \
-               'demo_self_fund'))) ORDER BY e.seq DESC LIMIT $6"
+        "SELECT {ENTRY} FROM entries e \
+         WHERE e.wallet_id = $1 AND e.first_seq < $2 AND e.seq < $2 {besides_payouts} \
+         AND ($3 = '' OR e.source = $3) AND ($4 = 0 OR e.amount_minor * $4 > 0) \
+         AND ($5 = 0 OR (e.amount_minor > 0 AND e.source IN ('virtual_account_credit', \
+         'admin_credit', 'promotional_credit', 'reconciliation_adjust', 'demo_seed', \
+         'demo_self_fund'))) ORDER BY e.first_seq DESC, e.line DESC LIMIT $6"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(wallet.as_str())
@@ -302,8 +305,8 @@ async fn first_since(
     // Every entry before the one is from before the instant, and every one from the other on is not.
     let low = halve(pool, (wallet, last), at.before(CLOCKS_DIFFER)).await?;
     let high = halve(pool, (wallet, last), at.after(CLOCKS_DIFFER)).await?;
-    let sql = "SELECT MAX(e.seq) FROM entries e JOIN journals j ON j.id = e.journal_id \
-               WHERE e.wallet_id = $1 AND e.seq >= $2 AND e.seq < $3 AND j.created_at < $4";
+    let sql = "SELECT MAX(e.seq) FROM entries e WHERE e.wallet_id = $1 \
+               AND e.first_seq >= $2 AND e.first_seq < $3 AND e.created_at < $4";
     let found: Option<i64> = sqlx::query_scalar(sql)
         .bind(wallet.as_str())
         .bind(low)
@@ -323,8 +326,8 @@ async fn halve(
     (wallet, last): (&WalletId, i64),
     at: Moment,
 ) -> Result<i64, sqlx::Error> {
-    let sql = "SELECT j.created_at FROM entries e JOIN journals j ON j.id = e.journal_id \
-               WHERE e.wallet_id = $1 AND e.seq = $2";
+    let sql = "SELECT created_at FROM journals WHERE wallet_id = $1 AND seq <= $2 \
+               ORDER BY seq DESC LIMIT 1";
     let (mut low, mut high) = (1, last + 1);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -347,10 +350,18 @@ pub async fn balance_before(
     wallet: &WalletId,
     seq: i64,
 ) -> Result<Minor, sqlx::Error> {
-    let sql = "SELECT balance_after_minor FROM entries WHERE wallet_id = $1 AND seq = $2";
+    let sql = "SELECT e.balance_after_minor FROM entries e WHERE e.wallet_id = $1 AND e.seq = $2 \
+               AND e.first_seq = (SELECT MAX(j.seq) FROM journals j \
+               WHERE j.wallet_id = $1 AND j.seq <= $2)";
     let query = sqlx::query_scalar(sql).bind(wallet.as_str()).bind(seq - 1);
     Ok(Minor::new(query.fetch_optional(pool).await?.unwrap_or_default()))
 }
+
+/// That an entry (`e`) of wallet `$1` has a number from `$2` to before `$3`. The first may stand in
+/// the middle of a journal.
+pub const IN_SPAN: &str = "e.wallet_id = $1 AND e.seq >= $2 AND e.first_seq < $3 AND e.seq < $3 \
+                           AND e.first_seq >= COALESCE((SELECT MAX(f.seq) FROM journals f \
+                           WHERE f.wallet_id = $1 AND f.seq <= $2), $2)";
 
 /// Entries of a span, oldest first, so many at most.
 ///
@@ -361,11 +372,10 @@ pub async fn list_span(
     wallet: &WalletId,
     (span, limit): (Span, i64),
 ) -> Result<Vec<EntryRow>, sqlx::Error> {
-    let sql = "SELECT e.journal_id, e.line, e.seq, e.amount_minor, j.currency, e.source, \
-               e.description, e.sender, e.balance_after_minor, j.ref_type, j.ref_id, j.created_at \
-               FROM entries e JOIN journals j ON j.id = e.journal_id \
-               WHERE e.wallet_id = $1 AND e.seq >= $2 AND e.seq < $3 ORDER BY e.seq LIMIT $4";
-    let rows = sqlx::query(sql)
+    let sql = format!(
+        "SELECT {ENTRY} FROM entries e WHERE {IN_SPAN} ORDER BY e.first_seq, e.line LIMIT $4"
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(wallet.as_str())
         .bind(span.from)
         .bind(span.to)
@@ -383,11 +393,8 @@ pub async fn list_entries_about(
     pool: &AnyPool,
     ref_id: &str,
 ) -> Result<Vec<EntryRow>, sqlx::Error> {
-    let sql = "SELECT e.journal_id, e.line, e.seq, e.amount_minor, j.currency, e.source, \
-               e.description, e.sender, e.balance_after_minor, j.ref_type, j.ref_id, j.created_at \
-               FROM journals j JOIN entries e ON e.journal_id = j.id \
-               WHERE j.ref_id = $1 ORDER BY e.seq";
-    let rows = sqlx::query(sql).bind(ref_id).fetch_all(pool).await?;
+    let sql = format!("SELECT {ENTRY} FROM entries e WHERE e.ref_id = $1 ORDER BY e.seq");
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(ref_id).fetch_all(pool).await?;
     rows.iter().map(entry).collect()
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
-use super::super::journal::Link;
-use super::read::{StoredJournal, read_journals};
+use super::super::journal::{Link, StoredLine};
+use super::read::{Place, StoredJournal, read_journals};
 use super::{Faults, Fresh, Proven};
 
 /// What is wrong with a journal by itself.
@@ -14,12 +14,16 @@ fn check(journal: &StoredJournal, faults: &mut Faults) {
     if journal.lines.len() < 2 {
         faults.add("journal-lines", format!("journal {id} has {} lines", journal.lines.len()));
     }
-    for (line, at) in journal.lines.iter().zip(0..) {
-        if line.line != at {
-            faults.add("journal-lines", format!("journal {id} has line {}", line.line));
-        }
+    // Lines to its wallet stand first, if it has one, and no others say what only those do.
+    let is_entry = |line: &StoredLine<'_>| line.0.is_none();
+    let entries = journal.lines.iter().take_while(|line| is_entry(line)).count();
+    let is_odd = (entries > 0) != journal.place.is_some()
+        || journal.lines[entries..].iter().any(is_entry)
+        || journal.lines.iter().any(|line| is_entry(line) != line.3.is_some());
+    if is_odd {
+        faults.add("journal-lines", format!("journal {id} has lines of another kind"));
     }
-    let sum: i128 = journal.lines.iter().map(|line| i128::from(line.amount)).sum();
+    let sum: i128 = journal.lines.iter().map(|line| i128::from(line.1)).sum();
     if sum != 0 {
         faults.add("journal-sum", format!("journal {id} is off by {sum} {}", journal.currency));
     }
@@ -34,8 +38,8 @@ struct Stated {
     head: String,
 }
 
-/// What its entries say so far. Entries come in the order of journals' ids, which hosts whose
-/// clocks differ may have made in another order than they booked: early ones wait.
+/// What its entries say so far. Journals come in the order of their ids, which hosts whose clocks
+/// differ may have made in another order than they booked: early ones wait.
 #[derive(Default)]
 struct Walked {
     balance: i64,
@@ -44,11 +48,12 @@ struct Walked {
     early: BTreeMap<i64, Waiting>,
 }
 
+/// What a journal does to its wallet.
 struct Waiting {
-    amount: i64,
-    balance_after: i64,
+    /// The amount of each entry, and what the wallet holds after it.
+    entries: Vec<(i64, i64)>,
     hash: String,
-    link: ([u8; 32], i64),
+    digest: [u8; 32],
 }
 
 /// One pass over all journals: each balances, and each wallet's entries are numbered 1 to n,
@@ -77,7 +82,7 @@ pub(super) async fn prove(
     Ok(())
 }
 
-/// Where wallets stood before the first of the entries that are looked at, or stand, where there
+/// Where wallets stood before the first of the journals that are looked at, or stand, where there
 /// are none of theirs.
 async fn begun(
     db: &mut AnyConnection,
@@ -86,15 +91,17 @@ async fn begun(
     if fresh.is_all() {
         return Ok(HashMap::new());
     }
-    // Two walks over an index each. From wallets to entries: a cross join says so to SQLite.
-    let last = "SELECT e.wallet_id, e.seq, e.balance_after_minor, e.hash \
-                FROM wallets w CROSS JOIN entries e WHERE e.wallet_id = w.id \
-                AND e.seq = (SELECT MAX(l.seq) FROM entries l WHERE l.wallet_id = w.id)";
+    // Two walks over an index each. From wallets to journals: a cross join says so to SQLite.
+    let last = "SELECT j.wallet_id, j.seq, j.lines, j.hash \
+                FROM wallets w CROSS JOIN journals j WHERE j.wallet_id = w.id \
+                AND j.seq = (SELECT MAX(l.seq) FROM journals l WHERE l.wallet_id = w.id)";
     let before = format!(
-        "SELECT f.wallet_id, e.seq, e.balance_after_minor, e.hash FROM \
-         (SELECT n.wallet_id, MIN(n.seq) AS seq FROM entries n WHERE {} GROUP BY n.wallet_id) f \
-         LEFT JOIN entries e ON e.wallet_id = f.wallet_id AND e.seq = f.seq - 1",
-        fresh.rows("entries", "n")
+        "SELECT f.wallet_id, j.seq, j.lines, j.hash FROM \
+         (SELECT n.wallet_id, MIN(n.seq) AS seq FROM journals n \
+         WHERE n.wallet_id IS NOT NULL AND {} GROUP BY n.wallet_id) f \
+         LEFT JOIN journals j ON j.wallet_id = f.wallet_id AND j.seq = (SELECT MAX(b.seq) \
+         FROM journals b WHERE b.wallet_id = f.wallet_id AND b.seq < f.seq)",
+        fresh.rows("journals", "n")
     );
     let mut begun = HashMap::new();
     for sql in [last.to_owned(), before] {
@@ -102,10 +109,16 @@ async fn begun(
             let wallet: String = row.try_get(0)?;
             match row.try_get::<Option<i64>, _>(1)? {
                 Some(seq) => {
-                    let (balance, head) = (row.try_get(2)?, row.try_get(3)?);
+                    let lines: String = row.try_get(2)?;
+                    let lines: Vec<StoredLine<'_>> =
+                        serde_json::from_str(&lines).unwrap_or_default();
+                    let entries = entries_of(&lines);
+                    let balance = entries.last().map_or(0, |(_, balance)| *balance);
+                    let seq = seq + count(&entries) - 1;
+                    let head = row.try_get(3)?;
                     begun.insert(wallet, Walked { seq, balance, head, early: BTreeMap::new() });
                 }
-                // All of its entries are looked at.
+                // All of its journals are looked at.
                 None => {
                     begun.remove(&wallet);
                 }
@@ -132,7 +145,17 @@ async fn stated(db: &mut AnyConnection) -> Result<HashMap<String, Stated>, sqlx:
         .collect()
 }
 
-/// Checks a journal and takes its wallet lines along.
+/// The amount of each line to the wallet, and what the wallet holds after it.
+fn entries_of(lines: &[StoredLine<'_>]) -> Vec<(i64, i64)> {
+    let entry = |line: &StoredLine<'_>| Some((line.1, line.3.as_ref()?.1));
+    lines.iter().filter_map(entry).collect()
+}
+
+fn count(entries: &[(i64, i64)]) -> i64 {
+    i64::try_from(entries.len()).unwrap_or(i64::MAX)
+}
+
+/// Checks a journal and takes its entries along.
 fn follow(
     journal: &StoredJournal,
     stated: &HashMap<String, Stated>,
@@ -140,53 +163,50 @@ fn follow(
     faults: &mut Faults,
 ) {
     check(journal, faults);
-    let digest = journal.digest();
-    for line in &journal.lines {
-        let Some(place) = &line.place else { continue };
-        let Some(wallet) = stated.get(&line.account) else { continue };
-        if (&wallet.env, &wallet.currency) != (&journal.env, &journal.currency) {
-            let what = format!("journal {} crosses into wallet {}", journal.id, line.account);
-            faults.add("journal-crosses", what);
-        }
-        let (seq, balance_after, hash) = (place.seq, place.balance_after, place.hash.clone());
-        let so_far = walked.entry(line.account.clone()).or_default();
-        let link = (digest, line.line);
-        let waiting = Waiting { amount: line.amount, balance_after, hash, link };
-        if so_far.early.insert(seq, waiting).is_some() || seq <= so_far.seq {
-            let what = format!("wallet {} has two entries {seq}", line.account);
-            faults.add("wallet-chain", what);
-        }
-        while let Some(next) = so_far.early.remove(&(so_far.seq + 1)) {
-            so_far.step(&line.account, &next, faults);
-        }
+    let Some(Place { wallet, seq, hash }) = &journal.place else { return };
+    let Some(of_wallet) = stated.get(wallet) else { return };
+    if (&of_wallet.env, &of_wallet.currency) != (&journal.env, &journal.currency) {
+        let what = format!("journal {} crosses into wallet {wallet}", journal.id);
+        faults.add("journal-crosses", what);
+    }
+    let so_far = walked.entry(wallet.clone()).or_default();
+    let (entries, hash) = (entries_of(&journal.lines), hash.clone());
+    let waiting = Waiting { entries, hash, digest: journal.digest() };
+    if so_far.early.insert(*seq, waiting).is_some() || *seq <= so_far.seq {
+        faults.add("wallet-chain", format!("wallet {wallet} has two entries {seq}"));
+    }
+    while let Some(next) = so_far.early.remove(&(so_far.seq + 1)) {
+        so_far.step(wallet, &next, faults);
     }
 }
 
 impl Walked {
     fn step(&mut self, wallet: &str, next: &Waiting, faults: &mut Faults) {
-        let seq = self.seq + 1;
-        if self.balance.checked_add(next.amount) != Some(next.balance_after) {
-            let what = format!("wallet {wallet}, entry {seq}: the balance does not follow");
-            faults.add("wallet-chain", what);
+        let first = self.seq + 1;
+        for (amount, balance_after) in &next.entries {
+            self.seq += 1;
+            let seq = self.seq;
+            if self.balance.checked_add(*amount) != Some(*balance_after) {
+                let what = format!("wallet {wallet}, entry {seq}: the balance does not follow");
+                faults.add("wallet-chain", what);
+            }
+            if *balance_after < 0 {
+                let what = format!("wallet {wallet}, entry {seq}: the balance is below zero");
+                faults.add("wallet-below-zero", what);
+            }
+            self.balance = *balance_after;
         }
-        if next.balance_after < 0 {
-            let what = format!("wallet {wallet}, entry {seq}: the balance is below zero");
-            faults.add("wallet-below-zero", what);
-        }
-        let (journal, line) = next.link;
         let link = Link {
             previous: &self.head,
             wallet,
-            seq,
-            journal,
-            line,
-            balance_after_minor: next.balance_after,
+            seq: first,
+            journal: next.digest,
+            balance_after_minor: self.balance,
         };
         if link.hash() != next.hash {
-            let what = format!("wallet {wallet}, entry {seq}: the hash does not follow");
+            let what = format!("wallet {wallet}, entry {first}: the hash does not follow");
             faults.add("wallet-chain", what);
         }
-        (self.balance, self.seq) = (next.balance_after, seq);
         self.head.clone_from(&next.hash);
     }
 }

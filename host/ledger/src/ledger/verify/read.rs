@@ -6,7 +6,9 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 
-use super::super::journal::{Account, Digested, Journal, Line, OwnLine, SystemAccount};
+use super::super::journal::{
+    Account, Digested, Journal, Line, Posting, StoredEntry, StoredLine, SystemAccount,
+};
 
 /// A journal as it is stored.
 pub struct StoredJournal {
@@ -22,27 +24,16 @@ pub struct StoredJournal {
     pub(super) env: String,
     pub(super) currency: String,
     pub(super) created_at: i64,
-    /// In their order.
-    pub(super) lines: Vec<StoredLine>,
+    /// In their order; of what cannot be read none.
+    pub(super) lines: Vec<StoredLine<'static>>,
+    /// Where it stands in the wallet that it touches.
+    pub(super) place: Option<Place>,
 }
 
-/// A line of a journal as it is stored.
-pub(super) struct StoredLine {
-    pub line: i64,
-    /// The wallet's id, or the last part of the id of one of the platform's own accounts.
-    pub account: String,
-    pub amount: i64,
-    pub source: String,
-    pub description: String,
-    pub sender: Option<String>,
-    /// Where it stands in the wallet, if it is one to a wallet.
-    pub place: Option<Place>,
-}
-
-/// Where an entry stands in its wallet.
+/// Where a journal says that it stands in its wallet.
 pub(super) struct Place {
+    pub wallet: String,
     pub seq: i64,
-    pub balance_after: i64,
     pub hash: String,
 }
 
@@ -57,25 +48,14 @@ pub async fn read_journals(
     mut each: impl FnMut(StoredJournal),
 ) -> Result<(), sqlx::Error> {
     let sql = format!(
-        "SELECT j.id, j.env, j.kind, j.ref_type, j.ref_id, j.round, j.currency, j.own_lines, \
-         j.created_at, e.wallet_id, e.seq, e.line, e.amount_minor, e.source, e.description, \
-         e.sender, e.balance_after_minor, e.hash FROM journals j LEFT JOIN entries e \
-         ON e.journal_id = j.id WHERE {condition} ORDER BY j.id"
+        "SELECT j.id, j.env, j.kind, j.ref_type, j.ref_id, j.round, j.currency, j.wallet_id, j.seq, \
+         j.lines, j.hash, j.created_at FROM journals j WHERE {condition} ORDER BY j.id"
     );
     let query = sqlx::query(AssertSqlSafe(sql));
     let mut rows = parameters.iter().fold(query, sqlx::query::Query::bind).fetch(db);
-    let mut last: Option<StoredJournal> = None;
     while let Some(row) = rows.try_next().await? {
-        let id: String = row.try_get("id")?;
-        if last.as_ref().is_none_or(|last| last.id != id) {
-            let begun = StoredJournal::begin(&row)?;
-            last.replace(begun).into_iter().for_each(|whole| each(whole.in_order()));
-        }
-        if let (Some(journal), Some(line)) = (&mut last, StoredLine::entry(&row)?) {
-            journal.lines.push(line);
-        }
+        each(StoredJournal::of(&row)?);
     }
-    last.into_iter().for_each(|whole| each(whole.in_order()));
     Ok(())
 }
 
@@ -87,20 +67,14 @@ pub fn same_journals(expected: &[Journal], booked: &[StoredJournal]) -> bool {
 }
 
 impl StoredJournal {
-    /// The journal with the lines that stand in its own row.
-    fn begin(row: &AnyRow) -> Result<Self, sqlx::Error> {
-        let own: String = row.try_get("own_lines")?;
-        // What cannot be read counts as no lines: the journal is off balance, or has too few.
-        let own: Vec<OwnLine<'_>> = serde_json::from_str(&own).unwrap_or_default();
-        let lines = own.into_iter().map(|OwnLine(line, account, amount, source)| StoredLine {
-            line,
-            account: account.into_owned(),
-            amount,
-            source: source.into_owned(),
-            description: String::new(),
-            sender: None,
-            place: None,
-        });
+    fn of(row: &AnyRow) -> Result<Self, sqlx::Error> {
+        let lines: String = row.try_get("lines")?;
+        let (wallet, seq, hash) =
+            (row.try_get("wallet_id")?, row.try_get("seq")?, row.try_get("hash")?);
+        let place = match (wallet, seq, hash) {
+            (Some(wallet), Some(seq), Some(hash)) => Some(Place { wallet, seq, hash }),
+            _ => None,
+        };
         Ok(Self {
             id: row.try_get("id")?,
             kind: row.try_get("kind")?,
@@ -110,22 +84,19 @@ impl StoredJournal {
             env: row.try_get("env")?,
             currency: row.try_get("currency")?,
             created_at: row.try_get("created_at")?,
-            lines: lines.collect(),
+            // What cannot be read counts as no lines: the journal has too few.
+            lines: serde_json::from_str(&lines).unwrap_or_default(),
+            place,
         })
     }
 
-    fn in_order(mut self) -> Self {
-        self.lines.sort_by_key(|line| line.line);
-        self
-    }
-
     pub(super) fn digest(&self) -> [u8; 32] {
-        let lines = self.lines.iter().map(|line| Line {
-            account: line.account.as_str().into(),
-            amount_minor: line.amount,
-            source: &line.source,
-            description: &line.description,
-            sender: line.sender.as_deref(),
+        let lines = self.lines.iter().map(|StoredLine(account, amount, source, entry)| Line {
+            account: account.as_deref().unwrap_or_else(|| self.wallet()).into(),
+            amount_minor: *amount,
+            source,
+            description: entry.as_ref().map_or("", |StoredEntry(description, ..)| description),
+            sender: entry.as_ref().and_then(|StoredEntry(_, _, sender)| sender.as_deref()),
         });
         let digested = Digested {
             id: &self.id,
@@ -141,13 +112,17 @@ impl StoredJournal {
         digested.digest()
     }
 
+    fn wallet(&self) -> &str {
+        self.place.as_ref().map_or("", |place| &place.wallet)
+    }
+
     /// What it moved into one of the platform's own accounts, in minor units; none where it did not
     /// touch it.
     #[must_use]
     pub fn moved_into(&self, account: &SystemAccount) -> Option<i64> {
         let name = account.name();
-        let lines = self.lines.iter().filter(|line| line.place.is_none() && line.account == name);
-        let amounts: Vec<i64> = lines.map(|line| line.amount).collect();
+        let is_own = |line: &&StoredLine<'_>| line.0.as_deref() == Some(&*name);
+        let amounts: Vec<i64> = self.lines.iter().filter(is_own).map(|line| line.1).collect();
         (!amounts.is_empty()).then(|| amounts.into_iter().fold(0, i64::saturating_add))
     }
 
@@ -157,38 +132,26 @@ impl StoredJournal {
         let heads = (journal.kind, journal.round, journal.env.as_str(), journal.currency.as_str());
         heads == (self.kind.as_str(), self.round, self.env.as_str(), self.currency.as_str())
             && journal.postings.len() == self.lines.len()
-            && journal.postings.iter().zip(&self.lines).all(|(posting, line)| {
-                let is_account = match &posting.account {
-                    Account::Wallet(wallet) => {
-                        line.place.is_some() && wallet.as_str() == line.account
-                    }
-                    Account::System(own) => line.place.is_none() && own.name() == line.account,
-                };
-                is_account
-                    && posting.amount.units() == line.amount
-                    && posting.source.as_str() == line.source
-                    && posting.description == line.description
-            })
+            && journal
+                .postings
+                .iter()
+                .zip(&self.lines)
+                .all(|(posting, line)| self.has(posting, line))
     }
-}
 
-impl StoredLine {
-    /// The line to a wallet that a row has, if it has one.
-    fn entry(row: &AnyRow) -> Result<Option<Self>, sqlx::Error> {
-        let Some(seq) = row.try_get("seq")? else { return Ok(None) };
-        let place = Place {
-            seq,
-            balance_after: row.try_get("balance_after_minor")?,
-            hash: row.try_get("hash")?,
+    fn has(
+        &self,
+        posting: &Posting,
+        StoredLine(account, amount, source, entry): &StoredLine<'_>,
+    ) -> bool {
+        let is_account = match &posting.account {
+            Account::Wallet(wallet) => account.is_none() && wallet.as_str() == self.wallet(),
+            Account::System(own) => account.as_deref() == Some(&*own.name()),
         };
-        Ok(Some(Self {
-            line: row.try_get("line")?,
-            account: row.try_get("wallet_id")?,
-            amount: row.try_get("amount_minor")?,
-            source: row.try_get("source")?,
-            description: row.try_get("description")?,
-            sender: row.try_get("sender")?,
-            place: Some(place),
-        }))
+        let description = entry.as_ref().map_or("", |StoredEntry(description, ..)| description);
+        is_account
+            && posting.amount.units() == *amount
+            && posting.source.as_str() == source
+            && posting.description == description
     }
 }
