@@ -3,12 +3,13 @@
 use super::server::{Engine, Server};
 
 /// What the columns of [`Cpu::of_each`] are.
-pub(crate) const COLUMNS: &str = "host, database, load, networks, nobody";
+pub(crate) const COLUMNS: &str = "host, database, load, networks, nobody, stolen";
 
 /// Processor time in microseconds: the host, its database, this process with its load and its
-/// receivers, the simulated networks, and what no process used.
+/// receivers, the simulated networks, what no process used, and what other machines on the same
+/// processors took away: where that is much, times say nothing.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Cpu([u64; 5]);
+pub(crate) struct Cpu([u64; 6]);
 
 impl Cpu {
     /// So far.
@@ -18,7 +19,8 @@ impl Cpu {
             Engine::Sqlite => 0,
         };
         let [host, networks] = server.pids().map(of_process);
-        Self([host, database, of_process(std::process::id()), networks, unused()])
+        let [nobody, stolen] = unused();
+        Self([host, database, of_process(std::process::id()), networks, nobody, stolen])
     }
 
     /// Since then.
@@ -47,11 +49,11 @@ fn of_process(pid: u32) -> u64 {
     stat.rsplit_once(')').map_or(0, |(_, fields)| ticks(fields, 11..15)) * TICK_US
 }
 
-/// What the machine's processors were idle, waited for a disk, or were taken away.
-fn unused() -> u64 {
+/// How long the machine's processors were idle or waited for a disk, and were taken away.
+fn unused() -> [u64; 2] {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = stat.lines().next().unwrap_or_default();
-    (ticks(line, 4..6) + ticks(line, 8..9)) * TICK_US
+    [4..6, 8..9].map(|which| ticks(line, which) * TICK_US)
 }
 
 fn ticks(fields: &str, which: std::ops::Range<usize>) -> u64 {

@@ -1,6 +1,7 @@
 //! A closed loop over connections that stay open: each sends the next request when it has the
 //! answer to the one before.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -31,6 +32,8 @@ pub(crate) struct Run {
     refused: usize,
     took: Duration,
     latencies: Vec<Duration>,
+    /// Within which time 99 of a hundred were answered that were due in each second.
+    by_second: Vec<Duration>,
     cpu: Cpu,
 }
 
@@ -99,7 +102,7 @@ impl Load {
                         }
                     };
                     match pay(&mut connection, &base, &targets[turn % targets.len()]).await {
-                        true => latencies.push(one.elapsed()),
+                        true => latencies.push((one - begun, one.elapsed())),
                         false => refused += 1,
                     }
                     turn += 1;
@@ -116,13 +119,27 @@ impl Load {
         }
         let took = begun.elapsed();
         let cpu = Cpu::now(server).since(before);
+        let by_second = by_second(&latencies);
+        let mut latencies: Vec<Duration> = latencies.into_iter().map(|(_, took)| took).collect();
         latencies.sort_unstable();
-        Run { accepted: latencies.len(), refused, took, latencies, cpu }
+        Run { accepted: latencies.len(), refused, took, latencies, by_second, cpu }
     }
 
     async fn connect(&self) -> SendRequest<Full<Bytes>> {
         connect(&self.base).await
     }
+}
+
+fn by_second(latencies: &[(Duration, Duration)]) -> Vec<Duration> {
+    let mut seconds: BTreeMap<u64, Vec<Duration>> = BTreeMap::new();
+    for (due, took) in latencies {
+        seconds.entry(due.as_secs()).or_default().push(*took);
+    }
+    let within = |mut times: Vec<Duration>| {
+        times.sort_unstable();
+        times[(times.len() * 99 / 100).min(times.len() - 1)]
+    };
+    seconds.into_values().map(within).collect()
 }
 
 pub(crate) async fn connect(base: &str) -> SendRequest<Full<Bytes>> {
@@ -223,6 +240,14 @@ impl Run {
         let index = self.latencies.len() * percent / 100;
         let time = self.latencies.get(index.min(self.latencies.len().saturating_sub(1)));
         time.map_or(0.0, |time| time.as_secs_f64() * 1000.0)
+    }
+
+    /// The same of the slowest hundredth of each second: a stall is in a few of them, and a load that
+    /// is too much in all.
+    pub(crate) fn seconds(&self) -> String {
+        let seconds =
+            self.by_second.iter().map(|time| format!("{:.0}", time.as_secs_f64() * 1000.0));
+        format!("    p99 of each second, in ms: {}", seconds.collect::<Vec<_>>().join(" "))
     }
 
     pub(crate) fn line(&self, name: &str) -> String {

@@ -88,6 +88,12 @@ pub const BATCHES_ENDED_AT_ONCE: i64 = 50;
 pub const REQUEST_LANES: usize = 2;
 /// How long a batch of requests waits for those under way: far longer than one of them takes.
 pub const PLACE_WAIT_MAX: Duration = Duration::from_millis(50);
+/// Where a batch held so many commands, the next one of its lane begins no sooner than
+/// [`BATCH_EVERY`] after it. Fewer at a time wait for nobody.
+pub const BATCH_OF_MANY: usize = 8;
+/// The least time from the beginning of a batch of many to the next one. Where a host is pressed,
+/// batches take longer.
+pub const BATCH_EVERY: Duration = Duration::from_millis(10);
 /// Commands waiting in a lane of the writer before callers are turned away: four batches.
 pub const QUEUE_MAX: usize = 4 * BATCH_MAX;
 /// How often a batch is begun again after a conflict or a lost connection.
@@ -308,7 +314,7 @@ pub const BACKTEST_SLICE: i64 = 1_000;
 /// Decisions that wait to be compared with a pack in shadow; more are not compared.
 pub const SHADOW_QUEUE_MAX: usize = 4096;
 /// Payouts of one route that a dispatcher claims at a time.
-pub const CLAIM_MAX: usize = 256;
+pub const CLAIM_MAX: usize = 512;
 /// Failures in a row after which a route is left alone for a while.
 pub const BREAKER_FAILURES: u32 = 8;
 /// For how long at first, and at most.
@@ -373,7 +379,7 @@ pub const DISPATCH_EVERY: Duration = Duration::from_millis(20);
 /// How often a lane is looked at for what is to be asked about, unless there was more of it.
 pub const ASK_EVERY: Duration = Duration::from_millis(100);
 /// A lane that is quick has as much claimed work at hand as it carries in this time.
-pub const CLAIM_AHEAD: Duration = Duration::from_millis(200);
+pub const CLAIM_AHEAD: Duration = Duration::from_millis(400);
 /// Claimed work that has waited this long for a place is given back.
 pub const AT_HAND_MAX: Duration = Duration::from_secs(5);
 /// A payout in the sandbox whose creator died is answered to a repeat after this long.
