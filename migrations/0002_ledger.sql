@@ -1,6 +1,7 @@
 -- The ledger. A journal's lines sum to zero; those to a wallet are its entries, numbered without
--- gaps and chained by hash. Nothing here is ever changed or deleted but what wallets come to: their
--- rows, and settled_out. batch_id names the batch of the writer whose seal covers a row.
+-- gaps, and a wallet's journals are chained by hash. Nothing here is ever changed or deleted but what
+-- wallets come to: their rows, and settled_out. batch_id names the batch of the writer whose seal
+-- covers a row.
 
 -- taken_out_minor is what payouts took in all, less what was given back before it was settled.
 CREATE TABLE wallets (
@@ -31,11 +32,12 @@ CREATE TABLE settled_out (
     PRIMARY KEY (wallet_id, part)
 );
 
--- lines are all of its lines, in the order in which merchants see them. Those to its wallet, of which
--- there is one at most, stand first: [null, amount_minor, source, [description, balance_after_minor,
--- sender]], the last of them only where there is one. Those to the platform's own accounts, which
--- have no running balance that would have to be locked, are [account, amount_minor, source]. The
--- views entries and own_entries show them as rows. seq is the number in the wallet of the first line.
+-- A journal touches one wallet at most: wallet_id, seq (the number in the wallet of its first entry)
+-- and hash (its link in the wallet's chain) say where it stands there, and are null together. lines
+-- are all of its lines, in the order in which merchants see them. Those to the wallet stand first, as
+-- [null, amount_minor, source, [description, balance_after_minor, sender]], without sender where there
+-- is none; those to the platform's own accounts are [account, amount_minor, source], and have no
+-- running balance that would have to be locked. The views entries and own_entries show them as rows.
 CREATE TABLE journals (
     id         TEXT PRIMARY KEY,
     env        TEXT NOT NULL,
@@ -49,7 +51,8 @@ CREATE TABLE journals (
     lines      TEXT NOT NULL,
     hash       TEXT,
     created_at BIGINT NOT NULL,
-    batch_id   BIGINT NOT NULL
+    batch_id   BIGINT NOT NULL,
+    CHECK ((wallet_id IS NULL) = (seq IS NULL) AND (wallet_id IS NULL) = (hash IS NULL))
 );
 -- A payout is debited once and given back once: the second journal of a kind does not fit. An
 -- operator who marks a failed one as paid begins another round.

@@ -69,7 +69,7 @@ SELECT j.wallet_id, j.seq AS first_seq, j.seq + l.number - 1 AS seq, j.id AS jou
        (l.line->3->>2) COLLATE "C" AS sender, CAST(l.line->3->>1 AS BIGINT) AS balance_after_minor,
        j.currency, j.kind, j.ref_type, j.ref_id, j.created_at
 FROM journals j
-CROSS JOIN LATERAL json_array_elements(CAST(j.lines AS JSON)) WITH ORDINALITY AS l(line, number)
+CROSS JOIN LATERAL jsonb_array_elements(CAST(j.lines AS JSONB)) WITH ORDINALITY AS l(line, number)
 WHERE j.wallet_id IS NOT NULL AND l.line->>0 IS NULL;
 
 -- What stands in the platform's own accounts, line by line.
@@ -79,7 +79,7 @@ SELECT j.id AS journal_id, l.number - 1 AS line,
        j.currency, CAST(l.line->>1 AS BIGINT) AS amount_minor, (l.line->>2) COLLATE "C" AS source,
        j.kind, j.ref_type, j.ref_id, j.created_at
 FROM journals j
-CROSS JOIN LATERAL json_array_elements(CAST(j.lines AS JSON)) WITH ORDINALITY AS l(line, number)
+CROSS JOIN LATERAL jsonb_array_elements(CAST(j.lines AS JSONB)) WITH ORDINALITY AS l(line, number)
 WHERE l.line->>0 IS NOT NULL;
 
 -- What is written once. Nobody changes it, this program included. Idempotency keys get their

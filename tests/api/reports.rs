@@ -6,7 +6,8 @@ use calamine::{Data, Reader as _, Xlsx};
 use http::Method;
 use railhead::clock::{Clock, Moment};
 use railhead::id::{Id as _, IdGenerator, WalletId};
-use railhead::ledger::wallets::Span;
+use railhead::ledger::wallets::{Span, balance_before, list_span};
+use railhead::money::Minor;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -68,6 +69,49 @@ async fn history(host: &TestHost, seed: u64, steps: usize) {
             _ => drop(host.pay("paid", naira(amount)).await.ok()),
         }
     }
+}
+
+/// Statements are read in portions that may end in the middle of a journal.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_are_found_in_the_middle_of_journals(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        for scenario in ["paid", "failed", "paid"] {
+            // Three entries: of a million kobo a levy is taken.
+            host.pay(scenario, naira(1_000_000)).await.ok();
+        }
+        let (pool, wallet) =
+            (host.app().db.pool(), WalletId::from_text(host.merchant.test_wallet.clone()));
+        let read = async |from: i64, to: i64, limit: i64| {
+            list_span(pool, &wallet, (Span { from, to }, limit)).await.expect("entries")
+        };
+        let sql = format!("SELECT seq FROM wallets WHERE id = '{wallet}'");
+        let end = host.count(&sql).await + 1;
+        let whole = read(1, end, 1_000).await;
+        let numbers: Vec<i64> = whole.iter().map(|entry| entry.seq).collect();
+        assert_eq!(numbers, (1..end).collect::<Vec<_>>());
+        assert!(end > 12, "{end}");
+        for limit in 1..=4 {
+            let (mut from, mut pages) = (1, Vec::new());
+            while from < end {
+                pages.extend(read(from, end, limit).await.into_iter().map(|entry| entry.seq));
+                from = pages.last().expect("a page that is not empty") + 1;
+            }
+            assert_eq!(pages, numbers, "{limit} at a time");
+        }
+        for to in 1..=end {
+            let last = read(1, to, 1_000).await.last().map_or(0, |entry| entry.seq);
+            assert_eq!(last, to - 1, "to {to}");
+        }
+        for entry in whole {
+            let before = balance_before(pool, &wallet, entry.seq + 1).await.expect("a balance");
+            assert_eq!(before, entry.balance_after, "after {}", entry.seq);
+        }
+        assert_eq!(balance_before(pool, &wallet, 1).await.expect("none"), Minor::ZERO);
+    })
+    .await;
 }
 
 #[rstest]

@@ -61,6 +61,9 @@ async fn with_a_past(
     let anchor = Anchor { heads: heads(&mut snapshot).await.expect("heads") };
     snapshot.rollback().await.expect("ended");
     some_lives(&host).await;
+    // A wallet of which nothing is anchored.
+    let late = host.new_merchant("Late").await;
+    host.credit(&late.test_wallet, 500).await;
     let wanted = Wanted { now: host.clock.now(), against: Some(anchor), is_since: true };
     test(&host, &wanted).await;
     // Copies are no books.

@@ -45,9 +45,21 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
         "UPDATE journals SET lines = REPLACE(lines, '[\"clearing\"', '[null') WHERE id = '{j}'",
         "journal-lines",
     ),
-    ("UPDATE journals SET wallet_id = NULL WHERE id = '{j}'", "journal-lines"),
-    ("UPDATE journals SET seq = NULL WHERE id = '{j}'", "journal-lines"),
-    ("UPDATE journals SET hash = NULL WHERE id = '{j}'", "journal-lines"),
+    (
+        "UPDATE journals SET wallet_id = NULL, seq = NULL, hash = NULL WHERE id = '{j}'",
+        "journal-lines",
+    ),
+    ("UPDATE journals SET lines = 'x' WHERE kind = 'movement'", "journal-lines"),
+    (
+        "UPDATE journals SET lines = REPLACE(lines, '[[null,', '[[null,99999999999999') WHERE kind = 'movement'",
+        "journal-lines",
+    ),
+    // What the wallet holds after the first of several entries.
+    (
+        "UPDATE journals SET lines = REPLACE(lines, ']],[null,', '1]],[null,') WHERE id = '{j}'",
+        "wallet-chain",
+    ),
+    ("UPDATE journals SET seq = seq + 1 WHERE id = '{j}'", "wallet-chain"),
     ("UPDATE journals SET currency = 'GHS' WHERE id = '{j}'", "journal-crosses"),
     (
         "UPDATE journals SET lines = REPLACE(lines, 'payout_fee\",[', 'admin_debit\",[') WHERE id = '{j}'",

@@ -19,7 +19,7 @@ impl Cpu {
             Engine::Sqlite => 0,
         };
         let [host, networks] = server.pids().map(of_process);
-        let [nobody, stolen] = unused();
+        let [nobody, stolen] = idle_and_stolen();
         Self([host, database, of_process(std::process::id()), networks, nobody, stolen])
     }
 
@@ -49,8 +49,8 @@ fn of_process(pid: u32) -> u64 {
     stat.rsplit_once(')').map_or(0, |(_, fields)| ticks(fields, 11..15)) * TICK_US
 }
 
-/// How long the machine's processors were idle or waited for a disk, and were taken away.
-fn unused() -> [u64; 2] {
+/// How long the machine's processors were idle or waited for a disk; how long other machines had them.
+fn idle_and_stolen() -> [u64; 2] {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = stat.lines().next().unwrap_or_default();
     [4..6, 8..9].map(|which| ticks(line, which) * TICK_US)

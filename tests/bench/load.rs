@@ -1,5 +1,5 @@
-//! A closed loop over connections that stay open: each sends the next request when it has the
-//! answer to the one before.
+//! A load over connections that stay open: each sends the next request when it has the answer to
+//! the one before, or when it is due.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,9 +32,15 @@ pub(crate) struct Run {
     refused: usize,
     took: Duration,
     latencies: Vec<Duration>,
-    /// Within which time 99 of a hundred were answered that were due in each second.
-    by_second: Vec<Duration>,
+    /// The p99 of what was due in each second.
+    p99_by_second: Vec<Duration>,
     cpu: Cpu,
+}
+
+/// When an answered request was due, since the run began, and how long it took from then.
+struct Timed {
+    due: Duration,
+    took: Duration,
 }
 
 impl Load {
@@ -102,7 +108,7 @@ impl Load {
                         }
                     };
                     match pay(&mut connection, &base, &targets[turn % targets.len()]).await {
-                        true => latencies.push((one - begun, one.elapsed())),
+                        true => latencies.push(Timed { due: one - begun, took: one.elapsed() }),
                         false => refused += 1,
                     }
                     turn += 1;
@@ -119,10 +125,10 @@ impl Load {
         }
         let took = begun.elapsed();
         let cpu = Cpu::now(server).since(before);
-        let by_second = by_second(&latencies);
-        let mut latencies: Vec<Duration> = latencies.into_iter().map(|(_, took)| took).collect();
+        let p99_by_second = p99_by_second(&latencies);
+        let mut latencies: Vec<Duration> = latencies.into_iter().map(|timed| timed.took).collect();
         latencies.sort_unstable();
-        Run { accepted: latencies.len(), refused, took, latencies, by_second, cpu }
+        Run { accepted: latencies.len(), refused, took, latencies, p99_by_second, cpu }
     }
 
     async fn connect(&self) -> SendRequest<Full<Bytes>> {
@@ -130,16 +136,23 @@ impl Load {
     }
 }
 
-fn by_second(latencies: &[(Duration, Duration)]) -> Vec<Duration> {
+/// The p99 of what was due in each second.
+fn p99_by_second(timed: &[Timed]) -> Vec<Duration> {
     let mut seconds: BTreeMap<u64, Vec<Duration>> = BTreeMap::new();
-    for (due, took) in latencies {
+    for Timed { due, took } in timed {
         seconds.entry(due.as_secs()).or_default().push(*took);
     }
-    let within = |mut times: Vec<Duration>| {
+    let p99 = |mut times: Vec<Duration>| {
         times.sort_unstable();
-        times[(times.len() * 99 / 100).min(times.len() - 1)]
+        within(&times, 99)
     };
-    seconds.into_values().map(within).collect()
+    seconds.into_values().map(p99).collect()
+}
+
+/// The time within which so many of a hundred were answered.
+fn within(sorted: &[Duration], percent: usize) -> Duration {
+    let index = sorted.len() * percent / 100;
+    sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
 }
 
 pub(crate) async fn connect(base: &str) -> SendRequest<Full<Bytes>> {
@@ -237,16 +250,13 @@ impl Run {
 
     /// The time within which so many of a hundred were answered, in milliseconds.
     pub(crate) fn within_ms(&self, percent: usize) -> f64 {
-        let index = self.latencies.len() * percent / 100;
-        let time = self.latencies.get(index.min(self.latencies.len().saturating_sub(1)));
-        time.map_or(0.0, |time| time.as_secs_f64() * 1000.0)
+        within(&self.latencies, percent).as_secs_f64() * 1000.0
     }
 
-    /// The same of the slowest hundredth of each second: a stall is in a few of them, and a load that
-    /// is too much in all.
-    pub(crate) fn seconds(&self) -> String {
-        let seconds =
-            self.by_second.iter().map(|time| format!("{:.0}", time.as_secs_f64() * 1000.0));
+    /// The p99 of each second: a stall shows in a few of them, a load that is too much in all.
+    pub(crate) fn p99_line(&self) -> String {
+        let seconds = self.p99_by_second.iter();
+        let seconds = seconds.map(|time| format!("{:.0}", time.as_secs_f64() * 1000.0));
         format!("    p99 of each second, in ms: {}", seconds.collect::<Vec<_>>().join(" "))
     }
 

@@ -96,7 +96,7 @@ async fn multiply(server: &Server, (first, last): (i64, i64)) {
             name if own.contains(&name) => {
                 format!("t.{name} || '{COPIED}' || CAST(n.k AS TEXT)")
             }
-            // Before every real one. Journals that touch no wallet have none.
+            // Before every real number; null stays null where a journal touches no wallet.
             "seq" => "t.seq - 10000000 - 100000 * n.k".to_owned(),
             name => format!("t.{name}"),
         });

@@ -32,7 +32,7 @@ pub(crate) async fn run(engine: Engine, length: Duration, steady: Duration) {
     }
     let before = server.resident_mb();
     let calm = load(PRESSING).run_at(&server, steady, Some(0.7 * most.per_second())).await;
-    println!("{}\n{}", calm.line("70 %, open loop"), calm.seconds());
+    println!("{}\n{}", calm.line("70 %, open loop"), calm.p99_line());
     // Ten times what it can do is due each second, and every place for a connection is taken.
     let pressed = load(TOO_MANY).run_at(&server, length, Some(10.0 * most.per_second())).await;
     println!("{}", pressed.line("10 x the most"));

@@ -1,35 +1,20 @@
 //! Proving that whatever an operator can do was done by one: each setting is as the last line of
 //! the audit log about it says.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
+use futures::TryStreamExt as _;
 use serde_json::{Value, json};
-use sqlx::{AnyConnection, Row as _};
+use sqlx::any::AnyRow;
+use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::fx;
+use crate::ledger::own_lines_of;
 use crate::ledger::verify::{Check, Faults, Fresh};
+use crate::money::Minor;
 
 /// Each query answers with ids; none is right.
 const CHECKS: &[Check] = &[
-    Check {
-        name: "movement-without-operator",
-        means: "is a movement of a wallet that nobody made",
-        finds: "SELECT j.id FROM journals j JOIN entries e ON e.journal_id = j.id \
-                LEFT JOIN audit a ON a.batch_id = j.batch_id \
-                AND a.subject_id = j.wallet_id AND a.action IN ('wallet.credit', 'wallet.debit') \
-                AND a.after LIKE '%\"amount_minor\":\"' || CAST(e.amount_minor AS TEXT) || '\"%' \
-                WHERE j.ref_type = 'WalletMovement' AND a.id IS NULL \
-                AND NOT (j.env = 'test' AND e.source = 'demo_self_fund') AND {fresh journals j}",
-    },
-    Check {
-        name: "movement-untold",
-        means: "is money that came in, and nobody was told",
-        finds: "SELECT j.id FROM journals j JOIN entries e ON e.journal_id = j.id \
-                LEFT JOIN events v ON v.object_id = j.ref_id \
-                AND v.type = 'wallet_funded' WHERE j.ref_type = 'WalletMovement' AND v.id IS NULL \
-                AND e.amount_minor > 0 AND {fresh journals j} AND j.created_at > COALESCE((SELECT CAST(value AS BIGINT) \
-                FROM meta WHERE key = 'swept/all_events'), 0)",
-    },
     Check {
         name: "journal-unknown",
         means: "is a journal about nothing that is known",
@@ -162,6 +147,7 @@ pub async fn verify(
     for check in CHECKS {
         check.run(db, fresh, faults).await?;
     }
+    movements(db, fresh, faults).await?;
     let said = last_said(db).await?;
     let sql = "SELECT id, is_frozen FROM wallets";
     for row in sqlx::query(sql).fetch_all(&mut *db).await? {
@@ -189,6 +175,60 @@ pub async fn verify(
     }
     rates(db, &said, faults).await?;
     routes(db, &said, faults).await
+}
+
+/// Movements of wallets with what there is beside each: a line of the audit log about the wallet in
+/// the same batch, and whether anybody was told, unless that was swept away since.
+const MOVEMENTS: &str = "SELECT j.id, j.lines, a.after, \
+    CASE WHEN j.env = 'test' AND j.lines LIKE '%,\"demo_self_fund\",[%' THEN 1 ELSE 0 END AS is_own, \
+    CASE WHEN v.id IS NOT NULL OR j.created_at <= COALESCE((SELECT CAST(value AS BIGINT) FROM meta \
+    WHERE key = 'swept/all_events'), 0) THEN 1 ELSE 0 END AS is_told \
+    FROM journals j LEFT JOIN audit a ON a.batch_id = j.batch_id \
+    AND a.subject_id = j.wallet_id AND a.action IN ('wallet.credit', 'wallet.debit') \
+    LEFT JOIN events v ON v.object_id = j.ref_id AND v.type = 'wallet_funded' \
+    WHERE j.ref_type = 'WalletMovement' AND {fresh journals j}";
+
+/// Each movement of a wallet was made by an operator, or in the sandbox, and of what came in somebody
+/// was told.
+async fn movements(
+    db: &mut AnyConnection,
+    fresh: &Fresh,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    // A journal has a row for each pair of what is beside it.
+    let mut found: BTreeMap<String, (bool, bool)> = BTreeMap::new();
+    let sql = fresh.filled_in(MOVEMENTS);
+    let mut rows = sqlx::query(AssertSqlSafe(sql)).fetch(db);
+    while let Some(row) = rows.try_next().await? {
+        let lines: String = row.try_get("lines")?;
+        // What cannot be read is told as such.
+        let Ok(own) = own_lines_of(&lines) else { continue };
+        let Ok(given) = Minor::total(own.into_iter().map(|(_, amount)| amount)) else { continue };
+        let after: Option<String> = row.try_get("after")?;
+        // The platform's side of it has the other sign.
+        let said = format!("\"amount_minor\":\"{}\"", -i128::from(given.units()));
+        let is_made = flag(&row, "is_own")? || after.is_some_and(|after| after.contains(&said));
+        let is_told = !given.is_negative() || flag(&row, "is_told")?;
+        let so_far = found.entry(row.try_get("id")?).or_default();
+        *so_far = (so_far.0 || is_made, so_far.1 || is_told);
+    }
+    for (id, (is_made, is_told)) in found {
+        if !is_made {
+            let what = format!("{id} is a movement of a wallet that nobody made");
+            faults.add("movement-without-operator", what);
+        }
+        if !is_told {
+            let what = format!("{id} is money that came in, and nobody was told");
+            faults.add("movement-untold", what);
+        }
+    }
+    Ok(())
+}
+
+/// PostgreSQL takes a small literal for a small number.
+fn flag(row: &AnyRow, column: &str) -> Result<bool, sqlx::Error> {
+    let number = row.try_get::<i64, _>(column);
+    number.or_else(|_| row.try_get::<i32, _>(column).map(i64::from)).map(|flag| flag != 0)
 }
 
 /// Rates and limits of exchanging are as somebody set them.

@@ -116,6 +116,7 @@ fn suspense(payout: &Payout, settled: Minor, why: &Suspended) -> Result<Journal,
     Ok(journal)
 }
 
+/// Its sources stand in `ledger::wallets::list_entries`, too: all else is found without these journals.
 fn debit(payout: &Payout) -> Result<Journal, Overflow> {
     let costs = &payout.costs;
     let mut journal = journal(payout, "payout_debit");

@@ -88,11 +88,11 @@ pub const BATCHES_ENDED_AT_ONCE: i64 = 50;
 pub const REQUEST_LANES: usize = 2;
 /// How long a batch of requests waits for those under way: far longer than one of them takes.
 pub const PLACE_WAIT_MAX: Duration = Duration::from_millis(50);
-/// Where a batch held so many commands, the next one of its lane begins no sooner than
-/// [`BATCH_EVERY`] after it. Fewer at a time wait for nobody.
+/// From how many commands on a batch holds the next one of its lane back; see [`BATCH_EVERY`].
 pub const BATCH_OF_MANY: usize = 8;
-/// The least time from the beginning of a batch of many to the next one. Where a host is pressed,
-/// batches take longer.
+/// The least time from the beginning of a batch of many commands to that of the next one: what a
+/// batch costs by itself is far more than what one command does. A host that is pressed is not
+/// slower for it, as its batches take longer than this.
 pub const BATCH_EVERY: Duration = Duration::from_millis(10);
 /// Commands waiting in a lane of the writer before callers are turned away: four batches.
 pub const QUEUE_MAX: usize = 4 * BATCH_MAX;

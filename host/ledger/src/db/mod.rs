@@ -430,7 +430,7 @@ impl Engine {
     const fn serving(self) -> &'static str {
         match self {
             Self::Sqlite => "",
-            Self::Postgres => "; SET enable_seqscan = off",
+            Self::Postgres => "; SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0",
         }
     }
 

@@ -101,7 +101,8 @@ pub struct Journal {
     pub env: Env,
     /// The currency of every posting.
     pub currency: Currency,
-    /// The lines, in the order in which merchants see them.
+    /// The lines, in the order in which merchants see them: first those to a wallet, of which there
+    /// is one at most.
     pub postings: Vec<Posting>,
 }
 
@@ -109,7 +110,8 @@ impl Journal {
     /// Adds a line; nothing for an amount of zero.
     pub fn post(&mut self, account: Account, amount: Minor, source: Source, description: &str) {
         if amount != Minor::ZERO {
-            let description = description.to_owned();
+            // PostgreSQL could not read it.
+            let description = description.replace('\0', "\u{fffd}");
             self.postings.push(Posting { account, amount, source, description, sender: None });
         }
     }
@@ -134,7 +136,11 @@ impl Journal {
                 let why = format!("journal {} does not begin with one wallet", self.kind);
                 Err(Problem::internal(why))
             }
-            first => Ok(first.map(|wallet| (*wallet, i64::try_from(wallets.len()).unwrap_or(0)))),
+            None => Ok(None),
+            Some(wallet) => {
+                let entries = i64::try_from(wallets.len()).map_err(Problem::internal)?;
+                Ok(Some((*wallet, entries)))
+            }
         }
     }
 
@@ -190,6 +196,32 @@ pub(super) struct StoredLine<'a>(
     pub(super) Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")] pub(super) Option<StoredEntry<'a>>,
 );
+
+impl StoredLine<'_> {
+    /// Whether it is one to the wallet.
+    pub(super) const fn is_entry(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Signed minor units.
+    pub(super) const fn amount_minor(&self) -> i64 {
+        self.1
+    }
+
+    /// What the wallet holds after it, if it is one to the wallet.
+    pub(super) fn balance_after_minor(&self) -> Option<i64> {
+        self.3.as_ref().map(|entry| entry.1)
+    }
+}
+
+/// Where a journal stands in the wallet that it touches.
+pub(super) struct WalletPlace {
+    pub wallet_id: String,
+    /// The number of its first entry.
+    pub seq: i64,
+    /// The hash of its link in the wallet's chain.
+    pub hash: String,
+}
 
 /// What a line to a wallet has besides: a description, what the wallet holds after it, who sent it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -291,5 +323,59 @@ impl Link<'_> {
         hash.update(self.journal);
         hash.update(self.balance_after_minor.to_be_bytes());
         hex::encode(hash.finalize())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wallet(place: u64) -> Account {
+        let at = Moment::from_micros(1_700_000_000_000_000 + i64::try_from(place).expect("small"));
+        Account::Wallet(WalletId::first_at(at))
+    }
+
+    fn journal(postings: &[(Account, i64, &str)]) -> Journal {
+        let mut journal = Journal {
+            kind: "movement",
+            ref_type: "WalletMovement",
+            ref_id: "m".into(),
+            round: 1,
+            env: Env::Test,
+            currency: Currency::parse("NGN").expect("a currency"),
+            postings: Vec::new(),
+        };
+        for (account, amount, description) in postings {
+            let (account, amount) = (account.clone(), Minor::new(*amount));
+            journal.post(account, amount, Source::AdminCredit, description);
+        }
+        journal
+    }
+
+    #[test]
+    fn a_journal_begins_with_the_one_wallet_that_it_touches() {
+        let own = || (Account::System(SystemAccount::Funding), -3, "");
+        let [to_one, to_other] = [1_000_000, 2_000_000].map(|place| (wallet(place), 1, "in"));
+        let of = |postings: &[_]| journal(postings).wallet().map(|found| found.map(|(_, n)| n));
+        assert_eq!(of(&[own(), own()]).expect("none"), None);
+        assert_eq!(of(&[to_one.clone(), to_one.clone(), own()]).expect("one"), Some(2));
+        assert!(of(&[to_one.clone(), to_other.clone(), own()]).is_err(), "two wallets");
+        assert!(of(&[to_one.clone(), own(), to_one.clone()]).is_err(), "behind another");
+        assert!(of(&[own(), to_other]).is_err(), "behind another");
+    }
+
+    #[test]
+    fn lines_say_what_the_wallet_holds_after_each_and_nothing_of_accounts_to_merchants() {
+        let own = |description| (Account::System(SystemAccount::Funding), 7, description);
+        let of_wallet = [(wallet(0), -4, "a \"fee\""), (wallet(0), -3, "a levy"), own("")];
+        let (lines, balance) = journal(&of_wallet).lines(Minor::new(10)).expect("lines");
+        assert_eq!(balance, Minor::new(3));
+        let expected = r#"[[null,-4,"admin_credit",["a \"fee\"",6]],[null,-3,"admin_credit",["a levy",3]],["funding",7,"admin_credit"]]"#;
+        assert_eq!(lines, expected);
+        let read: Vec<StoredLine<'_>> = serde_json::from_str(&lines).expect("the same");
+        let after: Vec<_> = read.iter().map(StoredLine::balance_after_minor).collect();
+        assert_eq!(after, [Some(6), Some(3), None]);
+        assert_eq!(own_lines_of(&lines).expect("one"), [("funding".into(), Minor::new(7))]);
+        assert!(journal(&[own("for a merchant")]).lines(Minor::ZERO).is_err());
     }
 }

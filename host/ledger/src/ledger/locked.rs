@@ -32,7 +32,7 @@ pub struct Wallet {
     pub taken_out: Minor,
     /// Number of its last entry.
     pub seq: i64,
-    /// Hash of its last entry.
+    /// Hash of its last journal's link in the chain; empty before the first.
     pub head_hash: String,
     /// Whether debits are refused.
     pub is_frozen: bool,

@@ -1,6 +1,6 @@
 //! How many batches of requests are under way at once: as many as there are lanes for them, and one
 //! fewer while work is written down. Whoever waits has a fuller batch then: what a batch costs by
-//! itself is a good part of what its commands cost. Work waits for nobody, so that for a moment
+//! itself is a good part of what its commands cost. Work waits for no place, so that for a moment
 //! there may be one batch more than lanes for requests. Nothing but the size of batches rests on
 //! it: who has waited for a while goes ahead, as one lane may be held up by somebody's lock.
 
@@ -32,7 +32,7 @@ struct Taken {
 pub(super) enum Kind {
     /// Requests: they wait for a place.
     Requests,
-    /// Work: it waits for nobody, and requests make room for it.
+    /// Work: it waits for no place, and requests make room for it.
     Work,
 }
 

@@ -6,6 +6,7 @@ use crate::db::cell::Kind::{Int, Text};
 use crate::money::{Currency, Minor};
 
 use super::command::Reply;
+use super::journal::WalletPlace;
 
 pub(super) static WALLETS: Lookup = Lookup {
     name: "wallets",
@@ -214,24 +215,8 @@ pub(super) struct JournalRow {
     pub currency: Currency,
     /// See [`super::journal::StoredLine`].
     pub lines: String,
-    /// Where it stands in the wallet that it touches.
-    pub place: Option<Place>,
+    pub in_wallet: Option<WalletPlace>,
     pub created_at: Moment,
-}
-
-/// Where a journal stands in its wallet.
-pub(super) struct Place {
-    pub wallet_id: String,
-    /// The number of its first entry.
-    pub seq: i64,
-    /// The hash of its link in the wallet's chain.
-    pub hash: String,
-}
-
-impl JournalRow {
-    fn in_wallet<'a, T>(&'a self, says: impl FnOnce(&'a Place) -> T) -> Option<T> {
-        self.place.as_ref().map(says)
-    }
 }
 
 /// Journals; see [`super::journal::Journal`].
@@ -245,10 +230,10 @@ pub(super) static JOURNALS: Table<JournalRow> = Table {
         text("ref_id", |row| (&row.ref_id).into()),
         int("round", |row| row.round.into()),
         text("currency", |row| row.currency.as_str().into()),
-        text("wallet_id", |row| row.in_wallet(|place| place.wallet_id.as_str()).into()),
-        int("seq", |row| row.in_wallet(|place| place.seq).into()),
+        text("wallet_id", |row| row.in_wallet.as_ref().map(|it| it.wallet_id.as_str()).into()),
+        int("seq", |row| row.in_wallet.as_ref().map(|it| it.seq).into()),
         text("lines", |row| (&row.lines).into()),
-        text("hash", |row| row.in_wallet(|place| place.hash.as_str()).into()),
+        text("hash", |row| row.in_wallet.as_ref().map(|it| it.hash.as_str()).into()),
         int("created_at", |row| row.created_at.into()),
     ],
     changing: &[],

@@ -12,10 +12,10 @@ use crate::id::{IdGenerator, JournalId};
 use crate::money::Minor;
 
 use super::command::{CounterChange, Decide, Decided, Done, Effects, Needs, Reply, Reservation};
-use super::journal::{Account, Digested, Journal, Line, Link};
+use super::journal::{Account, Digested, Journal, Line, Link, WalletPlace};
 use super::locked::{Counter, LockedState, Wallet};
 use super::rows::Rows;
-use super::sql::{self, JournalRow, LateReply, Place, ReservationRow};
+use super::sql::{self, JournalRow, LateReply, ReservationRow};
 
 /// What a decision computed for its caller, of whatever type.
 pub(super) type Computed = Box<dyn Any + Send>;
@@ -163,7 +163,11 @@ impl State {
         if journal.sum()? != Minor::ZERO || !(2..=JournalId::LINES_MAX).contains(&lines) {
             return Err(Problem::internal(format!("journal {} does not balance", journal.kind)));
         }
-        let (lines, place) = match journal.wallet()? {
+        if journal.postings.iter().any(|posting| posting.amount == Minor::ZERO) {
+            let why = format!("journal {} has a line of nothing", journal.kind);
+            return Err(Problem::internal(why));
+        }
+        let (lines, in_wallet) = match journal.wallet()? {
             None => (journal.lines(Minor::ZERO)?.0, None),
             Some((wallet_id, entries)) => {
                 let digest = self.digest(journal, id);
@@ -173,7 +177,7 @@ impl State {
                     return Err(Problem::internal(why));
                 }
                 let (lines, balance) = journal.lines(wallet.available)?;
-                (lines, Some(chain(wallet, digest, (entries, balance))))
+                (lines, Some(chain(wallet, digest, entries, balance)))
             }
         };
         staged.rows.push(sql::JOURNALS.insert(&JournalRow {
@@ -185,7 +189,7 @@ impl State {
             round: journal.round,
             currency: journal.currency,
             lines,
-            place,
+            in_wallet,
             created_at: self.now,
         }));
         Ok(())
@@ -281,8 +285,9 @@ fn panicked(panic: &(dyn Any + Send)) -> Problem {
     Problem::internal(format!("a decision panicked: {}", said.unwrap_or_default()))
 }
 
-/// Adds a journal of so many entries to a wallet and to its chain.
-fn chain(wallet: &mut Wallet, journal: [u8; 32], (entries, balance): (i64, Minor)) -> Place {
+/// Adds a journal of so many entries, after which the wallet holds `balance`, to the wallet and to
+/// its chain.
+fn chain(wallet: &mut Wallet, journal: [u8; 32], entries: i64, balance: Minor) -> WalletPlace {
     let seq = wallet.seq + 1;
     let link = Link {
         previous: &wallet.head_hash,
@@ -294,7 +299,7 @@ fn chain(wallet: &mut Wallet, journal: [u8; 32], (entries, balance): (i64, Minor
     let hash = link.hash();
     (wallet.available, wallet.seq) = (balance, wallet.seq + entries);
     wallet.head_hash.clone_from(&hash);
-    Place { wallet_id: wallet.id.clone(), seq, hash }
+    WalletPlace { wallet_id: wallet.id.clone(), seq, hash }
 }
 
 impl Reserved {

@@ -193,7 +193,7 @@ pub async fn list_wallets(
 }
 
 /// The columns of an [`EntryRow`].
-const ENTRY: &str = "e.journal_id, e.line, e.seq, e.amount_minor, e.currency, e.source, \
+const ENTRY_COLUMNS: &str = "e.journal_id, e.line, e.seq, e.amount_minor, e.currency, e.source, \
                      e.description, e.sender, e.balance_after_minor, e.ref_type, e.ref_id, \
                      e.created_at";
 
@@ -220,15 +220,17 @@ pub async fn list_entries(
     filter: &Filter,
     limit: i64,
 ) -> Result<Vec<EntryRow>, sqlx::Error> {
-    // What the debits of payouts consist of; all else is found by an index of its own.
+    // What debits of payouts consist of. All else is found by journals_besides_payouts: the condition
+    // is literally that of the index, without which the planner does not see that it fits.
     let of_payouts = ["", "payout_debit", "payout_fee", "stamp_duty_collected"];
     let is_of_payouts = of_payouts.contains(&filter.source.as_str());
-    let besides_payouts = match is_of_payouts && !filter.funding_only {
+    let may_be_debits = filter.direction <= 0 && !filter.funding_only;
+    let besides_payouts = match is_of_payouts && may_be_debits {
         true => "",
         false => "AND e.kind <> 'payout_debit'",
     };
     let sql = format!(
-        "SELECT {ENTRY} FROM entries e \
+        "SELECT {ENTRY_COLUMNS} FROM entries e \
          WHERE e.wallet_id = $1 AND e.first_seq < $2 AND e.seq < $2 {besides_payouts} \
          AND ($3 = '' OR e.source = $3) AND ($4 = 0 OR e.amount_minor * $4 > 0) \
          AND ($5 = 0 OR (e.amount_minor > 0 AND e.source IN ('virtual_account_credit', \
@@ -305,8 +307,9 @@ async fn first_since(
     // Every entry before the one is from before the instant, and every one from the other on is not.
     let low = halve(pool, (wallet, last), at.before(CLOCKS_DIFFER)).await?;
     let high = halve(pool, (wallet, last), at.after(CLOCKS_DIFFER)).await?;
-    let sql = "SELECT MAX(e.seq) FROM entries e WHERE e.wallet_id = $1 \
-               AND e.first_seq >= $2 AND e.first_seq < $3 AND e.created_at < $4";
+    let sql = "SELECT MAX(e.seq) FROM entries e WHERE e.wallet_id = $1 AND e.first_seq = \
+               (SELECT MAX(j.seq) FROM journals j WHERE j.wallet_id = $1 \
+               AND j.seq >= $2 AND j.seq < $3 AND j.created_at < $4)";
     let found: Option<i64> = sqlx::query_scalar(sql)
         .bind(wallet.as_str())
         .bind(low)
@@ -357,8 +360,9 @@ pub async fn balance_before(
     Ok(Minor::new(query.fetch_optional(pool).await?.unwrap_or_default()))
 }
 
-/// That an entry (`e`) of wallet `$1` has a number from `$2` to before `$3`. The first may stand in
-/// the middle of a journal.
+/// That an entry (`e`) of wallet `$1` has a number from `$2` to before `$3`. `first_seq` is what the
+/// index has; the entry of number `$2` may stand in the middle of its journal, so that the search
+/// begins at that one.
 pub const IN_SPAN: &str = "e.wallet_id = $1 AND e.seq >= $2 AND e.first_seq < $3 AND e.seq < $3 \
                            AND e.first_seq >= COALESCE((SELECT MAX(f.seq) FROM journals f \
                            WHERE f.wallet_id = $1 AND f.seq <= $2), $2)";
@@ -373,7 +377,7 @@ pub async fn list_span(
     (span, limit): (Span, i64),
 ) -> Result<Vec<EntryRow>, sqlx::Error> {
     let sql = format!(
-        "SELECT {ENTRY} FROM entries e WHERE {IN_SPAN} ORDER BY e.first_seq, e.line LIMIT $4"
+        "SELECT {ENTRY_COLUMNS} FROM entries e WHERE {IN_SPAN} ORDER BY e.first_seq, e.line LIMIT $4"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(wallet.as_str())
@@ -393,7 +397,7 @@ pub async fn list_entries_about(
     pool: &AnyPool,
     ref_id: &str,
 ) -> Result<Vec<EntryRow>, sqlx::Error> {
-    let sql = format!("SELECT {ENTRY} FROM entries e WHERE e.ref_id = $1 ORDER BY e.seq");
+    let sql = format!("SELECT {ENTRY_COLUMNS} FROM entries e WHERE e.ref_id = $1 ORDER BY e.seq");
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(ref_id).fetch_all(pool).await?;
     rows.iter().map(entry).collect()
 }

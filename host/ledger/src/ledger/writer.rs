@@ -363,10 +363,9 @@ impl Task {
     async fn run(mut self, mut queues: Queues, stopping: &CancellationToken) {
         self.native = connect(&self.db).await.ok();
         let mut is_stopping = false;
-        // A batch is what arrived while the one before was committing; and where many come, what
-        // arrived within a moment of its beginning: what a batch costs by itself is far more than
-        // what one command does.
-        let mut next = tokio::time::Instant::now();
+        // A batch is what arrived while the one before was committing; after one of many commands,
+        // also what arrived until a moment after that one began.
+        let mut not_before = tokio::time::Instant::now();
         loop {
             let first = tokio::select! {
                 biased;
@@ -380,10 +379,10 @@ impl Task {
             let Some(first) = first else { break };
             self.oldest.begin(std::slice::from_ref(&first));
             // What arrives meanwhile goes with it.
-            tokio::time::sleep_until(next).await;
+            tokio::time::sleep_until(not_before).await;
             let (kind, places) = &self.place;
             let place = places.take(*kind).await;
-            next = tokio::time::Instant::now();
+            not_before = tokio::time::Instant::now();
             let mut weight = first.command.weight();
             let mut batch = vec![first];
             while weight < self.batch_max {
@@ -392,8 +391,9 @@ impl Task {
                 batch.push(queued);
             }
             self.oldest.begin(&batch);
-            if batch.len() >= limits::BATCH_OF_MANY {
-                next += limits::BATCH_EVERY;
+            // Unless it was full: there may be more already.
+            if batch.len() >= limits::BATCH_OF_MANY && weight < self.batch_max {
+                not_before += limits::BATCH_EVERY;
             }
             let turn = self.db.turn().await;
             let (commands, answers): (Vec<AnyCommand>, Vec<_>) =

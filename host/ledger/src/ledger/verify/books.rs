@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
-use super::super::journal::{Link, StoredLine};
-use super::read::{Place, StoredJournal, read_journals};
+use super::super::journal::{Link, StoredLine, WalletPlace};
+use super::read::{StoredJournal, read_journals};
 use super::{Faults, Fresh, Proven};
 
 /// What is wrong with a journal by itself.
@@ -15,15 +15,16 @@ fn check(journal: &StoredJournal, faults: &mut Faults) {
         faults.add("journal-lines", format!("journal {id} has {} lines", journal.lines.len()));
     }
     // Lines to its wallet stand first, if it has one, and no others say what only those do.
-    let is_entry = |line: &StoredLine<'_>| line.0.is_none();
-    let entries = journal.lines.iter().take_while(|line| is_entry(line)).count();
-    let is_odd = (entries > 0) != journal.place.is_some()
-        || journal.lines[entries..].iter().any(is_entry)
-        || journal.lines.iter().any(|line| is_entry(line) != line.3.is_some());
+    let entries = journal.lines.iter().take_while(|line| line.is_entry()).count();
+    let is_odd = (entries > 0) != journal.in_wallet.is_some()
+        || journal.lines[entries..].iter().any(StoredLine::is_entry)
+        || journal.lines.iter().any(|line| line.is_entry() != line.3.is_some())
+        || journal.lines.iter().any(|line| line.amount_minor() == 0);
     if is_odd {
-        faults.add("journal-lines", format!("journal {id} has lines of another kind"));
+        let what = format!("journal {id} has lines that do not fit together, or its wallet");
+        faults.add("journal-lines", what);
     }
-    let sum: i128 = journal.lines.iter().map(|line| i128::from(line.1)).sum();
+    let sum: i128 = journal.lines.iter().map(|line| i128::from(line.amount_minor())).sum();
     if sum != 0 {
         faults.add("journal-sum", format!("journal {id} is off by {sum} {}", journal.currency));
     }
@@ -50,15 +51,20 @@ struct Walked {
 
 /// What a journal does to its wallet.
 struct Waiting {
-    /// The amount of each entry, and what the wallet holds after it.
-    entries: Vec<(i64, i64)>,
+    entries: Vec<Entry>,
     hash: String,
     digest: [u8; 32],
 }
 
-/// One pass over all journals: each balances, and each wallet's entries are numbered 1 to n,
-/// each balance follows from the one before, each hash from the one before, and the last of each
-/// is what the wallet says.
+/// A line to the wallet, in minor units.
+struct Entry {
+    amount: i64,
+    balance_after: i64,
+}
+
+/// One pass over all journals: each balances, each wallet's entries are numbered 1 to n, each
+/// balance follows from the one before, each journal's hash from that of the wallet's journal before,
+/// and the last of each is what the wallet says.
 pub(super) async fn prove(
     db: &mut AnyConnection,
     proven: &mut Proven,
@@ -113,8 +119,9 @@ async fn begun(
                     let lines: Vec<StoredLine<'_>> =
                         serde_json::from_str(&lines).unwrap_or_default();
                     let entries = entries_of(&lines);
-                    let balance = entries.last().map_or(0, |(_, balance)| *balance);
-                    let seq = seq + count(&entries) - 1;
+                    let balance = entries.last().map_or(0, |entry| entry.balance_after);
+                    let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
+                    let seq = seq.saturating_add(count) - 1;
                     let head = row.try_get(3)?;
                     begun.insert(wallet, Walked { seq, balance, head, early: BTreeMap::new() });
                 }
@@ -145,14 +152,11 @@ async fn stated(db: &mut AnyConnection) -> Result<HashMap<String, Stated>, sqlx:
         .collect()
 }
 
-/// The amount of each line to the wallet, and what the wallet holds after it.
-fn entries_of(lines: &[StoredLine<'_>]) -> Vec<(i64, i64)> {
-    let entry = |line: &StoredLine<'_>| Some((line.1, line.3.as_ref()?.1));
+fn entries_of(lines: &[StoredLine<'_>]) -> Vec<Entry> {
+    let entry = |line: &StoredLine<'_>| {
+        Some(Entry { amount: line.amount_minor(), balance_after: line.balance_after_minor()? })
+    };
     lines.iter().filter_map(entry).collect()
-}
-
-fn count(entries: &[(i64, i64)]) -> i64 {
-    i64::try_from(entries.len()).unwrap_or(i64::MAX)
 }
 
 /// Checks a journal and takes its entries along.
@@ -163,7 +167,7 @@ fn follow(
     faults: &mut Faults,
 ) {
     check(journal, faults);
-    let Some(Place { wallet, seq, hash }) = &journal.place else { return };
+    let Some(WalletPlace { wallet_id: wallet, seq, hash }) = &journal.in_wallet else { return };
     let Some(of_wallet) = stated.get(wallet) else { return };
     if (&of_wallet.env, &of_wallet.currency) != (&journal.env, &journal.currency) {
         let what = format!("journal {} crosses into wallet {wallet}", journal.id);
@@ -183,7 +187,7 @@ fn follow(
 impl Walked {
     fn step(&mut self, wallet: &str, next: &Waiting, faults: &mut Faults) {
         let first = self.seq + 1;
-        for (amount, balance_after) in &next.entries {
+        for Entry { amount, balance_after } in &next.entries {
             self.seq += 1;
             let seq = self.seq;
             if self.balance.checked_add(*amount) != Some(*balance_after) {
@@ -226,7 +230,7 @@ fn compare(wallet: &str, stated: &Stated, walked: Option<&Walked>, faults: &mut 
         faults.add("wallet-balance", what);
     }
     if stated.head != found.head {
-        let what = format!("wallet {wallet} has another last hash than its entries");
+        let what = format!("wallet {wallet} has another last hash than its journals");
         faults.add("wallet-chain", what);
     }
 }

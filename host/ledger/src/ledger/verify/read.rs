@@ -7,7 +7,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 use crate::clock::Moment;
 
 use super::super::journal::{
-    Account, Digested, Journal, Line, Posting, StoredEntry, StoredLine, SystemAccount,
+    Account, Digested, Journal, Line, Posting, StoredEntry, StoredLine, SystemAccount, WalletPlace,
 };
 
 /// A journal as it is stored.
@@ -24,17 +24,9 @@ pub struct StoredJournal {
     pub(super) env: String,
     pub(super) currency: String,
     pub(super) created_at: i64,
-    /// In their order; of what cannot be read none.
+    /// In their order; none where they cannot be read.
     pub(super) lines: Vec<StoredLine<'static>>,
-    /// Where it stands in the wallet that it touches.
-    pub(super) place: Option<Place>,
-}
-
-/// Where a journal says that it stands in its wallet.
-pub(super) struct Place {
-    pub wallet: String,
-    pub seq: i64,
-    pub hash: String,
+    pub(super) in_wallet: Option<WalletPlace>,
 }
 
 /// Reads the journals (`j`) that a condition names, in the order of their ids; with its
@@ -69,10 +61,10 @@ pub fn same_journals(expected: &[Journal], booked: &[StoredJournal]) -> bool {
 impl StoredJournal {
     fn of(row: &AnyRow) -> Result<Self, sqlx::Error> {
         let lines: String = row.try_get("lines")?;
-        let (wallet, seq, hash) =
+        let (wallet_id, seq, hash) =
             (row.try_get("wallet_id")?, row.try_get("seq")?, row.try_get("hash")?);
-        let place = match (wallet, seq, hash) {
-            (Some(wallet), Some(seq), Some(hash)) => Some(Place { wallet, seq, hash }),
+        let in_wallet = match (wallet_id, seq, hash) {
+            (Some(wallet_id), Some(seq), Some(hash)) => Some(WalletPlace { wallet_id, seq, hash }),
             _ => None,
         };
         Ok(Self {
@@ -86,7 +78,7 @@ impl StoredJournal {
             created_at: row.try_get("created_at")?,
             // What cannot be read counts as no lines: the journal has too few.
             lines: serde_json::from_str(&lines).unwrap_or_default(),
-            place,
+            in_wallet,
         })
     }
 
@@ -113,7 +105,7 @@ impl StoredJournal {
     }
 
     fn wallet(&self) -> &str {
-        self.place.as_ref().map_or("", |place| &place.wallet)
+        self.in_wallet.as_ref().map_or("", |place| &place.wallet_id)
     }
 
     /// What it moved into one of the platform's own accounts, in minor units; none where it did not
@@ -122,7 +114,8 @@ impl StoredJournal {
     pub fn moved_into(&self, account: &SystemAccount) -> Option<i64> {
         let name = account.name();
         let is_own = |line: &&StoredLine<'_>| line.0.as_deref() == Some(&*name);
-        let amounts: Vec<i64> = self.lines.iter().filter(is_own).map(|line| line.1).collect();
+        let own = self.lines.iter().filter(is_own);
+        let amounts: Vec<i64> = own.map(StoredLine::amount_minor).collect();
         (!amounts.is_empty()).then(|| amounts.into_iter().fold(0, i64::saturating_add))
     }
 
