@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use futures::TryStreamExt as _;
 use serde_json::{Value, json};
-use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::fx;
@@ -180,9 +179,10 @@ pub async fn verify(
 /// Movements of wallets with what there is beside each: a line of the audit log about the wallet in
 /// the same batch, and whether anybody was told, unless that was swept away since.
 const MOVEMENTS: &str = "SELECT j.id, j.lines, a.after, \
-    CASE WHEN j.env = 'test' AND j.lines LIKE '%,\"demo_self_fund\",[%' THEN 1 ELSE 0 END AS is_own, \
-    CASE WHEN v.id IS NOT NULL OR j.created_at <= COALESCE((SELECT CAST(value AS BIGINT) FROM meta \
-    WHERE key = 'swept/all_events'), 0) THEN 1 ELSE 0 END AS is_told \
+    CAST(CASE WHEN j.env = 'test' AND j.lines LIKE '%,\"demo_self_fund\",[%' THEN 1 ELSE 0 END \
+    AS BIGINT) AS is_own, \
+    CAST(CASE WHEN v.id IS NOT NULL OR j.created_at <= COALESCE((SELECT CAST(value AS BIGINT) \
+    FROM meta WHERE key = 'swept/all_events'), 0) THEN 1 ELSE 0 END AS BIGINT) AS is_told \
     FROM journals j LEFT JOIN audit a ON a.batch_id = j.batch_id \
     AND a.subject_id = j.wallet_id AND a.action IN ('wallet.credit', 'wallet.debit') \
     LEFT JOIN events v ON v.object_id = j.ref_id AND v.type = 'wallet_funded' \
@@ -207,8 +207,9 @@ async fn movements(
         let after: Option<String> = row.try_get("after")?;
         // The platform's side of it has the other sign.
         let said = format!("\"amount_minor\":\"{}\"", -i128::from(given.units()));
-        let is_made = flag(&row, "is_own")? || after.is_some_and(|after| after.contains(&said));
-        let is_told = !given.is_negative() || flag(&row, "is_told")?;
+        let is_made = row.try_get::<i64, _>("is_own")? == 1
+            || after.is_some_and(|after| after.contains(&said));
+        let is_told = !given.is_negative() || row.try_get::<i64, _>("is_told")? == 1;
         let so_far = found.entry(row.try_get("id")?).or_default();
         *so_far = (so_far.0 || is_made, so_far.1 || is_told);
     }
@@ -223,12 +224,6 @@ async fn movements(
         }
     }
     Ok(())
-}
-
-/// PostgreSQL takes a small literal for a small number.
-fn flag(row: &AnyRow, column: &str) -> Result<bool, sqlx::Error> {
-    let number = row.try_get::<i64, _>(column);
-    number.or_else(|_| row.try_get::<i32, _>(column).map(i64::from)).map(|flag| flag != 0)
 }
 
 /// Rates and limits of exchanging are as somebody set them.

@@ -129,19 +129,14 @@ impl Journal {
     /// # Errors
     /// There are two, or a line to one stands behind one to an account of the platform.
     pub(super) fn wallet(&self) -> Result<Option<(&WalletId, i64)>, Problem> {
-        let wallets: Vec<_> = self.postings.iter().map_while(Posting::wallet).collect();
-        let others = self.postings[wallets.len()..].iter().any(|own| own.wallet().is_some());
-        match wallets.first() {
-            first if others || wallets.iter().any(|wallet| Some(wallet) != first) => {
-                let why = format!("journal {} does not begin with one wallet", self.kind);
-                Err(Problem::internal(why))
-            }
-            None => Ok(None),
-            Some(wallet) => {
-                let entries = i64::try_from(wallets.len()).map_err(Problem::internal)?;
-                Ok(Some((*wallet, entries)))
-            }
+        let first = self.postings.first().and_then(Posting::wallet);
+        let same = self.postings.iter().take_while(|posting| posting.wallet() == first).count();
+        if self.postings[same..].iter().any(|posting| posting.wallet().is_some()) {
+            let why = format!("journal {} does not begin with one wallet", self.kind);
+            return Err(Problem::internal(why));
         }
+        let entries = i64::try_from(same).map_err(Problem::internal)?;
+        Ok(first.map(|wallet| (wallet, entries)))
     }
 
     /// The lines as the journal's row has them, and what its wallet holds after them if it held
