@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use railhead::config::Config;
 use railhead::db::Db;
-use railhead::id::IdGenerator;
-use railhead::start::{Sources, start};
 use rstest::rstest;
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +15,7 @@ use crate::ach::{UNTIL_MONDAY, UNTIL_TUESDAY, funded, pay_live, reference};
 use crate::bank::{Bank, Hold};
 use crate::files::release;
 use crate::live::{until, with_bank};
-use crate::network::start_again;
+use crate::network::{start_again, start_when_free};
 use crate::test_host::{Engine, TestHost, config};
 
 /// Where the host dies.
@@ -111,17 +109,9 @@ fn run_until_killed(host: &TestHost, config: Config, killed: CancellationToken) 
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let running = runtime.block_on(async {
-            for seed in 7_000..7_500 {
-                let ids = IdGenerator::seeded(clock.clone(), seed);
-                let sources = Sources { clock: clock.clone(), ids };
-                // The host before lets go of its file a moment after it has stopped.
-                if let Ok(running) = start(config.clone(), sources).await {
-                    killed.cancelled().await;
-                    return running;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            panic!("no host starts");
+            let running = start_when_free(config, clock).await;
+            killed.cancelled().await;
+            running
         });
         runtime.shutdown_timeout(Duration::from_secs(5));
         drop(running);

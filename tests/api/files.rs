@@ -8,7 +8,6 @@ use railhead::clock::Clock;
 use railhead::config::Config;
 use railhead::db::Db;
 use railhead::id::IdGenerator;
-use railhead::start::{Sources, start};
 use rstest::rstest;
 use serde_json::json;
 
@@ -16,18 +15,18 @@ use crate::ach::{UNTIL_MONDAY, UNTIL_TUESDAY, funded, pay_live, reference, statu
 use crate::bank::{Bank, Hold};
 use crate::crash_at_random::seed;
 use crate::live::{until, with_bank};
-use crate::network::{beside, start_again};
+use crate::network::{beside, start_again, start_when_free};
 use crate::restores::{back_up, restore};
 use crate::test_host::{Engine, TestHost, config};
 
 const KILLS: u64 = 25;
 
 /// Runs a host for a moment, and drops it wherever it is: what it has not committed was never done.
-fn run_and_kill(config: Config, sources: Sources, after: Duration) {
+fn run_and_kill(config: Config, clock: Clock, after: Duration) {
     let killed = std::thread::spawn(move || {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let running = runtime.block_on(async {
-            let running = start(config, sources).await.expect("a host");
+            let running = start_when_free(config, clock).await;
             tokio::time::sleep(after).await;
             running
         });
@@ -74,12 +73,11 @@ async fn killed_at_any_moment_every_payment_of_a_file_leaves_once(
             config
         };
         let moments = IdGenerator::seeded(Clock::System, seed());
-        for number in 0..KILLS {
-            let ids = IdGenerator::seeded(host.clock.clone(), 5_000 + number);
-            let sources = Sources { clock: host.clock.clone(), ids };
+        for _ in 0..KILLS {
+            let clock = host.clock.clone();
             let after = Duration::from_millis(moments.below(250));
             let config = with(host);
-            tokio::task::spawn_blocking(move || run_and_kill(config, sources, after))
+            tokio::task::spawn_blocking(move || run_and_kill(config, clock, after))
                 .await
                 .expect("no panic");
             release(host).await;

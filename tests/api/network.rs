@@ -7,7 +7,7 @@ use railhead::clock::Clock;
 use railhead::config::Config;
 use railhead::id::IdGenerator;
 use railhead::simulator::{Simulator, serve};
-use railhead::start::{Sources, start};
+use railhead::start::{Host, Sources, start};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -64,22 +64,25 @@ pub(crate) async fn beside(host: &TestHost, change: impl FnOnce(&mut Config)) ->
     }
 }
 
-/// Starts a host that was stopped, with this configuration: the last task of the host before lets go
-/// of its file a moment later.
+/// Starts a host that was stopped, with this configuration.
 pub(crate) async fn start_again(host: &mut TestHost, config: Config) {
+    let running = start_when_free(config, host.clock.clone()).await;
+    host.base = format!("http://{}", running.address);
+    host.running = Some(running);
+}
+
+/// Starts a host where another one ran: its last task or thread lets go of its file a moment after
+/// it has stopped, or was killed.
+pub(crate) async fn start_when_free(config: Config, clock: Clock) -> Host {
     // The clock stands still: a start that made the ids of an earlier one would meet them.
     static STARTS: AtomicU64 = AtomicU64::new(1_000);
     let mut why = String::new();
     for _ in 0..1_000 {
-        let clock = host.clock.clone();
         let seed = STARTS.fetch_add(1, Ordering::Relaxed);
-        let sources = Sources { ids: IdGenerator::seeded(clock.clone(), seed), clock };
-        match start(config.clone(), sources).await {
-            Ok(running) => {
-                host.base = format!("http://{}", running.address);
-                host.running = Some(running);
-                return;
-            }
+        let ids = IdGenerator::seeded(clock.clone(), seed);
+        let starting = start(config.clone(), Sources { clock: clock.clone(), ids });
+        match Box::pin(starting).await {
+            Ok(running) => return running,
             Err(cause) => why = cause.to_string(),
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
