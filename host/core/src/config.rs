@@ -341,7 +341,7 @@ impl Default for Config {
             limits: RateLimits::default(),
             admin: Admin { address: None, requests_per_minute: 6000, operators: BTreeMap::new() },
             writer: Writer { batch_max: limits::BATCH_MAX },
-            worker: Worker { dispatch: true, dispatch_concurrency: 64 },
+            worker: Worker { dispatch: true, dispatch_concurrency: 128 },
             simulator: Simulator::default(),
             modules: Modules::default(),
             egress: Egress::default(),

@@ -74,7 +74,7 @@ pub enum Health {
 }
 
 impl Lanes {
-    /// Lanes with so many places for sending each, and half as many for asking.
+    /// Lanes with so many places for sending each, and a quarter as many for asking.
     #[must_use]
     pub fn new(places: usize) -> Self {
         Self { places: places.max(1), lanes: Mutex::default() }
@@ -84,7 +84,7 @@ impl Lanes {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Lane {
             sending: Places::new(self.places),
-            asking: Places::new(self.places.div_ceil(2)),
+            asking: Places::new(self.places.div_ceil(4)),
             breaker: Mutex::default(),
         };
         Arc::clone(lanes.entry(route.clone()).or_insert_with(|| Arc::new(new())))

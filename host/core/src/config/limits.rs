@@ -164,8 +164,9 @@ pub const GUEST_REQUESTS_MAX: u32 = 4;
 pub const GUEST_LOG_LINES_MAX: u32 = 50;
 /// Characters of one log line.
 pub const GUEST_LOG_LINE_MAX: usize = 500;
-/// Guest calls running at once: instances in the pool.
-pub const GUESTS_MAX: u32 = 512;
+/// Guest calls running at once: instances in the pool. Four routes that hang take no more than
+/// 640 by sending and asking.
+pub const GUESTS_MAX: u32 = 768;
 /// Largest component that is accepted: its code, its data and what travels with them.
 pub const COMPONENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Modules and components inside one component. A guest of Rust has three and a few; one that was

@@ -5,6 +5,10 @@
 //! from the description. PostgreSQL takes a column as an array (`unnest`), so that one prepared
 //! statement serves any number of rows; SQLite takes each cell by itself, in statements for a few
 //! fixed numbers of rows.
+//!
+//! SQLite's statements say `OR FAIL`: whoever breaks a constraint leaves the rows before that one
+//! written, which does no harm, because a batch that fails is taken back as a whole. Otherwise each
+//! statement would copy every page that it changes, to be able to take back itself alone.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -180,22 +184,22 @@ impl<T> Table<T> {
 }
 
 impl<T: 'static> Table<T> {
-    /// `INSERT` of these rows.
-    fn insert_of(&self, rows: &str) -> String {
+    /// Inserts these rows, in the words of a dialect.
+    fn insert_of(&self, insert: &str, rows: &str) -> String {
         let conflict =
             self.on_conflict.map(|action| format!(" ON CONFLICT {action}")).unwrap_or_default();
-        format!("INSERT INTO {} ({}) {rows}{conflict}", self.name, names(&self.columns()))
+        format!("{insert} INTO {} ({}) {rows}{conflict}", self.name, names(&self.columns()))
     }
 }
 
 impl<T> Update<T> {
-    /// `UPDATE` of rows, each with its own values (`u`).
-    fn update_from(&self, values: &str) -> String {
+    /// Updates rows, each with its own values (`u`), in the words of a dialect.
+    fn update_from(&self, update: &str, values: &str) -> String {
         let sets: Vec<String> =
             self.columns.iter().map(|column| format!("{0} = u.{0}", column.name)).collect();
         let condition = self.only_where.map(|is| format!(" AND {is}")).unwrap_or_default();
         format!(
-            "UPDATE {} AS t SET {} FROM {values} WHERE t.{key} = u.{key}{condition}",
+            "{update} {} AS t SET {} FROM {values} WHERE t.{key} = u.{key}{condition}",
             self.name,
             sets.join(", "),
             key = self.key.name
@@ -256,11 +260,11 @@ impl<T: 'static> Shape for Table<T> {
     }
 
     fn postgres(&self, first: usize) -> String {
-        self.insert_of(&unnested(&self.columns(), first))
+        self.insert_of("INSERT", &unnested(&self.columns(), first))
     }
 
     fn sqlite(&self, rows: usize) -> String {
-        self.insert_of(&values(self.columns().len(), rows))
+        self.insert_of("INSERT OR FAIL", &values(self.columns().len(), rows))
     }
 }
 
@@ -283,13 +287,13 @@ impl<T: 'static> Shape for Update<T> {
     }
 
     fn postgres(&self, first: usize) -> String {
-        self.update_from(&format!("({}) AS u", unnested(&self.columns(), first)))
+        self.update_from("UPDATE", &format!("({}) AS u", unnested(&self.columns(), first)))
     }
 
     fn sqlite(&self, rows: usize) -> String {
         let all = self.columns();
         let rows = values(all.len(), rows);
-        format!("WITH u({}) AS ({rows}) {}", names(&all), self.update_from("u"))
+        format!("WITH u({}) AS ({rows}) {}", names(&all), self.update_from("UPDATE OR FAIL", "u"))
     }
 }
 

@@ -63,6 +63,9 @@ impl Native {
                 let options = options.statement_cache_capacity(STATEMENTS_MAX);
                 let mut connection = options.disable_statement_logging().connect().await?;
                 connection.execute(engine.session()).await?;
+                // 64 MiB at most. A batch changes some hundred pages, and those that do not fit would
+                // be written out before their time, and again.
+                connection.execute("PRAGMA cache_size = -65536").await?;
                 Ok(Self::Sqlite(connection))
             }
         }
@@ -289,4 +292,67 @@ where
 
 fn json<T: serde::Serialize>(value: &T) -> Result<String, sqlx::Error> {
     serde_json::to_string(value).map_err(|cause| sqlx::Error::Encode(Box::new(cause)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bulk::{Table, Update, int, text};
+    use super::*;
+
+    type Thing = (&'static str, i64);
+
+    static THINGS: Table<Thing> = Table {
+        name: "things",
+        fixed: &[text("id", |thing| thing.0.into())],
+        changing: &[int("n", |thing| thing.1.into())],
+        on_conflict: None,
+        is_sealed: false,
+    };
+    static NUMBERS: Update<Thing> = Update {
+        name: "things",
+        key: text("id", |thing| thing.0.into()),
+        columns: &[int("n", |thing| thing.1.into())],
+        only_where: None,
+    };
+    static KNOWN: Lookup =
+        Lookup { name: "things", key: "id", columns: &[("n", Kind::Int)], lock: true };
+
+    async fn numbers(native: &mut Native) -> Vec<i64> {
+        let keys = ["a", "b", "c", "d"].map(String::from);
+        let rows = native.select(&KNOWN, &keys).await.expect("rows");
+        rows.iter().filter_map(|row| row[1].as_int()).collect()
+    }
+
+    /// On SQLite what a statement has written before it fails goes with the transaction, and not
+    /// with the statement.
+    #[tokio::test]
+    async fn what_fails_half_way_is_taken_back_with_its_batch() {
+        let mut native =
+            Native::connect(Engine::Sqlite, "sqlite::memory:").await.expect("a database");
+        let table = "CREATE TABLE things (id TEXT PRIMARY KEY, n BIGINT NOT NULL CHECK (n > 0))";
+        native.run(table).await.expect("a table");
+        let new = |all: [Thing; 4]| all.map(|thing| THINGS.row(&thing));
+        let changed = |all: [Thing; 4]| all.map(|thing| NUMBERS.row(&thing));
+        for rows in [
+            new([("a", 1), ("b", 2), ("a", 3), ("d", 4)]),
+            new([("a", 1), ("b", 2), ("c", 0), ("d", 4)]),
+        ] {
+            is_taken_back(&mut native, &Write::Rows(&THINGS, &rows)).await;
+            assert!(numbers(&mut native).await.is_empty());
+        }
+        native.begin().await.expect("begun");
+        let good = new([("a", 1), ("b", 2), ("c", 3), ("d", 4)]);
+        let written = native.write(&[Write::Rows(&THINGS, &good)]).await.expect("written");
+        native.commit().await.expect("committed");
+        let bad = changed([("a", 5), ("b", 6), ("c", 0), ("d", 8)]);
+        is_taken_back(&mut native, &Write::Rows(&NUMBERS, &bad)).await;
+        assert_eq!((written, numbers(&mut native).await), (vec![4], vec![1_i64, 2, 3, 4]));
+    }
+
+    /// Writes what cannot be written as a whole, and takes it back as a batch does.
+    async fn is_taken_back(native: &mut Native, write: &Write<'_>) {
+        native.begin().await.expect("begun");
+        native.write(&[*write]).await.expect_err("a row is not taken");
+        native.rollback().await.expect("taken back");
+    }
 }
