@@ -454,7 +454,10 @@ async fn seed_routes(
     }
     let turn = db.turn().await;
     let mut native = db.native().await?;
+    // All of them or none: a rail that has one route is not given another.
+    native.begin().await?;
     native.write(&[Write::Rows(&sql::ROUTES, &rows)]).await?;
+    native.commit().await?;
     native.close().await;
     drop(turn);
     // Only now: a start that was cut off before makes them again, and none of them twice.

@@ -90,8 +90,8 @@ impl Lanes {
         Arc::clone(lanes.entry(route.clone()).or_insert_with(|| Arc::new(new())))
     }
 
-    /// Uses no more of a lane's places than its network can serve: whoever had one beyond that
-    /// would only wait, and keep the payment from other hosts.
+    /// Uses no more of a lane's places than its network can serve, and half as many for asking:
+    /// whoever had one beyond that would only wait, and keep the payment from other hosts.
     pub fn fit(&self, route: &RouteId, payments_max: Option<usize>) {
         let (lane, most) = (self.lane(route), payments_max.unwrap_or(usize::MAX));
         lane.sending.most.store(most, Ordering::Relaxed);
@@ -269,14 +269,14 @@ mod tests {
     #[test]
     fn a_lane_has_no_more_places_than_its_network_can_serve() {
         let (lanes, route) = (
-            Lanes::new(8),
+            Lanes::new(16),
             RouteId::first_at(
                 crate::clock::Moment::parse("2026-01-01T00:00:00Z").expect("an instant"),
             ),
         );
         let taken: Vec<_> =
-            std::iter::from_fn(|| lanes.enter(&route, Purpose::Send)).take(9).collect();
-        assert_eq!((taken.len(), lanes.free(&route, Purpose::Ask)), (8, 4));
+            std::iter::from_fn(|| lanes.enter(&route, Purpose::Send)).take(17).collect();
+        assert_eq!((taken.len(), lanes.free(&route, Purpose::Ask)), (16, 4));
         lanes.fit(&route, Some(3));
         drop(taken);
         let free = |purpose| lanes.free(&route, purpose);
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!((taken.len(), free(Purpose::Send)), (3, 0));
         lanes.fit(&route, None);
         taken.extend(lanes.enter(&route, Purpose::Send));
-        assert_eq!((taken.len(), free(Purpose::Send)), (4, 4));
+        assert_eq!((taken.len(), free(Purpose::Send)), (4, 12));
     }
 
     fn failing(times: u32, now: Instant) -> Breaker {

@@ -20,7 +20,7 @@ pub const CONNECTIONS_CROWDED_MAX: usize = 32;
 /// What is left of an answer when the host stops gets this long to leave.
 pub const GOODBYE: Duration = Duration::from_secs(1);
 /// File descriptors besides callers' connections: the database, banks, receivers, files.
-pub const DESCRIPTORS_OWN: u64 = 512;
+pub const DESCRIPTORS_OWN: u64 = 1024;
 /// Fewer places for callers are no service.
 pub const CONNECTIONS_MIN: usize = 16;
 /// Longest Idempotency-Key, as the contract says.
@@ -164,9 +164,10 @@ pub const GUEST_REQUESTS_MAX: u32 = 4;
 pub const GUEST_LOG_LINES_MAX: u32 = 50;
 /// Characters of one log line.
 pub const GUEST_LOG_LINE_MAX: usize = 500;
-/// Guest calls running at once: instances in the pool. Four routes that hang take no more than
-/// 640 by sending and asking.
-pub const GUESTS_MAX: u32 = 768;
+/// Guest calls running at once: instances in the pool. At the default of
+/// `worker.dispatch_concurrency` a route that hangs takes 160 of them by sending and asking: five
+/// of them leave room for what else calls a guest.
+pub const GUESTS_MAX: u32 = 896;
 /// Largest component that is accepted: its code, its data and what travels with them.
 pub const COMPONENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Modules and components inside one component. A guest of Rust has three and a few; one that was

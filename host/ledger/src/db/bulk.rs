@@ -6,7 +6,7 @@
 //! statement serves any number of rows; SQLite takes each cell by itself, in statements for a few
 //! fixed numbers of rows.
 //!
-//! SQLite's statements say `OR FAIL`: whoever breaks a constraint leaves the rows before that one
+//! SQLite's inserts and updates say `OR FAIL`: whoever breaks a constraint leaves the rows before that one
 //! written, which does no harm, because a batch that fails is taken back as a whole. Otherwise each
 //! statement would copy every page that it changes, to be able to take back itself alone.
 

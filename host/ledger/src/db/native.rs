@@ -63,8 +63,8 @@ impl Native {
                 let options = options.statement_cache_capacity(STATEMENTS_MAX);
                 let mut connection = options.disable_statement_logging().connect().await?;
                 connection.execute(engine.session()).await?;
-                // 64 MiB at most. A batch changes some hundred pages, and those that do not fit would
-                // be written out before their time, and again.
+                // 64 MiB at most (in KiB). A batch changes some hundred pages, and those that do not
+                // fit would be written out before their time, and again.
                 connection.execute("PRAGMA cache_size = -65536").await?;
                 Ok(Self::Sqlite(connection))
             }
@@ -146,7 +146,8 @@ impl Native {
     /// than once: parts of one statement do not see each other. SQLite has no trips to save.
     ///
     /// # Errors
-    /// The connection is lost or a row breaks a constraint.
+    /// The connection is lost or a row breaks a constraint. On SQLite the rows before it may be
+    /// written: whoever gets an error rolls back.
     pub async fn write(&mut self, writes: &[Write<'_>]) -> Result<Vec<u64>, sqlx::Error> {
         let mut written = vec![0; writes.len()];
         match self {
@@ -323,8 +324,8 @@ mod tests {
         rows.iter().filter_map(|row| row[1].as_int()).collect()
     }
 
-    /// On SQLite what a statement has written before it fails goes with the transaction, and not
-    /// with the statement.
+    /// On SQLite what a statement has written before it fails is taken back with the transaction,
+    /// and not with the statement.
     #[tokio::test]
     async fn what_fails_half_way_is_taken_back_with_its_batch() {
         let mut native =
@@ -337,22 +338,27 @@ mod tests {
             new([("a", 1), ("b", 2), ("a", 3), ("d", 4)]),
             new([("a", 1), ("b", 2), ("c", 0), ("d", 4)]),
         ] {
-            is_taken_back(&mut native, &Write::Rows(&THINGS, &rows)).await;
-            assert!(numbers(&mut native).await.is_empty());
+            let half = write_and_take_back(&mut native, &Write::Rows(&THINGS, &rows)).await;
+            assert_eq!((half, numbers(&mut native).await), (vec![1, 2], vec![]));
         }
         native.begin().await.expect("begun");
         let good = new([("a", 1), ("b", 2), ("c", 3), ("d", 4)]);
         let written = native.write(&[Write::Rows(&THINGS, &good)]).await.expect("written");
         native.commit().await.expect("committed");
+        assert_eq!(written, [4]);
         let bad = changed([("a", 5), ("b", 6), ("c", 0), ("d", 8)]);
-        is_taken_back(&mut native, &Write::Rows(&NUMBERS, &bad)).await;
-        assert_eq!((written, numbers(&mut native).await), (vec![4], vec![1_i64, 2, 3, 4]));
+        let half = write_and_take_back(&mut native, &Write::Rows(&NUMBERS, &bad)).await;
+        assert_ne!(half, [1, 2, 3, 4]);
+        assert_eq!(numbers(&mut native).await, [1, 2, 3, 4]);
     }
 
-    /// Writes what cannot be written as a whole, and takes it back as a batch does.
-    async fn is_taken_back(native: &mut Native, write: &Write<'_>) {
+    /// Writes what cannot be written as a whole, and takes it back as a batch does; answers what
+    /// stood there in between.
+    async fn write_and_take_back(native: &mut Native, write: &Write<'_>) -> Vec<i64> {
         native.begin().await.expect("begun");
         native.write(&[*write]).await.expect_err("a row is not taken");
+        let half = numbers(native).await;
         native.rollback().await.expect("taken back");
+        half
     }
 }
