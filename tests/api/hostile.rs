@@ -10,6 +10,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::routing::post;
 use http::{Method, StatusCode};
+use railhead::config::limits;
+use railhead::wasm::rail::{Broken, Payment};
 use railhead::wasm::section::{self, CustomSections};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -401,6 +403,49 @@ fn a_rail_of_another_version_is_refused_by_its_version() {
         let why = refused(&today, &declaration);
         assert!(why.contains(&format!("rail.contract is railhead:rail@{version}")), "{why}");
     }
+}
+
+/// A call waits for one of the instances. One that none becomes free for is not made, which says
+/// nothing of the rail.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_finds_no_instance_waits_and_is_not_made() {
+    let engines = railhead::wasm::Engines::start().expect("engines");
+    let keyring = railhead::keyring::Keyring::from_hex(&["22".repeat(32)]).expect("a key");
+    let cache = railhead::wasm::CodeCache::new(None, Arc::new(keyring));
+    let rail = railhead::rails::Rail::load(&engines, &cache, &component(""), None).expect("a rail");
+    let grant = rail.pure_grant(0);
+    let payment = Payment {
+        payout: "one".to_owned(),
+        reference: String::new(),
+        serial: 1,
+        begun_at_ms: 0,
+        method: "hostile".to_owned(),
+        currency: "NGN".to_owned(),
+        exponent: 2,
+        amount_minor: 100,
+        recipient: Vec::new(),
+        sender: Vec::new(),
+        narration: "harmless".to_owned(),
+        resolution: None,
+        network_id: None,
+        facts: Vec::new(),
+    };
+    let mut kept = Vec::new();
+    for _ in 0..limits::RAIL_GUESTS_MAX {
+        let (made, instance) = rail.code.prepare(&grant, &payment).await;
+        made.result.expect("an answer").expect("an opening");
+        kept.push(instance.expect("it is kept for the sending"));
+    }
+    let check = async || rail.code.check(&grant, ("hostile", "NGN"), &[]).await.result;
+    let asked_at = tokio::time::Instant::now();
+    let broken = check().await.expect_err("there is no instance left");
+    assert!(matches!(broken, Broken::Crowded), "{broken}");
+    assert_eq!(asked_at.elapsed().as_secs(), limits::GUEST_WAIT_MAX.as_secs());
+    let problem = railhead::error::Problem::from(broken);
+    assert_eq!(problem.code(), railhead::error::ErrorCode::ServiceOverloaded);
+    let (checked, freed) = tokio::join!(check(), async { kept.pop() });
+    assert!(freed.is_some());
+    checked.expect("it waited").expect("it is a good recipient");
 }
 
 /// A component that was built against another version, with as many bytes, so that it stays one.

@@ -82,7 +82,7 @@ impl Rail {
     ) -> Result<Self, LoadError> {
         let module = Module::load(&engines.rails, cache, bytes, CONTRACT)?;
         let declaration = Declaration::read(&module.declaration)?;
-        let code = RailCode::link(&engines.rails, &module)?;
+        let code = RailCode::link(engines, &module)?;
         if (code.makes_payouts() || code.makes_files()) && !declaration.moves_money() {
             let why = "it makes payouts, and no call of it moves money";
             return Err(Invalid::Sense(why.to_owned()).into());
@@ -271,7 +271,7 @@ fn other_side(
 ) -> Result<Option<Network>, Refused> {
     let Some(bytes) = simulator else { return Ok(None) };
     let size = if declaration.files.is_some() { Size::File } else { Size::One };
-    let code = SimulatorCode::load(&engines.rails, cache, (bytes, size));
+    let code = SimulatorCode::load(engines, cache, (bytes, size));
     let code = code.map_err(|cause| Refused::Simulator(Box::new(cause)))?;
     let magic = declaration.scenarios.as_ref().map(|scenarios| scenarios.values.clone());
     let simulated =

@@ -90,7 +90,7 @@ impl RecipientDirectory {
         }
         let which = (method, currency.as_str());
         let called = rail.code.check(&rail.pure_grant(0), which, &fields.to_guest()).await;
-        let fields = rail.canonical(called.result.map_err(Problem::internal)?, block)?;
+        let fields = rail.canonical(called.result?, block)?;
         let identity = self.identities.hide(&rail.identity(&fields));
         let checked = Arc::new(Checked { fields, identity });
         self.checked.insert(key, Arc::clone(&checked)).await;

@@ -10,7 +10,7 @@ use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::rails::ReadyRoute;
-use crate::wasm::rail::{Called, Opening, Refusal};
+use crate::wasm::rail::{Broken, Called, Opening, Refusal};
 
 use super::attempt::{self, Attempt, AttemptState};
 use super::calls::{self, Answered, Known};
@@ -57,6 +57,8 @@ pub(super) enum Prepared {
     Refused(Over, Failure, RowChange),
     /// Why nothing came of it.
     Broken(String, Attempt),
+    /// It was not asked: this host has too much to do.
+    NotNow,
 }
 
 /// Why nothing is sent now.
@@ -70,6 +72,9 @@ pub(super) enum Later {
     /// Operators let no route take as much, or as little.
     Unbounded,
 }
+
+/// A rail was not asked, as this host has too much to do.
+pub(super) const CROWDED: Later = Later::After(limits::SEND_LATER);
 
 impl Later {
     /// Whether a route takes it after a while.
@@ -118,6 +123,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                     failed = Some(why);
                     passed.push(unfixed);
                 }
+                Prepared::NotNow => return self.wait_or_resend(tried, before, CROWDED).await,
                 // What a rail makes nothing of that has not checked the recipient ends no payment.
                 Prepared::Refused(over, ..) if !self.engine.routes.is_at_home(&chosen.route) => {
                     failed = over.attempt.message.clone();
@@ -156,6 +162,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 self.commit_attempt(Over { place, ..over }, tried, (before, ended)).await
             }
             Prepared::Broken(why, _) => Err(Problem::internal(why)),
+            Prepared::NotNow => Err(Broken::Crowded.into()),
         }
     }
 
@@ -438,6 +445,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 Prepared::Ready(Over { kept, ..Over::new(attempt, Arc::clone(route)) })
             }
             Ok(Ok(_)) => Prepared::Broken("the rail made no reference".to_owned(), attempt),
+            Err(Broken::Crowded) => Prepared::NotNow,
             Err(broken) => Prepared::Broken(broken.to_string(), attempt),
         })
     }

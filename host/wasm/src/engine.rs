@@ -8,6 +8,8 @@ use wasmtime::{
 
 use crate::config::limits;
 
+use super::places::Places;
+
 const TICK: Duration = Duration::from_millis(10);
 
 /// An engine for rails and one for rule packs.
@@ -17,6 +19,10 @@ pub struct Engines {
     pub rails: Engine,
     /// Metered by fuel; epochs end what fuel does not count, such as calls into the host.
     pub rules: Engine,
+    /// For calls of rails.
+    pub(super) places: Places,
+    /// For calls of simulated networks.
+    pub(super) simulated: Places,
 }
 
 impl Engines {
@@ -43,7 +49,9 @@ impl Engines {
                 std::thread::sleep(TICK);
             }
         })?;
-        Ok(Self { rails, rules })
+        let places = Places::new(limits::RAIL_GUESTS_MAX);
+        let simulated = Places::new(limits::SIMULATED_GUESTS_MAX);
+        Ok(Self { rails, rules, places, simulated })
     }
 }
 
@@ -60,7 +68,7 @@ pub(super) fn rules_alone() -> wasmtime::Result<Engine> {
 }
 
 fn pooled(mut config: Config) -> wasmtime::Result<Engine> {
-    let guests = limits::GUESTS_MAX;
+    let guests = limits::RAIL_GUESTS_MAX + limits::SIMULATED_GUESTS_MAX;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(guests)
         .total_core_instances(8 * guests)

@@ -32,6 +32,7 @@ pub mod keys;
 mod limiter;
 pub mod module;
 pub mod pack;
+mod places;
 pub mod rail;
 pub mod section;
 pub mod simulator;
@@ -42,4 +43,4 @@ pub use cache::{CodeCache, Compiled};
 pub use compiler::Compiler;
 pub use engine::Engines;
 
-use railhead_core::{address, config, keyring};
+use railhead_core::{address, config, error, keyring};

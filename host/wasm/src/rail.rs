@@ -11,14 +11,17 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use wasmtime::component::{Instance, InstancePre, Linker};
-use wasmtime::{Engine, Store};
+use wasmtime::{PoolConcurrencyLimitError, Store};
 
 use crate::config::limits;
+use crate::error::{ErrorCode, Problem};
 
 use super::egress::{Egress, Exchange};
+use super::engine::Engines;
 use super::inert::{self, Inert};
 use super::limiter::{self, Limiter, Size};
 use super::module::{Contract, Module, Refused};
+use super::places::{Place, Places};
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
 mod bindings {
@@ -67,6 +70,7 @@ pub struct RailCode {
     recalls: Option<exports::recalls::GuestIndices>,
     names: Option<exports::names::GuestIndices>,
     notices: Option<exports::notices::GuestIndices>,
+    places: Places,
 }
 
 /// What a call came to, and everything that it did on the way.
@@ -105,6 +109,7 @@ pub struct Kept {
     store: Store<Guest>,
     instance: Instance,
     journal: Journal,
+    place: Place,
 }
 
 type Journal = Arc<Mutex<Vec<Exchange>>>;
@@ -121,6 +126,25 @@ pub enum Broken {
     /// It took too long.
     #[error("the rail took longer than {0:?}")]
     TimedOut(Duration),
+    /// It was not called: no instance became free in time.
+    #[error("too many calls of rails are under way")]
+    Crowded,
+}
+
+/// A call that was not made may be made again in a moment; any other failure is nobody's doing who
+/// asked for it.
+impl From<Broken> for Problem {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Crowded => {
+                let why = "Too many calls of rails are under way.";
+                Self::because(ErrorCode::ServiceOverloaded, why).retry_after(1).caused_by(broken)
+            }
+            Broken::NotOffered(_) | Broken::Trapped(_) | Broken::TimedOut(_) => {
+                Self::internal(broken)
+            }
+        }
+    }
 }
 
 /// What wasmtime keeps for a running guest.
@@ -138,9 +162,9 @@ impl RailCode {
     ///
     /// # Errors
     /// The component is refused, or what it exports has another shape than the contract's.
-    pub fn link(engine: &Engine, module: &Module) -> Result<Self, Refused> {
+    pub fn link(engines: &Engines, module: &Module) -> Result<Self, Refused> {
         let shape = |cause: wasmtime::Error| Refused::Shape(format!("{cause:#}"));
-        let mut linker: Linker<Guest> = Linker::new(engine);
+        let mut linker: Linker<Guest> = Linker::new(&engines.rails);
         inert::link(&mut linker, |guest| &mut guest.wasi).map_err(shape)?;
         imports::link(&mut linker).map_err(shape)?;
         let instance = linker.instantiate_pre(&module.component).map_err(shape)?;
@@ -173,6 +197,7 @@ impl RailCode {
                 .transpose()
                 .map_err(shape)?,
             instance,
+            places: engines.places.clone(),
         };
         if code.recipients.is_none() {
             return Err(Refused::Shape("a rail must export railhead:rail/recipients".into()));
@@ -318,14 +343,17 @@ impl RailCode {
         grant: &Arc<Grant>,
         run: impl AsyncFnOnce(&mut Store<Guest>, &Instance) -> wasmtime::Result<T>,
     ) -> (Called<T>, Option<Kept>) {
-        let begun = std::time::Instant::now();
-        let (mut store, known, journal) = match kept {
-            Some(kept) => (kept.store, Some(kept.instance), kept.journal),
+        let (mut store, known, journal, place) = match kept {
+            Some(kept) => (kept.store, Some(kept.instance), kept.journal, kept.place),
             None => {
+                let Some(place) = self.places.take().await else {
+                    return (not_called(Broken::Crowded), None);
+                };
                 let journal = Journal::default();
-                (self.store(&journal), None, journal)
+                (self.store(&journal), None, journal, place)
             }
         };
+        let begun = std::time::Instant::now();
         allow(&mut store, grant, size);
         let wall = limits::RAIL_WALL_MAX;
         let running = async {
@@ -333,10 +361,14 @@ impl RailCode {
                 Some(instance) => instance,
                 None => self.instance.instantiate_async(&mut store).await?,
             };
-            Ok((run(&mut store, &instance).await?, instance))
+            Ok::<_, wasmtime::Error>((run(&mut store, &instance).await?, instance))
         };
         let (result, known) = match tokio::time::timeout(wall, running).await {
             Ok(Ok((answer, instance))) => (Ok(answer), Some(instance)),
+            // A component may take more of the pool than a place stands for.
+            Ok(Err(cause)) if cause.is::<PoolConcurrencyLimitError>() => {
+                (Err(Broken::Crowded), None)
+            }
             Ok(Err(cause)) => {
                 (Err(Broken::Trapped(explain(&cause, &store.data().wasi.said()))), None)
             }
@@ -349,7 +381,7 @@ impl RailCode {
         let left = || exchanges.iter().filter(is_own);
         let bytes_left = left().next().is_some();
         let may_have_moved_money = left().any(|exchange| exchange.moves_money);
-        let kept = known.map(|instance| Kept { store, instance, journal });
+        let kept = known.map(|instance| Kept { store, instance, journal, place });
         let took = begun.elapsed();
         (Called { result, exchanges, bytes_left, may_have_moved_money, took }, kept)
     }
@@ -382,8 +414,12 @@ fn allow(store: &mut Store<Guest>, grant: &Arc<Grant>, size: Size) {
 }
 
 fn not_offered<T>(interface: &'static str) -> Called<T> {
+    not_called(Broken::NotOffered(interface))
+}
+
+fn not_called<T>(why: Broken) -> Called<T> {
     Called {
-        result: Err(Broken::NotOffered(interface)),
+        result: Err(why),
         exchanges: Vec::new(),
         bytes_left: false,
         may_have_moved_money: false,

@@ -8,18 +8,20 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use wasmtime::Store;
 use wasmtime::component::{HasSelf, InstancePre, Linker};
-use wasmtime::{Engine, Store};
 
 use crate::config::limits;
 
 use super::CodeCache;
 use super::bounds;
+use super::engine::Engines;
 use super::inert::{self, Inert};
 use super::keys::SimulatedKey;
 use super::limiter::{self, Limiter};
 use super::module::{Code, Contract, Refused};
-use super::rail::{explain, presentable};
+use super::places::Places;
+use super::rail::{Broken, explain, presentable};
 
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
 mod bindings {
@@ -60,6 +62,7 @@ pub struct SimulatorCode {
     instance: InstancePre<Guest>,
     network: GuestIndices,
     size: Size,
+    places: Places,
 }
 
 /// A page of a book: how a transfer stood, and its version, if the network knew it.
@@ -126,23 +129,23 @@ impl SimulatorCode {
     /// # Errors
     /// The component is refused, or exports something else.
     pub fn load(
-        engine: &Engine,
+        engines: &Engines,
         cache: &CodeCache,
         (bytes, size): (&[u8], Size),
     ) -> Result<Self, Refused> {
         let shape = |cause: wasmtime::Error| Refused::Shape(format!("{cause:#}"));
         bounds::check(bytes)?;
-        let code = Code::compile(engine, cache, bytes, CONTRACT)?;
+        let code = Code::compile(&engines.rails, cache, bytes, CONTRACT)?;
         if !code.exports.iter().any(|name| name == "railhead:simulator/network") {
             let why = "a simulator must export railhead:simulator/network";
             return Err(Refused::Shape(why.to_owned()));
         }
-        let mut linker: Linker<Guest> = Linker::new(engine);
+        let mut linker: Linker<Guest> = Linker::new(&engines.rails);
         inert::link(&mut linker, |guest| &mut guest.wasi).map_err(shape)?;
         link(&mut linker).map_err(shape)?;
         let instance = linker.instantiate_pre(&code.component).map_err(shape)?;
         let network = GuestIndices::new(&instance).map_err(shape)?;
-        Ok(Self { instance, network, size })
+        Ok(Self { instance, network, size, places: engines.simulated.clone() })
     }
 
     /// Of what size its network's messages are.
@@ -180,6 +183,8 @@ impl SimulatorCode {
             bindings::exports::railhead::simulator::network::Guest,
         ) -> wasmtime::Result<T>,
     ) -> Result<Played<T>, String> {
+        let place = self.places.take().await;
+        let Some(_place) = place else { return Err(Broken::Crowded.to_string()) };
         let guest = Guest {
             wasi: Inert::at(scene.now_ms),
             limiter: Limiter::default(),

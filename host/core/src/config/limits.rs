@@ -164,10 +164,15 @@ pub const GUEST_REQUESTS_MAX: u32 = 4;
 pub const GUEST_LOG_LINES_MAX: u32 = 50;
 /// Characters of one log line.
 pub const GUEST_LOG_LINE_MAX: usize = 500;
-/// Guest calls running at once: instances in the pool. At the default of
+/// Calls of rails at once, each with an instance of the pool. At the default of
 /// `worker.dispatch_concurrency` a route that hangs takes 160 of them by sending and asking: five
-/// of them leave room for what else calls a guest.
-pub const GUESTS_MAX: u32 = 896;
+/// of them leave room for whatever else calls a rail.
+pub const RAIL_GUESTS_MAX: u32 = 896;
+/// Calls of simulated networks at once, in instances of the same pool. They have places of their
+/// own: whoever waits for their answer has an instance already.
+pub const SIMULATED_GUESTS_MAX: u32 = 128;
+/// How long a call waits for an instance before it is given up; shorter than a request may take.
+pub const GUEST_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Largest component that is accepted: its code, its data and what travels with them.
 pub const COMPONENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Modules and components inside one component. A guest of Rust has three and a few; one that was

@@ -60,8 +60,8 @@ impl Transfers {
             Err(broken @ Broken::Trapped(_)) if entries.len() > 1 => {
                 return self.halve(file, &payments, &entries, &broken).await;
             }
-            // The machine has no time for it.
-            Err(broken @ Broken::TimedOut(_)) => return Err(Problem::internal(broken)),
+            // The machine has no time for it, or no room.
+            Err(broken @ (Broken::TimedOut(_) | Broken::Crowded)) => return Err(broken.into()),
             Err(broken) => Err(broken.to_string()),
         };
         let made = match made {

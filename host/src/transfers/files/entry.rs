@@ -15,7 +15,7 @@ use crate::wasm::egress::Exchange;
 use crate::wasm::rail::{Called, Receipt};
 
 use super::super::attempt::{self, Attempt, AttemptState};
-use super::super::begin::{Later, Prepared};
+use super::super::begin::{CROWDED, Later, Prepared};
 use super::super::calls::Answered;
 use super::super::carry::{Carry, Next, Over, Then, is_not_now};
 use super::super::conclude::outcome_unknown;
@@ -88,6 +88,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 self.cannot_send(why).await.map(|()| None)
             }
             Prepared::Broken(why, _) => self.cannot_send(&why).await.map(|()| None),
+            Prepared::NotNow => self.wait_or_resend(tried, before, CROWDED).await,
             Prepared::Refused(over, failure, evidence) => {
                 ended.push(evidence);
                 self.commit_refused((over, failure), tried, (before, ended)).await

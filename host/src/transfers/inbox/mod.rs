@@ -223,7 +223,7 @@ impl Transfers {
                 let called = route.rail.code.receive(&grant, &message).await;
                 let heard = Exchange::heard(&message.method, &message.path, &message.body);
                 let (result, called) = called.apart(heard);
-                Ok(match result.map_err(Problem::internal)? {
+                Ok(match result? {
                     Ok((reply, notices)) => Read::Says(
                         Some(reply),
                         notices,
@@ -237,7 +237,7 @@ impl Transfers {
                 let called = route.rail.code.read(&grant, (feed, name), &content).await;
                 let heard = Exchange::heard("FILE", &item.arrival.name(), &[]);
                 let (result, called) = called.apart(heard);
-                Ok(match result.map_err(Problem::internal)? {
+                Ok(match result? {
                     Ok(notices) => {
                         let heard = Heard::file((&content, item.received_at), called);
                         Read::Says(None, notices, Box::new(heard))
