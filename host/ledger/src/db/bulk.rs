@@ -3,12 +3,10 @@
 //! A feature describes its tables once: each column's name stands beside how its value is taken
 //! from the struct that a row stands for, so that the two cannot fall apart. Statements follow
 //! from the description. PostgreSQL takes a column as an array (`unnest`), so that one prepared
-//! statement serves any number of rows; SQLite takes each cell by itself, in statements for a few
-//! fixed numbers of rows.
+//! statement serves any number of rows; SQLite takes a row's cells, a statement for each row.
 //!
-//! SQLite's inserts and updates say `OR FAIL`: whoever breaks a constraint leaves the rows before that one
-//! written, which does no harm, because a batch that fails is taken back as a whole. Otherwise each
-//! statement would copy every page that it changes, to be able to take back itself alone.
+//! SQLite's inserts and updates say `OR FAIL`: a batch that fails is taken back as a whole. Otherwise
+//! a statement would copy every page that it changes, to be able to take back itself alone.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -124,8 +122,8 @@ pub trait Shape: Send + Sync {
     /// PostgreSQL's statement for any number of rows: an array for each column, numbered from
     /// `first`.
     fn postgres(&self, first: usize) -> String;
-    /// SQLite's statement for so many rows: their cells in order.
-    fn sqlite(&self, rows: usize) -> String;
+    /// SQLite's statement for one row: its cells in order.
+    fn sqlite(&self) -> String;
 }
 
 /// A change of one row.
@@ -263,8 +261,8 @@ impl<T: 'static> Shape for Table<T> {
         self.insert_of("INSERT", &unnested(&self.columns(), first))
     }
 
-    fn sqlite(&self, rows: usize) -> String {
-        self.insert_of("INSERT OR FAIL", &values(self.columns().len(), rows))
+    fn sqlite(&self) -> String {
+        self.insert_of("INSERT OR FAIL", &values(self.columns().len()))
     }
 }
 
@@ -290,10 +288,10 @@ impl<T: 'static> Shape for Update<T> {
         self.update_from("UPDATE", &format!("({}) AS u", unnested(&self.columns(), first)))
     }
 
-    fn sqlite(&self, rows: usize) -> String {
+    fn sqlite(&self) -> String {
         let all = self.columns();
-        let rows = values(all.len(), rows);
-        format!("WITH u({}) AS ({rows}) {}", names(&all), self.update_from("UPDATE OR FAIL", "u"))
+        let row = values(all.len());
+        format!("WITH u({}) AS ({row}) {}", names(&all), self.update_from("UPDATE OR FAIL", "u"))
     }
 }
 
@@ -496,10 +494,9 @@ fn unnested(columns: &[(&'static str, Kind)], first: usize) -> String {
     format!("SELECT {}", columns.collect::<Vec<_>>().join(", "))
 }
 
-/// A place for each cell of so many rows.
-fn values(columns: usize, rows: usize) -> String {
-    let row = format!("({})", vec!["?"; columns].join(", "));
-    format!("VALUES {}", vec![row.as_str(); rows].join(", "))
+/// A place for each cell of a row.
+fn values(columns: usize) -> String {
+    format!("VALUES ({})", vec!["?"; columns].join(", "))
 }
 
 #[cfg(test)]
@@ -532,8 +529,8 @@ mod tests {
     #[test]
     fn statements_follow_from_the_description() {
         insta::assert_debug_snapshot!([
-            Dialects { postgres: THINGS.postgres(1), sqlite: THINGS.sqlite(2) },
-            Dialects { postgres: COUNTS.postgres(1), sqlite: COUNTS.sqlite(2) },
+            Dialects { postgres: THINGS.postgres(1), sqlite: THINGS.sqlite() },
+            Dialects { postgres: COUNTS.postgres(1), sqlite: COUNTS.sqlite() },
             Dialects { postgres: GONE.postgres(1), sqlite: GONE.sqlite() },
             KNOWN.select(),
         ]);

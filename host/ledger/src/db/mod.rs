@@ -9,7 +9,9 @@
 
 pub mod bulk;
 pub mod cell;
+mod embedded;
 mod identity;
+mod log;
 mod migrate;
 pub mod native;
 mod rounds;
@@ -31,6 +33,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::clock::Moment;
 use crate::config::limits;
 pub use identity::Identity;
+pub(crate) use log::Copyist;
 pub use migrate::schema_texts;
 pub use native::Native;
 pub use rounds::{Rounds, Shared};
@@ -437,14 +440,13 @@ impl Engine {
     /// What every session is told first.
     const fn session(self) -> &'static str {
         match self {
-            // FULL makes every commit durable in WAL mode; NORMAL may lose the last ones. Pages
-            // are copied from the log to their place after 2,000 of them, twice SQLite's own
-            // figure: most of them change with every batch. More would be quicker still, and hold
-            // whoever commits up for too long on a slow disk.
+            // FULL makes every commit durable in WAL mode; NORMAL may lose the last ones. A host
+            // has what stands in the log copied beside its commits (see `log`); whoever commits
+            // copies only where nobody has done so for long.
             Self::Sqlite => {
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 10000; \
                  PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; \
-                 PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = 2000"
+                 PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = 16000"
             }
             Self::Postgres => {
                 // A plan that is dear only because scans are forbidden would be compiled for a

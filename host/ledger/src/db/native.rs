@@ -1,37 +1,26 @@
 //! The writer's own connection: reading by key and writing in bulk, in each engine's native
 //! protocol.
 
-use std::sync::Arc;
-
-use sqlx::Type;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{
-    AssertSqlSafe, ColumnIndex, ConnectOptions as _, Connection as _, Decode, Executor as _,
-};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 
 use super::Engine;
-use super::bulk::{Dialects, Lookup, Shape, Write, together};
+use super::bulk::{Dialects, Lookup, Write, together};
 use super::cell::{Cell, Kind, Row};
+use super::embedded::Embedded;
 use super::identity::{CLUSTER, Identity, from_cluster};
 
 /// A connection that one task has for itself.
 pub enum Native {
     /// PostgreSQL.
     Postgres(PgConnection),
-    /// SQLite.
-    Sqlite(SqliteConnection),
+    /// SQLite. Whoever waits for it waits with all of its thread.
+    Sqlite(Embedded),
 }
 
 /// Statements that a connection to PostgreSQL keeps prepared: one for each mixture of tables that
 /// batches write to. Planning one costs more than running it, and keeping it most of a megabyte.
 const MIXTURES_MAX: usize = 128;
-
-/// Statements that a connection to SQLite keeps prepared: one for each table and number of rows.
-const STATEMENTS_MAX: usize = 512;
-
-/// How many rows one of SQLite's statements writes: the most of these that there are.
-const PORTIONS: [usize; 4] = [64, 16, 4, 1];
 
 impl Native {
     pub(super) async fn connect(engine: Engine, url: &str) -> Result<Self, sqlx::Error> {
@@ -58,16 +47,7 @@ impl Native {
                     .await?;
                 Ok(Self::Postgres(connection))
             }
-            Engine::Sqlite => {
-                let options: SqliteConnectOptions = url.parse()?;
-                let options = options.statement_cache_capacity(STATEMENTS_MAX);
-                let mut connection = options.disable_statement_logging().connect().await?;
-                connection.execute(engine.session()).await?;
-                // 64 MiB at most (in KiB). A batch changes some hundred pages, and those that do not
-                // fit would be written out before their time, and again.
-                connection.execute("PRAGMA cache_size = -65536").await?;
-                Ok(Self::Sqlite(connection))
-            }
+            Engine::Sqlite => Embedded::open(url).map(Self::Sqlite),
         }
     }
 
@@ -80,8 +60,8 @@ impl Native {
             Self::Sqlite(_) => Ok(None),
             Self::Postgres(connection) => {
                 let row = sqlx::query(CLUSTER).fetch_one(connection).await?;
-                let log: String = sqlx::Row::try_get(&row, "log")?;
-                from_cluster(sqlx::Row::try_get(&row, "system")?, &log).map(Some)
+                let log: String = row.try_get("log")?;
+                from_cluster(row.try_get("system")?, &log).map(Some)
             }
         }
     }
@@ -93,7 +73,7 @@ impl Native {
     pub async fn begin(&mut self) -> Result<(), sqlx::Error> {
         match self {
             Self::Postgres(connection) => connection.execute("BEGIN").await.map(drop),
-            Self::Sqlite(connection) => connection.execute("BEGIN IMMEDIATE").await.map(drop),
+            Self::Sqlite(connection) => connection.run("BEGIN IMMEDIATE"),
         }
     }
 
@@ -126,18 +106,14 @@ impl Native {
             return Ok(Vec::new());
         }
         let Dialects { postgres, sqlite } = lookup.select();
-        let columns = lookup.all();
         match self {
             Self::Postgres(connection) => {
+                let columns = lookup.all();
                 let query = sqlx::query(AssertSqlSafe(postgres)).bind(keys);
                 let rows = query.fetch_all(connection).await?;
                 rows.iter().map(|row| cells(row, &columns)).collect()
             }
-            Self::Sqlite(connection) => {
-                let query = sqlx::query(AssertSqlSafe(sqlite)).bind(json(&keys)?);
-                let rows = query.fetch_all(connection).await?;
-                rows.iter().map(|row| cells(row, &columns)).collect()
-            }
+            Self::Sqlite(connection) => connection.select(&sqlite, (lookup, keys)),
         }
     }
 
@@ -157,7 +133,7 @@ impl Native {
                     let query = sqlx::query(AssertSqlSafe(together(&parts)));
                     let row = parts.iter().fold(query, bind).fetch_one(&mut *connection).await?;
                     for (column, at) in some.into_iter().enumerate() {
-                        let count: i64 = sqlx::Row::try_get(&row, column)?;
+                        let count: i64 = row.try_get(column)?;
                         written[at] = count.unsigned_abs();
                     }
                 }
@@ -166,18 +142,12 @@ impl Native {
                 for (at, write) in writes.iter().enumerate().filter(|(_, write)| !write.is_empty())
                 {
                     written[at] = match write {
-                        Write::Rows(shape, rows) => {
-                            write_rows(connection, (*shape, None), rows).await?
-                        }
+                        Write::Rows(shape, rows) => connection.write((*shape, None), rows),
                         Write::Sealed(shape, rows, batch) => {
-                            write_rows(connection, (*shape, Some(*batch)), rows).await?
+                            connection.write((*shape, Some(*batch)), rows)
                         }
-                        Write::Delete(removal, keys) => {
-                            let query = sqlx::query(AssertSqlSafe(removal.sqlite()));
-                            let query = query.bind(json(keys)?);
-                            query.execute(&mut *connection).await?.rows_affected()
-                        }
-                    };
+                        Write::Delete(removal, keys) => connection.delete(removal, keys),
+                    }?;
                 }
             }
         }
@@ -187,7 +157,7 @@ impl Native {
     async fn run(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
         match self {
             Self::Postgres(connection) => connection.execute(sql).await.map(drop),
-            Self::Sqlite(connection) => connection.execute(sql).await.map(drop),
+            Self::Sqlite(connection) => connection.run(sql),
         }
     }
 
@@ -195,43 +165,12 @@ impl Native {
     pub async fn close(self) {
         let closed = match self {
             Self::Postgres(connection) => connection.close().await,
-            Self::Sqlite(connection) => connection.close().await,
+            Self::Sqlite(connection) => connection.close(),
         };
         if let Err(cause) = closed {
             tracing::debug!(%cause, "closing the writer's connection");
         }
     }
-}
-
-/// Writes rows on SQLite, each with its batch if it has one, in statements for a few at a time;
-/// answers how many it took.
-async fn write_rows(
-    connection: &mut SqliteConnection,
-    (shape, batch): (&dyn Shape, Option<i64>),
-    mut rows: &[Row],
-) -> Result<u64, sqlx::Error> {
-    let mut written = 0;
-    for portion in PORTIONS {
-        if rows.len() < portion {
-            continue;
-        }
-        let sql: Arc<str> = shape.sqlite(portion).into();
-        while let Some((some, rest)) = rows.split_at_checked(portion) {
-            let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&sql)));
-            for row in some {
-                for cell in &**row {
-                    query = match cell {
-                        Cell::Text(text) => query.bind(text.as_deref()),
-                        Cell::Int(number) => query.bind(*number),
-                    };
-                }
-                query = batch.into_iter().fold(query, sqlx::query::Query::bind);
-            }
-            written += query.execute(&mut *connection).await?.rows_affected();
-            rows = rest;
-        }
-    }
-    Ok(written)
 }
 
 type PgQuery<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
@@ -275,13 +214,7 @@ fn ints(rows: &[Row], index: usize) -> Vec<Option<i64>> {
     rows.iter().map(|row| row[index].as_int()).collect()
 }
 
-fn cells<R>(row: &R, columns: &[(&'static str, Kind)]) -> Result<Row, sqlx::Error>
-where
-    R: sqlx::Row,
-    usize: ColumnIndex<R>,
-    for<'r> Option<String>: Decode<'r, R::Database> + Type<R::Database>,
-    for<'r> Option<i64>: Decode<'r, R::Database> + Type<R::Database>,
-{
+fn cells(row: &PgRow, columns: &[(&'static str, Kind)]) -> Result<Row, sqlx::Error> {
     let cell = |(index, (_, kind)): (usize, &(&str, Kind))| {
         Ok(match kind {
             Kind::Text => Cell::Text(row.try_get(index)?),
@@ -289,10 +222,6 @@ where
         })
     };
     columns.iter().enumerate().map(cell).collect()
-}
-
-fn json<T: serde::Serialize>(value: &T) -> Result<String, sqlx::Error> {
-    serde_json::to_string(value).map_err(|cause| sqlx::Error::Encode(Box::new(cause)))
 }
 
 #[cfg(test)]
@@ -324,12 +253,12 @@ mod tests {
         rows.iter().filter_map(|row| row[1].as_int()).collect()
     }
 
-    /// On SQLite what a statement has written before it fails is taken back with the transaction,
-    /// and not with the statement.
+    /// What was written before a row that is not taken goes with the transaction.
     #[tokio::test]
     async fn what_fails_half_way_is_taken_back_with_its_batch() {
-        let mut native =
-            Native::connect(Engine::Sqlite, "sqlite::memory:").await.expect("a database");
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("things.db").display());
+        let mut native = Native::connect(Engine::Sqlite, &url).await.expect("a database");
         let table = "CREATE TABLE things (id TEXT PRIMARY KEY, n BIGINT NOT NULL CHECK (n > 0))";
         native.run(table).await.expect("a table");
         let new = |all: [Thing; 4]| all.map(|thing| THINGS.row(&thing));

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::config::limits;
-use crate::db::{Db, Engine, Native};
+use crate::db::{Copyist, Db, Engine, Native};
 use crate::error::{ErrorCode, Problem};
 use crate::id::{IdGenerator, WalletId};
 
@@ -152,12 +152,15 @@ impl Writer {
         match engine {
             Engine::Sqlite => {
                 let queues = [work_queue].into_iter().chain(request_queues).collect();
-                writer.serve(queues, &writer.requests[0], &parts).await?;
+                let copyist = Copyist::of(&parts.db).await?;
+                let (committed, told) = mpsc::channel(1);
+                writer.serve((queues, Some(committed)), &writer.requests[0], &parts).await?;
+                writer.threads.spawn(copyist.run(told));
             }
             Engine::Postgres => {
-                writer.serve(vec![work_queue], &writer.work, &parts).await?;
+                writer.serve((vec![work_queue], None), &writer.work, &parts).await?;
                 for (lane, queue) in writer.requests.iter().zip(request_queues) {
-                    writer.serve(vec![queue], lane, &parts).await?;
+                    writer.serve((vec![queue], None), lane, &parts).await?;
                 }
             }
         }
@@ -165,10 +168,11 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Has a thread of its own serve these queues as this lane, the first before the others.
+    /// Has a thread of its own serve these queues as this lane, the first before the others, and
+    /// tell of each batch where somebody wants to know.
     async fn serve(
         &self,
-        queues: Vec<mpsc::Receiver<Queued>>,
+        (queues, committed): (Vec<mpsc::Receiver<Queued>>, Option<mpsc::Sender<()>>),
         lane: &Lane,
         parts: &WriterParts,
     ) -> Result<(), sqlx::Error> {
@@ -185,6 +189,7 @@ impl Writer {
             metrics: Arc::clone(&self.metrics),
             oldest: Arc::clone(&lane.oldest),
             place: (lane.kind, Arc::clone(&self.places)),
+            committed,
             broken: broken.clone(),
         };
         let (stopping, broken) = (self.stopping.clone(), broken.clone());
@@ -356,6 +361,8 @@ struct Task {
     oldest: Arc<Oldest>,
     /// Where its batches take a place, and what they hold.
     place: (Kind, Arc<Places>),
+    /// Who is told of each batch. Who has not heard of the last one yet need not be told again.
+    committed: Option<mpsc::Sender<()>>,
     broken: CancellationToken,
 }
 
@@ -401,6 +408,9 @@ impl Task {
             let begun = Instant::now();
             let outcomes = self.process(&commands.iter().collect::<Vec<_>>()).await;
             drop((turn, place));
+            if let Some(committed) = &self.committed {
+                let _ = committed.try_send(());
+            }
             self.metrics.batch(commands.len(), begun.elapsed());
             // What they share with their results is the callers' own from here on.
             drop(commands);
