@@ -127,6 +127,43 @@ async fn a_writer_that_dies_stops_its_host(
     .await;
 }
 
+/// A batch whose COMMIT fails as often as it is tried takes nothing else with it: the writer goes on
+/// with a chain of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_whose_commits_fail_goes_on_afterwards() {
+    static APART: Table<&str> = Table {
+        name: "apart",
+        fixed: &[text("id", |id| (*id).into())],
+        changing: &[],
+        on_conflict: None,
+        is_sealed: false,
+    };
+    with_host(Engine::Sqlite, async |host| {
+        let db = &host.app().db;
+        // Whether the other one is there is looked at by COMMIT.
+        let sql = "CREATE TABLE apart (id TEXT PRIMARY KEY \
+                   REFERENCES meta (key) DEFERRABLE INITIALLY DEFERRED)";
+        let mut tx = db.write().await.expect("a transaction");
+        sqlx::query(sql).execute(tx.conn()).await.expect("a table");
+        tx.commit().await.expect("committed");
+        let writer = &host.app().writer;
+        let write = |id| writer.work(Command::rows(vec![APART.insert(&id)]));
+        let refused = write("nowhere").await.expect_err("it cannot be committed");
+        assert_eq!(refused.code(), railhead::error::ErrorCode::ServiceUnavailable);
+        let mut tx = db.write().await.expect("a transaction");
+        let sql = "INSERT INTO meta (key, value) VALUES ('here', 'here')";
+        sqlx::query(sql).execute(tx.conn()).await.expect("a row");
+        tx.commit().await.expect("committed");
+        let written = tokio::time::timeout(Duration::from_secs(10), write("here")).await;
+        written.expect("it does not wait for itself").expect("written");
+        assert_eq!(host.count("SELECT COUNT(*) FROM apart").await, 1);
+        let mut tx = db.write().await.expect("a transaction");
+        sqlx::query("DROP TABLE apart").execute(tx.conn()).await.expect("gone");
+        tx.commit().await.expect("committed");
+    })
+    .await;
+}
+
 /// The database is held up while requests pile up: new ones are shed before they cost anything,
 /// and what the bank answers meanwhile is written down first.
 #[rstest]

@@ -9,7 +9,7 @@ use crate::money::Currency;
 use crate::rails::ReadyRoute;
 use crate::rails::granted::scenario_header;
 use crate::rails::{Rail, RecipientFields, Routes};
-use crate::wasm::rail::{Enquiry, Resolution, Verdict};
+use crate::wasm::rail::{Broken, Enquiry, Resolution, Verdict};
 
 use super::names;
 
@@ -157,6 +157,8 @@ async fn ask(route: &ReadyRoute, now: Moment, question: &Question<'_>) -> Result
     match called.result {
         Ok(Verdict::Unavailable(why)) if is_crowded => Err(why),
         Ok(verdict) => Ok(verdict),
+        // Nobody was asked.
+        Err(broken @ Broken::Crowded) => Err(broken.to_string()),
         Err(broken) => {
             tracing::warn!(rail.name = route.route.rail, %broken, "a name enquiry failed");
             Ok(Verdict::Unavailable(broken.to_string()))

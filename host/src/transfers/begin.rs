@@ -16,7 +16,7 @@ use super::attempt::{self, Attempt, AttemptState};
 use super::calls::{self, Answered, Known};
 use super::carry::{Carry, Over, Then, Todo, is_not_now};
 use super::finding::{Earlier, Learnt};
-use super::lanes::{Place, Purpose};
+use super::lanes::{Place, Purpose, Reached};
 use super::order::{Failure, Feature, OrderStage, Step, Writes};
 use super::sealed;
 use super::serials;
@@ -58,8 +58,11 @@ pub(super) enum Prepared {
     /// Why nothing came of it.
     Broken(String, Attempt),
     /// It was not asked: this host has too much to do.
-    NotNow,
+    Crowded,
 }
+
+/// How long a payment waits whose rail was not asked.
+pub(super) const CROWDED: Later = Later::After(limits::SEND_LATER);
 
 /// Why nothing is sent now.
 pub(super) enum Later {
@@ -72,9 +75,6 @@ pub(super) enum Later {
     /// Operators let no route take as much, or as little.
     Unbounded,
 }
-
-/// A rail was not asked, as this host has too much to do.
-pub(super) const CROWDED: Later = Later::After(limits::SEND_LATER);
 
 impl Later {
     /// Whether a route takes it after a while.
@@ -123,7 +123,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                     failed = Some(why);
                     passed.push(unfixed);
                 }
-                Prepared::NotNow => return self.wait_or_resend(tried, before, CROWDED).await,
+                Prepared::Crowded => return self.wait_or_resend(tried, before, CROWDED).await,
                 // What a rail makes nothing of that has not checked the recipient ends no payment.
                 Prepared::Refused(over, ..) if !self.engine.routes.is_at_home(&chosen.route) => {
                     failed = over.attempt.message.clone();
@@ -162,7 +162,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 self.commit_attempt(Over { place, ..over }, tried, (before, ended)).await
             }
             Prepared::Broken(why, _) => Err(Problem::internal(why)),
-            Prepared::NotNow => Err(Broken::Crowded.into()),
+            Prepared::Crowded => Err(Broken::Crowded.into()),
         }
     }
 
@@ -273,12 +273,13 @@ impl<'a, F: Feature> Carry<'a, F> {
         let mut again = None;
         if let Some(route) = all.iter().find(is_its).cloned() {
             for nth in 1..=serials::ATTEMPTS_MAX {
-                let made = self.fix(&route, nth).await?;
-                if let Prepared::Ready(over) = made
-                    && over.attempt.rail_reference == left.reference
-                {
-                    again = Some(over.unsent());
-                    break;
+                match self.fix(&route, nth).await? {
+                    Prepared::Ready(over) if over.attempt.rail_reference == left.reference => {
+                        again = Some(over.unsent());
+                        break;
+                    }
+                    Prepared::Crowded => return self.wait_or_resend(known, None, CROWDED).await,
+                    Prepared::Ready(_) | Prepared::Refused(..) | Prepared::Broken(..) => {}
                 }
             }
         }
@@ -332,8 +333,13 @@ impl<'a, F: Feature> Carry<'a, F> {
             let is_tried = tried.iter().any(|tried| {
                 tried.route_id == *id && (tried.bytes_left || tags().contains(&tried.fingerprint))
             });
-            if !route.takes_payments() || is_tried || !self.suits(&route).await? {
+            if !route.takes_payments() || is_tried {
                 continue;
+            }
+            match self.suits(&route).await {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(later) => return Ok(Err(later)),
             }
             if let Some(opens_at) = route.opens_at(self.engine.now()) {
                 opens = opens.into_iter().chain([opens_at]).min();
@@ -367,7 +373,7 @@ impl<'a, F: Feature> Carry<'a, F> {
     /// Whether a route takes the payment as it stands: one of another rail than the recipient was
     /// checked by takes it only if its own rail makes the very same of the recipient, and can carry
     /// the amount.
-    async fn suits(&self, route: &ReadyRoute) -> Result<bool, Problem> {
+    async fn suits(&self, route: &ReadyRoute) -> Result<bool, Later> {
         let order = &self.order;
         if self.engine.routes.is_at_home(route) {
             return Ok(true);
@@ -380,12 +386,15 @@ impl<'a, F: Feature> Carry<'a, F> {
             return Ok(false);
         }
         let which = (order.method.as_str(), order.currency);
-        let known = route.rail.recognises(which, &order.recipient, self.engine.now()).await;
-        Ok(known.unwrap_or_else(|broken| {
-            let (rail, order) = (&route.route.rail, &order.id);
-            tracing::error!(transfer.id = order, rail.name = rail, %broken, "a recipient");
-            false
-        }))
+        match route.rail.recognises(which, &order.recipient, self.engine.now()).await {
+            Ok(is_known) => Ok(is_known),
+            Err(Broken::Crowded) => Err(CROWDED),
+            Err(broken) => {
+                let (rail, order) = (&route.route.rail, &order.id);
+                tracing::error!(transfer.id = order, rail.name = rail, %broken, "a recipient");
+                Ok(false)
+            }
+        }
     }
 
     /// The attempt as it will be committed: everything about it is fixed, its reference too.
@@ -445,7 +454,12 @@ impl<'a, F: Feature> Carry<'a, F> {
                 Prepared::Ready(Over { kept, ..Over::new(attempt, Arc::clone(route)) })
             }
             Ok(Ok(_)) => Prepared::Broken("the rail made no reference".to_owned(), attempt),
-            Err(Broken::Crowded) => Prepared::NotNow,
+            Err(Broken::Crowded) => {
+                if order.env == Env::Live {
+                    engine.lanes.note(&route.route.id, Reached::Unasked);
+                }
+                Prepared::Crowded
+            }
             Err(broken) => Prepared::Broken(broken.to_string(), attempt),
         })
     }

@@ -53,6 +53,9 @@ impl Calls<'_> {
     }
 
     /// Asks about an attempt.
+    ///
+    /// # Errors
+    /// `service_overloaded` where nobody was asked.
     pub(super) async fn query(
         &self,
         (attempt, route): (&Attempt, &ReadyRoute),
@@ -63,6 +66,9 @@ impl Calls<'_> {
         let seeds = self.seeds(attempt)?;
         let grant = route.grant_with((self.engine.now(), headers, Money::Stays), seeds);
         let called = route.rail.code.query(&grant, &payment).await;
+        if let Err(broken @ Broken::Crowded) = called.result {
+            return Err(broken.into());
+        }
         let learnt = Learnt::from_query(&called, same).of(self.order.amount);
         Ok(self.note((attempt, route), "query", &called, learnt))
     }
@@ -87,6 +93,9 @@ impl Calls<'_> {
         let grant =
             route.grant_with((self.engine.now(), headers, Money::Stays), self.seeds(attempt)?);
         let called = route.rail.code.recall(&grant, &payment, request).await;
+        if let Err(broken @ Broken::Crowded) = called.result {
+            return Err(broken.into());
+        }
         let (all, learnt) = (self.order.amount.units(), Learnt::from_query(&called, same));
         let part = match &learnt {
             Learnt::Returned(funds) if (1..all).contains(&funds.amount_minor) => {

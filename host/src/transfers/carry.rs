@@ -19,7 +19,7 @@ use crate::wasm::rail::{Kept, Money, Outcome};
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
-use super::begin::Later;
+use super::begin::{CROWDED, Later};
 use super::calls::{Answered, Calls};
 use super::dispatch::Turn;
 use super::finding::{Earlier, Learnt};
@@ -249,7 +249,12 @@ impl<'a, F: Feature> Carry<'a, F> {
         // What the database says of it may be older than what became of it.
         let may_have_left = self.engine.quarantine.asks_first(self.order.env, attempt.created_at);
         let attempt = Attempt { bytes_left: attempt.bytes_left || may_have_left, ..attempt };
-        let answered = self.calls().query((&attempt, &route)).await?;
+        let answered = match self.calls().query((&attempt, &route)).await {
+            Err(problem) if problem.code() == ErrorCode::ServiceOverloaded => {
+                return self.wait_or_resend(tried, None, CROWDED).await;
+            }
+            answered => answered?,
+        };
         let never_received = match answered.learnt {
             Learnt::NeverReceived(_) => attempt.never_received + 1,
             _ => 0,

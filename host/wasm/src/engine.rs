@@ -20,9 +20,9 @@ pub struct Engines {
     /// Metered by fuel; epochs end what fuel does not count, such as calls into the host.
     pub rules: Engine,
     /// For calls of rails.
-    pub(super) places: Places,
+    pub(super) rail_places: Places,
     /// For calls of simulated networks.
-    pub(super) simulated: Places,
+    pub(super) simulator_places: Places,
 }
 
 impl Engines {
@@ -49,9 +49,9 @@ impl Engines {
                 std::thread::sleep(TICK);
             }
         })?;
-        let places = Places::new(limits::RAIL_GUESTS_MAX);
-        let simulated = Places::new(limits::SIMULATED_GUESTS_MAX);
-        Ok(Self { rails, rules, places, simulated })
+        let rail_places = Places::new(limits::RAIL_GUESTS_MAX);
+        let simulator_places = Places::new(limits::SIMULATED_GUESTS_MAX);
+        Ok(Self { rails, rules, rail_places, simulator_places })
     }
 }
 

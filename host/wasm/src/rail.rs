@@ -126,18 +126,18 @@ pub enum Broken {
     /// It took too long.
     #[error("the rail took longer than {0:?}")]
     TimedOut(Duration),
-    /// It was not called: no instance became free in time.
+    /// It was not called: no instance was free, or became free in time.
     #[error("too many calls of rails are under way")]
     Crowded,
 }
 
-/// A call that was not made may be made again in a moment; any other failure is nobody's doing who
-/// asked for it.
+/// A call that was not made may be made again in a moment; any other failure is no fault of whoever
+/// asked.
 impl From<Broken> for Problem {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::Crowded => {
-                let why = "Too many calls of rails are under way.";
+                let why = "Too many requests are under way.";
                 Self::because(ErrorCode::ServiceOverloaded, why).retry_after(1).caused_by(broken)
             }
             Broken::NotOffered(_) | Broken::Trapped(_) | Broken::TimedOut(_) => {
@@ -197,7 +197,7 @@ impl RailCode {
                 .transpose()
                 .map_err(shape)?,
             instance,
-            places: engines.places.clone(),
+            places: engines.rail_places.clone(),
         };
         if code.recipients.is_none() {
             return Err(Refused::Shape("a rail must export railhead:rail/recipients".into()));
@@ -343,14 +343,15 @@ impl RailCode {
         grant: &Arc<Grant>,
         run: impl AsyncFnOnce(&mut Store<Guest>, &Instance) -> wasmtime::Result<T>,
     ) -> (Called<T>, Option<Kept>) {
-        let (mut store, known, journal, place) = match kept {
-            Some(kept) => (kept.store, Some(kept.instance), kept.journal, kept.place),
+        // Given back after its instance.
+        let (place, mut store, known, journal) = match kept {
+            Some(kept) => (kept.place, kept.store, Some(kept.instance), kept.journal),
             None => {
                 let Some(place) = self.places.take().await else {
                     return (not_called(Broken::Crowded), None);
                 };
                 let journal = Journal::default();
-                (self.store(&journal), None, journal, place)
+                (place, self.store(&journal), None, journal)
             }
         };
         let begun = std::time::Instant::now();

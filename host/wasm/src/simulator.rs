@@ -145,7 +145,7 @@ impl SimulatorCode {
         link(&mut linker).map_err(shape)?;
         let instance = linker.instantiate_pre(&code.component).map_err(shape)?;
         let network = GuestIndices::new(&instance).map_err(shape)?;
-        Ok(Self { instance, network, size, places: engines.simulated.clone() })
+        Ok(Self { instance, network, size, places: engines.simulator_places.clone() })
     }
 
     /// Of what size its network's messages are.

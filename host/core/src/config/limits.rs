@@ -102,7 +102,8 @@ pub const BATCH_RETRIES_MAX: u32 = 8;
 /// have been a moment faster.
 pub const BATCH_ALREADY_THERE_MAX: u32 = 4;
 /// A batch that takes longer has met a connection that is silent: it is given up, and begun
-/// again on a new one. Longer than any wait for a lock.
+/// again on a new one. Longer than any wait for a lock on PostgreSQL; on SQLite a statement runs on
+/// the writer's thread, and ends by itself.
 pub const BATCH_DEADLINE: Duration = Duration::from_secs(8);
 /// The same for a background job's statements. Look-ups that are made together have as long, and
 /// are not begun again after it.
@@ -165,8 +166,8 @@ pub const GUEST_LOG_LINES_MAX: u32 = 50;
 /// Characters of one log line.
 pub const GUEST_LOG_LINE_MAX: usize = 500;
 /// Calls of rails at once, each with an instance of the pool. At the default of
-/// `worker.dispatch_concurrency` a route that hangs takes 160 of them by sending and asking: five
-/// of them leave room for whatever else calls a rail.
+/// `worker.dispatch_concurrency` a route that hangs takes 160 of them by sending and asking, and
+/// [`ENQUIRIES_MAX`] by asking for names: four of them leave room for whatever else calls a rail.
 pub const RAIL_GUESTS_MAX: u32 = 896;
 /// Calls of simulated networks at once, in instances of the same pool. They have places of their
 /// own: whoever waits for their answer has an instance already.

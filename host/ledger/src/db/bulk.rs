@@ -6,7 +6,8 @@
 //! statement serves any number of rows; SQLite takes a row's cells, a statement for each row.
 //!
 //! SQLite's inserts and updates say `OR FAIL`: a batch that fails is taken back as a whole. Otherwise
-//! a statement would copy every page that it changes, to be able to take back itself alone.
+//! a statement that may fail half way would copy every page that it changes, to be able to take back
+//! itself alone.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

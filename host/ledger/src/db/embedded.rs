@@ -1,6 +1,7 @@
-//! The writer's own connection to SQLite.
+//! The writer's connection to SQLite.
 //!
-//! Its statements run on the thread that asks for them, which is the writer's own. A driver that
+//! Its statements run on the thread that asks for them, which is the writer's own (and, for a moment,
+//! that of whoever starts the host). A driver that
 //! hands each to another thread would have it wait twice for the system to change threads, some
 //! thirty times a batch.
 
@@ -37,6 +38,9 @@ impl Embedded {
         // 64 MiB at most (in KiB). A batch changes some hundred pages, and those that do not fit
         // would be written out before their time, and again.
         opened.run("PRAGMA cache_size = -65536")?;
+        // Others make checkpoints (see `checkpoints`): after somebody has read for long, a commit
+        // would copy all that has come together.
+        opened.run("PRAGMA wal_autocheckpoint = 0")?;
         Ok(opened)
     }
 
@@ -170,14 +174,61 @@ impl DatabaseError for Failed {
     }
 
     fn kind(&self) -> ErrorKind {
+        // Nobody asks for others.
         match self.code {
             ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_UNIQUE => {
                 ErrorKind::UniqueViolation
             }
-            ffi::SQLITE_CONSTRAINT_FOREIGNKEY => ErrorKind::ForeignKeyViolation,
-            ffi::SQLITE_CONSTRAINT_NOTNULL => ErrorKind::NotNullViolation,
-            ffi::SQLITE_CONSTRAINT_CHECK => ErrorKind::CheckViolation,
             _ => ErrorKind::Other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bulk::{Table, int, text};
+    use super::*;
+    use crate::error::database::{Failure, failure};
+
+    type Thing = (&'static str, i64);
+
+    static THINGS: Table<Thing> = Table {
+        name: "things",
+        fixed: &[text("id", |thing| thing.0.into()), int("n", |thing| thing.1.into())],
+        changing: &[],
+        on_conflict: None,
+        is_sealed: false,
+    };
+    static NUMBERS: Lookup =
+        Lookup { name: "things", key: "id", columns: &[("n", Kind::Int)], lock: false };
+
+    #[test]
+    fn what_fails_is_told_as_other_connections_tell_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("a%20b.db").display());
+        let embedded = Embedded::open(&url).expect("a database");
+        assert!(folder.path().join("a b.db").exists(), "its path is read as sqlx reads it");
+        embedded.run("CREATE TABLE things (id TEXT PRIMARY KEY, n)").expect("a table");
+        let write = |thing: Thing| embedded.write((&THINGS, None), &[THINGS.row(&thing)]);
+        assert_eq!(write(("a", 1)).expect("written"), 1);
+        let twice = write(("a", 2)).expect_err("it is there");
+        assert!(
+            twice.as_database_error().is_some_and(DatabaseError::is_unique_violation),
+            "{twice}"
+        );
+        let read = || {
+            let sql = NUMBERS.select().sqlite;
+            embedded.select(&sql, (&NUMBERS, &["a".to_owned()]))
+        };
+        assert_eq!(read().expect("a row")[0][1], Cell::Int(Some(1)));
+        embedded.run("UPDATE things SET n = 'one'").expect("changed");
+        let odd = read().expect_err("a text is no number");
+        assert_eq!(failure(&odd), Failure::Statement, "{odd}");
+
+        let other = Embedded::open(&url).expect("another one");
+        other.run("PRAGMA busy_timeout = 0").expect("it does not wait");
+        embedded.run("BEGIN IMMEDIATE").expect("begun");
+        let busy = other.run("BEGIN IMMEDIATE").expect_err("somebody writes");
+        assert_eq!(failure(&busy), Failure::Passing, "{busy}");
     }
 }

@@ -9,9 +9,9 @@
 
 pub mod bulk;
 pub mod cell;
+mod checkpoints;
 mod embedded;
 mod identity;
-mod log;
 mod migrate;
 pub mod native;
 mod rounds;
@@ -32,8 +32,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::clock::Moment;
 use crate::config::limits;
+pub(crate) use checkpoints::Checkpointer;
 pub use identity::Identity;
-pub(crate) use log::Copyist;
 pub use migrate::schema_texts;
 pub use native::Native;
 pub use rounds::{Rounds, Shared};
@@ -281,11 +281,19 @@ impl Db {
     /// The database cannot be reached.
     pub async fn write(&self) -> Result<Tx, sqlx::Error> {
         let turn = self.turn().await;
+        Ok(Tx { _turn: turn, ..self.write_in_turn().await? })
+    }
+
+    /// Begins a transaction that writes, for whoever has the turn already.
+    ///
+    /// # Errors
+    /// The database cannot be reached.
+    pub(crate) async fn write_in_turn(&self) -> Result<Tx, sqlx::Error> {
         let tx = match self.engine {
             Engine::Sqlite => self.pool.begin_with("BEGIN IMMEDIATE").await?,
             Engine::Postgres => self.pool.begin().await?,
         };
-        Ok(Tx { tx, _turn: turn })
+        Ok(Tx { tx, _turn: None })
     }
 
     /// Begins a transaction that only reads, and reads one moment: whatever is committed while
@@ -441,12 +449,14 @@ impl Engine {
     const fn session(self) -> &'static str {
         match self {
             // FULL makes every commit durable in WAL mode; NORMAL may lose the last ones. A host
-            // has what stands in the log copied beside its commits (see `log`); whoever commits
-            // copies only where nobody has done so for long.
+            // makes checkpoints beside its commits (see `checkpoints`). Whoever commits makes one
+            // only after 8,192 pages: while somebody reads for long, or where there are no batches.
+            // A log that has grown longer than those is cut when it begins anew.
             Self::Sqlite => {
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 10000; \
                  PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; \
-                 PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = 16000"
+                 PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = 8192; \
+                 PRAGMA journal_size_limit = 33554432"
             }
             Self::Postgres => {
                 // A plan that is dear only because scans are forbidden would be compiled for a
@@ -486,7 +496,8 @@ fn prepare(url: &SecretString) -> Result<(Engine, SecretString, Option<PathBuf>)
         return Err(OpenError::UnknownEngine);
     };
     let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
-    let url = format!("sqlite:{}?mode=rwc", path.display());
+    // The path is meant as it stands, and sqlx decodes it.
+    let url = format!("sqlite:{}?mode=rwc", path.display().to_string().replace('%', "%25"));
     Ok((Engine::Sqlite, url.into(), Some(path)))
 }
 

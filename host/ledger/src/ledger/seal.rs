@@ -66,9 +66,10 @@ pub(super) struct Chain {
     pub(super) head: String,
 }
 
-/// Takes the number of a new writer, whose chain begins after the newest batch of all.
+/// Takes the number of a new writer, whose chain begins after the newest batch of all. Whoever asks
+/// for it has the turn to write.
 pub(super) async fn begin(db: &Db) -> Result<Chain, sqlx::Error> {
-    let mut tx = db.write().await?;
+    let mut tx = db.write_in_turn().await?;
     let sql = "UPDATE serials SET next = next + 1 WHERE id = 'writers' RETURNING next";
     let writer: i64 = sqlx::query_scalar(sql).fetch_one(tx.conn()).await?;
     let sql = "SELECT hash FROM writer_batches WHERE hash <> '' ORDER BY id DESC LIMIT 1";

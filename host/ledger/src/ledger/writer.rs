@@ -1,8 +1,8 @@
 //! The threads that own a connection each and turn what waits into one transaction.
 //!
-//! A thread of its own, and not a task among those of requests: a batch takes a dozen trips to the
-//! database, and after each it would have to wait for whatever else is ready to run. The system
-//! lets a thread go on that has slept.
+//! A thread of its own, and not a task among those of requests: on PostgreSQL a batch takes a dozen
+//! trips to the database, and after each it would have to wait for whatever else is ready to run. The
+//! system lets a thread go on that has slept. SQLite's statements run on this very thread.
 
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::config::limits;
-use crate::db::{Copyist, Db, Engine, Native};
+use crate::db::{Checkpointer, Db, Engine, Native};
 use crate::error::{ErrorCode, Problem};
 use crate::id::{IdGenerator, WalletId};
 
@@ -152,15 +152,15 @@ impl Writer {
         match engine {
             Engine::Sqlite => {
                 let queues = [work_queue].into_iter().chain(request_queues).collect();
-                let copyist = Copyist::of(&parts.db).await?;
+                let checkpointer = Checkpointer::of(&parts.db).await?;
                 let (committed, told) = mpsc::channel(1);
-                writer.serve((queues, Some(committed)), &writer.requests[0], &parts).await?;
-                writer.threads.spawn(copyist.run(told));
+                writer.serve(queues, Some(committed), &writer.requests[0], &parts).await?;
+                writer.threads.spawn(checkpointer.run(told, parts.broken.clone()));
             }
             Engine::Postgres => {
-                writer.serve((vec![work_queue], None), &writer.work, &parts).await?;
+                writer.serve(vec![work_queue], None, &writer.work, &parts).await?;
                 for (lane, queue) in writer.requests.iter().zip(request_queues) {
-                    writer.serve((vec![queue], None), lane, &parts).await?;
+                    writer.serve(vec![queue], None, lane, &parts).await?;
                 }
             }
         }
@@ -172,14 +172,18 @@ impl Writer {
     /// tell of each batch where somebody wants to know.
     async fn serve(
         &self,
-        (queues, committed): (Vec<mpsc::Receiver<Queued>>, Option<mpsc::Sender<()>>),
+        queues: Vec<mpsc::Receiver<Queued>>,
+        committed: Option<mpsc::Sender<()>>,
         lane: &Lane,
         parts: &WriterParts,
     ) -> Result<(), sqlx::Error> {
         let WriterParts { db, clock, ids, hook, batch_max, broken } = parts;
+        let turn = db.turn().await;
+        let chain = seal::begin(db).await?;
+        drop(turn);
         let task = Task {
             native: None,
-            chain: Some(seal::begin(db).await?),
+            chain: Some(chain),
             db: db.clone(),
             home: Handle::current(),
             clock: clock.clone(),
@@ -555,7 +559,7 @@ impl Queues {
     }
 }
 
-/// A chain for whoever does not know where the last one stands.
+/// A chain for whoever does not know where the last one stands, in the turn of the batch.
 async fn begin_chain(home: &Handle, db: &Db) -> Result<Chain, Interrupted> {
     let db = db.clone();
     let beginning = home.spawn(async move { crate::db::in_time(seal::begin(&db)).await });

@@ -11,7 +11,7 @@ use crate::env::Env;
 use crate::error::Problem;
 use crate::rails::ReadyRoute;
 use crate::rails::granted::scenario_header;
-use crate::wasm::rail::{Called, Delivery, File, Money, Presence, Refusal};
+use crate::wasm::rail::{Broken, Called, Delivery, File, Money, Presence, Refusal};
 
 use super::super::Transfers;
 use super::super::attempt::{self, Attempt};
@@ -49,6 +49,7 @@ impl Transfers {
         }
         let scenario = payments.iter().find_map(|(_, order)| order.scenario.as_deref());
         let content = table::content(self.db.pool(), &self.keyring, file).await?;
+        let as_it_was = (file.state, file.sent_at, file.first_sent_at, file.deliveries);
         (file.state, file.sent_at) = (FileState::Sending, Some(now));
         file.first_sent_at = file.first_sent_at.or(Some(now));
         file.deliveries += 1;
@@ -57,6 +58,10 @@ impl Transfers {
         let called = transport::deliver(route, &grant, &bytes(file, content)).await;
         if file.env == Env::Live {
             self.lanes.note(&route.route.id, reached(&called));
+        }
+        if let Err(Broken::Crowded) = called.result {
+            (file.state, file.sent_at, file.first_sent_at, file.deliveries) = as_it_was;
+            return Ok(Next::At(now.after(limits::SEND_LATER)));
         }
         let had_left = file.may_have_left;
         file.may_have_left |= called.may_have_moved_money;

@@ -88,7 +88,12 @@ impl<'a, F: Feature> Carry<'a, F> {
                 self.cannot_send(why).await.map(|()| None)
             }
             Prepared::Broken(why, _) => self.cannot_send(&why).await.map(|()| None),
-            Prepared::NotNow => self.wait_or_resend(tried, before, CROWDED).await,
+            // In its turn at once: later, its window may have closed.
+            Prepared::Crowded if before.is_none() => {
+                let at = self.claim.due_at;
+                self.due_at(&route, at).await.map(|()| None)
+            }
+            Prepared::Crowded => self.wait_or_resend(tried, before, CROWDED).await,
             Prepared::Refused(over, failure, evidence) => {
                 ended.push(evidence);
                 self.commit_refused((over, failure), tried, (before, ended)).await

@@ -334,7 +334,8 @@ impl Transfers {
     /// # Errors
     /// The database cannot be written.
     pub(super) async fn not_read(&self, item: Item, problem: &Problem) -> Result<(), Problem> {
-        match item.is_at_the_last_try() {
+        let was_read = problem.code() != ErrorCode::ServiceOverloaded;
+        match was_read && item.is_at_the_last_try() {
             true => {
                 let why = problem.message().to_owned();
                 self.tell_of_unreadable(&item, (NOT_UNDERSTOOD, &why)).await?;

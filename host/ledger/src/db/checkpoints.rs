@@ -1,0 +1,183 @@
+//! Checkpoints of SQLite: what stands in the write-ahead log is copied to its place in the file.
+//!
+//! By itself SQLite has whoever commits do it, and everybody else who writes waits meanwhile. Here a
+//! connection of its own copies beside them. While commits never cease there is always one that is
+//! not copied yet, and the log is used again from its beginning only where nothing is left to copy:
+//! once it is long, a last portion is copied while nobody writes.
+
+use secrecy::ExposeSecret as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::database::{Failure, failure};
+
+use super::Db;
+
+/// From how many pages (of 4 KiB) on it is worth copying them: most pages change with every batch,
+/// and are copied once.
+const PAGES_WORTH: i64 = 1_000;
+
+/// After how many pages the log has to begin anew: 16 MiB. The file is synced then, while everybody
+/// waits. Half as many as make SQLite have whoever commits copy them (`Engine::session`).
+const PAGES_MAX: i64 = 4_096;
+
+/// Makes checkpoints for a host, which tells of each batch of its writer.
+pub(crate) struct Checkpointer {
+    db: Db,
+    connection: SqliteConnection,
+}
+
+/// How many pages stand in the write-ahead log, and how many of those were copied.
+#[derive(Debug, PartialEq, Eq)]
+struct WriteAheadLog {
+    pages: i64,
+    copied: i64,
+}
+
+impl Checkpointer {
+    /// One with a connection of its own.
+    ///
+    /// # Errors
+    /// The database cannot be reached.
+    pub(crate) async fn of(db: &Db) -> Result<Self, sqlx::Error> {
+        let options: SqliteConnectOptions = db.url.expose_secret().parse()?;
+        let mut connection = options.disable_statement_logging().connect().await?;
+        connection.execute(db.engine.session()).await?;
+        Ok(Self { db: db.clone(), connection })
+    }
+
+    /// Looks at the log after batches, until nobody is left who tells of them. Where the storage
+    /// fails, that is told.
+    pub(crate) async fn run(
+        mut self,
+        mut committed: mpsc::Receiver<()>,
+        broken: CancellationToken,
+    ) {
+        let mut has_failed = false;
+        while committed.recv().await.is_some() {
+            let looked = self.look().await;
+            // A full disk says so with every batch.
+            match &looked {
+                Err(cause) if failure(cause) == Failure::Storage => {
+                    tracing::error!(%cause, "the storage fails; this host stops");
+                    broken.cancel();
+                }
+                Err(cause) if !has_failed => {
+                    tracing::warn!(%cause, "the write-ahead log is not copied");
+                }
+                Ok(()) if has_failed => tracing::info!("the write-ahead log is copied again"),
+                _ => {}
+            }
+            has_failed = looked.is_err();
+        }
+        if let Err(cause) = self.connection.close().await {
+            tracing::debug!(%cause, "closing a connection");
+        }
+    }
+
+    /// Copies what there is, if it is worth it.
+    async fn look(&mut self) -> Result<(), sqlx::Error> {
+        let log = self.log("NOOP").await?;
+        if log.pages - log.copied < PAGES_WORTH {
+            return Ok(());
+        }
+        let log = self.log("PASSIVE").await?;
+        // While a reader holds much of it back, nobody has to wait.
+        if log.pages >= PAGES_MAX && log.pages - log.copied < PAGES_WORTH {
+            let _nobody_writes = self.db.turn().await;
+            self.log("PASSIVE").await?;
+        }
+        Ok(())
+    }
+
+    /// Has SQLite look at the log (NOOP, which versions before 3.51 take for PASSIVE), or copy what
+    /// no reader holds back (PASSIVE).
+    async fn log(&mut self, how: &'static str) -> Result<WriteAheadLog, sqlx::Error> {
+        let sql = AssertSqlSafe(format!("PRAGMA wal_checkpoint({how})"));
+        let row = sqlx::query(sql).fetch_one(&mut self.connection).await?;
+        Ok(WriteAheadLog { pages: row.try_get("log")?, copied: row.try_get("checkpointed")? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::SecretString;
+
+    async fn things() -> (tempfile::TempDir, Db, Checkpointer) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("things.db").display());
+        let db = Db::open(&SecretString::from(url), 2).await.expect("a database");
+        db.pool().execute("CREATE TABLE things (thing BLOB)").await.expect("a table");
+        let checkpointer = Checkpointer::of(&db).await.expect("a connection");
+        (folder, db, checkpointer)
+    }
+
+    async fn write(db: &Db, pages: i64) {
+        let _turn = db.turn().await;
+        write_in_turn(db, pages).await;
+    }
+
+    async fn write_in_turn(db: &Db, pages: i64) {
+        let sql = format!("INSERT INTO things VALUES (zeroblob({}))", pages * 4096);
+        db.pool().execute(AssertSqlSafe(sql)).await.expect("written and committed");
+    }
+
+    impl WriteAheadLog {
+        fn is_copied(&self) -> bool {
+            self.copied == self.pages
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_committed_is_copied_and_a_log_that_was_copied_begins_anew() {
+        let (_folder, db, mut checkpointer) = things().await;
+        write(&db, 10).await;
+        checkpointer.look().await.expect("the log");
+        let little = checkpointer.log("NOOP").await.expect("the log");
+        assert!((10..100).contains(&little.pages) && little.copied == 0, "{little:?}");
+
+        write(&db, PAGES_WORTH).await;
+        checkpointer.look().await.expect("the log");
+        let copied = checkpointer.log("NOOP").await.expect("the log");
+        assert!(copied.pages > PAGES_WORTH && copied.is_copied(), "{copied:?}");
+
+        // The log does not begin anew while somebody reads what stands in it.
+        let mut reading = db.snapshot().await.expect("a transaction");
+        let sql = "SELECT COUNT(*) FROM things";
+        sqlx::query(sql).fetch_one(&mut *reading).await.expect("a number");
+        write(&db, PAGES_MAX).await;
+        checkpointer.look().await.expect("the log");
+        let held = checkpointer.log("NOOP").await.expect("the log");
+        assert!(held.pages > PAGES_MAX && held.copied < PAGES_MAX, "{held:?}");
+        reading.rollback().await.expect("it has read");
+        checkpointer.look().await.expect("the log");
+        write(&db, 1).await;
+        let anew = checkpointer.log("NOOP").await.expect("the log");
+        assert!(anew.pages < 100, "{anew:?}");
+    }
+
+    /// What a long log still holds once most of it was copied is copied while nobody writes.
+    #[tokio::test]
+    async fn nothing_of_a_long_log_is_left() {
+        let (_folder, db, mut checkpointer) = things().await;
+        let mut other = Checkpointer::of(&db).await.expect("a connection");
+        let turn = db.turn().await;
+        write_in_turn(&db, PAGES_MAX).await;
+        let mut reading = db.snapshot().await.expect("a transaction");
+        let sql = "SELECT COUNT(*) FROM things";
+        sqlx::query(sql).fetch_one(&mut *reading).await.expect("a number");
+        write_in_turn(&db, 1).await;
+        let meanwhile = async {
+            while other.log("NOOP").await.expect("the log").copied < PAGES_MAX {}
+            reading.rollback().await.expect("it has read");
+            drop(turn);
+        };
+        let (looked, ()) = tokio::join!(checkpointer.look(), meanwhile);
+        looked.expect("the log");
+        let log = other.log("NOOP").await.expect("the log");
+        assert!(log.pages > PAGES_MAX && log.is_copied(), "{log:?}");
+    }
+}
