@@ -32,6 +32,7 @@ mod conversions;
 mod crash;
 mod crash_at_random;
 mod cross_currency;
+mod crowded;
 mod daraja;
 mod databases;
 mod developer_commands;

@@ -80,6 +80,9 @@ pub struct Config {
     /// inside a program of another kind, such as a test, names `railhead` here.
     #[serde(skip)]
     pub compiler: Option<PathBuf>,
+    /// Calls of rails at once. No setting; a test sets it to one, to see what becomes of a second.
+    #[serde(skip)]
+    pub rail_guests: Option<u32>,
 }
 
 /// The HTTP server.
@@ -357,6 +360,7 @@ impl Default for Config {
             routes: BTreeMap::new(),
             log: Log::default(),
             compiler: None,
+            rail_guests: None,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::built_in;
 use crate::calendar::Calendars;
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, limits};
 use crate::db::Db;
 use crate::fx::RateSource;
 use crate::keyring::Keyring;
@@ -37,7 +37,7 @@ pub(super) fn components(
     config: &Config,
     keyring: &Arc<Keyring>,
 ) -> Result<(Components, Loader), StartError> {
-    let engines = Engines::start()?;
+    let engines = Engines::start_for(config.rail_guests.unwrap_or(limits::RAIL_GUESTS_MAX))?;
     let cache = CodeCache::new(Some(config.data.dir.join("cache")), Arc::clone(keyring));
     let components = load(&engines, &cache, config.modules.dir.as_deref())?;
     let compiler = Compiler::new(config.compiler.clone(), Costs::default())?;

@@ -31,6 +31,14 @@ impl Engines {
     /// # Errors
     /// The machine cannot run them.
     pub fn start() -> wasmtime::Result<Self> {
+        Self::start_for(limits::RAIL_GUESTS_MAX)
+    }
+
+    /// The same for no more calls of rails at once than these.
+    ///
+    /// # Errors
+    /// The machine cannot run them.
+    pub fn start_for(rail_guests: u32) -> wasmtime::Result<Self> {
         let rails = pooled(rails_config()).or_else(|cause| {
             // Pools reserve much address space; a machine that has none still works, slower.
             tracing::warn!(%cause, "instances are allocated on demand");
@@ -49,7 +57,7 @@ impl Engines {
                 std::thread::sleep(TICK);
             }
         })?;
-        let rail_places = Places::new(limits::RAIL_GUESTS_MAX);
+        let rail_places = Places::new(rail_guests.min(limits::RAIL_GUESTS_MAX));
         let simulator_places = Places::new(limits::SIMULATED_GUESTS_MAX);
         Ok(Self { rails, rules, rail_places, simulator_places })
     }
