@@ -366,8 +366,11 @@ impl RailCode {
         };
         let (result, known) = match tokio::time::timeout(wall, running).await {
             Ok(Ok((answer, instance))) => (Ok(answer), Some(instance)),
-            // A component may take more of the pool than a place stands for.
-            Ok(Err(cause)) if cause.is::<PoolConcurrencyLimitError>() => {
+            // A component may take more of the pool than a place stands for. Whoever has asked for
+            // anything was called, whatever is used up afterwards.
+            Ok(Err(cause))
+                if cause.is::<PoolConcurrencyLimitError>() && has_asked_nothing(&journal) =>
+            {
                 (Err(Broken::Crowded), None)
             }
             Ok(Err(cause)) => {
@@ -400,6 +403,10 @@ impl RailCode {
         store.limiter(|guest| &mut guest.limiter);
         store
     }
+}
+
+fn has_asked_nothing(journal: &Journal) -> bool {
+    journal.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
 }
 
 /// What one call may do, in time and in requests.

@@ -167,7 +167,7 @@ pub const GUEST_LOG_LINES_MAX: u32 = 50;
 pub const GUEST_LOG_LINE_MAX: usize = 500;
 /// Calls of rails at once, each with an instance of the pool. At the default of
 /// `worker.dispatch_concurrency` a route that hangs takes 160 of them by sending and asking, and
-/// [`ENQUIRIES_MAX`] by asking for names: four of them leave room for whatever else calls a rail.
+/// [`ENQUIRIES_MAX`] by asking for names: three of them leave room for whatever else calls a rail.
 pub const RAIL_GUESTS_MAX: u32 = 896;
 /// Calls of simulated networks at once, in instances of the same pool. They have places of their
 /// own: whoever waits for their answer has an instance already.
