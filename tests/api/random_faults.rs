@@ -241,6 +241,18 @@ impl Run {
         }
     }
 
+    /// Waits until everything that the bank said has had its effect.
+    async fn until_all_is_taken_in(&self) {
+        for _ in 0..600 {
+            let left = "SELECT COUNT(*) FROM inbox WHERE state = 'new'";
+            if self.deployment.count(left).await == 0 {
+                return self.deployment.until_nothing_is_leased().await;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("what the bank said has no effect ({:?})", self.done);
+    }
+
     /// What the books say against what the bank did.
     async fn compare(&self) {
         let transfers = self.transfers().await;
@@ -252,6 +264,10 @@ impl Run {
                 .fetch_all(pool)
                 .await
                 .expect("all");
+        // It was paid before the mark arrived, which is the operator's own decision then.
+        let sql = "SELECT subject_id FROM audit WHERE action = 'payout.mark_failed' \
+                   AND before LIKE '%\"status\":\"paid\"%'";
+        let overruled: Vec<String> = sqlx::query_scalar(sql).fetch_all(pool).await.expect("all");
         let mut known = BTreeSet::new();
         for (id, status) in &payouts {
             let references = self.references(id).await;
@@ -265,7 +281,7 @@ impl Run {
             let is_paid = matches!(status.as_str(), "paid" | "paid_manual");
             assert!(executed <= 1, "{id} was paid {executed} times ({:?})", self.done);
             assert!(
-                (executed == 1) == is_paid || has_case,
+                (executed == 1) == is_paid || has_case || overruled.contains(id),
                 "{id} is {status}, and was paid {executed} times ({:?})",
                 self.done
             );
@@ -374,8 +390,7 @@ async fn whatever_happens_nobody_is_paid_twice_and_nothing_is_stranded(
     run.resume().await;
     until_all_ended(&mut run.deployment).await;
     run.complain().await;
-    run.deployment.until_nothing_is_leased().await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    run.until_all_is_taken_in().await;
     run.compare().await;
     run.deployment.prove().await;
 }
