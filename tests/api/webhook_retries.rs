@@ -375,6 +375,8 @@ async fn what_waits_for_an_inactive_endpoint_goes_on_when_it_is_back(
         assert_eq!((&delivery["id"], &delivery["attempts"]), (&waiting["id"], &json!(2)));
         // What happened meanwhile was not for it; what happens now is.
         host.pay("paid", naira(100_000)).await.ok();
+        // If the host still thought that it was busy, it waits in the queue.
+        host.advance(60);
         until_all(host, &id, (2, "delivered")).await;
     })
     .await;

@@ -35,7 +35,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// What tasks tell the loop.
 enum News {
     Slow(Ready),
-    Ended(Ready, Ended),
+    /// How an exchange ended, and when.
+    Ended(Ready, Ended, Moment),
     /// Something else may be made now that this is.
     Next(EndpointId),
     Claimed(EndpointId, Vec<Ready>, bool),
@@ -70,7 +71,7 @@ pub async fn deliver(app: App, mut handed: mpsc::Receiver<Handed>) {
             },
             Some(news) = told.recv() => match news {
                 News::Slow(ready) => lanes.slow_down(&ready),
-                News::Ended(ready, ended) => lanes.ended(&ready, ended, app.now()),
+                News::Ended(ready, ended, at) => lanes.ended(&ready, ended, at),
                 News::Next(endpoint) => lanes.found(&endpoint),
                 News::Claimed(endpoint, claimed, more) => {
                     claimed.into_iter().for_each(|ready| lanes.offer(ready, app.now()));
@@ -162,23 +163,25 @@ pub(super) struct Target {
 impl Deliverer {
     /// Makes one delivery and writes down what came of it.
     async fn make(self, ready: Ready) {
-        let ended = match self.target(&ready).await {
+        let (ended, at) = match self.target(&ready).await {
             Ok(Some(target)) if target.endpoint.is_active => self.exchange(&ready, target).await,
             Ok(_) => {
                 // Gone or switched off since it was claimed.
                 self.clone().give_back(vec![ready.clone()]).await;
-                Ended::Untried
+                (Ended::Untried, self.app.now())
             }
             Err(problem) => {
                 tracing::warn!(%problem, endpoint.id = %ready.endpoint_id, "reading an endpoint");
-                Ended::Untried
+                (Ended::Untried, self.app.now())
             }
         };
         // The loop has ended when nobody listens.
-        let _ = self.tell.send(News::Ended(ready, ended));
+        let _ = self.tell.send(News::Ended(ready, ended, at));
     }
 
-    async fn exchange(&self, ready: &Ready, target: Target) -> Ended {
+    /// Sends, and writes down what came of it: how it ended, and when. A pause counts from then,
+    /// however long the writing takes.
+    async fn exchange(&self, ready: &Ready, target: Target) -> (Ended, Moment) {
         let sending = send(&self.app, &target, ready);
         tokio::pin!(sending);
         let answer = tokio::select! {
@@ -188,6 +191,7 @@ impl Deliverer {
                 sending.await
             }
         };
+        let at = self.app.now();
         let outcome = if answer.is_good() { "delivered" } else { "failed" };
         self.app.metrics.deliveries.attempt(outcome, answer.took);
         let ended = match (answer.is_good(), answer.took > limits::WEBHOOK_SLOW_AFTER) {
@@ -206,7 +210,7 @@ impl Deliverer {
         if is_ordered {
             let _ = self.tell.send(News::Next(ready.endpoint_id.clone()));
         }
-        ended
+        (ended, at)
     }
 
     /// Whether the endpoint's health has to be written: not for every good answer of many.
