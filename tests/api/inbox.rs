@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use crate::fps;
 use crate::live::{TOTAL, pay, reference, until, with_bank};
-use crate::notices::{RIGHT, deliver, status};
-use crate::seams::{marked_while_unknown, open_cases, until_case};
+use crate::notices::{RIGHT, deliver};
 use crate::test_host::{Engine, TestHost};
 
 /// States of everything in the inbox, the oldest first.
@@ -52,27 +51,6 @@ async fn a_message_that_finds_its_payment_busy_is_taken_in_after_that(
         assert!(["reversed", "failed"].contains(&ended.as_str()));
         host.until_count("SELECT COUNT(*) FROM inbox WHERE state = 'taken'", 1).await;
         assert_eq!(host.balance(&host.merchant.live_wallet).await, 100_000_000);
-    })
-    .await;
-}
-
-/// The operator gave a payment up, and its bank says "paid" of it before it can say so when asked.
-/// Nobody else asks about what has ended: what the bank said waits until it has been answered.
-#[rstest]
-#[tokio::test(flavor = "multi_thread")]
-async fn a_message_about_what_has_ended_waits_for_an_answer(
-    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
-) {
-    with_bank(engine, async |host, bank| {
-        let (id, reference) = marked_while_unknown(host, "mark_failed").await;
-        deliver(host, ("live", RIGHT), &status(&reference, "00")).await.ok();
-        assert_eq!(states(host).await, ["new"]);
-        assert_eq!(open_cases(host).await, Vec::<Value>::new());
-        bank.control(&reference, "settle").await.ok();
-        host.advance(6);
-        let case = until_case(host, "paid_after_failure").await;
-        assert_eq!(case["subject_id"], json!(id));
-        host.until_count("SELECT COUNT(*) FROM inbox WHERE state = 'taken'", 1).await;
     })
     .await;
 }

@@ -27,7 +27,7 @@ async fn mark(host: &TestHost, action: &str, id: &str) -> Answer {
 }
 
 /// The cases that are open, oldest first.
-pub(crate) async fn open_cases(host: &TestHost) -> Vec<Value> {
+async fn open_cases(host: &TestHost) -> Vec<Value> {
     let path = "/admin/v1/cases?status=open";
     let page = host.send(Method::GET, path, OPERATOR_TOKEN, &[], None).await.ok();
     page.json["data"].as_array().expect("cases").iter().rev().cloned().collect()

@@ -9,9 +9,8 @@ use crate::wasm::rail::ReturnOfFunds;
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
-use super::calls::{Answered, Calls};
+use super::calls::Calls;
 use super::finding::Learnt;
-use super::notice::not_yet;
 use super::order::{Failure, Feature, OrderStage, Step, Writes};
 use super::work;
 
@@ -91,7 +90,7 @@ impl Transfers {
     /// Asks once more about an attempt whose object has ended, and takes in the answer.
     ///
     /// # Errors
-    /// The database failed, the route is not there, or nobody says yet what became of it.
+    /// The database failed, or the route is not there.
     pub(super) async fn ask_again<F: Feature>(
         &self,
         feature: &F,
@@ -102,10 +101,8 @@ impl Transfers {
         let order = feature.order(&object)?;
         let route = self.routes.as_sent(&attempt.route_id, &attempt.rail_digest).await?;
         let calls = Calls { engine: self, order: &order };
-        let Answered { learnt, evidence, .. } = calls.query((attempt, &route)).await?;
-        let is_open = matches!(learnt, Learnt::Unknown(_) | Learnt::Accepted(_));
-        self.late(feature, attempt, (learnt, evidence)).await?;
-        if is_open { Err(not_yet()) } else { Ok(()) }
+        let answered = calls.query((attempt, &route)).await?;
+        self.late(feature, attempt, (answered.learnt, answered.evidence)).await
     }
 
     pub(super) async fn write_evidence(&self, evidence: RowChange) -> Result<(), Problem> {

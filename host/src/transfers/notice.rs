@@ -266,16 +266,15 @@ impl Transfers {
                 Claimed::Busy if begun.elapsed() < limits::NOTICE_WAIT => {
                     tokio::time::sleep(POLL).await;
                 }
-                Claimed::Busy => return Err(not_yet()),
+                // It lies in the inbox until then.
+                Claimed::Busy => {
+                    return Err(Problem::new(ErrorCode::ServiceUnavailable).retry_after(5));
+                }
             }
         }
     }
 
-    /// Asks about a payment that there is news of. Somebody who is at it asks again; about one that
-    /// has ended nobody does.
-    ///
-    /// # Errors
-    /// One that has ended, and nobody has said yet what became of it.
+    /// Asks about a payment that there is news of. Somebody who is at it asks again.
     async fn ask_about<F: Feature>(&self, feature: &F, attempt: Attempt) -> Result<(), Problem> {
         let is_ended = self.is_ended(feature, &attempt).await?;
         let (engine, feature) = (self.clone(), feature.clone());
@@ -285,7 +284,7 @@ impl Transfers {
         }
         let asking = self.tasks.spawn(async move {
             let asked = match is_ended {
-                true => return engine.ask_again(&feature, &attempt).await,
+                true => engine.ask_again(&feature, &attempt).await,
                 false => engine.work_now(&feature, &attempt.transfer_id).await,
             };
             if let Err(problem) = asked
@@ -293,14 +292,10 @@ impl Transfers {
             {
                 tracing::error!(transfer.id = attempt.transfer_id, %problem, "asking after a notice");
             }
-            Ok(())
         });
         // The network need not wait for its own answer to our question.
-        match tokio::time::timeout(ASK_WAIT, asking).await.ok().and_then(Result::ok) {
-            Some(asked) => asked,
-            None if is_ended => Err(not_yet()),
-            None => Ok(()),
-        }
+        let _ = tokio::time::timeout(ASK_WAIT, asking).await;
+        Ok(())
     }
 
     async fn is_ended<F: Feature>(&self, feature: &F, attempt: &Attempt) -> Result<bool, Problem> {
@@ -437,11 +432,6 @@ impl Transfers {
             other => other,
         }
     }
-}
-
-/// What is told lies in the inbox until it can have its effect.
-pub(super) fn not_yet() -> Problem {
-    Problem::new(ErrorCode::ServiceUnavailable).retry_after(5)
 }
 
 /// What an attempt belongs to.
