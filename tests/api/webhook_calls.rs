@@ -332,8 +332,7 @@ async fn deliveries_are_listed_by_endpoint_status_and_event(
         let spelt = json!(["payout_paid", "wallet.funded"]);
         let bad = listen(host, &receiver.url("/bad"), spelt).await.id();
         receiver.behave("/bad", Manner::status(500));
-        // A receiver that fails is told of one event at a time; what comes meanwhile waits for
-        // the clock, which stands still here.
+        // A receiver that fails is told of one event at a time.
         for failed in 1..=2 {
             host.pay("paid", naira(100_000)).await.ok();
             until_all(host, &bad, (failed, "failed")).await;

@@ -19,6 +19,8 @@ const UNPROVEN: usize = 2;
 const LOOKING: usize = 4;
 /// Deliveries that wait for an endpoint when very many do.
 const WAITING_IF_CROWDED: usize = 4;
+/// Deliveries that a lane remembers to have turned away; beyond it they fall due by themselves.
+const TURNED_AWAY_MAX: usize = 16;
 /// How many times all slots slow exchanges may be.
 const SLOW_MAX: usize = 4;
 
@@ -72,6 +74,18 @@ struct Lane {
     /// Whether the queue may hold more, and whether somebody is looking.
     more: bool,
     looking: bool,
+    /// What was handed over and had no room: in the queue, where it is not due yet.
+    turned_away: Vec<DeliveryId>,
+}
+
+/// Where somebody should look into the queue.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    pub endpoint: EndpointId,
+    /// How many it can take.
+    pub room: usize,
+    /// What was handed over to this host, and may be made before it is due.
+    pub turned_away: Vec<DeliveryId>,
 }
 
 impl Lanes {
@@ -92,14 +106,14 @@ impl Lanes {
     }
 
     /// Takes a delivery in, unless its lane is full or paused, or has it already. What is not
-    /// taken falls due in the queue.
+    /// taken is in the queue.
     pub(super) fn offer(&mut self, ready: Ready, now: Moment) {
         let id = ready.endpoint_id.clone();
         let capacity = self.capacity();
         let lane = self.lane(&id);
         if !lane.has_room(capacity) || lane.is_paused(now) {
-            lane.more = true;
-            self.dropped.push(ready);
+            let claim = lane.turn_away(ready);
+            self.dropped.extend(claim);
             return;
         }
         if lane.under_way.contains_key(&ready.id) {
@@ -129,13 +143,13 @@ impl Lanes {
             if lane.is_paused(now) {
                 // They were not tried: no attempt is used up.
                 self.waiting -= lane.waiting.len();
-                self.dropped.extend(lane.waiting.drain(..));
-                lane.more = true;
+                for ready in std::mem::take(&mut lane.waiting) {
+                    self.dropped.extend(lane.turn_away(ready));
+                }
             }
             while let Some(late) = lane.waiting.pop_front_if(|ready| ready.until <= now) {
                 self.waiting -= 1;
-                self.dropped.push(late);
-                lane.more = true;
+                self.dropped.extend(lane.turn_away(late));
             }
             if lane.waiting.is_empty() {
                 lane.has_turn = false;
@@ -199,10 +213,7 @@ impl Lanes {
 
     /// Claims to be given back.
     pub(super) fn dropped(&mut self) -> Vec<Ready> {
-        let mut dropped = std::mem::take(&mut self.dropped);
-        // What was handed over is in the queue and nobody's.
-        dropped.retain(|ready| ready.fence > 0);
-        dropped
+        std::mem::take(&mut self.dropped)
     }
 
     /// Something is in the queue for an endpoint.
@@ -210,8 +221,8 @@ impl Lanes {
         self.lane(endpoint).more = true;
     }
 
-    /// Endpoints for which somebody should look into the queue, and how many each can take.
-    pub(super) fn hungry(&mut self, now: Moment) -> Vec<(EndpointId, usize)> {
+    /// Where somebody should look into the queue.
+    pub(super) fn hungry(&mut self, now: Moment) -> Vec<Look> {
         let room = LOOKING.saturating_sub(self.looking);
         if room == 0 {
             return Vec::new();
@@ -223,7 +234,8 @@ impl Lanes {
                 return None;
             }
             (lane.more, lane.looking) = (false, true);
-            Some((id.clone(), appetite))
+            let turned_away = std::mem::take(&mut lane.turned_away);
+            Some(Look { endpoint: id.clone(), room: appetite, turned_away })
         });
         let hungry: Vec<_> = lanes.take(room).collect();
         self.looking += hungry.len();
@@ -244,6 +256,7 @@ impl Lanes {
                 || !lane.under_way.is_empty()
                 || lane.is_paused(now)
                 || lane.failures > 0
+                || !lane.turned_away.is_empty()
         });
     }
 
@@ -265,6 +278,16 @@ impl Lanes {
 impl Lane {
     fn is_paused(&self, now: Moment) -> bool {
         self.paused_until.is_some_and(|until| until > now)
+    }
+
+    /// Notes that the queue has what is not made now; answers a claim, which is to be given back.
+    fn turn_away(&mut self, ready: Ready) -> Option<Ready> {
+        self.more = true;
+        let is_claim = ready.fence > 0;
+        if !is_claim && self.turned_away.len() < TURNED_AWAY_MAX {
+            self.turned_away.push(ready.id.clone());
+        }
+        is_claim.then_some(ready)
     }
 
     fn is_idle(&self) -> bool {
@@ -388,16 +411,21 @@ mod tests {
         assert!(lanes.next(now).is_none());
         assert!(lanes.hungry(now).is_empty());
         let later = now.after(limits::WEBHOOK_BREAKER_PAUSE.0);
-        assert_eq!(lanes.hungry(later), [(id("a"), 1)]);
+        let look = |room, turned_away: &[usize]| Look {
+            endpoint: id("a"),
+            room,
+            turned_away: turned_away.iter().map(|number| ready("a", *number).id).collect(),
+        };
+        assert_eq!(lanes.hungry(later), [look(1, &[5])]);
         lanes.offer(ready("a", 5), later);
-        // What is fresh has to wait in the queue like everything else.
+        // What is fresh has to wait in the queue like everything else, but not for long.
         lanes.offer(ready("a", 6), later);
         assert!(lanes.hungry(later).is_empty());
         let probe = lanes.next(later).expect("a probe");
         assert!(lanes.next(later).is_none());
         lanes.ended(&probe, Ended::Quickly, later);
         lanes.looked(&id("a"));
-        assert_eq!(lanes.hungry(later), [(id("a"), limits::WAITING_PER_ENDPOINT_MAX / 2)]);
+        assert_eq!(lanes.hungry(later), [look(limits::WAITING_PER_ENDPOINT_MAX / 2, &[6])]);
     }
 
     #[test]

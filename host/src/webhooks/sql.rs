@@ -15,6 +15,7 @@ use crate::events::outbox::{Ready, owner};
 use crate::id::{DeliveryId, EndpointId, Id as _, MerchantId};
 use crate::retention::Portion;
 
+use super::lanes::Look;
 use super::model::{Delivery, Endpoint};
 
 /// New endpoints.
@@ -361,15 +362,19 @@ pub(super) async fn find_due_endpoints(
 
 /// Claims deliveries of an endpoint that are due and that nobody holds, oldest first, for
 /// `lease` by the database's clock. Of an endpoint that wants order, only those that no
-/// earlier change of the same object waits before.
+/// earlier change of the same object waits before. What was handed over and turned away is due.
 pub(super) async fn claim_deliveries(
     db: &Db,
-    endpoint: &EndpointId,
-    now: Moment,
-    (lease, limit): (Duration, usize),
+    Look { endpoint, room, turned_away }: &Look,
+    (now, lease): (Moment, Duration),
 ) -> Result<Vec<Ready>, sqlx::Error> {
     let mut tx = db.write().await?;
     let database_now = tx.now(db.engine()).await?;
+    for id in turned_away {
+        let sql = "UPDATE webhook_queue SET due_at = $1 \
+                   WHERE delivery_id = $2 AND fence = 0 AND due_at > $1";
+        sqlx::query(sql).bind(now.micros()).bind(id.as_str()).execute(tx.conn()).await?;
+    }
     let skip = match db.engine() {
         Engine::Postgres => "FOR UPDATE OF q SKIP LOCKED",
         Engine::Sqlite => "",
@@ -389,7 +394,7 @@ pub(super) async fn claim_deliveries(
         .bind(endpoint.as_str())
         .bind(now.micros())
         .bind(database_now.micros())
-        .bind(i64::try_from(limit).unwrap_or(1))
+        .bind(i64::try_from(*room).unwrap_or(1))
         .fetch_all(tx.conn())
         .await?;
     let sql = "SELECT d.id, d.event_type, d.body, d.attempts, d.is_test, q.fence, e.updated_at \
