@@ -251,9 +251,9 @@ async fn payouts_wait_for_a_window_and_leave_together(
         assert_eq!(cancelled.status_word(), "cancelled");
         host.advance(UNTIL_MONDAY - 24 * 3600);
         until(host, &first, "processing").await;
+        until(host, &second, "processing").await;
         host.advance(2);
         until_files(host, &[("delivered", 1)]).await;
-        until(host, &second, "processing").await;
         // What lies ready is looked for every five minutes.
         host.advance(300);
         until_files(host, &[("acknowledged", 1)]).await;

@@ -265,7 +265,8 @@ async fn what_never_left_goes_over_the_next_route_and_a_bad_one_is_left_alone(
         let tried = "SELECT COUNT(*) FROM attempts WHERE route = 'ngn_other'";
         let tried = host.count(tried).await;
         assert!((8..20).contains(&tried), "{tried} tries");
-        assert_eq!(route(host, "ngn_other").await["breaker"]["state"], "open");
+        // It may be half open again by now.
+        assert_ne!(route(host, "ngn_other").await["breaker"]["state"], "closed");
         assert_eq!(route(host, "ngn_nip").await["breaker"]["state"], "closed");
         assert_eq!(bank.transfers().await.len(), 21);
     })

@@ -231,6 +231,10 @@ async fn two_hosts_share_the_work_and_neither_sends_what_the_other_has() {
         for (number, id) in ids.iter().enumerate() {
             let status = ["paid", "processing", "failed"][number % 3];
             until(host, id, status).await;
+            if status == "processing" {
+                // The bank's answer says when it is to be asked: by the clock as it is now.
+                until_asked(host, id, 0).await;
+            }
         }
         host.advance(5);
         for (number, id) in ids.iter().enumerate() {

@@ -16,7 +16,7 @@ use crate::test_host::{Engine, TestHost, unique, with_host_configured};
 
 const DECLARATION: &str = include_str!("../hostile/rail.toml");
 /// For how long the network wants to be left alone, and what is paid meanwhile.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);
 const WAITING: usize = 5;
 
 /// A host with a route to a network that answers as a test wants, and is asked about nothing: an

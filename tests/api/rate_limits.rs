@@ -280,7 +280,7 @@ async fn the_operator_has_a_budget_of_its_own(
 async fn an_answer_that_takes_too_long_says_so_and_costs_nothing() {
     with_host_configured(
         Engine::Postgres,
-        |config| config.server.timeout_s = 1,
+        |config| config.server.timeout_s = 3,
         async |host| {
             let key = host.merchant.test_key.clone();
             let remaining = |answer: &Answer| -> u64 {

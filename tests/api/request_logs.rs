@@ -113,7 +113,7 @@ async fn requests_that_are_turned_away_or_cut_off_are_in_the_log(
 ) {
     let change = |config: &mut railhead::config::Config| {
         config.limits.write_per_minute = 1;
-        config.server.timeout_s = 1;
+        config.server.timeout_s = 3;
     };
     with_host_configured(engine, change, async |host| {
         host.pay("paid", naira(100_000)).await.ok();

@@ -239,10 +239,17 @@ async fn a_host_starts_while_somebody_reads_and_a_month_is_missing() {
     with_host(Engine::Postgres, async |host| {
         let december = "SELECT COUNT(*) FROM pg_class WHERE relname = 'events_2026_12'";
         assert_eq!(host.count(december).await, 1, "the next month");
-        host.run(&["DROP TABLE events_2026_12".to_owned()]).await;
         let pool = sqlx::PgPool::connect(&host.database.url).await.expect("the database");
-        let mut reader = pool.begin().await.expect("a reader");
-        sqlx::query("SELECT 1 FROM events_other").execute(&mut *reader).await.expect("read");
+        let reader = loop {
+            host.run(&["DROP TABLE events_2026_12".to_owned()]).await;
+            let mut reader = pool.begin().await.expect("a reader");
+            sqlx::query("SELECT 1 FROM events_other").execute(&mut *reader).await.expect("read");
+            // The host may have made it again before anybody read.
+            if host.count(december).await == 0 {
+                break reader;
+            }
+            reader.rollback().await.expect("read");
+        };
         restart(host, |_| {}).await;
         assert_eq!(host.count(december).await, 0);
         host.advance(15 * 86_400);

@@ -243,12 +243,12 @@ async fn a_stream_outlives_the_deadline_and_ends_with_its_key_or_its_host(
 ) {
     with_host_configured(
         engine,
-        |config| config.server.timeout_s = 1,
+        |config| config.server.timeout_s = 4,
         async |host| {
             let (key, merchant) = (host.merchant.test_key.clone(), host.merchant.id.clone());
             let mut stream = Stream::open(host, &key, "", &[]).await;
             let begun = std::time::Instant::now();
-            while begun.elapsed() < Duration::from_millis(1200) {
+            while begun.elapsed() < Duration::from_millis(4200) {
                 fund(host, &key).await;
                 stream.events(1).await;
             }
