@@ -7,8 +7,8 @@ use railhead::clock::Moment;
 use railhead::config::Config;
 use serde_json::{Value, json};
 
-use crate::receiver::{Receiver, authority_file};
-use crate::test_host::{Answer, Engine, TestHost, with_host_configured};
+use crate::receiver::{Manner, Receiver, authority_file};
+use crate::test_host::{Answer, Engine, TestHost, naira, with_host_configured};
 
 /// Runs a test on a test host that may deliver to loopback, with a receiver there.
 pub(crate) async fn with_receiver(
@@ -102,6 +102,15 @@ pub(crate) async fn until_tried(host: &TestHost, endpoint: &str, attempts: i64) 
     let found = found.await;
     assert_eq!(found.len(), 1, "{found:#?}");
     found[0].clone()
+}
+
+/// An endpoint for `payout.paid` whose receiver fails: its id, and its delivery after one attempt.
+pub(crate) async fn failing(host: &TestHost, receiver: &Receiver, path: &str) -> (String, Value) {
+    let id = listen(host, &receiver.url(path), json!(["payout.paid"])).await.id();
+    receiver.behave(path, Manner::status(500));
+    host.pay("paid", naira(100_000)).await.ok();
+    let delivery = until_tried(host, &id, 1).await;
+    (id, delivery)
 }
 
 /// An instant in an answer.

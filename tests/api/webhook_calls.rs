@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hooks::{
-    change, deliveries, endpoint, listen, until, until_all, until_tried, with_receiver,
+    change, deliveries, endpoint, failing, listen, until, until_all, until_tried, with_receiver,
 };
 use crate::receiver::Manner;
 use crate::test_host::{Answer, Engine, TestHost, naira, unique, with};
@@ -231,10 +231,7 @@ async fn books_can_be_proved_while_an_endpoint_goes(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_receiver(engine, async |host, receiver| {
-        let id = listen(host, &receiver.url("/doomed"), json!(["payout.paid"])).await.id();
-        receiver.behave("/doomed", Manner::status(500));
-        host.pay("paid", naira(100_000)).await.ok();
-        until_tried(host, &id, 1).await;
+        let (id, _) = failing(host, receiver, "/doomed").await;
         host.run(&[
             format!("UPDATE webhook_endpoints SET deleted_at = updated_at WHERE id = '{id}'"),
             format!("DELETE FROM webhook_queue WHERE endpoint_id = '{id}'"),

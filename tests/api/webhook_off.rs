@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hooks::{
-    change, deliveries, endpoint, let_it_look, listen, until_all, until_tried, with_receiver,
+    change, deliveries, endpoint, failing, let_it_look, listen, until_all, with_receiver,
 };
 use crate::receiver::{Manner, Receiver};
 use crate::test_host::{Engine, TestHost, naira};
@@ -82,10 +82,7 @@ async fn deliveries_to_an_endpoint_that_is_gone_wait_for_its_return(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_receiver(engine, async |host, receiver| {
-        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
-        receiver.behave("/a", Manner::status(500));
-        host.pay("paid", naira(100_000)).await.ok();
-        until_tried(host, &id, 1).await;
+        let (id, _) = failing(host, receiver, "/a").await;
         receiver.behave("/a", Manner::status(410));
         host.pay("paid", naira(100_000)).await.ok();
         until_off(host, &id).await;

@@ -7,8 +7,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hooks::{
-    change, deliveries, endpoint, let_it_look, listen, listen_with, moment, until, until_all,
-    until_tried, with_receiver,
+    change, deliveries, endpoint, failing, let_it_look, listen, listen_with, moment, until,
+    until_all, until_tried, with_receiver,
 };
 use crate::receiver::{Manner, Receiver};
 use crate::test_host::{Engine, TestHost, naira};
@@ -275,16 +275,16 @@ async fn what_comes_while_a_slow_endpoint_is_busy_follows_at_once(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_receiver(engine, async |host, receiver| {
-        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
-        receiver.behave("/a", Manner::status(500));
+        let (id, _) = failing(host, receiver, "/a").await;
+        receiver.behave("/a", Manner::Dawdles(Duration::from_millis(900)));
         host.pay("paid", naira(100_000)).await.ok();
-        until_tried(host, &id, 1).await;
-        receiver.behave("/a", Manner::status(200));
+        receiver.until("/a", 2).await;
         let paying = &*host;
-        let paid = (0..8).map(async |_| paying.pay("paid", naira(100_000)).await);
+        let paid = (0..7).map(async |_| paying.pay("paid", naira(100_000)).await);
         for answer in futures::future::join_all(paid).await {
             answer.ok();
         }
+        receiver.behave("/a", Manner::status(200));
         let query = format!("endpoint_id={id}&status=delivered");
         let told = until(host, &query, |found| found.len() == 8).await;
         assert!(told.iter().all(|one| one["attempts"] == 1), "{told:?}");
@@ -387,10 +387,7 @@ async fn what_waits_for_an_inactive_endpoint_goes_on_when_it_is_back(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_receiver(engine, async |host, receiver| {
-        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
-        receiver.behave("/a", Manner::status(500));
-        host.pay("paid", naira(100_000)).await.ok();
-        let waiting = until_tried(host, &id, 1).await;
+        let (id, waiting) = failing(host, receiver, "/a").await;
         receiver.behave("/a", Manner::status(200));
         change(host, &id, json!({ "is_active": false })).await.ok();
         host.advance(3600);

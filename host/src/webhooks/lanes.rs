@@ -84,7 +84,7 @@ pub(super) struct Look {
     pub endpoint: EndpointId,
     /// How many it can take.
     pub room: usize,
-    /// What was handed over to this host, and may be made before it is due.
+    /// What was handed over to this host, and may be made before it is due: no more than `room`.
     pub turned_away: Vec<DeliveryId>,
 }
 
@@ -208,7 +208,11 @@ impl Lanes {
             Ended::Untried => return,
         }
         lane.failures = if ended == Ended::Badly { lane.failures + 1 } else { 0 };
-        lane.paused_until = pause(lane.failures).map(|pause| now.after(pause));
+        lane.paused_until = match pause(lane.failures) {
+            // Of several at once one that failed earlier may be heard of later.
+            Some(pause) => lane.paused_until.max(Some(now.after(pause))),
+            None => None,
+        };
     }
 
     /// Claims to be given back.
@@ -234,7 +238,8 @@ impl Lanes {
                 return None;
             }
             (lane.more, lane.looking) = (false, true);
-            let turned_away = std::mem::take(&mut lane.turned_away);
+            let taken = lane.turned_away.len().min(appetite);
+            let turned_away = lane.turned_away.drain(..taken).collect();
             Some(Look { endpoint: id.clone(), room: appetite, turned_away })
         });
         let hungry: Vec<_> = lanes.take(room).collect();
@@ -244,7 +249,9 @@ impl Lanes {
 
     /// Somebody has looked.
     pub(super) fn looked(&mut self, endpoint: &EndpointId) {
-        self.lane(endpoint).looking = false;
+        let lane = self.lane(endpoint);
+        lane.looking = false;
+        lane.more |= !lane.turned_away.is_empty();
         self.looking -= 1;
     }
 
@@ -420,12 +427,57 @@ mod tests {
         lanes.offer(ready("a", 5), later);
         // What is fresh has to wait in the queue like everything else, but not for long.
         lanes.offer(ready("a", 6), later);
+        lanes.offer(ready("a", 7), later);
         assert!(lanes.hungry(later).is_empty());
         let probe = lanes.next(later).expect("a probe");
         assert!(lanes.next(later).is_none());
         lanes.ended(&probe, Ended::Quickly, later);
         lanes.looked(&id("a"));
-        assert_eq!(lanes.hungry(later), [look(limits::WAITING_PER_ENDPOINT_MAX / 2, &[6])]);
+        assert_eq!(lanes.hungry(later), [look(limits::WAITING_PER_ENDPOINT_MAX / 2, &[6, 7])]);
+    }
+
+    #[test]
+    fn what_a_slow_lane_turned_away_comes_one_by_one() {
+        let now = Moment::default();
+        let mut lanes = Lanes::new(8);
+        lanes.offer(ready("a", 0), now);
+        let mut busy = lanes.next(now).expect("a turn");
+        lanes.slow_down(&busy);
+        for number in 1..40 {
+            lanes.offer(ready("a", number), now);
+        }
+        let mut looked_for = Vec::new();
+        loop {
+            lanes.ended(&busy, Ended::Slowly, now);
+            let Some(Look { room: 1, turned_away, .. }) = lanes.hungry(now).pop() else { break };
+            assert!(lanes.hungry(now).is_empty(), "somebody is looking");
+            let [id] = <[DeliveryId; 1]>::try_from(turned_away).expect("as many as there is room");
+            looked_for.push(id.clone());
+            lanes.offer(Ready { id, fence: 1, ..busy }, now);
+            lanes.looked(&EndpointId::from_text("a".into()));
+            busy = lanes.next(now).expect("a turn");
+        }
+        // The others fall due by themselves.
+        let first: Vec<_> = (1..=TURNED_AWAY_MAX).map(|number| ready("a", number).id).collect();
+        assert_eq!(looked_for, first);
+        assert!(lanes.dropped().is_empty(), "nobody claimed what was handed over");
+    }
+
+    #[test]
+    fn a_failure_that_is_heard_of_late_does_not_shorten_a_pause() {
+        let (now, second) = (Moment::default(), Duration::from_secs(1));
+        let mut lanes = Lanes::new(8);
+        for number in 0..4 {
+            lanes.ended(&ready("a", number), Ended::Badly, now);
+        }
+        let (first, most) = limits::WEBHOOK_BREAKER_PAUSE;
+        let late = now.after(most);
+        lanes.ended(&ready("a", 4), Ended::Badly, late);
+        lanes.ended(&ready("a", 5), Ended::Badly, now);
+        lanes.found(&id("a"));
+        let end = late.after(first);
+        assert!(lanes.hungry(end.before(second)).is_empty());
+        assert_eq!(lanes.hungry(end).len(), 1);
     }
 
     #[test]

@@ -370,15 +370,20 @@ pub(super) async fn claim_deliveries(
 ) -> Result<Vec<Ready>, sqlx::Error> {
     let mut tx = db.write().await?;
     let database_now = tx.now(db.engine()).await?;
-    for id in turned_away {
-        let sql = "UPDATE webhook_queue SET due_at = $1 \
-                   WHERE delivery_id = $2 AND fence = 0 AND due_at > $1";
-        sqlx::query(sql).bind(now.micros()).bind(id.as_str()).execute(tx.conn()).await?;
-    }
+    // Waits for nobody who has a row: he may want one of these.
     let skip = match db.engine() {
         Engine::Postgres => "FOR UPDATE OF q SKIP LOCKED",
         Engine::Sqlite => "",
     };
+    for id in turned_away {
+        let sql = format!(
+            "UPDATE webhook_queue SET due_at = $1 WHERE delivery_id IN (\
+             SELECT q.delivery_id FROM webhook_queue q \
+             WHERE q.delivery_id = $2 AND q.fence = 0 AND q.due_at > $1 {skip})"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(now.micros()).bind(id.as_str());
+        query.execute(tx.conn()).await?;
+    }
     let sql = format!(
         "UPDATE webhook_queue SET lease_until = $1, fence = fence + 1 WHERE delivery_id IN (\
          SELECT q.delivery_id FROM webhook_queue q JOIN webhook_endpoints e ON e.id = q.endpoint_id \
