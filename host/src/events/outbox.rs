@@ -3,8 +3,8 @@
 //!
 //! The endpoints are read in that transaction, so none is missed. Fresh deliveries are handed
 //! to this process's deliverer as soon as they are committed; for anyone else they are due only
-//! when it has had the time to make them. What it turns away for long, or loses by dying, falls
-//! due in the queue like everything else.
+//! when it has had the time to make them. What it does not take, or loses by dying, falls due
+//! in the queue like everything else.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ use crate::id::{DeliveryId, EndpointId};
 use crate::outbound::Answer;
 use crate::retention::Portion;
 
-use super::lanes::{Ended, Lanes, Look};
+use super::lanes::{Ended, Hungry, Lanes};
 use super::model::Endpoint;
 use super::record::{Made, record};
 use super::sql;
@@ -60,8 +60,8 @@ pub async fn deliver(app: App, mut handed: mpsc::Receiver<Handed>) {
         if !dropped.is_empty() {
             app.tasks.spawn(deliverer.clone().give_back(dropped));
         }
-        for look in lanes.hungry(app.now()) {
-            app.tasks.spawn(deliverer.clone().claim(look));
+        for lane in lanes.hungry(app.now()) {
+            app.tasks.spawn(deliverer.clone().claim(lane));
         }
         tokio::select! {
             () = app.stopping.cancelled() => return,
@@ -250,15 +250,15 @@ impl Deliverer {
     }
 
     /// Claims what is due for one endpoint.
-    async fn claim(self, look: Look) {
+    async fn claim(self, lane: Hungry) {
         let (db, now) = (&self.app.db, self.app.now());
-        let claimed = sql::claim_deliveries(db, &look, (now, LEASE)).await;
+        let claimed = sql::claim_deliveries(db, &lane, (now, LEASE)).await;
         let claimed = claimed.unwrap_or_else(|cause| {
-            tracing::warn!(%cause, endpoint.id = %look.endpoint, "claiming deliveries");
+            tracing::warn!(%cause, endpoint.id = %lane.endpoint, "claiming deliveries");
             Vec::new()
         });
-        let more = claimed.len() >= look.room;
-        let _ = self.tell.send(News::Claimed(look.endpoint, claimed, more));
+        let more = claimed.len() >= lane.room;
+        let _ = self.tell.send(News::Claimed(lane.endpoint, claimed, more));
     }
 
     /// Leaves to others, or for later, what was claimed in vain.

@@ -74,13 +74,13 @@ struct Lane {
     /// Whether the queue may hold more, and whether somebody is looking.
     more: bool,
     looking: bool,
-    /// What was handed over and had no room: in the queue, where it is not due yet.
+    /// What was handed over and not taken; the queue has it.
     turned_away: Vec<DeliveryId>,
 }
 
-/// Where somebody should look into the queue.
+/// A lane that has room, while there may be more in the queue.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct Hungry {
     pub endpoint: EndpointId,
     /// How many it can take.
     pub room: usize,
@@ -225,8 +225,8 @@ impl Lanes {
         self.lane(endpoint).more = true;
     }
 
-    /// Where somebody should look into the queue.
-    pub(super) fn hungry(&mut self, now: Moment) -> Vec<Look> {
+    /// Lanes for which somebody should look into the queue.
+    pub(super) fn hungry(&mut self, now: Moment) -> Vec<Hungry> {
         let room = LOOKING.saturating_sub(self.looking);
         if room == 0 {
             return Vec::new();
@@ -240,7 +240,7 @@ impl Lanes {
             (lane.more, lane.looking) = (false, true);
             let taken = lane.turned_away.len().min(appetite);
             let turned_away = lane.turned_away.drain(..taken).collect();
-            Some(Look { endpoint: id.clone(), room: appetite, turned_away })
+            Some(Hungry { endpoint: id.clone(), room: appetite, turned_away })
         });
         let hungry: Vec<_> = lanes.take(room).collect();
         self.looking += hungry.len();
@@ -290,11 +290,13 @@ impl Lane {
     /// Notes that the queue has what is not made now; answers a claim, which is to be given back.
     fn turn_away(&mut self, ready: Ready) -> Option<Ready> {
         self.more = true;
-        let is_claim = ready.fence > 0;
-        if !is_claim && self.turned_away.len() < TURNED_AWAY_MAX {
-            self.turned_away.push(ready.id.clone());
+        if ready.fence > 0 {
+            return Some(ready);
         }
-        is_claim.then_some(ready)
+        if self.turned_away.len() < TURNED_AWAY_MAX {
+            self.turned_away.push(ready.id);
+        }
+        None
     }
 
     fn is_idle(&self) -> bool {
@@ -418,7 +420,7 @@ mod tests {
         assert!(lanes.next(now).is_none());
         assert!(lanes.hungry(now).is_empty());
         let later = now.after(limits::WEBHOOK_BREAKER_PAUSE.0);
-        let look = |room, turned_away: &[usize]| Look {
+        let look = |room, turned_away: &[usize]| Hungry {
             endpoint: id("a"),
             room,
             turned_away: turned_away.iter().map(|number| ready("a", *number).id).collect(),
@@ -449,7 +451,7 @@ mod tests {
         let mut looked_for = Vec::new();
         loop {
             lanes.ended(&busy, Ended::Slowly, now);
-            let Some(Look { room: 1, turned_away, .. }) = lanes.hungry(now).pop() else { break };
+            let Some(Hungry { room: 1, turned_away, .. }) = lanes.hungry(now).pop() else { break };
             assert!(lanes.hungry(now).is_empty(), "somebody is looking");
             let [id] = <[DeliveryId; 1]>::try_from(turned_away).expect("as many as there is room");
             looked_for.push(id.clone());

@@ -11,7 +11,7 @@
 //! | step | durable afterwards | if the host dies here |
 //! |---|---|---|
 //! | the event's commit | event, delivery, place in the queue | due for any host after a head start |
-//! | claim (lease, fence), for what was not handed over | who may deliver, until when | the lease runs out |
+//! | claim (lease, fence), for what was not handed over, or turned away | who may deliver, until when | the lease runs out |
 //! | the exchange | nothing | delivered again, with the same id and bytes |
 //! | the result's commit | delivered, or when to try again | nothing |
 //!

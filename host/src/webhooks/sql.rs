@@ -15,7 +15,7 @@ use crate::events::outbox::{Ready, owner};
 use crate::id::{DeliveryId, EndpointId, Id as _, MerchantId};
 use crate::retention::Portion;
 
-use super::lanes::Look;
+use super::lanes::Hungry;
 use super::model::{Delivery, Endpoint};
 
 /// New endpoints.
@@ -365,7 +365,7 @@ pub(super) async fn find_due_endpoints(
 /// earlier change of the same object waits before. What was handed over and turned away is due.
 pub(super) async fn claim_deliveries(
     db: &Db,
-    Look { endpoint, room, turned_away }: &Look,
+    Hungry { endpoint, room, turned_away }: &Hungry,
     (now, lease): (Moment, Duration),
 ) -> Result<Vec<Ready>, sqlx::Error> {
     let mut tx = db.write().await?;
@@ -375,14 +375,14 @@ pub(super) async fn claim_deliveries(
         Engine::Postgres => "FOR UPDATE OF q SKIP LOCKED",
         Engine::Sqlite => "",
     };
+    let sql = format!(
+        "UPDATE webhook_queue SET due_at = $1 WHERE delivery_id IN (\
+         SELECT q.delivery_id FROM webhook_queue q \
+         WHERE q.delivery_id = $2 AND q.fence = 0 AND q.due_at > $1 {skip})"
+    );
     for id in turned_away {
-        let sql = format!(
-            "UPDATE webhook_queue SET due_at = $1 WHERE delivery_id IN (\
-             SELECT q.delivery_id FROM webhook_queue q \
-             WHERE q.delivery_id = $2 AND q.fence = 0 AND q.due_at > $1 {skip})"
-        );
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(now.micros()).bind(id.as_str());
-        query.execute(tx.conn()).await?;
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()));
+        query.bind(now.micros()).bind(id.as_str()).execute(tx.conn()).await?;
     }
     let sql = format!(
         "UPDATE webhook_queue SET lease_until = $1, fence = fence + 1 WHERE delivery_id IN (\
