@@ -5,9 +5,9 @@
 //! not: each line was synced before its payment could leave. A host that finds lines which the
 //! database does not know starts in quarantine and names them.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -157,7 +157,7 @@ fn write(
     folder: &Path,
     mut waiting: mpsc::Receiver<(String, oneshot::Sender<std::io::Result<()>>)>,
 ) {
-    let mut open: Option<(String, File)> = None;
+    let mut open: Option<DayFile> = None;
     while let Some(first) = waiting.blocking_recv() {
         let mut batch = vec![first];
         while let Ok(next) = waiting.try_recv() {
@@ -165,10 +165,6 @@ fn write(
         }
         let text: String = batch.iter().map(|(line, _)| format!("{line}\n")).collect();
         let written = append(folder, &mut open, &text);
-        if written.is_err() {
-            // Whatever state the file is in, the next batch opens it anew.
-            open = None;
-        }
         for (_, answer) in batch {
             let answered = match &written {
                 Ok(()) => Ok(()),
@@ -178,26 +174,109 @@ fn write(
             let _ = answer.send(answered);
         }
     }
+    if let Some(file) = open {
+        file.close();
+    }
 }
 
-fn append(folder: &Path, open: &mut Option<(String, File)>, text: &str) -> std::io::Result<()> {
+fn append(folder: &Path, open: &mut Option<DayFile>, text: &str) -> std::io::Result<()> {
     let day = first_day(text);
-    if open.as_ref().is_none_or(|(known, _)| *known != day) {
-        let path = folder.join(format!("{day}{ENDING}"));
-        let is_new = !path.exists();
-        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
-        if is_new {
-            // The file's name is only as durable as its folder.
-            File::open(folder)?.sync_all()?;
-        } else {
-            // After a crash the last line may be half a one.
-            file.write_all(b"\n")?;
+    let mut file = match open.take() {
+        Some(file) if file.day == day => file,
+        before => {
+            if let Some(before) = before {
+                before.close();
+            }
+            DayFile::open(folder, day)?
         }
-        *open = Some((day, file));
+    };
+    // Where it fails, the next batch opens it anew, whatever state it is in.
+    file.append(text.as_bytes())?;
+    *open = Some(file);
+    Ok(())
+}
+
+/// How much room is made at a time. Syncing what is written where there is room already costs the
+/// disk the bytes alone; a file that grows with each line costs its filesystem a transaction.
+const ROOM: u64 = 1 << 20;
+
+/// The journal of a day, which is nobody else's while it is open. What follows the last line, as
+/// far as there is room, is NULs.
+struct DayFile {
+    day: String,
+    file: File,
+    /// Where the next line goes.
+    end: u64,
+    /// Where the room ends.
+    room: u64,
+}
+
+impl DayFile {
+    fn open(folder: &Path, day: String) -> std::io::Result<Self> {
+        let mut names = (2..).map(|number| format!("{day}.{number}{ENDING}"));
+        let mut name = format!("{day}{ENDING}");
+        let file = loop {
+            let path = folder.join(&name);
+            let is_new = !path.exists();
+            let mut options = OpenOptions::new();
+            let options = options.create(true).truncate(false).read(true).write(true);
+            let file = options.mode(0o600).open(&path)?;
+            if is_new {
+                // The file's name is only as durable as its folder.
+                File::open(folder)?.sync_all()?;
+            }
+            match file.try_lock() {
+                Ok(()) => break file,
+                // Whoever shares the folder writes where this host wrote: it takes another file.
+                Err(TryLockError::WouldBlock) => name = names.next().unwrap_or_default(),
+                Err(TryLockError::Error(cause)) => return Err(cause),
+            }
+        };
+        let room = file.metadata()?.len();
+        let mut file = Self { day, end: end_of(&file, room)?, file, room };
+        if file.end > 0 {
+            // After a crash the last line may be half a one.
+            file.append(b"\n")?;
+        }
+        Ok(file)
     }
-    let Some((_, file)) = open else { return Ok(()) };
-    file.write_all(text.as_bytes())?;
-    file.sync_data()
+
+    /// Gives back what is left of the room.
+    fn close(self) {
+        // Nothing hangs on it: it is read as nothing.
+        let _ = self.file.set_len(self.end);
+    }
+
+    /// Writes this after the last line; once answered, it is on the disk.
+    fn append(&mut self, text: &[u8]) -> std::io::Result<()> {
+        let end = self.end + text.len() as u64;
+        if end > self.room {
+            let room = end.next_multiple_of(ROOM);
+            let zeros = vec![0; usize::try_from(room - self.room).unwrap_or(0)];
+            self.file.write_all_at(&zeros, self.room)?;
+            self.room = room;
+        }
+        self.file.write_all_at(text, self.end)?;
+        self.file.sync_data()?;
+        self.end = end;
+        Ok(())
+    }
+}
+
+/// What comes after the last byte of a file of this length that is none of the room.
+fn end_of(file: &File, len: u64) -> std::io::Result<u64> {
+    let mut end = len;
+    let mut portion = vec![0; 1 << 16];
+    while end > 0 {
+        let from = end.saturating_sub(portion.len() as u64);
+        let part = &mut portion[..usize::try_from(end - from).unwrap_or(0)];
+        file.read_exact_at(part, from)?;
+        match part.iter().rposition(|byte| *byte != 0) {
+            Some(last) => return Ok(from + last as u64 + 1),
+            None => end = from,
+        }
+    }
+    Ok(0)
 }
 
 /// The day of the first line, by which its file is named.
@@ -234,8 +313,14 @@ mod tests {
         journal.record(&one).await.expect("written");
         drop(journal);
         let torn = folder.path().join("2026-11-21.jsonl");
-        let mut file = OpenOptions::new().append(true).open(torn).expect("a file");
-        file.write_all(b"{\"at_us\":179").expect("half a line");
+        let file = OpenOptions::new().read(true).write(true).open(&torn).expect("a file");
+        // Until whoever wrote it has let it go.
+        file.lock().expect("its turn");
+        let len = file.metadata().expect("its length").len();
+        let end = end_of(&file, len).expect("its end");
+        file.write_all_at(b"{\"at_us\":179", end).expect("half a line");
+        file.set_len(ROOM).expect("room");
+        drop(file);
         let journal = IntentJournal::open(folder.path(), now).expect("a journal");
         journal.record(&two).await.expect("written");
         let again = intent("2026-11-21T23:59:31Z", "3");
@@ -247,5 +332,30 @@ mod tests {
         assert_eq!(read("2026-11-21"), [one, again, two.clone()]);
         assert_eq!(read("2026-11-22"), [two]);
         assert_eq!(super::read(Path::new("/nowhere"), now).expect("none"), []);
+        let over = folder.path().join("2026-11-22.jsonl");
+        let kept = std::fs::read(over).expect("the journal of a day that is over");
+        assert_eq!(kept.last(), Some(&b'\n'), "its room is given back");
+    }
+
+    /// Room is made again and again, and what is written meets none of what was there before.
+    #[test]
+    fn lines_go_on_where_the_last_one_ended() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let line = |number: usize| format!("{number:0999}\n").into_bytes();
+        let mut written = Vec::new();
+        for portion in [0..1_500, 1_500..1_501, 1_501..3_000] {
+            let mut file = DayFile::open(folder.path(), "day".into()).expect("a file");
+            let other = DayFile::open(folder.path(), "day".into()).expect("another file");
+            assert_eq!(other.end, 0, "two never write to one");
+            for number in portion {
+                file.append(&line(number)).expect("written");
+                written.push(number);
+            }
+            assert_eq!(file.room % ROOM, 0);
+        }
+        let text = std::fs::read_to_string(folder.path().join("day.jsonl")).expect("a file");
+        let lines = text.trim_end_matches('\0').lines().filter(|line| !line.is_empty());
+        let read: Vec<usize> = lines.map(|line| line.parse().expect("a number")).collect();
+        assert_eq!(read, written);
     }
 }
