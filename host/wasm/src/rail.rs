@@ -155,6 +155,8 @@ struct Guest {
     egress: Egress,
     requests_left: u32,
     log_lines_left: u32,
+    /// How its payouts are called, once they were: who sends what it prepared does not look again.
+    payouts: Option<exports::payouts::Guest>,
 }
 
 impl RailCode {
@@ -258,8 +260,7 @@ impl RailCode {
     ) -> (Called<Result<Opening, Refusal>>, Option<Kept>) {
         let Some(indices) = &self.payouts else { return (not_offered("payouts"), None) };
         self.call_in((None, Size::One), grant, async |store, instance| {
-            let guest = indices.load(&mut *store, instance)?;
-            guest.call_prepare(store, payment).await
+            payouts(indices, store, instance)?.call_prepare(store, payment).await
         })
         .await
     }
@@ -273,8 +274,7 @@ impl RailCode {
     ) -> Called<Outcome> {
         let Some(indices) = &self.payouts else { return not_offered("payouts") };
         let sending = self.call_in((kept, Size::One), grant, async |store, instance| {
-            let guest = indices.load(&mut *store, instance)?;
-            guest.call_submit(store, payment).await
+            payouts(indices, store, instance)?.call_submit(store, payment).await
         });
         sending.await.0
     }
@@ -283,8 +283,7 @@ impl RailCode {
     pub async fn query(&self, grant: &Arc<Grant>, payment: &Payment) -> Called<Finding> {
         let Some(indices) = &self.payouts else { return not_offered("payouts") };
         self.call(grant, async |store, instance| {
-            let guest = indices.load(&mut *store, instance)?;
-            guest.call_query(store, payment).await
+            payouts(indices, store, instance)?.call_query(store, payment).await
         })
         .await
     }
@@ -398,11 +397,26 @@ impl RailCode {
             egress: Egress::new(Arc::clone(journal)),
             requests_left: 0,
             log_lines_left: 0,
+            payouts: None,
         };
         let mut store = Store::new(self.instance.engine(), guest);
         store.limiter(|guest| &mut guest.limiter);
         store
     }
+}
+
+/// How an instance's payouts are called.
+fn payouts(
+    indices: &exports::payouts::GuestIndices,
+    store: &mut Store<Guest>,
+    instance: &Instance,
+) -> wasmtime::Result<exports::payouts::Guest> {
+    if let Some(known) = &store.data().payouts {
+        return Ok(known.clone());
+    }
+    let guest = indices.load(&mut *store, instance)?;
+    store.data_mut().payouts = Some(guest.clone());
+    Ok(guest)
 }
 
 fn has_asked_nothing(journal: &Journal) -> bool {
