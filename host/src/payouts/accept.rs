@@ -191,7 +191,9 @@ impl Candidate {
             _ => &self.planned,
         };
         let mut payout = payout.clone();
-        payout.hold = payout.hold.or_else(|| reason(ruling.as_ref()?));
+        if let (None, Some(why)) = (&payout.hold, ruling.as_ref().and_then(reason)) {
+            payout.settling().hold = Some(why);
+        }
         let mut effects = Effects { rows: decision.into_iter().collect(), ..Effects::default() };
         effects.rows.extend(work.as_ref().map(|work| WORK.insert(work)));
         effects.counters.extend(counted.into_iter().flatten());
@@ -209,7 +211,10 @@ impl Candidate {
             self.usage.add(locked, amount, &mut effects.counters)?;
         }
         book(&mut effects, &payout, *ledger, &Suspended::default())?;
-        payout.beneficiary_id = self.payee.saving.write(locked, &mut effects);
+        let beneficiary = self.payee.saving.write(locked, &mut effects);
+        if payout.beneficiary_id != beneficiary {
+            payout.settling().beneficiary_id = beneficiary;
+        }
         effects.rows.push(sql::PAYOUTS.insert(&payout));
         // Only now it is known to whom it goes, and why it is held.
         effects.rows.push(with_data(event.clone(), &payout).row());

@@ -1,6 +1,8 @@
 //! A payout before anything of it is durable: all that can be known before its wallet is locked,
 //! and the command that decides it.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::app::App;
@@ -20,7 +22,7 @@ use crate::transfers::Claim;
 use super::accept::{Acceptance, Candidate, Verdict, assessment};
 use super::across::{Across, Asked, Costed, cost};
 use super::fx;
-use super::model::{Change, Costs, Payout, Status};
+use super::model::{Change, Costs, Payout, Status, Terms};
 use super::recipient::{Payee, payee, saved, serving};
 use super::request::NewPayout;
 use super::usage::{Allowance, Usage, refuse_amount};
@@ -87,16 +89,12 @@ pub async fn prepare(
         refuse_terms(caller, asked)?;
     }
     let (costs, pricing) = costs(costed.as_ref(), || cost(amount, &price))?;
-    let mut payout = Payout {
+    let terms = Terms {
         id: named.id.clone(),
         merchant_id: merchant.clone(),
         env,
         wallet_id,
         batch_id: named.batch.cloned(),
-        status: Status::Queued,
-        version: 1,
-        round: 1,
-        route: None,
         currency: request.currency,
         method,
         costs,
@@ -112,16 +110,23 @@ pub async fn prepare(
         hold: None,
         scenario: payee.scenario.clone(),
         maker: caller.key.id.to_string(),
-        rail_reference: None,
         resolution: payee.own_resolution(app, (&rail, named.id))?,
         receipt_to: payee.receipt_to(caller),
         funding: None,
+        created_at: app.now(),
+    };
+    let mut payout = Payout {
+        terms: Arc::new(terms),
+        status: Status::Queued,
+        version: 1,
+        round: 1,
+        route: None,
+        rail_reference: None,
         funded: None,
         failure_code: None,
         failure_message: None,
         correction: None,
         told: None,
-        created_at: app.now(),
         queued_at: None,
         processing_at: None,
         completed_at: None,
@@ -304,7 +309,7 @@ fn beginning(caller: &Caller, payout: &mut Payout) -> Result<Change, Problem> {
             return Err(Problem::new(ErrorCode::FraudRuleBlocked).detail(detail));
         }
         Some("fraud_hold") => {
-            payout.hold = Some("sandbox scenario fraud_hold".into());
+            payout.settling().hold = Some("sandbox scenario fraud_hold".into());
             return Ok(Change::Hold);
         }
         _ => {}

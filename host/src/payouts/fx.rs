@@ -124,7 +124,8 @@ pub(super) async fn plan(
     let id: ConversionId = app.ids.id();
     let funded = Funded::by(&id, &exchange, charges);
     let plan = buying(app, (payout, &funding), (id, basis), &funded);
-    (payout.funding, payout.funded) = (Some(funding), Some(funded));
+    payout.settling().funding = Some(funding);
+    payout.funded = Some(funded);
     Ok(plan)
 }
 

@@ -3,6 +3,9 @@
 //! [`apply`] yields the new status and what the ledger does in one breath, so the two cannot
 //! diverge. It knows no database, no network and no clock.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use crate::auth::merchant::Settings;
 use crate::cases::CaseKind;
 use crate::clock::Moment;
@@ -291,9 +294,44 @@ const fn suspended(status: Status, ledger: LedgerEffect, case: CaseKind) -> Tran
     Transition { to: status, ledger, event, next: NextStep::Rest, case: Some(case) }
 }
 
-/// A payout as it is stored.
+/// A payout as it is stored: its terms, which can be read as if they were its own, and what becomes
+/// of it.
 #[derive(Clone, Debug)]
 pub struct Payout {
+    /// What it was made as.
+    pub terms: Arc<Terms>,
+    /// Where it stands.
+    pub status: Status,
+    /// How many changes there have been, its creation included.
+    pub version: i64,
+    /// How often its wallet was debited, or is about to be: an operator may mark a failed one as
+    /// paid, and that is another round.
+    pub round: i64,
+    /// The route that it went over last; names the bank account that is settled.
+    pub route: Option<String>,
+    /// The network's reference.
+    pub rail_reference: Option<String>,
+    /// The network's code for why not.
+    pub failure_code: Option<String>,
+    /// What that code means, for the merchant.
+    pub failure_message: Option<String>,
+    /// What was bought for it, once it was.
+    pub funded: Option<Funded>,
+    /// What the network has otherwise about the recipient, as JSON.
+    pub correction: Option<String>,
+    /// What its rail has merchants told of it, once the network has taken it on: a JSON object.
+    pub told: Option<String>,
+    /// When it was debited.
+    pub queued_at: Option<Moment>,
+    /// When it was sent.
+    pub processing_at: Option<Moment>,
+    /// When it ended.
+    pub completed_at: Option<Moment>,
+}
+
+/// What a payout was made as, and stays. Whoever has another version of it has the same terms.
+#[derive(Clone, Debug)]
+pub struct Terms {
     /// The id, which sorts by time of creation.
     pub id: PayoutId,
     /// The merchant who pays.
@@ -304,10 +342,6 @@ pub struct Payout {
     pub wallet_id: WalletId,
     /// The batch that it is a row of.
     pub batch_id: Option<BatchId>,
-    /// Where it stands.
-    pub status: Status,
-    /// How many changes there have been, its creation included.
-    pub version: i64,
     /// The currency of the wallet and of all its costs.
     pub currency: Currency,
     /// The payment method, which with the currency decides the routes.
@@ -338,17 +372,6 @@ pub struct Payout {
     pub scenario: Option<String>,
     /// The key that made it.
     pub maker: String,
-    /// How often its wallet was debited, or is about to be: an operator may mark a failed one as
-    /// paid, and that is another round.
-    pub round: i64,
-    /// The route that it went over last; names the bank account that is settled.
-    pub route: Option<String>,
-    /// The network's reference.
-    pub rail_reference: Option<String>,
-    /// The network's code for why not.
-    pub failure_code: Option<String>,
-    /// What that code means, for the merchant.
-    pub failure_message: Option<String>,
     /// What its network said of the account under the name that it goes to, sealed; nothing where
     /// that is known of the saved recipient, whatever it is called.
     pub resolution: Option<String>,
@@ -356,26 +379,27 @@ pub struct Payout {
     pub receipt_to: Option<String>,
     /// What pays for it, where that is another currency.
     pub funding: Option<Funding>,
-    /// What was bought for it, once it was.
-    pub funded: Option<Funded>,
-    /// What the network has otherwise about the recipient, as JSON.
-    pub correction: Option<String>,
-    /// What its rail has merchants told of it, once the network has taken it on: a JSON object.
-    pub told: Option<String>,
     /// When it was created.
     pub created_at: Moment,
-    /// When it was debited.
-    pub queued_at: Option<Moment>,
-    /// When it was sent.
-    pub processing_at: Option<Moment>,
-    /// When it ended.
-    pub completed_at: Option<Moment>,
+}
+
+impl Deref for Payout {
+    type Target = Terms;
+
+    fn deref(&self) -> &Terms {
+        &self.terms
+    }
 }
 
 impl Payout {
+    /// Its terms, as long as they are being settled.
+    pub fn settling(&mut self) -> &mut Terms {
+        Arc::make_mut(&mut self.terms)
+    }
+
     /// Whether the batch that it is in is not complete without it.
     #[must_use]
-    pub const fn holds_batch(&self) -> bool {
+    pub fn holds_batch(&self) -> bool {
         self.batch_id.is_some() && !self.status.is_final()
     }
 
@@ -449,7 +473,7 @@ impl Payout {
             queued_at,
             processing_at: None,
             completed_at: None,
-            ..self.clone()
+            terms: Arc::clone(&self.terms),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Statements about payouts.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::any::AnyRow;
@@ -14,7 +16,7 @@ use crate::id::{BatchId, BeneficiaryId, Id as _, MerchantId, PayoutId, WalletId}
 use crate::money::{Currency, Minor};
 use crate::rails::RecipientFields;
 
-use super::model::{Costs, Payout, Status};
+use super::model::{Costs, Payout, Status, Terms};
 
 /// New payouts.
 pub static PAYOUTS: Table<Payout> = Table {
@@ -249,14 +251,12 @@ pub fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
         |column| row.try_get::<Option<i64>, _>(column).map(|at| at.map(Moment::from_micros));
     let unknown = |what: &'static str| move || sqlx::Error::Decode(what.into());
     let pricing = serde_json::from_str(&text("pricing")?);
-    Ok(Payout {
+    let terms = Terms {
         id: PayoutId::from_text(text("id")?),
         merchant_id: MerchantId::from_text(text("merchant_id")?),
         env: Env::parse(&text("env")?).ok_or_else(unknown("an unknown environment"))?,
         wallet_id: WalletId::from_text(text("wallet_id")?),
         batch_id: maybe("in_batch")?.map(BatchId::from_text),
-        status: Status::parse(&text("status")?).ok_or_else(unknown("an unknown status"))?,
-        version: row.try_get("version")?,
         currency: Currency::parse(&text("currency")?).ok_or_else(unknown("an odd currency"))?,
         method: text("method")?,
         costs: Costs {
@@ -277,18 +277,23 @@ pub fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
         hold: maybe("hold")?,
         scenario: maybe("scenario")?,
         maker: text("maker")?,
+        resolution: maybe("resolution")?,
+        receipt_to: maybe("receipt_to")?,
+        funding: read(maybe("funding")?)?,
+        created_at: moment("created_at")?.unwrap_or_default(),
+    };
+    Ok(Payout {
+        terms: Arc::new(terms),
+        status: Status::parse(&text("status")?).ok_or_else(unknown("an unknown status"))?,
+        version: row.try_get("version")?,
         round: row.try_get("round")?,
         route: maybe("route")?,
         rail_reference: maybe("rail_reference")?,
         failure_code: maybe("failure_code")?,
         failure_message: maybe("failure_message")?,
-        resolution: maybe("resolution")?,
-        receipt_to: maybe("receipt_to")?,
+        funded: read(maybe("funded")?)?,
         correction: maybe("correction")?,
         told: maybe("told")?,
-        funding: read(maybe("funding")?)?,
-        funded: read(maybe("funded")?)?,
-        created_at: moment("created_at")?.unwrap_or_default(),
         queued_at: moment("queued_at")?,
         processing_at: moment("processing_at")?,
         completed_at: moment("completed_at")?,

@@ -418,10 +418,10 @@ pub async fn failed_payouts(
     let (payouts, count) =
         sql::list_failed(app.db.pool(), asked.whose(), (&asked.range, limit)).await?;
     let head = Head { count: Some(count), ..asked.head("failed_payouts") };
-    asked.answer(head, payouts.into_iter().map(failed_row).collect()).await
+    asked.answer(head, payouts.iter().map(failed_row).collect()).await
 }
 
-fn failed_row(payout: Payout) -> FailedRow {
+fn failed_row(payout: &Payout) -> FailedRow {
     let shown = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     FailedRow {
         id: payout.id.to_string(),
@@ -430,9 +430,9 @@ fn failed_row(payout: Payout) -> FailedRow {
         amount_minor: payout.costs.amount,
         recipient_account: shown(payout.recipient.account()),
         recipient_bank_code: shown(payout.recipient.bank()),
-        recipient_name: payout.recipient_name,
-        failure_code: payout.failure_code,
-        failure_message: payout.failure_message,
+        recipient_name: payout.recipient_name.clone(),
+        failure_code: payout.failure_code.clone(),
+        failure_message: payout.failure_message.clone(),
         // It was debited when it was queued, or by a mark.
         auto_reversed: payout.queued_at.is_some() || payout.round > 1,
         created_at: payout.created_at,
