@@ -7,7 +7,7 @@ use crate::config::limits;
 use crate::conversions::AutoConversion;
 use crate::db::bulk::{RowChange, Update, int, text};
 use crate::error::{ErrorCode, Problem};
-use crate::events::Event;
+use crate::events::{Data, Event};
 use crate::id::{EventId, JournalId, WalletId};
 use crate::ledger::wallets::WalletRow;
 use crate::ledger::{
@@ -166,7 +166,7 @@ fn funded(
         object_type: "wallet_movement",
         object_id: id.to_string(),
         sequence: 1,
-        data: Some(data.to_string()),
+        data: Some(Data::Whole(data.to_string())),
         created_at: locked.now(),
     }
 }

@@ -104,7 +104,7 @@ async fn insert(host: &TestHost, id: &EventId) {
         object_type: "wallet_movement",
         object_id: id.to_string(),
         sequence: 1,
-        data: Some("{}".to_owned()),
+        data: Some(railhead::events::Data::Whole("{}".to_owned())),
         created_at: id.made_at(),
     };
     let command = Command::rows(vec![event.row()]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::events::{CATALOGUE, Event};
+use crate::events::{CATALOGUE, Data, Event};
 use crate::id::{BatchId, EventId, MerchantId, WalletId};
 use crate::money::{Currency, Minor};
 use crate::payouts::model::Status;
@@ -195,7 +195,7 @@ impl Batch {
             object_type: "batch",
             object_id: self.id.to_string(),
             sequence: self.version,
-            data: data.filter(|_| CATALOGUE.contains(&name)),
+            data: data.filter(|_| CATALOGUE.contains(&name)).map(Data::Whole),
             created_at: at,
         }
     }

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::config::limits;
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
-use crate::events::Event;
+use crate::events::{Data, Event};
 use crate::fx::{self, Basis, Exchange, Pair, Rate, market, position};
 use crate::id::{ConversionId, EventId, MerchantId, PayoutId, WalletId};
 use crate::ledger::{Command, Effects, LockedState};
@@ -157,7 +157,7 @@ impl Plan {
             object_type: "conversion",
             object_id: conversion.id.to_string(),
             sequence: 1,
-            data: Some(data),
+            data: Some(Data::Whole(data)),
             created_at: conversion.created_at,
         };
         event.row()

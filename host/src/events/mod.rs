@@ -1,7 +1,7 @@
 //! Events: every state change, numbered per object, written in the transaction that makes it.
 //!
-//! Those of the catalogue carry the object as it was then, in the very bytes that are
-//! delivered; the others only keep the history without gaps.
+//! Those of the catalogue carry the object as it was then, or what of it changes; deliveries have
+//! the very bytes. The others only keep the history without gaps.
 
 mod metrics;
 pub mod outbox;
@@ -12,7 +12,7 @@ pub use metrics::DeliveryMetrics;
 use serde::Serialize;
 
 use crate::clock::Moment;
-use crate::db::bulk::RowChange;
+use crate::db::bulk::{RowChange, Whole};
 use crate::env::Env;
 use crate::id::{EventId, MerchantId};
 
@@ -33,10 +33,37 @@ pub struct Event {
     pub object_id: String,
     /// The number of this change of the object, from 1.
     pub sequence: i64,
-    /// The object afterwards, as JSON, where merchants are told.
-    pub data: Option<String>,
+    /// The object afterwards, where merchants are told.
+    pub data: Option<Data>,
     /// When the object changed.
     pub created_at: Moment,
+}
+
+/// An object as events tell of it.
+#[derive(Clone)]
+pub enum Data {
+    /// The object as JSON, as it is kept and told.
+    Whole(String),
+    /// What is kept of the object, if the rest stands elsewhere and never changes; it begins with
+    /// [`KEPT_MARK`]. And how it is told: as JSON.
+    Part(String, Whole),
+}
+
+/// What begins with this is part of an object. No JSON begins like this.
+pub const KEPT_MARK: char = '@';
+
+impl Data {
+    fn kept(&self) -> &str {
+        match self {
+            Self::Whole(text) | Self::Part(text, _) => text,
+        }
+    }
+}
+
+impl std::fmt::Debug for Data {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.kept())
+    }
 }
 
 /// Events that merchants are told of.
@@ -82,7 +109,10 @@ impl Event {
     /// The event as a row for the writer.
     #[must_use]
     pub fn row(&self) -> RowChange {
-        sql::EVENTS.insert(self)
+        match &self.data {
+            Some(Data::Part(_, whole)) => sql::EVENTS.telling(self, Whole::clone(whole)),
+            Some(Data::Whole(_)) | None => sql::EVENTS.insert(self),
+        }
     }
 }
 
@@ -108,4 +138,16 @@ pub struct EventView {
     /// The object afterwards.
     #[schema(value_type = Object)]
     pub data: Box<serde_json::value::RawValue>,
+}
+
+impl EventView {
+    /// An event with its object as JSON.
+    ///
+    /// # Errors
+    /// The object is no JSON.
+    pub fn of(event: sql::StoredEvent, data: String) -> Result<Self, serde_json::Error> {
+        let sql::StoredEvent { id, name, sequence, env, created_at, .. } = event;
+        let data = serde_json::value::RawValue::from_string(data)?;
+        Ok(Self { id, object: "event", event: name, sequence, created_at, env, data })
+    }
 }

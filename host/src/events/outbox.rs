@@ -14,12 +14,12 @@ use tokio::sync::mpsc;
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::{Lookup, RowChange, Table, int, text};
+use crate::db::bulk::{Lookup, RowChange, Table, Whole, int, text};
 use crate::db::cell::Kind::{Int, Text};
 use crate::db::cell::Named;
 use crate::env::Env;
 use crate::id::{DeliveryId, EndpointId, Id as _, IdGenerator, MerchantId};
-use crate::ledger::{HookRows, OutboxHook};
+use crate::ledger::{HookRows, NewRow, OutboxHook};
 
 use super::{DISABLED, canonical, sql};
 
@@ -204,15 +204,16 @@ struct Told<'a> {
     merchant: &'a str,
     env: &'a str,
     name: &'a str,
-    data: &'a str,
+    body: &'a str,
+    whole: Option<&'a Whole>,
     created_at: Moment,
 }
 
 /// Those of the events that merchants are told of.
-fn told<'a>(events: &[Named<'a>]) -> Result<Vec<Told<'a>>, sqlx::Error> {
+fn told<'a>(events: &[NewRow<'a>]) -> Result<Vec<Told<'a>>, sqlx::Error> {
     let mut told = Vec::new();
-    for row in events {
-        if let Some(data) = row.maybe_text("body")? {
+    for NewRow { row, whole } in events {
+        if let Some(body) = row.maybe_text("body")? {
             told.push(Told {
                 object_id: row.text("object_id")?,
                 sequence: row.int("sequence")?,
@@ -220,7 +221,8 @@ fn told<'a>(events: &[Named<'a>]) -> Result<Vec<Told<'a>>, sqlx::Error> {
                 merchant: row.text("merchant_id")?,
                 env: row.text("env")?,
                 name: row.text("type")?,
-                data,
+                body,
+                whole: *whole,
                 created_at: Moment::from_micros(row.int("created_at")?),
             });
         }
@@ -235,7 +237,9 @@ impl Told<'_> {
 
     /// The bytes that are sent.
     fn body(&self, name: &str) -> String {
-        let data: &RawValue = serde_json::from_str(self.data).unwrap_or(RawValue::NULL);
+        let whole = self.whole.map(|whole| whole());
+        let data = whole.as_deref().unwrap_or(self.body);
+        let data: &RawValue = serde_json::from_str(data).unwrap_or(RawValue::NULL);
         let (id, created_at, env, sequence) = (self.id, self.created_at, self.env, self.sequence);
         Body { id, event: name, created_at, env, sequence, data }.text()
     }

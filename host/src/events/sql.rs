@@ -1,6 +1,5 @@
 //! Statements about events.
 
-use serde_json::value::RawValue;
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
@@ -10,7 +9,7 @@ use crate::db::bulk::{Table, int, text};
 use crate::env::Env;
 use crate::id::MerchantId;
 
-use super::{Event, EventView};
+use super::{Data, Event};
 
 /// New events.
 pub static EVENTS: Table<Event> = Table {
@@ -23,13 +22,32 @@ pub static EVENTS: Table<Event> = Table {
         text("env", |event| event.env.as_str().into()),
         text("type", |event| event.name.into()),
         text("object_type", |event| event.object_type.into()),
-        text("body", |event| (&event.data).into()),
+        text("body", |event| event.data.as_ref().map(Data::kept).into()),
         int("created_at", |event| event.created_at.into()),
     ],
     changing: &[],
     on_conflict: None,
     is_sealed: true,
 };
+
+/// An event that merchants are told of, as it is stored.
+#[derive(Clone, Debug)]
+pub struct StoredEvent {
+    /// The id, which sorts by time of creation.
+    pub id: String,
+    /// The object that changed.
+    pub object_id: String,
+    /// What happened.
+    pub name: String,
+    /// The number of this change of the object.
+    pub sequence: i64,
+    /// `test` or `live`.
+    pub env: String,
+    /// The object afterwards, or the part of it that is kept.
+    pub body: String,
+    /// When the object changed.
+    pub created_at: Moment,
+}
 
 /// Which events of the feed are wanted. Instants are microseconds.
 #[derive(Debug, Default)]
@@ -51,8 +69,8 @@ pub async fn list_events(
     (merchant, env): (&MerchantId, Env),
     filter: &Filter,
     limit: i64,
-) -> Result<Vec<EventView>, sqlx::Error> {
-    let sql = "SELECT id, type, sequence, env, body, created_at FROM events \
+) -> Result<Vec<StoredEvent>, sqlx::Error> {
+    let sql = "SELECT id, object_id, type, sequence, env, body, created_at FROM events \
                WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id < $3 \
                AND ($4 = '' OR type = $4) AND created_at > $5 ORDER BY id DESC LIMIT $6";
     let rows = sqlx::query(sql)
@@ -94,8 +112,8 @@ pub async fn list_events_between(
     (merchant, env): (&MerchantId, Env),
     name: &str,
     (first, last): (&str, &str),
-) -> Result<Vec<EventView>, sqlx::Error> {
-    let sql = "SELECT id, type, sequence, env, body, created_at FROM events \
+) -> Result<Vec<StoredEvent>, sqlx::Error> {
+    let sql = "SELECT id, object_id, type, sequence, env, body, created_at FROM events \
                WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id >= $3 \
                AND id <= $4 AND ($5 = '' OR type = $5) ORDER BY id";
     let rows = sqlx::query(sql).bind(merchant.as_str()).bind(env.as_str());
@@ -190,15 +208,14 @@ pub async fn list_deliveries_about(
         .collect()
 }
 
-fn event(row: &AnyRow) -> Result<EventView, sqlx::Error> {
-    let data = RawValue::from_string(row.try_get("body")?);
-    Ok(EventView {
+fn event(row: &AnyRow) -> Result<StoredEvent, sqlx::Error> {
+    Ok(StoredEvent {
         id: row.try_get("id")?,
-        object: "event",
-        event: row.try_get("type")?,
+        object_id: row.try_get("object_id")?,
+        name: row.try_get("type")?,
         sequence: row.try_get("sequence")?,
-        created_at: Moment::from_micros(row.try_get("created_at")?),
         env: row.try_get("env")?,
-        data: data.map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?,
+        body: row.try_get("body")?,
+        created_at: Moment::from_micros(row.try_get("created_at")?),
     })
 }

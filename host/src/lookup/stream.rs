@@ -28,6 +28,7 @@ use crate::events::{EventView, canonical, sql};
 use crate::http::places::Place;
 use crate::http::{PageQuery, Query};
 use crate::id::EventId;
+use crate::payouts::told;
 
 /// What the call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] =
@@ -188,7 +189,7 @@ impl Feed {
     }
 
     /// Reads a page of the feed; whether it was the last one for now.
-    async fn look(&mut self, new: New) -> Result<bool, sqlx::Error> {
+    async fn look(&mut self, new: New) -> Result<bool, Problem> {
         if self.after == self.low {
             self.began_at = self.app.now();
         }
@@ -198,7 +199,7 @@ impl Feed {
         if new == New::IsSent {
             for (first, last) in unknown(&ids, &self.known) {
                 let events = sql::list_events_between(pool, owner, self.name, (&first, &last));
-                let events = events.await?;
+                let events = told::views(&self.app.db, events.await?).await?;
                 // Some may have become visible after the ids were read.
                 self.known.extend(events.iter().map(|event| event.id.clone()));
                 self.ready.extend(events.iter().filter_map(message));

@@ -8,7 +8,7 @@
 //! | `create`, `cancel`, `quote`, `retrieve`, `timeline` | the merchant's calls |
 //! | `review`, `resolve` | the operator's calls, and decisions about cases |
 //! | `accept` | what the writer decides about a new one |
-//! | `reply` | what a repeat of the request is answered |
+//! | `reply`, `told` | what a repeat of the request is answered; what events keep of it |
 //! | `recipient`, `costs`, `usage`, `booking` | whom it goes to, what it costs and uses up, what it posts |
 //! | `across`, `fx` | paying out of another currency: the arithmetic, and buying what is needed |
 //! | `change` | handing a change to the writer |
@@ -38,6 +38,7 @@ pub mod review;
 pub mod sql;
 mod status;
 mod timeline;
+pub mod told;
 mod transfer;
 mod usage;
 pub mod verify;

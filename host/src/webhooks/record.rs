@@ -9,7 +9,7 @@ use crate::config::limits;
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::events::outbox::Ready;
-use crate::events::{DISABLED, Event};
+use crate::events::{DISABLED, Data, Event};
 use crate::id::{DeliveryId, EventId};
 use crate::ledger::{Command, CounterChange, Effects, Guard, LockedState};
 use crate::money::Minor;
@@ -178,7 +178,7 @@ fn switch_off(off: Endpoint, times: i64, (event, now): (&EventId, Moment), effec
         object_type: "webhook_endpoint",
         object_id: off.id.to_string(),
         sequence: times,
-        data: serde_json::to_string(&EndpointView::of(&off)).ok(),
+        data: serde_json::to_string(&EndpointView::of(&off)).ok().map(Data::Whole),
         created_at: now,
     };
     effects.rows.push(event.row());

@@ -11,6 +11,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::clock::Moment;
 use crate::money::Minor;
@@ -127,11 +128,16 @@ pub trait Shape: Send + Sync {
     fn sqlite(&self) -> String;
 }
 
+/// What a new row stands for, as a text that is not written: made only for those who ask.
+pub type Whole = Arc<dyn Fn() -> String + Send + Sync>;
+
 /// A change of one row.
 #[derive(Clone)]
 pub enum RowChange {
     /// A new row.
     Insert(&'static dyn Shape, Row),
+    /// A new row, and what whoever is told of it hears besides.
+    Telling(&'static dyn Shape, Row, Whole),
     /// New values, the key first.
     Update(&'static dyn Shape, Row),
     /// Gone, by key.
@@ -141,7 +147,9 @@ pub enum RowChange {
 impl std::fmt::Debug for RowChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Insert(shape, row) => write!(f, "insert into {}: {row:?}", shape.table()),
+            Self::Insert(shape, row) | Self::Telling(shape, row, _) => {
+                write!(f, "insert into {}: {row:?}", shape.table())
+            }
             Self::Update(shape, row) => write!(f, "update {}: {row:?}", shape.table()),
             Self::Delete(removal, key) => write!(f, "delete from {}: {key}", removal.name),
         }
@@ -179,6 +187,12 @@ impl<T> Table<T> {
     #[must_use]
     pub fn insert(&'static self, value: &T) -> RowChange {
         RowChange::Insert(self, self.row(value))
+    }
+
+    /// The same, and what whoever is told of it hears besides.
+    #[must_use]
+    pub fn telling(&'static self, value: &T, whole: Whole) -> RowChange {
+        RowChange::Telling(self, self.row(value), whole)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::id::IdGenerator;
 use crate::money::{Currency, Minor};
 
 use super::command::Reply;
-use super::hook::OutboxHook;
+use super::hook::{NewRow, OutboxHook};
 use super::locked::{Counter, Wallet};
 use super::seal::{self, BATCHES, Batch, Chain, TOMBSTONES};
 use super::sql::{self, CounterRow, SettledOut, WalletSums};
@@ -207,7 +207,11 @@ async fn run_hook(
     let Some(hook) = hook else { return Ok(None) };
     let Some((shape, rows)) = state.out.inserts.get(hook.of) else { return Ok(None) };
     let columns = shape.columns();
-    let new: Vec<Named<'_>> = rows.iter().map(|row| Named::new(&columns, row)).collect();
+    let new = rows.iter().enumerate().map(|(at, row)| NewRow {
+        row: Named::new(&columns, row),
+        whole: state.out.told.get(&(hook.of, at)),
+    });
+    let new: Vec<NewRow<'_>> = new.collect();
     let wanted = keys((hook.keys)(&new)?.into_iter());
     if wanted.is_empty() {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! A hook on the batch: rows that other rows call for, such as the outbox's deliveries, in the
 //! same transaction.
 
-use crate::db::bulk::{Lookup, RowChange};
+use crate::db::bulk::{Lookup, RowChange, Whole};
 use crate::db::cell::Named;
 use crate::id::IdGenerator;
 
@@ -12,7 +12,7 @@ pub struct OutboxHook {
     /// What has to be read to know which rows they call for.
     pub lookup: &'static Lookup,
     /// The keys to read. Without any, the hook is not run.
-    pub keys: fn(&[Named<'_>]) -> Result<Vec<String>, sqlx::Error>,
+    pub keys: fn(&[NewRow<'_>]) -> Result<Vec<String>, sqlx::Error>,
     /// Makes the further rows out of the new ones and what was read.
     pub run: RunHook,
 }
@@ -20,8 +20,18 @@ pub struct OutboxHook {
 /// From new rows and the rows that were read to further rows. Repeatable: a batch may be begun
 /// again.
 pub type RunHook = Box<
-    dyn Fn(&[Named<'_>], &[Named<'_>], &IdGenerator) -> Result<HookRows, sqlx::Error> + Send + Sync,
+    dyn Fn(&[NewRow<'_>], &[Named<'_>], &IdGenerator) -> Result<HookRows, sqlx::Error>
+        + Send
+        + Sync,
 >;
+
+/// A row that a batch writes.
+pub struct NewRow<'a> {
+    /// As it is written.
+    pub row: Named<'a>,
+    /// What whoever is told of it hears besides.
+    pub whole: Option<&'a Whole>,
+}
 
 /// What a hook adds to a batch.
 pub struct HookRows {

@@ -47,7 +47,7 @@ pub mod wallets;
 mod writer;
 
 pub use command::{Command, CounterChange, Decided, Done, Effects, Guard, Reply, Reservation};
-pub use hook::{HookRows, OutboxHook, RunHook};
+pub use hook::{HookRows, NewRow, OutboxHook, RunHook};
 pub use journal::{
     Account, BY_HAND, Journal, Posting, Source, SystemAccount, entry_id, own_lines_of,
 };

@@ -93,10 +93,10 @@ pub(super) fn check(
     let calls = all.calls.get(id).map_or(&[][..], Vec::as_slice);
     check_work(payout, all.work.get(id), attempts, now, faults);
     check_order(payout, attempts, &all.cases, faults);
-    let marked = told.iter().any(|told| {
-        let body = told.body.as_deref().unwrap_or_default();
-        body.contains("\"status\":\"paid_manual\"") || body.contains("\"status\":\"failed_manual\"")
-    });
+    let is_mark = |told: &StoredEvent| {
+        matches!(told.told_status(), Some(Some(Status::PaidManual | Status::FailedManual)))
+    };
+    let marked = told.iter().any(is_mark);
     for attempt in attempts {
         let own: Vec<&Call> = calls
             .iter()

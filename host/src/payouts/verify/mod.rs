@@ -24,6 +24,7 @@ use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal, These, Walk, fi
 use super::model::{Payout, Status};
 use super::reply;
 use super::sql;
+use super::told;
 use super::view::PayoutView;
 
 use counters::Counted;
@@ -422,7 +423,8 @@ fn check_reply(
         Some(began_as) => first == Some(*began_as),
         None => {
             let as_made = first.map(|status| PayoutView::json(&payout.as_made(status)));
-            let was_told = told.iter().filter_map(|told| told.body.as_deref()).any(is);
+            let bodies = told.iter().filter_map(|told| told.body.as_deref());
+            let was_told = bodies.filter_map(|kept| told::json(payout, kept)).any(|it| is(&it));
             // Merchants are told of some once the network has taken it on.
             let was_sent = told.iter().any(|told| told.name == "payout.dispatched");
             let as_sent = was_sent.then(|| PayoutView::json(&payout.as_sent()));

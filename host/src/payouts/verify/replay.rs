@@ -13,7 +13,7 @@ use crate::ledger::verify::{Faults, StoredJournal, These, read_journals, same_jo
 
 use super::super::booking::{Suspended, book};
 use super::super::model::{Change, LedgerEffect, Payout, Status, apply};
-use super::super::view::PayoutView;
+use super::super::told;
 
 /// How far apart two instants may be that were read one after the other, on hosts whose clocks
 /// differ a little.
@@ -39,9 +39,9 @@ impl StoredEvent {
         }
     }
 
-    fn told_status(&self) -> Option<String> {
-        let body: serde_json::Value = serde_json::from_str(self.body.as_deref()?).ok()?;
-        Some(body["status"].as_str()?.to_owned())
+    /// The status that merchants were told. One that cannot be read leads nowhere.
+    pub(super) fn told_status(&self) -> Option<Option<Status>> {
+        self.body.as_deref().map(told::status)
     }
 }
 
@@ -135,7 +135,7 @@ fn step(paths: &[Path], event: &StoredEvent) -> Vec<Path> {
     for path in paths {
         for change in Change::iter() {
             let Ok(transition) = apply(path.status, change) else { continue };
-            let is_told = told.as_deref().is_none_or(|told| told == transition.to.as_str());
+            let is_told = told.is_none_or(|told| told == Some(transition.to));
             if transition.event != event.name || !is_told {
                 continue;
             }
@@ -195,7 +195,7 @@ fn stamps(payout: &Payout, told: &[StoredEvent], faults: &mut Faults) {
         }
     }
     let last = told.last().and_then(|told| told.body.as_deref());
-    if last.is_some_and(|last| last != PayoutView::json(payout)) {
+    if last.is_some_and(|last| last != told::kept(payout)) {
         faults.add("payout-told", format!("payout {id} is not what its last event told"));
     }
 }
