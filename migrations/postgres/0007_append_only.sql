@@ -44,19 +44,21 @@ BEGIN
     END LOOP;
 END $$;
 
--- Requests of merchants and what became of them. owner is merchant and environment in one; a
--- request that was cut off has the status 0. Ids begin with their instant: a month is a range of
+-- Requests of merchants and what became of them. A row has those of one owner (merchant and
+-- environment in one) that came within a second and were written together, as a JSON array, oldest
+-- first: [id, method, path, status, duration_ms, key_prefix, error_code, created_at]. id is that of
+-- the newest, first of the oldest; least and greatest are of their statuses, where a request that was
+-- cut off counts as 0. Ids begin with their instant: a month is a range of
 -- them.
 CREATE TABLE request_logs (
-    owner       TEXT COLLATE "C" NOT NULL,
-    id          TEXT COLLATE "C" NOT NULL,
-    method      TEXT COLLATE "C" NOT NULL,
-    path        TEXT COLLATE "C" NOT NULL,
-    status      BIGINT NOT NULL,
-    duration_ms BIGINT NOT NULL,
-    key_prefix  TEXT COLLATE "C" NOT NULL,
-    error_code  TEXT COLLATE "C",
-    created_at  BIGINT NOT NULL,
+    owner      TEXT COLLATE "C" NOT NULL,
+    id         TEXT COLLATE "C" NOT NULL,
+    first      TEXT COLLATE "C" NOT NULL,
+    least      BIGINT NOT NULL,
+    greatest   BIGINT NOT NULL,
+    number     BIGINT NOT NULL,
+    requests   TEXT COLLATE "C" NOT NULL,
+    created_at BIGINT NOT NULL,
     PRIMARY KEY (owner, id)
 ) PARTITION BY RANGE (id);
 CREATE TABLE request_logs_other PARTITION OF request_logs DEFAULT;

@@ -1,8 +1,12 @@
 //! Requests: what became of them, for their owner, for as long as they are kept.
 
+use std::time::Duration;
+
 use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
+
+use railhead::id::RequestId;
 
 use crate::packs::restart;
 use crate::test_host::{
@@ -10,6 +14,7 @@ use crate::test_host::{
 };
 
 const PATH: &str = "/v1/request_logs";
+const WRITTEN: &str = "SELECT CAST(COALESCE(SUM(number), 0) AS BIGINT) FROM request_logs";
 
 async fn log(host: &TestHost, key: &str) -> Vec<Value> {
     host.get_as(key, PATH).await.ok().json["data"].as_array().expect("requests").clone()
@@ -154,10 +159,10 @@ async fn what_was_answered_is_known_after_a_restart_and_on_another_host(
         assert_eq!(before.len(), 50);
         restart(host, |_| {}).await;
         assert_eq!(log(host, &key).await, before);
-        assert_eq!(host.count("SELECT COUNT(*) FROM request_logs").await, 600);
+        assert_eq!(host.count(WRITTEN).await, 600);
         host.advance(1);
         host.get("/v1/wallets").await.ok();
-        host.until_count("SELECT COUNT(*) FROM request_logs", 601).await;
+        host.until_count(WRITTEN, 601).await;
         if engine == Engine::Postgres {
             // Two hosts on one database tell the same.
             let mut other = config(&host.database);
@@ -196,7 +201,7 @@ async fn the_log_is_filtered_by_status(#[values(Engine::Sqlite, Engine::Postgres
                 let shown = shown.json["data"].as_array().expect("requests").clone();
                 assert_eq!(paths(&shown), wanted, "{filter}");
             }
-            host.until_count("SELECT COUNT(*) FROM request_logs", 3).await;
+            host.until_count(WRITTEN, 3).await;
         }
         for filter in ["3xx", "99", "600", "ok", ""] {
             let refused = host.get(&format!("{PATH}?status={filter}")).await;
@@ -214,7 +219,7 @@ async fn what_is_old_is_forgotten(#[values(Engine::Sqlite, Engine::Postgres)] en
     with_host(engine, async |host| {
         let key = host.merchant.test_key.clone();
         host.get("/v1/wallets").await.ok();
-        host.until_count("SELECT COUNT(*) FROM request_logs", 1).await;
+        host.until_count(WRITTEN, 1).await;
         let months = "SELECT COUNT(*) FROM pg_inherits WHERE inhparent = \
                       CAST('request_logs' AS regclass)";
         if engine == Engine::Postgres {
@@ -224,17 +229,70 @@ async fn what_is_old_is_forgotten(#[values(Engine::Sqlite, Engine::Postgres)] en
         }
         host.advance(400 * 86_400);
         host.get("/v1/balances").await.ok();
-        host.until_count("SELECT COUNT(*) FROM request_logs", 2).await;
+        host.until_count(WRITTEN, 2).await;
         restart(host, |config| config.retention.request_log_days = 401).await;
         assert_eq!(paths(&log(host, &key).await), ["/v1/balances", "/v1/wallets"]);
         // The 26th of December of next year; what is left of November goes with its last day.
         restart(host, |config| config.retention.request_log_days = 360).await;
-        host.until_count("SELECT COUNT(*) FROM request_logs", 1).await;
+        host.until_count(WRITTEN, 1).await;
         assert_eq!(paths(&log(host, &key).await), ["/v1/balances"]);
         if engine == Engine::Postgres {
             // What came before its month had a table is in it now.
             host.until_count("SELECT COUNT(*) FROM request_logs_2027_12", 1).await;
             assert_eq!(host.count("SELECT COUNT(*) FROM request_logs_other").await, 0);
+        }
+    })
+    .await;
+}
+
+/// Two hosts write what they answered within the same seconds: pages go through both.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_two_hosts_wrote_is_paged_in_one_order(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let owner = format!("{}/test", host.merchant.id);
+        let now = host.app().now();
+        let id = |number: u64| RequestId::first_at(now.after(Duration::from_millis(9 * number)));
+        let mut inserts = Vec::new();
+        for (first, which) in (0..20).flat_map(|sheaf| [(40 * sheaf, 0), (40 * sheaf, 1)]) {
+            // Every other one of forty.
+            let numbers = (first..first + 40).filter(|number| number % 2 == which);
+            let ids: Vec<RequestId> = numbers.clone().map(id).collect();
+            let status = |number: u64| if number % 5 == 0 { 404 } else { 200 };
+            let requests: Vec<Value> = numbers
+                .zip(&ids)
+                .map(|(number, id)| {
+                    json!([id, "GET", "/v1/wallets", status(number), 1, "sk_test_ab12", null, 0])
+                })
+                .collect();
+            inserts.push(format!(
+                "INSERT INTO request_logs (owner, id, first, least, greatest, number, requests, \
+                 created_at) VALUES ('{owner}', '{}', '{}', 200, 404, {}, '{}', 0)",
+                ids[ids.len() - 1],
+                ids[0],
+                ids.len(),
+                Value::from(requests),
+            ));
+        }
+        host.run(&inserts).await;
+        for (filter, wanted) in [("", 800), ("&status=4xx", 160), ("&status=5xx", 0)] {
+            let (mut seen, mut after): (Vec<String>, String) = (Vec::new(), String::new());
+            loop {
+                let page = host.get(&format!("{PATH}?limit=7{filter}{after}")).await.ok();
+                let entries = page.json["data"].as_array().expect("requests");
+                seen.extend(
+                    entries.iter().map(|entry| entry["id"].as_str().expect("an id").into()),
+                );
+                if page.json["has_more"] == false {
+                    break;
+                }
+                assert_eq!(entries.len(), 7);
+                after = format!("&starting_after={}", seen[seen.len() - 1]);
+            }
+            assert!(seen.is_sorted_by(|newer, older| newer > older), "{filter}");
+            assert_eq!(seen.len(), wanted, "{filter}");
         }
     })
     .await;

@@ -70,7 +70,7 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
             assert_eq!(count(host, table, &old).await, 0, "{table} of what is old");
         }
         assert!(
-            count(host, "events", &on_its_way).await >= 2,
+            count(host, "events", &on_its_way).await >= 1,
             "what is on its way keeps its history"
         );
         assert!(count(host, "rail_calls", &on_its_way).await >= 1, "and what was said about it");
@@ -314,9 +314,8 @@ async fn a_month_is_made_though_somebody_has_just_written_to_it() {
             assert!(written < 50, "it is never made");
             written += 1;
             let mut writer = pool.begin().await.expect("a writer");
-            let sql = "INSERT INTO request_logs_other (owner, id, method, path, status, \
-                       duration_ms, key_prefix, created_at) \
-                       VALUES ('somebody', $1, 'GET', '/', 200, 1, '', 0)";
+            let sql = "INSERT INTO request_logs_other (owner, id, first, least, greatest, number, \
+                       requests, created_at) VALUES ('somebody', $1, $1, 200, 200, 1, '[]', 0)";
             let insert = sqlx::query(sql).bind(format!("{first}{written}"));
             insert.execute(&mut *writer).await.expect("inserted");
             let app = host.app().clone();

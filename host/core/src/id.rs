@@ -53,6 +53,14 @@ macro_rules! ids {
                 Self(format!("{}{}", $prefix, encode(u128::from(at.millis()) << 74)))
             }
 
+            /// When it was made, to the millisecond.
+            #[must_use]
+            pub fn made_at(&self) -> Moment {
+                let number = self.0.get($prefix.len()..).unwrap_or_default();
+                let number = u128::from_str_radix(number, 36).unwrap_or(0);
+                Moment::from_micros(i64::try_from((number >> 74) * 1000).unwrap_or(i64::MAX))
+            }
+
             /// The id in a request, if it has the shape of one.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
@@ -154,15 +162,6 @@ macro_rules! references {
 references! {
     PayoutId = "po_";
     BatchId = "bat_";
-}
-
-impl EventId {
-    /// When it was made, to the millisecond.
-    #[must_use]
-    pub fn made_at(&self) -> Moment {
-        let number = u128::from_str_radix(&self.0[Self::PREFIX.len()..], 36).unwrap_or(0);
-        Moment::from_micros(i64::try_from((number >> 74) * 1000).unwrap_or(i64::MAX))
-    }
 }
 
 impl JournalId {

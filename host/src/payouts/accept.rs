@@ -30,6 +30,7 @@ use super::recipient::Payee;
 use super::reply;
 use super::request::NewPayout;
 use super::sql;
+use super::told;
 use super::usage::{Allowance, Usage};
 use super::view::PayoutView;
 
@@ -98,8 +99,8 @@ pub fn compare(app: &App, payout: &Payout, ruling: Ruling) {
 pub(super) struct Acceptance {
     payout: Payout,
     ledger: LedgerEffect,
-    /// Without its data: to whom it goes is known only under lock.
-    event: Event,
+    /// Without its data: to whom it goes is known only under lock. None where nobody is told.
+    event: Option<Event>,
     /// Its work, if it has any.
     work: Option<Work>,
 }
@@ -116,7 +117,8 @@ impl Acceptance {
         (change, lease_until): (Change, Moment),
     ) -> Result<Self, Problem> {
         let (payout, transition) = payout.made(change)?;
-        let event = event_without_data(app, &payout, transition.event);
+        let is_told = transition.event != told::UNTOLD;
+        let event = is_told.then(|| event_without_data(app, &payout, transition.event));
         let work = match transition.next {
             NextStep::Send => Some(work(app, &payout, lease_until).await?),
             _ => None,
@@ -217,7 +219,7 @@ impl Candidate {
         }
         effects.rows.push(sql::PAYOUTS.insert(&payout));
         // Only now it is known to whom it goes, and why it is held.
-        effects.rows.push(with_data(event.clone(), &payout).row());
+        effects.rows.extend(event.clone().map(|event| with_data(event, &payout).row()));
         // In the sandbox the reply is known only when the payout has been sent.
         let is_known = payout.env == Env::Live || payout.status != Status::Queued;
         effects.reply = is_known.then(|| reply::kept(&payout));

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `model` | statuses, changes, the one table of what can happen; pure |
+//! | `model`, `terms` | statuses, changes, the one table of what can happen; what never changes; pure |
 //! | `request`, `view` | the body, and the object that merchants see |
 //! | `draft` | all that is known of a new one before its wallet is locked |
 //! | `create`, `cancel`, `quote`, `retrieve`, `timeline` | the merchant's calls |
@@ -37,6 +37,7 @@ mod retrieve;
 pub mod review;
 pub mod sql;
 mod status;
+mod terms;
 mod timeline;
 pub mod told;
 mod transfer;

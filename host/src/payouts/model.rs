@@ -9,17 +9,14 @@ use std::sync::Arc;
 use crate::auth::merchant::Settings;
 use crate::cases::CaseKind;
 use crate::clock::Moment;
-use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
-use crate::id::{BatchId, BeneficiaryId, MerchantId, PayoutId, WalletId};
-use crate::money::{Currency, Minor};
-use crate::rails::RecipientFields;
-use crate::rules::Price;
+use crate::money::Minor;
 use crate::transfers::Failure;
 
 pub use super::across::{Funded, Funding};
 pub use super::costs::Costs;
 pub use super::status::Status;
+pub use super::terms::Terms;
 
 /// Something that happens to a payout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::EnumIter)]
@@ -327,60 +324,6 @@ pub struct Payout {
     pub processing_at: Option<Moment>,
     /// When it ended.
     pub completed_at: Option<Moment>,
-}
-
-/// What a payout was made as, and stays. Whoever has another version of it has the same terms.
-#[derive(Clone, Debug)]
-pub struct Terms {
-    /// The id, which sorts by time of creation.
-    pub id: PayoutId,
-    /// The merchant who pays.
-    pub merchant_id: MerchantId,
-    /// Test or live.
-    pub env: Env,
-    /// From which wallet.
-    pub wallet_id: WalletId,
-    /// The batch that it is a row of.
-    pub batch_id: Option<BatchId>,
-    /// The currency of the wallet and of all its costs.
-    pub currency: Currency,
-    /// The payment method, which with the currency decides the routes.
-    pub method: String,
-    /// What it costs.
-    pub costs: Costs,
-    /// The saved recipient.
-    pub beneficiary_id: BeneficiaryId,
-    /// What makes the recipient the same as another one.
-    pub recipient_identity: String,
-    /// The name that the bank has on record, or the one that was sent.
-    pub recipient_name: String,
-    /// The recipient in canonical form.
-    pub recipient: RecipientFields,
-    /// The sender's identity, where one was given.
-    pub sender: Option<String>,
-    /// For the recipient's statement.
-    pub narration: Option<String>,
-    /// The merchant's own reference.
-    pub merchant_reference: Option<String>,
-    /// The merchant's own word for its customer.
-    pub customer_reference: Option<String>,
-    /// What was charged, and by which pack.
-    pub pricing: Price,
-    /// Why it is held.
-    pub hold: Option<String>,
-    /// The sandbox scenario.
-    pub scenario: Option<String>,
-    /// The key that made it.
-    pub maker: String,
-    /// What its network said of the account under the name that it goes to, sealed; nothing where
-    /// that is known of the saved recipient, whatever it is called.
-    pub resolution: Option<String>,
-    /// Who is sent a receipt when it has arrived.
-    pub receipt_to: Option<String>,
-    /// What pays for it, where that is another currency.
-    pub funding: Option<Funding>,
-    /// When it was created.
-    pub created_at: Moment,
 }
 
 impl Deref for Payout {

@@ -20,6 +20,7 @@ use crate::transfers::attempt;
 use crate::transfers::evidence::{self, Message};
 
 use super::model::Payout;
+use super::told;
 
 /// A step of a payout's life.
 #[derive(Debug, Serialize, ToSchema)]
@@ -217,7 +218,12 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
             balance_after_minor: entry.balance_after,
         },
     }));
-    let history = events::sql::list_history(pool, payout.id.as_str()).await?;
+    let mut history = events::sql::list_history(pool, payout.id.as_str()).await?;
+    let is_second =
+        |(name, sequence, _): &(String, i64, Moment)| *sequence == 2 && name != told::UNTOLD;
+    if history.first().map_or(payout.version == 1, is_second) {
+        history.insert(0, (told::UNTOLD.to_owned(), 1, payout.created_at));
+    }
     steps.extend(
         history
             .into_iter()

@@ -20,6 +20,10 @@ use super::model::{Funded, Payout, Status};
 use super::sql;
 use super::view::PayoutView;
 
+/// How a payout begins that goes at once. Nobody is told of it, and it follows from the payout: so
+/// the first event of such a payout is not written, and its history begins with the second.
+pub(super) const UNTOLD: &str = "payout.queued";
+
 /// The present way, before what is kept.
 const KEPT: &str = "@1 ";
 

@@ -5,7 +5,7 @@ use crate::config::limits;
 use crate::error::Problem;
 use crate::ledger::Command;
 
-use super::sql::REQUESTS;
+use super::sql::{SHEAVES, Sheaf};
 
 /// Writes down what comes, every so often, until the host stops.
 pub async fn keep(app: App) {
@@ -30,7 +30,7 @@ pub async fn flush(app: &App) -> Result<(), Problem> {
         if taken.is_empty() {
             return Ok(());
         }
-        let rows = taken.iter().map(|owned| REQUESTS.insert(owned)).collect();
+        let rows = Sheaf::all(taken).iter().map(|sheaf| SHEAVES.insert(sheaf)).collect();
         app.writer.work(Command::rows(rows)).await?;
         app.requests.written();
     }

@@ -52,6 +52,7 @@ pub async fn request_logs(
 ) -> Result<Page<Entry>, Problem> {
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
     let limit = page.limit()?;
+    let page_len = usize::try_from(limit).unwrap_or(0);
     let status = statuses(query.status.as_deref())?;
     let (merchant, env) = caller.owner();
     let owner = format!("{merchant}/{env}");
@@ -73,10 +74,10 @@ pub async fn request_logs(
             && (status.0..=status.1).contains(&known)
     };
     entries.retain(is_wanted);
-    entries.extend(sql::list(pool, (&owner, before.as_ref()), (status, limit)).await?);
+    entries.extend(sql::list(pool, (&owner, before.as_ref()), (status, page_len)).await?);
     entries.sort_by(|a, b| b.id.cmp(&a.id));
     entries.dedup_by(|a, b| a.id == b.id);
-    entries.truncate(usize::try_from(limit + 1).unwrap_or(0));
+    entries.truncate(page_len + 1);
     Ok(Page::of(entries, limit))
 }
 

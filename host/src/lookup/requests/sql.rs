@@ -1,7 +1,14 @@
 //! Statements about the log of requests.
+//!
+//! Requests of one owner that came within [`SPAN`] and were written together are one row, a sheaf:
+//! whoever looks for what is older than a request need not read sheaves whose newest came later by
+//! more than that.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
@@ -10,68 +17,224 @@ use crate::db::bulk::{Table, int, text};
 use crate::http::request_log::{Entry, Owned};
 use crate::id::{Id as _, RequestId};
 
-/// Requests as they are kept. One that is written twice is there once.
-pub static REQUESTS: Table<Owned> = Table {
+/// How far apart the first and the last of a sheaf came, at most.
+const SPAN: Duration = Duration::from_secs(1);
+/// How many a sheaf has, at most.
+const SHEAF_MAX: usize = 64;
+/// Sheaves that are read at first, and at most at a time.
+const PORTIONS: (i64, i64) = (8, 128);
+
+/// Requests of one owner, oldest first; one at least.
+pub(super) struct Sheaf {
+    owner: String,
+    entries: Vec<Entry>,
+}
+
+/// Requests as they are kept. A sheaf that is written twice is there once.
+pub(super) static SHEAVES: Table<Sheaf> = Table {
     name: "request_logs",
     fixed: &[
-        text("owner", |owned| (&owned.owner).into()),
-        text("id", |owned| owned.entry.id.as_str().into()),
-        text("method", |owned| (&owned.entry.method).into()),
-        text("path", |owned| (&owned.entry.path).into()),
-        int("status", |owned| i64::from(owned.entry.status.unwrap_or_default()).into()),
-        int("duration_ms", |owned| {
-            i64::try_from(owned.entry.duration_ms).unwrap_or(i64::MAX).into()
-        }),
-        text("key_prefix", |owned| (&owned.entry.key_prefix).into()),
-        text("error_code", |owned| owned.entry.error_code.as_deref().into()),
-        int("created_at", |owned| owned.entry.created_at.into()),
+        text("owner", |sheaf| (&sheaf.owner).into()),
+        text("id", |sheaf| sheaf.entries.last().map(|newest| newest.id.as_str()).into()),
+        text("first", |sheaf| sheaf.entries.first().map(|oldest| oldest.id.as_str()).into()),
+        int("least", |sheaf| sheaf.statuses().min().into()),
+        int("greatest", |sheaf| sheaf.statuses().max().into()),
+        int("number", |sheaf| i64::try_from(sheaf.entries.len()).ok().into()),
+        text("requests", |sheaf| sheaf.json().into()),
+        int("created_at", |sheaf| sheaf.entries.last().map(|newest| newest.created_at).into()),
     ],
     changing: &[],
     on_conflict: Some("(owner, id) DO NOTHING"),
     is_sealed: false,
 };
 
+/// A request as it stands in its sheaf. The instant is microseconds.
+#[derive(Serialize, Deserialize)]
+struct Kept<'a>(
+    Cow<'a, str>,
+    Cow<'a, str>,
+    Cow<'a, str>,
+    Option<u16>,
+    u64,
+    Cow<'a, str>,
+    Option<Cow<'a, str>>,
+    i64,
+);
+
+impl Sheaf {
+    /// Requests, sheaf by sheaf: always the same for the same requests.
+    pub(super) fn all(requests: Vec<Owned>) -> Vec<Self> {
+        let mut owners: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+        for Owned { owner, entry } in requests {
+            owners.entry(owner).or_default().push(entry);
+        }
+        let mut sheaves: Vec<Self> = Vec::new();
+        for (owner, mut entries) in owners {
+            entries.sort_by(|a, b| a.id.cmp(&b.id));
+            for entry in entries {
+                match sheaves.last_mut().filter(|last| last.owner == owner && last.takes(&entry)) {
+                    Some(last) => last.entries.push(entry),
+                    None => sheaves.push(Self { owner: owner.clone(), entries: vec![entry] }),
+                }
+            }
+        }
+        sheaves
+    }
+
+    fn takes(&self, entry: &Entry) -> bool {
+        let from = self.entries[0].id.made_at();
+        self.entries.len() < SHEAF_MAX && entry.id.made_at() <= from.after(SPAN)
+    }
+
+    fn statuses(&self) -> impl Iterator<Item = i64> {
+        self.entries.iter().map(|entry| i64::from(entry.status.unwrap_or_default()))
+    }
+
+    fn json(&self) -> String {
+        fn kept(entry: &Entry) -> Kept<'_> {
+            Kept(
+                entry.id.as_str().into(),
+                entry.method.as_str().into(),
+                entry.path.as_str().into(),
+                entry.status,
+                entry.duration_ms,
+                entry.key_prefix.as_str().into(),
+                entry.error_code.as_deref().map(Cow::Borrowed),
+                entry.created_at.micros(),
+            )
+        }
+        let all: Vec<Kept<'_>> = self.entries.iter().map(kept).collect();
+        serde_json::to_string(&all).unwrap_or_default()
+    }
+}
+
+/// After every sheaf that may have this request, or older ones.
+fn after_sheaves_of(id: &RequestId) -> RequestId {
+    RequestId::first_at(id.made_at().after(SPAN + Duration::from_millis(1)))
+}
+
 /// Whether an owner's log has a request.
 pub(super) async fn is_known(
     pool: &AnyPool,
     (owner, id): (&str, &RequestId),
 ) -> Result<bool, sqlx::Error> {
-    let sql = "SELECT COUNT(*) FROM request_logs WHERE owner = $1 AND id = $2";
-    let found: i64 = sqlx::query_scalar(sql).bind(owner).bind(id.as_str()).fetch_one(pool).await?;
-    Ok(found == 1)
+    let sql = "SELECT requests FROM request_logs \
+               WHERE owner = $1 AND id >= $2 AND id < $3 AND first <= $2";
+    let query = sqlx::query(sql).bind(owner).bind(id.as_str());
+    for row in query.bind(after_sheaves_of(id).as_str()).fetch_all(pool).await? {
+        if entries(&row)?.iter().any(|entry| entry.id == *id) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// An owner's requests before one of them, newest first; one more than a page has.
 pub(super) async fn list(
     pool: &AnyPool,
     (owner, before): (&str, Option<&RequestId>),
-    ((least, most), limit): ((i64, i64), i64),
+    ((least, most), limit): ((i64, i64), usize),
 ) -> Result<Vec<Entry>, sqlx::Error> {
-    let sql = "SELECT * FROM request_logs WHERE owner = $1 AND id < $2 \
-               AND status BETWEEN $3 AND $4 ORDER BY id DESC LIMIT $5";
-    let rows = sqlx::query(sql)
-        .bind(owner)
-        .bind(before.map_or("~", RequestId::as_str))
-        .bind(least)
-        .bind(most)
-        .bind(limit + 1)
-        .fetch_all(pool)
-        .await?;
-    rows.iter().map(entry).collect()
+    let sql = "SELECT id, requests FROM request_logs WHERE owner = $1 AND id < $2 \
+               AND first < $3 AND greatest >= $4 AND least <= $5 ORDER BY id DESC LIMIT $6";
+    let is_wanted = |entry: &Entry| {
+        before.is_none_or(|before| entry.id < *before)
+            && (least..=most).contains(&i64::from(entry.status.unwrap_or_default()))
+    };
+    let mut next = before.map_or_else(|| "~".to_owned(), |id| after_sheaves_of(id).to_string());
+    let (mut found, mut portion): (Vec<Entry>, i64) = (Vec::new(), PORTIONS.0);
+    loop {
+        let rows = sqlx::query(sql)
+            .bind(owner)
+            .bind(next.as_str())
+            .bind(before.map_or("~", RequestId::as_str))
+            .bind(least)
+            .bind(most)
+            .bind(portion)
+            .fetch_all(pool)
+            .await?;
+        for row in &rows {
+            found.extend(entries(row)?.into_iter().filter(is_wanted));
+        }
+        found.sort_by(|a, b| b.id.cmp(&a.id));
+        let last = rows.last().filter(|_| i64::try_from(rows.len()) == Ok(portion));
+        let Some(last) = last else { break };
+        // Whatever is not read yet is older than that.
+        next = last.try_get("id")?;
+        if found.iter().take_while(|entry| entry.id.as_str() > next.as_str()).count() > limit {
+            break;
+        }
+        portion = (4 * portion).min(PORTIONS.1);
+    }
+    found.truncate(limit + 1);
+    Ok(found)
 }
 
-fn entry(row: &AnyRow) -> Result<Entry, sqlx::Error> {
-    let number = |column| row.try_get::<i64, _>(column);
-    let error: Option<String> = row.try_get("error_code")?;
-    Ok(Entry {
-        object: "request_log",
-        id: RequestId::from_text(row.try_get("id")?),
-        method: row.try_get("method")?,
-        path: row.try_get("path")?,
-        status: u16::try_from(number("status")?).ok().filter(|status| *status > 0),
-        duration_ms: u64::try_from(number("duration_ms")?).unwrap_or(0),
-        key_prefix: row.try_get("key_prefix")?,
-        error_code: error.map(Cow::Owned),
-        created_at: Moment::from_micros(number("created_at")?),
-    })
+fn entries(row: &AnyRow) -> Result<Vec<Entry>, sqlx::Error> {
+    let text: String = row.try_get("requests")?;
+    let kept: Vec<Kept<'_>> =
+        serde_json::from_str(&text).map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?;
+    let entry =
+        |Kept(id, method, path, status, duration_ms, key_prefix, error, at): Kept<'_>| Entry {
+            object: "request_log",
+            id: RequestId::from_text(id.into_owned()),
+            method: method.into_owned(),
+            path: path.into_owned(),
+            status,
+            duration_ms,
+            key_prefix: key_prefix.into_owned(),
+            error_code: error.map(|code| Cow::Owned(code.into_owned())),
+            created_at: Moment::from_micros(at),
+        };
+    Ok(kept.into_iter().map(entry).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::id::RequestId;
+
+    use super::*;
+
+    fn request(owner: &str, at_ms: i64, status: u16) -> Owned {
+        let at = Moment::from_micros(at_ms * 1_000);
+        let entry = Entry {
+            object: "request_log",
+            id: RequestId::first_at(at),
+            method: "GET".into(),
+            path: "/v1/payouts".into(),
+            status: Some(status),
+            duration_ms: 1,
+            key_prefix: "sk_test_ab12".into(),
+            error_code: None,
+            created_at: at,
+        };
+        Owned { owner: owner.to_owned(), entry }
+    }
+
+    #[test]
+    fn a_sheaf_is_of_one_owner_and_of_one_second() {
+        let requests = vec![
+            request("b", 1_500, 200),
+            request("a", 2_001, 404),
+            request("a", 1_000, 200),
+            request("a", 2_000, 500),
+        ];
+        let sheaves = Sheaf::all(requests);
+        let of = |at: usize| {
+            let sheaf = &sheaves[at];
+            (
+                sheaf.owner.as_str(),
+                sheaf.entries.len(),
+                sheaf.statuses().min(),
+                sheaf.statuses().max(),
+            )
+        };
+        assert_eq!(sheaves.len(), 3);
+        assert_eq!(of(0), ("a", 2, Some(200), Some(500)));
+        assert_eq!(of(1), ("a", 1, Some(404), Some(404)));
+        assert_eq!(of(2), ("b", 1, Some(200), Some(200)));
+        let many: Vec<Owned> = (0..130).map(|at| request("a", at, 200)).collect();
+        let sizes: Vec<usize> = Sheaf::all(many).iter().map(|it| it.entries.len()).collect();
+        assert_eq!(sizes, [64, 64, 2]);
+    }
 }

@@ -70,12 +70,13 @@ const CHECKS: &[Check] = &[
     Check {
         name: "payout-decision",
         means: "is held or let go otherwise than was decided",
-        finds: "SELECT d.payout_id FROM decisions d LEFT JOIN events e \
-                ON e.object_id = d.payout_id AND e.sequence = 1 WHERE {fresh decisions d} \
-                AND ((d.action = 'block' AND e.id IS NOT NULL) OR (d.action = 'allow' \
-                AND ((e.id IS NULL AND d.created_at > COALESCE((SELECT CAST(value AS BIGINT) \
-                FROM meta WHERE key = 'swept/events'), 0)) OR e.type = 'payout.held')) \
-                OR (d.action = 'hold' AND e.type <> 'payout.held'))",
+        finds: "SELECT d.payout_id FROM decisions d LEFT JOIN payouts p ON p.id = d.payout_id \
+                LEFT JOIN events e ON e.object_id = d.payout_id AND e.sequence = 1 \
+                WHERE {fresh decisions d} AND ((d.action = 'block' AND p.id IS NOT NULL) \
+                OR (d.action = 'allow' AND (p.id IS NULL OR e.type = 'payout.held')) \
+                OR (d.action = 'hold' AND p.id IS NOT NULL AND (e.type <> 'payout.held' \
+                OR (e.id IS NULL AND d.created_at > COALESCE((SELECT CAST(value AS BIGINT) \
+                FROM meta WHERE key = 'swept/events'), 0)))))",
     },
     Check {
         name: "decision-pack",
@@ -272,17 +273,21 @@ pub async fn verify(
     let (scope, of) = ((looked.engine, looked.fresh), ("payouts", TOUCHED));
     let (mut walk, mut count) = (Walk::begin(db, scope, of, PORTION).await?, 0);
     while let Some(these) = walk.next(db).await? {
-        let portion = Portion::read(db, looked, these).await?;
+        let mut portion = Portion::read(db, looked, these).await?;
         if !looked.fresh.is_all() {
             check_these(db, &portion.these, faults).await?;
         }
         for payout in &portion.payouts {
             let id = payout.id.as_str();
-            let told = portion.events.get(id).map_or(&[][..], Vec::as_slice);
+            let mut told = portion.events.remove(id).unwrap_or_default();
             let booked = portion.booked.get(id).map_or(&[][..], Vec::as_slice);
             check_price(payout, faults);
             count += 1;
             let has_first = told.first().is_some_and(|first| first.sequence == 1);
+            if !has_first {
+                told.insert(0, StoredEvent::untold(payout));
+            }
+            let told = told.as_slice();
             let has_all = i64::try_from(told.len()) == Ok(payout.version);
             // Where months go as a whole, a later one may go before an earlier one that is kept.
             let may_have_gaps = looked.is_swept("all_events", payout);

@@ -32,10 +32,21 @@ impl StoredEvent {
     /// The status that an event leads to, where there is only one.
     pub(super) fn status(&self) -> Option<Status> {
         match self.name.as_str() {
-            "payout.queued" => Some(Status::Queued),
+            told::UNTOLD => Some(Status::Queued),
             "payout.draft" => Some(Status::Draft),
             "payout.held" => Some(Status::AwaitingAdminReview),
             _ => None,
+        }
+    }
+
+    /// The first of a payout that has no such: it went at once, and nobody was told.
+    pub(super) fn untold(payout: &Payout) -> Self {
+        Self {
+            sequence: 1,
+            name: told::UNTOLD.to_owned(),
+            body: None,
+            at: payout.created_at,
+            owner: (payout.merchant_id.to_string(), payout.env.to_string()),
         }
     }
 
@@ -181,7 +192,7 @@ fn stamps(payout: &Payout, told: &[StoredEvent], faults: &mut Faults) {
     let ended = told.iter().rev().find(|told| ends.contains(&told.name.as_str()));
     for (what, stamp, event) in [
         ("made", Some(payout.created_at), told.first().map(|told| told.at)),
-        ("queued", payout.queued_at, at("payout.queued").next_back()),
+        ("queued", payout.queued_at, at(told::UNTOLD).next_back()),
         ("sent", payout.processing_at, sent),
         ("ended", payout.completed_at, ended.map(|told| told.at)),
     ] {
