@@ -260,7 +260,7 @@ async fn what_two_hosts_wrote_is_paged_in_one_order(
             // Every other one of forty.
             let numbers = (first..first + 40).filter(|number| number % 2 == which);
             let ids: Vec<RequestId> = numbers.clone().map(id).collect();
-            let status = |number: u64| if number % 5 == 0 { 404 } else { 200 };
+            let status = |number: u64| if number.is_multiple_of(5) { 404 } else { 200 };
             let requests: Vec<Value> = numbers
                 .zip(&ids)
                 .map(|(number, id)| {

@@ -22,7 +22,7 @@ use crate::transfers::Claim;
 use super::accept::{Acceptance, Candidate, Verdict, assessment};
 use super::across::{Across, Asked, Costed, cost};
 use super::fx;
-use super::model::{Change, Costs, Payout, Status, Terms};
+use super::model::{Change, Costs, Payout, Terms};
 use super::recipient::{Payee, payee, saved, serving};
 use super::request::NewPayout;
 use super::usage::{Allowance, Usage, refuse_amount};
@@ -115,22 +115,7 @@ pub async fn prepare(
         funding: None,
         created_at: app.now(),
     };
-    let mut payout = Payout {
-        terms: Arc::new(terms),
-        status: Status::Queued,
-        version: 1,
-        round: 1,
-        route: None,
-        rail_reference: None,
-        funded: None,
-        failure_code: None,
-        failure_message: None,
-        correction: None,
-        told: None,
-        queued_at: None,
-        processing_at: None,
-        completed_at: None,
-    };
+    let mut payout = Payout::new(Arc::new(terms));
     let buying = match costed {
         Some(costed) => Some(fx::plan(app, caller, costed, &mut payout).await?),
         None => None,

@@ -335,6 +335,27 @@ impl Deref for Payout {
 }
 
 impl Payout {
+    /// A payout of which nothing has become yet.
+    #[must_use]
+    pub const fn new(terms: Arc<Terms>) -> Self {
+        Self {
+            terms,
+            status: Status::Queued,
+            version: 1,
+            round: 1,
+            route: None,
+            rail_reference: None,
+            failure_code: None,
+            failure_message: None,
+            funded: None,
+            correction: None,
+            told: None,
+            queued_at: None,
+            processing_at: None,
+            completed_at: None,
+        }
+    }
+
     /// Its terms, as long as they are being settled.
     pub fn settling(&mut self) -> &mut Terms {
         Arc::make_mut(&mut self.terms)
@@ -405,18 +426,8 @@ impl Payout {
         Self {
             status,
             funded: self.funded.clone().filter(|_| is_bought),
-            version: 1,
-            round: 1,
-            route: None,
-            rail_reference: None,
-            failure_code: None,
-            failure_message: None,
-            correction: None,
-            told: None,
             queued_at,
-            processing_at: None,
-            completed_at: None,
-            terms: Arc::clone(&self.terms),
+            ..Self::new(Arc::clone(&self.terms))
         }
     }
 
