@@ -99,9 +99,9 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at);
 
--- Every state change of every object, numbered per object. Those that merchants may see have a
--- body: the object afterwards as JSON, or after "@" what of it changes, if the rest stands in the
--- object's row for ever.
+-- State changes of objects, numbered per object: all, but that a payout goes at once. Those that
+-- merchants may see have a body: the object afterwards as JSON, or after "@" what of it changes, if
+-- the rest stands in the object's row for ever.
 CREATE TABLE events (
     object_id   TEXT NOT NULL,
     sequence    BIGINT NOT NULL,

@@ -47,16 +47,15 @@ END $$;
 -- Requests of merchants and what became of them. A row has those of one owner (merchant and
 -- environment in one) that came within a second and were written together, as a JSON array, oldest
 -- first: [id, method, path, status, duration_ms, key_prefix, error_code, created_at]. id is that of
--- the newest, first of the oldest; least and greatest are of their statuses, where a request that was
--- cut off counts as 0. Ids begin with their instant: a month is a range of
--- them.
+-- the newest, first_id of the oldest; statuses are theirs, each once, between commas, where a
+-- request that was cut off has 0. Ids begin with
+-- their instant: a month is a range of them.
 CREATE TABLE request_logs (
     owner      TEXT COLLATE "C" NOT NULL,
     id         TEXT COLLATE "C" NOT NULL,
-    first      TEXT COLLATE "C" NOT NULL,
-    least      BIGINT NOT NULL,
-    greatest   BIGINT NOT NULL,
-    number     BIGINT NOT NULL,
+    first_id   TEXT COLLATE "C" NOT NULL,
+    statuses   TEXT COLLATE "C" NOT NULL,
+    count      BIGINT NOT NULL,
     requests   TEXT COLLATE "C" NOT NULL,
     created_at BIGINT NOT NULL,
     PRIMARY KEY (owner, id)
@@ -144,5 +143,5 @@ ALTER TABLE counters SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05
 -- A payout changes twice soon after it was made, and its work is claimed: no index needs to hear
 -- of it as long as the new version fits beside the old one.
 ALTER TABLE payouts SET (fillfactor = 60);
-ALTER TABLE attempts SET (fillfactor = 60);
+ALTER TABLE attempts SET (fillfactor = 50);
 ALTER TABLE transfers SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);

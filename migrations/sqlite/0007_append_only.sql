@@ -1,15 +1,14 @@
 -- Requests of merchants and what became of them. A row has those of one owner (merchant and
 -- environment in one) that came within a second and were written together, as a JSON array, oldest
 -- first: [id, method, path, status, duration_ms, key_prefix, error_code, created_at]. id is that of
--- the newest, first of the oldest; least and greatest are of their statuses, where a request that was
--- cut off counts as 0.
+-- the newest, first_id of the oldest; statuses are theirs, each once, between commas, where a
+-- request that was cut off has 0.
 CREATE TABLE request_logs (
     owner      TEXT NOT NULL,
     id         TEXT NOT NULL,
-    first      TEXT NOT NULL,
-    least      BIGINT NOT NULL,
-    greatest   BIGINT NOT NULL,
-    number     BIGINT NOT NULL,
+    first_id   TEXT NOT NULL,
+    statuses   TEXT NOT NULL,
+    count      BIGINT NOT NULL,
     requests   TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     PRIMARY KEY (owner, id)

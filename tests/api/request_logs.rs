@@ -14,7 +14,7 @@ use crate::test_host::{
 };
 
 const PATH: &str = "/v1/request_logs";
-const WRITTEN: &str = "SELECT CAST(COALESCE(SUM(number), 0) AS BIGINT) FROM request_logs";
+const WRITTEN: &str = "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM request_logs";
 
 async fn log(host: &TestHost, key: &str) -> Vec<Value> {
     host.get_as(key, PATH).await.ok().json["data"].as_array().expect("requests").clone()
@@ -256,7 +256,7 @@ async fn what_two_hosts_wrote_is_paged_in_one_order(
         let now = host.app().now();
         let id = |number: u64| RequestId::first_at(now.after(Duration::from_millis(9 * number)));
         let mut inserts = Vec::new();
-        for (first, which) in (0..20).flat_map(|sheaf| [(40 * sheaf, 0), (40 * sheaf, 1)]) {
+        for (first, which) in (0..20).flat_map(|chunk| [(40 * chunk, 0), (40 * chunk, 1)]) {
             // Every other one of forty.
             let numbers = (first..first + 40).filter(|number| number % 2 == which);
             let ids: Vec<RequestId> = numbers.clone().map(id).collect();
@@ -268,8 +268,8 @@ async fn what_two_hosts_wrote_is_paged_in_one_order(
                 })
                 .collect();
             inserts.push(format!(
-                "INSERT INTO request_logs (owner, id, first, least, greatest, number, requests, \
-                 created_at) VALUES ('{owner}', '{}', '{}', 200, 404, {}, '{}', 0)",
+                "INSERT INTO request_logs (owner, id, first_id, statuses, count, requests, \
+                 created_at) VALUES ('{owner}', '{}', '{}', ',200,404,', {}, '{}', 0)",
                 ids[ids.len() - 1],
                 ids[0],
                 ids.len(),

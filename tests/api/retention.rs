@@ -90,6 +90,15 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
         let report = host.report(&Wanted::default()).await;
         assert!(report.faults.counts.contains_key("payout-work"), "{:#?}", report.faults);
         host.run(&put("paid")).await;
+        // What is on its way is proven as a whole, however old it is.
+        let refer = |to: &str| {
+            vec![format!("UPDATE payouts SET merchant_reference = {to} WHERE id = '{on_its_way}'")]
+        };
+        host.run(&refer("'mine'")).await;
+        let report = host.report(&Wanted::default()).await;
+        assert!(report.faults.counts.contains_key("payout-told"), "{:#?}", report.faults);
+        host.run(&refer("NULL")).await;
+        host.prove().await;
         // The payout stays, and its books; its key is free again.
         let payout = host.get(&format!("/v1/payouts/{old}")).await.ok();
         assert_eq!(payout.json["status"], "paid");
@@ -314,8 +323,8 @@ async fn a_month_is_made_though_somebody_has_just_written_to_it() {
             assert!(written < 50, "it is never made");
             written += 1;
             let mut writer = pool.begin().await.expect("a writer");
-            let sql = "INSERT INTO request_logs_other (owner, id, first, least, greatest, number, \
-                       requests, created_at) VALUES ('somebody', $1, $1, 200, 200, 1, '[]', 0)";
+            let sql = "INSERT INTO request_logs_other (owner, id, first_id, statuses, count, \
+                       requests, created_at) VALUES ('somebody', $1, $1, ',200,', 1, '[]', 0)";
             let insert = sqlx::query(sql).bind(format!("{first}{written}"));
             insert.execute(&mut *writer).await.expect("inserted");
             let app = host.app().clone();

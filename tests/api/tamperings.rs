@@ -157,7 +157,7 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE payouts SET amount_minor = amount_minor + 1 WHERE id = '{paid}'", "payout-journals"),
     (
         "UPDATE payouts SET recipient = REPLACE(recipient, '0123456785', '0123456798') WHERE id = '{paid}'",
-        "seal",
+        "payout-told",
     ),
     ("UPDATE payouts SET recipient_identity = 'x' WHERE id = '{paid}'", "payout-beneficiary"),
     ("UPDATE payouts SET maker = '{other_key}' WHERE id = '{paid}'", "payout-maker"),
@@ -180,7 +180,7 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE payouts SET route = 'elsewhere' WHERE id = '{paid}'", "payout-attempts"),
     ("UPDATE payouts SET rail_reference = 'x' WHERE id = '{paid}'", "payout-attempts"),
     ("UPDATE payouts SET env = 'live' WHERE id = '{paid}'", "payout-wallet"),
-    ("UPDATE payouts SET merchant_reference = 'mine' WHERE id = '{paid}'", "seal"),
+    ("UPDATE payouts SET merchant_reference = 'mine' WHERE id = '{paid}'", "payout-told"),
     ("DELETE FROM payouts WHERE id = '{failed}'", "journal-without-payout"),
     // The way out.
     (

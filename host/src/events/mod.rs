@@ -1,7 +1,8 @@
-//! Events: every state change, numbered per object, written in the transaction that makes it.
+//! Events: changes of state, numbered per object, written in the transaction that makes them. That a
+//! payout goes at once is left out (`payouts/event_body.rs`).
 //!
-//! Those of the catalogue carry the object as it was then, or what of it changes; deliveries have
-//! the very bytes. The others only keep the history without gaps.
+//! Those of the catalogue carry the object as it was then, or what of it changes; deliveries carry
+//! the bytes that are sent. The others only keep the history.
 
 mod metrics;
 pub mod outbox;
@@ -12,7 +13,7 @@ pub use metrics::DeliveryMetrics;
 use serde::Serialize;
 
 use crate::clock::Moment;
-use crate::db::bulk::{RowChange, Whole};
+use crate::db::bulk::{Render, RowChange};
 use crate::env::Env;
 use crate::id::{EventId, MerchantId};
 
@@ -44,9 +45,13 @@ pub struct Event {
 pub enum Data {
     /// The object as JSON, as it is kept and told.
     Whole(String),
-    /// What is kept of the object, if the rest stands elsewhere and never changes; it begins with
-    /// [`KEPT_MARK`]. And how it is told: as JSON.
-    Part(String, Whole),
+    /// Part of the object, if the rest stands elsewhere and never changes.
+    Part {
+        /// What is kept; it begins with [`KEPT_MARK`].
+        kept: String,
+        /// Renders the object as JSON.
+        render: Render,
+    },
 }
 
 /// What begins with this is part of an object. No JSON begins like this.
@@ -55,7 +60,7 @@ pub const KEPT_MARK: char = '@';
 impl Data {
     fn kept(&self) -> &str {
         match self {
-            Self::Whole(text) | Self::Part(text, _) => text,
+            Self::Whole(kept) | Self::Part { kept, .. } => kept,
         }
     }
 }
@@ -110,7 +115,9 @@ impl Event {
     #[must_use]
     pub fn row(&self) -> RowChange {
         match &self.data {
-            Some(Data::Part(_, whole)) => sql::EVENTS.telling(self, Whole::clone(whole)),
+            Some(Data::Part { render, .. }) => {
+                sql::EVENTS.insert_rendered(self, Render::clone(render))
+            }
             Some(Data::Whole(_)) | None => sql::EVENTS.insert(self),
         }
     }

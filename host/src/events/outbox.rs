@@ -6,6 +6,7 @@
 //! when it has had the time to make them. What it does not take, or loses by dying, falls due
 //! in the queue like everything else.
 
+use std::cell::OnceCell;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -14,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::{Lookup, RowChange, Table, Whole, int, text};
+use crate::db::bulk::{Lookup, Render, RowChange, Table, int, text};
 use crate::db::cell::Kind::{Int, Text};
 use crate::db::cell::Named;
 use crate::env::Env;
@@ -205,14 +206,15 @@ struct Told<'a> {
     env: &'a str,
     name: &'a str,
     body: &'a str,
-    whole: Option<&'a Whole>,
+    render: Option<&'a Render>,
+    rendered: OnceCell<String>,
     created_at: Moment,
 }
 
 /// Those of the events that merchants are told of.
 fn told<'a>(events: &[NewRow<'a>]) -> Result<Vec<Told<'a>>, sqlx::Error> {
     let mut told = Vec::new();
-    for NewRow { row, whole } in events {
+    for NewRow { row, render } in events {
         if let Some(body) = row.maybe_text("body")? {
             told.push(Told {
                 object_id: row.text("object_id")?,
@@ -222,7 +224,8 @@ fn told<'a>(events: &[NewRow<'a>]) -> Result<Vec<Told<'a>>, sqlx::Error> {
                 env: row.text("env")?,
                 name: row.text("type")?,
                 body,
-                whole: *whole,
+                render: *render,
+                rendered: OnceCell::new(),
                 created_at: Moment::from_micros(row.int("created_at")?),
             });
         }
@@ -237,8 +240,11 @@ impl Told<'_> {
 
     /// The bytes that are sent.
     fn body(&self, name: &str) -> String {
-        let whole = self.whole.map(|whole| whole());
-        let data = whole.as_deref().unwrap_or(self.body);
+        // Once, however many endpoints listen.
+        let data = match self.render {
+            Some(render) => self.rendered.get_or_init(|| render()),
+            None => self.body,
+        };
         let data: &RawValue = serde_json::from_str(data).unwrap_or(RawValue::NULL);
         let (id, created_at, env, sequence) = (self.id, self.created_at, self.env, self.sequence);
         Body { id, event: name, created_at, env, sequence, data }.text()

@@ -141,7 +141,7 @@ pub async fn find_event(
     Ok(found == 1)
 }
 
-/// An object's whole history: name, sequence and instant of every change.
+/// An object's events, oldest first: name, sequence and instant.
 ///
 /// # Errors
 /// The database cannot be read.

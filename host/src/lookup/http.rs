@@ -18,7 +18,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::events::{EventView, canonical, sql};
 use crate::http::{Body, Page, PageQuery, Query};
 use crate::money::Currency;
-use crate::payouts::told;
+use crate::payouts::event_body;
 use crate::rails::declaration::OperatorTerms;
 use crate::rails::directory::{self, Bank};
 use crate::rails::{Block, Choice, Rail};
@@ -296,7 +296,7 @@ pub async fn events(
     }
     let filter = sql::Filter { name, after, cursor: page.starting_after };
     let events = sql::list_events(pool, owner, &filter, limit).await?;
-    Ok(Page::of(told::views(&app.db, events).await?, limit))
+    Ok(Page::of(event_body::views(&app.db, events).await?, limit))
 }
 
 /// Explain an error code

@@ -28,7 +28,7 @@ use crate::events::{EventView, canonical, sql};
 use crate::http::places::Place;
 use crate::http::{PageQuery, Query};
 use crate::id::EventId;
-use crate::payouts::told;
+use crate::payouts::event_body;
 
 /// What the call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] =
@@ -199,7 +199,7 @@ impl Feed {
         if new == New::IsSent {
             for (first, last) in unknown(&ids, &self.known) {
                 let events = sql::list_events_between(pool, owner, self.name, (&first, &last));
-                let events = told::views(&self.app.db, events.await?).await?;
+                let events = event_body::views(&self.app.db, events.await?).await?;
                 // Some may have become visible after the ids were read.
                 self.known.extend(events.iter().map(|event| event.id.clone()));
                 self.ready.extend(events.iter().filter_map(message));

@@ -24,13 +24,13 @@ use crate::transfers::work::{WORK, Work};
 
 use super::booking::{Suspended, book};
 use super::change::{event_without_data, refuse_frozen, with_data, work};
+use super::event_body::went_at_once;
 use super::fx;
 use super::model::{Change, LedgerEffect, NextStep, Payout, Status};
 use super::recipient::Payee;
 use super::reply;
 use super::request::NewPayout;
 use super::sql;
-use super::told;
 use super::usage::{Allowance, Usage};
 use super::view::PayoutView;
 
@@ -99,7 +99,7 @@ pub fn compare(app: &App, payout: &Payout, ruling: Ruling) {
 pub(super) struct Acceptance {
     payout: Payout,
     ledger: LedgerEffect,
-    /// Without its data: to whom it goes is known only under lock. None where nobody is told.
+    /// Without its data: to whom it goes is known only under lock. None where it goes at once.
     event: Option<Event>,
     /// Its work, if it has any.
     work: Option<Work>,
@@ -117,8 +117,8 @@ impl Acceptance {
         (change, lease_until): (Change, Moment),
     ) -> Result<Self, Problem> {
         let (payout, transition) = payout.made(change)?;
-        let is_told = transition.event != told::UNTOLD;
-        let event = is_told.then(|| event_without_data(app, &payout, transition.event));
+        let is_written = !went_at_once(&payout, None);
+        let event = is_written.then(|| event_without_data(app, &payout, transition.event));
         let work = match transition.next {
             NextStep::Send => Some(work(app, &payout, lease_until).await?),
             _ => None,

@@ -22,11 +22,11 @@ use crate::transfers::work::{WORK, WORK_DONE, Work};
 use crate::transfers::{Correction, Failure, Fixed};
 
 use super::booking::{Suspended, book};
+use super::event_body;
 use super::fx;
 use super::model::{Change, LedgerEffect, NextStep, Payout, Transition};
 use super::receipt::receipt;
 use super::sql;
-use super::told;
 use super::usage::{Allowance, Usage};
 use super::view::PayoutView;
 
@@ -390,7 +390,7 @@ fn event(app: &App, payout: &Payout, name: &'static str) -> Event {
 /// An event with the payout as it is now, where merchants are told of such events.
 #[must_use]
 pub(super) fn with_data(event: Event, payout: &Payout) -> Event {
-    let data = CATALOGUE.contains(&event.name).then(|| told::data(payout));
+    let data = CATALOGUE.contains(&event.name).then(|| event_body::data(payout));
     Event { data, ..event }
 }
 

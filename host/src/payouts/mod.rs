@@ -8,7 +8,7 @@
 //! | `create`, `cancel`, `quote`, `retrieve`, `timeline` | the merchant's calls |
 //! | `review`, `resolve` | the operator's calls, and decisions about cases |
 //! | `accept` | what the writer decides about a new one |
-//! | `reply`, `told` | what a repeat of the request is answered; what events keep of it |
+//! | `reply`, `event_body` | what a repeat of the request is answered; what events keep of it |
 //! | `recipient`, `costs`, `usage`, `booking` | whom it goes to, what it costs and uses up, what it posts |
 //! | `across`, `fx` | paying out of another currency: the arithmetic, and buying what is needed |
 //! | `change` | handing a change to the writer |
@@ -24,6 +24,7 @@ mod contradiction;
 mod costs;
 mod create;
 mod draft;
+pub mod event_body;
 mod fx;
 pub mod http;
 pub mod model;
@@ -39,7 +40,6 @@ pub mod sql;
 mod status;
 mod terms;
 mod timeline;
-pub mod told;
 mod transfer;
 mod usage;
 pub mod verify;

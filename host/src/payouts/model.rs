@@ -4,7 +4,7 @@
 //! diverge. It knows no database, no network and no clock.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::auth::merchant::Settings;
 use crate::cases::CaseKind;
@@ -17,6 +17,9 @@ pub use super::across::{Funded, Funding};
 pub use super::costs::Costs;
 pub use super::status::Status;
 pub use super::terms::Terms;
+
+/// The event of a payout that is to be sent.
+pub const QUEUED: &str = "payout.queued";
 
 /// Something that happens to a payout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::EnumIter)]
@@ -154,7 +157,7 @@ fn made(change: Change) -> Option<Transition> {
     use NextStep::{Send, Wait};
     use Status as S;
     Some(match change {
-        Change::Accept => plain(S::Queued, L::Debit, "payout.queued", Send),
+        Change::Accept => plain(S::Queued, L::Debit, QUEUED, Send),
         Change::Draft => plain(S::Draft, L::None, "payout.draft", Wait),
         Change::Hold => plain(S::AwaitingAdminReview, L::None, "payout.held", Wait),
         _ => return None,
@@ -169,7 +172,7 @@ fn decided_by_people(status: Status, change: Change) -> Option<Transition> {
     use Status as S;
     Some(match (status, change) {
         (S::Draft, C::Approve) | (S::AwaitingAdminReview, C::Release) => {
-            plain(S::Queued, L::Debit, "payout.queued", Send)
+            plain(S::Queued, L::Debit, QUEUED, Send)
         }
         (S::Draft, C::Decline | C::Cancel) => {
             plain(S::Cancelled, L::None, "payout.cancelled", Rest)
@@ -356,9 +359,11 @@ impl Payout {
         }
     }
 
-    /// Its terms, as long as they are being settled.
-    pub fn settling(&mut self) -> &mut Terms {
-        Arc::make_mut(&mut self.terms)
+    /// Its terms, until it is written: nothing writes them later.
+    pub(super) fn settling(&mut self) -> &mut Terms {
+        let terms = Arc::make_mut(&mut self.terms);
+        terms.known_digest = OnceLock::new();
+        terms
     }
 
     /// Whether the batch that it is in is not complete without it.

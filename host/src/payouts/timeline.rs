@@ -19,8 +19,8 @@ use crate::rules::{Action, PublicHit};
 use crate::transfers::attempt;
 use crate::transfers::evidence::{self, Message};
 
-use super::model::Payout;
-use super::told;
+use super::event_body;
+use super::model::{Payout, QUEUED};
 
 /// A step of a payout's life.
 #[derive(Debug, Serialize, ToSchema)]
@@ -219,10 +219,9 @@ pub(super) async fn timeline(app: &App, payout: &Payout) -> Result<Vec<Step>, Pr
         },
     }));
     let mut history = events::sql::list_history(pool, payout.id.as_str()).await?;
-    let is_second =
-        |(name, sequence, _): &(String, i64, Moment)| *sequence == 2 && name != told::UNTOLD;
-    if history.first().map_or(payout.version == 1, is_second) {
-        history.insert(0, (told::UNTOLD.to_owned(), 1, payout.created_at));
+    let first = history.first().map(|(name, sequence, _)| (*sequence, name.as_str()));
+    if event_body::went_at_once(payout, first) {
+        history.insert(0, (QUEUED.to_owned(), 1, payout.created_at));
     }
     steps.extend(
         history

@@ -213,7 +213,7 @@ impl<'a> PayoutView<'a> {
         serde_json::to_string(&PayoutView::guarded(payout)).unwrap_or_default()
     }
 
-    /// The object as JSON text, as replies and events carry it.
+    /// The object as JSON text, as replies, deliveries and the feed show it.
     #[must_use]
     pub fn json(payout: &Payout) -> String {
         serde_json::to_string(&PayoutView::of(payout)).unwrap_or_default()

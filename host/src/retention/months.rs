@@ -30,6 +30,9 @@ pub struct Monthly {
     key: Key,
     /// Whether triggers keep its rows.
     pub is_guarded: bool,
+    /// How full new rows make a page, in percent: where a row changes soon after it was written,
+    /// the new version fits beside the old one, and no index hears of it.
+    full: u8,
 }
 
 /// What says in which month a row is.
@@ -47,18 +50,21 @@ pub const MONTHLY: &[Monthly] = &[
         table: "request_logs",
         key: Key::Id(|at| RequestId::first_at(at).to_string()),
         is_guarded: false,
+        full: 100,
     },
     Monthly {
         table: "webhook_deliveries",
         key: Key::Id(|at| DeliveryId::first_at(at).to_string()),
         is_guarded: false,
+        full: 50,
     },
-    Monthly { table: "decisions", key: Key::CreatedAt, is_guarded: true },
-    Monthly { table: "rail_calls", key: Key::CreatedAt, is_guarded: true },
+    Monthly { table: "decisions", key: Key::CreatedAt, is_guarded: true, full: 100 },
+    Monthly { table: "rail_calls", key: Key::CreatedAt, is_guarded: true, full: 100 },
     Monthly {
         table: "events",
         key: Key::Id(|at| EventId::first_at(at).to_string()),
         is_guarded: true,
+        full: 100,
     },
 ];
 
@@ -254,7 +260,10 @@ impl Monthly {
             // Before anything is moved: what somebody wrote meanwhile would be in the way, and
             // whoever was about to write would be told that it belongs elsewhere.
             format!("LOCK TABLE ONLY {table}, ONLY {strays} IN ACCESS EXCLUSIVE MODE"),
-            format!("CREATE TABLE {name} (LIKE {strays} INCLUDING ALL)"),
+            format!(
+                "CREATE TABLE {name} (LIKE {strays} INCLUDING ALL) WITH (fillfactor = {})",
+                self.full
+            ),
             format!(
                 "WITH moved AS (DELETE FROM {strays} WHERE {column} >= {from} AND {column} < {to} \
                  RETURNING *) INSERT INTO {name} SELECT * FROM moved"

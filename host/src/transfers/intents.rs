@@ -5,8 +5,8 @@
 //! not: each line was synced before its payment could leave. A host that finds lines which the
 //! database does not know starts in quarantine and names them.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{BufRead as _, BufReader};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -105,8 +105,8 @@ impl IntentJournal {
     }
 }
 
-/// The intents in a folder that are younger than `since`, oldest first. A line that was cut off
-/// by a crash was never acted on.
+/// The intents in a folder that are younger than `since`, oldest first, whichever hosts wrote them. A
+/// line that was cut off by a crash was never acted on.
 ///
 /// # Errors
 /// The folder is there and cannot be read.
@@ -128,6 +128,7 @@ pub fn read(folder: &Path, since: Moment) -> std::io::Result<Vec<Intent>> {
             }
         }
     }
+    intents.sort_by_key(|intent| intent.at_us);
     Ok(intents)
 }
 
@@ -187,10 +188,10 @@ fn append(folder: &Path, open: &mut Option<DayFile>, text: &str) -> std::io::Res
             if let Some(before) = before {
                 before.close();
             }
-            DayFile::open(folder, day)?
+            DayFile::create(folder, day)?
         }
     };
-    // Where it fails, the next batch opens it anew, whatever state it is in.
+    // Where it fails, the next batch begins another one, whatever state this one is in.
     file.append(text.as_bytes())?;
     *open = Some(file);
     Ok(())
@@ -200,8 +201,8 @@ fn append(folder: &Path, open: &mut Option<DayFile>, text: &str) -> std::io::Res
 /// disk the bytes alone; a file that grows with each line costs its filesystem a transaction.
 const ROOM: u64 = 1 << 20;
 
-/// The journal of a day, which is nobody else's while it is open. What follows the last line, as
-/// far as there is room, is NULs.
+/// A journal of a day, which nobody else ever writes to: whoever begins one makes its file. What
+/// follows the last line, as far as there is room, is NULs.
 struct DayFile {
     day: String,
     file: File,
@@ -212,33 +213,23 @@ struct DayFile {
 }
 
 impl DayFile {
-    fn open(folder: &Path, day: String) -> std::io::Result<Self> {
+    fn create(folder: &Path, day: String) -> std::io::Result<Self> {
         let mut names = (2..).map(|number| format!("{day}.{number}{ENDING}"));
         let mut name = format!("{day}{ENDING}");
         let file = loop {
-            let path = folder.join(&name);
-            let is_new = !path.exists();
             let mut options = OpenOptions::new();
-            let options = options.create(true).truncate(false).read(true).write(true);
-            let file = options.mode(0o600).open(&path)?;
-            if is_new {
-                // The file's name is only as durable as its folder.
-                File::open(folder)?.sync_all()?;
-            }
-            match file.try_lock() {
-                Ok(()) => break file,
-                // Whoever shares the folder writes where this host wrote: it takes another file.
-                Err(TryLockError::WouldBlock) => name = names.next().unwrap_or_default(),
-                Err(TryLockError::Error(cause)) => return Err(cause),
+            match options.write(true).create_new(true).mode(0o600).open(folder.join(&name)) {
+                Ok(file) => break file,
+                // Of another host, or of this one before it was started again.
+                Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {
+                    name = names.next().unwrap_or_default();
+                }
+                Err(cause) => return Err(cause),
             }
         };
-        let room = file.metadata()?.len();
-        let mut file = Self { day, end: end_of(&file, room)?, file, room };
-        if file.end > 0 {
-            // After a crash the last line may be half a one.
-            file.append(b"\n")?;
-        }
-        Ok(file)
+        // The file's name is only as durable as its folder.
+        File::open(folder)?.sync_all()?;
+        Ok(Self { day, file, end: 0, room: 0 })
     }
 
     /// Gives back what is left of the room.
@@ -263,22 +254,6 @@ impl DayFile {
     }
 }
 
-/// What comes after the last byte of a file of this length that is none of the room.
-fn end_of(file: &File, len: u64) -> std::io::Result<u64> {
-    let mut end = len;
-    let mut portion = vec![0; 1 << 16];
-    while end > 0 {
-        let from = end.saturating_sub(portion.len() as u64);
-        let part = &mut portion[..usize::try_from(end - from).unwrap_or(0)];
-        file.read_exact_at(part, from)?;
-        match part.iter().rposition(|byte| *byte != 0) {
-            Some(last) => return Ok(from + last as u64 + 1),
-            None => end = from,
-        }
-    }
-    Ok(0)
-}
-
 /// The day of the first line, by which its file is named.
 fn first_day(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
@@ -288,6 +263,8 @@ fn first_day(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     fn intent(at: &str, reference: &str) -> Intent {
@@ -313,14 +290,8 @@ mod tests {
         journal.record(&one).await.expect("written");
         drop(journal);
         let torn = folder.path().join("2026-11-21.jsonl");
-        let file = OpenOptions::new().read(true).write(true).open(&torn).expect("a file");
-        // Until whoever wrote it has let it go.
-        file.lock().expect("its turn");
-        let len = file.metadata().expect("its length").len();
-        let end = end_of(&file, len).expect("its end");
-        file.write_all_at(b"{\"at_us\":179", end).expect("half a line");
-        file.set_len(ROOM).expect("room");
-        drop(file);
+        let mut file = OpenOptions::new().append(true).open(torn).expect("a file");
+        file.write_all(b"{\"at_us\":179").expect("half a line");
         let journal = IntentJournal::open(folder.path(), now).expect("a journal");
         journal.record(&two).await.expect("written");
         let again = intent("2026-11-21T23:59:31Z", "3");
@@ -337,25 +308,30 @@ mod tests {
         assert_eq!(kept.last(), Some(&b'\n'), "its room is given back");
     }
 
-    /// Room is made again and again, and what is written meets none of what was there before.
+    /// Room is made again and again, and two hosts never write to one file.
     #[test]
-    fn lines_go_on_where_the_last_one_ended() {
+    fn each_writes_to_its_own_file_and_all_are_read_in_the_order_of_time() {
         let folder = tempfile::tempdir().expect("a folder");
-        let line = |number: usize| format!("{number:0999}\n").into_bytes();
+        let mut files: Vec<DayFile> = (0..3)
+            .map(|_| DayFile::create(folder.path(), "2026-11-21".into()).expect("a file"))
+            .collect();
         let mut written = Vec::new();
-        for portion in [0..1_500, 1_500..1_501, 1_501..3_000] {
-            let mut file = DayFile::open(folder.path(), "day".into()).expect("a file");
-            let other = DayFile::open(folder.path(), "day".into()).expect("another file");
-            assert_eq!(other.end, 0, "two never write to one");
-            for number in portion {
-                file.append(&line(number)).expect("written");
-                written.push(number);
-            }
-            assert_eq!(file.room % ROOM, 0);
+        for portion in 0..300 {
+            let some: Vec<Intent> = (30 * portion..30 * (portion + 1))
+                .map(|at_us| Intent { at_us, ..intent("2026-11-21T00:00:00Z", &at_us.to_string()) })
+                .collect();
+            let lines = some.iter().map(|one| serde_json::to_string(one).expect("JSON") + "\n");
+            // One of them wrote until a while ago only.
+            let which = if portion > 150 { portion % 2 } else { portion % 3 };
+            let file = &mut files[usize::try_from(which).expect("small")];
+            file.append(lines.collect::<String>().as_bytes()).expect("written");
+            written.extend(some);
         }
-        let text = std::fs::read_to_string(folder.path().join("day.jsonl")).expect("a file");
-        let lines = text.trim_end_matches('\0').lines().filter(|line| !line.is_empty());
-        let read: Vec<usize> = lines.map(|line| line.parse().expect("a number")).collect();
-        assert_eq!(read, written);
+        assert!(files.iter().any(|file| file.room > ROOM), "room was made again");
+        assert!(files.iter().all(|file| file.room % ROOM == 0 && file.end < file.room));
+        assert_eq!(read(folder.path(), Moment::from_micros(0)).expect("read"), written);
+        let old = Moment::parse("2027-11-21T00:00:00Z").expect("an instant");
+        drop(IntentJournal::open(folder.path(), old).expect("a journal"));
+        assert!(super::files(folder.path()).expect("files").is_empty(), "all of them go");
     }
 }

@@ -94,6 +94,9 @@ pub const BATCH_OF_MANY: usize = 8;
 /// batch costs by itself is far more than what one command does. A host that is pressed is not
 /// slower for it, as its batches take longer than this.
 pub const BATCH_EVERY: Duration = Duration::from_millis(10);
+/// The same on SQLite: a batch there makes no trips to a server, so it costs less by itself, and
+/// holding it back gains less.
+pub const BATCH_EVERY_EMBEDDED: Duration = Duration::from_millis(3);
 /// Commands waiting in a lane of the writer before callers are turned away: four batches.
 pub const QUEUE_MAX: usize = 4 * BATCH_MAX;
 /// How often a batch is begun again after a conflict or a lost connection.

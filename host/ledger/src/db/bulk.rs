@@ -128,16 +128,14 @@ pub trait Shape: Send + Sync {
     fn sqlite(&self) -> String;
 }
 
-/// What a new row stands for, as a text that is not written: made only for those who ask.
-pub type Whole = Arc<dyn Fn() -> String + Send + Sync>;
+/// Renders what a new row stands for, for hooks: it is not stored, and made only when asked for.
+pub type Render = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// A change of one row.
 #[derive(Clone)]
 pub enum RowChange {
-    /// A new row.
-    Insert(&'static dyn Shape, Row),
-    /// A new row, and what whoever is told of it hears besides.
-    Telling(&'static dyn Shape, Row, Whole),
+    /// A new row, and how hooks have it rendered where its cells are not enough.
+    Insert(&'static dyn Shape, Row, Option<Render>),
     /// New values, the key first.
     Update(&'static dyn Shape, Row),
     /// Gone, by key.
@@ -147,9 +145,7 @@ pub enum RowChange {
 impl std::fmt::Debug for RowChange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Insert(shape, row) | Self::Telling(shape, row, _) => {
-                write!(f, "insert into {}: {row:?}", shape.table())
-            }
+            Self::Insert(shape, row, _) => write!(f, "insert into {}: {row:?}", shape.table()),
             Self::Update(shape, row) => write!(f, "update {}: {row:?}", shape.table()),
             Self::Delete(removal, key) => write!(f, "delete from {}: {key}", removal.name),
         }
@@ -186,13 +182,13 @@ impl<T> Table<T> {
     /// The change that inserts this value.
     #[must_use]
     pub fn insert(&'static self, value: &T) -> RowChange {
-        RowChange::Insert(self, self.row(value))
+        RowChange::Insert(self, self.row(value), None)
     }
 
-    /// The same, and what whoever is told of it hears besides.
+    /// The same, rendered like this for hooks.
     #[must_use]
-    pub fn telling(&'static self, value: &T, whole: Whole) -> RowChange {
-        RowChange::Telling(self, self.row(value), whole)
+    pub fn insert_rendered(&'static self, value: &T, render: Render) -> RowChange {
+        RowChange::Insert(self, self.row(value), Some(render))
     }
 }
 

@@ -209,7 +209,7 @@ async fn run_hook(
     let columns = shape.columns();
     let new = rows.iter().enumerate().map(|(at, row)| NewRow {
         row: Named::new(&columns, row),
-        whole: state.out.told.get(&(hook.of, at)),
+        render: state.out.renders.get(&(hook.of, at)),
     });
     let new: Vec<NewRow<'_>> = new.collect();
     let wanted = keys((hook.keys)(&new)?.into_iter());

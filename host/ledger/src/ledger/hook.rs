@@ -1,7 +1,7 @@
 //! A hook on the batch: rows that other rows call for, such as the outbox's deliveries, in the
 //! same transaction.
 
-use crate::db::bulk::{Lookup, RowChange, Whole};
+use crate::db::bulk::{Lookup, Render, RowChange};
 use crate::db::cell::Named;
 use crate::id::IdGenerator;
 
@@ -29,8 +29,8 @@ pub type RunHook = Box<
 pub struct NewRow<'a> {
     /// As it is written.
     pub row: Named<'a>,
-    /// What whoever is told of it hears besides.
-    pub whole: Option<&'a Whole>,
+    /// How it is rendered where its cells are not enough.
+    pub render: Option<&'a Render>,
 }
 
 /// What a hook adds to a batch.

@@ -34,7 +34,7 @@ impl Rows {
     /// Follows a change, so that later decisions see it.
     pub(super) fn follow(&mut self, change: &RowChange) {
         match change {
-            RowChange::Insert(shape, row) | RowChange::Telling(shape, row, _) => {
+            RowChange::Insert(shape, row, _) => {
                 let columns = shape.columns();
                 for read in self.of(shape.table()) {
                     let cell = |name: &str| {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Removal, RowChange, Shape, Whole};
+use crate::db::bulk::{Removal, Render, RowChange, Shape};
 use crate::db::cell::Row;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{IdGenerator, JournalId};
@@ -66,8 +66,8 @@ pub(super) struct Out {
     pub(super) counters: BTreeSet<String>,
     pub(super) reservations: BTreeMap<String, Row>,
     pub(super) inserts: BTreeMap<&'static str, ForShape>,
-    /// What goes with some of them, by table and place.
-    pub(super) told: HashMap<(&'static str, usize), Whole>,
+    /// How hooks have some of them rendered, by table and place among its rows.
+    pub(super) renders: HashMap<(&'static str, usize), Render>,
     pub(super) updates: Vec<ForShape>,
     pub(super) deletes: BTreeMap<(&'static str, &'static str), (&'static Removal, Vec<String>)>,
 }
@@ -322,12 +322,12 @@ impl Reserved {
 impl Out {
     fn take_row(&mut self, change: RowChange) {
         match change {
-            RowChange::Insert(shape, row) => {
-                self.insert(shape, row);
-            }
-            RowChange::Telling(shape, row, whole) => {
-                let at = self.insert(shape, row);
-                self.told.insert((shape.table(), at), whole);
+            RowChange::Insert(shape, row, render) => {
+                let rows = self.inserts.entry(shape.table()).or_insert_with(|| (shape, Vec::new()));
+                if let Some(render) = render {
+                    self.renders.insert((shape.table(), rows.1.len()), render);
+                }
+                rows.1.push(row);
             }
             RowChange::Update(shape, row) => {
                 let mut known = self.updates.iter_mut();
@@ -345,13 +345,6 @@ impl Out {
                 self.deletes.entry(place).or_insert_with(|| (removal, Vec::new())).1.push(key);
             }
         }
-    }
-
-    /// Answers the place of the row among those of its table.
-    fn insert(&mut self, shape: &'static dyn Shape, row: Row) -> usize {
-        let rows = self.inserts.entry(shape.table()).or_insert_with(|| (shape, Vec::new()));
-        rows.1.push(row);
-        rows.1.len() - 1
     }
 
     /// Whether nothing at all is to be written.

@@ -404,7 +404,10 @@ impl Task {
             self.oldest.begin(&batch);
             // Unless it was full: there may be more already.
             if batch.len() >= limits::BATCH_OF_MANY && weight < self.batch_max {
-                not_before += limits::BATCH_EVERY;
+                not_before += match self.db.engine() {
+                    Engine::Postgres => limits::BATCH_EVERY,
+                    Engine::Sqlite => limits::BATCH_EVERY_EMBEDDED,
+                };
             }
             let turn = self.db.turn().await;
             let (commands, answers): (Vec<AnyCommand>, Vec<_>) =

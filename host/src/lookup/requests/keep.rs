@@ -5,7 +5,7 @@ use crate::config::limits;
 use crate::error::Problem;
 use crate::ledger::Command;
 
-use super::sql::{SHEAVES, Sheaf};
+use super::sql::{CHUNKS, Chunk};
 
 /// Writes down what comes, every so often, until the host stops.
 pub async fn keep(app: App) {
@@ -30,7 +30,7 @@ pub async fn flush(app: &App) -> Result<(), Problem> {
         if taken.is_empty() {
             return Ok(());
         }
-        let rows = Sheaf::all(taken).iter().map(|sheaf| SHEAVES.insert(sheaf)).collect();
+        let rows = Chunk::all(taken).iter().map(|chunk| CHUNKS.insert(chunk)).collect();
         app.writer.work(Command::rows(rows)).await?;
         app.requests.written();
     }

@@ -1,11 +1,11 @@
 //! Statements about the log of requests.
 //!
-//! Requests of one owner that came within [`SPAN`] and were written together are one row, a sheaf:
-//! whoever looks for what is older than a request need not read sheaves whose newest came later by
+//! Requests of one owner that came within [`SPAN`] and were written together are one row, a chunk:
+//! whoever looks for what is older than a request need not read chunks whose newest came later by
 //! more than that.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -17,40 +17,41 @@ use crate::db::bulk::{Table, int, text};
 use crate::http::request_log::{Entry, Owned};
 use crate::id::{Id as _, RequestId};
 
-/// How far apart the first and the last of a sheaf came, at most.
+/// How far apart the first and the last of a chunk came, at most.
 const SPAN: Duration = Duration::from_secs(1);
-/// How many a sheaf has, at most.
-const SHEAF_MAX: usize = 64;
-/// Sheaves that are read at first, and at most at a time.
-const PORTIONS: (i64, i64) = (8, 128);
+/// How many a chunk has, at most.
+const CHUNK_MAX: usize = 64;
+/// Chunks that are read at first.
+const PORTION_FIRST: i64 = 8;
+/// Chunks that are read at most at a time.
+const PORTION_MAX: i64 = 128;
 
 /// Requests of one owner, oldest first; one at least.
-pub(super) struct Sheaf {
+pub(super) struct Chunk {
     owner: String,
     entries: Vec<Entry>,
 }
 
-/// Requests as they are kept. A sheaf that is written twice is there once.
-pub(super) static SHEAVES: Table<Sheaf> = Table {
+/// Requests as they are kept. A chunk that is written twice is there once.
+pub(super) static CHUNKS: Table<Chunk> = Table {
     name: "request_logs",
     fixed: &[
-        text("owner", |sheaf| (&sheaf.owner).into()),
-        text("id", |sheaf| sheaf.entries.last().map(|newest| newest.id.as_str()).into()),
-        text("first", |sheaf| sheaf.entries.first().map(|oldest| oldest.id.as_str()).into()),
-        int("least", |sheaf| sheaf.statuses().min().into()),
-        int("greatest", |sheaf| sheaf.statuses().max().into()),
-        int("number", |sheaf| i64::try_from(sheaf.entries.len()).ok().into()),
-        text("requests", |sheaf| sheaf.json().into()),
-        int("created_at", |sheaf| sheaf.entries.last().map(|newest| newest.created_at).into()),
+        text("owner", |chunk| (&chunk.owner).into()),
+        text("id", |chunk| chunk.entries.last().map(|newest| newest.id.as_str()).into()),
+        text("first_id", |chunk| chunk.entries.first().map(|oldest| oldest.id.as_str()).into()),
+        text("statuses", |chunk| chunk.statuses().into()),
+        int("count", |chunk| i64::try_from(chunk.entries.len()).ok().into()),
+        text("requests", |chunk| chunk.json().into()),
+        int("created_at", |chunk| chunk.entries.last().map(|newest| newest.created_at).into()),
     ],
     changing: &[],
     on_conflict: Some("(owner, id) DO NOTHING"),
     is_sealed: false,
 };
 
-/// A request as it stands in its sheaf. The instant is microseconds.
+/// A request as it stands in its chunk, in the order that the table's comment names.
 #[derive(Serialize, Deserialize)]
-struct Kept<'a>(
+struct Line<'a>(
     Cow<'a, str>,
     Cow<'a, str>,
     Cow<'a, str>,
@@ -61,38 +62,41 @@ struct Kept<'a>(
     i64,
 );
 
-impl Sheaf {
-    /// Requests, sheaf by sheaf: always the same for the same requests.
+impl Chunk {
+    /// Requests, chunk by chunk: always the same for the same requests.
     pub(super) fn all(requests: Vec<Owned>) -> Vec<Self> {
         let mut owners: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
         for Owned { owner, entry } in requests {
             owners.entry(owner).or_default().push(entry);
         }
-        let mut sheaves: Vec<Self> = Vec::new();
+        let mut chunks: Vec<Self> = Vec::new();
         for (owner, mut entries) in owners {
             entries.sort_by(|a, b| a.id.cmp(&b.id));
             for entry in entries {
-                match sheaves.last_mut().filter(|last| last.owner == owner && last.takes(&entry)) {
+                match chunks.last_mut().filter(|last| last.owner == owner && last.takes(&entry)) {
                     Some(last) => last.entries.push(entry),
-                    None => sheaves.push(Self { owner: owner.clone(), entries: vec![entry] }),
+                    None => chunks.push(Self { owner: owner.clone(), entries: vec![entry] }),
                 }
             }
         }
-        sheaves
+        chunks
     }
 
     fn takes(&self, entry: &Entry) -> bool {
         let from = self.entries[0].id.made_at();
-        self.entries.len() < SHEAF_MAX && entry.id.made_at() <= from.after(SPAN)
+        self.entries.len() < CHUNK_MAX && entry.id.made_at() <= from.after(SPAN)
     }
 
-    fn statuses(&self) -> impl Iterator<Item = i64> {
-        self.entries.iter().map(|entry| i64::from(entry.status.unwrap_or_default()))
+    /// Its statuses, each once, between commas.
+    fn statuses(&self) -> String {
+        let all = self.entries.iter().map(|entry| entry.status.unwrap_or_default());
+        let all: BTreeSet<u16> = all.collect();
+        all.iter().fold(",".to_owned(), |text, status| format!("{text}{status},"))
     }
 
     fn json(&self) -> String {
-        fn kept(entry: &Entry) -> Kept<'_> {
-            Kept(
+        fn line(entry: &Entry) -> Line<'_> {
+            Line(
                 entry.id.as_str().into(),
                 entry.method.as_str().into(),
                 entry.path.as_str().into(),
@@ -103,13 +107,13 @@ impl Sheaf {
                 entry.created_at.micros(),
             )
         }
-        let all: Vec<Kept<'_>> = self.entries.iter().map(kept).collect();
+        let all: Vec<Line<'_>> = self.entries.iter().map(line).collect();
         serde_json::to_string(&all).unwrap_or_default()
     }
 }
 
-/// After every sheaf that may have this request, or older ones.
-fn after_sheaves_of(id: &RequestId) -> RequestId {
+/// After every chunk that may have this request, or older ones.
+fn after_chunks_of(id: &RequestId) -> RequestId {
     RequestId::first_at(id.made_at().after(SPAN + Duration::from_millis(1)))
 }
 
@@ -119,9 +123,9 @@ pub(super) async fn is_known(
     (owner, id): (&str, &RequestId),
 ) -> Result<bool, sqlx::Error> {
     let sql = "SELECT requests FROM request_logs \
-               WHERE owner = $1 AND id >= $2 AND id < $3 AND first <= $2";
+               WHERE owner = $1 AND id >= $2 AND id < $3 AND first_id <= $2";
     let query = sqlx::query(sql).bind(owner).bind(id.as_str());
-    for row in query.bind(after_sheaves_of(id).as_str()).fetch_all(pool).await? {
+    for row in query.bind(after_chunks_of(id).as_str()).fetch_all(pool).await? {
         if entries(&row)?.iter().any(|entry| entry.id == *id) {
             return Ok(true);
         }
@@ -136,20 +140,24 @@ pub(super) async fn list(
     ((least, most), limit): ((i64, i64), usize),
 ) -> Result<Vec<Entry>, sqlx::Error> {
     let sql = "SELECT id, requests FROM request_logs WHERE owner = $1 AND id < $2 \
-               AND first < $3 AND greatest >= $4 AND least <= $5 ORDER BY id DESC LIMIT $6";
+               AND first_id < $3 AND statuses LIKE $4 ORDER BY id DESC LIMIT $5";
     let is_wanted = |entry: &Entry| {
         before.is_none_or(|before| entry.id < *before)
             && (least..=most).contains(&i64::from(entry.status.unwrap_or_default()))
     };
-    let mut next = before.map_or_else(|| "~".to_owned(), |id| after_sheaves_of(id).to_string());
-    let (mut found, mut portion): (Vec<Entry>, i64) = (Vec::new(), PORTIONS.0);
+    let with = match (least, most) {
+        (0, _) => "%".to_owned(),
+        _ if least == most => format!("%,{least},%"),
+        _ => format!("%,{}__,%", least / 100),
+    };
+    let mut next = before.map_or_else(|| "~".to_owned(), |id| after_chunks_of(id).to_string());
+    let (mut found, mut portion): (Vec<Entry>, i64) = (Vec::new(), PORTION_FIRST);
     loop {
         let rows = sqlx::query(sql)
             .bind(owner)
             .bind(next.as_str())
             .bind(before.map_or("~", RequestId::as_str))
-            .bind(least)
-            .bind(most)
+            .bind(&with)
             .bind(portion)
             .fetch_all(pool)
             .await?;
@@ -164,7 +172,7 @@ pub(super) async fn list(
         if found.iter().take_while(|entry| entry.id.as_str() > next.as_str()).count() > limit {
             break;
         }
-        portion = (4 * portion).min(PORTIONS.1);
+        portion = (4 * portion).min(PORTION_MAX);
     }
     found.truncate(limit + 1);
     Ok(found)
@@ -172,10 +180,10 @@ pub(super) async fn list(
 
 fn entries(row: &AnyRow) -> Result<Vec<Entry>, sqlx::Error> {
     let text: String = row.try_get("requests")?;
-    let kept: Vec<Kept<'_>> =
+    let lines: Vec<Line<'_>> =
         serde_json::from_str(&text).map_err(|cause| sqlx::Error::Decode(Box::new(cause)))?;
     let entry =
-        |Kept(id, method, path, status, duration_ms, key_prefix, error, at): Kept<'_>| Entry {
+        |Line(id, method, path, status, duration_ms, key_prefix, error, at): Line<'_>| Entry {
             object: "request_log",
             id: RequestId::from_text(id.into_owned()),
             method: method.into_owned(),
@@ -186,7 +194,7 @@ fn entries(row: &AnyRow) -> Result<Vec<Entry>, sqlx::Error> {
             error_code: error.map(|code| Cow::Owned(code.into_owned())),
             created_at: Moment::from_micros(at),
         };
-    Ok(kept.into_iter().map(entry).collect())
+    Ok(lines.into_iter().map(entry).collect())
 }
 
 #[cfg(test)]
@@ -212,29 +220,24 @@ mod tests {
     }
 
     #[test]
-    fn a_sheaf_is_of_one_owner_and_of_one_second() {
+    fn a_chunk_is_of_one_owner_and_of_one_second() {
         let requests = vec![
             request("b", 1_500, 200),
             request("a", 2_001, 404),
             request("a", 1_000, 200),
             request("a", 2_000, 500),
         ];
-        let sheaves = Sheaf::all(requests);
+        let chunks = Chunk::all(requests);
         let of = |at: usize| {
-            let sheaf = &sheaves[at];
-            (
-                sheaf.owner.as_str(),
-                sheaf.entries.len(),
-                sheaf.statuses().min(),
-                sheaf.statuses().max(),
-            )
+            let chunk = &chunks[at];
+            (chunk.owner.as_str(), chunk.entries.len(), chunk.statuses())
         };
-        assert_eq!(sheaves.len(), 3);
-        assert_eq!(of(0), ("a", 2, Some(200), Some(500)));
-        assert_eq!(of(1), ("a", 1, Some(404), Some(404)));
-        assert_eq!(of(2), ("b", 1, Some(200), Some(200)));
+        assert_eq!(chunks.len(), 3);
+        assert_eq!(of(0), ("a", 2, ",200,500,".to_owned()));
+        assert_eq!(of(1), ("a", 1, ",404,".to_owned()));
+        assert_eq!(of(2), ("b", 1, ",200,".to_owned()));
         let many: Vec<Owned> = (0..130).map(|at| request("a", at, 200)).collect();
-        let sizes: Vec<usize> = Sheaf::all(many).iter().map(|it| it.entries.len()).collect();
+        let sizes: Vec<usize> = Chunk::all(many).iter().map(|it| it.entries.len()).collect();
         assert_eq!(sizes, [64, 64, 2]);
     }
 }

@@ -21,10 +21,10 @@ use crate::conversions::Conversion;
 use crate::db::Engine;
 use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal, These, Walk, fill_in};
 
+use super::event_body;
 use super::model::{Payout, Status};
 use super::reply;
 use super::sql;
-use super::told;
 use super::view::PayoutView;
 
 use counters::Counted;
@@ -283,10 +283,11 @@ pub async fn verify(
             let booked = portion.booked.get(id).map_or(&[][..], Vec::as_slice);
             check_price(payout, faults);
             count += 1;
-            let has_first = told.first().is_some_and(|first| first.sequence == 1);
-            if !has_first {
-                told.insert(0, StoredEvent::untold(payout));
+            let first = told.first().map(|first| (first.sequence, first.name.as_str()));
+            if event_body::went_at_once(payout, first) {
+                told.insert(0, StoredEvent::first_of(payout));
             }
+            let has_first = told.first().is_some_and(|first| first.sequence == 1);
             let told = told.as_slice();
             let has_all = i64::try_from(told.len()) == Ok(payout.version);
             // Where months go as a whole, a later one may go before an earlier one that is kept.
@@ -429,7 +430,8 @@ fn check_reply(
         None => {
             let as_made = first.map(|status| PayoutView::json(&payout.as_made(status)));
             let bodies = told.iter().filter_map(|told| told.body.as_deref());
-            let was_told = bodies.filter_map(|kept| told::json(payout, kept)).any(|it| is(&it));
+            let was_told =
+                bodies.filter_map(|kept| event_body::json(payout, kept)).any(|it| is(&it));
             // Merchants are told of some once the network has taken it on.
             let was_sent = told.iter().any(|told| told.name == "payout.dispatched");
             let as_sent = was_sent.then(|| PayoutView::json(&payout.as_sent()));

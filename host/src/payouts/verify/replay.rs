@@ -12,8 +12,8 @@ use crate::ledger::Effects;
 use crate::ledger::verify::{Faults, StoredJournal, These, read_journals, same_journals};
 
 use super::super::booking::{Suspended, book};
-use super::super::model::{Change, LedgerEffect, Payout, Status, apply};
-use super::super::told;
+use super::super::event_body;
+use super::super::model::{Change, LedgerEffect, Payout, QUEUED, Status, apply};
 
 /// How far apart two instants may be that were read one after the other, on hosts whose clocks
 /// differ a little.
@@ -32,27 +32,28 @@ impl StoredEvent {
     /// The status that an event leads to, where there is only one.
     pub(super) fn status(&self) -> Option<Status> {
         match self.name.as_str() {
-            told::UNTOLD => Some(Status::Queued),
+            QUEUED => Some(Status::Queued),
             "payout.draft" => Some(Status::Draft),
             "payout.held" => Some(Status::AwaitingAdminReview),
             _ => None,
         }
     }
 
-    /// The first of a payout that has no such: it went at once, and nobody was told.
-    pub(super) fn untold(payout: &Payout) -> Self {
+    /// The first of a payout that went at once: it is not written.
+    pub(super) fn first_of(payout: &Payout) -> Self {
         Self {
             sequence: 1,
-            name: told::UNTOLD.to_owned(),
+            name: QUEUED.to_owned(),
             body: None,
             at: payout.created_at,
             owner: (payout.merchant_id.to_string(), payout.env.to_string()),
         }
     }
 
-    /// The status that merchants were told. One that cannot be read leads nowhere.
+    /// The status that merchants were told: none, if they were told nothing; none within, if what
+    /// they were told cannot be read, and leads nowhere.
     pub(super) fn told_status(&self) -> Option<Option<Status>> {
-        self.body.as_deref().map(told::status)
+        self.body.as_deref().map(event_body::status)
     }
 }
 
@@ -192,7 +193,7 @@ fn stamps(payout: &Payout, told: &[StoredEvent], faults: &mut Faults) {
     let ended = told.iter().rev().find(|told| ends.contains(&told.name.as_str()));
     for (what, stamp, event) in [
         ("made", Some(payout.created_at), told.first().map(|told| told.at)),
-        ("queued", payout.queued_at, at(told::UNTOLD).next_back()),
+        ("queued", payout.queued_at, at(QUEUED).next_back()),
         ("sent", payout.processing_at, sent),
         ("ended", payout.completed_at, ended.map(|told| told.at)),
     ] {
@@ -206,7 +207,7 @@ fn stamps(payout: &Payout, told: &[StoredEvent], faults: &mut Faults) {
         }
     }
     let last = told.last().and_then(|told| told.body.as_deref());
-    if last.is_some_and(|last| last != told::kept(payout)) {
+    if last.is_some_and(|last| last != event_body::of(payout)) {
         faults.add("payout-told", format!("payout {id} is not what its last event told"));
     }
 }
