@@ -166,11 +166,11 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
         "UPDATE payouts SET completed_at = completed_at - 86400000000 WHERE id = '{paid}'",
         "payout-stamps",
     ),
-    ("UPDATE payouts SET queued_at = NULL WHERE id = '{paid}'", "payout-stamps"),
+    ("UPDATE payouts SET queued_at = NULL WHERE id = '{paid}'", "payout-events"),
     ("UPDATE payouts SET processing_at = NULL WHERE id = '{paid}'", "payout-stamps"),
     (
         "UPDATE payouts SET created_at = created_at - 86400000000 WHERE id = '{paid}'",
-        "payout-stamps",
+        "payout-events",
     ),
     ("UPDATE payouts SET failure_code = NULL WHERE id = '{failed}'", "payout-told"),
     ("UPDATE payouts SET failure_message = 'x' WHERE id = '{failed}'", "payout-told"),
