@@ -48,8 +48,7 @@ END $$;
 -- environment in one) that came within a second and were written together, as a JSON array, oldest
 -- first: [id, method, path, status, duration_ms, key_prefix, error_code, created_at]. id is that of
 -- the newest, first_id of the oldest; statuses are theirs, each once, between commas, where a
--- request that was cut off has 0. Ids begin with
--- their instant: a month is a range of them.
+-- request that was cut off has 0. Ids begin with their instant: a month is a range of them.
 CREATE TABLE request_logs (
     owner      TEXT COLLATE "C" NOT NULL,
     id         TEXT COLLATE "C" NOT NULL,

@@ -3,6 +3,7 @@
 use railhead::db;
 use railhead::ledger::verify::{Anchor, Fresh, heads};
 use railhead::verify::{Wanted, prove};
+use rstest::rstest;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _};
 
@@ -125,6 +126,29 @@ async fn what_an_anchor_covers_is_not_read_again() {
             }
         },
     )
+    .await;
+}
+
+/// What waits from before the anchor is compared with what was told of it, whoever made it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recipient_that_is_changed_while_a_payout_waits_is_noticed_since_an_anchor(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let hold = async |host: &TestHost| {
+        host.pay("fraud_hold", naira(300_000)).await.ok();
+    };
+    with_a_past(engine, hold, async |host, wanted| {
+        let clean = host.report(wanted).await;
+        assert!(clean.faults.is_empty(), "{:#?}", clean.faults);
+        let held = "FROM payouts WHERE status = 'awaiting_admin_review'";
+        assert_eq!(host.count(&format!("SELECT COUNT(*) {held}")).await, 1);
+        let other = "UPDATE payouts SET recipient = REPLACE(recipient, '0123456785', '0123456798') \
+                     WHERE status = 'awaiting_admin_review'";
+        host.run(&[other.to_owned()]).await;
+        let report = host.report(wanted).await;
+        assert!(report.faults.counts.contains_key("payout-told"), "{:#?}", report.faults);
+    })
     .await;
 }
 

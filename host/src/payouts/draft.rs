@@ -1,7 +1,7 @@
 //! A payout before anything of it is durable: all that can be known before its wallet is locked,
 //! and the command that decides it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -114,7 +114,6 @@ pub async fn prepare(
         receipt_to: payee.receipt_to(caller),
         funding: None,
         created_at: app.now(),
-        known_digest: OnceLock::new(),
     };
     let mut payout = Payout::new(Arc::new(terms));
     let buying = match costed {

@@ -4,7 +4,6 @@
 //! kept twice. Whoever changes what a payout looks like keeps the old way for events of before,
 //! under its own number; deliveries keep the very bytes.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -26,27 +25,27 @@ const _: () = assert!(KEPT.as_bytes()[0] == KEPT_MARK as u8, "what is kept begin
 
 /// What changes about a payout, as far as merchants see it. Instants are microseconds.
 #[derive(Serialize, Deserialize)]
-struct Kept<'a> {
-    status: Cow<'a, str>,
+struct Kept {
+    status: String,
     /// Of its terms.
-    digest: Cow<'a, str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    rail_reference: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    failure_code: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    failure_message: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rail_reference: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     funded: Option<Funded>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    correction: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    told: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correction: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     queued_at: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     processing_at: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     completed_at: Option<i64>,
 }
 
@@ -67,16 +66,15 @@ pub(super) fn data(payout: &Payout) -> Data {
 
 /// What an event keeps of a payout as it is.
 pub(super) fn of(payout: &Payout) -> String {
-    let text = |text: &'_ Option<String>| text.clone().map(Cow::Owned);
     let kept = Kept {
-        status: payout.status.as_str().into(),
-        digest: payout.terms.digest().into(),
-        rail_reference: text(&payout.rail_reference),
-        failure_code: text(&payout.failure_code),
-        failure_message: text(&payout.failure_message),
+        status: payout.status.to_string(),
+        digest: payout.terms.digest(),
+        rail_reference: payout.rail_reference.clone(),
+        failure_code: payout.failure_code.clone(),
+        failure_message: payout.failure_message.clone(),
         funded: payout.funded.clone(),
-        correction: text(&payout.correction),
-        told: text(&payout.told),
+        correction: payout.correction.clone(),
+        told: payout.told.clone(),
         queued_at: payout.queued_at.map(Moment::micros),
         processing_at: payout.processing_at.map(Moment::micros),
         completed_at: payout.completed_at.map(Moment::micros),
@@ -84,7 +82,7 @@ pub(super) fn of(payout: &Payout) -> String {
     format!("{KEPT}{}", serde_json::to_string(&kept).unwrap_or_default())
 }
 
-fn read(kept: &str) -> Option<Kept<'_>> {
+fn read(kept: &str) -> Option<Kept> {
     serde_json::from_str(kept.strip_prefix(KEPT)?).ok()
 }
 
@@ -98,19 +96,18 @@ pub(super) fn status(kept: &str) -> Option<Status> {
 fn as_told(payout: &Payout, kept: &str) -> Option<Payout> {
     let kept = read(kept)?;
     let moment = |at: Option<i64>| at.map(Moment::from_micros);
-    let text = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
     Some(Payout {
         terms: Arc::clone(&payout.terms),
         status: Status::parse(&kept.status)?,
         version: payout.version,
         round: payout.round,
         route: payout.route.clone(),
-        rail_reference: text(kept.rail_reference),
-        failure_code: text(kept.failure_code),
-        failure_message: text(kept.failure_message),
+        rail_reference: kept.rail_reference,
+        failure_code: kept.failure_code,
+        failure_message: kept.failure_message,
         funded: kept.funded,
-        correction: text(kept.correction),
-        told: text(kept.told),
+        correction: kept.correction,
+        told: kept.told,
         queued_at: moment(kept.queued_at),
         processing_at: moment(kept.processing_at),
         completed_at: moment(kept.completed_at),
@@ -154,4 +151,140 @@ pub async fn views(db: &Db, events: Vec<StoredEvent>) -> Result<Vec<EventView>, 
         EventView::of(event, data).map_err(Problem::internal)
     };
     events.into_iter().map(view).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::env::Env;
+    use crate::fx::Rate;
+    use crate::id::Id;
+    use crate::money::{Currency, Minor};
+    use crate::rails::RecipientFields;
+    use crate::rules::Price;
+
+    use super::super::model::{Costs, Funding, Terms};
+    use super::*;
+
+    fn at(text: &str) -> Moment {
+        Moment::parse(text).expect("an instant")
+    }
+
+    fn terms() -> Terms {
+        let digest = String::new();
+        Terms {
+            id: Id::from_text("c1".into()),
+            merchant_id: Id::from_text("c2".into()),
+            env: Env::Test,
+            wallet_id: Id::from_text("c3".into()),
+            batch_id: None,
+            currency: Currency::parse("CAD").expect("a currency"),
+            method: "interac".into(),
+            costs: Costs {
+                amount: Minor::new(1_000),
+                fee: Minor::new(1),
+                tax: Minor::ZERO,
+                levy: Minor::ZERO,
+            },
+            beneficiary_id: Id::from_text("c4".into()),
+            recipient_identity: "ada".into(),
+            recipient_name: "ADA OBI".into(),
+            recipient: RecipientFields::from_json(r#"{"email":"ada@example.com"}"#),
+            sender: None,
+            narration: Some("Invoice 7".into()),
+            merchant_reference: Some("inv-7".into()),
+            customer_reference: None,
+            pricing: Price { pack: "fees".into(), version: "1".into(), digest, lines: Vec::new() },
+            hold: Some("This payout is being reviewed.".into()),
+            scenario: None,
+            maker: "c5".into(),
+            resolution: None,
+            receipt_to: None,
+            funding: Some(Funding {
+                wallet_id: Id::from_text("c6".into()),
+                currency: Currency::parse("USD").expect("a currency"),
+                shift: 0,
+                most: None,
+                quoted: Minor::new(740),
+            }),
+            created_at: at("2026-11-21T09:00:00Z"),
+        }
+    }
+
+    /// Everything that changes about a payout is there, and each is different later.
+    fn earlier_and_later() -> (Payout, Payout) {
+        let funded = |sold| Funded {
+            conversion_id: Id::from_text("c7".into()),
+            rate: Rate::parse("1.35").expect("a rate"),
+            sold: Minor::new(sold),
+            bought: Minor::new(1_001),
+            charges: Minor::new(1),
+        };
+        let of = |which: &str, status| Payout {
+            status,
+            rail_reference: Some(format!("reference {which}")),
+            failure_code: Some(format!("code {which}")),
+            failure_message: Some(format!("message {which}")),
+            funded: Some(funded(if which == "one" { 741 } else { 742 })),
+            correction: Some(format!(r#"{{"name":"{which}"}}"#)),
+            told: Some(format!(r#"{{"open":{{"{which}":1}},"claim":{{"answer":"{which}"}}}}"#)),
+            queued_at: Some(at("2026-11-21T09:00:00Z")),
+            processing_at: Some(at(&format!("2026-11-21T09:0{}:00Z", which.len()))),
+            completed_at: Some(at(&format!("2026-11-21T10:0{}:00Z", which.len()))),
+            ..Payout::new(Arc::new(terms()))
+        };
+        (of("one", Status::Processing), of("later", Status::Paid))
+    }
+
+    #[test]
+    fn an_event_shows_the_payout_as_it_was_told() {
+        let (earlier, later) = earlier_and_later();
+        let Data::Part { kept, render } = data(&earlier) else { panic!("a part") };
+        assert_ne!(render(), PayoutView::json(&later));
+        assert_eq!(render(), PayoutView::json(&earlier));
+        assert_eq!(json(&later, &kept), Some(render()));
+        assert_eq!(status(&kept), Some(Status::Processing));
+        let bare = Payout::new(Arc::clone(&later.terms));
+        assert_eq!(json(&later, &of(&bare)), Some(PayoutView::json(&bare)), "what is not there");
+        // Neither of another build, nor broken.
+        let broken = ["@2 {}", "@1 {}", "{}", ""];
+        assert!(broken.iter().all(|kept| json(&later, kept).is_none() && status(kept).is_none()));
+    }
+
+    /// Whatever merchants see of the terms: changed behind the host's back, it contradicts the event.
+    #[test]
+    fn the_digest_follows_what_merchants_see() {
+        let changes: [fn(&mut Terms); 9] = [
+            |it| it.wallet_id = Id::from_text("c9".into()),
+            |it| it.method = "eft".into(),
+            |it| it.costs.levy = Minor::new(1),
+            |it| it.beneficiary_id = Id::from_text("c9".into()),
+            |it| it.recipient_name = "ADA".into(),
+            |it| it.recipient = RecipientFields::from_json(r#"{"email":"eve@example.com"}"#),
+            |it| it.narration = None,
+            |it| it.merchant_reference = Some("inv-8".into()),
+            |it| it.funding = None,
+        ];
+        let known = terms().digest();
+        for (number, change) in changes.iter().enumerate() {
+            let mut changed = terms();
+            change(&mut changed);
+            assert_ne!(changed.digest(), known, "{number}");
+        }
+        assert_eq!(terms().digest(), known);
+    }
+
+    #[test]
+    fn only_what_was_never_held_back_went_at_once() {
+        let (paid, _) = earlier_and_later();
+        let paid = Payout { version: 3, ..paid };
+        assert!(went_at_once(&paid, Some((2, "payout.processing"))));
+        assert!(!went_at_once(&paid, Some((1, QUEUED))), "it is written");
+        assert!(!went_at_once(&paid, Some((2, QUEUED))), "somebody let it go");
+        assert!(!went_at_once(&paid, Some((3, "payout.paid"))), "who knows");
+        assert!(!went_at_once(&paid, None), "its events are gone");
+        assert!(went_at_once(&Payout { version: 1, ..paid.clone() }, None));
+        // Held in one month and rejected in the next: the first month is gone.
+        let rejected = Payout { queued_at: None, version: 2, ..paid };
+        assert!(!went_at_once(&rejected, Some((2, "payout.failed"))));
+    }
 }

@@ -4,7 +4,7 @@
 //! diverge. It knows no database, no network and no clock.
 
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::auth::merchant::Settings;
 use crate::cases::CaseKind;
@@ -361,9 +361,7 @@ impl Payout {
 
     /// Its terms, until it is written: nothing writes them later.
     pub(super) fn settling(&mut self) -> &mut Terms {
-        let terms = Arc::make_mut(&mut self.terms);
-        terms.known_digest = OnceLock::new();
-        terms
+        Arc::make_mut(&mut self.terms)
     }
 
     /// Whether the batch that it is in is not complete without it.

@@ -1,6 +1,6 @@
 //! Statements about payouts.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -281,7 +281,6 @@ pub fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
         receipt_to: maybe("receipt_to")?,
         funding: read(maybe("funding")?)?,
         created_at: moment("created_at")?.unwrap_or_default(),
-        known_digest: OnceLock::new(),
     };
     Ok(Payout {
         terms: Arc::new(terms),

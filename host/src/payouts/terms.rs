@@ -1,7 +1,5 @@
 //! What a payout was made as.
 
-use std::sync::OnceLock;
-
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Moment;
@@ -66,26 +64,22 @@ pub struct Terms {
     pub funding: Option<Funding>,
     /// When it was created.
     pub created_at: Moment,
-    /// See [`Self::digest`].
-    pub known_digest: OnceLock<String>,
 }
 
 impl Terms {
     /// What stands for all that merchants see of the terms, as far as it fits into half of a SHA-256:
     /// events keep it, so that a change of the terms behind the host's back contradicts them.
-    pub(super) fn digest(&self) -> &str {
-        self.known_digest.get_or_init(|| {
-            let costs = self.costs;
-            let seen = serde_json::to_vec(&(
-                (&self.id, &self.wallet_id, self.batch_id.as_ref(), self.created_at.micros()),
-                (self.currency.as_str(), &self.method, &self.hold),
-                [costs.amount, costs.fee, costs.tax, costs.levy].map(Minor::units),
-                (&self.beneficiary_id, &self.recipient_identity, &self.recipient_name),
-                (self.recipient.to_json(), &self.funding),
-                (&self.sender, &self.narration, &self.merchant_reference, &self.customer_reference),
-            ));
-            let digest = Sha256::digest(seen.unwrap_or_default());
-            hex::encode(&digest[..16])
-        })
+    pub(super) fn digest(&self) -> String {
+        let costs = self.costs;
+        let seen = serde_json::to_vec(&(
+            (&self.id, &self.wallet_id, self.batch_id.as_ref(), self.created_at.micros()),
+            (self.currency.as_str(), &self.method, &self.hold),
+            [costs.amount, costs.fee, costs.tax, costs.levy].map(Minor::units),
+            (&self.beneficiary_id, &self.recipient_identity, &self.recipient_name),
+            (self.recipient.to_json(), &self.funding),
+            (&self.sender, &self.narration, &self.merchant_reference, &self.customer_reference),
+        ));
+        let digest = Sha256::digest(seen.unwrap_or_default());
+        hex::encode(&digest[..16])
     }
 }

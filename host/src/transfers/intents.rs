@@ -191,20 +191,22 @@ fn append(folder: &Path, open: &mut Option<DayFile>, text: &str) -> std::io::Res
             DayFile::create(folder, day)?
         }
     };
-    // Where it fails, the next batch begins another one, whatever state this one is in.
-    file.append(text.as_bytes())?;
-    *open = Some(file);
+    match file.append(text.as_bytes()) {
+        Ok(()) => *open = Some(file),
+        // The next batch begins another one, whatever state this one is in.
+        Err(cause) => {
+            file.close();
+            return Err(cause);
+        }
+    }
     Ok(())
 }
-
-/// How much room is made at a time. Syncing what is written where there is room already costs the
-/// disk the bytes alone; a file that grows with each line costs its filesystem a transaction.
-const ROOM: u64 = 1 << 20;
 
 /// A journal of a day, which nobody else ever writes to: whoever begins one makes its file. What
 /// follows the last line, as far as there is room, is NULs.
 struct DayFile {
     day: String,
+    path: PathBuf,
     file: File,
     /// Where the next line goes.
     end: u64,
@@ -216,10 +218,10 @@ impl DayFile {
     fn create(folder: &Path, day: String) -> std::io::Result<Self> {
         let mut names = (2..).map(|number| format!("{day}.{number}{ENDING}"));
         let mut name = format!("{day}{ENDING}");
-        let file = loop {
-            let mut options = OpenOptions::new();
-            match options.write(true).create_new(true).mode(0o600).open(folder.join(&name)) {
-                Ok(file) => break file,
+        let (path, file) = loop {
+            let (path, mut options) = (folder.join(&name), OpenOptions::new());
+            match options.write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(file) => break (path, file),
                 // Of another host, or of this one before it was started again.
                 Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {
                     name = names.next().unwrap_or_default();
@@ -229,20 +231,24 @@ impl DayFile {
         };
         // The file's name is only as durable as its folder.
         File::open(folder)?.sync_all()?;
-        Ok(Self { day, file, end: 0, room: 0 })
+        Ok(Self { day, path, file, end: 0, room: 0 })
     }
 
-    /// Gives back what is left of the room.
+    /// Gives back what is left of the room, and the file if nothing stands in it: a disk that is full
+    /// does not fill up with files besides.
     fn close(self) {
-        // Nothing hangs on it: it is read as nothing.
-        let _ = self.file.set_len(self.end);
+        // Nothing hangs on it: what is left is read as nothing.
+        let _ = match self.end {
+            0 => std::fs::remove_file(&self.path),
+            end => self.file.set_len(end),
+        };
     }
 
     /// Writes this after the last line; once answered, it is on the disk.
     fn append(&mut self, text: &[u8]) -> std::io::Result<()> {
         let end = self.end + text.len() as u64;
         if end > self.room {
-            let room = end.next_multiple_of(ROOM);
+            let room = end.next_multiple_of(limits::INTENTS_ROOM);
             let zeros = vec![0; usize::try_from(room - self.room).unwrap_or(0)];
             self.file.write_all_at(&zeros, self.room)?;
             self.room = room;
@@ -327,11 +333,35 @@ mod tests {
             file.append(lines.collect::<String>().as_bytes()).expect("written");
             written.extend(some);
         }
-        assert!(files.iter().any(|file| file.room > ROOM), "room was made again");
-        assert!(files.iter().all(|file| file.room.is_multiple_of(ROOM) && file.end < file.room));
+        assert!(files.iter().any(|file| file.room > limits::INTENTS_ROOM), "room was made again");
+        assert!(
+            files
+                .iter()
+                .all(|file| file.room.is_multiple_of(limits::INTENTS_ROOM) && file.end < file.room)
+        );
         assert_eq!(read(folder.path(), Moment::from_micros(0)).expect("read"), written);
         let old = Moment::parse("2027-11-21T00:00:00Z").expect("an instant");
         drop(IntentJournal::open(folder.path(), old).expect("a journal"));
         assert!(super::files(folder.path()).expect("files").is_empty(), "all of them go");
+    }
+
+    /// A disk that is full: nothing is said to be written, and nothing piles up.
+    #[test]
+    fn what_cannot_be_written_leaves_no_file_behind() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let one = intent("2026-11-21T09:00:00Z", "1");
+        let line = format!("{}\n", serde_json::to_string(&one).expect("JSON"));
+        for end in [0, line.len() as u64] {
+            let mut full = DayFile::create(folder.path(), "2026-11-21".into()).expect("a file");
+            full.append(line.as_bytes()).expect("written");
+            full.end = end;
+            full.room = end;
+            full.file = OpenOptions::new().write(true).open("/dev/full").expect("a full disk");
+            let mut open = Some(full);
+            append(folder.path(), &mut open, &line).expect_err("there is no room");
+            assert!(open.is_none(), "the next one begins anew");
+            let left = super::files(folder.path()).expect("files").len();
+            assert_eq!(left, usize::from(end > 0), "what was written stays");
+        }
     }
 }

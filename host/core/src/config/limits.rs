@@ -378,6 +378,10 @@ pub const FILE_RETRY: Duration = Duration::from_secs(3600);
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Intents are kept this long: longer than any backup is old that somebody would restore.
 pub const INTENTS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How much room is made at a time for intents. Syncing what is written where there is room already
+/// costs the disk the bytes alone; a file that grows with each line costs its filesystem a
+/// transaction.
+pub const INTENTS_ROOM: u64 = 1 << 20;
 /// How often a host leaves its mark in the database and in its side file. A backup that is
 /// older than the last mark is recognised when it is restored.
 pub const EPOCH_EVERY: Duration = Duration::from_secs(10);
@@ -459,6 +463,15 @@ pub const REQUEST_LOG_WAITING_MAX: usize = 20_000;
 pub const REQUEST_LOG_EVERY: Duration = Duration::from_millis(250);
 /// Requests that are written at once: two milliseconds of the writer's time.
 pub const REQUEST_LOG_AT_ONCE: usize = 500;
+/// How far apart the first and the last request of a chunk came: whoever looks for what is older than
+/// a request reads chunks that came later by no more than that.
+pub const REQUEST_CHUNK_SPAN: Duration = Duration::from_secs(1);
+/// Requests in a chunk: ten kilobytes of ordinary ones.
+pub const REQUEST_CHUNK_MAX: usize = 64;
+/// Chunks that are read at first; four times as many each time that is not enough.
+pub const REQUEST_CHUNKS_FIRST: i64 = 8;
+/// Chunks that are read at a time: a megabyte.
+pub const REQUEST_CHUNKS_MAX: i64 = 128;
 /// How often what is to be told to people is looked for.
 pub const NOTIFICATIONS_POLL: Duration = Duration::from_secs(1);
 /// Longest time for one.

@@ -1,6 +1,6 @@
 //! Statements about the log of requests.
 //!
-//! Requests of one owner that came within [`SPAN`] and were written together are one row, a chunk:
+//! Requests of one owner that came within [`limits::REQUEST_CHUNK_SPAN`] and were written together are one row, a chunk:
 //! whoever looks for what is older than a request need not read chunks whose newest came later by
 //! more than that.
 
@@ -13,18 +13,10 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::db::bulk::{Table, int, text};
 use crate::http::request_log::{Entry, Owned};
 use crate::id::{Id as _, RequestId};
-
-/// How far apart the first and the last of a chunk came, at most.
-const SPAN: Duration = Duration::from_secs(1);
-/// How many a chunk has, at most.
-const CHUNK_MAX: usize = 64;
-/// Chunks that are read at first.
-const PORTION_FIRST: i64 = 8;
-/// Chunks that are read at most at a time.
-const PORTION_MAX: i64 = 128;
 
 /// Requests of one owner, oldest first; one at least.
 pub(super) struct Chunk {
@@ -84,7 +76,8 @@ impl Chunk {
 
     fn takes(&self, entry: &Entry) -> bool {
         let from = self.entries[0].id.made_at();
-        self.entries.len() < CHUNK_MAX && entry.id.made_at() <= from.after(SPAN)
+        self.entries.len() < limits::REQUEST_CHUNK_MAX
+            && entry.id.made_at() <= from.after(limits::REQUEST_CHUNK_SPAN)
     }
 
     /// Its statuses, each once, between commas.
@@ -114,7 +107,7 @@ impl Chunk {
 
 /// After every chunk that may have this request, or older ones.
 fn after_chunks_of(id: &RequestId) -> RequestId {
-    RequestId::first_at(id.made_at().after(SPAN + Duration::from_millis(1)))
+    RequestId::first_at(id.made_at().after(limits::REQUEST_CHUNK_SPAN + Duration::from_millis(1)))
 }
 
 /// Whether an owner's log has a request.
@@ -151,7 +144,7 @@ pub(super) async fn list(
         _ => format!("%,{}__,%", least / 100),
     };
     let mut next = before.map_or_else(|| "~".to_owned(), |id| after_chunks_of(id).to_string());
-    let (mut found, mut portion): (Vec<Entry>, i64) = (Vec::new(), PORTION_FIRST);
+    let (mut found, mut portion): (Vec<Entry>, i64) = (Vec::new(), limits::REQUEST_CHUNKS_FIRST);
     loop {
         let rows = sqlx::query(sql)
             .bind(owner)
@@ -172,7 +165,7 @@ pub(super) async fn list(
         if found.iter().take_while(|entry| entry.id.as_str() > next.as_str()).count() > limit {
             break;
         }
-        portion = (4 * portion).min(PORTION_MAX);
+        portion = (4 * portion).min(limits::REQUEST_CHUNKS_MAX);
     }
     found.truncate(limit + 1);
     Ok(found)
