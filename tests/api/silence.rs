@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use http::Method;
-use railhead::db::bulk::{Lookup, Table, text};
+use railhead::db::bulk::{Table, text};
+use railhead::db::lookup::Lookup;
 use railhead::id::IdGenerator;
 use railhead::ledger::{Command, OutboxHook, Writer, WriterParts};
 use rstest::rstest;

@@ -5,8 +5,9 @@ use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::{Lookup, Removal, Table, int, text};
+use crate::db::bulk::{Removal, Table, int, text};
 use crate::db::cell::Kind::Int;
+use crate::db::lookup::Lookup;
 use crate::id::{ApprovalId, Id as _, MerchantId};
 
 use super::Request;

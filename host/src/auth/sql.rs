@@ -5,8 +5,9 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::bulk::{Table, Update, int, text};
 use crate::db::cell::Kind::{Int, Text};
+use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::id::{Id as _, KeyId, MerchantId};
 

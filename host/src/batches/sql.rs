@@ -7,8 +7,9 @@ use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::db::Db;
-use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::bulk::{Table, Update, int, text};
 use crate::db::cell::Kind::Int;
+use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::id::{BatchId, Id as _, MerchantId, WalletId};
 use crate::ledger::Guard;

@@ -5,8 +5,9 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Column, Lookup, Table, Update, int, text};
+use crate::db::bulk::{Column, Table, Update, int, text};
 use crate::db::cell::Kind::{Int, Text};
+use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::id::{CaseId, Id as _};
 use crate::money::{Currency, Minor};

@@ -15,9 +15,10 @@ use tokio::sync::mpsc;
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::{Lookup, Render, RowChange, Table, int, text};
+use crate::db::bulk::{Render, RowChange, Table, int, text};
 use crate::db::cell::Kind::{Int, Text};
 use crate::db::cell::Named;
+use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::id::{DeliveryId, EndpointId, Id as _, IdGenerator, MerchantId};
 use crate::ledger::{HookRows, NewRow, OutboxHook};

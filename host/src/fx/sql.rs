@@ -4,8 +4,9 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Table, int, text};
+use crate::db::bulk::{Table, int, text};
 use crate::db::cell::Kind::{Int, Text};
+use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::error::Problem;
 use crate::id::{Id as _, MerchantId};

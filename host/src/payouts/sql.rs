@@ -9,8 +9,9 @@ use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::db::Db;
-use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::bulk::{Table, Update, int, text};
 use crate::db::cell::Kind::Int;
+use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::id::{BatchId, BeneficiaryId, Id as _, MerchantId, PayoutId, WalletId};
 use crate::money::{Currency, Minor};

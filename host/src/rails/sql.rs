@@ -4,8 +4,9 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Removal, Table, Update, int, text};
+use crate::db::bulk::{Removal, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
+use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::id::{Id as _, MerchantId, RouteId};
 use crate::money::Currency;

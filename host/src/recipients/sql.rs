@@ -8,8 +8,9 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Removal, Table, Update, int, text};
+use crate::db::bulk::{Removal, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
+use crate::db::lookup::Lookup;
 use crate::db::{Engine, Shared};
 use crate::env::Env;
 use crate::error::Problem;

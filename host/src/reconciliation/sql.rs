@@ -7,8 +7,9 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Table, int, text};
+use crate::db::bulk::{Table, int, text};
 use crate::db::cell::Kind::Text;
+use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::id::{AdjustmentId, Id as _, JournalId, PayoutId};
 use crate::ledger::own_lines_of;

@@ -4,8 +4,9 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::bulk::{Table, Update, int, text};
 use crate::db::cell::Kind::Int;
+use crate::db::lookup::Lookup;
 
 use super::assignment::{Role, Scope};
 use super::pack::{Pack, PackKind};

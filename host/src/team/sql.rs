@@ -7,8 +7,9 @@ use sqlx::{AnyPool, Row as _};
 
 use crate::auth::Permission;
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::bulk::{Table, Update, int, text};
 use crate::db::cell::Kind::Int;
+use crate::db::lookup::Lookup;
 use crate::id::{Id as _, MemberId, MerchantId, SessionId};
 
 use super::member::{Member, MemberStatus, Role};

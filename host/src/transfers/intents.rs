@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
@@ -153,13 +153,16 @@ fn file_day(at: Moment) -> String {
     at.day_in(&jiff::tz::TimeZone::UTC)
 }
 
-/// Writes what waits and syncs it once for all.
+/// Writes what waits and syncs it once for all; what follows soon after goes together.
 fn write(
     folder: &Path,
     mut waiting: mpsc::Receiver<(String, oneshot::Sender<std::io::Result<()>>)>,
 ) {
     let mut open: Option<DayFile> = None;
+    let mut not_before = Instant::now();
     while let Some(first) = waiting.blocking_recv() {
+        std::thread::sleep(not_before.saturating_duration_since(Instant::now()));
+        not_before = Instant::now() + limits::INTENTS_EVERY;
         let mut batch = vec![first];
         while let Ok(next) = waiting.try_recv() {
             batch.push(next);

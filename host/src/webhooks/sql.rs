@@ -7,8 +7,9 @@ use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::{Lookup, Removal, Table, Update, int, text};
+use crate::db::bulk::{Removal, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
+use crate::db::lookup::Lookup;
 use crate::db::{Db, Engine};
 use crate::env::Env;
 use crate::events::outbox::{Ready, owner};

@@ -88,15 +88,16 @@ pub const BATCHES_ENDED_AT_ONCE: i64 = 50;
 pub const REQUEST_LANES: usize = 2;
 /// How long a batch of requests waits for those under way: far longer than one of them takes.
 pub const PLACE_WAIT_MAX: Duration = Duration::from_millis(50);
-/// From how many commands on a batch holds the next one of its lane back; see [`BATCH_EVERY`].
+/// From how many commands on a batch holds the next one of its lane back; see [`BATCH_EVERY_MAX`].
 pub const BATCH_OF_MANY: usize = 8;
-/// The least time from the beginning of a batch of many commands to that of the next one: what a
-/// batch costs by itself is far more than what one command does. A host that is pressed is not
-/// slower for it, as its batches take longer than this.
-pub const BATCH_EVERY: Duration = Duration::from_millis(10);
+/// A batch of many commands is followed by the next one of its lane after twice the time that it took,
+/// and no later than this: what a batch costs by itself is far more than what one command does.
+/// Where the machine is pressed batches take longer, and are fuller. Requests that no work is
+/// written down beside wait for nothing on PostgreSQL: what that costs, nobody else needs.
+pub const BATCH_EVERY_MAX: Duration = Duration::from_millis(10);
 /// The same on SQLite: a batch there makes no trips to a server, so it costs less by itself, and
 /// holding it back gains less.
-pub const BATCH_EVERY_EMBEDDED: Duration = Duration::from_millis(3);
+pub const BATCH_EVERY_MAX_EMBEDDED: Duration = Duration::from_millis(3);
 /// Commands waiting in a lane of the writer before callers are turned away: four batches.
 pub const QUEUE_MAX: usize = 4 * BATCH_MAX;
 /// How often a batch is begun again after a conflict or a lost connection.
@@ -378,6 +379,9 @@ pub const FILE_RETRY: Duration = Duration::from_secs(3600);
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Intents are kept this long: longer than any backup is old that somebody would restore.
 pub const INTENTS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The least time from one sync of intents to the next: one alone waits for nothing, and what comes
+/// close together shares a sync.
+pub const INTENTS_EVERY: Duration = Duration::from_millis(2);
 /// How much room is made at a time for intents. Syncing what is written where there is room already
 /// costs the disk the bytes alone; a file that grows with each line costs its filesystem a
 /// transaction.

@@ -98,19 +98,6 @@ pub struct Removal {
     pub key: &'static str,
 }
 
-/// A read of rows named by key, in the order of the keys.
-#[derive(Debug)]
-pub struct Lookup {
-    /// The table.
-    pub name: &'static str,
-    /// Its key.
-    pub key: &'static str,
-    /// The other columns, with what they hold.
-    pub columns: &'static [(&'static str, Kind)],
-    /// Whether the rows are locked until the transaction ends.
-    pub lock: bool,
-}
-
 /// A table or an update without its type: what statements are made from.
 pub trait Shape: Send + Sync {
     /// The table.
@@ -161,15 +148,6 @@ pub enum Write<'a> {
     Sealed(&'a dyn Shape, &'a [Row], i64),
     /// Rows to be gone, by key.
     Delete(&'a Removal, &'a [String]),
-}
-
-/// A statement in each dialect.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Dialects {
-    /// For PostgreSQL.
-    pub postgres: String,
-    /// For SQLite.
-    pub sqlite: String,
 }
 
 impl<T> Table<T> {
@@ -394,26 +372,6 @@ pub fn together(writes: &[Write<'_>]) -> String {
     format!("WITH {} SELECT {}", parts.join(", "), counts.join(", "))
 }
 
-impl Lookup {
-    /// `SELECT` of the rows with these keys, locked in the order of the keys where asked: every
-    /// host locks in that order, so they cannot wait for one another in a circle.
-    #[must_use]
-    pub fn select(&self) -> Dialects {
-        let head = format!("SELECT {} FROM {} WHERE {}", names(&self.all()), self.name, self.key);
-        let lock = if self.lock { " FOR NO KEY UPDATE" } else { "" };
-        Dialects {
-            postgres: format!("{head} = ANY($1) ORDER BY {}{lock}", self.key),
-            sqlite: format!("{head} IN (SELECT value FROM json_each(?1)) ORDER BY {}", self.key),
-        }
-    }
-
-    /// The key and the other columns.
-    #[must_use]
-    pub fn all(&self) -> Vec<(&'static str, Kind)> {
-        std::iter::once((self.key, Kind::Text)).chain(self.columns.iter().copied()).collect()
-    }
-}
-
 impl<'a> From<&'a str> for Text<'a> {
     fn from(text: &'a str) -> Self {
         Self(Some(Cow::Borrowed(text)))
@@ -487,7 +445,7 @@ impl From<Minor> for Int {
     }
 }
 
-fn names(columns: &[(&'static str, Kind)]) -> String {
+pub(super) fn names(columns: &[(&'static str, Kind)]) -> String {
     columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
@@ -512,7 +470,6 @@ fn values(columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::Named;
     use super::*;
 
     struct Thing {
@@ -534,16 +491,13 @@ mod tests {
         only_where: Some("t.n IS NULL"),
     };
     static GONE: Removal = Removal { name: "things", key: "id" };
-    static KNOWN: Lookup =
-        Lookup { name: "things", key: "id", columns: &[("n", Kind::Int)], lock: true };
 
     #[test]
     fn statements_follow_from_the_description() {
         insta::assert_debug_snapshot!([
-            Dialects { postgres: THINGS.postgres(1), sqlite: THINGS.sqlite() },
-            Dialects { postgres: COUNTS.postgres(1), sqlite: COUNTS.sqlite() },
-            Dialects { postgres: GONE.postgres(1), sqlite: GONE.sqlite() },
-            KNOWN.select(),
+            [THINGS.postgres(1), THINGS.sqlite()],
+            [COUNTS.postgres(1), COUNTS.sqlite()],
+            [GONE.postgres(1), GONE.sqlite()],
         ]);
         let writes =
             [Write::Rows(&THINGS, &[]), Write::Rows(&COUNTS, &[]), Write::Delete(&GONE, &[])];
@@ -572,15 +526,5 @@ mod tests {
         let id = Cell::Text(Some("a\u{fffd}b".into()));
         assert_eq!(*THINGS.row(&thing), [id.clone(), Cell::Int(Some(1))]);
         assert_eq!(*COUNTS.row(&Thing { count: None, ..thing }), [id, Cell::Int(None)]);
-    }
-
-    #[test]
-    fn what_is_not_there_is_an_error_and_never_another_value() {
-        let (columns, cells) = (KNOWN.all(), [Cell::Text(Some("a".into())), Cell::Int(None)]);
-        let row = Named::new(&columns, &cells);
-        assert_eq!(row.text("id").expect("a text"), "a");
-        assert_eq!(row.maybe_int("n").expect("a number or NULL"), None);
-        assert!(row.int("n").is_err() && row.int("id").is_err() && row.text("other").is_err());
-        assert!(Named::new(&columns, &cells[..1]).maybe_int("n").is_err(), "a short row");
     }
 }

@@ -14,8 +14,9 @@ use sqlx::error::{DatabaseError, ErrorKind};
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::Engine;
-use super::bulk::{Lookup, Removal, Shape};
+use super::bulk::{Removal, Shape};
 use super::cell::{Cell, Kind, Row};
+use super::lookup::Lookup;
 
 /// A connection that one thread has for itself.
 pub struct Embedded(Connection);
@@ -217,7 +218,7 @@ mod tests {
             "{twice}"
         );
         let read = || {
-            let sql = NUMBERS.select().sqlite;
+            let sql = NUMBERS.sqlite();
             embedded.select(&sql, (&NUMBERS, &["a".to_owned()]))
         };
         assert_eq!(read().expect("a row")[0][1], Cell::Int(Some(1)));

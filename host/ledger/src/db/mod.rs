@@ -12,6 +12,7 @@ pub mod cell;
 mod checkpoints;
 mod embedded;
 mod identity;
+pub mod lookup;
 mod migrate;
 pub mod native;
 mod rounds;

@@ -9,8 +9,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::Native;
-use crate::db::bulk::{Lookup, Shape, Write};
+use crate::db::bulk::{Shape, Write};
 use crate::db::cell::{Cell, Named, Row};
+use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::error::database::{Failure, failure};
 use crate::id::IdGenerator;
@@ -216,7 +217,7 @@ async fn run_hook(
     if wanted.is_empty() {
         return Ok(None);
     }
-    let (found, found_columns) = (native.select(hook.lookup, &wanted).await?, hook.lookup.all());
+    let (found, found_columns) = (native.select(hook.lookup, wanted).await?, hook.lookup.all());
     let found: Vec<Named<'_>> = found.iter().map(|row| Named::new(&found_columns, row)).collect();
     let made = (hook.run)(&new, &found, ids)?;
     for change in made.rows {
@@ -226,7 +227,8 @@ async fn run_hook(
 }
 
 /// Reads and locks what the commands need, always in the same order: wallets, rows by table,
-/// counters; each by key.
+/// counters; each by key. Whoever has waited for a wallet sees of all else what was committed until
+/// then.
 async fn read(
     native: &mut Native,
     commands: &[&AnyCommand],
@@ -236,29 +238,34 @@ async fn read(
     let needs = || commands.iter().map(|command| &command.needs);
     let wallets = keys(needs().flat_map(|needs| needs.wallets.iter().map(ToString::to_string)));
     let columns = sql::WALLETS.all();
-    for row in native.select(&sql::WALLETS, &wallets).await? {
+    for row in native.select(&sql::WALLETS, wallets).await? {
         let wallet = wallet(&Named::new(&columns, &row))?;
         state.wallets.insert(wallet.id.clone(), wallet);
     }
+    let mut wanted = Vec::new();
     for on in lookups(commands) {
         let guards = needs().flat_map(|needs| &needs.guards).map(|guard| (guard.on, &guard.id));
         let rows = needs().flat_map(|needs| &needs.rows).map(|(on, id)| (*on, id));
         let ids = guards.chain(rows).filter(|(other, _)| std::ptr::eq(*other, on));
-        let found = native.select(on, &keys(ids.map(|(_, id)| id.clone()))).await?;
-        state.rows.take(on, found);
+        wanted.push((on, keys(ids.map(|(_, id)| id.clone()))));
     }
     let reservations = needs().filter_map(|needs| needs.reservation.as_ref());
-    let wanted = keys(reservations.map(|reservation| reservation.key.clone()));
+    let reservations = keys(reservations.map(|reservation| reservation.key.clone()));
+    wanted.push((&sql::RESERVATIONS, reservations));
+    wanted.push((&sql::COUNTERS, keys(needs().flat_map(|needs| needs.counters.iter().cloned()))));
+    let mut found = native.select_all(&wanted).await?;
+    let columns = sql::COUNTERS.all();
+    for row in found.pop().unwrap_or_default() {
+        let row = Named::new(&columns, &row);
+        state.counters.insert(row.text("key")?.to_owned(), counter(&row)?);
+    }
     let columns = sql::RESERVATIONS.all();
-    for row in native.select(&sql::RESERVATIONS, &wanted).await? {
+    for row in found.pop().unwrap_or_default() {
         let row = Named::new(&columns, &row);
         state.reserved.insert(row.text("key")?.to_owned(), reserved(&row)?);
     }
-    let counters = keys(needs().flat_map(|needs| needs.counters.iter().cloned()));
-    let columns = sql::COUNTERS.all();
-    for row in native.select(&sql::COUNTERS, &counters).await? {
-        let row = Named::new(&columns, &row);
-        state.counters.insert(row.text("key")?.to_owned(), counter(&row)?);
+    for ((on, _), rows) in wanted.into_iter().zip(found) {
+        state.rows.take(on, rows);
     }
     Ok(state)
 }

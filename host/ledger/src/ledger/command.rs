@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::db::bulk::{Lookup, RowChange};
+use crate::db::bulk::RowChange;
+use crate::db::lookup::Lookup;
 use crate::error::Problem;
 use crate::id::WalletId;
 use crate::money::Minor;

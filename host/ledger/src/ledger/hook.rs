@@ -1,8 +1,9 @@
 //! A hook on the batch: rows that other rows call for, such as the outbox's deliveries, in the
 //! same transaction.
 
-use crate::db::bulk::{Lookup, Render, RowChange};
+use crate::db::bulk::{Render, RowChange};
 use crate::db::cell::Named;
+use crate::db::lookup::Lookup;
 use crate::id::IdGenerator;
 
 /// Rows of one table that call for more rows. The writer does not know what they mean.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::db::bulk::Lookup;
 use crate::db::cell::Named;
+use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::WalletId;

@@ -65,6 +65,11 @@ impl Places {
         Place { of: Arc::clone(self), kind }
     }
 
+    /// Whether work is being written down.
+    pub(super) fn is_beside_work(&self) -> bool {
+        self.taken().by_work > 0
+    }
+
     /// Until there is room for one more batch of requests. There always is for one.
     async fn until_one_is_free(&self) {
         loop {

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::db::bulk::{Lookup, RowChange};
+use crate::db::bulk::RowChange;
 use crate::db::cell::{Cell, Kind, Named, Row};
+use crate::db::lookup::Lookup;
 
 /// One look-up of a batch and the rows that it found.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! The writer's tables. Their statements follow from these descriptions.
 
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Table, Update, int, text};
+use crate::db::bulk::{Table, Update, int, text};
 use crate::db::cell::Kind::{Int, Text};
+use crate::db::lookup::Lookup;
 use crate::money::{Currency, Minor};
 
 use super::command::Reply;

@@ -393,7 +393,7 @@ impl Task {
             tokio::time::sleep_until(not_before).await;
             let (kind, places) = &self.place;
             let place = places.take(*kind).await;
-            not_before = tokio::time::Instant::now();
+            let begin = tokio::time::Instant::now();
             let mut weight = first.command.weight();
             let mut batch = vec![first];
             while weight < self.batch_max {
@@ -403,18 +403,14 @@ impl Task {
             }
             self.oldest.begin(&batch);
             // Unless it was full: there may be more already.
-            if batch.len() >= limits::BATCH_OF_MANY && weight < self.batch_max {
-                not_before += match self.db.engine() {
-                    Engine::Postgres => limits::BATCH_EVERY,
-                    Engine::Sqlite => limits::BATCH_EVERY_EMBEDDED,
-                };
-            }
+            let holds_back = batch.len() >= limits::BATCH_OF_MANY && weight < self.batch_max;
             let turn = self.db.turn().await;
             let (commands, answers): (Vec<AnyCommand>, Vec<_>) =
                 batch.into_iter().map(|queued| (queued.command, queued.answer)).unzip();
             let begun = Instant::now();
             let outcomes = self.process(&commands.iter().collect::<Vec<_>>()).await;
             drop((turn, place));
+            not_before = if holds_back { begin + self.pace(begin.elapsed()) } else { begin };
             if let Some(committed) = &self.committed {
                 let _ = committed.try_send(());
             }
@@ -429,6 +425,19 @@ impl Task {
         }
         if let Some(native) = self.native.take() {
             native.close().await;
+        }
+    }
+
+    /// From the beginning of a batch of many that took so long to that of the next one. Requests that
+    /// have the database to themselves hold nobody back.
+    fn pace(&self, took: Duration) -> Duration {
+        let (kind, places) = &self.place;
+        match self.db.engine() {
+            Engine::Postgres if *kind == Kind::Requests && !places.is_beside_work() => {
+                Duration::ZERO
+            }
+            Engine::Postgres => (2 * took).min(limits::BATCH_EVERY_MAX),
+            Engine::Sqlite => (2 * took).min(limits::BATCH_EVERY_MAX_EMBEDDED),
         }
     }
 

@@ -4,8 +4,9 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::db::bulk::{Lookup, Update, int, text};
+use crate::db::bulk::{Update, int, text};
 use crate::db::cell::Kind::{Int, Text};
+use crate::db::lookup::Lookup;
 use crate::id::{PaymentFileId, RouteId};
 use crate::money::{Currency, Minor};
 use crate::transfers::files::closing::JOINS;

@@ -7,8 +7,9 @@ use crate::audit;
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::Db;
-use crate::db::bulk::{Lookup, RowChange, Update, int, text};
+use crate::db::bulk::{RowChange, Update, int, text};
 use crate::db::cell::Kind::Int;
+use crate::db::lookup::Lookup;
 use crate::id::{Id as _, IdGenerator, PaymentFileId, RouteId};
 use crate::ledger::{Command, Guard};
 

@@ -5,8 +5,8 @@ use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::Lookup;
 use crate::db::cell::Kind::Int;
+use crate::db::lookup::Lookup;
 use crate::db::{Db, Tx};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
