@@ -59,6 +59,7 @@ fn run() -> Result<(), String> {
         "rules",
         "rates",
         "Cargo.lock",
+        "Cargo.toml",
         "host/build.rs",
         "host/wasm/src/section.rs",
     ] {
