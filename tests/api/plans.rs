@@ -29,6 +29,9 @@ pub(crate) const GROWING: &[&str] = &[
 /// Indexes that hold few rows of such a table, however many it has: they may be looked through.
 pub(crate) const FEW: &[&str] = &["payouts_open_by_batch", "payouts_waiting"];
 
+/// A batch asks for them beside rows of other tables, in any mixture.
+const USED_KEYS: &str = "keys that were used";
+
 /// Statements whose plans are kept, by words that only they have.
 const KEPT: &[(&str, &str)] = &[
     ("a list of payouts", "FROM payouts WHERE merchant_id = $1 AND env = $2 AND id < $3"),
@@ -45,7 +48,7 @@ const KEPT: &[(&str, &str)] = &[
     ("a wallet's transactions", "AND e.first_seq < $2 AND e.seq < $2"),
     ("a bank statement", "e.first_seq, e.line LIMIT $4"),
     ("whoever is paid", "AS by_the_platform"),
-    ("keys that were used", "FROM idempotency_keys WHERE key = ANY"),
+    (USED_KEYS, "FROM idempotency_keys WHERE key = ANY"),
     ("old events", "SELECT DISTINCT h.object_id FROM events h"),
     ("old messages", "SELECT DISTINCT h.transfer_id FROM rail_calls h"),
     ("old decisions", "DELETE FROM decisions"),
@@ -181,6 +184,10 @@ async fn what_grows_is_never_looked_through() {
             let own = plans.iter().filter(|(statement, _)| statement.contains(words));
             let mut found = BTreeSet::new();
             own.for_each(|(_, plans)| plans.iter().for_each(|plan| ways(plan, &mut found)));
+            if *name == USED_KEYS {
+                found.retain(|(table, _)| table == "idempotency_keys");
+                found = found.into_iter().map(|(table, by)| (table, numbered(&by))).collect();
+            }
             assert!(!found.is_empty(), "{name}: nobody asked");
             kept.push_str(&format!("{name}\n"));
             found.iter().for_each(|(table, by)| kept.push_str(&format!("    {table}: {by}\n")));
@@ -195,6 +202,11 @@ async fn what_grows_is_never_looked_through() {
         sqlite(&statements).await;
     })
     .await;
+}
+
+/// A condition in which it is the same which parameter it asks for.
+fn numbered(condition: &str) -> String {
+    condition.replace(|c: char| c.is_ascii_digit(), "n")
 }
 
 /// The same statements on SQLite, as far as it understands them.

@@ -103,6 +103,9 @@ async fn what_an_anchor_covers_is_not_read_again() {
         let sql = "SELECT CAST(relname AS TEXT), CAST(COALESCE(seq_tup_read, 0) \
                    + COALESCE(idx_tup_fetch, 0) AS BIGINT) FROM pg_stat_xact_user_tables";
         let read: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(&mut *tx).await.expect("read");
+        let workers = "SHOW max_parallel_workers_per_gather";
+        let workers: String = sqlx::query_scalar(workers).fetch_one(&mut *tx).await.expect("set");
+        assert_eq!(workers, "0", "they take longer to start than all of it to read");
         tx.rollback().await.expect("rolled back");
         for (table, _) in COPIED {
             let rows = host.count(&format!("SELECT COUNT(*) FROM {table}")).await;

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use http::Method;
+use railhead::db::cell::Kind;
+use railhead::db::lookup::Lookup;
+use railhead::error::{ErrorCode, Problem};
 use railhead::id::WalletId;
-use railhead::ledger::{Command, CounterChange, Effects};
+use railhead::ledger::{Command, CounterChange, Done, Effects, Reservation};
 use railhead::money::Minor;
 use sqlx::PgPool;
 
@@ -16,6 +19,11 @@ use crate::test_host::{Engine, TestHost, naira, unique};
 
 const SOMEBODY_WAITS: &str = "SELECT COUNT(*) FROM pg_stat_activity \
                               WHERE wait_event_type = 'Lock' AND datname = current_database()";
+
+static HELD: Lookup =
+    Lookup { name: "merchants", key: "id", columns: &[("updated_at", Kind::Int)], lock: true };
+static STATUSES: Lookup =
+    Lookup { name: "merchants", key: "id", columns: &[("status", Kind::Text)], lock: false };
 
 pub(crate) fn lane_of(host: &TestHost, wallet: &str) -> usize {
     host.app().writer.lane_of(&WalletId::parse(wallet).expect("an id"))
@@ -129,6 +137,62 @@ async fn a_wallet_that_is_held_keeps_its_lane_waiting_and_not_the_other() {
         };
         let (held, ()) = tokio::join!(held, others);
         held.ok();
+    })
+    .await;
+}
+
+/// A batch asks for several things at once, and not for what it reads without a lock before it has
+/// the locks that it waits for.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_waited_for_a_lock_sees_what_was_committed_until_then() {
+    with_live_host(Engine::Postgres, Sends::No, async |host| {
+        let database = database(host).await;
+        let merchant = host.merchant.id.clone();
+        let wallet = WalletId::parse(&host.merchant.live_wallet).expect("an id");
+        let set_status = async |to: &mut sqlx::PgConnection, status: &str| {
+            let set = sqlx::query("UPDATE merchants SET status = $1 WHERE id = $2");
+            set.bind(status).bind(&merchant).execute(to).await.expect("set");
+        };
+        let reserve = || Reservation {
+            key: "met/key".to_owned(),
+            fingerprint: "f".to_owned(),
+            subject: "s".to_owned(),
+            resource_id: "second".to_owned(),
+        };
+        let (waits_for_wallet, waits_for_row) = (wallet.clone(), merchant.clone());
+        let seen = Command::new(move |locked| {
+            let status = locked.row(&STATUSES, &waits_for_row).map(|row| row.text("status"));
+            Ok(Effects::default().and(status.transpose()?.unwrap_or_default().to_owned()))
+        });
+        let seen = seen.wallets([waits_for_wallet]).row(&STATUSES, merchant.as_str());
+        let repeat: Command<()> = Command::new(|_| Err(Problem::new(ErrorCode::StateConflict)));
+        let repeat = repeat.row(&HELD, merchant.as_str()).reserve(reserve());
+
+        let mut first = database.begin().await.expect("a transaction");
+        let hold = sqlx::query("SELECT id FROM wallets WHERE id = $1 FOR UPDATE");
+        hold.bind(wallet.as_str()).execute(&mut *first).await.expect("held");
+        set_status(&mut first, "suspended").await;
+        let insert = "INSERT INTO idempotency_keys \
+                      (key, fingerprint, subject, resource_id, created_at, batch_id) \
+                      VALUES ('met/key', 'f', 's', 'first', 0, 0)";
+        sqlx::query(insert).execute(&mut *first).await.expect("inserted");
+        let app = host.app().clone();
+        let seeing = tokio::spawn(async move { app.writer.request(seen).await });
+        let app = host.app().clone();
+        let repeating = tokio::spawn(async move { app.writer.work(repeat).await });
+        host.until_count(SOMEBODY_WAITS, 2).await;
+        first.commit().await.expect("committed");
+
+        let Ok(Done::Now(status)) = seeing.await.expect("a task") else { panic!("refused") };
+        assert_eq!(status, "suspended");
+        let repeated = repeating.await.expect("a task");
+        let Ok(Done::Before { resource_id, .. }) = repeated else { panic!("{repeated:?}") };
+        assert_eq!(resource_id, "first");
+
+        let mut after = database.acquire().await.expect("a connection");
+        set_status(&mut after, "active").await;
+        let delete = "DELETE FROM idempotency_keys WHERE key = 'met/key'";
+        sqlx::query(delete).execute(&mut *after).await.expect("deleted");
     })
     .await;
 }

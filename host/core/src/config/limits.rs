@@ -90,10 +90,10 @@ pub const REQUEST_LANES: usize = 2;
 pub const PLACE_WAIT_MAX: Duration = Duration::from_millis(50);
 /// From how many commands on a batch holds the next one of its lane back; see [`BATCH_EVERY_MAX`].
 pub const BATCH_OF_MANY: usize = 8;
-/// A batch of many commands is followed by the next one of its lane after twice the time that it took,
-/// and no later than this: what a batch costs by itself is far more than what one command does.
-/// Where the machine is pressed batches take longer, and are fuller. Requests that no work is
-/// written down beside wait for nothing on PostgreSQL: what that costs, nobody else needs.
+/// After a batch of many commands the next one of its lane begins when twice the time that it took
+/// has gone by since it began; this much at most, and never before it ended. What a batch costs by
+/// itself is far more than what one command does; where the machine is pressed batches take longer,
+/// and are fuller. On PostgreSQL requests are not held back while no work is written down.
 pub const BATCH_EVERY_MAX: Duration = Duration::from_millis(10);
 /// The same on SQLite: a batch there makes no trips to a server, so it costs less by itself, and
 /// holding it back gains less.

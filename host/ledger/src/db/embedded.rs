@@ -50,13 +50,9 @@ impl Embedded {
     }
 
     /// Reads the rows with these keys, in the order of the keys.
-    pub(super) fn select(
-        &self,
-        sql: &str,
-        (lookup, keys): (&Lookup, &[String]),
-    ) -> Result<Vec<Row>, sqlx::Error> {
+    pub(super) fn select(&self, lookup: &Lookup, keys: &[String]) -> Result<Vec<Row>, sqlx::Error> {
         let columns = lookup.all();
-        let mut statement = self.0.prepare_cached(sql).map_err(failed)?;
+        let mut statement = self.0.prepare_cached(&lookup.sqlite()).map_err(failed)?;
         let mut found = statement.query([json(keys)?]).map_err(failed)?;
         let mut rows = Vec::new();
         while let Some(row) = found.next().map_err(failed)? {
@@ -217,10 +213,7 @@ mod tests {
             twice.as_database_error().is_some_and(DatabaseError::is_unique_violation),
             "{twice}"
         );
-        let read = || {
-            let sql = NUMBERS.sqlite();
-            embedded.select(&sql, (&NUMBERS, &["a".to_owned()]))
-        };
+        let read = || embedded.select(&NUMBERS, &["a".to_owned()]);
         assert_eq!(read().expect("a row")[0][1], Cell::Int(Some(1)));
         embedded.run("UPDATE things SET n = 'one'").expect("changed");
         let odd = read().expect_err("a text is no number");

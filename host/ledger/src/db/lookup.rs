@@ -17,8 +17,9 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// PostgreSQL's `SELECT` of the rows with the keys of a parameter, locked in the order of the keys
-    /// where asked: every host locks in that order, so they cannot wait for one another in a circle.
+    /// PostgreSQL's `SELECT` of the rows with the keys of a parameter, locked in the order of the
+    /// keys where asked: every host locks in that order, so they cannot wait for one another in a
+    /// circle.
     pub(super) fn postgres(&self, parameter: usize) -> String {
         let lock = if self.lock { " FOR NO KEY UPDATE" } else { "" };
         format!("{} = ANY(${parameter}) ORDER BY {}{lock}", self.head(), self.key)
@@ -46,23 +47,22 @@ impl Lookup {
 }
 
 /// Several look-ups in one PostgreSQL statement, carried out one after the other. A row begins with
-/// the number of its look-up; then come its texts, and its numbers, with NULLs where another look-up
+/// the number of its look-up; then come its texts and its numbers, with NULLs where another look-up
 /// has more of them.
 #[derive(Debug)]
-pub struct LookedUpTogether {
+pub(super) struct CombinedLookup {
     /// The statement; its parameters are the keys of each look-up.
-    pub sql: String,
-    /// Where the columns of each look-up are found.
-    pub places: Vec<Vec<usize>>,
+    pub(super) sql: String,
+    /// Where the columns of each look-up are found, and what they hold.
+    pub(super) columns: Vec<Vec<(usize, Kind)>>,
 }
 
-impl LookedUpTogether {
-    /// Those of these look-ups.
-    #[must_use]
-    pub fn of(lookups: &[&Lookup]) -> Self {
+impl CombinedLookup {
+    /// These look-ups, in this order.
+    pub(super) fn of(lookups: &[&Lookup]) -> Self {
         let most = |kind| lookups.iter().map(|on| on.count(kind)).max().unwrap_or_default();
         let (texts, ints) = (most(Kind::Text), most(Kind::Int));
-        let (mut parts, mut places) = (Vec::new(), Vec::new());
+        let (mut parts, mut columns) = (Vec::new(), Vec::new());
         for (number, on) in lookups.iter().enumerate() {
             let mut selected = vec![format!("{number}::bigint")];
             selected.extend(vec!["NULL::text".to_owned(); texts]);
@@ -75,14 +75,14 @@ impl LookedUpTogether {
                     Kind::Int => &mut int,
                 };
                 selected[*next] = format!("f.{name}");
-                own.push(*next);
+                own.push((*next, kind));
                 *next += 1;
             }
             let found = on.postgres(number + 1);
             parts.push(format!("SELECT {} FROM ({found}) AS f", selected.join(", ")));
-            places.push(own);
+            columns.push(own);
         }
-        Self { sql: parts.join(" UNION ALL "), places }
+        Self { sql: parts.join(" UNION ALL "), columns }
     }
 }
 
@@ -98,9 +98,10 @@ mod tests {
 
     #[test]
     fn statements_follow_from_the_description() {
-        let LookedUpTogether { sql, places } = LookedUpTogether::of(&[&KNOWN, &NAMES]);
+        let CombinedLookup { sql, columns } = CombinedLookup::of(&[&KNOWN, &NAMES]);
         insta::assert_debug_snapshot!([KNOWN.sqlite(), sql]);
-        assert_eq!(places, [[1, 3], [1, 2]]);
+        let (text, int) = (Kind::Text, Kind::Int);
+        assert_eq!(columns, [[(1, text), (3, int)], [(1, text), (2, text)]]);
     }
 
     #[test]

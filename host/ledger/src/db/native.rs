@@ -9,7 +9,7 @@ use super::bulk::{Write, together};
 use super::cell::{Cell, Kind, Row};
 use super::embedded::Embedded;
 use super::identity::{CLUSTER, Identity, from_cluster};
-use super::lookup::{LookedUpTogether, Lookup};
+use super::lookup::{CombinedLookup, Lookup};
 
 /// A connection that one task has for itself.
 pub enum Native {
@@ -20,7 +20,7 @@ pub enum Native {
 }
 
 /// Statements that a connection to PostgreSQL keeps prepared: one for each mixture of tables that
-/// batches write to. Planning one costs more than running it, and keeping it most of a megabyte.
+/// batches write to, or read from. Planning one costs more than running it, and keeping it most of a megabyte.
 const MIXTURES_MAX: usize = 128;
 
 impl Native {
@@ -108,8 +108,8 @@ impl Native {
     }
 
     /// The same for several look-ups, one after the other; answers the rows of each. PostgreSQL does
-    /// it in one trip: none sees what was committed while another waited for a lock, but in the rows
-    /// that it locks itself.
+    /// it in one trip: none sees what was committed while another waited for a lock, except in the
+    /// rows that it locks itself.
     ///
     /// # Errors
     /// As for one.
@@ -124,19 +124,19 @@ impl Native {
             Self::Postgres(_) if asked.is_empty() => {}
             Self::Postgres(connection) => {
                 let lookups: Vec<&Lookup> = asked.iter().map(|(_, (on, _))| *on).collect();
-                let LookedUpTogether { sql, places } = LookedUpTogether::of(&lookups);
+                let CombinedLookup { sql, columns } = CombinedLookup::of(&lookups);
                 let query = sqlx::query(AssertSqlSafe(sql));
                 let query = asked.iter().fold(query, |query, (_, (_, keys))| query.bind(keys));
                 for row in query.fetch_all(connection).await? {
                     let number: i64 = row.try_get(0)?;
-                    let number = usize::try_from(number).unwrap_or_default();
-                    let columns = lookups[number].all();
-                    found[asked[number].0].push(cells(&row, (&columns, &places[number]))?);
+                    let odd = |cause| sqlx::Error::Decode(Box::new(cause));
+                    let number = usize::try_from(number).map_err(odd)?;
+                    found[asked[number].0].push(cells(&row, &columns[number])?);
                 }
             }
             Self::Sqlite(connection) => {
                 for (at, (lookup, keys)) in asked {
-                    found[at] = connection.select(&lookup.sqlite(), (lookup, keys))?;
+                    found[at] = connection.select(lookup, keys)?;
                 }
             }
         }
@@ -240,17 +240,14 @@ fn ints(rows: &[Row], index: usize) -> Vec<Option<i64>> {
     rows.iter().map(|row| row[index].as_int()).collect()
 }
 
-fn cells(
-    row: &PgRow,
-    (columns, places): (&[(&'static str, Kind)], &[usize]),
-) -> Result<Row, sqlx::Error> {
-    let cell = |((_, kind), place): (&(&str, Kind), &usize)| {
+fn cells(row: &PgRow, columns: &[(usize, Kind)]) -> Result<Row, sqlx::Error> {
+    let cell = |(place, kind): &(usize, Kind)| {
         Ok(match kind {
             Kind::Text => Cell::Text(row.try_get(*place)?),
             Kind::Int => Cell::Int(row.try_get(*place)?),
         })
     };
-    columns.iter().zip(places).map(cell).collect()
+    columns.iter().map(cell).collect()
 }
 
 #[cfg(test)]

@@ -226,9 +226,10 @@ async fn run_hook(
     Ok(Some(made.committed))
 }
 
-/// Reads and locks what the commands need, always in the same order: wallets, rows by table,
-/// counters; each by key. Whoever has waited for a wallet sees of all else what was committed until
-/// then.
+/// Reads and locks what the commands need, always in the same order: wallets, then rows that are
+/// locked, by table, then other rows, keys and counters; each by key. Each of the three is a trip:
+/// whoever has waited for somebody's wallet or row sees of the rest what was committed until then, a
+/// repeat its key above all.
 async fn read(
     native: &mut Native,
     commands: &[&AnyCommand],
@@ -242,32 +243,47 @@ async fn read(
         let wallet = wallet(&Named::new(&columns, &row))?;
         state.wallets.insert(wallet.id.clone(), wallet);
     }
-    let mut wanted = Vec::new();
-    for on in lookups(commands) {
+    let wanted = lookups(commands).into_iter().map(|on| {
         let guards = needs().flat_map(|needs| &needs.guards).map(|guard| (guard.on, &guard.id));
         let rows = needs().flat_map(|needs| &needs.rows).map(|(on, id)| (*on, id));
         let ids = guards.chain(rows).filter(|(other, _)| std::ptr::eq(*other, on));
-        wanted.push((on, keys(ids.map(|(_, id)| id.clone()))));
+        (on, keys(ids.map(|(_, id)| id.clone())))
+    });
+    let (locked, others): (Vec<_>, Vec<_>) = wanted.partition(|(on, _)| on.lock);
+    let found = native.select_all(&locked).await?;
+    for ((on, _), rows) in locked.into_iter().zip(found) {
+        state.rows.take(on, rows);
     }
     let reservations = needs().filter_map(|needs| needs.reservation.as_ref());
     let reservations = keys(reservations.map(|reservation| reservation.key.clone()));
-    wanted.push((&sql::RESERVATIONS, reservations));
-    wanted.push((&sql::COUNTERS, keys(needs().flat_map(|needs| needs.counters.iter().cloned()))));
-    let mut found = native.select_all(&wanted).await?;
-    let columns = sql::COUNTERS.all();
-    for row in found.pop().unwrap_or_default() {
-        let row = Named::new(&columns, &row);
-        state.counters.insert(row.text("key")?.to_owned(), counter(&row)?);
-    }
-    let columns = sql::RESERVATIONS.all();
-    for row in found.pop().unwrap_or_default() {
-        let row = Named::new(&columns, &row);
-        state.reserved.insert(row.text("key")?.to_owned(), reserved(&row)?);
-    }
-    for ((on, _), rows) in wanted.into_iter().zip(found) {
-        state.rows.take(on, rows);
+    let counters = keys(needs().flat_map(|needs| needs.counters.iter().cloned()));
+    let mut wanted = others;
+    wanted.extend([(&sql::RESERVATIONS, reservations), (&sql::COUNTERS, counters)]);
+    for ((on, _), rows) in wanted.iter().zip(native.select_all(&wanted).await?) {
+        state.take(on, rows)?;
     }
     Ok(state)
+}
+
+impl State {
+    /// Takes in what a look-up found.
+    fn take(&mut self, on: &'static Lookup, rows: Vec<Row>) -> Result<(), sqlx::Error> {
+        let columns = on.all();
+        if std::ptr::eq(on, &sql::RESERVATIONS) {
+            for row in rows {
+                let row = Named::new(&columns, &row);
+                self.reserved.insert(row.text("key")?.to_owned(), reserved(&row)?);
+            }
+        } else if std::ptr::eq(on, &sql::COUNTERS) {
+            for row in rows {
+                let row = Named::new(&columns, &row);
+                self.counters.insert(row.text("key")?.to_owned(), counter(&row)?);
+            }
+        } else {
+            self.rows.take(on, rows);
+        }
+        Ok(())
+    }
 }
 
 /// The look-ups that commands need, by table: the order in which every host locks them.
@@ -281,7 +297,7 @@ fn lookups(commands: &[&AnyCommand]) -> Vec<&'static Lookup> {
             }
         }
     }
-    lookups.sort_by_key(|on| (on.name, on.key));
+    lookups.sort_by_key(|on| (on.name, on.key, on.columns.first().map(|(name, _)| *name)));
     lookups
 }
 

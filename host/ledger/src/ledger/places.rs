@@ -5,11 +5,13 @@
 //! it: who has waited for a while goes ahead, as one lane may be held up by somebody's lock.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Mutex as Queue, Notify};
 use tokio::time::timeout;
 
 use crate::config::limits;
+use crate::db::Engine;
 
 /// Places for the batches of a host.
 pub(super) struct Places {
@@ -65,9 +67,15 @@ impl Places {
         Place { of: Arc::clone(self), kind }
     }
 
-    /// Whether work is being written down.
-    pub(super) fn is_beside_work(&self) -> bool {
-        self.taken().by_work > 0
+    /// How long after its beginning a batch of many commands that took so long is followed by the next
+    /// one of its lane.
+    pub(super) fn pace(&self, kind: Kind, took: Duration, engine: Engine) -> Duration {
+        let has_work = self.taken().by_work > 0;
+        match engine {
+            Engine::Postgres if kind == Kind::Requests && !has_work => Duration::ZERO,
+            Engine::Postgres => (2 * took).min(limits::BATCH_EVERY_MAX),
+            Engine::Sqlite => (2 * took).min(limits::BATCH_EVERY_MAX_EMBEDDED),
+        }
     }
 
     /// Until there is room for one more batch of requests. There always is for one.
@@ -136,6 +144,23 @@ mod tests {
         drop(third);
         let Taken { by_requests, by_work } = *places.taken();
         assert_eq!((by_requests, by_work), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn the_next_batch_waits_for_as_long_as_the_last_one_took_and_not_for_long() {
+        let places = Places::new(2);
+        let pace = |kind, took, engine| {
+            let pace = places.pace(kind, Duration::from_millis(took), engine);
+            pace.as_millis()
+        };
+        let (requests, postgres) = (Kind::Requests, Engine::Postgres);
+        assert_eq!(pace(requests, 20, postgres), 0, "nothing else is written down");
+        assert_eq!(pace(Kind::Work, 2, postgres), 4);
+        let work = try_take(&places, Kind::Work).expect("at once");
+        assert_eq!([2, 20].map(|took| pace(requests, took, postgres)), [4, 10]);
+        assert_eq!([1, 20].map(|took| pace(requests, took, Engine::Sqlite)), [2, 3]);
+        drop(work);
+        assert_eq!(pace(requests, 2, postgres), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! The threads that own a connection each and turn what waits into one transaction.
 //!
-//! A thread of its own, and not a task among those of requests: on PostgreSQL a batch takes a dozen
-//! trips to the database, and after each it would have to wait for whatever else is ready to run. The
+//! A thread of its own, and not a task among those of requests: on PostgreSQL a batch takes half a
+//! dozen trips to the database, and after each it would have to wait for whatever else is ready to run. The
 //! system lets a thread go on that has slept. SQLite's statements run on this very thread.
 
 use std::any::Any;
@@ -373,9 +373,10 @@ struct Task {
 impl Task {
     async fn run(mut self, mut queues: Queues, stopping: &CancellationToken) {
         self.native = connect(&self.db).await.ok();
+        let (kind, places) = (self.place.0, Arc::clone(&self.place.1));
         let mut is_stopping = false;
         // A batch is what arrived while the one before was committing; after one of many commands,
-        // also what arrived until a moment after that one began.
+        // also what arrived while it was held back ([`Places::pace`]).
         let mut not_before = tokio::time::Instant::now();
         loop {
             let first = tokio::select! {
@@ -391,9 +392,8 @@ impl Task {
             self.oldest.begin(std::slice::from_ref(&first));
             // What arrives meanwhile goes with it.
             tokio::time::sleep_until(not_before).await;
-            let (kind, places) = &self.place;
-            let place = places.take(*kind).await;
-            let begin = tokio::time::Instant::now();
+            let place = places.take(kind).await;
+            let place_taken_at = tokio::time::Instant::now();
             let mut weight = first.command.weight();
             let mut batch = vec![first];
             while weight < self.batch_max {
@@ -410,7 +410,11 @@ impl Task {
             let begun = Instant::now();
             let outcomes = self.process(&commands.iter().collect::<Vec<_>>()).await;
             drop((turn, place));
-            not_before = if holds_back { begin + self.pace(begin.elapsed()) } else { begin };
+            let pace = match holds_back {
+                true => places.pace(kind, place_taken_at.elapsed(), self.db.engine()),
+                false => Duration::ZERO,
+            };
+            not_before = place_taken_at + pace;
             if let Some(committed) = &self.committed {
                 let _ = committed.try_send(());
             }
@@ -425,19 +429,6 @@ impl Task {
         }
         if let Some(native) = self.native.take() {
             native.close().await;
-        }
-    }
-
-    /// From the beginning of a batch of many that took so long to that of the next one. Requests that
-    /// have the database to themselves hold nobody back.
-    fn pace(&self, took: Duration) -> Duration {
-        let (kind, places) = &self.place;
-        match self.db.engine() {
-            Engine::Postgres if *kind == Kind::Requests && !places.is_beside_work() => {
-                Duration::ZERO
-            }
-            Engine::Postgres => (2 * took).min(limits::BATCH_EVERY_MAX),
-            Engine::Sqlite => (2 * took).min(limits::BATCH_EVERY_MAX_EMBEDDED),
         }
     }
 

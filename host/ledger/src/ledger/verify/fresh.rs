@@ -37,15 +37,8 @@ impl Fresh {
     /// writer is forged, and looked at as well.
     pub(super) async fn after(
         db: &mut AnyConnection,
-        engine: Engine,
         anchor: &Anchor,
     ) -> Result<Self, sqlx::Error> {
-        if engine == Engine::Postgres {
-            // Beside very many rows PostgreSQL would start workers for each query, which takes
-            // far longer than to read the few that are asked for.
-            let alone = "SET LOCAL max_parallel_workers_per_gather = 0";
-            sqlx::query(alone).execute(&mut *db).await?;
-        }
         let (mut ranges, mut since) = (Vec::new(), Moment::default());
         let mut begin = i64::MIN;
         for head in anchor.heads.keys() {

@@ -68,7 +68,7 @@ pub(super) async fn chain(
     if let Some(anchor) = scope.against {
         anchored(db, anchor, faults).await?;
         if scope.is_since {
-            proven.fresh = Fresh::after(db, scope.engine, anchor).await?;
+            proven.fresh = Fresh::after(db, anchor).await?;
             proven.fresh.find_rows(db, (scope.engine, &scope.sealed)).await?;
             hashes.extend(anchor.heads.values().cloned());
             let of_writers = |(id, hash): (&i64, &String)| (writer_of(*id), (*id, hash.clone()));
