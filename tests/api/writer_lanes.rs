@@ -12,16 +12,18 @@ use railhead::error::{ErrorCode, Problem};
 use railhead::id::WalletId;
 use railhead::ledger::{Command, CounterChange, Done, Effects, Reservation};
 use railhead::money::Minor;
-use sqlx::PgPool;
+use sqlx::{AssertSqlSafe, PgPool};
 
 use crate::network::{Sends, with_live_host};
-use crate::test_host::{Engine, TestHost, naira, unique};
+use crate::test_host::{Engine, Merchant, TestHost, naira, unique};
 
 const SOMEBODY_WAITS: &str = "SELECT COUNT(*) FROM pg_stat_activity \
                               WHERE wait_event_type = 'Lock' AND datname = current_database()";
 
 static HELD: Lookup =
     Lookup { name: "merchants", key: "id", columns: &[("updated_at", Kind::Int)], lock: true };
+static MADE: Lookup =
+    Lookup { name: "meta", key: "key", columns: &[("value", Kind::Text)], lock: true };
 static STATUSES: Lookup =
     Lookup { name: "merchants", key: "id", columns: &[("status", Kind::Text)], lock: false };
 
@@ -141,59 +143,83 @@ async fn a_wallet_that_is_held_keeps_its_lane_waiting_and_not_the_other() {
     .await;
 }
 
-/// A batch asks for several things at once, and not for what it reads without a lock before it has
-/// the locks that it waits for.
+/// What commands answer that so many lanes wait with, for a merchant and his wallet. Whoever holds
+/// both suspends the one, and makes a row and uses a key that were not there before.
+async fn while_held<T>(host: &TestHost, lanes: i64, waiting: impl Future<Output = T>) -> T {
+    let database = database(host).await;
+    let mut holder = database.begin().await.expect("a transaction");
+    let Merchant { id, live_wallet, .. } = &host.merchant;
+    for sql in [
+        format!("SELECT id FROM wallets WHERE id = '{live_wallet}' FOR UPDATE"),
+        format!("UPDATE merchants SET status = 'suspended' WHERE id = '{id}'"),
+        "INSERT INTO meta (key, value) VALUES ('met/row', '')".to_owned(),
+        "INSERT INTO idempotency_keys (key, fingerprint, subject, resource_id, created_at, batch_id) \
+         VALUES ('met/key', 'f', 's', 'first', 0, 0)"
+            .to_owned(),
+    ] {
+        sqlx::query(AssertSqlSafe(sql)).execute(&mut *holder).await.expect("held");
+    }
+    let commit = async {
+        host.until_count(SOMEBODY_WAITS, lanes).await;
+        holder.commit().await.expect("committed");
+    };
+    let (answer, ()) = tokio::join!(waiting, commit);
+    let armed = host.disarm("idempotency_keys").await;
+    host.run(&[
+        format!("UPDATE merchants SET status = 'active' WHERE id = '{id}'"),
+        "DELETE FROM meta WHERE key = 'met/row'".to_owned(),
+        "DELETE FROM idempotency_keys WHERE key = 'met/key'".to_owned(),
+    ])
+    .await;
+    host.run(&armed).await;
+    answer
+}
+
+/// Answers the merchant's status and whether the row was made.
+fn look(host: &TestHost) -> Command<(String, bool)> {
+    let id = host.merchant.id.clone();
+    let command = Command::new(move |locked| {
+        let status = locked.row(&STATUSES, &id).map(|row| row.text("status")).transpose()?;
+        let is_made = locked.row(&MADE, "met/row").is_some();
+        Ok(Effects::default().and((status.unwrap_or_default().to_owned(), is_made)))
+    });
+    command.row(&STATUSES, host.merchant.id.as_str()).row(&MADE, "met/row")
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_waited_for_a_lock_sees_what_was_committed_until_then() {
+async fn whoever_has_waited_for_a_wallet_sees_what_was_committed_until_then() {
     with_live_host(Engine::Postgres, Sends::No, async |host| {
-        let database = database(host).await;
-        let merchant = host.merchant.id.clone();
         let wallet = WalletId::parse(&host.merchant.live_wallet).expect("an id");
-        let set_status = async |to: &mut sqlx::PgConnection, status: &str| {
-            let set = sqlx::query("UPDATE merchants SET status = $1 WHERE id = $2");
-            set.bind(status).bind(&merchant).execute(to).await.expect("set");
+        let looking = host.app().writer.request(look(host).wallets([wallet]));
+        let Ok(Done::Now((status, is_made))) = while_held(host, 1, looking).await else {
+            panic!("refused");
         };
-        let reserve = || Reservation {
+        assert_eq!((&*status, is_made), ("suspended", true));
+    })
+    .await;
+}
+
+/// A repeat finds the key of whoever held the row, instead of a row that it did not expect.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_waited_for_a_row_sees_what_was_committed_until_then() {
+    with_live_host(Engine::Postgres, Sends::No, async |host| {
+        let held = host.merchant.id.as_str();
+        let repeat: Command<()> = Command::new(|_| Err(Problem::new(ErrorCode::StateConflict)));
+        let repeat = repeat.row(&HELD, held).reserve(Reservation {
             key: "met/key".to_owned(),
             fingerprint: "f".to_owned(),
             subject: "s".to_owned(),
             resource_id: "second".to_owned(),
-        };
-        let (waits_for_wallet, waits_for_row) = (wallet.clone(), merchant.clone());
-        let seen = Command::new(move |locked| {
-            let status = locked.row(&STATUSES, &waits_for_row).map(|row| row.text("status"));
-            Ok(Effects::default().and(status.transpose()?.unwrap_or_default().to_owned()))
         });
-        let seen = seen.wallets([waits_for_wallet]).row(&STATUSES, merchant.as_str());
-        let repeat: Command<()> = Command::new(|_| Err(Problem::new(ErrorCode::StateConflict)));
-        let repeat = repeat.row(&HELD, merchant.as_str()).reserve(reserve());
-
-        let mut first = database.begin().await.expect("a transaction");
-        let hold = sqlx::query("SELECT id FROM wallets WHERE id = $1 FOR UPDATE");
-        hold.bind(wallet.as_str()).execute(&mut *first).await.expect("held");
-        set_status(&mut first, "suspended").await;
-        let insert = "INSERT INTO idempotency_keys \
-                      (key, fingerprint, subject, resource_id, created_at, batch_id) \
-                      VALUES ('met/key', 'f', 's', 'first', 0, 0)";
-        sqlx::query(insert).execute(&mut *first).await.expect("inserted");
-        let app = host.app().clone();
-        let seeing = tokio::spawn(async move { app.writer.request(seen).await });
-        let app = host.app().clone();
-        let repeating = tokio::spawn(async move { app.writer.work(repeat).await });
-        host.until_count(SOMEBODY_WAITS, 2).await;
-        first.commit().await.expect("committed");
-
-        let Ok(Done::Now(status)) = seeing.await.expect("a task") else { panic!("refused") };
-        assert_eq!(status, "suspended");
-        let repeated = repeating.await.expect("a task");
+        let writer = &host.app().writer;
+        let both = async {
+            tokio::join!(writer.work(look(host).row(&HELD, held)), writer.request(repeat))
+        };
+        let (looked, repeated) = while_held(host, 2, both).await;
+        let Ok(Done::Now((status, is_made))) = looked else { panic!("refused") };
+        assert_eq!((&*status, is_made), ("suspended", true));
         let Ok(Done::Before { resource_id, .. }) = repeated else { panic!("{repeated:?}") };
         assert_eq!(resource_id, "first");
-
-        let mut after = database.acquire().await.expect("a connection");
-        set_status(&mut after, "active").await;
-        let armed = host.disarm("idempotency_keys").await;
-        host.run(&["DELETE FROM idempotency_keys WHERE key = 'met/key'".to_owned()]).await;
-        host.run(&armed).await;
     })
     .await;
 }

@@ -20,7 +20,8 @@ pub enum Native {
 }
 
 /// Statements that a connection to PostgreSQL keeps prepared: one for each mixture of tables that
-/// batches write to, or read from. Planning one costs more than running it, and keeping it most of a megabyte.
+/// batches write to, or read from. Planning one costs more than running it, and keeping it most of
+/// a megabyte.
 const MIXTURES_MAX: usize = 128;
 
 impl Native {
@@ -107,9 +108,9 @@ impl Native {
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
-    /// The same for several look-ups, one after the other; answers the rows of each. PostgreSQL does
-    /// it in one trip: none sees what was committed while another waited for a lock, except in the
-    /// rows that it locks itself.
+    /// The same for several look-ups, one after the other; answers the rows of each. PostgreSQL
+    /// does it in one trip: none sees what was committed while another waited for a lock, except in
+    /// the rows that it locks itself.
     ///
     /// # Errors
     /// As for one.

@@ -227,9 +227,9 @@ async fn run_hook(
 }
 
 /// Reads and locks what the commands need, always in the same order: wallets, then rows that are
-/// locked, by table, then other rows, keys and counters; each by key. Each of the three is a trip:
-/// whoever has waited for somebody's wallet or row sees of the rest what was committed until then, a
-/// repeat its key above all.
+/// locked, by table, then other rows, keys and counters; each by key. What is locked is a trip for
+/// each table: whoever has waited for a wallet or a row sees of all that is read later what was
+/// committed until then, a row that was not there before, and a repeat its key. All else is one.
 async fn read(
     native: &mut Native,
     commands: &[&AnyCommand],
@@ -250,9 +250,8 @@ async fn read(
         (on, keys(ids.map(|(_, id)| id.clone())))
     });
     let (locked, others): (Vec<_>, Vec<_>) = wanted.partition(|(on, _)| on.lock);
-    let found = native.select_all(&locked).await?;
-    for ((on, _), rows) in locked.into_iter().zip(found) {
-        state.rows.take(on, rows);
+    for (on, ids) in locked {
+        state.rows.take(on, native.select(on, ids).await?);
     }
     let reservations = needs().filter_map(|needs| needs.reservation.as_ref());
     let reservations = keys(reservations.map(|reservation| reservation.key.clone()));
@@ -297,7 +296,7 @@ fn lookups(commands: &[&AnyCommand]) -> Vec<&'static Lookup> {
             }
         }
     }
-    lookups.sort_by_key(|on| (on.name, on.key, on.columns.first().map(|(name, _)| *name)));
+    lookups.sort_by_key(|on| (on.name, on.key));
     lookups
 }
 

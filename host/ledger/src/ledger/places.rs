@@ -67,8 +67,8 @@ impl Places {
         Place { of: Arc::clone(self), kind }
     }
 
-    /// How long after its beginning a batch of many commands that took so long is followed by the next
-    /// one of its lane.
+    /// How long after its beginning a batch of many commands that took so long is followed by the
+    /// next one of its lane.
     pub(super) fn pace(&self, kind: Kind, took: Duration, engine: Engine) -> Duration {
         let has_work = self.taken().by_work > 0;
         match engine {

@@ -1,8 +1,8 @@
 //! The threads that own a connection each and turn what waits into one transaction.
 //!
 //! A thread of its own, and not a task among those of requests: on PostgreSQL a batch takes half a
-//! dozen trips to the database, and after each it would have to wait for whatever else is ready to run. The
-//! system lets a thread go on that has slept. SQLite's statements run on this very thread.
+//! dozen trips to the database, and after each it would have to wait for whatever else is ready to
+//! run. The system lets a thread go on that has slept. SQLite's statements run on this very thread.
 
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -1,8 +1,8 @@
 //! Statements about the log of requests.
 //!
-//! Requests of one owner that came within [`limits::REQUEST_CHUNK_SPAN`] and were written together are one row, a chunk:
-//! whoever looks for what is older than a request need not read chunks whose newest came later by
-//! more than that.
+//! Requests of one owner that came within [`limits::REQUEST_CHUNK_SPAN`] and were written together
+//! are one row, a chunk: whoever looks for what is older than a request need not read chunks whose
+//! newest came later by more than that.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
