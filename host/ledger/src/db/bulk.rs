@@ -11,6 +11,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::clock::Moment;
@@ -108,9 +109,11 @@ pub trait Shape: Send + Sync {
     fn fixed(&self) -> usize;
     /// Whether the seal of the batch covers the fixed columns.
     fn is_sealed(&self) -> bool;
-    /// PostgreSQL's statement for any number of rows: an array for each column, numbered from
+    /// Whether fewer rows than meant may be written, without an error.
+    fn may_leave_out(&self) -> bool;
+    /// Adds PostgreSQL's statement for any number of rows: an array for each column, numbered from
     /// `first`.
-    fn postgres(&self, first: usize) -> String;
+    fn postgres(&self, first: usize, sql: &mut String);
     /// SQLite's statement for one row: its cells in order.
     fn sqlite(&self) -> String;
 }
@@ -171,26 +174,31 @@ impl<T> Table<T> {
 }
 
 impl<T: 'static> Table<T> {
-    /// Inserts these rows, in the words of a dialect.
-    fn insert_of(&self, insert: &str, rows: &str) -> String {
-        let conflict =
-            self.on_conflict.map(|action| format!(" ON CONFLICT {action}")).unwrap_or_default();
-        format!("{insert} INTO {} ({}) {rows}{conflict}", self.name, names(&self.columns()))
+    /// Adds an insert of some rows, in the words of a dialect.
+    fn insert_of(&self, (sql, insert): (&mut String, &str), rows: impl FnOnce(&mut String)) {
+        add(sql, &[insert, " INTO ", self.name, " ("]);
+        add_names(sql, &self.columns());
+        add(sql, &[") "]);
+        rows(sql);
+        if let Some(action) = self.on_conflict {
+            add(sql, &[" ON CONFLICT ", action]);
+        }
     }
 }
 
 impl<T> Update<T> {
-    /// Updates rows, each with its own values (`u`), in the words of a dialect.
-    fn update_from(&self, update: &str, values: &str) -> String {
-        let sets: Vec<String> =
-            self.columns.iter().map(|column| format!("{0} = u.{0}", column.name)).collect();
-        let condition = self.only_where.map(|is| format!(" AND {is}")).unwrap_or_default();
-        format!(
-            "{update} {} AS t SET {} FROM {values} WHERE t.{key} = u.{key}{condition}",
-            self.name,
-            sets.join(", "),
-            key = self.key.name
-        )
+    /// Adds an update of rows, each with its own values (`u`), in the words of a dialect.
+    fn update_from(&self, (sql, update): (&mut String, &str), values: impl FnOnce(&mut String)) {
+        add(sql, &[update, " ", self.name, " AS t SET "]);
+        for (index, Column { name, .. }) in self.columns.iter().enumerate() {
+            add(sql, &[comma(index), name, " = u.", name]);
+        }
+        add(sql, &[" FROM "]);
+        values(sql);
+        add(sql, &[" WHERE t.", self.key.name, " = u.", self.key.name]);
+        if let Some(condition) = self.only_where {
+            add(sql, &[" AND ", condition]);
+        }
     }
 
     /// The change that gives a row the values that this one has.
@@ -214,8 +222,10 @@ impl Removal {
         RowChange::Delete(self, key.into())
     }
 
-    fn postgres(&self, first: usize) -> String {
-        format!("DELETE FROM {} WHERE {} = ANY(${first}::text[])", self.name, self.key)
+    fn postgres(&self, first: usize, sql: &mut String) {
+        add(sql, &["DELETE FROM ", self.name, " WHERE ", self.key, " = ANY("]);
+        add_parameter(sql, first);
+        sql.push(')');
     }
 
     /// SQLite's statement, which takes the keys as an array in JSON.
@@ -246,12 +256,19 @@ impl<T: 'static> Shape for Table<T> {
         self.is_sealed
     }
 
-    fn postgres(&self, first: usize) -> String {
-        self.insert_of("INSERT", &unnested(&self.columns(), first))
+    fn may_leave_out(&self) -> bool {
+        self.on_conflict.is_some()
+    }
+
+    fn postgres(&self, first: usize, sql: &mut String) {
+        let columns = self.columns().len();
+        self.insert_of((sql, "INSERT"), |sql| add_unnested(sql, first, columns));
     }
 
     fn sqlite(&self) -> String {
-        self.insert_of("INSERT OR FAIL", &values(self.columns().len()))
+        let mut sql = String::new();
+        self.insert_of((&mut sql, "INSERT OR FAIL"), |sql| add_values(sql, self.columns().len()));
+        sql
     }
 }
 
@@ -273,14 +290,29 @@ impl<T: 'static> Shape for Update<T> {
         false
     }
 
-    fn postgres(&self, first: usize) -> String {
-        self.update_from("UPDATE", &format!("({}) AS u", unnested(&self.columns(), first)))
+    fn may_leave_out(&self) -> bool {
+        true
+    }
+
+    fn postgres(&self, first: usize, sql: &mut String) {
+        let columns = self.columns();
+        self.update_from((sql, "UPDATE"), |sql| {
+            sql.push('(');
+            add_unnested(sql, first, columns.len());
+            sql.push_str(") AS u(");
+            add_names(sql, &columns);
+            sql.push(')');
+        });
     }
 
     fn sqlite(&self) -> String {
-        let all = self.columns();
-        let row = values(all.len());
-        format!("WITH u({}) AS ({row}) {}", names(&all), self.update_from("UPDATE OR FAIL", "u"))
+        let (mut sql, columns) = ("WITH u(".to_owned(), self.columns());
+        add_names(&mut sql, &columns);
+        sql.push_str(") AS (");
+        add_values(&mut sql, columns.len());
+        sql.push_str(") ");
+        self.update_from((&mut sql, "UPDATE OR FAIL"), |sql| sql.push('u'));
+        sql
     }
 }
 
@@ -339,37 +371,47 @@ impl Write<'_> {
         self.len() == 0
     }
 
-    /// PostgreSQL's statement; its parameters are numbered from `first`.
-    fn postgres(&self, first: usize) -> String {
+    /// Whether fewer rows than meant may be written, without an error.
+    #[must_use]
+    pub fn may_leave_out(&self) -> bool {
         match self {
-            Self::Rows(shape, _) | Self::Sealed(shape, ..) => shape.postgres(first),
-            Self::Delete(removal, _) => removal.postgres(first),
+            Self::Rows(shape, _) | Self::Sealed(shape, ..) => shape.may_leave_out(),
+            Self::Delete(..) => true,
         }
     }
 
-    /// The kinds of PostgreSQL's parameters, a column each.
-    #[must_use]
-    pub fn kinds(&self) -> Vec<Kind> {
+    /// Adds PostgreSQL's statement, its parameters numbered from `first`; answers how many it has.
+    fn postgres(&self, first: usize, sql: &mut String) -> usize {
         match self {
             Self::Rows(shape, _) | Self::Sealed(shape, ..) => {
-                shape.columns().into_iter().map(|(_, kind)| kind).collect()
+                shape.postgres(first, sql);
+                shape.columns().len()
             }
-            Self::Delete(..) => vec![Kind::Text],
+            Self::Delete(removal, _) => {
+                removal.postgres(first, sql);
+                1
+            }
         }
     }
 }
 
-/// All of these in one PostgreSQL statement, which answers how many rows each wrote. None sees
-/// what another writes.
+/// All of these in one PostgreSQL statement, which answers how many rows those wrote that may leave
+/// some out. None sees what another writes.
 #[must_use]
 pub fn together(writes: &[Write<'_>]) -> String {
-    let (mut parts, mut counts, mut first) = (Vec::new(), Vec::new(), 1);
-    for (index, write) in writes.iter().enumerate() {
-        parts.push(format!("w{index} AS ({} RETURNING 1)", write.postgres(first)));
-        counts.push(format!("(SELECT COUNT(*) FROM w{index})"));
-        first += write.kinds().len();
+    let (mut sql, mut first) = ("WITH ".to_owned(), 1);
+    let named: Vec<String> = (0..writes.len()).map(|index| format!("w{index}")).collect();
+    for (index, (write, name)) in writes.iter().zip(&named).enumerate() {
+        add(&mut sql, &[comma(index), name, " AS ("]);
+        first += write.postgres(first, &mut sql);
+        sql.push_str(if write.may_leave_out() { " RETURNING 1)" } else { ")" });
     }
-    format!("WITH {} SELECT {}", parts.join(", "), counts.join(", "))
+    sql.push_str(" SELECT ");
+    let counted = writes.iter().zip(&named).filter(|(write, _)| write.may_leave_out());
+    for (index, (_, name)) in counted.enumerate() {
+        add(&mut sql, &[comma(index), "(SELECT COUNT(*) FROM ", name, ")"]);
+    }
+    sql
 }
 
 impl<'a> From<&'a str> for Text<'a> {
@@ -445,27 +487,43 @@ impl From<Minor> for Int {
     }
 }
 
-pub(super) fn names(columns: &[(&'static str, Kind)]) -> String {
-    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+pub(super) fn add(sql: &mut String, parts: &[&str]) {
+    sql.extend(parts.iter().copied());
 }
 
-/// A query for rows that are given as an array for each column. In the list of what is selected,
-/// arrays are taken apart side by side; in `FROM`, each would be laid down in a store of its own
-/// first, which costs more than writing a few rows.
-fn unnested(columns: &[(&'static str, Kind)], first: usize) -> String {
-    let columns = columns.iter().enumerate().map(|(index, (name, kind))| {
-        let kind = match kind {
-            Kind::Text => "text",
-            Kind::Int => "bigint",
-        };
-        format!("unnest(${}::{kind}[]) AS {name}", first + index)
-    });
-    format!("SELECT {}", columns.collect::<Vec<_>>().join(", "))
+/// What stands before an element of a list.
+pub(super) fn comma(index: usize) -> &'static str {
+    if index == 0 { "" } else { ", " }
 }
 
-/// A place for each cell of a row.
-fn values(columns: usize) -> String {
-    format!("VALUES ({})", vec!["?"; columns].join(", "))
+pub(super) fn add_names(sql: &mut String, columns: &[(&'static str, Kind)]) {
+    for (index, (name, _)) in columns.iter().enumerate() {
+        add(sql, &[comma(index), name]);
+    }
+}
+
+pub(super) fn add_parameter(sql: &mut String, number: usize) {
+    // Writing to a text does not fail.
+    let _ = write!(sql, "${number}");
+}
+
+/// Adds a query for rows that are given as an array for each column; what the arrays hold is told
+/// with them. In the list of what is selected, arrays are taken apart side by side; in `FROM`, each
+/// would be laid down in a store of its own first, which costs more than writing a few rows.
+fn add_unnested(sql: &mut String, first: usize, columns: usize) {
+    sql.push_str("SELECT ");
+    for index in 0..columns {
+        add(sql, &[comma(index), "unnest("]);
+        add_parameter(sql, first + index);
+        sql.push(')');
+    }
+}
+
+/// Adds a place for each cell of a row.
+fn add_values(sql: &mut String, columns: usize) {
+    sql.push_str("VALUES (");
+    (0..columns).for_each(|index| add(sql, &[comma(index), "?"]));
+    sql.push(')');
 }
 
 #[cfg(test)]
@@ -494,10 +552,15 @@ mod tests {
 
     #[test]
     fn statements_follow_from_the_description() {
+        let of = |render: &dyn Fn(&mut String)| {
+            let mut sql = String::new();
+            render(&mut sql);
+            sql
+        };
         insta::assert_debug_snapshot!([
-            [THINGS.postgres(1), THINGS.sqlite()],
-            [COUNTS.postgres(1), COUNTS.sqlite()],
-            [GONE.postgres(1), GONE.sqlite()],
+            [of(&|sql| THINGS.postgres(1, sql)), THINGS.sqlite()],
+            [of(&|sql| COUNTS.postgres(1, sql)), COUNTS.sqlite()],
+            [of(&|sql| GONE.postgres(1, sql)), GONE.sqlite()],
         ]);
         let writes =
             [Write::Rows(&THINGS, &[]), Write::Rows(&COUNTS, &[]), Write::Delete(&GONE, &[])];

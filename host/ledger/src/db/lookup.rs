@@ -1,6 +1,8 @@
 //! Reading rows by key, in both dialects.
 
-use super::bulk::names;
+use std::fmt::Write as _;
+
+use super::bulk::{add, add_names, add_parameter};
 use super::cell::Kind;
 
 /// A read of rows named by key, in the order of the keys.
@@ -17,22 +19,28 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// PostgreSQL's `SELECT` of the rows with the keys of a parameter, locked in the order of the
-    /// keys where asked: every host locks in that order, so they cannot wait for one another in a
+    /// Adds PostgreSQL's `SELECT` of the rows with the keys of a parameter, locked in the order of
+    /// the keys where asked: every host locks in that order, so they cannot wait for one another in a
     /// circle.
-    pub(super) fn postgres(&self, parameter: usize) -> String {
-        let lock = if self.lock { " FOR NO KEY UPDATE" } else { "" };
-        format!("{} = ANY(${parameter}) ORDER BY {}{lock}", self.head(), self.key)
+    fn postgres(&self, parameter: usize, sql: &mut String) {
+        self.head(sql);
+        sql.push_str(" = ANY(");
+        add_parameter(sql, parameter);
+        add(sql, &[") ORDER BY ", self.key, if self.lock { " FOR NO KEY UPDATE" } else { "" }]);
     }
 
     /// SQLite's, which takes the keys as an array in JSON.
     pub(super) fn sqlite(&self) -> String {
-        let key = self.key;
-        format!("{} IN (SELECT value FROM json_each(?1)) ORDER BY {key}", self.head())
+        let mut sql = String::new();
+        self.head(&mut sql);
+        add(&mut sql, &[" IN (SELECT value FROM json_each(?1)) ORDER BY ", self.key]);
+        sql
     }
 
-    fn head(&self) -> String {
-        format!("SELECT {} FROM {} WHERE {}", names(&self.all()), self.name, self.key)
+    fn head(&self, sql: &mut String) {
+        sql.push_str("SELECT ");
+        add_names(sql, &self.all());
+        add(sql, &[" FROM ", self.name, " WHERE ", self.key]);
     }
 
     /// The key and the other columns.
@@ -62,28 +70,42 @@ impl CombinedLookup {
     pub(super) fn of(lookups: &[&Lookup]) -> Self {
         let most = |kind| lookups.iter().map(|on| on.count(kind)).max().unwrap_or_default();
         let (texts, ints) = (most(Kind::Text), most(Kind::Int));
-        let (mut parts, mut columns) = (Vec::new(), Vec::new());
+        let (mut sql, mut columns) = (String::new(), Vec::new());
         for (number, on) in lookups.iter().enumerate() {
-            let mut selected = vec![format!("{number}::bigint")];
-            selected.extend(vec!["NULL::text".to_owned(); texts]);
-            selected.extend(vec!["NULL::bigint".to_owned(); ints]);
-            let (mut text, mut int) = (1, 1 + texts);
-            let mut own = Vec::new();
-            for (name, kind) in on.all() {
-                let next = match kind {
-                    Kind::Text => &mut text,
-                    Kind::Int => &mut int,
-                };
-                selected[*next] = format!("f.{name}");
-                own.push((*next, kind));
-                *next += 1;
+            let all = on.all();
+            let placed = placed(&all, 1 + texts);
+            sql.push_str(if number == 0 { "SELECT " } else { " UNION ALL SELECT " });
+            // Writing to a text does not fail.
+            let _ = write!(sql, "{number}::bigint");
+            for place in 1..=texts + ints {
+                let name = placed.iter().zip(&all).find(|((at, _), _)| *at == place);
+                match name {
+                    Some((_, (name, _))) => add(&mut sql, &[", f.", name]),
+                    None if place <= texts => sql.push_str(", NULL::text"),
+                    None => sql.push_str(", NULL::bigint"),
+                }
             }
-            let found = on.postgres(number + 1);
-            parts.push(format!("SELECT {} FROM ({found}) AS f", selected.join(", ")));
-            columns.push(own);
+            sql.push_str(" FROM (");
+            on.postgres(number + 1, &mut sql);
+            sql.push_str(") AS f");
+            columns.push(placed);
         }
-        Self { sql: parts.join(" UNION ALL "), columns }
+        Self { sql, columns }
     }
+}
+
+/// Where columns stand: texts from the second place on, numbers from this one.
+fn placed(columns: &[(&str, Kind)], ints: usize) -> Vec<(usize, Kind)> {
+    let (mut text, mut int) = (1, ints);
+    let place = |(_, kind): &(&str, Kind)| {
+        let next = match kind {
+            Kind::Text => &mut text,
+            Kind::Int => &mut int,
+        };
+        *next += 1;
+        (*next - 1, *kind)
+    };
+    columns.iter().map(place).collect()
 }
 
 #[cfg(test)]

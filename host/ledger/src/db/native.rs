@@ -1,7 +1,7 @@
 //! The writer's own connection: reading by key and writing in bulk, in each engine's native
 //! protocol.
 
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
+use sqlx::postgres::{PgBindIterExt as _, PgConnectOptions, PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 
 use super::Engine;
@@ -159,9 +159,14 @@ impl Native {
                     let parts: Vec<Write<'_>> = some.iter().map(|at| writes[*at]).collect();
                     let query = sqlx::query(AssertSqlSafe(together(&parts)));
                     let row = parts.iter().fold(query, bind).fetch_one(&mut *connection).await?;
-                    for (column, at) in some.into_iter().enumerate() {
-                        let count: i64 = row.try_get(column)?;
-                        written[at] = count.unsigned_abs();
+                    let mut column = 0;
+                    for at in some {
+                        written[at] = writes[at].len() as u64;
+                        if writes[at].may_leave_out() {
+                            let count: i64 = row.try_get(column)?;
+                            written[at] = count.unsigned_abs();
+                            column += 1;
+                        }
                     }
                 }
             }
@@ -226,19 +231,11 @@ fn bind<'q>(mut query: PgQuery<'q>, write: &Write<'q>) -> PgQuery<'q> {
     let own = rows.first().map_or(0, |row| row.len());
     for (index, (_, kind)) in shape.columns().into_iter().take(own).enumerate() {
         query = match kind {
-            Kind::Text => query.bind(texts(rows, index)),
-            Kind::Int => query.bind(ints(rows, index)),
+            Kind::Text => query.bind(rows.iter().map(move |row| row[index].as_text()).bind_iter()),
+            Kind::Int => query.bind(rows.iter().map(move |row| row[index].as_int()).bind_iter()),
         };
     }
     batch.into_iter().fold(query, |query, batch| query.bind(vec![batch; rows.len()]))
-}
-
-fn texts(rows: &[Row], index: usize) -> Vec<Option<&str>> {
-    rows.iter().map(|row| row[index].as_text()).collect()
-}
-
-fn ints(rows: &[Row], index: usize) -> Vec<Option<i64>> {
-    rows.iter().map(|row| row[index].as_int()).collect()
 }
 
 fn cells(row: &PgRow, columns: &[(usize, Kind)]) -> Result<Row, sqlx::Error> {
