@@ -97,7 +97,9 @@ CREATE TABLE idempotency_keys (
     created_at  BIGINT NOT NULL,
     batch_id    BIGINT NOT NULL
 );
-CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at);
+-- Those with a subject stand for a payout or a conversion, and are kept. The others go when they are
+-- old.
+CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at) WHERE subject = '';
 
 -- State changes of objects, numbered per object: all, but that a payout goes at once. Those that
 -- merchants may see have a body: the object afterwards as JSON, or after "@" what of it changes, if

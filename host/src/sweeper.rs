@@ -263,14 +263,11 @@ fn history(app: &App) -> [Sweep; 2] {
         ),
         guarded(
             "idempotency_keys",
-            format!(
-                "DELETE FROM idempotency_keys WHERE key IN (SELECT k.key FROM idempotency_keys k \
-                 LEFT JOIN payouts p ON p.id = k.resource_id \
-                 LEFT JOIN batches b ON b.id = k.resource_id WHERE k.created_at < $1 \
-                 AND (p.id IS NULL OR p.status NOT IN {OPEN}) \
-                 AND (b.id IS NULL OR b.completed_at IS NOT NULL) \
-                 ORDER BY k.created_at LIMIT $2)"
-            ),
+            "DELETE FROM idempotency_keys WHERE key IN (SELECT k.key FROM idempotency_keys k \
+             LEFT JOIN batches b ON b.id = k.resource_id WHERE k.created_at < $1 \
+             AND k.subject = '' AND (b.id IS NULL OR b.completed_at IS NOT NULL) \
+             ORDER BY k.created_at LIMIT $2)"
+                .to_owned(),
             before(app.now(), app.config.retention.idempotency_days),
         ),
     ]

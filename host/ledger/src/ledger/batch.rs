@@ -172,10 +172,11 @@ impl From<sqlx::Error> for Interrupted {
             Failure::Passing => Self::Again(cause),
             Failure::Storage => Self::Broken(cause),
             Failure::Statement => {
-                let is_unique = |of: &dyn DatabaseError| of.is_unique_violation();
-                match cause.as_database_error().is_some_and(is_unique) {
-                    true => Self::AlreadyThere(cause),
-                    false => Self::Poisoned(cause),
+                let is_unique = |of: &&dyn DatabaseError| of.is_unique_violation();
+                match cause.as_database_error().filter(is_unique).map(DatabaseError::constraint) {
+                    Some(Some(sql::ONE_FOR_EACH_KEY)) => Self::Overtaken,
+                    Some(_) => Self::AlreadyThere(cause),
+                    None => Self::Poisoned(cause),
                 }
             }
         }
@@ -335,12 +336,12 @@ async fn write(
     let wallets: Vec<Row> = out.wallets.iter().filter_map(|id| wallet_row(id, state)).collect();
     let settled: Vec<Row> = out.settled.iter().map(|of| settled_row(of, state, batch)).collect();
     let own = [BATCHES.row(batch)];
-    // The first three of the writes below, in their order.
-    let contested = [reservations.len(), new_counters.len(), changed_counters.len()];
+    // The first two of the writes below, in their order.
+    let contested = [new_counters.len(), changed_counters.len()];
     let mut writes = vec![
-        Write::Sealed(&sql::NEW_RESERVATIONS, reservations, batch.id),
         Write::Rows(&sql::NEW_COUNTERS, &new_counters),
         Write::Rows(&sql::COUNTER_CHANGES, &changed_counters),
+        Write::Sealed(&sql::NEW_RESERVATIONS, reservations, batch.id),
         Write::Rows(&BATCHES, &own),
         Write::Rows(&sql::WALLET_SUMS, &wallets),
         Write::Rows(&sql::SETTLED_OUT, &settled),

@@ -185,9 +185,12 @@ pub(super) static NEW_RESERVATIONS: Table<ReservationRow> = Table {
         int("status", |row| row.status().into()),
         text("response", |row| row.response().into()),
     ],
-    on_conflict: Some("(key) DO NOTHING"),
+    on_conflict: None,
     is_sealed: true,
 };
+
+/// What PostgreSQL calls the rule that there is one row for each key.
+pub(super) const ONE_FOR_EACH_KEY: &str = "idempotency_keys_pkey";
 
 /// A reply to an earlier command.
 pub(super) struct LateReply {
