@@ -112,7 +112,7 @@ pub trait Shape: Send + Sync {
     /// Whether fewer rows than meant may be written, without an error.
     fn may_leave_out(&self) -> bool;
     /// Adds PostgreSQL's statement for any number of rows: an array for each column, numbered from
-    /// `first`.
+    /// `first`, and the batch's number, which is all rows'.
     fn postgres(&self, first: usize, sql: &mut String);
     /// SQLite's statement for one row: its cells in order.
     fn sqlite(&self) -> String;
@@ -261,8 +261,14 @@ impl<T: 'static> Shape for Table<T> {
     }
 
     fn postgres(&self, first: usize, sql: &mut String) {
-        let columns = self.columns().len();
-        self.insert_of((sql, "INSERT"), |sql| add_unnested(sql, first, columns));
+        let own = self.fixed.len() + self.changing.len();
+        self.insert_of((sql, "INSERT"), |sql| {
+            add_unnested(sql, first, own);
+            if self.is_sealed {
+                sql.push_str(", ");
+                add_parameter(sql, first + own);
+            }
+        });
     }
 
     fn sqlite(&self) -> String {

@@ -221,7 +221,7 @@ fn trips(writes: &[Write<'_>]) -> Vec<Vec<usize>> {
     trips
 }
 
-/// Binds a write's rows, an array for each column.
+/// Binds a write's rows, an array for each column, and the batch that they are sealed with.
 fn bind<'q>(mut query: PgQuery<'q>, write: &Write<'q>) -> PgQuery<'q> {
     let (shape, rows, batch) = match write {
         Write::Rows(shape, rows) => (shape, rows, None),
@@ -235,7 +235,7 @@ fn bind<'q>(mut query: PgQuery<'q>, write: &Write<'q>) -> PgQuery<'q> {
             Kind::Int => query.bind(rows.iter().map(move |row| row[index].as_int()).bind_iter()),
         };
     }
-    batch.into_iter().fold(query, |query, batch| query.bind(vec![batch; rows.len()]))
+    batch.into_iter().fold(query, sqlx::query::Query::bind)
 }
 
 fn cells(row: &PgRow, columns: &[(usize, Kind)]) -> Result<Row, sqlx::Error> {

@@ -1,7 +1,7 @@
 //! The writer's tables. Their statements follow from these descriptions.
 
 use crate::clock::Moment;
-use crate::db::bulk::{Table, Update, int, text};
+use crate::db::bulk::{Column, Table, Update, int, text};
 use crate::db::cell::Kind::{Int, Text};
 use crate::db::lookup::Lookup;
 use crate::money::{Currency, Minor};
@@ -110,34 +110,32 @@ pub(super) struct CounterRow {
 /// close a circle, because that batch may wait for a counter that is locked here. Fewer rows than
 /// wanted are written, and the batch begins again.
 pub(super) static NEW_COUNTERS: Table<CounterRow> = Table {
-    name: COUNTER_CHANGES.name,
-    fixed: COUNTER_CHANGES.fixed,
-    changing: COUNTER_CHANGES.changing,
+    name: "counters",
+    fixed: &[COUNTER_KEY],
+    changing: &COUNTER_VALUES,
     on_conflict: Some("(key) DO NOTHING"),
     is_sealed: false,
 };
 
 /// Writes a counter only over the version that was read: whoever comes second writes nothing,
 /// notices, and begins again.
-pub(super) static COUNTER_CHANGES: Table<CounterRow> = Table {
+pub(super) static COUNTER_CHANGES: Update<CounterRow> = Update {
     name: "counters",
-    fixed: &[text("key", |counter| (&counter.key).into())],
-    changing: &[
-        int("version", |counter| counter.version.into()),
-        text("holder", |counter| (&counter.holder).into()),
-        int("count", |counter| counter.count.into()),
-        int("sum_minor", |counter| counter.sum.into()),
-        int("updated_at", |counter| counter.updated_at.into()),
-        int("expires_at", |counter| counter.expires_at.into()),
-    ],
-    on_conflict: Some(
-        "(key) DO UPDATE SET version = excluded.version, holder = excluded.holder, \
-         count = excluded.count, sum_minor = excluded.sum_minor, \
-         updated_at = excluded.updated_at, expires_at = excluded.expires_at \
-         WHERE counters.version = excluded.version - 1",
-    ),
-    is_sealed: false,
+    key: COUNTER_KEY,
+    columns: &COUNTER_VALUES,
+    only_where: Some("t.version = u.version - 1"),
 };
+
+const COUNTER_KEY: Column<CounterRow> = text("key", |counter| (&counter.key).into());
+
+static COUNTER_VALUES: [Column<CounterRow>; 6] = [
+    int("version", |counter| counter.version.into()),
+    text("holder", |counter| (&counter.holder).into()),
+    int("count", |counter| counter.count.into()),
+    int("sum_minor", |counter| counter.sum.into()),
+    int("updated_at", |counter| counter.updated_at.into()),
+    int("expires_at", |counter| counter.expires_at.into()),
+];
 
 pub(super) static RESERVATIONS: Lookup = Lookup {
     name: "idempotency_keys",
