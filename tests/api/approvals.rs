@@ -12,6 +12,7 @@ use crate::test_host::{
     Answer, DESK_TOKEN, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host,
     with_host_configured,
 };
+use crate::writer_lanes::{SOMEBODY_WAITS, database};
 
 const THIRD_TOKEN: &str = "op_test_of_the_third";
 const CREDIT: u64 = 100_000_000;
@@ -180,6 +181,37 @@ async fn a_repeat_under_the_same_key_is_told_what_was_done(
         let again = mark(OPERATOR_TOKEN, "m1").await;
         assert_eq!((again.status, &again.text), (202, &first.text));
         assert_eq!(host.count("SELECT COUNT(*) FROM approval_requests").await, 0);
+    })
+    .await;
+}
+
+/// On two hosts: what is not there yet cannot be locked.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_who_are_the_first_to_ask_at_once_neither_word_is_lost() {
+    with_host_configured(Engine::Postgres, two_people, async |host| {
+        let path = format!("wallets/{}/credit", host.merchant.live_wallet);
+        let ask = async |who: &str| {
+            let body = json!({ "amount_minor": "200000000", "reason": "x" });
+            post(host, who, &path, body).await
+        };
+        assert_eq!(ask(OPERATOR_TOKEN).await.ok().status, 202);
+        host.run(&[
+            "CREATE TABLE asked AS SELECT * FROM approval_requests".to_owned(),
+            "DELETE FROM approval_requests".to_owned(),
+        ])
+        .await;
+        let database = database(host).await;
+        let mut elsewhere = database.begin().await.expect("a transaction");
+        let sql = "INSERT INTO approval_requests SELECT * FROM asked";
+        sqlx::query(sql).execute(&mut *elsewhere).await.expect("asked");
+        let commit = async {
+            host.until_count(SOMEBODY_WAITS, 1).await;
+            elsewhere.commit().await.expect("committed");
+        };
+        let (second, ()) = tokio::join!(ask(DESK_TOKEN), commit);
+        assert_eq!(second.refused(), (409, "state_conflict"));
+        host.run(&["DROP TABLE asked".to_owned()]).await;
+        assert_eq!(ask(DESK_TOKEN).await.ok().status, 200, "two have asked");
     })
     .await;
 }

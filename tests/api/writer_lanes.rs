@@ -17,7 +17,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use crate::network::{Sends, with_live_host};
 use crate::test_host::{Engine, Merchant, TestHost, naira, unique};
 
-const SOMEBODY_WAITS: &str = "SELECT COUNT(*) FROM pg_stat_activity \
+pub(crate) const SOMEBODY_WAITS: &str = "SELECT COUNT(*) FROM pg_stat_activity \
                               WHERE wait_event_type = 'Lock' AND datname = current_database()";
 
 static HELD: Lookup =
@@ -43,7 +43,7 @@ async fn until_late(host: &TestHost, wallet: &str) {
     panic!("it still takes them");
 }
 
-async fn database(host: &TestHost) -> PgPool {
+pub(crate) async fn database(host: &TestHost) -> PgPool {
     PgPool::connect(&host.database.url).await.expect("the database")
 }
 

@@ -33,7 +33,7 @@ use crate::id::{ApprovalId, MemberId, MerchantId};
 use crate::ledger::{Command, Effects, Guard, Reply, Reservation};
 use crate::team::{self, Member, MemberStatus, Role};
 
-use sql::{REQUESTS, TAKEN_AWAY, VERSIONS};
+use sql::{RENEWED, REQUESTS, TAKEN_AWAY, VERSIONS};
 
 /// What may take more than one person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -348,7 +348,11 @@ async fn write_down(
         })),
     };
     let line = actor.did(done).row(&app.ids, app.now());
-    let (row, at) = (REQUESTS.insert(&request), request.place.clone());
+    let row = match seen {
+        Some(_) => RENEWED.change(&request),
+        None => REQUESTS.insert(&request),
+    };
+    let at = request.place.clone();
     // Of two who ask at once, one is refused and looks again.
     let command = Command::new(move |locked| {
         let held = locked.row(&VERSIONS, &at).map(|row| row.int("version")).transpose()?;

@@ -5,39 +5,42 @@ use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::bulk::{Removal, Table, int, text};
+use crate::db::bulk::{Column, Removal, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
 use crate::db::lookup::Lookup;
 use crate::id::{ApprovalId, Id as _, MerchantId};
 
 use super::Request;
 
-/// Requests, each in its place.
+/// New requests. One that somebody else has made in the same place a moment ago stays: whoever
+/// comes second finds it, and looks again.
 pub(super) static REQUESTS: Table<Request> = Table {
     name: "approval_requests",
-    fixed: &[text("place", |request| (&request.place).into())],
-    changing: &[
-        int("version", |request| request.version.into()),
-        text("id", |request| request.id.as_str().into()),
-        text("act", |request| (&request.act).into()),
-        text("action", |request| (&request.action).into()),
-        text("subject_id", |request| (&request.subject_id).into()),
-        text("merchant_id", |request| request.merchant_id.as_ref().map(MerchantId::as_str).into()),
-        text("wanted", |request| (&request.wanted).into()),
-        int("people", |request| i64::from(request.people).into()),
-        text("asked", |request| serde_json::to_string(&request.votes).unwrap_or_default().into()),
-        int("created_at", |request| request.created_at.into()),
-        int("expires_at", |request| request.expires_at.into()),
-    ],
-    on_conflict: Some(
-        "(place) DO UPDATE SET version = excluded.version, id = excluded.id, act = excluded.act, \
-         action = excluded.action, subject_id = excluded.subject_id, \
-         merchant_id = excluded.merchant_id, wanted = excluded.wanted, people = excluded.people, \
-         asked = excluded.asked, created_at = excluded.created_at, \
-         expires_at = excluded.expires_at",
-    ),
+    fixed: &[PLACE],
+    changing: &COLUMNS,
+    on_conflict: None,
     is_sealed: false,
 };
+
+/// A request that takes the place of the one before, or has one more vote.
+pub(super) static RENEWED: Update<Request> =
+    Update { name: "approval_requests", key: PLACE, columns: &COLUMNS, only_where: None };
+
+const PLACE: Column<Request> = text("place", |request| (&request.place).into());
+
+static COLUMNS: [Column<Request>; 11] = [
+    int("version", |request| request.version.into()),
+    text("id", |request| request.id.as_str().into()),
+    text("act", |request| (&request.act).into()),
+    text("action", |request| (&request.action).into()),
+    text("subject_id", |request| (&request.subject_id).into()),
+    text("merchant_id", |request| request.merchant_id.as_ref().map(MerchantId::as_str).into()),
+    text("wanted", |request| (&request.wanted).into()),
+    int("people", |request| i64::from(request.people).into()),
+    text("asked", |request| serde_json::to_string(&request.votes).unwrap_or_default().into()),
+    int("created_at", |request| request.created_at.into()),
+    int("expires_at", |request| request.expires_at.into()),
+];
 
 /// Requests that are met, or refused.
 pub(super) static TAKEN_AWAY: Removal = Removal { name: "approval_requests", key: "place" };
