@@ -11,13 +11,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::clock::Moment;
 use crate::money::Minor;
 
 use super::cell::{Cell, Kind, Row};
+use super::statement::{add, add_names, add_number, add_parameter, comma};
 
 /// A text for a column, or NULL.
 pub struct Text<'a>(Option<Cow<'a, str>>);
@@ -109,10 +109,10 @@ pub trait Shape: Send + Sync {
     fn fixed(&self) -> usize;
     /// Whether the seal of the batch covers the fixed columns.
     fn is_sealed(&self) -> bool;
-    /// Whether fewer rows than meant may be written, without an error.
-    fn may_leave_out(&self) -> bool;
+    /// Whether its rows are counted, because there may be fewer than meant without an error.
+    fn is_counted(&self) -> bool;
     /// Adds PostgreSQL's statement for any number of rows: an array for each column, numbered from
-    /// `first`, and the batch's number, which is all rows'.
+    /// `first`; in a sealed table then the id of the batch, once.
     fn postgres(&self, first: usize, sql: &mut String);
     /// SQLite's statement for one row: its cells in order.
     fn sqlite(&self) -> String;
@@ -175,10 +175,10 @@ impl<T> Table<T> {
 
 impl<T: 'static> Table<T> {
     /// Adds an insert of some rows, in the words of a dialect.
-    fn insert_of(&self, (sql, insert): (&mut String, &str), rows: impl FnOnce(&mut String)) {
-        add(sql, &[insert, " INTO ", self.name, " ("]);
+    fn insert_of(&self, sql: &mut String, verb: &str, rows: impl FnOnce(&mut String)) {
+        add(sql, &[verb, " INTO ", self.name, " ("]);
         add_names(sql, &self.columns());
-        add(sql, &[") "]);
+        sql.push_str(") ");
         rows(sql);
         if let Some(action) = self.on_conflict {
             add(sql, &[" ON CONFLICT ", action]);
@@ -188,12 +188,12 @@ impl<T: 'static> Table<T> {
 
 impl<T> Update<T> {
     /// Adds an update of rows, each with its own values (`u`), in the words of a dialect.
-    fn update_from(&self, (sql, update): (&mut String, &str), values: impl FnOnce(&mut String)) {
-        add(sql, &[update, " ", self.name, " AS t SET "]);
+    fn update_from(&self, sql: &mut String, verb: &str, values: impl FnOnce(&mut String)) {
+        add(sql, &[verb, " ", self.name, " AS t SET "]);
         for (index, Column { name, .. }) in self.columns.iter().enumerate() {
             add(sql, &[comma(index), name, " = u.", name]);
         }
-        add(sql, &[" FROM "]);
+        sql.push_str(" FROM ");
         values(sql);
         add(sql, &[" WHERE t.", self.key.name, " = u.", self.key.name]);
         if let Some(condition) = self.only_where {
@@ -256,13 +256,13 @@ impl<T: 'static> Shape for Table<T> {
         self.is_sealed
     }
 
-    fn may_leave_out(&self) -> bool {
+    fn is_counted(&self) -> bool {
         self.on_conflict.is_some()
     }
 
     fn postgres(&self, first: usize, sql: &mut String) {
         let own = self.fixed.len() + self.changing.len();
-        self.insert_of((sql, "INSERT"), |sql| {
+        self.insert_of(sql, "INSERT", |sql| {
             add_unnested(sql, first, own);
             if self.is_sealed {
                 sql.push_str(", ");
@@ -273,7 +273,7 @@ impl<T: 'static> Shape for Table<T> {
 
     fn sqlite(&self) -> String {
         let mut sql = String::new();
-        self.insert_of((&mut sql, "INSERT OR FAIL"), |sql| add_values(sql, self.columns().len()));
+        self.insert_of(&mut sql, "INSERT OR FAIL", |sql| add_values(sql, self.columns().len()));
         sql
     }
 }
@@ -296,13 +296,13 @@ impl<T: 'static> Shape for Update<T> {
         false
     }
 
-    fn may_leave_out(&self) -> bool {
+    fn is_counted(&self) -> bool {
         true
     }
 
     fn postgres(&self, first: usize, sql: &mut String) {
         let columns = self.columns();
-        self.update_from((sql, "UPDATE"), |sql| {
+        self.update_from(sql, "UPDATE", |sql| {
             sql.push('(');
             add_unnested(sql, first, columns.len());
             sql.push_str(") AS u(");
@@ -317,7 +317,7 @@ impl<T: 'static> Shape for Update<T> {
         sql.push_str(") AS (");
         add_values(&mut sql, columns.len());
         sql.push_str(") ");
-        self.update_from((&mut sql, "UPDATE OR FAIL"), |sql| sql.push('u'));
+        self.update_from(&mut sql, "UPDATE OR FAIL", |sql| sql.push('u'));
         sql
     }
 }
@@ -377,11 +377,11 @@ impl Write<'_> {
         self.len() == 0
     }
 
-    /// Whether fewer rows than meant may be written, without an error.
+    /// Whether its rows are counted, because there may be fewer than meant without an error.
     #[must_use]
-    pub fn may_leave_out(&self) -> bool {
+    pub fn is_counted(&self) -> bool {
         match self {
-            Self::Rows(shape, _) | Self::Sealed(shape, ..) => shape.may_leave_out(),
+            Self::Rows(shape, _) | Self::Sealed(shape, ..) => shape.is_counted(),
             Self::Delete(..) => true,
         }
     }
@@ -401,21 +401,25 @@ impl Write<'_> {
     }
 }
 
-/// All of these in one PostgreSQL statement, which answers how many rows those wrote that may leave
-/// some out. None sees what another writes.
+/// All of these in one PostgreSQL statement, which answers how many rows those wrote that are
+/// counted. It carries them out first, in order, and then the others, the last one first. None sees
+/// what another writes.
 #[must_use]
 pub fn together(writes: &[Write<'_>]) -> String {
     let (mut sql, mut first) = ("WITH ".to_owned(), 1);
-    let named: Vec<String> = (0..writes.len()).map(|index| format!("w{index}")).collect();
-    for (index, (write, name)) in writes.iter().zip(&named).enumerate() {
-        add(&mut sql, &[comma(index), name, " AS ("]);
+    for (index, write) in writes.iter().enumerate() {
+        add(&mut sql, &[comma(index), "w"]);
+        add_number(&mut sql, index);
+        sql.push_str(" AS (");
         first += write.postgres(first, &mut sql);
-        sql.push_str(if write.may_leave_out() { " RETURNING 1)" } else { ")" });
+        sql.push_str(if write.is_counted() { " RETURNING 1)" } else { ")" });
     }
     sql.push_str(" SELECT ");
-    let counted = writes.iter().zip(&named).filter(|(write, _)| write.may_leave_out());
-    for (index, (_, name)) in counted.enumerate() {
-        add(&mut sql, &[comma(index), "(SELECT COUNT(*) FROM ", name, ")"]);
+    let counted = writes.iter().enumerate().filter(|(_, write)| write.is_counted());
+    for (place, (index, _)) in counted.enumerate() {
+        add(&mut sql, &[comma(place), "(SELECT COUNT(*) FROM w"]);
+        add_number(&mut sql, index);
+        sql.push(')');
     }
     sql
 }
@@ -493,26 +497,6 @@ impl From<Minor> for Int {
     }
 }
 
-pub(super) fn add(sql: &mut String, parts: &[&str]) {
-    sql.extend(parts.iter().copied());
-}
-
-/// What stands before an element of a list.
-pub(super) fn comma(index: usize) -> &'static str {
-    if index == 0 { "" } else { ", " }
-}
-
-pub(super) fn add_names(sql: &mut String, columns: &[(&'static str, Kind)]) {
-    for (index, (name, _)) in columns.iter().enumerate() {
-        add(sql, &[comma(index), name]);
-    }
-}
-
-pub(super) fn add_parameter(sql: &mut String, number: usize) {
-    // Writing to a text does not fail.
-    let _ = write!(sql, "${number}");
-}
-
 /// Adds a query for rows that are given as an array for each column; what the arrays hold is told
 /// with them. In the list of what is selected, arrays are taken apart side by side; in `FROM`, each
 /// would be laid down in a store of its own first, which costs more than writing a few rows.
@@ -555,6 +539,13 @@ mod tests {
         only_where: Some("t.n IS NULL"),
     };
     static GONE: Removal = Removal { name: "things", key: "id" };
+    static LOG: Table<Thing> = Table {
+        name: "log",
+        fixed: &[text("id", |thing| (&thing.id).into())],
+        changing: &[],
+        on_conflict: None,
+        is_sealed: false,
+    };
 
     #[test]
     fn statements_follow_from_the_description() {
@@ -568,9 +559,10 @@ mod tests {
             [of(&|sql| COUNTS.postgres(1, sql)), COUNTS.sqlite()],
             [of(&|sql| GONE.postgres(1, sql)), GONE.sqlite()],
         ]);
-        let writes =
-            [Write::Rows(&THINGS, &[]), Write::Rows(&COUNTS, &[]), Write::Delete(&GONE, &[])];
+        let (log, things) = (Write::Rows(&LOG, &[]), Write::Rows(&THINGS, &[]));
+        let writes = [things, log, Write::Rows(&COUNTS, &[]), Write::Delete(&GONE, &[])];
         insta::assert_snapshot!(together(&writes));
+        assert_eq!(together(&[log]), "WITH w0 AS (INSERT INTO log (id) SELECT unnest($1)) SELECT ");
     }
 
     /// Parts of one statement do not see each other.

@@ -1,9 +1,7 @@
 //! Reading rows by key, in both dialects.
 
-use std::fmt::Write as _;
-
-use super::bulk::{add, add_names, add_parameter};
 use super::cell::Kind;
+use super::statement::{add, add_names, add_number, add_parameter};
 
 /// A read of rows named by key, in the order of the keys.
 #[derive(Debug)]
@@ -20,8 +18,8 @@ pub struct Lookup {
 
 impl Lookup {
     /// Adds PostgreSQL's `SELECT` of the rows with the keys of a parameter, locked in the order of
-    /// the keys where asked: every host locks in that order, so they cannot wait for one another in a
-    /// circle.
+    /// the keys where asked: every host locks in that order, so they cannot wait for one another in
+    /// a circle.
     fn postgres(&self, parameter: usize, sql: &mut String) {
         self.head(sql);
         sql.push_str(" = ANY(");
@@ -73,39 +71,36 @@ impl CombinedLookup {
         let (mut sql, mut columns) = (String::new(), Vec::new());
         for (number, on) in lookups.iter().enumerate() {
             let all = on.all();
-            let placed = placed(&all, 1 + texts);
             sql.push_str(if number == 0 { "SELECT " } else { " UNION ALL SELECT " });
-            // Writing to a text does not fail.
-            let _ = write!(sql, "{number}::bigint");
-            for place in 1..=texts + ints {
-                let name = placed.iter().zip(&all).find(|((at, _), _)| *at == place);
-                match name {
-                    Some((_, (name, _))) => add(&mut sql, &[", f.", name]),
-                    None if place <= texts => sql.push_str(", NULL::text"),
-                    None => sql.push_str(", NULL::bigint"),
-                }
+            add_number(&mut sql, number);
+            sql.push_str("::bigint");
+            for (kind, places, null) in
+                [(Kind::Text, texts, ", NULL::text"), (Kind::Int, ints, ", NULL::bigint")]
+            {
+                let own = all.iter().filter(|(_, of)| *of == kind);
+                own.clone().for_each(|(name, _)| add(&mut sql, &[", f.", name]));
+                (own.count()..places).for_each(|_| sql.push_str(null));
             }
             sql.push_str(" FROM (");
             on.postgres(number + 1, &mut sql);
             sql.push_str(") AS f");
-            columns.push(placed);
+            columns.push(places_of(&all, 1 + texts));
         }
         Self { sql, columns }
     }
 }
 
-/// Where columns stand: texts from the second place on, numbers from this one.
-fn placed(columns: &[(&str, Kind)], ints: usize) -> Vec<(usize, Kind)> {
-    let (mut text, mut int) = (1, ints);
+/// Where columns stand: texts from the second place on, numbers from `ints` on.
+fn places_of(columns: &[(&str, Kind)], ints: usize) -> Vec<(usize, Kind)> {
+    let (mut texts, mut ints) = (1.., ints..);
     let place = |(_, kind): &(&str, Kind)| {
-        let next = match kind {
-            Kind::Text => &mut text,
-            Kind::Int => &mut int,
+        let place = match kind {
+            Kind::Text => texts.next(),
+            Kind::Int => ints.next(),
         };
-        *next += 1;
-        (*next - 1, *kind)
+        Some((place?, *kind))
     };
-    columns.iter().map(place).collect()
+    columns.iter().filter_map(place).collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub mod lookup;
 mod migrate;
 pub mod native;
 mod rounds;
+mod statement;
 
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};

@@ -144,9 +144,10 @@ impl Native {
         Ok(found)
     }
 
-    /// Writes to several tables, in this order; answers how many rows each took. PostgreSQL
-    /// does it in one statement and one trip, or in a few where the same rows are written more
-    /// than once: parts of one statement do not see each other. SQLite has no trips to save.
+    /// Writes to several tables; answers how many rows each took. SQLite, which has no trips to save,
+    /// does it in this order. PostgreSQL does it in one statement and one trip, or in a few where the
+    /// same rows are written more than once, because parts of one statement do not see each other:
+    /// first what is counted, then the others, each in this order.
     ///
     /// # Errors
     /// The connection is lost or a row breaks a constraint. On SQLite the rows before it may be
@@ -156,17 +157,18 @@ impl Native {
         match self {
             Self::Postgres(connection) => {
                 for some in trips(writes) {
-                    let parts: Vec<Write<'_>> = some.iter().map(|at| writes[*at]).collect();
+                    let (counted, mut whole): (Vec<usize>, Vec<usize>) =
+                        some.into_iter().partition(|at| writes[*at].is_counted());
+                    // So that they are carried out as they came.
+                    whole.reverse();
+                    let parts = counted.iter().chain(&whole).map(|at| writes[*at]);
+                    let parts: Vec<Write<'_>> = parts.collect();
                     let query = sqlx::query(AssertSqlSafe(together(&parts)));
                     let row = parts.iter().fold(query, bind).fetch_one(&mut *connection).await?;
-                    let mut column = 0;
-                    for at in some {
-                        written[at] = writes[at].len() as u64;
-                        if writes[at].may_leave_out() {
-                            let count: i64 = row.try_get(column)?;
-                            written[at] = count.unsigned_abs();
-                            column += 1;
-                        }
+                    whole.into_iter().for_each(|at| written[at] = writes[at].len() as u64);
+                    for (column, at) in counted.into_iter().enumerate() {
+                        let count: i64 = row.try_get(column)?;
+                        written[at] = count.unsigned_abs();
                     }
                 }
             }
@@ -235,7 +237,10 @@ fn bind<'q>(mut query: PgQuery<'q>, write: &Write<'q>) -> PgQuery<'q> {
             Kind::Int => query.bind(rows.iter().map(move |row| row[index].as_int()).bind_iter()),
         };
     }
-    batch.into_iter().fold(query, sqlx::query::Query::bind)
+    match batch {
+        Some(batch) => query.bind(batch),
+        None => query,
+    }
 }
 
 fn cells(row: &PgRow, columns: &[(usize, Kind)]) -> Result<Row, sqlx::Error> {
