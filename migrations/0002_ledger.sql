@@ -87,6 +87,8 @@ CREATE TABLE counters (
 );
 CREATE INDEX counters_by_expiry ON counters (expires_at);
 
+-- What payouts, batches and conversions were asked for with. Kept for ever: money that was moved is
+-- not moved again, however late a request is repeated.
 CREATE TABLE idempotency_keys (
     key         TEXT PRIMARY KEY,
     fingerprint TEXT NOT NULL,
@@ -97,9 +99,18 @@ CREATE TABLE idempotency_keys (
     created_at  BIGINT NOT NULL,
     batch_id    BIGINT NOT NULL
 );
--- Those with a subject stand for a payout or a conversion, and are kept. The others go when they are
--- old.
-CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at) WHERE subject = '';
+
+-- The same for what moves no money of a merchant's. These go when they are old.
+CREATE TABLE expiring_keys (
+    key         TEXT PRIMARY KEY,
+    fingerprint TEXT NOT NULL,
+    resource_id TEXT NOT NULL,
+    status      BIGINT,
+    response    TEXT,
+    created_at  BIGINT NOT NULL,
+    batch_id    BIGINT NOT NULL
+);
+CREATE INDEX expiring_keys_by_time ON expiring_keys (created_at);
 
 -- State changes of objects, numbered per object: all, but that a payout goes at once. Those that
 -- merchants may see have a body: the object afterwards as JSON, or after "@" what of it changes, if

@@ -35,8 +35,8 @@ FROM journals j CROSS JOIN json_each(j.lines) l
 WHERE json_extract(l.value, '$[0]') IS NOT NULL;
 
 -- What is written once. Nobody changes it, this program included. Idempotency keys get their
--- reply later, once; decisions, events, messages and idempotency keys that are old enough are
--- swept away by a transaction that says so.
+-- reply later, once; decisions, events, messages and expiring keys that are old enough are swept
+-- away by a transaction that says so.
 CREATE TABLE sweeping (id BIGINT PRIMARY KEY);
 
 CREATE TRIGGER journals_no_update BEFORE UPDATE ON journals
@@ -75,6 +75,10 @@ WHEN OLD.status IS NOT NULL OR NEW.key <> OLD.key OR NEW.fingerprint <> OLD.fing
     OR NEW.subject <> OLD.subject OR NEW.resource_id <> OLD.resource_id
     OR NEW.created_at <> OLD.created_at
 BEGIN SELECT RAISE(ABORT, 'idempotency_keys is append-only'); END;
-CREATE TRIGGER idempotency_keys_kept BEFORE DELETE ON idempotency_keys
-WHEN NOT EXISTS (SELECT 1 FROM sweeping)
+CREATE TRIGGER idempotency_keys_no_delete BEFORE DELETE ON idempotency_keys
 BEGIN SELECT RAISE(ABORT, 'idempotency_keys is append-only'); END;
+CREATE TRIGGER expiring_keys_no_update BEFORE UPDATE ON expiring_keys
+BEGIN SELECT RAISE(ABORT, 'expiring_keys is append-only'); END;
+CREATE TRIGGER expiring_keys_kept BEFORE DELETE ON expiring_keys
+WHEN NOT EXISTS (SELECT 1 FROM sweeping)
+BEGIN SELECT RAISE(ABORT, 'expiring_keys is append-only'); END;

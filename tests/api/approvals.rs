@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 
 use crate::live::with_bank;
 use crate::test_host::{
-    Answer, DESK_TOKEN, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host,
+    Answer, DESK_TOKEN, Engine, OPERATOR_TOKEN, SOMEBODY_WAITS, TestHost, naira, unique, with_host,
     with_host_configured,
 };
-use crate::writer_lanes::{SOMEBODY_WAITS, database};
 
 const THIRD_TOKEN: &str = "op_test_of_the_third";
 const CREDIT: u64 = 100_000_000;
@@ -200,7 +199,7 @@ async fn of_two_who_are_the_first_to_ask_at_once_neither_word_is_lost() {
             "DELETE FROM approval_requests".to_owned(),
         ])
         .await;
-        let database = database(host).await;
+        let database = host.connections().await;
         let mut elsewhere = database.begin().await.expect("a transaction");
         let sql = "INSERT INTO approval_requests SELECT * FROM asked";
         sqlx::query(sql).execute(&mut *elsewhere).await.expect("asked");

@@ -18,6 +18,7 @@ pub(crate) const GROWING: &[&str] = &[
     "counters",
     "decisions",
     "events",
+    "expiring_keys",
     "idempotency_keys",
     "journals",
     "payouts",
@@ -52,7 +53,7 @@ const KEPT: &[(&str, &str)] = &[
     ("old events", "SELECT DISTINCT h.object_id FROM events h"),
     ("old messages", "SELECT DISTINCT h.transfer_id FROM rail_calls h"),
     ("old decisions", "DELETE FROM decisions"),
-    ("old keys", "DELETE FROM idempotency_keys"),
+    ("old keys", "DELETE FROM expiring_keys"),
     ("old counters", "DELETE FROM counters"),
     ("old deliveries", "FROM webhook_deliveries WHERE id > $1 AND id < $2"),
 ];

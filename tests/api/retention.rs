@@ -10,6 +10,7 @@ use railhead::verify::{Wanted, verify};
 use rstest::rstest;
 use serde_json::json;
 
+use crate::batches::{bulk_key, rows};
 use crate::packs::restart;
 use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host};
 
@@ -37,8 +38,7 @@ async fn marks(host: &TestHost) -> Vec<(String, String)> {
 async fn count(host: &TestHost, table: &str, payout: &str) -> i64 {
     let column = match table {
         "rail_calls" => "transfer_id",
-        "events" => "object_id",
-        _ => "resource_id",
+        _ => "object_id",
     };
     let sql = format!("SELECT COUNT(*) FROM {table} WHERE {column} = $1");
     let count = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(payout);
@@ -51,15 +51,7 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_host(engine, async |host| {
-        let once = unique();
-        let key = host.merchant.test_key.clone();
-        let others = "SELECT COUNT(*) FROM idempotency_keys WHERE subject = ''";
-        let credit = json!({ "amount_minor": "1", "reason": "once" });
-        let (path, by) =
-            (format!("/admin/v1/wallets/{}/credit", host.merchant.test_wallet), OPERATOR_TOKEN);
-        host.send(Method::POST, &path, by, &[("idempotency-key", &once)], Some(credit)).await.ok();
-        assert_eq!(host.count(others).await, 1);
-        let old = host.pay_as(&key, &once, naira(100_000)).await.ok().id();
+        let old = host.pay("paid", naira(100_000)).await.ok().id();
         let on_its_way = host.pay("processing", naira(200_000)).await.ok().id();
         let held = host.pay("fraud_hold", naira(200_001)).await.ok().id();
         // More than are swept at once.
@@ -75,7 +67,6 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
         for table in ["events", "rail_calls"] {
             assert_eq!(count(host, table, &old).await, 0, "{table} of what is old");
         }
-        host.until_count(others, 0).await;
         assert!(
             count(host, "events", &on_its_way).await >= 1,
             "what is on its way keeps its history"
@@ -105,14 +96,11 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
         assert!(report.faults.counts.contains_key("payout-told"), "{:#?}", report.faults);
         host.run(&refer("NULL")).await;
         host.prove().await;
-        // The payout stays, and its books, and what a repeat of its request is answered.
+        // The payout stays, and its books.
         let payout = host.get(&format!("/v1/payouts/{old}")).await.ok();
         assert_eq!(payout.json["status"], "paid");
         let timeline = host.get(&format!("/v1/payouts/{old}/timeline")).await.ok();
         assert!(timeline.text.contains("\"type\":\"entry\""), "{}", timeline.text);
-        let repeat = host.pay_as(&key, &once, naira(100_000)).await;
-        assert_eq!(repeat.headers["idempotent-replayed"], "true");
-        assert_eq!(repeat.ok().id(), old);
         // Keeping things for longer from now on brings nothing back.
         let marks = marks(host).await;
         let longer = Retention { events_days: 15_000, ..Retention::default() };
@@ -121,6 +109,63 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
             restart(host, |config| config.retention = longer).await;
         }
         assert_eq!(self::marks(host).await, marks);
+    })
+    .await;
+}
+
+/// However old it is, what moved money is not done again.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_payouts_and_batches_stay_and_others_go(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let (once, key) = (unique(), host.merchant.test_key.clone());
+        let paid = host.pay_as(&key, &once, naira(100_000)).await.ok();
+        let bulk = bulk_key(host, "test").await;
+        let path = format!("/admin/v1/wallets/{}/credit", host.merchant.test_wallet);
+        let batch = json!({ "currency": "NGN", "items": rows(2) });
+        let credit = json!({ "amount_minor": "1", "reason": "once" });
+        let calls = [("/v1/batches", bulk.as_str(), batch), (&path, OPERATOR_TOKEN, credit)];
+        let send = async |host: &TestHost, which: usize| {
+            let (path, by, body) = &calls[which];
+            let headers = [("idempotency-key", once.as_str())];
+            host.send(Method::POST, path, by, &headers, Some(body.clone())).await.ok()
+        };
+        let made = send(host, 0).await;
+        send(host, 1).await;
+        let others = "SELECT COUNT(*) FROM expiring_keys";
+        assert_eq!(host.count(others).await, 1);
+        host.until_count("SELECT COUNT(*) FROM payouts WHERE status = 'paid'", 3).await;
+        host.advance(110 * 86_400);
+        restart(host, |config| config.retention = SHORT).await;
+        host.until_count(others, 0).await;
+        let told = format!("SELECT COUNT(*) FROM events WHERE object_id = '{}'", paid.id());
+        host.until_count(&told, 0).await;
+        for (repeat, first) in [
+            (host.pay_as(&key, &once, naira(100_000)).await.ok(), &paid),
+            (send(host, 0).await, &made),
+        ] {
+            assert_eq!(repeat.headers["idempotent-replayed"], "true");
+            assert_eq!(repeat.text, first.text);
+        }
+        host.prove().await;
+        let armed = host.disarm("idempotency_keys").await;
+        let its = format!("FROM idempotency_keys WHERE resource_id = '{}'", paid.id());
+        let rename = |from: &str, to: &str| {
+            let key = format!("key = REPLACE(key, '{from}', '{to}')");
+            vec![format!("UPDATE idempotency_keys SET {key}")]
+        };
+        host.run(&rename("create_", "made_")).await;
+        let report = host.report(&Wanted::default()).await;
+        assert!(report.faults.counts.contains_key("seal"), "{:#?}", report.faults);
+        host.run(&rename("made_", "create_")).await;
+        host.run(&[format!("CREATE TABLE gone AS SELECT * {its}"), format!("DELETE {its}")]).await;
+        let report = host.report(&Wanted::default()).await;
+        assert!(report.faults.counts.contains_key("reply"), "{:#?}", report.faults);
+        let back = "INSERT INTO idempotency_keys SELECT * FROM gone".to_owned();
+        host.run(&[back, "DROP TABLE gone".to_owned()]).await;
+        host.run(&armed).await;
     })
     .await;
 }
@@ -211,7 +256,7 @@ async fn a_month_that_is_read_stays_whole() {
         let paid = host.pay("paid", naira(100_000)).await.ok().id();
         let events = count(host, "events", &paid).await;
         host.advance(110 * 86_400);
-        let pool = sqlx::PgPool::connect(&host.database.url).await.expect("the database");
+        let pool = host.connections().await;
         let mut reader = pool.begin().await.expect("a reader");
         let read = "SELECT COUNT(*) FROM events";
         let read: i64 = sqlx::query_scalar(read).fetch_one(&mut *reader).await.expect("events");
@@ -255,7 +300,7 @@ async fn a_host_starts_while_somebody_reads_and_a_month_is_missing() {
     with_host(Engine::Postgres, async |host| {
         let december = "SELECT COUNT(*) FROM pg_class WHERE relname = 'events_2026_12'";
         assert_eq!(host.count(december).await, 1, "the next month");
-        let pool = sqlx::PgPool::connect(&host.database.url).await.expect("the database");
+        let pool = host.connections().await;
         let reader = loop {
             host.run(&["DROP TABLE events_2026_12".to_owned()]).await;
             let mut reader = pool.begin().await.expect("a reader");
@@ -320,7 +365,7 @@ async fn a_month_is_made_though_somebody_has_just_written_to_it() {
     with_host(Engine::Postgres, async |host| {
         let december = "SELECT COUNT(*) FROM pg_class WHERE relname = 'request_logs_2026_12'";
         host.run(&["DROP TABLE request_logs_2026_12".to_owned()]).await;
-        let pool = sqlx::PgPool::connect(&host.database.url).await.expect("the database");
+        let pool = host.connections().await;
         let first = RequestId::first_at(host.app().now().after(Duration::from_secs(15 * 86_400)));
         let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
                      AND datname = current_database() AND query LIKE '%request_logs%'";

@@ -183,6 +183,7 @@ const SEALED: &[&str] = &[
     "conversions",
     "decisions",
     "events",
+    "expiring_keys",
     "idempotency_keys",
     "journals",
     "members",

@@ -15,6 +15,7 @@ use railhead::start::{Host, Sources, start};
 use railhead::verify::{Report, Wanted, verify};
 use secrecy::SecretString;
 use serde_json::{Value, json};
+use sqlx::PgPool;
 
 pub(crate) use crate::databases::{Database, Engine};
 
@@ -112,6 +113,11 @@ pub(crate) fn config(database: &Database) -> Config {
 pub(crate) fn beginning() -> Clock {
     Clock::fixed(Moment::parse(BEGINNING).expect("an instant"))
 }
+
+/// How many sessions of a PostgreSQL database wait for a lock.
+pub(crate) const SOMEBODY_WAITS: &str = "SELECT COUNT(*) FROM pg_stat_activity \
+                                         WHERE wait_event_type = 'Lock' \
+                                         AND datname = current_database()";
 
 /// Runs a test on a test host and proves the books afterwards.
 pub(crate) async fn with_host(engine: Engine, test: impl AsyncFnOnce(&mut TestHost)) {
@@ -240,6 +246,11 @@ impl TestHost {
             key = ask(OPERATOR_TOKEN).await;
         }
         key.json["secret"].as_str().expect("a secret").to_owned()
+    }
+
+    /// Connections to its PostgreSQL database, beside its own.
+    pub(crate) async fn connections(&self) -> PgPool {
+        PgPool::connect(&self.database.url).await.expect("the database")
     }
 
     /// A call of the operator.

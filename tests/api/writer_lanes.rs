@@ -12,13 +12,10 @@ use railhead::error::{ErrorCode, Problem};
 use railhead::id::WalletId;
 use railhead::ledger::{Command, CounterChange, Done, Effects, Reservation};
 use railhead::money::Minor;
-use sqlx::{AssertSqlSafe, PgPool};
+use sqlx::AssertSqlSafe;
 
 use crate::network::{Sends, with_live_host};
-use crate::test_host::{Engine, Merchant, TestHost, naira, unique};
-
-pub(crate) const SOMEBODY_WAITS: &str = "SELECT COUNT(*) FROM pg_stat_activity \
-                              WHERE wait_event_type = 'Lock' AND datname = current_database()";
+use crate::test_host::{Engine, Merchant, SOMEBODY_WAITS, TestHost, naira, unique};
 
 static HELD: Lookup =
     Lookup { name: "merchants", key: "id", columns: &[("updated_at", Kind::Int)], lock: true };
@@ -41,10 +38,6 @@ async fn until_late(host: &TestHost, wallet: &str) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("it still takes them");
-}
-
-pub(crate) async fn database(host: &TestHost) -> PgPool {
-    PgPool::connect(&host.database.url).await.expect("the database")
 }
 
 /// Adds one to each of these counters, and says when it has read them: it goes on when told.
@@ -73,7 +66,7 @@ fn add(keys: [&'static str; 2]) -> (Command<()>, mpsc::Receiver<()>, mpsc::Sende
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_meets_a_counter_that_was_made_meanwhile_lets_the_other_one_go_first() {
     with_live_host(Engine::Postgres, Sends::No, async |host| {
-        let database = database(host).await;
+        let database = host.connections().await;
         let made = async |key: &str| {
             let sql = "INSERT INTO counters \
                        (key, version, holder, count, sum_minor, updated_at, expires_at) \
@@ -117,7 +110,7 @@ async fn a_wallet_that_is_held_keeps_its_lane_waiting_and_not_the_other() {
                 keys.push(other.live_key);
             }
         }
-        let database = database(host).await;
+        let database = host.connections().await;
         let mut holder = database.begin().await.expect("a transaction");
         let hold = "SELECT id FROM wallets WHERE id = $1 FOR UPDATE";
         let held = sqlx::query(hold).bind(&host.merchant.live_wallet);
@@ -146,7 +139,7 @@ async fn a_wallet_that_is_held_keeps_its_lane_waiting_and_not_the_other() {
 /// What commands answer that so many lanes wait with, for a merchant and his wallet. Whoever holds
 /// both suspends the one, and makes a row and uses a key that were not there before.
 async fn while_held<T>(host: &TestHost, lanes: i64, waiting: impl Future<Output = T>) -> T {
-    let database = database(host).await;
+    let database = host.connections().await;
     let mut holder = database.begin().await.expect("a transaction");
     let Merchant { id, live_wallet, .. } = &host.merchant;
     for sql in [

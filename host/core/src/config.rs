@@ -274,8 +274,8 @@ pub struct Webhooks {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// Days for which a repeat of a request is recognised: 30 at least. Keys of payouts and
-    /// conversions do not expire.
+    /// Days for which a repeat of a request is recognised: 30 at least. Keys of payouts,
+    /// batches and conversions do not expire.
     pub idempotency_days: u32,
     /// Days that the events of a payout are kept: as long as webhook deliveries and decisions at
     /// least.
@@ -294,7 +294,7 @@ impl Retention {
     /// Of events, those of payouts go in any way, and all of them only with their month.
     pub const SWEPT: &[(&str, u32)] = &[
         ("decisions", 0),
-        ("idempotency_keys", 30),
+        ("expiring_keys", 30),
         ("events", 90),
         ("all_events", 90),
         ("rail_calls", 90),
@@ -312,7 +312,7 @@ impl Retention {
         // Deliveries are compared with their events, and so are decisions.
         let events = self.deliveries_days.max(rules.decisions_kept_days).max(least("events"));
         for (name, days, least) in [
-            ("idempotency_days", self.idempotency_days, least("idempotency_keys")),
+            ("idempotency_days", self.idempotency_days, least("expiring_keys")),
             ("events_days", self.events_days, events),
             ("evidence_days", self.evidence_days, least("rail_calls")),
             ("deliveries_days", self.deliveries_days, limits::DELIVERIES_KEPT_DAYS_LEAST),

@@ -33,7 +33,7 @@ use crate::id::{ApprovalId, MemberId, MerchantId};
 use crate::ledger::{Command, Effects, Guard, Reply, Reservation};
 use crate::team::{self, Member, MemberStatus, Role};
 
-use sql::{RENEWED, REQUESTS, TAKEN_AWAY, VERSIONS};
+use sql::{REQUEST_CHANGES, REQUESTS, TAKEN_AWAY, VERSIONS};
 
 /// What may take more than one person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -349,7 +349,7 @@ async fn write_down(
     };
     let line = actor.did(done).row(&app.ids, app.now());
     let row = match seen {
-        Some(_) => RENEWED.change(&request),
+        Some(_) => REQUEST_CHANGES.change(&request),
         None => REQUESTS.insert(&request),
     };
     let at = request.place.clone();

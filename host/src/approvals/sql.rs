@@ -12,23 +12,23 @@ use crate::id::{ApprovalId, Id as _, MerchantId};
 
 use super::Request;
 
-/// New requests. One that somebody else has made in the same place a moment ago stays: whoever
-/// comes second finds it, and looks again.
+/// New requests. Where somebody has asked in the same place a moment ago, the batch begins again and
+/// finds his, and whoever came second is told `state_conflict`.
 pub(super) static REQUESTS: Table<Request> = Table {
     name: "approval_requests",
     fixed: &[PLACE],
-    changing: &COLUMNS,
+    changing: &REQUEST_VALUES,
     on_conflict: None,
     is_sealed: false,
 };
 
 /// A request that takes the place of the one before, or has one more vote.
-pub(super) static RENEWED: Update<Request> =
-    Update { name: "approval_requests", key: PLACE, columns: &COLUMNS, only_where: None };
+pub(super) static REQUEST_CHANGES: Update<Request> =
+    Update { name: "approval_requests", key: PLACE, columns: &REQUEST_VALUES, only_where: None };
 
 const PLACE: Column<Request> = text("place", |request| (&request.place).into());
 
-static COLUMNS: [Column<Request>; 11] = [
+static REQUEST_VALUES: [Column<Request>; 11] = [
     int("version", |request| request.version.into()),
     text("id", |request| request.id.as_str().into()),
     text("act", |request| (&request.act).into()),

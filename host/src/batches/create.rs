@@ -64,7 +64,8 @@ pub(super) async fn create(
     let reservation = Reservation {
         key: format!("{merchant}/{env}/create_batch/{}", key.as_str()),
         fingerprint: body.fingerprint(PATH),
-        subject: String::new(),
+        // All that differ do so in the same way.
+        subject: "batch".to_owned(),
         resource_id: id.to_string(),
     };
     let done = match make(app, caller, (&id, body.value), (&reservation, scenario)).await {

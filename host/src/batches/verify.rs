@@ -165,8 +165,7 @@ async fn verify_these(
         }
         let reply = replies.get(batch.id.as_str());
         // What was made before the anchor has its key from then.
-        let is_made = looked.fresh.contains(row.try_get("batch_id")?);
-        if !is_made || (reply.is_none() && may_be_swept("idempotency_keys")) {
+        if !looked.fresh.contains(row.try_get("batch_id")?) {
             continue;
         }
         let owner = format!("{}/{}/", batch.merchant_id, batch.env);

@@ -129,7 +129,7 @@ const QUOTE_ERRORS: &[ErrorCode] = &[
 #[utoipa::path(
     post, path = "/v1/payouts", operation_id = "create_payout", tag = "Payouts",
     params(
-        ("Idempotency-Key" = String, Header, description = "Makes the request safe to repeat, for as long as the operator keeps keys: 90 days unless set otherwise"),
+        ("Idempotency-Key" = String, Header, description = "Makes the request safe to repeat. It does not expire"),
         ("X-Sandbox-Scenario" = Option<String>, Header, description = "What the sandbox plays; test keys only"),
     ),
     request_body = CreatePayout,

@@ -16,6 +16,7 @@ const GUARDED: &[(&str, &[&str])] = &[
     ("events", &["kept", "no_truncate", "unchanged"]),
     ("decisions", &["kept", "no_truncate", "unchanged"]),
     ("idempotency_keys", &["kept", "no_truncate", "unchanged"]),
+    ("expiring_keys", &["kept", "no_truncate", "unchanged"]),
 ];
 
 /// Compares tables, indexes and triggers with the migrations.

@@ -1,9 +1,8 @@
 //! One transaction for many commands.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use sqlx::error::DatabaseError;
 use tokio::time::{Instant, timeout_at};
 
 use crate::clock::Moment;
@@ -102,6 +101,9 @@ enum Decided {
     NothingToWrite(Ended),
 }
 
+/// The idempotency keys of a batch, by table.
+type Reserving<'a> = [(&'static dyn Shape, &'a [Row]); 2];
+
 async fn decide(
     native: &mut Native,
     within: Within,
@@ -122,13 +124,15 @@ async fn decide(
         return Ok(Decided::NothingToWrite(Ended { outcomes, head }));
     }
     let committed = within.run(run_hook(native, &mut state, surroundings)).await?;
-    let reservations: Vec<Row> =
-        std::mem::take(&mut state.out.reservations).into_values().collect();
-    let reserving: &dyn Shape = &sql::NEW_RESERVATIONS;
+    let take = |keys: &mut BTreeMap<String, Row>| std::mem::take(keys).into_values().collect();
+    let lasting: Vec<Row> = take(&mut state.out.reservations);
+    let expiring: Vec<Row> = take(&mut state.out.expiring);
+    let reserving: Reserving<'_> =
+        [(&sql::NEW_RESERVATIONS, &lasting), (&sql::NEW_EXPIRING, &expiring)];
     let inserts = state.out.inserts.values().map(|(shape, rows)| (*shape, rows.as_slice()));
-    let batch = seal::seal(chain, now, inserts.chain([(reserving, reservations.as_slice())]));
+    let batch = seal::seal(chain, now, inserts.chain(reserving));
     let head = if batch.hash.is_empty() { chain.head.clone() } else { batch.hash.clone() };
-    if !within.run(write(native, &state, (&reservations, &batch))).await? {
+    if !within.run(write(native, &state, (reserving, &batch))).await? {
         return Err(Interrupted::Overtaken);
     }
     match within.run(native.commit()).await {
@@ -171,14 +175,13 @@ impl From<sqlx::Error> for Interrupted {
         match failure(&cause) {
             Failure::Passing => Self::Again(cause),
             Failure::Storage => Self::Broken(cause),
-            Failure::Statement => {
-                let is_unique = |of: &&dyn DatabaseError| of.is_unique_violation();
-                match cause.as_database_error().filter(is_unique).map(DatabaseError::constraint) {
-                    Some(Some(sql::ONE_FOR_EACH_KEY)) => Self::Overtaken,
-                    Some(_) => Self::AlreadyThere(cause),
-                    None => Self::Poisoned(cause),
+            Failure::Statement => match cause.as_database_error() {
+                Some(of) if of.constraint().is_some_and(|name| sql::ONE_EACH.contains(&name)) => {
+                    Self::Overtaken
                 }
-            }
+                Some(of) if of.is_unique_violation() => Self::AlreadyThere(cause),
+                _ => Self::Poisoned(cause),
+            },
         }
     }
 }
@@ -254,11 +257,17 @@ async fn read(
     for (on, ids) in locked {
         state.rows.take(on, native.select(on, ids).await?);
     }
-    let reservations = needs().filter_map(|needs| needs.reservation.as_ref());
-    let reservations = keys(reservations.map(|reservation| reservation.key.clone()));
+    let reserving = |expires: bool| {
+        let all = needs().filter_map(|needs| needs.reservation.as_ref());
+        keys(all.filter(|of| of.expires() == expires).map(|of| of.key.clone()))
+    };
     let counters = keys(needs().flat_map(|needs| needs.counters.iter().cloned()));
     let mut wanted = others;
-    wanted.extend([(&sql::RESERVATIONS, reservations), (&sql::COUNTERS, counters)]);
+    wanted.extend([
+        (&sql::RESERVATIONS, reserving(false)),
+        (&sql::EXPIRING, reserving(true)),
+        (&sql::COUNTERS, counters),
+    ]);
     for ((on, _), rows) in wanted.iter().zip(native.select_all(&wanted).await?) {
         state.take(on, rows)?;
     }
@@ -269,10 +278,12 @@ impl State {
     /// Takes in what a look-up found.
     fn take(&mut self, on: &'static Lookup, rows: Vec<Row>) -> Result<(), sqlx::Error> {
         let columns = on.all();
-        if std::ptr::eq(on, &sql::RESERVATIONS) {
+        if std::ptr::eq(on, &sql::RESERVATIONS) || std::ptr::eq(on, &sql::EXPIRING) {
+            let has_subject = std::ptr::eq(on, &sql::RESERVATIONS);
             for row in rows {
                 let row = Named::new(&columns, &row);
-                self.reserved.insert(row.text("key")?.to_owned(), reserved(&row)?);
+                let subject = if has_subject { row.text("subject")? } else { "" };
+                self.reserved.insert(row.text("key")?.to_owned(), reserved(&row, subject)?);
             }
         } else if std::ptr::eq(on, &sql::COUNTERS) {
             for row in rows {
@@ -321,12 +332,12 @@ fn changes<'a>(state: &'a State, (shape, rows): &'a (&'static dyn Shape, Vec<Row
     Changes { shape, of_known: Cow::Owned(of_known), of_new }
 }
 
-/// Writes everything, first what another lane or host may have taken before. False: another one has,
-/// and nothing of this may stay.
+/// Writes everything. False: another lane or host has made or changed a counter before, and nothing
+/// of this may stay. A key that was taken is an error.
 async fn write(
     native: &mut Native,
     state: &State,
-    (reservations, batch): (&[Row], &Batch),
+    (reserving, batch): (Reserving<'_>, &Batch),
 ) -> Result<bool, sqlx::Error> {
     let out = &state.out;
     let counters = out.counters.iter().filter_map(|key| state.counters.get_key_value(key));
@@ -341,11 +352,13 @@ async fn write(
     let mut writes = vec![
         Write::Rows(&sql::NEW_COUNTERS, &new_counters),
         Write::Rows(&sql::COUNTER_CHANGES, &changed_counters),
-        Write::Sealed(&sql::NEW_RESERVATIONS, reservations, batch.id),
+    ];
+    writes.extend(reserving.map(|(shape, rows)| Write::Sealed(shape, rows, batch.id)));
+    writes.extend([
         Write::Rows(&BATCHES, &own),
         Write::Rows(&sql::WALLET_SUMS, &wallets),
         Write::Rows(&sql::SETTLED_OUT, &settled),
-    ];
+    ]);
     // Changes first: a new row may take the place that another one leaves, as the next attempt
     // of a payment does. Changes of rows that are new in this batch come after those.
     let mut changes: Vec<Changes<'_>> = out.updates.iter().map(|of| changes(state, of)).collect();
@@ -410,12 +423,12 @@ fn settled_row((id, settled): (&String, &Minor), state: &State, batch: &Batch) -
     })
 }
 
-fn reserved(row: &Named<'_>) -> Result<Reserved, sqlx::Error> {
+fn reserved(row: &Named<'_>, subject: &str) -> Result<Reserved, sqlx::Error> {
     let status = row.maybe_int("status")?.and_then(|status| u16::try_from(status).ok());
     let body = row.maybe_text("response")?.map(str::to_owned);
     Ok(Reserved {
         fingerprint: row.text("fingerprint")?.to_owned(),
-        subject: row.text("subject")?.to_owned(),
+        subject: subject.to_owned(),
         resource_id: row.text("resource_id")?.to_owned(),
         reply: status.zip(body).map(|(status, body)| Reply { status, body }),
     })

@@ -55,10 +55,19 @@ pub struct Reservation {
     pub key: String,
     /// SHA-256 over the canonical body and the path.
     pub fingerprint: String,
-    /// SHA-256 over what makes two payments different: amount and recipient.
+    /// What tells two requests apart that move a merchant's money, as SHA-256 or in a word; empty
+    /// for any other. Those with a subject do not expire.
     pub subject: String,
     /// What the request creates or changes.
     pub resource_id: String,
+}
+
+impl Reservation {
+    /// Whether the key may be used again when it is old.
+    #[must_use]
+    pub fn expires(&self) -> bool {
+        self.subject.is_empty()
+    }
 }
 
 /// Status and body, stored and replayed to the byte.

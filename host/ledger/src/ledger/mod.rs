@@ -10,7 +10,7 @@
 //! | lock the rows that commands rely on | `payouts`, `transfers` and others, by table and key |
 //! | read idempotency keys and counters | `counters` rows, by key |
 //! | decide each command in memory, in order of arrival | none |
-//! | insert and update in bulk, seal, commit | new keys, sorted |
+//! | insert and update in bulk, seal, commit | new counters, parts of `settled_out`, new keys: each sorted |
 //!
 //! Whoever writes takes these locks in the same order, so nobody on one database can wait for
 //! another in a circle. A counter that is not there yet cannot be locked: whoever finds when writing

@@ -117,8 +117,8 @@ pub(super) static NEW_COUNTERS: Table<CounterRow> = Table {
     is_sealed: false,
 };
 
-/// Writes a counter only over the version that was read: whoever comes second writes nothing,
-/// notices, and begins again.
+/// Writes counters that were there, and are locked since they were read. One that was not read as it
+/// is now writes nothing all the same, and the batch begins again.
 pub(super) static COUNTER_CHANGES: Update<CounterRow> = Update {
     name: "counters",
     key: COUNTER_KEY,
@@ -150,6 +150,14 @@ pub(super) static RESERVATIONS: Lookup = Lookup {
     lock: false,
 };
 
+/// The same for keys that expire.
+pub(super) static EXPIRING: Lookup = Lookup {
+    name: "expiring_keys",
+    key: "key",
+    columns: &[("fingerprint", Text), ("resource_id", Text), ("status", Int), ("response", Text)],
+    lock: false,
+};
+
 /// An idempotency key with what it stands for, and the reply if there is one yet.
 pub(super) struct ReservationRow {
     pub key: String,
@@ -170,6 +178,8 @@ impl ReservationRow {
     }
 }
 
+/// Keys that were free when they were read. A conflict is an error: the whole batch begins again
+/// anyway, and asking for each key whether there is one costs more than finding that there is.
 pub(super) static NEW_RESERVATIONS: Table<ReservationRow> = Table {
     name: "idempotency_keys",
     fixed: &[
@@ -187,8 +197,24 @@ pub(super) static NEW_RESERVATIONS: Table<ReservationRow> = Table {
     is_sealed: true,
 };
 
-/// What PostgreSQL calls the rule that there is one row for each key.
-pub(super) const ONE_FOR_EACH_KEY: &str = "idempotency_keys_pkey";
+/// The same for keys that expire.
+pub(super) static NEW_EXPIRING: Table<ReservationRow> = Table {
+    name: "expiring_keys",
+    fixed: &[
+        text("key", |row| (&row.key).into()),
+        text("fingerprint", |row| (&row.fingerprint).into()),
+        text("resource_id", |row| (&row.resource_id).into()),
+        int("status", |row| row.status().into()),
+        text("response", |row| row.response().into()),
+        int("created_at", |row| row.created_at.into()),
+    ],
+    changing: &[],
+    on_conflict: None,
+    is_sealed: true,
+};
+
+/// PostgreSQL's names for the primary keys of both: what these refuse, another batch wrote first.
+pub(super) const ONE_EACH: [&str; 2] = ["idempotency_keys_pkey", "expiring_keys_pkey"];
 
 /// A reply to an earlier command.
 pub(super) struct LateReply {

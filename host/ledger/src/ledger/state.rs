@@ -65,6 +65,8 @@ pub(super) struct Out {
     pub(super) settled: BTreeMap<String, Minor>,
     pub(super) counters: BTreeSet<String>,
     pub(super) reservations: BTreeMap<String, Row>,
+    /// Those that expire.
+    pub(super) expiring: BTreeMap<String, Row>,
     pub(super) inserts: BTreeMap<&'static str, ForShape>,
     /// How hooks have some of them rendered, by table and place among its rows.
     pub(super) renders: HashMap<(&'static str, usize), Render>,
@@ -268,8 +270,11 @@ impl State {
             reply: reply.clone(),
             created_at: self.now,
         };
-        let row = sql::NEW_RESERVATIONS.row(&row);
-        self.out.reservations.insert(reservation.key.clone(), row);
+        let (rows, row) = match reservation.expires() {
+            true => (&mut self.out.expiring, sql::NEW_EXPIRING.row(&row)),
+            false => (&mut self.out.reservations, sql::NEW_RESERVATIONS.row(&row)),
+        };
+        rows.insert(reservation.key.clone(), row);
         let reserved = Reserved {
             fingerprint: reservation.fingerprint.clone(),
             subject: reservation.subject.clone(),
@@ -353,6 +358,7 @@ impl Out {
             && self.settled.is_empty()
             && self.counters.is_empty()
             && self.reservations.is_empty()
+            && self.expiring.is_empty()
             && self.inserts.is_empty()
             && self.updates.is_empty()
             && self.deletes.is_empty()

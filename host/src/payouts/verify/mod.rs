@@ -282,6 +282,9 @@ pub async fn verify(
             let mut told = portion.events.remove(id).unwrap_or_default();
             let booked = portion.booked.get(id).map_or(&[][..], Vec::as_slice);
             check_price(payout, faults);
+            // What was made before the anchor has its key from then.
+            let is_made = portion.made.contains(id);
+            let answered = if is_made { check_key(payout, replies.get(id), faults) } else { None };
             count += 1;
             let first = told.first().map(|first| (first.sequence, first.name.as_str()));
             if event_body::went_at_once(payout, first) {
@@ -302,9 +305,8 @@ pub async fn verify(
             if !(looked.is_swept("rail_calls", payout) && payout.completed_at.is_some()) {
                 attempts::check(payout, &portion.transfers, (told, looked.now), faults);
             }
-            // What was made before the anchor has its key from then.
-            if portion.made.contains(id) {
-                check_reply(payout, told, replies.get(id), faults);
+            if let Some(answered) = answered {
+                check_reply(payout, told, answered, faults);
             }
         }
         progress(count);
@@ -399,27 +401,36 @@ async fn replies(
     Ok(replies)
 }
 
-/// A repeat of the request is answered with what the payout was at some time.
-fn check_reply(
+/// A payout that is in no batch has the key of a request of its merchant, however old it is; answers
+/// what that request was told.
+fn check_key<'a>(
     payout: &Payout,
-    told: &[StoredEvent],
-    reply: Option<&Answered>,
+    answered: Option<&'a Answered>,
     faults: &mut Faults,
-) {
+) -> Option<&'a Answered> {
     let id = &payout.id;
-    if payout.batch_id.is_some() {
-        if reply.is_some() {
+    match answered {
+        Some(_) if payout.batch_id.is_some() => {
             faults.add("reply", format!("payout {id} is in a batch, and has a key of its own"));
+            return None;
         }
-        return;
+        Some(Answered { owner, .. })
+            if *owner != format!("{}/{}", payout.merchant_id, payout.env) =>
+        {
+            faults
+                .add("reply", format!("payout {id} was made with the idempotency key of {owner}"));
+        }
+        None if payout.batch_id.is_none() => {
+            faults.add("reply", format!("payout {id} was made without an idempotency key"));
+        }
+        _ => {}
     }
-    let Some(Answered { owner, status, digest, began_as }) = reply else {
-        faults.add("reply", format!("payout {id} was made without an idempotency key"));
-        return;
-    };
-    if *owner != format!("{}/{}", payout.merchant_id, payout.env) {
-        faults.add("reply", format!("payout {id} was made with the idempotency key of {owner}"));
-    }
+    answered
+}
+
+/// A repeat of the request is answered with what the payout was at some time.
+fn check_reply(payout: &Payout, told: &[StoredEvent], answered: &Answered, faults: &mut Faults) {
+    let (id, Answered { status, digest, began_as, .. }) = (&payout.id, answered);
     let Some(digest) = digest else { return };
     let is = |text: &str| Sha256::digest(text).as_slice() == digest;
     let first = told.first().and_then(StoredEvent::status);

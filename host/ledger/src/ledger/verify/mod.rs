@@ -189,5 +189,7 @@ pub async fn verify(
 /// The tables that the ledger itself seals.
 #[must_use]
 pub fn sealed() -> Vec<&'static dyn Shape> {
-    vec![&sql::JOURNALS, &sql::NEW_RESERVATIONS, &super::wallets::NEW_WALLETS]
+    let keys: [&dyn Shape; 2] = [&sql::NEW_RESERVATIONS, &sql::NEW_EXPIRING];
+    let others: [&dyn Shape; 2] = [&sql::JOURNALS, &super::wallets::NEW_WALLETS];
+    keys.into_iter().chain(others).collect()
 }
