@@ -87,8 +87,8 @@ CREATE TABLE counters (
 );
 CREATE INDEX counters_by_expiry ON counters (expires_at);
 
--- What payouts, batches and conversions were asked for with. Kept for ever: money that was moved is
--- not moved again, however late a request is repeated.
+-- What payouts, batches and conversions were asked for with, and what operators did. Kept for ever:
+-- money that was moved is not moved again, however late a request is repeated.
 CREATE TABLE idempotency_keys (
     key         TEXT PRIMARY KEY,
     fingerprint TEXT NOT NULL,
@@ -100,7 +100,7 @@ CREATE TABLE idempotency_keys (
     batch_id    BIGINT NOT NULL
 );
 
--- The same for what moves no money of a merchant's. These go when they are old.
+-- The same for beneficiaries and webhook endpoints. These go when they are old.
 CREATE TABLE expiring_keys (
     key         TEXT PRIMARY KEY,
     fingerprint TEXT NOT NULL,

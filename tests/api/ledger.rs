@@ -1,5 +1,6 @@
 //! The books are written once, and whoever changes them behind our back is found out.
 
+use http::Method;
 use railhead::db::bulk::Shape as _;
 use railhead::payouts::sql::PAYOUT_STATES;
 use railhead::transfers::attempt::ATTEMPT_STATES;
@@ -25,6 +26,10 @@ async fn what_is_written_once_cannot_be_changed(
         adopt(host, &guard("1", "amount_minor", &[("large", "hold", "amount_minor > 200000")]))
             .await;
         host.pay("paid", naira(100_000)).await.ok();
+        let saved = json!({ "currency": "NGN", "name": "Ada Obi", "account_number": "0123456785",
+                            "bank_code": "058" });
+        let (by, once) = (&host.merchant.test_key, [("idempotency-key", "once")]);
+        host.send(Method::POST, "/v1/beneficiaries", by, &once, Some(saved)).await.ok();
         let mut statements = vec![
             "UPDATE journals SET lines = '[]' WHERE seq = 1".to_owned(),
             "UPDATE journals SET hash = 'x' WHERE wallet_id IS NOT NULL".to_owned(),
@@ -35,9 +40,17 @@ async fn what_is_written_once_cannot_be_changed(
             "UPDATE decisions SET action = 'allow'".to_owned(),
             "UPDATE idempotency_keys SET resource_id = 'x'".to_owned(),
             "UPDATE idempotency_keys SET response = '{}'".to_owned(),
+            "UPDATE expiring_keys SET response = '{}'".to_owned(),
         ];
-        let tables = ["journals", "audit", "rail_calls", "events", "decisions", "idempotency_keys"];
-        for table in tables {
+        for table in [
+            "journals",
+            "audit",
+            "rail_calls",
+            "events",
+            "decisions",
+            "expiring_keys",
+            "idempotency_keys",
+        ] {
             statements.push(format!("DELETE FROM {table}"));
             if engine == Engine::Postgres {
                 statements.push(format!("TRUNCATE {table}"));
@@ -47,6 +60,11 @@ async fn what_is_written_once_cannot_be_changed(
             let refused = tamper(host, &sql).await.expect_err(&sql).to_string();
             assert!(refused.contains("append-only"), "{sql}: {refused}");
         }
+        // Not even what sweeps takes these.
+        host.run(&["INSERT INTO sweeping (id) VALUES (1)".to_owned()]).await;
+        let refused = tamper(host, "DELETE FROM idempotency_keys").await.expect_err("kept");
+        assert!(refused.to_string().contains("append-only"), "{refused}");
+        host.run(&["DELETE FROM sweeping".to_owned()]).await;
     })
     .await;
 }

@@ -116,7 +116,7 @@ async fn old_history_is_swept_and_the_books_stay_in_order(
 /// However old it is, what moved money is not done again.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_of_payouts_and_batches_stay_and_others_go(
+async fn keys_of_what_moves_money_stay_and_others_go(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_host(engine, async |host| {
@@ -126,14 +126,20 @@ async fn keys_of_payouts_and_batches_stay_and_others_go(
         let path = format!("/admin/v1/wallets/{}/credit", host.merchant.test_wallet);
         let batch = json!({ "currency": "NGN", "items": rows(2) });
         let credit = json!({ "amount_minor": "1", "reason": "once" });
-        let calls = [("/v1/batches", bulk.as_str(), batch), (&path, OPERATOR_TOKEN, credit)];
+        let saved = json!({ "currency": "NGN", "name": "Ada Obi", "account_number": "0123456785",
+                            "bank_code": "058" });
+        let calls = [
+            ("/v1/batches", bulk.as_str(), batch),
+            (&path, OPERATOR_TOKEN, credit),
+            ("/v1/beneficiaries", key.as_str(), saved),
+        ];
         let send = async |host: &TestHost, which: usize| {
             let (path, by, body) = &calls[which];
             let headers = [("idempotency-key", once.as_str())];
             host.send(Method::POST, path, by, &headers, Some(body.clone())).await.ok()
         };
-        let made = send(host, 0).await;
-        send(host, 1).await;
+        let (made, credited) = (send(host, 0).await, send(host, 1).await);
+        send(host, 2).await;
         let others = "SELECT COUNT(*) FROM expiring_keys";
         assert_eq!(host.count(others).await, 1);
         host.until_count("SELECT COUNT(*) FROM payouts WHERE status = 'paid'", 3).await;
@@ -145,6 +151,7 @@ async fn keys_of_payouts_and_batches_stay_and_others_go(
         for (repeat, first) in [
             (host.pay_as(&key, &once, naira(100_000)).await.ok(), &paid),
             (send(host, 0).await, &made),
+            (send(host, 1).await, &credited),
         ] {
             assert_eq!(repeat.headers["idempotent-replayed"], "true");
             assert_eq!(repeat.text, first.text);

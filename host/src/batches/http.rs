@@ -111,7 +111,7 @@ const CREATE_ERRORS: &[ErrorCode] = &[
 #[utoipa::path(
     post, path = "/v1/batches", operation_id = "create_batch", tag = "Batches",
     params(
-        ("Idempotency-Key" = String, Header, description = "Makes the request safe to repeat. A batch that is refused for its rows is refused under this key for good: mend it and use another one"),
+        ("Idempotency-Key" = String, Header, description = "Makes the request safe to repeat, and does not expire. A batch that is refused for its rows is refused under this key for good: mend it and use another one"),
         ("X-Sandbox-Scenario" = Option<String>, Header, description = "What the sandbox plays for every row; test keys only"),
     ),
     request_body = CreateBatch,

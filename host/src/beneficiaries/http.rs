@@ -84,7 +84,7 @@ fn require(caller: &Caller) -> Result<(), Problem> {
 /// `payout_create` or the permission `beneficiary_manage`, as does every change of one.
 #[utoipa::path(
     post, path = "/v1/beneficiaries", operation_id = "upsert_beneficiary", tag = "Beneficiaries",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Optional here")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Optional here; a repeat is recognised for as long as the operator keeps such keys: 90 days unless set otherwise")),
     request_body(content = Object, description = "`currency`, `name` (140 characters), the \
         recipient's fields, and optionally `email` (254), `phone` (40), `external_reference` (128)"),
     responses(

@@ -20,7 +20,8 @@ pub fn once<T>(
     key.map(|key| Reservation {
         key: format!("admin/{}{path}/{}", actor.name, key.as_str()),
         fingerprint: body.fingerprint(path),
-        subject: String::new(),
+        // What an operator did is not done again by a repeat, however late: some of it moves money.
+        subject: "operator".to_owned(),
         resource_id: String::new(),
     })
 }

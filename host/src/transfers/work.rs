@@ -297,35 +297,24 @@ async fn claim_of(
 ) -> Result<Vec<Claim>, sqlx::Error> {
     let engine = db.engine();
     let all = engine.texts("$4");
-    let of_one = |row: &str| {
+    let of_one = |merchant: &str| {
         format!(
-            "SELECT {row} FROM transfers WHERE route_id = $2 AND stage = $3 \
-             AND merchant_id = m.text AND due_at <= $5 AND lease_until < $6 \
+            "SELECT id FROM transfers WHERE route_id = $2 AND stage = $3 \
+             AND merchant_id = {merchant} AND due_at <= $5 AND lease_until < $6 \
              ORDER BY due_at LIMIT $7"
         )
     };
-    // A row that is locked stays where it is: PostgreSQL need not look for it by its key.
-    let (wanted, chosen) = match engine {
-        Engine::Postgres => (
-            format!(
-                "SELECT found.ctid FROM {all} m \
-                 CROSS JOIN LATERAL ({} FOR UPDATE SKIP LOCKED) found",
-                of_one("ctid")
-            ),
-            "ctid = ANY(ARRAY(SELECT place FROM wanted))",
-        ),
-        Engine::Sqlite => (
-            format!(
-                "SELECT found.id FROM {all} m JOIN transfers found ON found.id IN ({})",
-                of_one("id")
-            ),
-            "id IN (SELECT place FROM wanted)",
-        ),
+    let (of_one, found) = (of_one("m.text"), "SELECT found.id FROM");
+    let wanted = match engine {
+        Engine::Postgres => {
+            format!("{found} {all} m CROSS JOIN LATERAL ({of_one} FOR UPDATE SKIP LOCKED) found")
+        }
+        Engine::Sqlite => format!("{found} {all} m JOIN transfers found ON found.id IN ({of_one})"),
     };
     let sql = format!(
-        "WITH wanted(place) AS MATERIALIZED ({wanted}) \
+        "WITH wanted(id) AS MATERIALIZED ({wanted}) \
          UPDATE transfers SET lease_until = $1, fence = fence + 1 \
-         WHERE {chosen} RETURNING {CLAIM}"
+         WHERE id IN (SELECT id FROM wanted) RETURNING {CLAIM}"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(database_now.after(lease).micros())

@@ -112,7 +112,7 @@ pub struct UpdateWebhookEndpoint {
 /// permission `webhook_manage`, as does every change of an endpoint.
 #[utoipa::path(
     post, path = "/v1/webhook_endpoints", operation_id = "create_webhook_endpoint", tag = "Webhooks",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat, for as long as the operator keeps such keys: 90 days unless set otherwise")),
     request_body = CreateWebhookEndpoint,
     responses((status = 200, description = "Created, with its secret", body = EndpointView)),
 )]

@@ -55,8 +55,8 @@ pub struct Reservation {
     pub key: String,
     /// SHA-256 over the canonical body and the path.
     pub fingerprint: String,
-    /// What tells two requests apart that move a merchant's money, as SHA-256 or in a word; empty
-    /// for any other. Those with a subject do not expire.
+    /// What tells two requests apart that may move money, as SHA-256, or in a word where nothing
+    /// narrower does. Such keys do not expire; those with an empty subject do.
     pub subject: String,
     /// What the request creates or changes.
     pub resource_id: String,
