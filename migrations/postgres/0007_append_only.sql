@@ -114,6 +114,8 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['decisions', 'events', 'rail_calls', 'expiring_keys'] LOOP
         EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON %I
             FOR EACH ROW EXECUTE FUNCTION refuse_unless_sweeping()', name);
+        EXECUTE format('CREATE TRIGGER unchanged BEFORE UPDATE ON %I
+            FOR EACH ROW EXECUTE FUNCTION refuse_change()', name);
         EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON %I
             FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', name);
     END LOOP;
@@ -122,14 +124,6 @@ BEGIN
             FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()', name);
     END LOOP;
 END $$;
-CREATE TRIGGER unchanged BEFORE UPDATE ON decisions
-    FOR EACH ROW EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER unchanged BEFORE UPDATE ON events
-    FOR EACH ROW EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER unchanged BEFORE UPDATE ON rail_calls
-    FOR EACH ROW EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER unchanged BEFORE UPDATE ON expiring_keys
-    FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER kept BEFORE DELETE ON idempotency_keys
     FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER no_truncate BEFORE TRUNCATE ON idempotency_keys

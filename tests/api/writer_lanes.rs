@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use http::Method;
+use railhead::db::bulk::{Column, Table, Write, text, together};
 use railhead::db::cell::Kind;
 use railhead::db::lookup::Lookup;
 use railhead::error::{ErrorCode, Problem};
@@ -203,6 +204,7 @@ async fn whoever_has_waited_for_a_row_sees_what_was_committed_until_then() {
             fingerprint: "f".to_owned(),
             subject: "s".to_owned(),
             resource_id: "second".to_owned(),
+            expires: false,
         });
         let writer = &host.app().writer;
         let both = async {
@@ -213,6 +215,45 @@ async fn whoever_has_waited_for_a_row_sees_what_was_committed_until_then() {
         assert_eq!((&*status, is_made), ("suspended", true));
         let Ok(Done::Before { resource_id, .. }) = repeated else { panic!("{repeated:?}") };
         assert_eq!(resource_id, "first");
+    })
+    .await;
+}
+
+static ID: [Column<&str>; 1] = [text("id", |id| (*id).into())];
+
+const fn turns(name: &'static str, on_conflict: Option<&'static str>) -> Table<&'static str> {
+    Table { name, fixed: &ID, changing: &[], on_conflict, is_sealed: false }
+}
+
+static PLAIN: Table<&str> = turns("turns_of_plain", None);
+static COUNTED: Table<&str> = turns("turns_of_counted", Some("(id) DO NOTHING"));
+static OTHER: Table<&str> = turns("turns_of_other", None);
+
+/// Locks are taken in the order in which a statement's parts are carried out. That is PostgreSQL's
+/// own affair: the writer hands over what is not counted the other way round.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_counted_is_written_first_and_the_rest_last_one_first() {
+    with_live_host(Engine::Postgres, Sends::No, async |host| {
+        host.run(&["CREATE SEQUENCE turns".to_owned()]).await;
+        let tables = [&PLAIN, &COUNTED, &OTHER];
+        let make = tables.map(|table| {
+            let turn = "turn BIGINT NOT NULL DEFAULT nextval('turns')";
+            format!("CREATE TABLE {} (id TEXT PRIMARY KEY, {turn})", table.name)
+        });
+        host.run(&make).await;
+        let sql = together(&tables.map(|table| Write::Rows(table, &[])));
+        let database = host.connections().await;
+        let query = tables
+            .iter()
+            .fold(sqlx::query(AssertSqlSafe(sql)), |query, _| query.bind(vec!["once"]));
+        query.execute(&database).await.expect("written");
+        let mut turns = Vec::new();
+        for table in tables {
+            turns.push(host.count(&format!("SELECT turn FROM {}", table.name)).await);
+        }
+        assert_eq!(turns, [3, 1, 2]);
+        host.run(&tables.map(|table| format!("DROP TABLE {}", table.name))).await;
+        host.run(&["DROP SEQUENCE turns".to_owned()]).await;
     })
     .await;
 }

@@ -274,8 +274,8 @@ pub struct Webhooks {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// Days for which a repeat of a request is recognised: 30 at least. Keys of what
-    /// may move money do not expire.
+    /// Days for which a repeat of a request is recognised: 30 at least. Where money may have been
+    /// moved it always is.
     pub idempotency_days: u32,
     /// Days that the events of a payout are kept: as long as webhook deliveries and decisions at
     /// least.

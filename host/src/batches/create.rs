@@ -64,9 +64,9 @@ pub(super) async fn create(
     let reservation = Reservation {
         key: format!("{merchant}/{env}/create_batch/{}", key.as_str()),
         fingerprint: body.fingerprint(PATH),
-        // All that differ do so in the same way.
-        subject: "batch".to_owned(),
+        subject: String::new(),
         resource_id: id.to_string(),
+        expires: false,
     };
     let done = match make(app, caller, (&id, body.value), (&reservation, scenario)).await {
         Ok(done) => done,

@@ -105,6 +105,7 @@ pub async fn save(
         fingerprint: body.fingerprint("/v1/beneficiaries"),
         subject: String::new(),
         resource_id: String::new(),
+        expires: true,
     });
     let (reply, is_replay) = upsert::upsert(&app, &caller, &body.value, reservation).await?;
     Ok(replied(Replied { status: reply.status, body: reply.body, is_replay }))

@@ -20,9 +20,9 @@ pub fn once<T>(
     key.map(|key| Reservation {
         key: format!("admin/{}{path}/{}", actor.name, key.as_str()),
         fingerprint: body.fingerprint(path),
-        // What an operator did is not done again by a repeat, however late: some of it moves money.
-        subject: "operator".to_owned(),
+        subject: String::new(),
         resource_id: String::new(),
+        expires: false,
     })
 }
 

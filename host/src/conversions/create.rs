@@ -47,6 +47,7 @@ pub(super) async fn create(
         subject: fingerprint.clone(),
         fingerprint,
         resource_id: ConversionId::to_string(&id),
+        expires: false,
     };
     let done = match make(app, caller, (&id, body.value), (&reservation, scenario)).await {
         Ok(done) => done,

@@ -59,6 +59,7 @@ pub(super) async fn create(
         fingerprint: body.fingerprint(PATH),
         subject: body.value.subject(),
         resource_id: id.to_string(),
+        expires: false,
     };
     let making = make(app, caller, id, body.value, (&reservation, scenario));
     let done = match Box::pin(making).await {

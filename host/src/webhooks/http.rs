@@ -129,6 +129,7 @@ pub async fn create(
         fingerprint: body.fingerprint(PATH),
         subject: String::new(),
         resource_id: String::new(),
+        expires: true,
     });
     let CreateWebhookEndpoint { url, events, ordered } = body.value;
     let fields =

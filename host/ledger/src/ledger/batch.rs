@@ -30,10 +30,10 @@ pub(super) type Outcomes = Vec<Outcome>;
 pub(super) enum Interrupted {
     /// Nothing was written. Another attempt may succeed.
     Again(sqlx::Error),
-    /// Nothing was written: a key or a counter was taken by another lane or host meanwhile.
+    /// Nothing was written: a counter was made or changed by another lane or host meanwhile.
     Overtaken,
-    /// Nothing was written: some row is there already. Whoever wrote it may have been a moment
-    /// faster, or the row is a bad one.
+    /// Nothing was written: some row is there already, a key perhaps. Whoever wrote it may have been
+    /// a moment faster, or the row is a bad one.
     AlreadyThere(sqlx::Error),
     /// Nothing was written: some row is not acceptable to the database, or cannot be read.
     Poisoned(sqlx::Error),
@@ -176,9 +176,6 @@ impl From<sqlx::Error> for Interrupted {
             Failure::Passing => Self::Again(cause),
             Failure::Storage => Self::Broken(cause),
             Failure::Statement => match cause.as_database_error() {
-                Some(of) if of.constraint().is_some_and(|name| sql::ONE_EACH.contains(&name)) => {
-                    Self::Overtaken
-                }
                 Some(of) if of.is_unique_violation() => Self::AlreadyThere(cause),
                 _ => Self::Poisoned(cause),
             },
@@ -259,7 +256,7 @@ async fn read(
     }
     let reserving = |expires: bool| {
         let all = needs().filter_map(|needs| needs.reservation.as_ref());
-        keys(all.filter(|of| of.expires() == expires).map(|of| of.key.clone()))
+        keys(all.filter(|of| of.expires == expires).map(|of| of.key.clone()))
     };
     let counters = keys(needs().flat_map(|needs| needs.counters.iter().cloned()));
     let mut wanted = others;
@@ -349,16 +346,16 @@ async fn write(
     let own = [BATCHES.row(batch)];
     // The first two of the writes below, in their order.
     let contested = [new_counters.len(), changed_counters.len()];
+    let [lasting, expiring] = reserving.map(|(shape, rows)| Write::Sealed(shape, rows, batch.id));
     let mut writes = vec![
         Write::Rows(&sql::NEW_COUNTERS, &new_counters),
         Write::Rows(&sql::COUNTER_CHANGES, &changed_counters),
-    ];
-    writes.extend(reserving.map(|(shape, rows)| Write::Sealed(shape, rows, batch.id)));
-    writes.extend([
+        lasting,
+        expiring,
         Write::Rows(&BATCHES, &own),
         Write::Rows(&sql::WALLET_SUMS, &wallets),
         Write::Rows(&sql::SETTLED_OUT, &settled),
-    ]);
+    ];
     // Changes first: a new row may take the place that another one leaves, as the next attempt
     // of a payment does. Changes of rows that are new in this batch come after those.
     let mut changes: Vec<Changes<'_>> = out.updates.iter().map(|of| changes(state, of)).collect();

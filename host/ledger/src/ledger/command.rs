@@ -55,19 +55,12 @@ pub struct Reservation {
     pub key: String,
     /// SHA-256 over the canonical body and the path.
     pub fingerprint: String,
-    /// What tells two requests apart that may move money, as SHA-256, or in a word where nothing
-    /// narrower does. Such keys do not expire; those with an empty subject do.
+    /// SHA-256 over what makes two payments different: amount and recipient.
     pub subject: String,
     /// What the request creates or changes.
     pub resource_id: String,
-}
-
-impl Reservation {
-    /// Whether the key may be used again when it is old.
-    #[must_use]
-    pub fn expires(&self) -> bool {
-        self.subject.is_empty()
-    }
+    /// Whether the key is free again once it is old. Never where the request may move money.
+    pub expires: bool,
 }
 
 /// Status and body, stored and replayed to the byte.

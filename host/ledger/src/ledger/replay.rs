@@ -12,7 +12,7 @@ use super::state::Reserved;
 /// `idempotency_conflict` or `idempotency_key_conflict` where the key stands for another
 /// request.
 pub async fn replay<T>(db: &Db, reservation: &Reservation) -> Result<Option<Done<T>>, Problem> {
-    match find(db, (&reservation.key, reservation.expires())).await? {
+    match find(db, (&reservation.key, reservation.expires)).await? {
         Some(reserved) => reserved.answer(reservation).map(Some),
         None => Ok(None),
     }

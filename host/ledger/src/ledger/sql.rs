@@ -213,9 +213,6 @@ pub(super) static NEW_EXPIRING: Table<ReservationRow> = Table {
     is_sealed: true,
 };
 
-/// PostgreSQL's names for the primary keys of both: what these refuse, another batch wrote first.
-pub(super) const ONE_EACH: [&str; 2] = ["idempotency_keys_pkey", "expiring_keys_pkey"];
-
 /// A reply to an earlier command.
 pub(super) struct LateReply {
     pub key: String,

@@ -270,7 +270,7 @@ impl State {
             reply: reply.clone(),
             created_at: self.now,
         };
-        let (rows, row) = match reservation.expires() {
+        let (rows, row) = match reservation.expires {
             true => (&mut self.out.expiring, sql::NEW_EXPIRING.row(&row)),
             false => (&mut self.out.reservations, sql::NEW_RESERVATIONS.row(&row)),
         };

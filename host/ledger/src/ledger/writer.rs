@@ -463,6 +463,7 @@ impl Task {
                 {
                     tracing::debug!(%cause, commands = commands.len(), "a row is there already");
                     already_there += 1;
+                    overtaken += 1;
                 }
                 Err(Interrupted::AlreadyThere(cause) | Interrupted::Poisoned(cause)) => {
                     return self.split(commands, cause).await;

@@ -189,7 +189,5 @@ pub async fn verify(
 /// The tables that the ledger itself seals.
 #[must_use]
 pub fn sealed() -> Vec<&'static dyn Shape> {
-    let keys: [&dyn Shape; 2] = [&sql::NEW_RESERVATIONS, &sql::NEW_EXPIRING];
-    let others: [&dyn Shape; 2] = [&sql::JOURNALS, &super::wallets::NEW_WALLETS];
-    keys.into_iter().chain(others).collect()
+    vec![&sql::JOURNALS, &sql::NEW_RESERVATIONS, &sql::NEW_EXPIRING, &super::wallets::NEW_WALLETS]
 }
