@@ -38,8 +38,10 @@ CREATE TABLE settled_out (
 -- [null, amount_minor, source, [description, balance_after_minor, sender]], without sender where there
 -- is none; those to the platform's own accounts are [account, amount_minor, source], and have no
 -- running balance that would have to be locked. The views entries and own_entries show them as rows.
+-- A payout is debited once and given back once: the second journal of a kind does not fit. An
+-- operator who marks a failed one as paid begins another round.
 CREATE TABLE journals (
-    id         TEXT PRIMARY KEY,
+    id         TEXT NOT NULL,
     env        TEXT NOT NULL,
     kind       TEXT NOT NULL,
     ref_type   TEXT NOT NULL,
@@ -52,11 +54,11 @@ CREATE TABLE journals (
     hash       TEXT,
     created_at BIGINT NOT NULL,
     batch_id   BIGINT NOT NULL,
+    PRIMARY KEY (ref_id, kind, round),
     CHECK ((wallet_id IS NULL) = (seq IS NULL) AND (wallet_id IS NULL) = (hash IS NULL))
 );
--- A payout is debited once and given back once: the second journal of a kind does not fit. An
--- operator who marks a failed one as paid begins another round.
-CREATE UNIQUE INDEX journals_by_ref ON journals (ref_id, kind, round);
+-- The id of a payout's first debit follows from the payout's, by which that is found.
+CREATE UNIQUE INDEX journals_by_id ON journals (id) WHERE kind <> 'payout_debit' OR round > 1;
 CREATE UNIQUE INDEX journals_by_wallet ON journals (wallet_id, seq) WHERE wallet_id IS NOT NULL;
 -- What is looked for among very many payouts.
 CREATE INDEX journals_besides_payouts ON journals (wallet_id, seq)

@@ -418,5 +418,5 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("INSERT INTO meta (key, value) VALUES ('swept/journals', '1')", "swept"),
     ("INSERT INTO meta (key, value) VALUES ('swept/events', 'x')", "swept"),
     ("DROP INDEX attempts_by_reference", "schema"),
-    ("DROP INDEX journals_by_ref", "schema"),
+    ("DROP INDEX journals_by_id", "schema"),
 ];

@@ -168,21 +168,48 @@ impl JournalId {
     /// Lines that a journal may have: two digits name one.
     pub const LINES_MAX: usize = 36 * 36;
 
+    /// The id of a payout's first debit, which follows from the payout's: it is found by that. Its last
+    /// digit before the line is the next one, so that no entry has the id of the payout itself.
+    #[must_use]
+    pub fn of_debit(payout: &PayoutId) -> Self {
+        let head = payout.as_str().get(..LINE_AT).unwrap_or_default();
+        Self(format!("{}00", turned(head, 1)))
+    }
+
+    /// The payouts whose first debit has this id: from the first of these ids to the last.
+    #[must_use]
+    pub fn debited(&self) -> [PayoutId; 2] {
+        let head = turned(self.0.get(..LINE_AT).unwrap_or_default(), 35);
+        ["00", "zz"].map(|tail| PayoutId(format!("{head}{tail}")))
+    }
+
     /// The id of the entry at `line`, from 0, of this journal.
     #[must_use]
     pub fn entry(&self, line: usize) -> String {
         let digit = |place: usize| char::from(DIGITS[place % 36]);
-        format!("{}{}{}", &self.0[..=BODY_LENGTH - 2], digit(line / 36), digit(line))
+        format!("{}{}{}", &self.0[..LINE_AT], digit(line / 36), digit(line))
     }
 
     /// The journal and line that an entry's id names.
     #[must_use]
     pub fn of_entry(entry: &str) -> Option<(Self, i64)> {
         let id = Self::parse(entry)?;
-        let (head, tail) = id.0.split_at(BODY_LENGTH - 1);
+        let (head, tail) = id.0.split_at(LINE_AT);
         let line = i64::from_str_radix(tail, 36).ok()?;
         Some((Self(format!("{head}00")), line))
     }
+}
+
+/// Where the line stands in the id of an entry.
+const LINE_AT: usize = BODY_LENGTH - 1;
+
+/// The same with its last digit so many places further on, from the last one to the first.
+fn turned(head: &str, places: usize) -> String {
+    let mut head = head.to_owned();
+    let last =
+        head.pop().and_then(|last| DIGITS.iter().position(|digit| char::from(*digit) == last));
+    head.extend(last.map(|last| char::from(DIGITS[(last + places) % DIGITS.len()])));
+    head
 }
 
 /// Makes ids, secrets and numbers, from the injected clock and a cryptographic generator.
@@ -314,6 +341,22 @@ mod tests {
             let entry = journal.entry(line);
             let expected = Some((journal.clone(), i64::try_from(line).expect("small")));
             assert_eq!(JournalId::of_entry(&entry), expected);
+        }
+    }
+
+    #[test]
+    fn a_debit_is_found_by_its_payout_and_has_another_id() {
+        let (generator, _) = generator();
+        for digit in DIGITS.map(char::from) {
+            let id = generator.id::<PayoutId>().0;
+            let payout = PayoutId(format!("{}{digit}00", &id[..LINE_AT - 1]));
+            let debit = JournalId::of_debit(&payout);
+            assert_eq!(JournalId::parse(debit.as_str()), Some(debit.clone()));
+            assert_ne!(debit.as_str(), payout.as_str());
+            let [from, to] = debit.debited();
+            assert!(from <= payout && payout <= to, "{payout} of {debit}");
+            let others = (0..20).map(|_| generator.id::<PayoutId>());
+            assert!(others.into_iter().all(|other| other < from || other > to));
         }
     }
 

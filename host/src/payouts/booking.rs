@@ -18,7 +18,7 @@
 
 use crate::error::Problem;
 use crate::id::{CaseId, WalletId};
-use crate::ledger::{Account, BY_HAND, Effects, Journal, Source, SystemAccount};
+use crate::ledger::{Account, BY_HAND, Effects, Journal, PAYOUT_DEBIT, Source, SystemAccount};
 use crate::money::{Minor, Overflow};
 
 use super::model::{LedgerEffect, Payout};
@@ -119,7 +119,7 @@ fn suspense(payout: &Payout, settled: Minor, why: &Suspended) -> Result<Journal,
 /// Its sources stand in `ledger::wallets::list_entries`, too: all else is found without these journals.
 fn debit(payout: &Payout) -> Result<Journal, Overflow> {
     let costs = &payout.costs;
-    let mut journal = journal(payout, "payout_debit");
+    let mut journal = journal(payout, PAYOUT_DEBIT);
     let label = label("Payout to", payout);
     let wallet = Account::Wallet(payout.wallet_id.clone());
     let fee = costs.fee.plus(costs.tax)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use sqlx::any::AnyRow;
-use sqlx::{AnyPool, Row as _};
+use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
 use crate::db::bulk::{Table, int, text};
@@ -12,7 +12,7 @@ use crate::db::cell::Kind::Text;
 use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::id::{AdjustmentId, Id as _, JournalId, PayoutId};
-use crate::ledger::own_lines_of;
+use crate::ledger::{HAS_OWN_ID, own_lines_of};
 use crate::money::{Currency, Minor};
 
 use super::{Adjustment, Contra, SettlementEntry};
@@ -133,17 +133,22 @@ impl Wanted {
         pool: &AnyPool,
         (after, portion): (&JournalId, i64),
     ) -> Result<Option<(JournalId, Vec<SettlementEntry>)>, sqlx::Error> {
-        let sql = "SELECT j.id, j.kind, j.ref_type, j.ref_id, j.env, j.currency, j.lines, \
-                   j.created_at, c.subject_id, a.rail_reference, a.network_id, a.file_id, \
-                   f.identity, f.name \
-                   FROM (SELECT * FROM journals WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3) j \
-                   LEFT JOIN cases c ON c.id = j.ref_id \
-                   LEFT JOIN attempts a ON a.transfer_id = COALESCE(c.subject_id, j.ref_id) \
-                   AND a.route = $4 \
-                   LEFT JOIN payment_files f ON f.id = a.file_id \
-                   ORDER BY j.id, a.id";
+        // The others are debits of payouts, which touch no such account.
+        let sql = format!(
+            "SELECT j.id, j.kind, j.ref_type, j.ref_id, j.env, j.currency, j.lines, \
+             j.created_at, c.subject_id, a.rail_reference, a.network_id, a.file_id, \
+             f.identity, f.name \
+             FROM (SELECT * FROM journals WHERE {HAS_OWN_ID} AND id > $1 AND id < $2 \
+             ORDER BY id LIMIT $3) j \
+             LEFT JOIN cases c ON c.id = j.ref_id \
+             LEFT JOIN attempts a ON a.transfer_id = COALESCE(c.subject_id, j.ref_id) \
+             AND a.route = $4 \
+             LEFT JOIN payment_files f ON f.id = a.file_id \
+             ORDER BY j.id, a.id"
+        );
         let end = JournalId::first_at(self.to.after(IDS_DIFFER));
-        let query = sqlx::query(sql).bind(after.as_str()).bind(end.as_str()).bind(portion);
+        let query = sqlx::query(AssertSqlSafe(sql));
+        let query = query.bind(after.as_str()).bind(end.as_str()).bind(portion);
         let rows = query.bind(&self.route).fetch_all(pool).await?;
         let Some(last) = rows.last() else { return Ok(None) };
         let last = JournalId::from_text(last.try_get("id")?);

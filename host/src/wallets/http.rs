@@ -190,7 +190,7 @@ async fn cursor(
 ) -> Result<Option<i64>, Problem> {
     let Some(id) = starting_after else { return Ok(None) };
     let (journal, line) = JournalId::of_entry(id).ok_or_else(PageQuery::unknown_cursor)?;
-    let seq = rows::find_seq(app.db.pool(), wallet, (journal.as_str(), line)).await?;
+    let seq = rows::find_seq(app.db.pool(), wallet, (&journal, line)).await?;
     seq.map(Some).ok_or_else(PageQuery::unknown_cursor)
 }
 

@@ -307,7 +307,9 @@ impl Db {
         match self.engine {
             Engine::Sqlite => self.pool.begin().await,
             Engine::Postgres => {
+                // Whoever reads all of a table begins where it does, and not with somebody else.
                 let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                             SET LOCAL synchronize_seqscans = off; \
                              SET LOCAL statement_timeout = 0; \
                              SET LOCAL idle_in_transaction_session_timeout = 0";
                 self.pool.begin_with(begin).await

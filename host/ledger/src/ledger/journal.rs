@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::clock::Moment;
 use crate::env::Env;
 use crate::error::Problem;
-use crate::id::{Id as _, JournalId, WalletId};
+use crate::id::{Id as _, IdGenerator, JournalId, PayoutId, WalletId};
 use crate::money::{Currency, Minor, Overflow};
 
 pub use super::source::Source;
@@ -106,7 +106,28 @@ pub struct Journal {
     pub postings: Vec<Posting>,
 }
 
+/// What debits of payouts are called as journals. The id of a payout's first one follows from the
+/// payout's.
+pub const PAYOUT_DEBIT: &str = "payout_debit";
+
+/// That a journal has an id of its own, as the index says it that has those: what has not is found by
+/// its payout.
+pub const HAS_OWN_ID: &str = "(kind <> 'payout_debit' OR round > 1)";
+
 impl Journal {
+    /// Its id: a new one, unless it follows from its payout.
+    ///
+    /// # Errors
+    /// It debits what is no payout.
+    pub(super) fn id(&self, ids: &IdGenerator) -> Result<JournalId, Problem> {
+        if (self.kind, self.round) != (PAYOUT_DEBIT, 1) {
+            return Ok(ids.journal());
+        }
+        let payout = PayoutId::parse(&self.ref_id);
+        let payout = payout.ok_or_else(|| Problem::internal("a debit of no payout"))?;
+        Ok(JournalId::of_debit(&payout))
+    }
+
     /// Adds a line; nothing for an amount of zero.
     pub fn post(&mut self, account: Account, amount: Minor, source: Source, description: &str) {
         if amount != Minor::ZERO {

@@ -133,7 +133,7 @@ impl State {
     fn stage(&self, effects: &Effects, ids: &IdGenerator) -> Result<Staged, Problem> {
         let mut staged = Staged::default();
         for journal in &effects.journals {
-            self.stage_journal(&mut staged, journal, &ids.journal())?;
+            self.stage_journal(&mut staged, journal, &journal.id(ids)?)?;
         }
         for (id, change) in &effects.taken_out {
             let wallet = self.wallet(&mut staged, id.as_str())?;

@@ -11,8 +11,10 @@ use crate::config::limits;
 use crate::db::Db;
 use crate::db::bulk::{Table, int, text};
 use crate::env::Env;
-use crate::id::{Id as _, MerchantId, WalletId};
+use crate::id::{Id as _, JournalId, MerchantId, WalletId};
 use crate::money::{Currency, Minor};
+
+use super::journal::{HAS_OWN_ID, PAYOUT_DEBIT};
 
 /// A new, empty wallet.
 #[derive(Clone, Debug)]
@@ -256,14 +258,22 @@ pub async fn list_entries(
 pub async fn find_seq(
     pool: &AnyPool,
     wallet: &WalletId,
-    (journal, line): (&str, i64),
+    (journal, line): (&JournalId, i64),
 ) -> Result<Option<i64>, sqlx::Error> {
-    let sql = "SELECT seq FROM entries \
-               WHERE journal_id = $1 AND line = $2 AND wallet_id = $3";
-    sqlx::query_scalar(sql)
-        .bind(journal)
+    let [first, last] = journal.debited();
+    let sql = format!(
+        "SELECT e.seq FROM entries e WHERE e.line = $2 AND e.wallet_id = $3 AND e.first_seq = \
+         (SELECT MAX(j.seq) FROM (SELECT seq FROM journals WHERE id = $1 AND wallet_id = $3 \
+         AND {HAS_OWN_ID} UNION ALL SELECT seq FROM journals WHERE id = $1 AND wallet_id = $3 \
+         AND kind = $4 AND round = 1 AND ref_id >= $5 AND ref_id <= $6) j)"
+    );
+    sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+        .bind(journal.as_str())
         .bind(line)
         .bind(wallet.as_str())
+        .bind(PAYOUT_DEBIT)
+        .bind(first.as_str())
+        .bind(last.as_str())
         .fetch_optional(pool)
         .await
 }

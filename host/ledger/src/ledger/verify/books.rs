@@ -39,8 +39,8 @@ struct Stated {
     head: String,
 }
 
-/// What its entries say so far. Journals come in the order of their ids, which hosts whose clocks
-/// differ may have made in another order than they booked: early ones wait.
+/// What its entries say so far. Journals come as they lie, which is nearly the order in which they were
+/// booked: early ones wait.
 #[derive(Default)]
 struct Walked {
     balance: i64,

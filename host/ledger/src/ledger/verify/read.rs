@@ -29,8 +29,8 @@ pub struct StoredJournal {
     pub(super) in_wallet: Option<WalletPlace>,
 }
 
-/// Reads the journals (`j`) that a condition names, in the order of their ids; with its
-/// parameters.
+/// Reads the journals (`j`) that a condition names, nearly in the order in which they were written;
+/// with its parameters.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -41,7 +41,7 @@ pub async fn read_journals(
 ) -> Result<(), sqlx::Error> {
     let sql = format!(
         "SELECT j.id, j.env, j.kind, j.ref_type, j.ref_id, j.round, j.currency, j.wallet_id, j.seq, \
-         j.lines, j.hash, j.created_at FROM journals j WHERE {condition} ORDER BY j.id"
+         j.lines, j.hash, j.created_at FROM journals j WHERE {condition}"
     );
     let query = sqlx::query(AssertSqlSafe(sql));
     let mut rows = parameters.iter().fold(query, sqlx::query::Query::bind).fetch(db);
