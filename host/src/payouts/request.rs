@@ -282,7 +282,8 @@ impl CreatePayout {
         Ok(Asked::Plain(amount("amount_minor", text)?))
     }
 
-    /// A fingerprint of what makes two payments different: amount and recipient's account.
+    /// What stands for what makes two payments different, amount and recipient's account, as far as it
+    /// fits into half of a SHA-256.
     #[must_use]
     pub fn subject(&self) -> String {
         let sent = |name: &str| {
@@ -303,7 +304,7 @@ impl CreatePayout {
         if let Some(funding) = &self.funding_currency {
             hash.update(funding);
         }
-        hex::encode(hash.finalize())
+        hex::encode(&hash.finalize()[..16])
     }
 }
 

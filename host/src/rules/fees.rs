@@ -1,6 +1,6 @@
 //! Pricing a payout: the quote and the charge come from the same call.
 
-use serde::{Deserialize, Serialize};
+use serde_tuple::{Deserialize_tuple, Serialize_tuple};
 
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
@@ -29,8 +29,8 @@ pub struct FeeFacts<'a> {
     pub is_live: bool,
 }
 
-/// A line of a price.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A line of a price. As JSON it is an array, because it is kept with every payout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize_tuple, Deserialize_tuple)]
 pub struct PriceLine {
     /// `fee`, `tax` or `levy`.
     pub kind: String,
@@ -40,8 +40,8 @@ pub struct PriceLine {
     pub amount_minor: i64,
 }
 
-/// What a payout costs, and who said so.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a payout costs, and who said so; as JSON an array as well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize_tuple, Deserialize_tuple)]
 pub struct Price {
     /// The pack's name.
     pub pack: String,
