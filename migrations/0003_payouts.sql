@@ -180,7 +180,8 @@ CREATE UNIQUE INDEX attempts_by_transfer ON attempts (transfer_id, number);
 
 -- Objects that there is something to do for, each in the lane of a route. Leases run by the
 -- database's clock; the fence rises with every claim, and a write under an old fence changes
--- nothing. nudges count what networks have said since anybody asked.
+-- nothing. nudges count what networks have said since anybody asked. stage is what it was when it
+-- was last put off: what says queued may have an attempt where lease_until is not 0.
 CREATE TABLE transfers (
     id          TEXT PRIMARY KEY,
     env         TEXT NOT NULL,

@@ -175,7 +175,11 @@ async fn waiting(app: &App, registry: &mut Registry) -> Result<(), Problem> {
     for (stage, count) in work::count_by_stage(app.db.pool()).await? {
         transfers.get_or_create(&OfStage { stage }).set(count);
     }
-    registry.register("transfers_waiting", "Payments on their way out, by stage", transfers);
+    registry.register(
+        "transfers_waiting",
+        "Payments on their way out, by stage; what is being sent for the first time is queued",
+        transfers,
+    );
     Ok(())
 }
 

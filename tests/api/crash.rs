@@ -147,6 +147,57 @@ async fn killed_while_the_bank_answers_a_payout_is_asked_about_and_not_sent_agai
     assert_eq!(deployment.sends_and_queries(&made.id()).await, (1, 1));
 }
 
+/// Whoever sent it had not yet said when it is asked about. On SQLite the next start takes it over
+/// at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_next_start_takes_over_is_asked_about_when_it_is_time() {
+    let mut deployment = deployment(Engine::Sqlite).await;
+    let key = unique();
+    deployment.bank.door.hold(Hold::Answer);
+    let made = deployment.pay(&key, naira(100_000)).await.ok();
+    deployment.bank.door.until_held().await;
+    deployment.kill().await;
+    deployment.bank.door.hold(Hold::Nothing);
+    // As slow as the machine may be.
+    deployment.run("UPDATE attempts SET sent_at = sent_at + 60000000 WHERE state = 'open'").await;
+    deployment.start(&[]).await;
+    let put_off = "SELECT COUNT(*) FROM transfers WHERE stage = 'sent' AND lease_until = 0";
+    for _ in 0..2_000 {
+        if deployment.count(put_off).await > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(deployment.sends_and_queries(&made.id()).await, (1, 0));
+    deployment.let_time_pass(LATER).await;
+    prove_paid_once(&deployment, &made.id(), &key, Some(&made)).await;
+    assert_eq!(deployment.sends_and_queries(&made.id()).await, (1, 1));
+}
+
+/// Nothing is sent from a database that may have forgotten something; what may have left is asked
+/// about.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_as_its_host_died_is_asked_about_in_quarantine(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let mut deployment = deployment(engine).await;
+    let key = unique();
+    deployment.bank.door.hold(Hold::Answer);
+    let made = deployment.pay(&key, naira(100_000)).await.ok();
+    deployment.bank.door.until_held().await;
+    deployment.kill().await;
+    deployment.bank.door.hold(Hold::Nothing);
+    deployment.let_time_pass(LATER).await;
+    deployment.run("UPDATE meta SET value = '77' WHERE key = 'timeline'").await;
+    deployment.start(&[]).await;
+    prove_paid_once(&deployment, &made.id(), &key, Some(&made)).await;
+    assert_eq!(deployment.sends_and_queries(&made.id()).await, (1, 1));
+    let later = deployment.pay(&unique(), naira(100_000)).await.ok();
+    assert_eq!(later.status_word(), "queued");
+    assert_eq!(deployment.bank.transfers().await.len(), 2, "nothing new leaves");
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_before_the_outcomes_commit_a_payout_is_asked_about_and_not_sent_again(

@@ -175,12 +175,20 @@ impl Deployment {
         let span = i64::try_from(span.as_micros()).expect("a span");
         let mut tx = self.db.write().await.expect("a transaction");
         for sql in [
-            "UPDATE transfers SET lease_until = lease_until - $1, due_at = due_at - $1",
+            "UPDATE transfers SET due_at = due_at - $1, lease_until = CASE WHEN lease_until > $1 \
+             THEN lease_until - $1 WHEN lease_until > 0 THEN 1 ELSE 0 END",
             "UPDATE attempts SET sent_at = sent_at - $1 WHERE state = 'open'",
             "UPDATE webhook_queue SET lease_until = lease_until - $1, due_at = due_at - $1",
         ] {
             sqlx::query(sql).bind(span).execute(tx.conn()).await.expect("changed");
         }
+        tx.commit().await.expect("committed");
+    }
+
+    /// Runs a statement as somebody with access to the database could.
+    pub(crate) async fn run(&self, sql: &'static str) {
+        let mut tx = self.db.write().await.expect("a transaction");
+        sqlx::query(sql).execute(tx.conn()).await.expect(sql);
         tx.commit().await.expect("committed");
     }
 

@@ -271,13 +271,13 @@ pub async fn count_ended_in_file(pool: &AnyPool, file: &PaymentFileId) -> Result
 }
 
 /// How many attempts over a route are open of which a byte may have left. Whatever is open has work
-/// that was sent.
+/// that was sent, or that somebody has.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn count_open(pool: &AnyPool, route: &RouteId) -> Result<i64, sqlx::Error> {
     let sql = "SELECT COUNT(*) FROM transfers t JOIN attempts a ON a.transfer_id = t.id \
-               WHERE t.stage = 'sent' AND a.route_id = $1 AND a.state = 'open' \
+               WHERE (t.stage = 'sent' OR t.lease_until > 0) AND a.route_id = $1 AND a.state = 'open' \
                AND a.bytes_left = 1";
     sqlx::query_scalar(sql).bind(route.as_str()).fetch_one(pool).await
 }

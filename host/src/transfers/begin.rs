@@ -20,6 +20,7 @@ use super::lanes::{Place, Purpose, Reached};
 use super::order::{Failure, Feature, OrderStage, Step, Writes};
 use super::sealed;
 use super::serials;
+use super::work::Stage;
 
 /// A route that takes the payment now, with a place in its lane.
 struct Chosen {
@@ -227,7 +228,10 @@ impl<'a, F: Feature> Carry<'a, F> {
         };
         let mut rows = ended;
         rows.push(attempt::ATTEMPTS.insert(&over.attempt));
-        rows.push(self.under_way(&over.route));
+        // Who holds it says how it stands when he is through.
+        if self.claim.stage != Stage::Queued || over.route.route.id != self.claim.route_id {
+            rows.push(self.under_way(&over.route));
+        }
         let with = Writes { rows, fence: Some(self.fence()), beside: None };
         match self.feature.commit(&self.object, step, with).await {
             Ok(object) => self.object = object,

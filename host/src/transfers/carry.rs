@@ -26,7 +26,7 @@ use super::finding::{Earlier, Learnt};
 use super::intents::Intent;
 use super::lanes::Place;
 use super::order::{Feature, Order, OrderStage, Step, Writes};
-use super::work::{self, Claim, PutOff, UnderWay};
+use super::work::{self, Claim, PutOff, Stage, UnderWay};
 
 /// An object that this process has claimed.
 pub(super) struct Carry<'a, F: Feature> {
@@ -237,6 +237,10 @@ impl<'a, F: Feature> Carry<'a, F> {
             let why = "it left in a file that the database has forgotten";
             return self.cannot_send(why).await.map(|()| None);
         }
+        if let Some(at) = self.first_question(&attempt, &route) {
+            let next = Next { route: route.route.id.clone(), at, tries: self.claim.tries };
+            return self.put_off(Vec::new(), next, None).await.map(|()| None);
+        }
         let is_live = self.order.env == Env::Live;
         if let Some(pause) = self.engine.lanes.patience(&route.route.id).filter(|_| is_live) {
             let (id, now) = (route.route.id.clone(), self.engine.now());
@@ -424,6 +428,15 @@ impl<'a, F: Feature> Carry<'a, F> {
         Next { route: id, at, tries }
     }
 
+    /// When the rail is asked for the first time about what was sent by somebody who did not live to
+    /// say so, if that is later than now and there is no news.
+    fn first_question(&self, attempt: &Attempt, route: &ReadyRoute) -> Option<Moment> {
+        let is_left = self.claim.stage == Stage::Queued && attempt.sends > 0;
+        let first = Duration::from_secs(route.rail.declaration.query.schedule_s[0]);
+        let at = attempt.sent_at.after(first.min(limits::LEASE));
+        (is_left && self.claim.nudges == 0 && at > self.engine.now()).then_some(at)
+    }
+
     /// Ends the lease and says when the work is due again: now, if there has been news since it
     /// was claimed.
     pub(super) async fn put_off(
@@ -434,6 +447,10 @@ impl<'a, F: Feature> Carry<'a, F> {
     ) -> Result<(), Problem> {
         let (ids, now) = (Arc::clone(&self.engine.ids), self.engine.now());
         let (id, known) = (self.claim.id.clone(), self.claim.nudges);
+        let stage = match self.order.stage {
+            OrderStage::Queued => Stage::Queued,
+            OrderStage::UnderWay | OrderStage::Ended => Stage::Sent,
+        };
         let fingerprint = case.as_ref().map(|case| case.fingerprint.clone());
         let mut command = Command::new(move |locked| {
             let gone = || Problem::new(ErrorCode::StateConflict);
@@ -443,6 +460,7 @@ impl<'a, F: Feature> Carry<'a, F> {
             rows.push(work::WORK_PUT_OFF.change(&PutOff {
                 id: id.clone(),
                 route_id: next.route.clone(),
+                stage,
                 due_at: if has_news { now } else { next.at },
                 tries: next.tries,
                 nudges: if has_news { nudges - known } else { 0 },

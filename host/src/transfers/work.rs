@@ -4,6 +4,10 @@
 //! Leases run by the database's clock. The fence rises with every claim, and a write under an
 //! old fence is refused. A nudge says that there is news: whoever holds the lease asks again
 //! instead of putting the work off.
+//!
+//! What goes out over its lane's route for the first time stays as it was claimed until it ends or is
+//! put off. So what says "queued" may have an attempt while somebody holds it, and when its holder died:
+//! then its lease is not 0.
 
 use std::time::Duration;
 
@@ -19,10 +23,10 @@ use crate::env::Env;
 use crate::id::{Id as _, RouteId};
 use crate::ledger::Guard;
 
-/// Whether anything of it was ever fixed.
+/// Whether anything of it was ever fixed, as far as whoever put it off last knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// No attempt yet.
+    /// No attempt yet, unless somebody holds it, or died over it.
     Queued,
     /// There is an attempt, and perhaps a byte left.
     Sent,
@@ -36,6 +40,10 @@ impl Stage {
             Self::Queued => "queued",
             Self::Sent => "sent",
         }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Queued, Self::Sent].into_iter().find(|stage| stage.as_str() == text)
     }
 }
 
@@ -97,6 +105,7 @@ pub static WORK_FENCES: Lookup = Lookup {
 pub(super) struct PutOff {
     pub id: String,
     pub route_id: RouteId,
+    pub stage: Stage,
     pub due_at: Moment,
     pub tries: i64,
     /// News that nobody has asked about yet.
@@ -108,6 +117,7 @@ pub(super) static WORK_PUT_OFF: Update<PutOff> = Update {
     key: text("id", |put_off| (&put_off.id).into()),
     columns: &[
         text("route_id", |put_off| put_off.route_id.as_str().into()),
+        text("stage", |put_off| put_off.stage.as_str().into()),
         int("due_at", |put_off| put_off.due_at.into()),
         int("lease_until", |_| 0.into()),
         int("tries", |put_off| put_off.tries.into()),
@@ -164,6 +174,8 @@ pub struct Claim {
     pub id: String,
     /// The route whose lane it was in.
     pub route_id: RouteId,
+    /// The stage that it was in.
+    pub stage: Stage,
     /// Every write names it.
     pub fence: i64,
     /// How often it was put off.
@@ -188,7 +200,7 @@ impl Claim {
 const LAST: &str = "~";
 
 /// The columns of a [`Claim`].
-const CLAIM: &str = "id, route_id, fence, tries, nudges, due_at, serial";
+const CLAIM: &str = "id, route_id, stage, fence, tries, nudges, due_at, serial";
 
 /// Routes with work, however much of it there is: the walk touches each once.
 ///
@@ -210,10 +222,19 @@ pub(super) struct Due<'a> {
     pub route: &'a RouteId,
     /// In this stage.
     pub stage: Stage,
+    /// Whether only what somebody held is wanted: he may have died over it, and sent it.
+    pub is_left_only: bool,
     /// Due by then.
     pub now: Moment,
     /// Of merchants after this one, and then from the first.
     pub after: &'a str,
+}
+
+impl Due<'_> {
+    /// From where on leases have ended that ran out.
+    fn least_lease(&self) -> i64 {
+        if self.is_left_only { 1 } else { i64::MIN }
+    }
 }
 
 /// Claims work that is due and that nobody holds, for `lease` by the database's clock: as much
@@ -265,7 +286,7 @@ async fn list_merchants_due(
                SELECT id FROM merchants WHERE id IS NOT NULL AND 1 = (SELECT COUNT(*) FROM \
                (SELECT 1 AS one FROM transfers t WHERE t.route_id = $1 AND t.stage = $2 \
                AND t.merchant_id = merchants.id AND t.due_at <= $3 AND t.lease_until < $4 \
-               LIMIT 1) found) LIMIT $7";
+               AND t.lease_until >= $8 LIMIT 1) found) LIMIT $7";
     let database_now = db.now().await?.micros();
     let mut found: Vec<String> = Vec::new();
     for (after, to) in [(due.after, LAST), ("", due.after)] {
@@ -280,6 +301,7 @@ async fn list_merchants_due(
             .bind(after)
             .bind(to)
             .bind(i64::try_from(limit - found.len()).unwrap_or(1))
+            .bind(due.least_lease())
             .fetch_all(db.pool())
             .await?;
         found.extend(rows);
@@ -301,7 +323,7 @@ async fn claim_of(
         format!(
             "SELECT id FROM transfers WHERE route_id = $2 AND stage = $3 \
              AND merchant_id = {merchant} AND due_at <= $5 AND lease_until < $6 \
-             ORDER BY due_at LIMIT $7"
+             AND lease_until >= $8 ORDER BY due_at LIMIT $7"
         )
     };
     let (of_one, found) = (of_one("m.text"), "SELECT found.id FROM");
@@ -324,12 +346,13 @@ async fn claim_of(
         .bind(due.now.micros())
         .bind(database_now.micros())
         .bind(i64::try_from(share).unwrap_or(1))
+        .bind(due.least_lease())
         .fetch_all(tx.conn())
         .await?;
     rows.iter().map(claim).collect()
 }
 
-/// How much work there is in each stage.
+/// How much work there is in each stage; what is being sent for the first time is queued.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -401,14 +424,22 @@ pub(super) async fn has_news(pool: &AnyPool, id: &str) -> Result<bool, sqlx::Err
     Ok(count > 0)
 }
 
+/// How a lease ends that is given back: what was claimed before may have been sent by whoever died
+/// over it.
+const GIVEN_BACK: &str = "lease_until = CASE WHEN stage = 'queued' AND fence > 1 THEN 1 ELSE 0 END";
+
 /// Gives a claim back, of which nothing came.
 ///
 /// # Errors
 /// The database cannot be written.
 pub(super) async fn give_back(db: &Db, claim: &Claim) -> Result<(), sqlx::Error> {
     let mut tx = db.write().await?;
-    let sql = "UPDATE transfers SET lease_until = 0 WHERE id = $1 AND fence = $2";
-    sqlx::query(sql).bind(&claim.id).bind(claim.fence).execute(tx.conn()).await?;
+    let sql = format!("UPDATE transfers SET {GIVEN_BACK} WHERE id = $1 AND fence = $2");
+    sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(&claim.id)
+        .bind(claim.fence)
+        .execute(tx.conn())
+        .await?;
     tx.commit().await
 }
 
@@ -430,7 +461,7 @@ pub(super) async fn give_back_all(db: &Db, claims: &[Claim]) -> Result<(), sqlx:
         claims.iter().any(|claim| claim.id == *id && claim.fence == *fence)
     };
     let own: Vec<&str> = found.iter().filter(is_own).map(|(id, _)| id.as_str()).collect();
-    let sql = format!("UPDATE transfers SET lease_until = 0 WHERE {held}");
+    let sql = format!("UPDATE transfers SET {GIVEN_BACK} WHERE {held}");
     let query = sqlx::query(sqlx::AssertSqlSafe(sql));
     query.bind(serde_json::to_string(&own).unwrap_or_default()).execute(tx.conn()).await?;
     tx.commit().await
@@ -446,15 +477,16 @@ pub async fn waits_for(pool: &AnyPool, route: &RouteId) -> Result<bool, sqlx::Er
     Ok(found > 0)
 }
 
-/// Gives back every lease, so that work need not wait for them to run out. Only for a host
-/// that nobody shares the database with.
+/// Ends every lease, so that work need not wait for them to run out. Only for a host that nobody
+/// shares the database with.
 ///
 /// # Errors
 /// The database cannot be written.
 pub async fn release_leases(db: &Db) -> Result<(), sqlx::Error> {
     let mut tx = db.write().await?;
     for sql in [
-        "UPDATE transfers SET lease_until = 0, fence = fence + 1 WHERE lease_until > 0",
+        "UPDATE transfers SET lease_until = CASE WHEN stage = 'queued' THEN 1 ELSE 0 END, \
+         fence = fence + 1 WHERE lease_until > 0",
         "UPDATE payment_files SET lease_until = 0, fence = fence + 1 WHERE lease_until > 0",
         "UPDATE feeds SET lease_until = 0 WHERE lease_until > 0",
         "UPDATE inbox SET lease_until = 0 WHERE state = 'new' AND lease_until > 0",
@@ -476,9 +508,11 @@ pub(super) async fn drop_work(db: &Db, claim: &Claim) -> Result<(), sqlx::Error>
 }
 
 fn claim(row: &AnyRow) -> Result<Claim, sqlx::Error> {
+    let stage: String = row.try_get("stage")?;
     Ok(Claim {
         id: row.try_get("id")?,
         route_id: RouteId::from_text(row.try_get("route_id")?),
+        stage: Stage::parse(&stage).ok_or_else(|| sqlx::Error::Decode(stage.into()))?,
         fence: row.try_get("fence")?,
         tries: row.try_get("tries")?,
         nudges: row.try_get("nudges")?,
@@ -494,6 +528,7 @@ impl Work {
         (self.lease_until > Moment::default()).then(|| Claim {
             id: self.id.clone(),
             route_id: self.route_id.clone(),
+            stage: Stage::Queued,
             fence: 1,
             tries: 0,
             nudges: 0,

@@ -37,6 +37,7 @@ struct Call {
 struct Work {
     owner: (String, String),
     stage: String,
+    is_held: bool,
     serial: i64,
     queued_at: Moment,
     due_at: Moment,
@@ -60,8 +61,8 @@ impl Transfers {
             });
         }
         drop(rows);
-        let sql = "SELECT id, merchant_id, env, stage, serial, queued_at, due_at FROM transfers \
-                   WHERE {these id}";
+        let sql = "SELECT id, merchant_id, env, stage, serial, queued_at, due_at, lease_until \
+                   FROM transfers WHERE {these id}";
         for row in these.query(sql).fetch_all(&mut *db).await? {
             let work = Work {
                 owner: (row.try_get(1)?, row.try_get(2)?),
@@ -69,6 +70,7 @@ impl Transfers {
                 serial: row.try_get(4)?,
                 queued_at: Moment::from_micros(row.try_get(5)?),
                 due_at: Moment::from_micros(row.try_get(6)?),
+                is_held: row.try_get::<i64, _>(7)? > 0,
             };
             all.work.insert(row.try_get(0)?, work);
         }
@@ -127,7 +129,9 @@ fn check_work(
     let is_under_way = matches!(payout.status, Status::Queued | Status::Processing);
     // Where there is none, one query says so of all that need it.
     let Some(work) = work else { return };
-    let stage = if payout.status == Status::Queued { "queued" } else { "sent" };
+    // Whoever has it, or died over it, had not yet written that it was sent.
+    let is_queued = payout.status == Status::Queued || (work.is_held && work.stage == "queued");
+    let stage = if is_queued { "queued" } else { "sent" };
     let owner = (payout.merchant_id.to_string(), payout.env.to_string());
     let is_right = is_under_way
         && work.stage == stage
