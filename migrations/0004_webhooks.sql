@@ -50,18 +50,20 @@ CREATE INDEX webhook_deliveries_by_endpoint ON webhook_deliveries (endpoint_id, 
 CREATE INDEX webhook_deliveries_by_event ON webhook_deliveries (event_id) WHERE event_id IS NOT NULL;
 
 -- Deliveries that are still to be made. Leases run by the database's clock; the fence rises
--- with every claim, and a result under an old fence changes nothing.
+-- with every claim, and a result under an old fence changes nothing. Whatever has an object waits for
+-- earlier changes of it.
 CREATE TABLE webhook_queue (
     delivery_id TEXT PRIMARY KEY,
     endpoint_id TEXT NOT NULL,
-    object_id   TEXT NOT NULL,
+    object_id   TEXT,
     sequence    BIGINT NOT NULL,
     due_at      BIGINT NOT NULL,
     lease_until BIGINT NOT NULL,
     fence       BIGINT NOT NULL
 );
 CREATE INDEX webhook_queue_due ON webhook_queue (endpoint_id, due_at);
-CREATE INDEX webhook_queue_objects ON webhook_queue (endpoint_id, object_id, sequence);
+CREATE INDEX webhook_queue_objects ON webhook_queue (endpoint_id, object_id, sequence)
+    WHERE object_id IS NOT NULL;
 
 -- What people are told by the host itself. content is sealed, and empty once it was sent or given
 -- up. Leases run by the database's clock, as above.

@@ -7,6 +7,7 @@
 //! in the queue like everything else.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -73,9 +74,9 @@ pub struct Place {
     pub delivery_id: DeliveryId,
     /// To whom it goes.
     pub endpoint_id: EndpointId,
-    /// The object that the event is about.
-    pub object_id: String,
-    /// The event's number in the object; earlier ones go first where order is wanted.
+    /// The object that the event is about, where its earlier events go first.
+    pub object_id: Option<String>,
+    /// The event's number in the object.
     pub sequence: i64,
     /// When it is due.
     pub due_at: Moment,
@@ -149,12 +150,13 @@ pub fn hook(handover: Handover) -> OutboxHook {
         keys: |events| Ok(told(events)?.iter().map(Told::owner).collect()),
         run: Box::new(move |events, listeners, ids| {
             let mut out = Out::default();
+            let mut of: HashMap<&str, Vec<Named<'_>>> = HashMap::new();
+            for listener in listeners {
+                of.entry(listener.text("owner")?).or_default().push(*listener);
+            }
             for event in told(events)? {
-                let owner = event.owner();
-                for listener in listeners {
-                    if listener.text("owner")? == owner {
-                        out.tell(&event, *listener, ids)?;
-                    }
+                for listener in of.get(&*event.owner()).into_iter().flatten() {
+                    out.tell(&event, *listener, ids)?;
                 }
             }
             let handover = handover.clone();
@@ -283,9 +285,8 @@ impl Out {
             created_at: event.created_at,
         };
         self.rows.push(delivery.row());
-        let queued = |due_at| delivery.queue_row((event.object_id, event.sequence), due_at);
         if listener.int("is_ordered")? == 0 {
-            self.rows.push(queued(event.created_at.after(HEAD_START)));
+            self.rows.push(delivery.queue_row(None, event.created_at.after(HEAD_START)));
             let ready = delivery.ready(listener.int("updated_at")?);
             match self.handed.last_mut() {
                 Some(Handed::Fresh(fresh)) => fresh.push(ready),
@@ -293,7 +294,8 @@ impl Out {
             }
         } else {
             // Only the queue knows what has to go before it.
-            self.rows.push(queued(event.created_at));
+            let after = Some((event.object_id, event.sequence));
+            self.rows.push(delivery.queue_row(after, event.created_at));
             self.handed.push(Handed::Queued(delivery.endpoint_id));
         }
         Ok(())
@@ -350,14 +352,14 @@ impl NewDelivery {
         DELIVERIES.insert(self)
     }
 
-    /// Its place in the queue, after earlier changes of the same object.
+    /// Its place in the queue; if it is a change of an object, of this number, after earlier ones.
     #[must_use]
-    pub fn queue_row(&self, (object_id, sequence): (&str, i64), due_at: Moment) -> RowChange {
+    pub fn queue_row(&self, change: Option<(&str, i64)>, due_at: Moment) -> RowChange {
         QUEUE.insert(&Place {
             delivery_id: self.id.clone(),
             endpoint_id: self.endpoint_id.clone(),
-            object_id: object_id.to_owned(),
-            sequence,
+            object_id: change.map(|(object, _)| object.to_owned()),
+            sequence: change.map_or(0, |(_, sequence)| sequence),
             due_at,
         })
     }

@@ -35,7 +35,7 @@ pub(super) async fn replay(app: &App, caller: &Caller, id: &str) -> Result<Deliv
         created_at: app.now(),
     };
     // It waits for nothing: a replay is asked for, whatever happened since.
-    let queued = again.queue_row((again.id.as_str(), 0), app.now());
+    let queued = again.queue_row(None, app.now());
     app.writer.request(Command::rows(vec![again.row(), queued])).await?;
     let _ = app.handover.try_send(Handed::Queued(again.endpoint_id));
     let made = sql::find_delivery(app.db.pool(), &owner, again.id.as_str()).await?;

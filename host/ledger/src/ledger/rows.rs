@@ -36,8 +36,8 @@ impl Rows {
     pub(super) fn follow(&mut self, change: &RowChange) {
         match change {
             RowChange::Insert(shape, row, _) => {
-                let columns = shape.columns();
                 for read in self.of(shape.table()) {
+                    let columns = shape.columns();
                     let cell = |name: &str| {
                         let at = columns.iter().position(|(column, _)| *column == name)?;
                         row.get(at).cloned()
