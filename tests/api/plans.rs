@@ -47,6 +47,8 @@ const KEPT: &[(&str, &str)] = &[
     ("a list of events", "body IS NOT NULL AND id < $3"),
     ("a list of deliveries", "webhook_deliveries d JOIN webhook_endpoints e"),
     ("a wallet's transactions", "AND e.first_seq < $2 AND e.seq < $2"),
+    ("the place of a transaction", "(SELECT MAX(j.seq) FROM (SELECT seq FROM journals"),
+    ("a settlement account's entries", "FROM (SELECT * FROM journals"),
     ("a bank statement", "e.first_seq, e.line LIMIT $4"),
     ("whoever is paid", "AS by_the_platform"),
     (USED_KEYS, "FROM idempotency_keys WHERE key = ANY"),
@@ -159,7 +161,14 @@ async fn everything(host: &TestHost) {
     }
     host.get("/v1/payouts?status=failed").await.ok();
     host.get("/v1/reports/bank_statement?currency=NGN").await.ok();
-    host.get(&format!("/v1/wallets/{wallet}/transactions?source=admin_credit")).await.ok();
+    let transactions = format!("/v1/wallets/{wallet}/transactions");
+    host.get(&format!("{transactions}?source=admin_credit")).await.ok();
+    let first = host.get(&format!("{transactions}?limit=1")).await.ok();
+    let cursor = first.json["data"][0]["id"].as_str().expect("an id");
+    host.get(&format!("{transactions}?starting_after={cursor}")).await.ok();
+    let days = "from=2026-01-01&to=2026-01-31";
+    let entries = format!("settlement_entries?route=ngn_nip&env=live&{days}");
+    host.admin(http::Method::GET, &entries, json!({})).await.ok();
 }
 
 #[tokio::test(flavor = "multi_thread")]

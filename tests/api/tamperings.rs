@@ -27,6 +27,7 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
         "wallet-chain",
     ),
     ("UPDATE journals SET hash = 'x' || hash WHERE id = '{j}'", "wallet-chain"),
+    ("UPDATE journals SET id = SUBSTR(id, 1, 23) || 'zz' WHERE id = '{j}'", "journal-id"),
     (
         "UPDATE journals SET lines = REPLACE(lines, 'Payout to', 'Paid to') WHERE id = '{j}'",
         "wallet-chain",

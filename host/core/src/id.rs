@@ -3,8 +3,12 @@
 //! An id is a UUIDv7 without its six constant bits, written in base 36: a letter and 24
 //! characters that sort by time and cannot be guessed (62 random bits). Those of one generator
 //! rise strictly, so that lists of what happened in one instant are still in its order.
+//!
+//! Of journals that debit a payout first this holds of the payout's id, from which theirs is
+//! computed.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rand::rngs::{StdRng, SysRng};
@@ -168,19 +172,19 @@ impl JournalId {
     /// Lines that a journal may have: two digits name one.
     pub const LINES_MAX: usize = 36 * 36;
 
-    /// The id of a payout's first debit, which follows from the payout's: it is found by that. Its last
-    /// digit before the line is the next one, so that no entry has the id of the payout itself.
+    /// The id of a payout's first debit, computed from the payout's. Its last digit before the line
+    /// is the next one, so that no entry has the id of the payout itself.
     #[must_use]
     pub fn of_debit(payout: &PayoutId) -> Self {
         let head = payout.as_str().get(..LINE_AT).unwrap_or_default();
-        Self(format!("{}00", turned(head, 1)))
+        Self(format!("{}00", rotated(head, 1)))
     }
 
-    /// The payouts whose first debit has this id: from the first of these ids to the last.
+    /// The payouts whose first debit has this id.
     #[must_use]
-    pub fn debited(&self) -> [PayoutId; 2] {
-        let head = turned(self.0.get(..LINE_AT).unwrap_or_default(), 35);
-        ["00", "zz"].map(|tail| PayoutId(format!("{head}{tail}")))
+    pub fn payouts_debited(&self) -> RangeInclusive<PayoutId> {
+        let head = rotated(self.0.get(..LINE_AT).unwrap_or_default(), DIGITS.len() - 1);
+        PayoutId(format!("{head}00"))..=PayoutId(format!("{head}zz"))
     }
 
     /// The id of the entry at `line`, from 0, of this journal.
@@ -203,8 +207,8 @@ impl JournalId {
 /// Where the line stands in the id of an entry.
 const LINE_AT: usize = BODY_LENGTH - 1;
 
-/// The same with its last digit so many places further on, from the last one to the first.
-fn turned(head: &str, places: usize) -> String {
+/// The same with its last digit so many places further on; after z comes 0.
+fn rotated(head: &str, places: usize) -> String {
     let mut head = head.to_owned();
     let last =
         head.pop().and_then(|last| DIGITS.iter().position(|digit| char::from(*digit) == last));
@@ -353,10 +357,10 @@ mod tests {
             let debit = JournalId::of_debit(&payout);
             assert_eq!(JournalId::parse(debit.as_str()), Some(debit.clone()));
             assert_ne!(debit.as_str(), payout.as_str());
-            let [from, to] = debit.debited();
-            assert!(from <= payout && payout <= to, "{payout} of {debit}");
-            let others = (0..20).map(|_| generator.id::<PayoutId>());
-            assert!(others.into_iter().all(|other| other < from || other > to));
+            let debited = debit.payouts_debited();
+            assert!(debited.contains(&payout), "{payout} of {debit}");
+            let mut others = (0..20).map(|_| generator.id::<PayoutId>());
+            assert!(others.all(|other| !debited.contains(&other)));
         }
     }
 

@@ -113,7 +113,7 @@ pub struct Wanted {
 
 /// How far a day of a bank may be from the same day of Greenwich.
 const DAYS_DIFFER: Duration = Duration::from_secs(24 * 3600);
-/// How far the time in a journal's id may be from when it was made.
+/// How far the time in a journal's own id may be from when it was made.
 const IDS_DIFFER: Duration = Duration::from_secs(3600);
 
 impl Wanted {
@@ -172,9 +172,10 @@ impl Wanted {
     /// # Errors
     /// The database cannot be read.
     pub async fn adjustments(&self, pool: &AnyPool) -> Result<Vec<SettlementEntry>, sqlx::Error> {
-        let sql = "SELECT s.*, j.id AS journal_id FROM settlement_adjustments s \
-                   JOIN journals j ON j.ref_id = s.id AND j.ref_type = 'SettlementAdjustment' \
-                   WHERE s.env = $1 AND s.route = $2 AND s.currency = $3 \
+        // From the adjustments to the journals: a cross join says so to SQLite.
+        let sql = "SELECT s.*, j.id AS journal_id FROM settlement_adjustments s CROSS JOIN journals j \
+                   WHERE j.ref_id = s.id AND j.ref_type = 'SettlementAdjustment' \
+                   AND s.env = $1 AND s.route = $2 AND s.currency = $3 \
                    AND s.booked_on >= $4 AND s.booked_on <= $5 ORDER BY s.id";
         // The bank's days may begin and end elsewhere.
         let day = |at: Moment| at.day_in(&TimeZone::UTC);

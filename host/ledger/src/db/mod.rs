@@ -307,7 +307,8 @@ impl Db {
         match self.engine {
             Engine::Sqlite => self.pool.begin().await,
             Engine::Postgres => {
-                // Whoever reads all of a table begins where it does, and not with somebody else.
+                // Whoever reads all of a table begins where it does, and not where somebody else
+                // is: what proves the books keeps in memory what comes too early.
                 let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                              SET LOCAL synchronize_seqscans = off; \
                              SET LOCAL statement_timeout = 0; \

@@ -53,9 +53,9 @@ pub struct Guard {
 pub struct Reservation {
     /// Merchant, environment, operation and key in one.
     pub key: String,
-    /// SHA-256 over the canonical body and the path.
+    /// Half of a SHA-256, in hex, over the canonical body and the path.
     pub fingerprint: String,
-    /// SHA-256 over what makes two payments different: amount and recipient.
+    /// The same over what makes two payments different: amount and recipient.
     pub subject: String,
     /// What the request creates or changes.
     pub resource_id: String,

@@ -106,13 +106,9 @@ pub struct Journal {
     pub postings: Vec<Posting>,
 }
 
-/// What debits of payouts are called as journals. The id of a payout's first one follows from the
-/// payout's.
+/// The kind of journal by which a payout is debited; not the source, which is spelt alike. The id
+/// of a payout's first one is computed from the payout's.
 pub const PAYOUT_DEBIT: &str = "payout_debit";
-
-/// That a journal has an id of its own, as the index says it that has those: what has not is found by
-/// its payout.
-pub const HAS_OWN_ID: &str = "(kind <> 'payout_debit' OR round > 1)";
 
 impl Journal {
     /// Its id: a new one, unless it follows from its payout.

@@ -49,10 +49,10 @@ mod writer;
 pub use command::{Command, CounterChange, Decided, Done, Effects, Guard, Reply, Reservation};
 pub use hook::{HookRows, NewRow, OutboxHook, RunHook};
 pub use journal::{
-    Account, BY_HAND, HAS_OWN_ID, Journal, PAYOUT_DEBIT, Posting, Source, SystemAccount, entry_id,
-    own_lines_of,
+    Account, BY_HAND, Journal, PAYOUT_DEBIT, Posting, Source, SystemAccount, entry_id, own_lines_of,
 };
 pub use locked::{Counter, LockedState, Wallet};
 pub use metrics::WriterMetrics;
 pub use replay::{replay, stored_reply};
+pub use sql::HAS_OWN_ID;
 pub use writer::{Writer, WriterParts};

@@ -37,6 +37,7 @@ impl Rows {
         match change {
             RowChange::Insert(shape, row, _) => {
                 for read in self.of(shape.table()) {
+                    // Of most tables that rows are inserted into nothing was read.
                     let columns = shape.columns();
                     let cell = |name: &str| {
                         let at = columns.iter().position(|(column, _)| *column == name)?;

@@ -244,6 +244,11 @@ pub(super) struct JournalRow {
     pub created_at: Moment,
 }
 
+/// That a journal has an id of its own. Literally the condition of the index `journals_by_id`, or
+/// the planner would not see that it fits. The others are first debits of payouts (`Journal::id`):
+/// those are found by their payouts.
+pub const HAS_OWN_ID: &str = "(kind <> 'payout_debit' OR round > 1)";
+
 /// Journals; see [`super::journal::Journal`].
 pub(super) static JOURNALS: Table<JournalRow> = Table {
     name: "journals",

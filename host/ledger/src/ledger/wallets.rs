@@ -14,7 +14,8 @@ use crate::env::Env;
 use crate::id::{Id as _, JournalId, MerchantId, WalletId};
 use crate::money::{Currency, Minor};
 
-use super::journal::{HAS_OWN_ID, PAYOUT_DEBIT};
+use super::journal::PAYOUT_DEBIT;
+use super::sql::HAS_OWN_ID;
 
 /// A new, empty wallet.
 #[derive(Clone, Debug)]
@@ -260,11 +261,13 @@ pub async fn find_seq(
     wallet: &WalletId,
     (journal, line): (&JournalId, i64),
 ) -> Result<Option<i64>, sqlx::Error> {
-    let [first, last] = journal.debited();
+    let payouts = journal.payouts_debited();
+    // Two indexes: what has no id of its own is found by its payout. Neither is to be looked for
+    // among all that the wallet has.
     let sql = format!(
         "SELECT e.seq FROM entries e WHERE e.line = $2 AND e.wallet_id = $3 AND e.first_seq = \
-         (SELECT MAX(j.seq) FROM (SELECT seq FROM journals WHERE id = $1 AND wallet_id = $3 \
-         AND {HAS_OWN_ID} UNION ALL SELECT seq FROM journals WHERE id = $1 AND wallet_id = $3 \
+         (SELECT MAX(j.seq) FROM (SELECT seq FROM journals WHERE id = $1 AND wallet_id || '' = $3 \
+         AND {HAS_OWN_ID} UNION ALL SELECT seq FROM journals WHERE id = $1 AND wallet_id || '' = $3 \
          AND kind = $4 AND round = 1 AND ref_id >= $5 AND ref_id <= $6) j)"
     );
     sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
@@ -272,8 +275,8 @@ pub async fn find_seq(
         .bind(line)
         .bind(wallet.as_str())
         .bind(PAYOUT_DEBIT)
-        .bind(first.as_str())
-        .bind(last.as_str())
+        .bind(payouts.start().as_str())
+        .bind(payouts.end().as_str())
         .fetch_optional(pool)
         .await
 }

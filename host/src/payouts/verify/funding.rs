@@ -6,6 +6,7 @@ use futures::TryStreamExt as _;
 use sqlx::AnyConnection;
 
 use crate::conversions::{Conversion, sql};
+use crate::ledger::PAYOUT_DEBIT;
 use crate::ledger::verify::{Faults, StoredJournal, These};
 
 use super::super::across::Funded;
@@ -36,7 +37,7 @@ pub(super) fn check(
     faults: &mut Faults,
 ) {
     let id = &payout.id;
-    let was_debited = booked.iter().any(|journal| journal.kind == "payout_debit");
+    let was_debited = booked.iter().any(|journal| journal.kind == PAYOUT_DEBIT);
     let is_due = payout.funding.is_some() && was_debited;
     if conversion.is_some() != is_due || payout.funded.is_some() != is_due {
         faults

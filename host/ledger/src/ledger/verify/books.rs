@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
+use crate::id::{JournalId, PayoutId};
+
 use super::super::journal::{Link, StoredLine, WalletPlace};
 use super::read::{StoredJournal, read_journals};
 use super::{Faults, Fresh, Proven};
@@ -11,6 +13,10 @@ use super::{Faults, Fresh, Proven};
 /// What is wrong with a journal by itself.
 fn check(journal: &StoredJournal, faults: &mut Faults) {
     let id = &journal.id;
+    let debited = PayoutId::parse(&journal.ref_id).map(|payout| JournalId::of_debit(&payout));
+    if journal.is_first_debit() && debited.is_none_or(|debit| debit.as_str() != id) {
+        faults.add("journal-id", format!("journal {id} has an id that is not its payout's"));
+    }
     if journal.lines.len() < 2 {
         faults.add("journal-lines", format!("journal {id} has {} lines", journal.lines.len()));
     }
@@ -39,8 +45,8 @@ struct Stated {
     head: String,
 }
 
-/// What its entries say so far. Journals come as they lie, which is nearly the order in which they were
-/// booked: early ones wait.
+/// What its entries say so far. Journals come as they lie, which is nearly the order in which they
+/// were booked: early ones wait.
 #[derive(Default)]
 struct Walked {
     balance: i64,

@@ -7,7 +7,8 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 use crate::clock::Moment;
 
 use super::super::journal::{
-    Account, Digested, Journal, Line, Posting, StoredEntry, StoredLine, SystemAccount, WalletPlace,
+    Account, Digested, Journal, Line, PAYOUT_DEBIT, Posting, StoredEntry, StoredLine,
+    SystemAccount, WalletPlace,
 };
 
 /// A journal as it is stored.
@@ -29,8 +30,8 @@ pub struct StoredJournal {
     pub(super) in_wallet: Option<WalletPlace>,
 }
 
-/// Reads the journals (`j`) that a condition names, nearly in the order in which they were written;
-/// with its parameters.
+/// Reads the journals (`j`) that a condition names, with its parameters. They come as they lie,
+/// which is nearly as they were written: a snapshot begins at a table's beginning.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -102,6 +103,11 @@ impl StoredJournal {
             lines: lines.collect(),
         };
         digested.digest()
+    }
+
+    /// Whether its id is computed from its payout's.
+    pub(super) fn is_first_debit(&self) -> bool {
+        (self.kind.as_str(), self.round) == (PAYOUT_DEBIT, 1)
     }
 
     fn wallet(&self) -> &str {
