@@ -83,6 +83,7 @@ CREATE INDEX batches_under_way ON batches (id) WHERE completed_at IS NULL;
 -- most payouts are in. Indexes name them instead of the status, so that a payout on its way from
 -- queued to paid moves in no index. What changes stands together, at the end: of a new version
 -- PostgreSQL logs what lies between the first byte that differs from the old one's and the last.
+-- pricing is [pack, version, digest, [[kind, label, amount_minor], ...]].
 CREATE TABLE payouts (
     id                 TEXT PRIMARY KEY,
     merchant_id        TEXT NOT NULL,
@@ -180,8 +181,8 @@ CREATE UNIQUE INDEX attempts_by_transfer ON attempts (transfer_id, number);
 
 -- Objects that there is something to do for, each in the lane of a route. Leases run by the
 -- database's clock; the fence rises with every claim, and a write under an old fence changes
--- nothing. nudges count what networks have said since anybody asked. stage is what it was when it
--- was last put off: what says queued may have an attempt where lease_until is not 0.
+-- nothing. nudges count what networks have said since anybody asked. What says queued has no
+-- attempt if lease_until is 0; otherwise somebody had it, and may have sent it.
 CREATE TABLE transfers (
     id          TEXT PRIMARY KEY,
     env         TEXT NOT NULL,

@@ -177,7 +177,7 @@ async fn waiting(app: &App, registry: &mut Registry) -> Result<(), Problem> {
     }
     registry.register(
         "transfers_waiting",
-        "Payments on their way out, by stage; what is being sent for the first time is queued",
+        "Payments on their way out, by stage; a first sending is queued until its answer is written down",
         transfers,
     );
     Ok(())

@@ -16,6 +16,7 @@ use crate::anchors;
 use crate::app::App;
 use crate::batches;
 use crate::config::limits;
+use crate::db;
 use crate::decisions::shadow;
 use crate::events::outbox::Handed;
 use crate::lookup::requests;
@@ -26,6 +27,7 @@ use crate::payouts::PayoutTransfers;
 use crate::rules::Compared;
 use crate::simulator::OwnMessage;
 use crate::sweeper;
+use crate::transfers::work;
 use crate::webhooks;
 
 /// How often a host looks whether a quarantine has begun or ended.
@@ -113,6 +115,12 @@ async fn quarantine(app: App) {
             beaten = Some(tokio::time::Instant::now());
             if let Err(why) = gate.beat(&app.writer).await {
                 tracing::warn!(%why, "leaving a mark of the database");
+            }
+            // Nothing queued is claimed meanwhile, not even by who would see that it was sent.
+            if gate.is_closed()
+                && let Err(cause) = db::in_time(work::find_abandoned(&app.db)).await
+            {
+                tracing::warn!(%cause, "looking for what was sent by whoever died over it");
             }
         }
         tokio::select! {

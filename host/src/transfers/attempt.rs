@@ -271,7 +271,7 @@ pub async fn count_ended_in_file(pool: &AnyPool, file: &PaymentFileId) -> Result
 }
 
 /// How many attempts over a route are open of which a byte may have left. Whatever is open has work
-/// that was sent, or that somebody has.
+/// that was sent, or that somebody had (see `work`).
 ///
 /// # Errors
 /// The database cannot be read.

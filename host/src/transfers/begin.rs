@@ -228,9 +228,11 @@ impl<'a, F: Feature> Carry<'a, F> {
         };
         let mut rows = ended;
         rows.push(attempt::ATTEMPTS.insert(&over.attempt));
-        // Who holds it says how it stands when he is through.
-        if self.claim.stage != Stage::Queued || over.route.route.id != self.claim.route_id {
+        // Its row stays as it was claimed (see `work`). But of what had been sent, or goes over
+        // another route, it has to say where and when to ask, should this host die.
+        if self.claim.stage == Stage::Sent || over.route.route.id != self.claim.route_id {
             rows.push(self.under_way(&over.route));
+            self.claim.stage = Stage::Sent;
         }
         let with = Writes { rows, fence: Some(self.fence()), beside: None };
         match self.feature.commit(&self.object, step, with).await {

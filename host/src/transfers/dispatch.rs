@@ -175,7 +175,7 @@ impl<F: Feature> Dispatcher<F> {
             }
             for (stage, purpose) in [(Stage::Sent, Purpose::Ask), (Stage::Queued, Purpose::Send)] {
                 let wanted = self.wanted(route, purpose);
-                if wanted == 0 {
+                if wanted == 0 || (stage == Stage::Queued && is_shut) {
                     continue;
                 }
                 if purpose == Purpose::Ask && !self.lane(route, AtHand::takes_turn_to_ask) {
@@ -183,10 +183,7 @@ impl<F: Feature> Dispatcher<F> {
                     continue;
                 }
                 let since = Instant::now();
-                // What may have been sent is asked about all the same.
-                let is_left_only = stage == Stage::Queued && is_shut;
-                let claims = self.claim_due(route, (stage, is_left_only), wanted);
-                match db::in_time(claims).await {
+                match db::in_time(self.claim_due(route, stage, wanted)).await {
                     Ok(claims) => {
                         claimed += claims.len();
                         let has_more = purpose == Purpose::Ask && claims.len() == wanted;
@@ -225,7 +222,7 @@ impl<F: Feature> Dispatcher<F> {
     async fn claim_due(
         &self,
         route: &RouteId,
-        (stage, is_left_only): (Stage, bool),
+        stage: Stage,
         wanted: usize,
     ) -> Result<Vec<Claim>, sqlx::Error> {
         let engine = &self.engine;
@@ -234,7 +231,7 @@ impl<F: Feature> Dispatcher<F> {
             let turns = engine.turns.lock().unwrap_or_else(PoisonError::into_inner);
             turns.get(&key).cloned().unwrap_or_default()
         };
-        let due = Due { route, stage, is_left_only, now: engine.now(), after: &after };
+        let due = Due { route, stage, now: engine.now(), after: &after };
         let (claims, last) = work::claim_due(&engine.db, due, (limits::LEASE, wanted)).await?;
         let mut turns = engine.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.insert(key, last);

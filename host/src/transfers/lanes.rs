@@ -38,7 +38,7 @@ struct Places {
 /// What a place is taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Sending something new.
+    /// Sending something new, or finding out whether whoever died over it has sent it.
     Send,
     /// Asking about something sent, and sending it again if need be.
     Ask,

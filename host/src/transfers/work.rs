@@ -5,9 +5,9 @@
 //! old fence is refused. A nudge says that there is news: whoever holds the lease asks again
 //! instead of putting the work off.
 //!
-//! What goes out over its lane's route for the first time stays as it was claimed until it ends or is
-//! put off. So what says "queued" may have an attempt while somebody holds it, and when its holder died:
-//! then its lease is not 0.
+//! An attempt over the route for which queued work was claimed does not change its row: whoever
+//! holds it ends it or puts it off. So what says "queued" may have an attempt while somebody holds
+//! it, or after he died over it: then its lease is not 0, however long it has run out.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ use crate::env::Env;
 use crate::id::{Id as _, RouteId};
 use crate::ledger::Guard;
 
-/// Whether anything of it was ever fixed, as far as whoever put it off last knows.
+/// Whether work is to be sent or asked about, as its row says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// No attempt yet, unless somebody holds it, or died over it.
+    /// No attempt yet, if nobody ever held it since this was written.
     Queued,
     /// There is an attempt, and perhaps a byte left.
     Sent,
@@ -222,19 +222,10 @@ pub(super) struct Due<'a> {
     pub route: &'a RouteId,
     /// In this stage.
     pub stage: Stage,
-    /// Whether only what somebody held is wanted: he may have died over it, and sent it.
-    pub is_left_only: bool,
     /// Due by then.
     pub now: Moment,
     /// Of merchants after this one, and then from the first.
     pub after: &'a str,
-}
-
-impl Due<'_> {
-    /// From where on leases have ended that ran out.
-    fn least_lease(&self) -> i64 {
-        if self.is_left_only { 1 } else { i64::MIN }
-    }
 }
 
 /// Claims work that is due and that nobody holds, for `lease` by the database's clock: as much
@@ -286,7 +277,7 @@ async fn list_merchants_due(
                SELECT id FROM merchants WHERE id IS NOT NULL AND 1 = (SELECT COUNT(*) FROM \
                (SELECT 1 AS one FROM transfers t WHERE t.route_id = $1 AND t.stage = $2 \
                AND t.merchant_id = merchants.id AND t.due_at <= $3 AND t.lease_until < $4 \
-               AND t.lease_until >= $8 LIMIT 1) found) LIMIT $7";
+               LIMIT 1) found) LIMIT $7";
     let database_now = db.now().await?.micros();
     let mut found: Vec<String> = Vec::new();
     for (after, to) in [(due.after, LAST), ("", due.after)] {
@@ -301,7 +292,6 @@ async fn list_merchants_due(
             .bind(after)
             .bind(to)
             .bind(i64::try_from(limit - found.len()).unwrap_or(1))
-            .bind(due.least_lease())
             .fetch_all(db.pool())
             .await?;
         found.extend(rows);
@@ -323,7 +313,7 @@ async fn claim_of(
         format!(
             "SELECT id FROM transfers WHERE route_id = $2 AND stage = $3 \
              AND merchant_id = {merchant} AND due_at <= $5 AND lease_until < $6 \
-             AND lease_until >= $8 ORDER BY due_at LIMIT $7"
+             ORDER BY due_at LIMIT $7"
         )
     };
     let (of_one, found) = (of_one("m.text"), "SELECT found.id FROM");
@@ -346,13 +336,12 @@ async fn claim_of(
         .bind(due.now.micros())
         .bind(database_now.micros())
         .bind(i64::try_from(share).unwrap_or(1))
-        .bind(due.least_lease())
         .fetch_all(tx.conn())
         .await?;
     rows.iter().map(claim).collect()
 }
 
-/// How much work there is in each stage; what is being sent for the first time is queued.
+/// How much work there is in each stage, as its rows say.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -424,9 +413,14 @@ pub(super) async fn has_news(pool: &AnyPool, id: &str) -> Result<bool, sqlx::Err
     Ok(count > 0)
 }
 
-/// How a lease ends that is given back: what was claimed before may have been sent by whoever died
-/// over it.
-const GIVEN_BACK: &str = "lease_until = CASE WHEN stage = 'queued' AND fence > 1 THEN 1 ELSE 0 END";
+/// A lease that is over, of work that somebody had and may have sent: nobody's, and not 0.
+const HAD: i64 = 1;
+
+/// How a lease ends that is given back. A fence above 1 says that somebody else had claimed it
+/// before.
+fn given_back() -> String {
+    format!("lease_until = CASE WHEN stage = 'queued' AND fence > 1 THEN {HAD} ELSE 0 END")
+}
 
 /// Gives a claim back, of which nothing came.
 ///
@@ -434,7 +428,7 @@ const GIVEN_BACK: &str = "lease_until = CASE WHEN stage = 'queued' AND fence > 1
 /// The database cannot be written.
 pub(super) async fn give_back(db: &Db, claim: &Claim) -> Result<(), sqlx::Error> {
     let mut tx = db.write().await?;
-    let sql = format!("UPDATE transfers SET {GIVEN_BACK} WHERE id = $1 AND fence = $2");
+    let sql = format!("UPDATE transfers SET {} WHERE id = $1 AND fence = $2", given_back());
     sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(&claim.id)
         .bind(claim.fence)
@@ -461,9 +455,33 @@ pub(super) async fn give_back_all(db: &Db, claims: &[Claim]) -> Result<(), sqlx:
         claims.iter().any(|claim| claim.id == *id && claim.fence == *fence)
     };
     let own: Vec<&str> = found.iter().filter(is_own).map(|(id, _)| id.as_str()).collect();
-    let sql = format!("UPDATE transfers SET {GIVEN_BACK} WHERE {held}");
+    let sql = format!("UPDATE transfers SET {} WHERE {held}", given_back());
     let query = sqlx::query(sqlx::AssertSqlSafe(sql));
     query.bind(serde_json::to_string(&own).unwrap_or_default()).execute(tx.conn()).await?;
+    tx.commit().await
+}
+
+/// Says of some work that it was sent whose holder died over it: so it is asked about where nothing
+/// is sent. Looks through all that is queued.
+///
+/// # Errors
+/// The database cannot be written.
+pub async fn find_abandoned(db: &Db) -> Result<(), sqlx::Error> {
+    const SOME: i64 = 1_000;
+    let sql = "SELECT t.id FROM transfers t WHERE t.stage = 'queued' AND t.lease_until > 0 \
+               AND t.lease_until < $1 \
+               AND EXISTS (SELECT 1 FROM attempts a WHERE a.transfer_id = t.id) LIMIT $2";
+    let now = db.now().await?.micros();
+    let query = sqlx::query_scalar(sql).bind(now).bind(SOME);
+    let found: Vec<String> = query.fetch_all(db.pool()).await?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let these = db.engine().among("id", "$2");
+    let sql = format!("UPDATE transfers SET stage = 'sent' WHERE lease_until < $1 AND {these}");
+    let mut tx = db.write().await?;
+    let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(now);
+    query.bind(serde_json::to_string(&found).unwrap_or_default()).execute(tx.conn()).await?;
     tx.commit().await
 }
 
@@ -477,21 +495,24 @@ pub async fn waits_for(pool: &AnyPool, route: &RouteId) -> Result<bool, sqlx::Er
     Ok(found > 0)
 }
 
-/// Ends every lease, so that work need not wait for them to run out. Only for a host that nobody
-/// shares the database with.
+/// Ends every lease, so that work need not wait for them to run out; what is queued keeps the mark
+/// that somebody had it. Only for a host that nobody shares the database with.
 ///
 /// # Errors
 /// The database cannot be written.
 pub async fn release_leases(db: &Db) -> Result<(), sqlx::Error> {
+    let transfers = format!(
+        "UPDATE transfers SET lease_until = CASE WHEN stage = 'queued' THEN {HAD} ELSE 0 END, \
+         fence = fence + 1 WHERE lease_until > 0"
+    );
     let mut tx = db.write().await?;
     for sql in [
-        "UPDATE transfers SET lease_until = CASE WHEN stage = 'queued' THEN 1 ELSE 0 END, \
-         fence = fence + 1 WHERE lease_until > 0",
+        &*transfers,
         "UPDATE payment_files SET lease_until = 0, fence = fence + 1 WHERE lease_until > 0",
         "UPDATE feeds SET lease_until = 0 WHERE lease_until > 0",
         "UPDATE inbox SET lease_until = 0 WHERE state = 'new' AND lease_until > 0",
     ] {
-        sqlx::query(sql).execute(tx.conn()).await?;
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(tx.conn()).await?;
     }
     tx.commit().await
 }

@@ -37,7 +37,7 @@ struct Call {
 struct Work {
     owner: (String, String),
     stage: String,
-    is_held: bool,
+    was_claimed: bool,
     serial: i64,
     queued_at: Moment,
     due_at: Moment,
@@ -70,7 +70,7 @@ impl Transfers {
                 serial: row.try_get(4)?,
                 queued_at: Moment::from_micros(row.try_get(5)?),
                 due_at: Moment::from_micros(row.try_get(6)?),
-                is_held: row.try_get::<i64, _>(7)? > 0,
+                was_claimed: row.try_get::<i64, _>(7)? > 0,
             };
             all.work.insert(row.try_get(0)?, work);
         }
@@ -129,8 +129,8 @@ fn check_work(
     let is_under_way = matches!(payout.status, Status::Queued | Status::Processing);
     // Where there is none, one query says so of all that need it.
     let Some(work) = work else { return };
-    // Whoever has it, or died over it, had not yet written that it was sent.
-    let is_queued = payout.status == Status::Queued || (work.is_held && work.stage == "queued");
+    // Whoever had it has not written that it was sent.
+    let is_queued = payout.status == Status::Queued || (work.was_claimed && work.stage == "queued");
     let stage = if is_queued { "queued" } else { "sent" };
     let owner = (payout.merchant_id.to_string(), payout.env.to_string());
     let is_right = is_under_way
