@@ -49,8 +49,8 @@ CREATE INDEX webhook_deliveries_by_endpoint ON webhook_deliveries (endpoint_id, 
 -- Who was told of a payout, for its timeline.
 CREATE INDEX webhook_deliveries_by_event ON webhook_deliveries (event_id) WHERE event_id IS NOT NULL;
 
--- Deliveries that are still to be made. Leases run by the database's clock; the fence rises
--- with every claim, and a result under an old fence changes nothing. Whatever has an object waits for
+-- Deliveries that are still to be made. Leases run by the database's clock; the fence rises with
+-- every claim, and a result under an old fence changes nothing. Whatever has an object waits for
 -- earlier changes of it.
 CREATE TABLE webhook_queue (
     delivery_id TEXT PRIMARY KEY,

@@ -19,7 +19,7 @@ impl Growth {
     }
 
     /// What has come since, per payout.
-    pub(crate) async fn print(&self, server: &Server, payouts: i64) {
+    pub(crate) async fn print(&self, server: &Server, payouts: usize) {
         if server.engine == Engine::Sqlite {
             return;
         }

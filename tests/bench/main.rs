@@ -29,6 +29,7 @@ mod whole_life;
 
 use std::time::Duration;
 
+use growth::Growth;
 use load::{Load, Run};
 use server::{Engine, Server, Setup};
 use tpcb::TpcB;
@@ -122,6 +123,7 @@ async fn one(engine: Engine, name: &str, length: Duration, tpcb: TpcB) {
     let targets = server.merchants(run.1).await;
     let load = Load { base: server.base.clone(), targets, connections: run.3 };
     load.warm_up().await;
+    let growth = Growth::begin(&server).await;
     let run = load.run(&server, length).await;
     println!(
         "{}\n{}\n    accepted {}",
@@ -129,6 +131,7 @@ async fn one(engine: Engine, name: &str, length: Duration, tpcb: TpcB) {
         run.line(name),
         tpcb.against(run.per_second())
     );
+    growth.print(&server, run.accepted()).await;
     server.stop().await;
 }
 
@@ -144,10 +147,12 @@ async fn accepted(engine: Engine, length: Duration, pause: Duration, tpcb: TpcB)
         let targets = server.merchants(wallets).await;
         let load = Load { base: server.base.clone(), targets, connections };
         load.warm_up().await;
+        let growth = Growth::begin(&server).await;
         let run = load.run(&server, length).await;
         println!("{}   {}   disk {before}", run.line(name), tpcb.against(run.per_second()));
         rates.push(run.per_second());
         if name == "50 wallets" {
+            growth.print(&server, run.accepted()).await;
             println!("    resident memory of the host {} MB", server.resident_mb());
             server.verify();
         }

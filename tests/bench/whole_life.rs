@@ -22,7 +22,7 @@ pub(crate) async fn run(engine: Engine, length: Duration, tpcb: TpcB) {
     let growth = Growth::begin(&server).await;
     let life = Life::measure(&server, &load, length, None).await;
     println!("{}", life.cpu_line());
-    growth.print(&server, life.count).await;
+    growth.print(&server, usize::try_from(life.count).unwrap()).await;
     server.verify();
     println!("    accepted, sent over HTTP, paid {}\n", tpcb.against(life.per_second()));
     server.stop().await;

@@ -76,7 +76,7 @@ pub struct Place {
     pub endpoint_id: EndpointId,
     /// The object that the event is about, where its earlier events go first.
     pub object_id: Option<String>,
-    /// The event's number in the object.
+    /// The event's number in the object; 0 without one.
     pub sequence: i64,
     /// When it is due.
     pub due_at: Moment,
@@ -150,12 +150,12 @@ pub fn hook(handover: Handover) -> OutboxHook {
         keys: |events| Ok(told(events)?.iter().map(Told::owner).collect()),
         run: Box::new(move |events, listeners, ids| {
             let mut out = Out::default();
-            let mut of: HashMap<&str, Vec<Named<'_>>> = HashMap::new();
+            let mut by_owner: HashMap<&str, Vec<Named<'_>>> = HashMap::new();
             for listener in listeners {
-                of.entry(listener.text("owner")?).or_default().push(*listener);
+                by_owner.entry(listener.text("owner")?).or_default().push(*listener);
             }
             for event in told(events)? {
-                for listener in of.get(&*event.owner()).into_iter().flatten() {
+                for listener in by_owner.get(&*event.owner()).into_iter().flatten() {
                     out.tell(&event, *listener, ids)?;
                 }
             }

@@ -27,8 +27,8 @@ pub struct Body<T> {
 }
 
 impl<T> Body<T> {
-    /// What stands for the path and the body in canonical form (sorted keys, no white space), as far as
-    /// it fits into half of a SHA-256: two requests are the same when this is.
+    /// The first half of the SHA-256 over the path and the body in canonical form (sorted keys, no
+    /// white space), in hex: two requests are the same when this is.
     #[must_use]
     pub fn fingerprint(&self, path: &str) -> String {
         let canonical = serde_json::from_slice::<serde_json::Value>(&self.bytes);

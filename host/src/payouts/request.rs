@@ -282,8 +282,8 @@ impl CreatePayout {
         Ok(Asked::Plain(amount("amount_minor", text)?))
     }
 
-    /// What stands for what makes two payments different, amount and recipient's account, as far as it
-    /// fits into half of a SHA-256.
+    /// The first half of the SHA-256 over what makes two payments different, amount and recipient's
+    /// account, in hex.
     #[must_use]
     pub fn subject(&self) -> String {
         let sent = |name: &str| {

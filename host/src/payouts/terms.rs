@@ -67,8 +67,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// What stands for all that merchants see of the terms, as far as it fits into half of a SHA-256:
-    /// events keep it, so that a change of the terms behind the host's back contradicts them.
+    /// The first half of the SHA-256 over all that merchants see of the terms, in hex: events keep
+    /// it, so that a change of the terms behind the host's back contradicts them.
     pub(super) fn digest(&self) -> String {
         let costs = self.costs;
         let seen = serde_json::to_vec(&(

@@ -29,7 +29,8 @@ pub struct FeeFacts<'a> {
     pub is_live: bool,
 }
 
-/// A line of a price. As JSON it is an array, because it is kept with every payout.
+/// A line of a price. It is kept with every payout, as an array of its fields: their order is that
+/// of what is stored, and stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize_tuple, Deserialize_tuple)]
 pub struct PriceLine {
     /// `fee`, `tax` or `levy`.
@@ -40,7 +41,7 @@ pub struct PriceLine {
     pub amount_minor: i64,
 }
 
-/// What a payout costs, and who said so; as JSON an array as well.
+/// What a payout costs, and who said so; an array as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize_tuple, Deserialize_tuple)]
 pub struct Price {
     /// The pack's name.
@@ -151,4 +152,27 @@ fn line(line: Line) -> PriceLine {
         Kind::Levy => "levy",
     };
     PriceLine { kind: kind.to_owned(), label: line.label, amount_minor: line.amount_minor }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_stored_as_it_always_was() {
+        let line = |kind: &str, label: &str, amount_minor| PriceLine {
+            kind: kind.to_owned(),
+            label: label.to_owned(),
+            amount_minor,
+        };
+        let price = Price {
+            pack: "fees".to_owned(),
+            version: "0.1.0".to_owned(),
+            digest: "b387".to_owned(),
+            lines: vec![line("fee", "Payout fee", 2_500), line("tax", "VAT", 188)],
+        };
+        let stored = r#"["fees","0.1.0","b387",[["fee","Payout fee",2500],["tax","VAT",188]]]"#;
+        assert_eq!(serde_json::to_string(&price).expect("JSON"), stored);
+        assert_eq!(serde_json::from_str::<Price>(stored).expect("a price"), price);
+    }
 }

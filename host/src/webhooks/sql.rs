@@ -389,9 +389,9 @@ pub(super) async fn claim_deliveries(
         "UPDATE webhook_queue SET lease_until = $1, fence = fence + 1 WHERE delivery_id IN (\
          SELECT q.delivery_id FROM webhook_queue q JOIN webhook_endpoints e ON e.id = q.endpoint_id \
          WHERE q.endpoint_id = $2 AND e.is_active = 1 AND q.due_at <= $3 AND q.lease_until < $4 \
-         AND (e.is_ordered = 0 OR NOT EXISTS (SELECT 1 FROM webhook_queue o \
+         AND NOT EXISTS (SELECT 1 FROM webhook_queue o \
          WHERE o.endpoint_id = q.endpoint_id AND o.object_id = q.object_id \
-         AND o.sequence < q.sequence)) ORDER BY q.due_at, q.delivery_id LIMIT $5 {skip}) \
+         AND o.sequence < q.sequence) ORDER BY q.due_at, q.delivery_id LIMIT $5 {skip}) \
          RETURNING due_at"
     );
     let lease_until = database_now.after(lease).micros();
