@@ -9,6 +9,7 @@ use axum::body::Body;
 use http::{Request, Uri, header};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tower::ServiceExt as _;
 
 use crate::alerts;
@@ -106,20 +107,21 @@ async fn rules(app: App) {
 /// quarantine begins or ends.
 async fn quarantine(app: App) {
     let gate = &app.transfers.quarantine;
-    let mut beaten: Option<tokio::time::Instant> = None;
+    let (mut beaten, mut looked) = (None::<Instant>, None::<Instant>);
     loop {
         if let Err(why) = gate.refresh().await {
             tracing::warn!(%why, "looking for a quarantine");
         }
         if beaten.is_none_or(|at| at.elapsed() >= limits::EPOCH_EVERY) || app.db.has_moved() {
-            beaten = Some(tokio::time::Instant::now());
+            beaten = Some(Instant::now());
             if let Err(why) = gate.beat(&app.writer).await {
                 tracing::warn!(%why, "leaving a mark of the database");
             }
-            // Nothing queued is claimed meanwhile, not even by who would see that it was sent.
-            if gate.is_closed()
-                && let Err(cause) = db::in_time(work::find_abandoned(&app.db)).await
-            {
+        }
+        // Nothing queued is claimed meanwhile, not even by who would see that it was sent.
+        if gate.is_closed() && looked.is_none_or(|at| at.elapsed() >= limits::EPOCH_EVERY) {
+            looked = Some(Instant::now());
+            if let Err(cause) = db::in_time(work::find_abandoned(&app.db)).await {
                 tracing::warn!(%cause, "looking for what was sent by whoever died over it");
             }
         }

@@ -149,8 +149,11 @@ async fn killed_while_the_bank_answers_a_payout_is_asked_about_and_not_sent_agai
 
 /// Whoever sent it had not yet said when it is asked about. On SQLite the next start takes it over
 /// at once.
+#[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_next_start_takes_over_is_asked_about_when_it_is_time() {
+async fn what_the_next_start_takes_over_is_asked_about_when_it_is_time(
+    #[values("system", "nothing")] moved: &str,
+) {
     let mut deployment = deployment(Engine::Sqlite).await;
     let key = unique();
     deployment.bank.door.hold(Hold::Answer);
@@ -160,6 +163,8 @@ async fn what_the_next_start_takes_over_is_asked_about_when_it_is_time() {
     deployment.bank.door.hold(Hold::Nothing);
     // As slow as the machine may be.
     deployment.run("UPDATE attempts SET sent_at = sent_at + 60000000 WHERE state = 'open'").await;
+    // In quarantine as well.
+    deployment.run(&format!("UPDATE meta SET value = '77' WHERE key = '{moved}'")).await;
     deployment.start(&[]).await;
     let put_off = "SELECT COUNT(*) FROM transfers WHERE stage = 'sent' AND lease_until = 0";
     for _ in 0..2_000 {

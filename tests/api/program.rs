@@ -186,9 +186,9 @@ impl Deployment {
     }
 
     /// Runs a statement as somebody with access to the database could.
-    pub(crate) async fn run(&self, sql: &'static str) {
+    pub(crate) async fn run(&self, sql: &str) {
         let mut tx = self.db.write().await.expect("a transaction");
-        sqlx::query(sql).execute(tx.conn()).await.expect(sql);
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(tx.conn()).await.expect(sql);
         tx.commit().await.expect("committed");
     }
 

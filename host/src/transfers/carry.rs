@@ -428,14 +428,15 @@ impl<'a, F: Feature> Carry<'a, F> {
         Next { route: id, at, tries }
     }
 
-    /// When the rail is asked for the first time about what was sent by somebody who did not live
-    /// to say so, if that is later than now, there is no news, and nobody asks out of turn.
+    /// When the rail is asked for the first time about what was sent by somebody who did not live to
+    /// say so, if that is later than now, there is no news, and nobody asks out of turn. Whoever did
+    /// has put it off for as long.
     fn first_question(&self, attempt: &Attempt, route: &ReadyRoute) -> Option<Moment> {
-        let was_abandoned = self.claim.stage == Stage::Queued && attempt.sends > 0;
+        let is_first = attempt.sends > 0 && attempt.queries == 0;
         let is_in_turn = self.turn.is_some() && self.claim.nudges == 0;
         let first = Duration::from_secs(route.rail.declaration.query.schedule_s[0]);
         let at = attempt.sent_at.after(first.min(limits::LEASE));
-        (was_abandoned && is_in_turn && at > self.engine.now()).then_some(at)
+        (is_first && is_in_turn && at > self.engine.now()).then_some(at)
     }
 
     /// Ends the lease and says when the work is due again: now, if there has been news since it
