@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use http::Method;
 use railhead::config::Config;
+use railhead::id::{Id as _, RouteId};
+use railhead::transfers::attempt;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -211,6 +213,29 @@ async fn what_is_claimed_ahead_is_given_back(
         restart(host, with(Sends::Yes)).await;
         host.until_count("SELECT COUNT(*) FROM transfers", 0).await;
         bank.prove().await;
+    })
+    .await;
+}
+
+/// Its row says nothing of what is being sent for the first time, and whoever changes the gateway
+/// has to know of it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_being_sent_is_open_and_in_order(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        bank.door.hold(Hold::Answer);
+        let id = pay(host, "0123456785").await.ok().id();
+        bank.door.until_held().await;
+        host.prove().await;
+        let pool = host.app().db.pool();
+        let route = "SELECT route_id FROM attempts";
+        let route: String = sqlx::query_scalar(route).fetch_one(pool).await.expect("one");
+        let open = attempt::count_open(pool, &RouteId::from_text(route)).await;
+        assert_eq!(open.expect("a number"), 1);
+        bank.door.hold(Hold::Nothing);
+        until(host, &id, "paid").await;
     })
     .await;
 }
