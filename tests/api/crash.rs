@@ -26,6 +26,17 @@ async fn deployment(engine: Engine) -> Deployment {
     deployment
 }
 
+/// A payout that the bank has carried out, and whoever sent it is gone: its key and first answer.
+async fn killed_while_the_bank_answers(deployment: &mut Deployment) -> (String, Answer) {
+    let key = unique();
+    deployment.bank.door.hold(Hold::Answer);
+    let made = deployment.pay(&key, naira(100_000)).await.ok();
+    deployment.bank.door.until_held().await;
+    deployment.kill().await;
+    deployment.bank.door.hold(Hold::Nothing);
+    (key, made)
+}
+
 /// What a payout has come to after everything: once in the books, once at the bank.
 async fn prove_paid_once(deployment: &Deployment, id: &str, key: &str, first: Option<&Answer>) {
     let paid = deployment.until(id, "paid").await;
@@ -135,12 +146,7 @@ async fn killed_while_the_bank_answers_a_payout_is_asked_about_and_not_sent_agai
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     let mut deployment = deployment(engine).await;
-    let key = unique();
-    deployment.bank.door.hold(Hold::Answer);
-    let made = deployment.pay(&key, naira(100_000)).await.ok();
-    deployment.bank.door.until_held().await;
-    deployment.kill().await;
-    deployment.bank.door.hold(Hold::Nothing);
+    let (key, made) = killed_while_the_bank_answers(&mut deployment).await;
     deployment.let_time_pass(LATER).await;
     deployment.start(&[]).await;
     prove_paid_once(&deployment, &made.id(), &key, Some(&made)).await;
@@ -155,12 +161,7 @@ async fn what_the_next_start_takes_over_is_asked_about_when_it_is_time(
     #[values("system", "nothing")] moved: &str,
 ) {
     let mut deployment = deployment(Engine::Sqlite).await;
-    let key = unique();
-    deployment.bank.door.hold(Hold::Answer);
-    let made = deployment.pay(&key, naira(100_000)).await.ok();
-    deployment.bank.door.until_held().await;
-    deployment.kill().await;
-    deployment.bank.door.hold(Hold::Nothing);
+    let (key, made) = killed_while_the_bank_answers(&mut deployment).await;
     // As slow as the machine may be.
     deployment.run("UPDATE attempts SET sent_at = sent_at + 60000000 WHERE state = 'open'").await;
     // In quarantine as well.
@@ -187,12 +188,7 @@ async fn what_was_sent_as_its_host_died_is_asked_about_in_quarantine(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     let mut deployment = deployment(engine).await;
-    let key = unique();
-    deployment.bank.door.hold(Hold::Answer);
-    let made = deployment.pay(&key, naira(100_000)).await.ok();
-    deployment.bank.door.until_held().await;
-    deployment.kill().await;
-    deployment.bank.door.hold(Hold::Nothing);
+    let (key, made) = killed_while_the_bank_answers(&mut deployment).await;
     deployment.let_time_pass(LATER).await;
     deployment.run("UPDATE meta SET value = '77' WHERE key = 'timeline'").await;
     deployment.start(&[]).await;
