@@ -15,18 +15,29 @@ use crate::error::database::{Failure, failure};
 
 use super::Db;
 
-/// From how many pages (of 4 KiB) on it is worth copying them: most pages change with every batch,
-/// and are copied once.
-const PAGES_WORTH: i64 = 1_000;
+/// From how many pages (of 4 KiB) on it is worth copying them, 16 MiB: most pages change with every
+/// batch, and are copied once.
+const PAGES_WORTH: i64 = 4_000;
 
-/// After how many pages the log has to begin anew: 16 MiB. The file is synced then, while everybody
+/// After how many pages the log has to begin anew: 32 MiB. The file is synced then, while everybody
 /// waits. Half as many as make SQLite have whoever commits copy them (`Engine::session`).
-const PAGES_MAX: i64 = 4_096;
+const PAGES_MAX: i64 = 8_192;
+
+/// While everybody waits, no more pages are copied than these. A long log is copied in portions
+/// before, each of which has what was committed during the one before it.
+const PAGES_LAST: i64 = 1_000;
+
+/// After how many portions everybody waits all the same: where so much is committed that none
+/// becomes small.
+const PORTIONS_MAX: usize = 4;
 
 /// Makes checkpoints for a host, which tells of each batch of its writer.
 pub(crate) struct Checkpointer {
     db: Db,
     connection: SqliteConnection,
+    /// How many pages the log had when a reader held back what was left of it. Finding that out goes
+    /// through all of that, and is worth it again when the log has grown.
+    held_at: Option<i64>,
 }
 
 /// How many pages stand in the write-ahead log, and how many of those were copied.
@@ -34,6 +45,18 @@ pub(crate) struct Checkpointer {
 struct WriteAheadLog {
     pages: i64,
     copied: i64,
+}
+
+impl WriteAheadLog {
+    /// How many pages are not copied yet.
+    const fn rest(&self) -> i64 {
+        self.pages - self.copied
+    }
+
+    /// Whether it has to begin anew.
+    const fn is_long(&self) -> bool {
+        self.pages >= PAGES_MAX
+    }
 }
 
 impl Checkpointer {
@@ -45,7 +68,7 @@ impl Checkpointer {
         let options: SqliteConnectOptions = db.url.expose_secret().parse()?;
         let mut connection = options.disable_statement_logging().connect().await?;
         connection.execute(db.engine.session()).await?;
-        Ok(Self { db: db.clone(), connection })
+        Ok(Self { db: db.clone(), connection, held_at: None })
     }
 
     /// Looks at the log after batches, until nobody is left who tells of them. Where the storage
@@ -79,17 +102,36 @@ impl Checkpointer {
 
     /// Copies what there is, if it is worth it.
     async fn look(&mut self) -> Result<(), sqlx::Error> {
-        let log = self.log("NOOP").await?;
-        if log.pages - log.copied < PAGES_WORTH {
+        let mut log = self.log("NOOP").await?;
+        let worth = if log.is_long() { PAGES_LAST } else { PAGES_WORTH };
+        let held = |at: i64| (at..at + PAGES_WORTH).contains(&log.pages);
+        if log.rest() < worth || self.held_at.is_some_and(held) {
             return Ok(());
         }
-        let log = self.log("PASSIVE").await?;
-        // While a reader holds much of it back, nobody has to wait.
-        if log.pages >= PAGES_MAX && log.pages - log.copied < PAGES_WORTH {
-            let _nobody_writes = self.db.turn().await;
-            self.log("PASSIVE").await?;
+        self.held_at = None;
+        for portion in 0..PORTIONS_MAX {
+            let before = log.copied;
+            log = self.copy().await?;
+            if log.copied == before {
+                self.held_at = (portion == 0).then_some(log.pages);
+                return Ok(());
+            }
+            if !log.is_long() {
+                return Ok(());
+            }
+            if log.rest() < PAGES_LAST {
+                break;
+            }
         }
-        Ok(())
+        let _nobody_writes = self.db.turn().await;
+        self.copy().await.map(|_| ())
+    }
+
+    /// Copies what no reader holds back; how the log stands then.
+    async fn copy(&mut self) -> Result<WriteAheadLog, sqlx::Error> {
+        // What this answers is how the log was when it began.
+        self.log("PASSIVE").await?;
+        self.log("NOOP").await
     }
 
     /// Has SQLite look at the log (NOOP, which versions before 3.51 take for PASSIVE), or copy what
@@ -125,12 +167,6 @@ mod tests {
         db.pool().execute(AssertSqlSafe(sql)).await.expect("written and committed");
     }
 
-    impl WriteAheadLog {
-        fn is_copied(&self) -> bool {
-            self.copied == self.pages
-        }
-    }
-
     #[tokio::test]
     async fn what_is_committed_is_copied_and_a_log_that_was_copied_begins_anew() {
         let (_folder, db, mut checkpointer) = things().await;
@@ -142,7 +178,7 @@ mod tests {
         write(&db, PAGES_WORTH).await;
         checkpointer.look().await.expect("the log");
         let copied = checkpointer.log("NOOP").await.expect("the log");
-        assert!(copied.pages > PAGES_WORTH && copied.is_copied(), "{copied:?}");
+        assert!(copied.pages > PAGES_WORTH && copied.rest() == 0, "{copied:?}");
 
         // The log does not begin anew while somebody reads what stands in it.
         let mut reading = db.snapshot().await.expect("a transaction");
@@ -152,7 +188,13 @@ mod tests {
         checkpointer.look().await.expect("the log");
         let held = checkpointer.log("NOOP").await.expect("the log");
         assert!(held.pages > PAGES_MAX && held.copied < PAGES_MAX, "{held:?}");
+        assert_eq!(checkpointer.held_at, Some(held.pages));
         reading.rollback().await.expect("it has read");
+        // It is looked at again when it has grown.
+        checkpointer.look().await.expect("the log");
+        let still = checkpointer.log("NOOP").await.expect("the log");
+        assert_eq!(still, held);
+        write(&db, PAGES_WORTH).await;
         checkpointer.look().await.expect("the log");
         write(&db, 1).await;
         let anew = checkpointer.log("NOOP").await.expect("the log");
@@ -178,6 +220,45 @@ mod tests {
         let (looked, ()) = tokio::join!(checkpointer.look(), meanwhile);
         looked.expect("the log");
         let log = other.log("NOOP").await.expect("the log");
-        assert!(log.pages > PAGES_MAX && log.is_copied(), "{log:?}");
+        assert!(log.pages > PAGES_MAX && log.rest() == 0, "{log:?}");
+    }
+
+    /// Of a long log portions are copied that would not be worth it by themselves, until the last one
+    /// is small.
+    #[tokio::test]
+    async fn a_long_log_is_copied_to_its_end() {
+        let (_folder, db, mut checkpointer) = things().await;
+        write(&db, PAGES_MAX).await;
+        let mut reading = db.snapshot().await.expect("a transaction");
+        let sql = "SELECT COUNT(*) FROM things";
+        sqlx::query(sql).fetch_one(&mut *reading).await.expect("a number");
+        write(&db, PAGES_LAST).await;
+        checkpointer.look().await.expect("the log");
+        let held = checkpointer.log("NOOP").await.expect("the log");
+        assert!((PAGES_LAST..PAGES_WORTH).contains(&held.rest()), "{held:?}");
+        reading.rollback().await.expect("it has read");
+        checkpointer.look().await.expect("the log");
+        let copied = checkpointer.log("NOOP").await.expect("the log");
+        assert!(copied.is_long() && copied.rest() == 0, "{copied:?}");
+    }
+
+    /// What is committed while a portion is copied is the next portion, and in the end nobody writes.
+    #[tokio::test]
+    async fn a_long_log_comes_to_its_end_while_others_write() {
+        let (_folder, db, mut checkpointer) = things().await;
+        write(&db, PAGES_MAX).await;
+        let writing = async {
+            loop {
+                write(&db, 100).await;
+            }
+        };
+        let longest = async {
+            checkpointer.look().await.expect("the log");
+            checkpointer.log("NOOP").await.expect("the log")
+        };
+        tokio::select! {
+            () = writing => {}
+            log = longest => assert!(log.pages < PAGES_MAX || log.rest() <= 200, "{log:?}"),
+        }
     }
 }

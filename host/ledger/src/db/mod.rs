@@ -455,13 +455,13 @@ impl Engine {
         match self {
             // FULL makes every commit durable in WAL mode; NORMAL may lose the last ones. A host
             // makes checkpoints beside its commits (see `checkpoints`). Whoever commits makes one
-            // only after 8,192 pages: while somebody reads for long, or where there are no batches.
+            // only after 16,384 pages: while somebody reads for long, or where there are no batches.
             // A log that has grown longer than those is cut when it begins anew.
             Self::Sqlite => {
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 10000; \
                  PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; \
-                 PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = 8192; \
-                 PRAGMA journal_size_limit = 33554432"
+                 PRAGMA mmap_size = 0; PRAGMA wal_autocheckpoint = 16384; \
+                 PRAGMA journal_size_limit = 67108864"
             }
             Self::Postgres => {
                 // A plan that is dear only because scans are forbidden would be compiled for a
