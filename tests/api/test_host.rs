@@ -98,6 +98,7 @@ pub(crate) fn config(database: &Database) -> Config {
     config.simulator.token = Some(SecretString::from(crate::notices::RIGHT));
     config.encryption.keys = vec![KEY.to_owned()];
     config.compiler = Some(crate::program::PROGRAM.into());
+    config.rail_guests = Some(448);
     config.server.address = "127.0.0.1:0".parse().expect("an address");
     config.server.public_url = Some("http://railhead.test".into());
     config.limits.read_per_minute = 1_000_000;

@@ -80,7 +80,8 @@ pub struct Config {
     /// inside a program of another kind, such as a test, names `railhead` here.
     #[serde(skip)]
     pub compiler: Option<PathBuf>,
-    /// Calls of rails at once. No setting; a test sets it to one, to see what becomes of a second.
+    /// Calls of rails at once. No setting: a test sets it to one, to see what becomes of a second, and
+    /// all tests to few, so that many hosts have their pools in one process's address space.
     #[serde(skip)]
     pub rail_guests: Option<u32>,
 }
@@ -345,7 +346,7 @@ impl Default for Config {
             limits: RateLimits::default(),
             admin: Admin { address: None, requests_per_minute: 6000, operators: BTreeMap::new() },
             writer: Writer { batch_max: limits::BATCH_MAX },
-            worker: Worker { dispatch: true, dispatch_concurrency: 128 },
+            worker: Worker { dispatch: true, dispatch_concurrency: 192 },
             simulator: Simulator::default(),
             modules: Modules::default(),
             egress: Egress::default(),

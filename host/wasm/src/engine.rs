@@ -39,7 +39,8 @@ impl Engines {
     /// # Errors
     /// The machine cannot run them.
     pub fn start_for(rail_guests: u32) -> wasmtime::Result<Self> {
-        let rails = pooled(rails_config()).or_else(|cause| {
+        let rail_guests = rail_guests.min(limits::RAIL_GUESTS_MAX);
+        let rails = pooled(rails_config(), rail_guests).or_else(|cause| {
             // Pools reserve much address space; a machine that has none still works, slower.
             tracing::warn!(%cause, "instances are allocated on demand");
             Engine::new(&rails_config())
@@ -57,7 +58,7 @@ impl Engines {
                 std::thread::sleep(TICK);
             }
         })?;
-        let rail_places = Places::new(rail_guests.min(limits::RAIL_GUESTS_MAX));
+        let rail_places = Places::new(rail_guests);
         let simulator_places = Places::new(limits::SIMULATED_GUESTS_MAX);
         Ok(Self { rails, rules, rail_places, simulator_places })
     }
@@ -75,8 +76,8 @@ pub(super) fn rules_alone() -> wasmtime::Result<Engine> {
     Engine::new(&config)
 }
 
-fn pooled(mut config: Config) -> wasmtime::Result<Engine> {
-    let guests = limits::RAIL_GUESTS_MAX + limits::SIMULATED_GUESTS_MAX;
+fn pooled(mut config: Config, rail_guests: u32) -> wasmtime::Result<Engine> {
+    let guests = rail_guests + limits::SIMULATED_GUESTS_MAX;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(guests)
         .total_core_instances(8 * guests)

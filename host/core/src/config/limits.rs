@@ -20,7 +20,7 @@ pub const CONNECTIONS_CROWDED_MAX: usize = 32;
 /// What is left of an answer when the host stops gets this long to leave.
 pub const GOODBYE: Duration = Duration::from_secs(1);
 /// File descriptors besides callers' connections: the database, banks, receivers, files.
-pub const DESCRIPTORS_OWN: u64 = 1024;
+pub const DESCRIPTORS_OWN: u64 = 1_536;
 /// Fewer places for callers are no service.
 pub const CONNECTIONS_MIN: usize = 16;
 /// Longest Idempotency-Key, as the contract says.
@@ -170,9 +170,9 @@ pub const GUEST_LOG_LINES_MAX: u32 = 50;
 /// Characters of one log line.
 pub const GUEST_LOG_LINE_MAX: usize = 500;
 /// Calls of rails at once, each with an instance of the pool. At the default of
-/// `worker.dispatch_concurrency` a route that hangs takes 160 of them by sending and asking, and
-/// [`ENQUIRIES_MAX`] by asking for names: three of them leave room for whatever else calls a rail.
-pub const RAIL_GUESTS_MAX: u32 = 896;
+/// `worker.dispatch_concurrency` a route that hangs takes 240 of them by sending and asking, and
+/// [`ENQUIRIES_MAX`] by asking for names: four of them leave room for whatever else calls a rail.
+pub const RAIL_GUESTS_MAX: u32 = 1_344;
 /// Calls of simulated networks at once, in instances of the same pool. They have places of their
 /// own: whoever waits for their answer has an instance already.
 pub const SIMULATED_GUESTS_MAX: u32 = 128;
