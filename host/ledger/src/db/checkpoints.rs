@@ -23,12 +23,12 @@ const PAGES_WORTH: i64 = 4_000;
 /// waits. Half as many as make SQLite have whoever commits copy them (`Engine::session`).
 const PAGES_MAX: i64 = 8_192;
 
-/// While everybody waits, no more pages are copied than these. A long log is copied in portions
-/// before, each of which has what was committed during the one before it.
+/// Everybody waits for the last portion of a long log, once that has fewer pages than these. Portions
+/// before it have what was committed while the one before them was copied.
 const PAGES_LAST: i64 = 1_000;
 
-/// After how many portions everybody waits all the same: where so much is committed that none
-/// becomes small.
+/// After how many portions everybody waits all the same: where so much is committed meanwhile that
+/// none becomes small.
 const PORTIONS_MAX: usize = 4;
 
 /// Makes checkpoints for a host, which tells of each batch of its writer.
@@ -167,6 +167,14 @@ mod tests {
         db.pool().execute(AssertSqlSafe(sql)).await.expect("written and committed");
     }
 
+    /// Somebody who reads what is there now, and holds the log.
+    async fn read(db: &Db) -> sqlx::Transaction<'static, sqlx::Any> {
+        let mut reading = db.snapshot().await.expect("a transaction");
+        let sql = "SELECT COUNT(*) FROM things";
+        sqlx::query(sql).fetch_one(&mut *reading).await.expect("a number");
+        reading
+    }
+
     #[tokio::test]
     async fn what_is_committed_is_copied_and_a_log_that_was_copied_begins_anew() {
         let (_folder, db, mut checkpointer) = things().await;
@@ -181,9 +189,7 @@ mod tests {
         assert!(copied.pages > PAGES_WORTH && copied.rest() == 0, "{copied:?}");
 
         // The log does not begin anew while somebody reads what stands in it.
-        let mut reading = db.snapshot().await.expect("a transaction");
-        let sql = "SELECT COUNT(*) FROM things";
-        sqlx::query(sql).fetch_one(&mut *reading).await.expect("a number");
+        let reading = read(&db).await;
         write(&db, PAGES_MAX).await;
         checkpointer.look().await.expect("the log");
         let held = checkpointer.log("NOOP").await.expect("the log");
@@ -208,9 +214,7 @@ mod tests {
         let mut other = Checkpointer::of(&db).await.expect("a connection");
         let turn = db.turn().await;
         write_in_turn(&db, PAGES_MAX).await;
-        let mut reading = db.snapshot().await.expect("a transaction");
-        let sql = "SELECT COUNT(*) FROM things";
-        sqlx::query(sql).fetch_one(&mut *reading).await.expect("a number");
+        let reading = read(&db).await;
         write_in_turn(&db, 1).await;
         let meanwhile = async {
             while other.log("NOOP").await.expect("the log").copied < PAGES_MAX {}
@@ -229,9 +233,7 @@ mod tests {
     async fn a_long_log_is_copied_to_its_end() {
         let (_folder, db, mut checkpointer) = things().await;
         write(&db, PAGES_MAX).await;
-        let mut reading = db.snapshot().await.expect("a transaction");
-        let sql = "SELECT COUNT(*) FROM things";
-        sqlx::query(sql).fetch_one(&mut *reading).await.expect("a number");
+        let reading = read(&db).await;
         write(&db, PAGES_LAST).await;
         checkpointer.look().await.expect("the log");
         let held = checkpointer.log("NOOP").await.expect("the log");
@@ -242,23 +244,41 @@ mod tests {
         assert!(copied.is_long() && copied.rest() == 0, "{copied:?}");
     }
 
-    /// What is committed while a portion is copied is the next portion, and in the end nobody writes.
+    /// How much is left is counted after a portion was copied: what was committed meanwhile is the
+    /// next one.
+    #[tokio::test]
+    async fn what_is_committed_while_a_portion_is_copied_is_left() {
+        let (_folder, db, mut checkpointer) = things().await;
+        let mut left = 0;
+        // Once in a while nothing is committed meanwhile.
+        for _ in 0..10 {
+            write(&db, PAGES_MAX).await;
+            left = tokio::select! {
+                () = write_on(&db) => 0,
+                log = checkpointer.copy() => log.expect("the log").rest(),
+            };
+            if left > 0 {
+                break;
+            }
+        }
+        assert!(left > 0, "whatever is committed meanwhile is not counted");
+    }
+
     #[tokio::test]
     async fn a_long_log_comes_to_its_end_while_others_write() {
         let (_folder, db, mut checkpointer) = things().await;
         write(&db, PAGES_MAX).await;
-        let writing = async {
-            loop {
-                write(&db, 100).await;
-            }
-        };
-        let longest = async {
-            checkpointer.look().await.expect("the log");
-            checkpointer.log("NOOP").await.expect("the log")
-        };
         tokio::select! {
-            () = writing => {}
-            log = longest => assert!(log.pages < PAGES_MAX || log.rest() <= 200, "{log:?}"),
+            () = write_on(&db) => {}
+            looked = checkpointer.look() => looked.expect("the log"),
+        }
+        let log = checkpointer.log("NOOP").await.expect("the log");
+        assert!(log.pages < PAGES_MAX || log.rest() <= 200, "{log:?}");
+    }
+
+    async fn write_on(db: &Db) {
+        loop {
+            write(db, 100).await;
         }
     }
 }
