@@ -9,12 +9,11 @@ mod cases;
 mod counters;
 mod funding;
 mod replay;
+mod replies;
 
 use std::collections::{HashMap, HashSet};
 
-use futures::TryStreamExt as _;
-use sha2::{Digest as _, Sha256};
-use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
+use sqlx::{AnyConnection, Row as _};
 
 use crate::clock::Moment;
 use crate::conversions::Conversion;
@@ -22,16 +21,18 @@ use crate::db::Engine;
 use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal, These, Walk, fill_in};
 
 use super::event_body;
-use super::model::{Payout, Status};
-use super::reply;
+use super::model::Payout;
 use super::sql;
-use super::view::PayoutView;
 
 use counters::Counted;
 use replay::StoredEvent;
+use replies::Replies;
 
 /// Payouts that are looked at together.
 const PORTION: usize = 500;
+/// Payouts whose keys are held together: some 100 MB. Keys are found by nothing but looking at all
+/// of them, so that this is done once for so many payouts.
+const KEYS_OF: usize = 500_000;
 
 /// What one query finds, of everything that is looked at. Everything else is compared payout by
 /// payout, or by the queries below.
@@ -264,7 +265,7 @@ pub async fn verify(
         let sql = fill_in(FILE_PAYMENTS.finds, "{files ", by_themselves);
         FILE_PAYMENTS.run_as(&mut *db, (sql, &[]), faults).await?;
     }
-    let replies = replies(db, looked.fresh, faults).await?;
+    let mut replies = Replies::of_so_many(KEYS_OF);
     let mut counted = match looked.fresh.is_all() {
         true => Counted::of(db, looked.now).await?,
         // Of a part nothing can be counted.
@@ -277,6 +278,10 @@ pub async fn verify(
         if !looked.fresh.is_all() {
             check_these(db, &portion.these, faults).await?;
         }
+        if let (Some(first), Some(last)) = (portion.payouts.first(), portion.payouts.last()) {
+            let ends = (first.id.as_str(), last.id.as_str());
+            replies.reach(db, looked.fresh, ends, faults).await?;
+        }
         for payout in &portion.payouts {
             let id = payout.id.as_str();
             let mut told = portion.events.remove(id).unwrap_or_default();
@@ -284,7 +289,7 @@ pub async fn verify(
             check_price(payout, faults);
             // What was made before the anchor has its key from then.
             let is_made = portion.made.contains(id);
-            let answered = if is_made { check_key(payout, replies.get(id), faults) } else { None };
+            let answered = if is_made { replies.check_key(payout, faults) } else { None };
             count += 1;
             let first = told.first().map(|first| (first.sequence, first.name.as_str()));
             if event_body::went_at_once(payout, first) {
@@ -306,7 +311,7 @@ pub async fn verify(
                 attempts::check(payout, &portion.transfers, (told, looked.now), faults);
             }
             if let Some(answered) = answered {
-                check_reply(payout, told, answered, faults);
+                answered.check(payout, told, faults);
             }
         }
         progress(count);
@@ -363,93 +368,6 @@ impl Portion {
             payouts,
             made,
         })
-    }
-}
-
-/// What a key was answered.
-struct Answered {
-    owner: String,
-    status: Option<i64>,
-    digest: Option<[u8; 32]>,
-    /// How it began, where the answer is to be rendered from it.
-    began_as: Option<Status>,
-}
-
-/// What was answered to requests that made payouts, by payout.
-async fn replies(
-    db: &mut AnyConnection,
-    fresh: &Fresh,
-    faults: &mut Faults,
-) -> Result<HashMap<String, Answered>, sqlx::Error> {
-    let mut replies = HashMap::new();
-    let sql = "SELECT k.resource_id, k.key, k.status, k.response FROM idempotency_keys k \
-               WHERE k.resource_id <> '' AND {fresh idempotency_keys k}";
-    let mut rows = sqlx::query(AssertSqlSafe(fresh.filled_in(sql))).fetch(db);
-    while let Some(row) = rows.try_next().await? {
-        let (id, key): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-        let response: Option<String> = row.try_get(3)?;
-        let answered = Answered {
-            owner: key.splitn(3, '/').take(2).collect::<Vec<_>>().join("/"),
-            status: row.try_get(2)?,
-            began_as: response.as_deref().and_then(reply::began_as),
-            digest: response.map(|text| Sha256::digest(text).into()),
-        };
-        if replies.insert(id.clone(), answered).is_some() {
-            faults.add("reply", format!("two idempotency keys made payout {id}"));
-        }
-    }
-    Ok(replies)
-}
-
-/// A payout that is in no batch has the key of a request of its merchant, however old it is; answers
-/// what that request was told.
-fn check_key<'a>(
-    payout: &Payout,
-    answered: Option<&'a Answered>,
-    faults: &mut Faults,
-) -> Option<&'a Answered> {
-    let id = &payout.id;
-    match answered {
-        Some(_) if payout.batch_id.is_some() => {
-            faults.add("reply", format!("payout {id} is in a batch, and has a key of its own"));
-            return None;
-        }
-        Some(Answered { owner, .. })
-            if *owner != format!("{}/{}", payout.merchant_id, payout.env) =>
-        {
-            faults
-                .add("reply", format!("payout {id} was made with the idempotency key of {owner}"));
-        }
-        None if payout.batch_id.is_none() => {
-            faults.add("reply", format!("payout {id} was made without an idempotency key"));
-        }
-        _ => {}
-    }
-    answered
-}
-
-/// A repeat of the request is answered with what the payout was at some time.
-fn check_reply(payout: &Payout, told: &[StoredEvent], answered: &Answered, faults: &mut Faults) {
-    let (id, Answered { status, digest, began_as, .. }) = (&payout.id, answered);
-    let Some(digest) = digest else { return };
-    let is = |text: &str| Sha256::digest(text).as_slice() == digest;
-    let first = told.first().and_then(StoredEvent::status);
-    let is_right = match began_as {
-        Some(began_as) => first == Some(*began_as),
-        None => {
-            let as_made = first.map(|status| PayoutView::json(&payout.as_made(status)));
-            let bodies = told.iter().filter_map(|told| told.body.as_deref());
-            let was_told =
-                bodies.filter_map(|kept| event_body::json(payout, kept)).any(|it| is(&it));
-            // Merchants are told of some once the network has taken it on.
-            let was_sent = told.iter().any(|told| told.name == "payout.dispatched");
-            let as_sent = was_sent.then(|| PayoutView::json(&payout.as_sent()));
-            was_told || as_made.as_deref().is_some_and(is) || as_sent.as_deref().is_some_and(is)
-        }
-    };
-    if *status != Some(201) || !is_right {
-        let what = format!("a repeat of the request is not answered with payout {id} as it was");
-        faults.add("reply", what);
     }
 }
 
