@@ -6,7 +6,7 @@ use http::Method;
 use railhead::db::bulk::{Table, text};
 use railhead::db::lookup::Lookup;
 use railhead::id::IdGenerator;
-use railhead::ledger::{Command, OutboxHook, Writer, WriterParts};
+use railhead::ledger::{Command, HookRows, OutboxHook, RunHook, Writer, WriterParts};
 use rstest::rstest;
 use secrecy::ExposeSecret as _;
 use tokio_util::sync::CancellationToken;
@@ -86,6 +86,35 @@ async fn a_decision_that_panics_harms_nobody_else(
     .await;
 }
 
+/// Rows of `meta` for writers of tests, and how their hooks look it up.
+static META: Table<&str> = Table {
+    name: "meta",
+    fixed: &[text("key", |key| (*key).into()), text("value", |key| (*key).into())],
+    changing: &[],
+    on_conflict: None,
+    is_sealed: false,
+};
+static META_KEYS: Lookup = Lookup { name: "meta", key: "key", columns: &[], lock: false };
+
+/// A writer beside the host's, with a hook of its own on [`META`].
+async fn writer_with(host: &TestHost, run: RunHook, broken: &CancellationToken) -> Writer {
+    let hook = OutboxHook {
+        of: "meta",
+        lookup: &META_KEYS,
+        keys: |new| new.iter().map(|new| new.row.text("key").map(str::to_owned)).collect(),
+        run,
+    };
+    let parts = WriterParts {
+        db: host.app().db.clone(),
+        clock: host.clock.clone(),
+        ids: std::sync::Arc::new(IdGenerator::seeded(host.clock.clone(), 46)),
+        hook: Some(std::sync::Arc::new(hook)),
+        batch_max: 10,
+        broken: broken.clone(),
+    };
+    Writer::start(parts).await.expect("a writer")
+}
+
 /// A writer whose task ends by itself takes its host with it, rather than leave it alive without
 /// one; who waits is told so.
 #[rstest]
@@ -93,37 +122,48 @@ async fn a_decision_that_panics_harms_nobody_else(
 async fn a_writer_that_dies_stops_its_host(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    static META: Table<&str> = Table {
-        name: "meta",
-        fixed: &[text("key", |key| (*key).into()), text("value", |key| (*key).into())],
-        changing: &[],
-        on_conflict: None,
-        is_sealed: false,
-    };
-    static KEYS: Lookup = Lookup { name: "meta", key: "key", columns: &[], lock: false };
     with_host(engine, async |host| {
         let broken = CancellationToken::new();
-        let hook = OutboxHook {
-            of: "meta",
-            lookup: &KEYS,
-            keys: |_| panic!("a hook that was never tried"),
-            run: Box::new(|_, _, _| unreachable!("without keys it is not run")),
-        };
-        let parts = WriterParts {
-            db: host.app().db.clone(),
-            clock: host.clock.clone(),
-            ids: std::sync::Arc::new(IdGenerator::seeded(host.clock.clone(), 46)),
-            hook: Some(std::sync::Arc::new(hook)),
-            batch_max: 10,
-            broken: broken.clone(),
-        };
-        let writer = Writer::start(parts).await.expect("a writer");
-        let command = Command::rows(vec![META.insert(&"never")]);
-        let refused = writer.work(command).await.expect_err("refused");
+        let committed = || panic!("what was never tried");
+        let run: RunHook = Box::new(move |_, _, _| {
+            Ok(HookRows { rows: Vec::new(), committed: Box::new(committed) })
+        });
+        let writer = writer_with(host, run, &broken).await;
+        let command = Command::rows(vec![META.insert(&"written")]);
+        let refused = writer.work(command).await.expect_err("nobody can tell");
         assert_eq!(refused.code(), railhead::error::ErrorCode::ServiceUnavailable);
         let stopped = tokio::time::timeout(Duration::from_secs(10), broken.cancelled()).await;
         stopped.expect("the host is told");
+        assert_eq!(host.count("SELECT COUNT(*) FROM meta WHERE key = 'written'").await, 1);
+    })
+    .await;
+}
+
+/// A row of which nothing can be told is one command's misfortune: nothing of that is written, and
+/// its neighbours in the batch are.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_panics_harms_nobody_else(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let broken = CancellationToken::new();
+        let run: RunHook = Box::new(|new, _, _| {
+            for new in new {
+                assert_ne!(new.row.text("key")?, "never", "a row that was never tried");
+            }
+            Ok(HookRows { rows: Vec::new(), committed: Box::new(|| {}) })
+        });
+        let writer = writer_with(host, run, &broken).await;
+        let write = async |key| writer.work(Command::rows(vec![META.insert(&key)])).await;
+        let (first, refused, last) = tokio::join!(write("first"), write("never"), write("last"));
+        assert_eq!(refused.expect_err("refused").code(), railhead::error::ErrorCode::ApiError);
+        assert!(first.is_ok() && last.is_ok(), "{first:?} {last:?}");
+        write("next").await.expect("it is at work");
+        let written = "SELECT COUNT(*) FROM meta WHERE key IN ('first', 'last', 'next')";
+        assert_eq!(host.count(written).await, 3);
         assert_eq!(host.count("SELECT COUNT(*) FROM meta WHERE key = 'never'").await, 0);
+        assert!(!broken.is_cancelled(), "its host goes on");
     })
     .await;
 }

@@ -1,7 +1,9 @@
 //! One transaction for many commands.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tokio::time::{Instant, timeout_at};
 
@@ -21,7 +23,7 @@ use super::hook::{NewRow, OutboxHook};
 use super::locked::{Counter, Wallet};
 use super::seal::{self, BATCHES, Batch, Chain, TOMBSTONES};
 use super::sql::{self, CounterRow, SettledOut, WalletSums};
-use super::state::{AnyCommand, Outcome, Reserved, State};
+use super::state::{AnyCommand, Outcome, Reserved, State, said};
 
 /// What became of each command of a batch, in order.
 pub(super) type Outcomes = Vec<Outcome>;
@@ -200,7 +202,8 @@ async fn bury(
     Ok(None)
 }
 
-/// Takes in what the hook makes of the batch's rows; answers what to do once all is committed.
+/// Takes in what the hook makes of the batch's rows; answers what to do once all is committed. What
+/// it panics at is in the rows: whose they are is found by halves, and the others go on.
 async fn run_hook(
     native: &mut Native,
     state: &mut State,
@@ -214,17 +217,25 @@ async fn run_hook(
         render: state.out.renders.get(&(hook.of, at)),
     });
     let new: Vec<NewRow<'_>> = new.collect();
-    let wanted = keys((hook.keys)(&new)?.into_iter());
+    let wanted = keys(unless_it_panics(|| (hook.keys)(&new))?.into_iter());
     if wanted.is_empty() {
         return Ok(None);
     }
     let (found, found_columns) = (native.select(hook.lookup, wanted).await?, hook.lookup.all());
     let found: Vec<Named<'_>> = found.iter().map(|row| Named::new(&found_columns, row)).collect();
-    let made = (hook.run)(&new, &found, ids)?;
+    let made = unless_it_panics(|| (hook.run)(&new, &found, ids))?;
     for change in made.rows {
         state.take_row(change);
     }
     Ok(Some(made.committed))
+}
+
+fn unless_it_panics<T>(make: impl FnOnce() -> Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
+    // It is pure: whatever it was about to make is thrown away.
+    let panicked = |panic: Box<dyn Any + Send>| {
+        sqlx::Error::Decode(format!("a hook panicked: {}", said(&*panic)).into())
+    };
+    catch_unwind(AssertUnwindSafe(make)).map_err(panicked).flatten()
 }
 
 /// Reads and locks what the commands need, always in the same order: wallets, then rows that are

@@ -23,7 +23,7 @@
 //! |---|---|
 //! | a command is refused, or its decision panics | its neighbours go on; it leaves nothing behind |
 //! | another lane or host took a key or a counter first | the batch is begun again and sees it |
-//! | one command's rows break a constraint, or cannot be read | the batch is halved until that one stands alone |
+//! | one command's rows break a constraint, cannot be read, or make a hook panic | the batch is halved until that one stands alone |
 //! | the connection is lost or falls silent before COMMIT | nothing happened; the batch is begun again |
 //! | the answer to COMMIT is lost | a tombstone in the place of the batch's row tells whether it was committed, and keeps it from being so later |
 //! | the database stays away | callers are told `service_unavailable`, and repeat with their keys |

@@ -287,9 +287,13 @@ impl State {
 
 /// What a command is told whose decision panicked.
 fn panicked(panic: &(dyn Any + Send)) -> Problem {
-    let said = panic.downcast_ref::<String>().cloned();
-    let said = said.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-    Problem::internal(format!("a decision panicked: {}", said.unwrap_or_default()))
+    Problem::internal(format!("a decision panicked: {}", said(panic)))
+}
+
+/// What whoever panicked said.
+pub(super) fn said(panic: &(dyn Any + Send)) -> &str {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default()
 }
 
 /// Adds a journal of so many entries, after which the wallet holds `balance`, to the wallet and to
