@@ -177,12 +177,12 @@ pub async fn verify(
     faults: &mut Faults,
 ) -> Result<Proven, sqlx::Error> {
     let mut proven = Proven::default();
-    seals::chain(db, scope, &mut proven, faults).await?;
+    let wrote = seals::chain(db, scope, &mut proven, faults).await?;
     for check in CHECKS {
         check.run(db, &proven.fresh, faults).await?;
     }
     books::prove(db, &mut proven, faults).await?;
-    seals::compare(db, scope, &proven.fresh, faults).await?;
+    seals::compare(db, scope, (wrote, &proven.fresh), faults).await?;
     Ok(proven)
 }
 

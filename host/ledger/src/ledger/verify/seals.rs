@@ -1,6 +1,6 @@
 //! The seals of the writer's batches: each follows from the one before, and covers what is there.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use futures::TryStreamExt as _;
 use sqlx::any::AnyRow;
@@ -18,20 +18,31 @@ use super::{Anchor, Faults, Fresh, Proven, Scope};
 pub(super) async fn compare(
     db: &mut AnyConnection,
     scope: &Scope<'_>,
-    fresh: &Fresh,
+    (wrote, fresh): (Wrote, &Fresh),
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
     for shape in &scope.sealed {
-        let swept = scope.swept.get(shape.table()).copied();
-        let swept = swept.map(|before| before.after(ROW_BEFORE_BATCH));
-        rows_as_sealed(db, (*shape, fresh, swept), faults).await?;
-        batches_without_rows(db, (shape.table(), fresh, swept), faults).await?;
+        let (table, kept) = (shape.table(), kept_since(scope, shape.table()));
+        let found = rows_as_sealed(db, (*shape, fresh, kept), faults).await?;
+        if wrote.get(table).is_some_and(|wrote| found < *wrote) {
+            batches_without_rows(db, (table, fresh, kept), faults).await?;
+        }
     }
     Ok(())
 }
 
+/// How many batches say that they wrote to each table, but for those whose rows may have been swept
+/// away.
+pub(super) type Wrote = BTreeMap<String, u64>;
+
 /// How long before its batch a row may say that it was made.
 const ROW_BEFORE_BATCH: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+
+/// Of batches from when on all rows of a table must be there.
+fn kept_since(scope: &Scope<'_>, table: &str) -> Moment {
+    let swept = scope.swept.get(table).map(|before| before.after(ROW_BEFORE_BATCH));
+    swept.unwrap_or(Moment::from_micros(i64::MIN))
+}
 
 /// Every seal follows from the one before, and the anchor's are there.
 pub(super) async fn chain(
@@ -39,7 +50,7 @@ pub(super) async fn chain(
     scope: &Scope<'_>,
     proven: &mut Proven,
     faults: &mut Faults,
-) -> Result<(), sqlx::Error> {
+) -> Result<Wrote, sqlx::Error> {
     let (mut heads, mut firsts) = (BTreeMap::new(), BTreeMap::new());
     if let Some(anchor) = scope.against {
         anchored(db, anchor, faults).await?;
@@ -50,7 +61,8 @@ pub(super) async fn chain(
             heads.extend(anchor.heads.iter().map(of_writers));
         }
     }
-    let tables: BTreeSet<&str> = scope.sealed.iter().map(|shape| shape.table()).collect();
+    let kept = scope.sealed.iter().map(|shape| (shape.table(), kept_since(scope, shape.table())));
+    let (kept, mut wrote): (BTreeMap<&str, Moment>, _) = (kept.collect(), Wrote::new());
     let sql = format!(
         "SELECT id, previous, digests, hash, created_at FROM writer_batches \
          WHERE (hash <> '' OR digests <> '' OR previous <> '') AND {} ORDER BY id",
@@ -61,12 +73,17 @@ pub(super) async fn chain(
         let id: i64 = row.try_get(0)?;
         let (previous, said, hash): (String, String, String) =
             (row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
-        let at: i64 = row.try_get(4)?;
-        if seal_hash(&previous, id, &said, Moment::from_micros(at)) != hash {
+        let at = Moment::from_micros(row.try_get(4)?);
+        if seal_hash(&previous, id, &said, at) != hash {
             faults.add("seal-chain", format!("batch {id}: its seal does not fit it"));
         }
-        for table in digests(&said).keys().filter(|table| !tables.contains(table.as_str())) {
-            faults.add("seal", format!("batch {id} wrote to {table}, and its rows are gone"));
+        for table in digests(&said).into_keys() {
+            match kept.get(table.as_str()) {
+                Some(since) => *wrote.entry(table).or_default() += u64::from(at >= *since),
+                None => {
+                    faults.add("seal", format!("batch {id} wrote to {table}, which is not there"));
+                }
+            }
         }
         match heads.insert(writer_of(id), (id, hash)) {
             Some((_, head)) if head != previous => {
@@ -79,8 +96,11 @@ pub(super) async fn chain(
         proven.batches += 1;
     }
     drop(rows);
-    // A writer's first batch follows the last one that there was when the writer began: that may
-    // have been long before the anchor.
+    // A writer's first batch follows the last one that there was when the writer began: the anchor's,
+    // one since, or one from long before.
+    if let Some(anchor) = scope.against {
+        firsts.retain(|_, previous| !anchor.heads.values().any(|head| head == previous));
+    }
     forget_those_there(db, &mut firsts, &proven.fresh).await?;
     if !proven.fresh.is_all() {
         forget_those_there(db, &mut firsts, &Fresh::default()).await?;
@@ -89,7 +109,7 @@ pub(super) async fn chain(
         faults.add("seal-chain", format!("batch {id} follows one that is not there"));
     }
     proven.anchor.heads = heads.into_values().collect();
-    Ok(())
+    Ok(wrote)
 }
 
 /// What a batch says that it wrote: digests by table.
@@ -162,17 +182,18 @@ struct Sealed {
     batch: i64,
     /// The digest, where it says that it wrote any.
     said: Option<String>,
-    /// Whether some of them may have been swept away.
-    may_lack_some: bool,
+    /// Whether all of them must be there.
+    is_kept: bool,
     rows: Vec<Row>,
 }
 
-/// The rows of a table are those that their batches say they wrote.
+/// The rows of a table are those that their batches say they wrote; answers how many batches have
+/// any, of those of which all must be there.
 async fn rows_as_sealed(
     db: &mut AnyConnection,
-    (shape, fresh, swept): (&dyn Shape, &Fresh, Option<Moment>),
+    (shape, fresh, kept): (&dyn Shape, &Fresh, Moment),
     faults: &mut Faults,
-) -> Result<(), sqlx::Error> {
+) -> Result<u64, sqlx::Error> {
     let table = shape.table();
     let columns = &shape.columns()[..shape.fixed()];
     let names: Vec<String> = columns.iter().map(|(name, _)| format!("t.{name}")).collect();
@@ -185,11 +206,11 @@ async fn rows_as_sealed(
         fresh.rows(table, "t")
     );
     let mut rows = sqlx::query(AssertSqlSafe(sql)).fetch(db);
-    let mut group: Option<Sealed> = None;
+    let (mut group, mut found) = (None::<Sealed>, 0);
     while let Some(row) = rows.try_next().await? {
         let id: i64 = row.try_get(0)?;
         if let Some(ended) = group.take_if(|group| group.batch != id) {
-            ended.check((table, columns.len()), faults);
+            found += ended.check((table, columns.len()), faults);
         }
         let cells = cells(&row, columns)?;
         if let Some(group) = &mut group {
@@ -197,37 +218,38 @@ async fn rows_as_sealed(
             continue;
         }
         let (said, at): (Option<String>, Option<i64>) = (row.try_get(1)?, row.try_get(2)?);
-        let at = at.map(Moment::from_micros);
         group = Some(Sealed {
             batch: id,
             said: said.and_then(|said| digests(&said).remove(table)),
-            may_lack_some: swept.is_some_and(|before| at.is_some_and(|at| at < before)),
+            is_kept: at.is_some_and(|at| Moment::from_micros(at) >= kept),
             rows: vec![cells],
         });
     }
     if let Some(ended) = group {
-        ended.check((table, columns.len()), faults);
+        found += ended.check((table, columns.len()), faults);
     }
-    Ok(())
+    Ok(found)
 }
 
 impl Sealed {
-    fn check(&self, (table, fixed): (&str, usize), faults: &mut Faults) {
+    /// Answers how many batches this is that wrote to the table, and of which all must be there.
+    fn check(&self, (table, fixed): (&str, usize), faults: &mut Faults) -> u64 {
         let id = self.batch;
         match &self.said {
-            Some(said) if self.may_lack_some || *said == digest_of(fixed, self.rows.iter()) => {}
+            Some(said) if !self.is_kept || *said == digest_of(fixed, self.rows.iter()) => {}
             Some(_) => {
                 faults.add("seal", format!("batch {id}: rows of {table} are not as written"));
             }
             None => faults.add("seal", format!("batch {id} did not write to {table}")),
         }
+        u64::from(self.is_kept && self.said.is_some())
     }
 }
 
-/// Of what a batch says that it wrote to a table, something is there, unless it may have been swept.
+/// Tells of the batches that say they wrote to a table, and of which nothing is there.
 async fn batches_without_rows(
     db: &mut AnyConnection,
-    (table, fresh, swept): (&str, &Fresh, Option<Moment>),
+    (table, fresh, kept): (&str, &Fresh, Moment),
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
     let sql = format!(
@@ -238,8 +260,7 @@ async fn batches_without_rows(
         BATCH_ID.0,
         fresh.rows(table, "t")
     );
-    let since = swept.map_or(i64::MIN, Moment::micros);
-    let mut ids = sqlx::query_scalar::<_, i64>(AssertSqlSafe(sql)).bind(since).fetch(db);
+    let mut ids = sqlx::query_scalar::<_, i64>(AssertSqlSafe(sql)).bind(kept.micros()).fetch(db);
     while let Some(id) = ids.try_next().await? {
         faults.add("seal", format!("batch {id} wrote to {table}, and its rows are gone"));
     }
