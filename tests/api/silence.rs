@@ -1,5 +1,7 @@
 //! A database that does not answer, a writer that is dead, and more requests than can be served.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Method;
@@ -35,7 +37,7 @@ async fn until_ready(host: &TestHost, wanted: u16) {
 /// line carries again it goes on by itself, and every key is there once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_goes_silent_holds_nobody_for_ever() {
-    let database = std::sync::Arc::new(crate::databases::Database::new(Engine::Postgres).await);
+    let database = Arc::new(crate::databases::Database::new(Engine::Postgres).await);
     let mut config = crate::test_host::config(&database);
     let (line, url) = QuietLine::open(config.database_url().expose_secret()).await;
     config.database_url = Some(url.into());
@@ -107,8 +109,8 @@ async fn writer_with(host: &TestHost, run: RunHook, broken: &CancellationToken) 
     let parts = WriterParts {
         db: host.app().db.clone(),
         clock: host.clock.clone(),
-        ids: std::sync::Arc::new(IdGenerator::seeded(host.clock.clone(), 46)),
-        hook: Some(std::sync::Arc::new(hook)),
+        ids: Arc::new(IdGenerator::seeded(host.clock.clone(), 46)),
+        hook: Some(Arc::new(hook)),
         batch_max: 10,
         broken: broken.clone(),
     };
@@ -148,7 +150,13 @@ async fn a_hook_that_panics_harms_nobody_else(
 ) {
     with_host(engine, async |host| {
         let broken = CancellationToken::new();
-        let run: RunHook = Box::new(|new, _, _| {
+        let most = Arc::new(AtomicUsize::new(0));
+        // The first batch waits until all have been handed in.
+        let (all_are_in, wait) = std::sync::mpsc::channel::<()>();
+        let (seen, wait) = (Arc::clone(&most), Mutex::new(wait));
+        let run: RunHook = Box::new(move |new, _, _| {
+            let _ = wait.lock().expect("one writer").recv();
+            seen.fetch_max(new.len(), Ordering::Relaxed);
             for new in new {
                 assert_ne!(new.row.text("key")?, "never", "a row that was never tried");
             }
@@ -156,7 +164,10 @@ async fn a_hook_that_panics_harms_nobody_else(
         });
         let writer = writer_with(host, run, &broken).await;
         let write = async |key| writer.work(Command::rows(vec![META.insert(&key)])).await;
-        let (first, refused, last) = tokio::join!(write("first"), write("never"), write("last"));
+        let (first, refused, last, ()) =
+            tokio::join!(write("first"), write("never"), write("last"), async {
+                drop(all_are_in);
+            });
         assert_eq!(refused.expect_err("refused").code(), railhead::error::ErrorCode::ApiError);
         assert!(first.is_ok() && last.is_ok(), "{first:?} {last:?}");
         write("next").await.expect("it is at work");
@@ -164,6 +175,7 @@ async fn a_hook_that_panics_harms_nobody_else(
         assert_eq!(host.count(written).await, 3);
         assert_eq!(host.count("SELECT COUNT(*) FROM meta WHERE key = 'never'").await, 0);
         assert!(!broken.is_cancelled(), "its host goes on");
+        assert!(most.load(Ordering::Relaxed) > 1, "some were one batch");
     })
     .await;
 }

@@ -233,6 +233,10 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("DELETE FROM idempotency_keys WHERE resource_id = '{paid}'", "reply"),
     ("UPDATE idempotency_keys SET resource_id = '{draft}' WHERE resource_id = '{paid}'", "reply"),
     (
+        "INSERT INTO idempotency_keys SELECT key || '2', fingerprint, subject, resource_id, status, response, created_at, batch_id FROM idempotency_keys WHERE resource_id = '{paid}'",
+        "reply",
+    ),
+    (
         "UPDATE idempotency_keys SET response = REPLACE(response, '\"paid\"', '\"failed\"') WHERE resource_id = '{paid}'",
         "reply",
     ),

@@ -23,7 +23,7 @@ use super::hook::{NewRow, OutboxHook};
 use super::locked::{Counter, Wallet};
 use super::seal::{self, BATCHES, Batch, Chain, TOMBSTONES};
 use super::sql::{self, CounterRow, SettledOut, WalletSums};
-use super::state::{AnyCommand, Outcome, Reserved, State, said};
+use super::state::{AnyCommand, Outcome, Reserved, State, panic_message};
 
 /// What became of each command of a batch, in order.
 pub(super) type Outcomes = Vec<Outcome>;
@@ -37,7 +37,8 @@ pub(super) enum Interrupted {
     /// Nothing was written: some row is there already, a key perhaps. Whoever wrote it may have been
     /// a moment faster, or the row is a bad one.
     AlreadyThere(sqlx::Error),
-    /// Nothing was written: some row is not acceptable to the database, or cannot be read.
+    /// Nothing was written: some row is not acceptable to the database, cannot be read, or makes the
+    /// hook panic.
     Poisoned(sqlx::Error),
     /// The storage fails. Only a restart can tell what it holds.
     Broken(sqlx::Error),
@@ -231,9 +232,9 @@ async fn run_hook(
 }
 
 fn unless_it_panics<T>(make: impl FnOnce() -> Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
-    // It is pure: whatever it was about to make is thrown away.
+    // Hooks are pure: whatever this one was about to make is thrown away.
     let panicked = |panic: Box<dyn Any + Send>| {
-        sqlx::Error::Decode(format!("a hook panicked: {}", said(&*panic)).into())
+        sqlx::Error::Decode(format!("a hook panicked: {}", panic_message(&*panic)).into())
     };
     catch_unwind(AssertUnwindSafe(make)).map_err(panicked).flatten()
 }

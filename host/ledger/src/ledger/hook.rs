@@ -19,7 +19,7 @@ pub struct OutboxHook {
 }
 
 /// From new rows and the rows that were read to further rows. Repeatable: a batch may be begun
-/// again.
+/// again. Where it panics some row is a bad one: the batch is halved until that stands alone.
 pub type RunHook = Box<
     dyn Fn(&[NewRow<'_>], &[Named<'_>], &IdGenerator) -> Result<HookRows, sqlx::Error>
         + Send

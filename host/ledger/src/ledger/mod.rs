@@ -25,6 +25,7 @@
 //! | another lane or host took a key or a counter first | the batch is begun again and sees it |
 //! | one command's rows break a constraint, cannot be read, or make a hook panic | the batch is halved until that one stands alone |
 //! | the connection is lost or falls silent before COMMIT | nothing happened; the batch is begun again |
+//! | what a hook has done after COMMIT panics | the host stops; callers are told `service_unavailable`, and what they asked for is written |
 //! | the answer to COMMIT is lost | a tombstone in the place of the batch's row tells whether it was committed, and keeps it from being so later |
 //! | the database stays away | callers are told `service_unavailable`, and repeat with their keys |
 //! | the process dies | callers learn nothing and repeat with their keys |

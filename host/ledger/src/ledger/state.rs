@@ -287,13 +287,13 @@ impl State {
 
 /// What a command is told whose decision panicked.
 fn panicked(panic: &(dyn Any + Send)) -> Problem {
-    Problem::internal(format!("a decision panicked: {}", said(panic)))
+    Problem::internal(format!("a decision panicked: {}", panic_message(panic)))
 }
 
-/// What whoever panicked said.
-pub(super) fn said(panic: &(dyn Any + Send)) -> &str {
-    let said = panic.downcast_ref::<String>().map(String::as_str);
-    said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default()
+/// The text that a panic came with; empty where it was no text.
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default()
 }
 
 /// Adds a journal of so many entries, after which the wallet holds `balance`, to the wallet and to

@@ -513,6 +513,7 @@ impl Task {
     /// Finds the command whose rows the database refuses, by halves.
     async fn split(&mut self, commands: &[&AnyCommand], cause: sqlx::Error) -> Outcomes {
         if commands.len() == 1 {
+            tracing::error!(%cause, "a command cannot be written, whatever it is tried with");
             return vec![Err(Problem::internal(cause))];
         }
         let (first, second) = commands.split_at(commands.len() / 2);

@@ -11,7 +11,7 @@ mod funding;
 mod replay;
 mod replies;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use sqlx::{AnyConnection, Row as _};
 
@@ -30,9 +30,9 @@ use replies::Replies;
 
 /// Payouts that are looked at together.
 const PORTION: usize = 500;
-/// Payouts whose keys are held together: some 100 MB. Keys are found by nothing but looking at all
-/// of them, so that this is done once for so many payouts.
-const KEYS_OF: usize = 500_000;
+/// Payouts whose keys are held together: some 100 MB. No index leads to a payout's key: each time
+/// all keys are looked at.
+const KEY_RANGE: usize = 500_000;
 
 /// What one query finds, of everything that is looked at. Everything else is compared payout by
 /// payout, or by the queries below.
@@ -42,6 +42,12 @@ const CHECKS: &[Check] = &[
         means: "is in the ledger and nowhere else",
         finds: "SELECT j.ref_id FROM journals j LEFT JOIN payouts p ON p.id = j.ref_id \
                 WHERE j.ref_type = 'Payout' AND p.id IS NULL AND {fresh journals j}",
+    },
+    Check {
+        name: "reply",
+        means: "was made with two idempotency keys",
+        finds: "SELECT k.resource_id FROM idempotency_keys k WHERE k.resource_id <> '' \
+                AND {fresh idempotency_keys k} GROUP BY k.resource_id HAVING COUNT(*) > 1",
     },
     Check {
         name: "conversion-without-payout",
@@ -265,7 +271,7 @@ pub async fn verify(
         let sql = fill_in(FILE_PAYMENTS.finds, "{files ", by_themselves);
         FILE_PAYMENTS.run_as(&mut *db, (sql, &[]), faults).await?;
     }
-    let mut replies = Replies::of_so_many(KEYS_OF);
+    let mut replies = Replies::of_so_many(KEY_RANGE);
     let mut counted = match looked.fresh.is_all() {
         true => Counted::of(db, looked.now).await?,
         // Of a part nothing can be counted.
@@ -278,9 +284,8 @@ pub async fn verify(
         if !looked.fresh.is_all() {
             check_these(db, &portion.these, faults).await?;
         }
-        if let (Some(first), Some(last)) = (portion.payouts.first(), portion.payouts.last()) {
-            let ends = (first.id.as_str(), last.id.as_str());
-            replies.reach(db, looked.fresh, ends, faults).await?;
+        if let (Some(first), Some(last)) = (portion.made.first(), portion.made.last()) {
+            replies.load(db, looked.fresh, (first, last)).await?;
         }
         for payout in &portion.payouts {
             let id = payout.id.as_str();
@@ -337,7 +342,7 @@ struct Portion {
     these: These,
     payouts: Vec<Payout>,
     /// Those that were made in one of the batches that are looked at.
-    made: HashSet<String>,
+    made: BTreeSet<String>,
     events: HashMap<String, Vec<StoredEvent>>,
     booked: HashMap<String, Vec<StoredJournal>>,
     transfers: attempts::Transfers,
@@ -353,7 +358,7 @@ impl Portion {
         let query = these.query("SELECT * FROM payouts WHERE {these id} ORDER BY id");
         let rows = query.fetch_all(&mut *db).await?;
         let payouts: Vec<Payout> = rows.iter().map(sql::payout).collect::<Result<_, _>>()?;
-        let mut made = HashSet::new();
+        let mut made = BTreeSet::new();
         for (row, payout) in rows.iter().zip(&payouts) {
             if looked.fresh.contains(row.try_get("batch_id")?) {
                 made.insert(payout.id.to_string());

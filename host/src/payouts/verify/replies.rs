@@ -1,6 +1,6 @@
 //! What was answered to the requests that made payouts, against the payouts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::TryStreamExt as _;
@@ -24,7 +24,7 @@ pub(super) struct Replies {
     to: String,
     by_payout: HashMap<String, Answered>,
     /// Merchants and environments: most are met again.
-    owners: HashMap<String, Arc<str>>,
+    owners: HashSet<Arc<str>>,
 }
 
 /// What a key was answered.
@@ -54,21 +54,20 @@ impl Reply {
 impl Replies {
     /// None yet; later those of so many payouts at once.
     pub(super) fn of_so_many(at_once: usize) -> Self {
-        let (to, by_payout, owners) = (String::new(), HashMap::new(), HashMap::new());
+        let (to, by_payout, owners) = (String::new(), HashMap::new(), HashSet::new());
         Self { at_once, to, by_payout, owners }
     }
 
-    /// Has the keys of all payouts from one to another one, which are asked for in the order of
-    /// their ids.
+    /// Holds the keys of all payouts from one to another one, and of so many after them. Payouts come
+    /// in the order of their ids.
     ///
     /// # Errors
     /// The database cannot be read.
-    pub(super) async fn reach(
+    pub(super) async fn load(
         &mut self,
         db: &mut AnyConnection,
         fresh: &Fresh,
         (first, last): (&str, &str),
-        faults: &mut Faults,
     ) -> Result<(), sqlx::Error> {
         if last <= self.to.as_str() {
             return Ok(());
@@ -93,9 +92,7 @@ impl Replies {
                 status: row.try_get(2)?,
                 reply: Reply::of(row.try_get::<Option<String>, _>(3)?.as_deref()),
             };
-            if self.by_payout.insert(id.clone(), answered).is_some() {
-                faults.add("reply", format!("two idempotency keys made payout {id}"));
-            }
+            self.by_payout.insert(id, answered);
         }
         Ok(())
     }
@@ -126,12 +123,14 @@ impl Replies {
 }
 
 /// The merchant and the environment of a key.
-fn owner(known: &mut HashMap<String, Arc<str>>, key: &str) -> Arc<str> {
+fn owner(known: &mut HashSet<Arc<str>>, key: &str) -> Arc<str> {
     let owner = key.match_indices('/').nth(1).map_or(key, |(end, _)| &key[..end]);
-    match known.get(owner) {
-        Some(owner) => Arc::clone(owner),
-        None => Arc::clone(known.entry(owner.to_owned()).or_insert_with(|| owner.into())),
+    if let Some(owner) = known.get(owner) {
+        return Arc::clone(owner);
     }
+    let owner: Arc<str> = owner.into();
+    known.insert(Arc::clone(&owner));
+    owner
 }
 
 impl Answered {
@@ -174,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// Payouts `p0` to `p9`, each with a key, and one more key for one of them.
+    /// Payouts `p0` to `p9`, each with a key.
     async fn ten_payouts() -> AnyConnection {
         sqlx::any::install_default_drivers();
         let mut db = AnyConnection::connect("sqlite::memory:").await.expect("a database");
@@ -192,11 +191,11 @@ mod tests {
     #[tokio::test]
     async fn no_more_keys_are_held_than_a_range_of_payouts_has() {
         let mut db = ten_payouts().await;
-        let (mut replies, mut faults) = (Replies::of_so_many(4), Faults::default());
+        let mut replies = Replies::of_so_many(4);
         let mut held = Vec::new();
         for portion in [("p0", "p1"), ("p2", "p3"), ("p4", "p5"), ("p6", "p7"), ("p8", "p9")] {
             let fresh = Fresh::default();
-            replies.reach(&mut db, &fresh, portion, &mut faults).await.expect("keys");
+            replies.load(&mut db, &fresh, portion).await.expect("keys");
             assert!(replies.by_payout.contains_key(portion.0), "{portion:?}");
             assert!(replies.by_payout.contains_key(portion.1), "{portion:?}");
             held.push((replies.by_payout.len(), replies.to.clone()));
@@ -209,9 +208,9 @@ mod tests {
     #[tokio::test]
     async fn a_portion_that_spans_more_than_a_range_is_held_whole() {
         let mut db = ten_payouts().await;
-        let (mut replies, mut faults) = (Replies::of_so_many(4), Faults::default());
+        let mut replies = Replies::of_so_many(4);
         let (fresh, portion) = (Fresh::default(), ("p1", "p8"));
-        replies.reach(&mut db, &fresh, portion, &mut faults).await.expect("keys");
+        replies.load(&mut db, &fresh, portion).await.expect("keys");
         assert_eq!((replies.by_payout.len(), replies.to.as_str()), (8, "p8"));
     }
 }

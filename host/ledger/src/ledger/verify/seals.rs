@@ -13,19 +13,20 @@ use crate::db::cell::{Cell, Kind, Row};
 use super::super::seal::{digest_of, first_of, seal_hash, writer_of};
 use super::{Anchor, Faults, Fresh, Proven, Scope};
 
-/// Every batch's seal covers what is there: no row was changed, added, moved or taken away. There may
-/// be very many batches, so that nothing is kept of any: what each says comes with its rows.
+/// Every batch's seal covers what is there: no row was changed, added, moved or taken away. There
+/// may be very many batches, so that nothing is kept of any: what each says comes with its rows.
 pub(super) async fn compare(
     db: &mut AnyConnection,
     scope: &Scope<'_>,
-    (wrote, fresh): (Wrote, &Fresh),
+    (batches, fresh): (BatchesByTable, &Fresh),
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
     for shape in &scope.sealed {
         let (table, kept) = (shape.table(), kept_since(scope, shape.table()));
         let found = rows_as_sealed(db, (*shape, fresh, kept), faults).await?;
-        if wrote.get(table).is_some_and(|wrote| found < *wrote) {
-            batches_without_rows(db, (table, fresh, kept), faults).await?;
+        let missing = batches.get(table).map_or(0, |batches| batches.saturating_sub(found));
+        if missing > 0 {
+            batches_without_rows(db, (table, missing), (fresh, kept), faults).await?;
         }
     }
     Ok(())
@@ -33,7 +34,7 @@ pub(super) async fn compare(
 
 /// How many batches say that they wrote to each table, but for those whose rows may have been swept
 /// away.
-pub(super) type Wrote = BTreeMap<String, u64>;
+pub(super) type BatchesByTable = BTreeMap<String, u64>;
 
 /// How long before its batch a row may say that it was made.
 const ROW_BEFORE_BATCH: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
@@ -50,7 +51,7 @@ pub(super) async fn chain(
     scope: &Scope<'_>,
     proven: &mut Proven,
     faults: &mut Faults,
-) -> Result<Wrote, sqlx::Error> {
+) -> Result<BatchesByTable, sqlx::Error> {
     let (mut heads, mut firsts) = (BTreeMap::new(), BTreeMap::new());
     if let Some(anchor) = scope.against {
         anchored(db, anchor, faults).await?;
@@ -62,7 +63,8 @@ pub(super) async fn chain(
         }
     }
     let kept = scope.sealed.iter().map(|shape| (shape.table(), kept_since(scope, shape.table())));
-    let (kept, mut wrote): (BTreeMap<&str, Moment>, _) = (kept.collect(), Wrote::new());
+    let kept: BTreeMap<&str, Moment> = kept.collect();
+    let mut batches = BatchesByTable::new();
     let sql = format!(
         "SELECT id, previous, digests, hash, created_at FROM writer_batches \
          WHERE (hash <> '' OR digests <> '' OR previous <> '') AND {} ORDER BY id",
@@ -79,9 +81,12 @@ pub(super) async fn chain(
         }
         for table in digests(&said).into_keys() {
             match kept.get(table.as_str()) {
-                Some(since) => *wrote.entry(table).or_default() += u64::from(at >= *since),
+                Some(since) => *batches.entry(table).or_default() += u64::from(at >= *since),
                 None => {
-                    faults.add("seal", format!("batch {id} wrote to {table}, which is not there"));
+                    faults.add(
+                        "seal",
+                        format!("batch {id} wrote to {table}, which is no sealed table"),
+                    );
                 }
             }
         }
@@ -91,25 +96,27 @@ pub(super) async fn chain(
             }
             Some(_) => {}
             None if previous.is_empty() => {}
-            None => drop(firsts.insert(id, previous)),
+            None => {
+                firsts.insert(id, previous);
+            }
         }
         proven.batches += 1;
     }
     drop(rows);
-    // A writer's first batch follows the last one that there was when the writer began: the anchor's,
-    // one since, or one from long before.
+    // A writer's first batch follows the last one that there was when the writer began: the
+    // anchor's, one since, or one from long before.
     if let Some(anchor) = scope.against {
         firsts.retain(|_, previous| !anchor.heads.values().any(|head| head == previous));
     }
-    forget_those_there(db, &mut firsts, &proven.fresh).await?;
+    retain_missing(db, &mut firsts, &proven.fresh).await?;
     if !proven.fresh.is_all() {
-        forget_those_there(db, &mut firsts, &Fresh::default()).await?;
+        retain_missing(db, &mut firsts, &Fresh::default()).await?;
     }
     for id in firsts.keys() {
         faults.add("seal-chain", format!("batch {id} follows one that is not there"));
     }
     proven.anchor.heads = heads.into_values().collect();
-    Ok(wrote)
+    Ok(batches)
 }
 
 /// What a batch says that it wrote: digests by table.
@@ -117,9 +124,9 @@ fn digests(said: &str) -> BTreeMap<String, String> {
     serde_json::from_str(said).unwrap_or_default()
 }
 
-/// Leaves of batches, each with the hash of the one that it follows, those that follow none of
-/// these. There is no index of hashes: one look at all of them is for all.
-async fn forget_those_there(
+/// Of batches, each with the hash of the one that it follows, retains those that follow none of
+/// these. There is no index of hashes: all are looked for in one go.
+async fn retain_missing(
     db: &mut AnyConnection,
     firsts: &mut BTreeMap<i64, String>,
     among: &Fresh,
@@ -127,17 +134,16 @@ async fn forget_those_there(
     if firsts.is_empty() {
         return Ok(());
     }
-    let wanted: HashSet<String> = firsts.values().cloned().collect();
-    let mut found: HashSet<String> = HashSet::new();
+    let mut wanted: HashSet<String> = firsts.values().cloned().collect();
     let sql =
         format!("SELECT hash FROM writer_batches WHERE hash <> '' AND {}", among.batches("id"));
     let mut rows = sqlx::query_scalar::<_, String>(AssertSqlSafe(sql)).fetch(db);
     while let Some(hash) = rows.try_next().await? {
-        if wanted.contains(&hash) {
-            found.insert(hash);
+        if wanted.remove(&hash) && wanted.is_empty() {
+            break;
         }
     }
-    firsts.retain(|_, previous| !found.contains(previous));
+    firsts.retain(|_, previous| wanted.contains(previous));
     Ok(())
 }
 
@@ -246,10 +252,11 @@ impl Sealed {
     }
 }
 
-/// Tells of the batches that say they wrote to a table, and of which nothing is there.
+/// Tells of the batches that say they wrote to a table, and of which nothing is there: so many.
 async fn batches_without_rows(
     db: &mut AnyConnection,
-    (table, fresh, kept): (&str, &Fresh, Moment),
+    (table, mut missing): (&str, u64),
+    (fresh, kept): (&Fresh, Moment),
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
     let sql = format!(
@@ -262,7 +269,12 @@ async fn batches_without_rows(
     );
     let mut ids = sqlx::query_scalar::<_, i64>(AssertSqlSafe(sql)).bind(kept.micros()).fetch(db);
     while let Some(id) = ids.try_next().await? {
+        missing = missing.saturating_sub(1);
         faults.add("seal", format!("batch {id} wrote to {table}, and its rows are gone"));
+    }
+    // What says so in another spelling than the writer's is not found by it.
+    if missing > 0 {
+        faults.add("seal", format!("{missing} batches wrote to {table}, and their rows are gone"));
     }
     Ok(())
 }
