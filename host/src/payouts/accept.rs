@@ -118,7 +118,8 @@ impl Acceptance {
     ) -> Result<Self, Problem> {
         let (payout, transition) = payout.made(change)?;
         let is_written = !went_at_once(&payout, None);
-        let event = is_written.then(|| event_without_data(app, &payout, transition.event));
+        let told = (transition.event, payout.created_at);
+        let event = is_written.then(|| event_without_data(app, &payout, told));
         let work = match transition.next {
             NextStep::Send => Some(work(app, &payout, lease_until).await?),
             _ => None,

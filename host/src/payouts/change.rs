@@ -130,7 +130,7 @@ async fn command(
         let case = super::contradiction::case(app, payout, kind, &with);
         (case.fingerprint.clone(), case)
     });
-    let mut rows = rows(app, &after, &transition).await?;
+    let mut rows = rows(app, &after, &transition, now).await?;
     rows.extend(with.rows);
     let decision = Decision {
         suspended: Suspended {
@@ -348,14 +348,16 @@ async fn usage(
     Ok(Some((Usage::of(payout, &merchant.timezone, on), allowance)))
 }
 
-/// The payout's new state, its event, and its place in the engine's work.
+/// The payout's new state, its event, and its place in the engine's work. The event is of the very
+/// instant that the state is stamped with, whatever the clock does meanwhile.
 async fn rows(
     app: &App,
     after: &Payout,
     transition: &Transition,
+    now: Moment,
 ) -> Result<Vec<RowChange>, Problem> {
     let mut rows =
-        vec![sql::PAYOUT_STATES.change(after), event(app, after, transition.event).row()];
+        vec![sql::PAYOUT_STATES.change(after), event(app, after, (transition.event, now)).row()];
     if transition.event == "payout.paid" {
         rows.extend(receipt(app, after).await?);
     }
@@ -383,8 +385,8 @@ pub(super) async fn work(app: &App, payout: &Payout, lease_until: Moment) -> Res
 }
 
 /// The event that tells merchants, or only the history, of a change.
-fn event(app: &App, payout: &Payout, name: &'static str) -> Event {
-    with_data(event_without_data(app, payout, name), payout)
+fn event(app: &App, payout: &Payout, (name, at): (&'static str, Moment)) -> Event {
+    with_data(event_without_data(app, payout, (name, at)), payout)
 }
 
 /// An event with the payout as it is now, where merchants are told of such events.
@@ -396,7 +398,11 @@ pub(super) fn with_data(event: Event, payout: &Payout) -> Event {
 
 /// The event of a change before it is known how the payout will be.
 #[must_use]
-pub(super) fn event_without_data(app: &App, payout: &Payout, name: &'static str) -> Event {
+pub(super) fn event_without_data(
+    app: &App,
+    payout: &Payout,
+    (name, at): (&'static str, Moment),
+) -> Event {
     Event {
         id: app.ids.id(),
         merchant_id: payout.merchant_id.clone(),
@@ -406,7 +412,7 @@ pub(super) fn event_without_data(app: &App, payout: &Payout, name: &'static str)
         object_id: payout.id.to_string(),
         sequence: payout.version,
         data: None,
-        created_at: app.now(),
+        created_at: at,
     }
 }
 
