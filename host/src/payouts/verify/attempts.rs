@@ -12,7 +12,11 @@ use crate::transfers::attempt::{Attempt, AttemptState, list_attempts_of};
 use crate::transfers::{nth_of, serial_of};
 
 use super::super::model::{Payout, Status};
-use super::replay::{SAME_TIME, StoredEvent, near};
+use super::replay::StoredEvent;
+
+/// How far apart two instants may be that were read one after the other, on hosts whose clocks
+/// differ a little.
+const SAME_TIME: Duration = Duration::from_secs(60);
 
 /// No rail's schedule reaches further than that.
 const DUE_WITHIN: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -253,4 +257,9 @@ fn check_attempt(payout: &Payout, attempt: &Attempt, calls: &[&Call], faults: &m
     if is_answered && attempt.state == A::Paid && !attempt.bytes_left {
         odd("is paid, and nothing of it left");
     }
+}
+
+/// Whether two instants are the same, as far as clocks can tell.
+fn near(one: Moment, other: Moment) -> bool {
+    one.after(SAME_TIME) >= other && other.after(SAME_TIME) >= one
 }

@@ -1,7 +1,6 @@
 //! A payout's events, played again.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use sqlx::{AnyConnection, Row as _};
@@ -14,10 +13,6 @@ use crate::ledger::verify::{Faults, StoredJournal, These, read_journals, same_jo
 use super::super::booking::{Suspended, book};
 use super::super::event_body;
 use super::super::model::{Change, LedgerEffect, Payout, QUEUED, Status, apply};
-
-/// How far apart two instants may be that were read one after the other, on hosts whose clocks
-/// differ a little.
-pub(super) const SAME_TIME: Duration = Duration::from_secs(60);
 
 /// An event as it is stored.
 pub(super) struct StoredEvent {
@@ -183,7 +178,7 @@ fn journals_fit(payout: &Payout, path: &Path, booked: &[StoredJournal]) -> bool 
     rounds.round == payout.round && same_journals(&effects.journals, booked)
 }
 
-/// The payout's instants are those of its events, and it is what its last event told.
+/// The payout's instants are the very ones of its events, and it is what its last event told.
 fn stamps(payout: &Payout, told: &[StoredEvent], faults: &mut Faults) {
     let id = &payout.id;
     let at =
@@ -197,11 +192,7 @@ fn stamps(payout: &Payout, told: &[StoredEvent], faults: &mut Faults) {
         ("sent", payout.processing_at, sent),
         ("ended", payout.completed_at, ended.map(|told| told.at)),
     ] {
-        let is_right = match (stamp, event) {
-            (Some(stamp), Some(event)) => near(stamp, event),
-            (stamp, event) => stamp.is_none() == event.is_none(),
-        };
-        if !is_right {
+        if stamp != event {
             let what = format!("payout {id} says that it was {what} at another time");
             faults.add("payout-stamps", what);
         }
@@ -210,9 +201,4 @@ fn stamps(payout: &Payout, told: &[StoredEvent], faults: &mut Faults) {
     if last.is_some_and(|last| last != event_body::of(payout)) {
         faults.add("payout-told", format!("payout {id} is not what its last event told"));
     }
-}
-
-/// Whether two instants are the same, as far as clocks can tell.
-pub(super) fn near(one: Moment, other: Moment) -> bool {
-    one.after(SAME_TIME) >= other && other.after(SAME_TIME) >= one
 }
