@@ -152,22 +152,28 @@ async fn a_merchant_with_much_to_send_does_not_keep_another_waiting(
 ) {
     with_bank(engine, async |host, bank| {
         let other = host.new_merchant("Other").await;
-        let url = bank.url.clone();
-        restart(host, |config| live(config, url, Sends::No)).await;
+        let with = |sends: Sends| {
+            let url = bank.url.clone();
+            move |config: &mut Config| {
+                live(config, url, sends);
+                config.worker.dispatch_concurrency = 24;
+            }
+        };
+        restart(host, with(Sends::No)).await;
         let key = host.merchant.live_key.clone();
         let many = (0..300).map(async |_| host.pay_as(&key, &unique(), naira(100_000)).await);
         for answer in futures::future::join_all(many).await {
             answer.ok();
         }
         let few = host.pay_as(&other.live_key, &unique(), naira(100_000)).await.ok().id();
-        let url = bank.url.clone();
-        restart(host, |config| live(config, url, Sends::Yes)).await;
+        restart(host, with(Sends::Yes)).await;
         host.until(&other.live_key, &few, "paid").await;
         let before = "SELECT COUNT(*) FROM attempts a JOIN attempts o ON a.id < o.id \
                       JOIN payouts p ON p.id = o.transfer_id JOIN merchants m \
                       ON m.id = p.merchant_id WHERE m.name = 'Other'";
         let before = host.count(before).await;
-        assert!(before < 150, "{before} of 300 went before it");
+        // Of what had places beside it, some may have been quicker.
+        assert!(before < 100, "{before} of 300 went before it");
         bank.prove().await;
     })
     .await;

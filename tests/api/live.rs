@@ -11,6 +11,10 @@ use crate::test_host::{
 /// 1,000.00 naira with fee and tax.
 pub(crate) const TOTAL: i64 = 101_075;
 
+/// Every lease has run out, and nobody takes the work over: it is not due for long.
+pub(crate) const LEASES_OVER: &str =
+    "UPDATE transfers SET lease_until = 1, due_at = 9000000000000000";
+
 /// A test host whose live routes lead to a bank.
 pub(crate) async fn with_bank(engine: Engine, test: impl AsyncFnOnce(&mut TestHost, &Bank)) {
     let clock = beginning();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::bank::{Bank, Hold};
 use crate::lanes::{OTHER, absent_gateway, route_before, with_two_routes};
-use crate::live::{TOTAL, pay, reference, until, until_asked, with_bank};
+use crate::live::{LEASES_OVER, TOTAL, pay, reference, until, until_asked, with_bank};
 use crate::network::{Sends, beside, live, with_live_host};
 use crate::notices::{RIGHT, deliver, status};
 use crate::packs::restart;
@@ -106,7 +106,7 @@ async fn an_answer_that_comes_after_a_mark_is_written_down_and_opens_a_case(
         bank.door.hold(Hold::Answer);
         let id = pay(host, "0123456785").await.ok().id();
         bank.door.until_held().await;
-        host.run(&["UPDATE transfers SET lease_until = 1".to_owned()]).await;
+        host.run(&[LEASES_OVER.to_owned()]).await;
         mark(host, "mark_failed", &id).await.ok();
         assert_eq!(balance(host).await, START);
         bank.door.hold(Hold::Nothing);
@@ -130,7 +130,7 @@ async fn an_answer_that_agrees_with_a_mark_is_written_down(
         bank.door.hold(Hold::Answer);
         let id = pay(host, "0123456785").await.ok().id();
         bank.door.until_held().await;
-        host.run(&["UPDATE transfers SET lease_until = 1".to_owned()]).await;
+        host.run(&[LEASES_OVER.to_owned()]).await;
         mark(host, "mark_paid", &id).await.ok();
         bank.door.hold(Hold::Nothing);
         host.until_count("SELECT COUNT(*) FROM rail_calls WHERE operation = 'submit'", 1).await;
