@@ -58,8 +58,8 @@ impl Step {
     }
 }
 
-/// The statements that hold such changes fast, and those that let go of them.
-fn holding(engine: Engine, (table, when): (&str, &str)) -> [Vec<String>; 2] {
+/// The statements that hold such changes of a table fast, and those that let go of them.
+pub(crate) fn holding(engine: Engine, (table, when): (&str, &str)) -> [Vec<String>; 2] {
     match engine {
         Engine::Sqlite => [
             vec![format!(

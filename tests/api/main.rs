@@ -127,6 +127,7 @@ mod simulator_command;
 mod since;
 mod ssrf;
 mod stream;
+mod stuck;
 mod tables;
 mod tampering;
 mod tamperings;

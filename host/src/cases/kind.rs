@@ -18,7 +18,7 @@ pub enum CaseKind {
     /// A bank has been asked about a payment for long, and nobody knows how it ended.
     OutcomeUnknown,
     /// A payout can neither be sent nor asked about: its rail makes no reference, or its route is
-    /// not there.
+    /// not there. Or this host fails at it.
     CannotSend,
     /// A network has a file of payments, or may have it, and does not say what it makes of it.
     FileUnacknowledged,

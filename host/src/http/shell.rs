@@ -1,7 +1,6 @@
 //! What surrounds every handler: an id, a deadline, a net under panics, the error envelope,
 //! and one line in the log.
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,7 +101,7 @@ pub async fn answer(timeout: Duration, request: Request, next: Next) -> Response
     let handled = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind();
     match tokio::time::timeout(timeout, handled).await {
         Ok(Ok(response)) => response,
-        Ok(Err(panic)) => Problem::internal(said(&*panic)).into_response(),
+        Ok(Err(panic)) => Problem::panicked("a handler", &*panic).into_response(),
         Err(_) => Problem::new(ErrorCode::RequestTimeout).retry_after(1).into_response(),
     }
 }
@@ -132,10 +131,4 @@ fn envelope(shell: &Shell, id: &RequestId, response: Response) -> Response {
     }
     *whole.extensions_mut() = parts.extensions;
     whole
-}
-
-fn said(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("a handler panicked: {}", text.unwrap_or_default())
 }

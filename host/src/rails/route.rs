@@ -189,7 +189,7 @@ impl Routes {
         if now.rail.digest == digest {
             return Ok(now);
         }
-        let rail = self.versions.get(digest).await.map_err(Problem::internal)?;
+        let rail = self.versions.get(digest).await?;
         let is_its = |rail: &Arc<Rail>| rail.declaration.rail.name == now.route.rail;
         let Some(rail) = rail.filter(is_its) else { return Ok(now) };
         let key = (id.clone(), digest.to_owned());

@@ -26,6 +26,7 @@ use super::finding::{Earlier, Learnt};
 use super::intents::Intent;
 use super::lanes::Place;
 use super::order::{Feature, Order, OrderStage, Step, Writes};
+use super::stuck;
 use super::work::{self, Claim, PutOff, Stage, UnderWay};
 
 /// An object that this process has claimed.
@@ -374,12 +375,11 @@ impl<'a, F: Feature> Carry<'a, F> {
     /// The rail makes nothing of it: tried again later, and after some tries a person's.
     pub(super) async fn cannot_send(self, why: &str) -> Result<(), Problem> {
         let (now, tries) = (self.engine.now(), self.claim.tries + 1);
-        let doubled = u32::try_from(tries).unwrap_or(u32::MAX).min(7);
-        let at = now.after(limits::SEND_LATER * (1 << doubled));
+        let at = now.after(stuck::pause_after(tries));
         let case = (tries >= limits::SEND_TRIES_MAX).then(|| {
             self.case(
                 CaseKind::CannotSend,
-                format!("cannot_send/{}", self.order.id),
+                stuck::cannot_send(&self.order.id),
                 format!("{} can neither be sent nor asked about: {why}.", self.order.reference),
                 now,
             )

@@ -6,14 +6,17 @@
 //! its work stays where another host can take it.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
+
 use crate::config::limits;
 use crate::db;
 use crate::env::Env;
-use crate::error::ErrorCode;
+use crate::error::Problem;
 use crate::id::RouteId;
 
 use super::Transfers;
@@ -312,13 +315,12 @@ impl<F: Feature> Dispatcher<F> {
     }
 
     async fn carry(&self, Held { claim, object, .. }: Held<F::Object>, turn: &Turn<F>) {
-        let id = claim.id.clone();
-        match self.engine.carry((&self.feature, Some(turn)), claim, object).await {
-            // Somebody else changed it first: nothing is left to do here.
-            Err(problem) if problem.code() == ErrorCode::StateConflict => {}
-            Err(problem) => tracing::error!(transfer.id = id, %problem, "carrying a payment"),
-            Ok(()) => {}
-        }
+        let had = claim.clone();
+        let carry = self.engine.carry((&self.feature, Some(turn)), claim, object);
+        let carried = AssertUnwindSafe(carry).catch_unwind().await;
+        let carried =
+            carried.unwrap_or_else(|panic| Err(Problem::panicked("carrying it", &*panic)));
+        self.engine.went(&had, carried).await;
     }
 
     /// Counts what was carried, and takes what is next.

@@ -26,6 +26,7 @@
 //! | `late` | what is learnt when somebody else has the object, or nobody any more |
 //! | `files` | payments that are collected and sent together |
 //! | `dispatch` | the loop that claims what is due |
+//! | `stuck` | what becomes of work that this host fails at |
 //! | `door`, `inbox` | who speaks, and what was said: stored first, then taken in |
 //! | `notice`, `strangers` | what news does, about payments that are known here and others |
 //! | `intents`, `epoch`, `quarantine` | noticing that the database has forgotten something |
@@ -53,6 +54,7 @@ pub mod recall;
 mod sealed;
 mod serials;
 mod strangers;
+mod stuck;
 pub mod work;
 
 use std::collections::{HashMap, HashSet};
@@ -81,6 +83,7 @@ pub use work::{Claim, Claimed};
 use intents::IntentJournal;
 use lanes::Lanes;
 use serials::Serials;
+use stuck::Failures;
 
 /// The engine. Cheap to clone.
 #[derive(Clone)]
@@ -123,6 +126,7 @@ pub struct Inner {
     wake: Notify,
     /// Whose turn is next in each lane, so that merchants share it.
     turns: Mutex<HashMap<String, String>>,
+    failures: Failures,
     /// What was paid and is asked back this moment.
     recalls: Mutex<HashSet<String>>,
 }
@@ -137,6 +141,7 @@ impl Transfers {
             serials: Serials::new(parts.db.clone()),
             wake: Notify::new(),
             turns: Mutex::default(),
+            failures: Failures::default(),
             recalls: Mutex::default(),
             parts,
         }))

@@ -126,6 +126,20 @@ pub(super) static WORK_PUT_OFF: Update<PutOff> = Update {
     only_where: None,
 };
 
+/// Work that came to nothing: due again at `due_at`, once the lease of whoever failed at it is over.
+#[derive(Clone, Debug)]
+pub(super) struct Failed {
+    pub id: String,
+    pub due_at: Moment,
+}
+
+pub(super) static WORK_FAILED: Update<Failed> = Update {
+    name: "transfers",
+    key: text("id", |failed| (&failed.id).into()),
+    columns: &[int("due_at", |failed| failed.due_at.into())],
+    only_where: None,
+};
+
 /// Work under way on a route: due again at `due_at`, should its holder die.
 #[derive(Clone, Debug)]
 pub(super) struct UnderWay {
@@ -483,6 +497,18 @@ pub async fn find_abandoned(db: &Db) -> Result<(), sqlx::Error> {
     let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(now);
     query.bind(serde_json::to_string(&found).unwrap_or_default()).execute(tx.conn()).await?;
     tx.commit().await
+}
+
+/// In which world some work is, and for which merchant.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn owner(
+    pool: &AnyPool,
+    id: &str,
+) -> Result<Option<(String, String)>, sqlx::Error> {
+    let sql = "SELECT env, merchant_id FROM transfers WHERE id = $1";
+    sqlx::query_as(sql).bind(id).fetch_optional(pool).await
 }
 
 /// Whether anything waits in the lane of a route.

@@ -346,6 +346,8 @@ pub const NEVER_RECEIVED_AFTER_MIN: Duration = Duration::from_secs(5 * 60);
 pub const UNANSWERED_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Tries after which what cannot be sent for a reason of its rail needs a person.
 pub const SEND_TRIES_MAX: i64 = 5;
+/// Payments of which a host remembers how often it failed at them.
+pub const FAILURES_MAX: usize = 10_000;
 /// A bank that has ended a payment itself is not asked again about it for this long.
 pub const ANSWER_FRESH: Duration = Duration::from_secs(10 * 60);
 /// A payment that there is news of, and that somebody is at, is waited for this long.

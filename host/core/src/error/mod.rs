@@ -9,6 +9,7 @@ mod code;
 pub mod database;
 mod response;
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
@@ -69,6 +70,12 @@ impl Problem {
     #[must_use]
     pub fn internal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::new(ErrorCode::ApiError).caused_by(cause)
+    }
+
+    /// The same of a panic, by what panicked.
+    #[must_use]
+    pub fn panicked(what: &str, panic: &(dyn Any + Send)) -> Self {
+        Self::internal(format!("{what} panicked: {}", panic_message(panic)))
     }
 
     /// Names the offending field as a dotted path, as it was sent.
@@ -220,6 +227,13 @@ struct Shown<'a> {
     #[serde(flatten)]
     rows: BTreeMap<&'static str, &'a Value>,
     docs_url: String,
+}
+
+/// The text that a panic came with; empty where it was no text.
+#[must_use]
+pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default()
 }
 
 impl std::fmt::Display for Problem {

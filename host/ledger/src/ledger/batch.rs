@@ -15,6 +15,7 @@ use crate::db::cell::{Cell, Named, Row};
 use crate::db::lookup::Lookup;
 use crate::env::Env;
 use crate::error::database::{Failure, failure};
+use crate::error::panic_message;
 use crate::id::IdGenerator;
 use crate::money::{Currency, Minor};
 
@@ -23,7 +24,7 @@ use super::hook::{NewRow, OutboxHook};
 use super::locked::{Counter, Wallet};
 use super::seal::{self, BATCHES, Batch, Chain, TOMBSTONES};
 use super::sql::{self, CounterRow, SettledOut, WalletSums};
-use super::state::{AnyCommand, Outcome, Reserved, State, panic_message};
+use super::state::{AnyCommand, Outcome, Reserved, State};
 
 /// What became of each command of a batch, in order.
 pub(super) type Outcomes = Vec<Outcome>;

@@ -115,7 +115,8 @@ impl State {
             };
             Ok::<_, Problem>((decided, staged))
         }));
-        let (decided, staged) = decided.unwrap_or_else(|panic| Err(panicked(&*panic)))?;
+        let (decided, staged) =
+            decided.unwrap_or_else(|panic| Err(Problem::panicked("a decision", &*panic)))?;
         match decided {
             Decided::Accept { effects, result } => {
                 self.take_in(needs, effects, staged);
@@ -283,17 +284,6 @@ impl State {
         };
         self.reserved.insert(reservation.key.clone(), reserved);
     }
-}
-
-/// What a command is told whose decision panicked.
-fn panicked(panic: &(dyn Any + Send)) -> Problem {
-    Problem::internal(format!("a decision panicked: {}", panic_message(panic)))
-}
-
-/// The text that a panic came with; empty where it was no text.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default()
 }
 
 /// Adds a journal of so many entries, after which the wallet holds `balance`, to the wallet and to

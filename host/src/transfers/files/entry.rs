@@ -23,6 +23,7 @@ use super::super::finding::Learnt;
 use super::super::order::{Feature, Order, OrderStage, Step, Writes};
 use super::super::serials;
 use super::super::strangers::presentable;
+use super::super::stuck;
 use super::super::work::{self, Claimed, InFile};
 use super::closing::{self, NewFile, slot};
 use super::table::{self, FileState, PaymentFile};
@@ -262,7 +263,7 @@ impl<'a, F: Feature> Carry<'a, F> {
             "{} was in two files over {}, and both were refused ({why}).",
             self.order.reference, attempt.route
         );
-        let fingerprint = format!("cannot_send/{}", self.order.id);
+        let fingerprint = stuck::cannot_send(&self.order.id);
         let case = self.case(CaseKind::CannotSend, fingerprint, summary, now);
         self.wait_until(now.after(limits::UNANSWERED_MAX), Some(case)).await
     }

@@ -1,0 +1,111 @@
+//! Work that this host fails at: an object that cannot be read, an outcome that cannot be written
+//! down. All else goes on; the work is tried again, later each time, and a person is told.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::cases::{self, Case, CaseKind};
+use crate::config::limits;
+use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
+use crate::ledger::{Command, Effects};
+
+use super::Transfers;
+use super::work::{self, Claim, Failed};
+
+/// How often this host has failed at each piece of work since it last did not.
+#[derive(Default)]
+pub(super) struct Failures(Mutex<HashMap<String, i64>>);
+
+impl Failures {
+    fn one_more(&self, id: &str) -> i64 {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where so many fail, it is not because of any of them.
+        if known.len() >= limits::FAILURES_MAX && !known.contains_key(id) {
+            known.clear();
+        }
+        let count = known.entry(id.to_owned()).or_default();
+        *count += 1;
+        *count
+    }
+
+    fn forget(&self, id: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+}
+
+/// How long work waits that came to nothing for so many times.
+pub(super) fn pause_after(tries: i64) -> Duration {
+    let doubled = u32::try_from(tries).unwrap_or(u32::MAX).min(7);
+    limits::SEND_LATER * (1 << doubled)
+}
+
+/// What makes a case about an object that cannot be sent the same case.
+pub(super) fn cannot_send(id: &str) -> String {
+    format!("cannot_send/{id}")
+}
+
+impl Transfers {
+    /// Takes note of how work went that this process had. What somebody else changed first is
+    /// his; what passes by itself is no fault of this work, and is claimed again when its lease is over.
+    pub(super) async fn went(&self, claim: &Claim, carried: Result<(), Problem>) {
+        let id = &claim.id;
+        let Err(why) = carried else { return self.failures.forget(id) };
+        if why.code() == ErrorCode::StateConflict {
+            return;
+        }
+        tracing::error!(transfer.id = id, problem = %why, "carrying a payment");
+        if !matches!(why.code(), ErrorCode::ApiError | ErrorCode::RailNotConfigured) {
+            return;
+        }
+        match self.put_off_failed(claim, &why).await {
+            Ok(()) => {}
+            Err(problem) if problem.code() == ErrorCode::StateConflict => {}
+            Err(problem) => tracing::error!(transfer.id = id, %problem, "putting work off"),
+        }
+    }
+
+    /// Has it wait, longer each time, and opens a case after some tries.
+    async fn put_off_failed(&self, claim: &Claim, why: &Problem) -> Result<(), Problem> {
+        let (id, now, known) = (claim.id.clone(), self.now(), claim.nudges);
+        let Some((env, merchant_id)) = work::owner(self.db.pool(), &id).await? else {
+            return Ok(());
+        };
+        let failures = self.failures.one_more(&id);
+        let later = now.after(pause_after(failures));
+        let case = Case {
+            id: self.ids.id(),
+            kind: CaseKind::CannotSend,
+            fingerprint: format!("host_fails/{id}"),
+            env: Env::parse(&env).ok_or_else(|| Problem::internal("an unknown world"))?,
+            merchant_id: Some(merchant_id),
+            subject_type: "payout",
+            subject_id: id.clone(),
+            route: None,
+            amount: None,
+            summary: format!(
+                "{id} cannot be carried on: this host cannot read it, or cannot write down what \
+                 became of it."
+            ),
+            evidence: json!({ "problem": why.to_string() }),
+            opened_at: now,
+        };
+        let (ids, fingerprint) = (Arc::clone(&self.ids), case.fingerprint.clone());
+        let command = Command::new(move |locked| {
+            let gone = || Problem::new(ErrorCode::StateConflict);
+            let nudges = locked.row(&work::WORK_FENCES, &id).ok_or_else(gone)?.int("nudges")?;
+            let due_at = if nudges > known { now } else { later };
+            let mut rows = vec![work::WORK_FAILED.change(&Failed { id: id.clone(), due_at })];
+            if failures >= limits::SEND_TRIES_MAX {
+                rows.extend(case.open_once(locked, &ids));
+            }
+            Ok(Effects { rows, ..Effects::default() }.and(()))
+        });
+        let command = command.guards([claim.guard()]);
+        let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
+        self.writer.work(command).await.map(|_| ())
+    }
+}

@@ -1,0 +1,73 @@
+//! Payouts that the host itself fails at: what cannot be read, and what cannot be written down.
+
+use rstest::rstest;
+use serde_json::json;
+
+use crate::file_kills::holding;
+use crate::live::{pay, until, with_bank};
+use crate::network::{Sends, live};
+use crate::packs::restart;
+use crate::seams::until_case;
+use crate::test_host::{Engine, TestHost};
+
+/// Whoever had the work has had it, and it is due.
+const HAD: &str = "UPDATE transfers SET lease_until = 1, due_at = 1";
+
+/// It is tried again and again, and comes to nothing; a person is told.
+async fn until_told(host: &TestHost, id: &str) {
+    let told = "SELECT COUNT(*) FROM cases WHERE kind = 'cannot_send'";
+    let waits = "SELECT COUNT(*) FROM transfers WHERE due_at > queued_at";
+    for failures in 1..=5 {
+        host.until_count(waits, 1).await;
+        assert_eq!(host.count(told).await, i64::from(failures == 5));
+        // Nobody is asked twice in an instant.
+        host.advance(600);
+        host.run(&[HAD.to_owned()]).await;
+    }
+    let case = until_case(host, "cannot_send").await;
+    assert_eq!((&case["subject_id"], &case["subject_type"]), (&json!(id), &json!("payout")));
+    assert!(case["evidence"]["problem"].is_string(), "{case}");
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_somebodys_case_and_goes_on_once_it_can(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let url = bank.url.clone();
+        restart(host, |config| live(config, url, Sends::No)).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        let sql = "SELECT pricing FROM payouts WHERE id = $1";
+        let pool = host.app().db.pool();
+        let kept: String = sqlx::query_scalar(sql).bind(&id).fetch_one(pool).await.expect("one");
+        host.run(&["UPDATE payouts SET pricing = '{'".to_owned()]).await;
+        let url = bank.url.clone();
+        restart(host, |config| live(config, url, Sends::Yes)).await;
+        until_told(host, &id).await;
+        assert_eq!(bank.transfers().await.len(), 0);
+        host.run(&[format!("UPDATE payouts SET pricing = '{kept}'"), HAD.to_owned()]).await;
+        until(host, &id, "paid").await;
+    })
+    .await;
+}
+
+/// The bank has paid, and was asked all the while: it is never paid again.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_became_of_it_is_written_down_once_it_can_be(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let [hold_fast, let_go] = holding(engine, ("payouts", "NEW.status = 'paid'"));
+        host.run(&hold_fast).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        until_told(host, &id).await;
+        until(host, &id, "processing").await;
+        host.run(&let_go).await;
+        host.run(&[HAD.to_owned()]).await;
+        until(host, &id, "paid").await;
+        assert_eq!(bank.transfers().await.len(), 1);
+    })
+    .await;
+}
