@@ -83,6 +83,7 @@ mod operator_objects;
 mod outside;
 mod oversized;
 mod packs;
+mod parts;
 mod patience;
 mod payouts;
 mod permissions;

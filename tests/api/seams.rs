@@ -51,12 +51,12 @@ pub(crate) async fn resolve(host: &TestHost, case: &Value, resolution: &str) -> 
     host.admin(Method::POST, &format!("cases/{id}/resolve"), body).await
 }
 
-async fn balance(host: &TestHost) -> i64 {
+pub(crate) async fn balance(host: &TestHost) -> i64 {
     host.balance(&host.merchant.live_wallet).await
 }
 
 /// What stands in one of the platform's own accounts.
-async fn account(host: &TestHost, name: &str) -> i64 {
+pub(crate) async fn account(host: &TestHost, name: &str) -> i64 {
     let sql = "SELECT COALESCE(CAST(SUM(amount_minor) AS BIGINT), 0) FROM own_entries \
                WHERE account_id = $1";
     let id = format!("system/live/NGN/{name}");

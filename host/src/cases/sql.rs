@@ -212,6 +212,20 @@ pub async fn holds_money(pool: &AnyPool, subject: &str) -> Result<bool, sqlx::Er
     Ok(kinds.iter().any(|kind| CaseKind::parse(kind).is_some_and(CaseKind::holds_money)))
 }
 
+/// Cases that are open about parts of an object that came back, each with its version.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn list_open_parts(
+    pool: &AnyPool,
+    subject: &str,
+) -> Result<Vec<(String, i64)>, sqlx::Error> {
+    let sql = "SELECT id, version FROM cases WHERE subject_id = $1 AND kind = $2 \
+               AND status = 'open' ORDER BY id";
+    let query = sqlx::query_as(sql).bind(subject).bind(CaseKind::PartialReturn.as_str());
+    query.fetch_all(pool).await
+}
+
 /// Whether a part of an object that came back was credited to its wallet.
 ///
 /// # Errors

@@ -46,7 +46,7 @@ pub(super) struct Accompanying {
     /// The claim of work under which this is written.
     pub fence: Option<Guard>,
     /// What else must be as it was.
-    pub beside: Option<Guard>,
+    pub beside: Vec<Guard>,
     /// The case that it resolves: it must be as it was, and its money is in suspense.
     pub case: Option<Guard>,
     /// The request of the first of two operators, where it took two.

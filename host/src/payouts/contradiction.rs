@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use crate::app::App;
-use crate::cases::{Case, CaseKind};
+use crate::cases::{self, Case, CaseKind};
+use crate::error::Problem;
+use crate::ledger::Guard;
 use crate::money::Minor;
 use crate::rails::Choice;
 
@@ -61,6 +63,25 @@ pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanyi
         }),
         opened_at: app.now(),
     }
+}
+
+/// What must be as it is while all of a payout is given back; nothing, where a part of it was
+/// credited to the wallet before: all of it, and that part, would be more than it was.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn nothing_credited(
+    app: &App,
+    payout: &Payout,
+) -> Result<Option<Vec<Guard>>, Problem> {
+    let (pool, id) = (app.db.pool(), payout.id.as_str());
+    // Whichever is credited from here on is noticed by its guard.
+    let open = cases::sql::list_open_parts(pool, id).await?;
+    if cases::sql::was_credited(pool, id).await? {
+        return Ok(None);
+    }
+    let guard = |(id, version)| Guard { on: &cases::sql::CASE_VERSIONS, id, version };
+    Ok(Some(open.into_iter().map(guard).collect()))
 }
 
 /// A contradiction is the same one as long as the payout's round is; a part that comes back is

@@ -9,7 +9,8 @@ use crate::ledger::{Account, Command, Decided, Effects, Guard, Journal, Source, 
 use crate::money::Minor;
 use crate::transfers::Failure;
 
-use super::change::{Accompanying, Limits, change};
+use super::change::{Accompanying, Limits, change, version};
+use super::contradiction::nothing_credited;
 use super::model::{Change, Payout};
 use super::retrieve::get;
 
@@ -52,9 +53,18 @@ pub async fn resolve(
                     Effects { journals, rows: rows.clone(), ..Effects::default() }.and(()),
                 )
             });
-            app.writer.work(command.wallets(needs).guards([guard]).guards(agreed)).await?;
+            let command = command.wallets(needs).guards([guard, version(&payout)]).guards(agreed);
+            app.writer.work(command).await?;
             return Ok(());
         }
+    };
+    let beside = match what {
+        Change::GiveBack => nothing_credited(app, &payout).await?.ok_or_else(|| {
+            let message = "Part of this payout was credited already: uphold the payment, and \
+                           credit the rest by hand.";
+            Problem::because(ErrorCode::StateConflict, message)
+        })?,
+        _ => Vec::new(),
     };
     let failure = (what == Change::GiveBack).then(|| Failure {
         code: "not_paid".to_owned(),
@@ -64,6 +74,7 @@ pub async fn resolve(
     let with = Accompanying {
         failure,
         case: Some(guard),
+        beside,
         agreed,
         limits: Limits::Count,
         rows,

@@ -275,7 +275,7 @@ async fn attempt_change(
     let with = Accompanying {
         failure: failure(what, request),
         fence: claim.map(Claim::guard),
-        beside,
+        beside: beside.into_iter().collect(),
         rows,
         agreed: request.agreement.guards.clone(),
         reservation: request.reservation.clone(),

@@ -15,6 +15,7 @@ use crate::transfers::{Claimed, Feature, Fixed, Order, OrderStage, Step, Writes}
 use crate::wasm::rail::{Field, Resolution};
 
 use super::change::{Accompanying, change, version};
+use super::contradiction::nothing_credited;
 use super::model::{Change, Payout, Status};
 use super::recipient::{is_known_to, resolution_place};
 use super::request::Sender;
@@ -90,10 +91,17 @@ impl Feature for PayoutTransfers {
 
     async fn commit(&self, payout: &Payout, step: Step, with: Writes) -> Result<Payout, Problem> {
         let Writes { rows, fence, beside } = with;
-        let Some((what, mut with)) = understand(payout, step) else {
+        let Some((mut what, mut with)) = understand(payout, step) else {
             self.0.writer.work(Command::rows(rows).guards([version(payout)])).await?;
             return Ok(payout.clone());
         };
+        if what == Change::Return {
+            match nothing_credited(&self.0, payout).await? {
+                Some(open) => with.beside.extend(open),
+                // A person finds out what it is part of.
+                None => (what, with.part) = (Change::ReturnPart, Some(payout.costs.amount)),
+            }
+        }
         with.rows.clone_from(&rows);
         // The next payment to a recipient that is saved should be addressed otherwise.
         if let Some(correction) = &with.correction
@@ -104,7 +112,7 @@ impl Feature for PayoutTransfers {
             with.rows.push(BENEFICIARY_CORRECTIONS.change(&corrected));
         }
         with.fence.clone_from(&fence);
-        with.beside = beside;
+        with.beside.extend(beside);
         match Box::pin(change(&self.0, payout, what, with)).await {
             Ok(Done::Now(after)) => Ok(after),
             Ok(Done::Before { .. }) => Err(Problem::internal("a step with an idempotency key")),

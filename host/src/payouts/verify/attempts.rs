@@ -29,6 +29,8 @@ pub(super) struct Transfers {
     work: HashMap<String, Work>,
     /// Payouts with a case about what a bank says.
     cases: HashSet<String>,
+    /// Payouts with a case about what came back, which may be all of it.
+    parts: HashSet<String>,
 }
 
 struct Call {
@@ -78,10 +80,14 @@ impl Transfers {
             };
             all.work.insert(row.try_get(0)?, work);
         }
-        let sql = "SELECT DISTINCT subject_id FROM cases WHERE {these subject_id} AND kind IN \
-                   ('paid_after_failure', 'paid_twice', 'refused_after_payment')";
+        let sql = "SELECT DISTINCT subject_id, kind FROM cases WHERE {these subject_id} AND kind IN \
+                   ('paid_after_failure', 'paid_twice', 'refused_after_payment', 'partial_return')";
         for row in these.query(sql).fetch_all(&mut *db).await? {
-            all.cases.insert(row.try_get(0)?);
+            let of = match row.try_get::<&str, _>(1)? {
+                "partial_return" => &mut all.parts,
+                _ => &mut all.cases,
+            };
+            of.insert(row.try_get(0)?);
         }
         Ok(all)
     }
@@ -98,7 +104,7 @@ pub(super) fn check(
     let attempts = all.attempts.get(id).map_or(&[][..], Vec::as_slice);
     let calls = all.calls.get(id).map_or(&[][..], Vec::as_slice);
     check_work(payout, all.work.get(id), attempts, now, faults);
-    check_order(payout, attempts, &all.cases, faults);
+    check_order(payout, attempts, all, faults);
     let is_mark = |told: &StoredEvent| {
         matches!(told.told_status(), Some(Some(Status::PaidManual | Status::FailedManual)))
     };
@@ -152,15 +158,10 @@ fn check_work(
 }
 
 /// Attempts follow one another as they must, and the last one fits the payout.
-fn check_order(
-    payout: &Payout,
-    attempts: &[Attempt],
-    cases: &HashSet<String>,
-    faults: &mut Faults,
-) {
+fn check_order(payout: &Payout, attempts: &[Attempt], all: &Transfers, faults: &mut Faults) {
     use AttemptState as A;
     let id = &payout.id;
-    let has_case = cases.contains(id.as_str());
+    let has_case = all.cases.contains(id.as_str());
     let mut odd = |what: &str| faults.add("payout-attempts", format!("payout {id} {what}"));
     let mut last_nth = 0;
     for attempt in attempts {
@@ -199,7 +200,10 @@ fn check_order(
             state.is_none()
         }
         Status::Processing => state == Some(A::Open),
-        Status::Paid => state == Some(A::Paid),
+        Status::Paid => {
+            let is_back = all.parts.contains(id.as_str()) && state == Some(A::Returned);
+            is_back || state == Some(A::Paid)
+        }
         Status::Failed => matches!(state, None | Some(A::Refused | A::Returned)),
         Status::Reversed => matches!(state, None | Some(A::Paid | A::Returned | A::Closed)),
         Status::PaidManual => state != Some(A::Open),

@@ -1,0 +1,102 @@
+//! Parts of payments that came back, and all of it besides.
+
+use railhead::simulator::OwnMessage;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::bank::Bank;
+use crate::live::{TOTAL, pay, reference, until, with_bank};
+use crate::notices::{RIGHT, deliver, status};
+use crate::seams::{account, balance, marked_while_unknown, resolve, until_case};
+use crate::test_host::{Engine, TestHost};
+
+/// What the bank says of a payment of 1,000.00 that comes back, and the same of 400.00 of it.
+async fn returns(bank: &Bank, reference: &str) -> (OwnMessage, OwnMessage) {
+    bank.control(reference, "return").await.ok();
+    let whole = bank.message().await;
+    let body = whole.text().replace("1000.00", "400.00").into_bytes();
+    let part = OwnMessage { body, ..whole.clone() };
+    (whole, part)
+}
+
+/// The case about a part that came back.
+async fn told_of_part(host: &TestHost, part: &OwnMessage) -> Value {
+    deliver(host, ("live", RIGHT), part).await.ok();
+    until_case(host, "partial_return").await
+}
+
+/// A part has been credited, and then the bank sends all of it: the wallet does not get more than
+/// it paid.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn all_that_comes_back_after_a_credited_part_is_a_persons(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let began = balance(host).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        let paid = until(host, &id, "paid").await;
+        let (whole, part) = returns(bank, &reference(&paid)).await;
+        let case = told_of_part(host, &part).await;
+        resolve(host, &case, "credit").await.ok();
+        for _ in 0..2 {
+            deliver(host, ("live", RIGHT), &whole).await.ok();
+        }
+        let case = until_case(host, "partial_return").await;
+        assert_eq!((&case["subject_id"], &case["amount_minor"]), (&json!(id), &json!("100000")));
+        let left = began - TOTAL + 40_000;
+        assert_eq!((balance(host).await, account(host, "suspense").await), (left, 100_000));
+        host.prove().await;
+        resolve(host, &case, "forwarded").await.ok();
+        assert_eq!((balance(host).await, account(host, "suspense").await), (left, 0));
+        until(host, &id, "paid").await;
+    })
+    .await;
+}
+
+/// All of it comes back before anybody has decided about the part: there is nothing to credit then.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_what_came_back_whole_cannot_be_credited(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let began = balance(host).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        let paid = until(host, &id, "paid").await;
+        let (whole, part) = returns(bank, &reference(&paid)).await;
+        let case = told_of_part(host, &part).await;
+        deliver(host, ("live", RIGHT), &whole).await.ok();
+        until(host, &id, "reversed").await;
+        assert_eq!(resolve(host, &case, "credit").await.refused(), (409, "state_conflict"));
+        resolve(host, &case, "forwarded").await.ok();
+        assert_eq!((balance(host).await, account(host, "suspense").await), (began, 0));
+    })
+    .await;
+}
+
+/// Nor is what the bank did not pay after all, once a part of it was credited.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_credited_in_part_is_not_given_back_whole(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let other = pay(host, "0123456785").await.ok().id();
+        let other = reference(&until(host, &other, "paid").await);
+        let (id, marked) = marked_while_unknown(host, "mark_paid").await;
+        let left = balance(host).await;
+        let (_, part) = returns(bank, &other).await;
+        let body = part.text().replace(&other, &marked).into_bytes();
+        let case = told_of_part(host, &OwnMessage { body, ..part }).await;
+        resolve(host, &case, "credit").await.ok();
+        bank.control(&marked, "fail").await.ok();
+        deliver(host, ("live", RIGHT), &status(&marked, "05")).await.ok();
+        let case = until_case(host, "refused_after_payment").await;
+        assert_eq!(resolve(host, &case, "give_back").await.refused(), (409, "state_conflict"));
+        resolve(host, &case, "uphold").await.ok();
+        assert_eq!((balance(host).await, account(host, "suspense").await), (left + 40_000, 0));
+        until(host, &id, "paid_manual").await;
+    })
+    .await;
+}
