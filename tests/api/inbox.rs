@@ -44,6 +44,7 @@ async fn a_message_that_finds_its_payment_busy_is_taken_in_after_that(
         let told = deliver(host, ("live", RIGHT), &message).await;
         assert_eq!(told.ok().status, 200);
         assert_eq!(states(host).await, ["new"]);
+        host.until_count("SELECT COUNT(*) FROM inbox WHERE tries = 1", 1).await;
         until(host, &id, "processing").await;
         change(host, "UPDATE transfers SET lease_until = 0").await;
         host.advance(6);
@@ -83,6 +84,35 @@ async fn a_message_that_has_no_effect_for_long_is_somebodys_case(
         }
         assert_eq!(states(host).await, ["new"]);
         change(host, "UPDATE transfers SET lease_until = 0").await;
+        host.advance(24 * 3_600);
+        until(host, &id, "paid").await;
+    })
+    .await;
+}
+
+/// What no key opens is tried on, and a person is told: it may be money that came back.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_cannot_be_opened_is_somebodys_case_until_it_can(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        fps::funded(host, &host.merchant.live_key.clone()).await;
+        let id = fps::pay_live(host).await;
+        let settled = bank.message().await;
+        crate::live::until_asked(host, &id, 0).await;
+        change(host, "UPDATE transfers SET lease_until = 4000000000000000").await;
+        fps::answered(host, &settled).await;
+        host.until_count("SELECT COUNT(*) FROM inbox WHERE tries = 1", 1).await;
+        change(host, "UPDATE inbox SET tries = 6, content = 'x' || content").await;
+        host.advance(24 * 3_600);
+        let open = "SELECT COUNT(*) FROM cases WHERE kind = 'unreadable_message' \
+                    AND summary LIKE '%no key%'";
+        host.until_count(open, 1).await;
+        host.until_count("SELECT COUNT(*) FROM inbox WHERE tries = 7", 1).await;
+        assert_eq!(states(host).await, ["new"]);
+        change(host, "UPDATE transfers SET lease_until = 0").await;
+        change(host, "UPDATE inbox SET content = SUBSTR(content, 2)").await;
         host.advance(24 * 3_600);
         until(host, &id, "paid").await;
     })

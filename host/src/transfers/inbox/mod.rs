@@ -66,6 +66,8 @@ pub(super) enum Arrival {
         /// In base64.
         content: String,
     },
+    /// What this host has no key for, by its id. Never stored.
+    Sealed { id: String },
 }
 
 /// Something in the inbox.
@@ -98,7 +100,7 @@ impl Arrival {
 
     const fn source(&self) -> &'static str {
         match self {
-            Self::Notice { .. } => "notice",
+            Self::Notice { .. } | Self::Sealed { .. } => "notice",
             Self::File { .. } => "file",
         }
     }
@@ -107,6 +109,7 @@ impl Arrival {
         match self {
             Self::Notice { method, path, .. } => format!("{method} {path}"),
             Self::File { feed, name, .. } => format!("{feed}/{name}"),
+            Self::Sealed { id } => id.clone(),
         }
     }
 }
@@ -245,6 +248,11 @@ impl Transfers {
                     Err(why) => Read::Nothing(why),
                 })
             }
+            // It may be money that came back.
+            Arrival::Sealed { .. } => {
+                let why = "no key of this host opens it as it stands in the database";
+                Err(Problem::because(ErrorCode::ApiError, why))
+            }
         }
     }
 
@@ -339,7 +347,11 @@ impl Transfers {
             true => {
                 let why = problem.message().to_owned();
                 self.tell_of_unreadable(&item, (NOT_UNDERSTOOD, &why)).await?;
-                self.not_understood(item, &why).await
+                match item.arrival {
+                    // With its key it is read like any other.
+                    Arrival::Sealed { .. } => self.put_away(item, ("new", Some(why))).await,
+                    _ => self.not_understood(item, &why).await,
+                }
             }
             false => self.put_away(item, ("new", Some(problem.to_string()))).await,
         }
@@ -461,7 +473,6 @@ impl Transfers {
         let row = sqlx::query(sql).bind(id.as_str()).fetch_one(self.db.pool()).await?;
         let engine = self.clone();
         let opening = tokio::task::spawn_blocking(move || engine.item(&row)).await;
-        // One that cannot be opened keeps the others out of nothing; its lease runs out.
         let item = opening.map_err(Problem::internal)??;
         self.take_in_again(feature, item).await
     }
@@ -491,8 +502,8 @@ impl Transfers {
     fn item(&self, row: &AnyRow) -> Result<Item, Problem> {
         let text = |column| row.try_get::<String, _>(column);
         let id = MessageId::from_text(text("id")?);
-        let opened = self.keyring.open(&Item::place(&id), &text("content")?);
-        let opened = opened.map_err(Problem::internal)?;
+        let opened = self.keyring.open(&Item::place(&id), &text("content")?).ok();
+        let arrival = opened.and_then(|opened| serde_json::from_slice(&opened).ok());
         let routes: Vec<String> =
             serde_json::from_str(&text("routes")?).map_err(Problem::internal)?;
         let env = Env::parse(&text("env")?);
@@ -500,7 +511,7 @@ impl Transfers {
             env: env.ok_or_else(|| Problem::internal("an item of no environment"))?,
             rail: text("rail")?,
             routes: routes.into_iter().map(RouteId::from_text).collect(),
-            arrival: serde_json::from_slice(&opened).map_err(Problem::internal)?,
+            arrival: arrival.unwrap_or_else(|| Arrival::Sealed { id: id.to_string() }),
             received_at: Moment::from_micros(row.try_get("received_at")?),
             tries: row.try_get("tries")?,
             done: serde_json::from_str(&text("done")?).unwrap_or_default(),
