@@ -66,19 +66,19 @@ pub(crate) async fn sweep(app: App) {
     }
 }
 
-/// Nothing is swept before what refers to it.
+/// Nothing is swept before what refers to it, and nothing at all by a clock that may be wrong.
 async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
     if let Err(cause) = months::make_room(&app.db, app.now()).await {
         tracing::warn!(%cause, "making tables for the months to come");
     }
-    for sweep in expired(app).into_iter().chain(requests_without_months(app)) {
-        run(app, &sweep).await?;
-    }
     if !is_right(app).await? {
         tracing::error!(
-            "no history is swept: this host's clock and the database's differ by more than minutes"
+            "nothing is swept: this host's clock and the database's differ by more than minutes"
         );
         return Ok(());
+    }
+    for sweep in expired(app).into_iter().chain(requests_without_months(app)) {
+        run(app, &sweep).await?;
     }
     let stay = drop_months(app).await;
     let may_go = |table: &str| !stay.contains(&table);
@@ -284,7 +284,7 @@ fn is_over(payout: &str) -> String {
 }
 
 /// Whether this host's clock is right, as far as the database's can tell: one that is years ahead
-/// would have everything deleted.
+/// would have everything deleted, and one that is a month ahead the counters of live limits.
 async fn is_right(app: &App) -> Result<bool, sqlx::Error> {
     let Some(here) = app.clock.by_the_machine() else { return Ok(true) };
     Ok(agree(here, app.db.now().await?))

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
+use railhead::clock::Clock;
 use railhead::config::{Config, Retention};
 use railhead::id::RequestId;
 use railhead::retention::months;
@@ -12,7 +13,7 @@ use serde_json::json;
 
 use crate::batches::{bulk_key, rows};
 use crate::packs::restart;
-use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host};
+use crate::test_host::{Engine, OPERATOR_TOKEN, TestHost, naira, unique, with, with_host};
 
 /// As short as may be set where decisions are not kept for longer.
 const SHORT: Retention = Retention {
@@ -396,6 +397,40 @@ async fn a_month_is_made_though_somebody_has_just_written_to_it() {
         assert_eq!(host.count(moved).await, written);
     })
     .await;
+}
+
+/// By the clock of a host that is a month ahead of the database's, the day's sums and the guards of
+/// references have run out. Nothing is deleted by it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_clock_is_ahead_deletes_nothing() {
+    let ahead = Duration::from_secs(31 * 86_400);
+    let clock = Clock::fixed(Clock::System.now().before(ahead));
+    let mut host = TestHost::open_at(clock, Engine::Postgres, |_| {}).await;
+    host.pay("paid", with(naira(100_000), json!({ "merchant_reference": "rent" }))).await.ok();
+    let guards = "SELECT COUNT(*) FROM counters WHERE key LIKE 'day/%' OR key LIKE 'reference/%'";
+    assert_eq!(host.count(guards).await, 2);
+    // From now on the host has the machine's clock, and the database one that is behind it.
+    let name = host.database.url.rsplit('/').next().expect("a name").to_owned();
+    let behind = [
+        "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz \
+         RETURN pg_catalog.clock_timestamp() - INTERVAL '31 days'"
+            .to_owned(),
+        format!("ALTER DATABASE {name} SET search_path = public, pg_catalog"),
+    ];
+    host.run(&behind).await;
+    host.clock = Clock::System;
+    // A host that stops has swept once.
+    for _ in 0..2 {
+        restart(&mut host, |_| {}).await;
+        let there = host.app().db.now().await.expect("the database's clock");
+        assert!(there.after(ahead / 2) < Clock::System.now(), "{there}");
+    }
+    assert_eq!(host.count(guards).await, 2, "they were swept");
+    // Where both clocks say so, they go.
+    host.run(&[format!("ALTER DATABASE {name} RESET search_path")]).await;
+    restart(&mut host, |_| {}).await;
+    host.until_count(guards, 0).await;
+    host.close().await;
 }
 
 /// Nothing but the sweeper deletes, and it cannot be told to take what others rely on.

@@ -5,12 +5,14 @@
 //! not: each line was synced before its payment could leave. A host that finds lines which the
 //! database does not know starts in quarantine and names them.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
@@ -79,11 +81,7 @@ impl IntentJournal {
     /// The folder cannot be used.
     pub fn open(folder: &Path, now: Moment) -> std::io::Result<Self> {
         private_folder(folder)?;
-        for (day, path) in files(folder)? {
-            if day < file_day(now.before(limits::INTENTS_KEPT)) {
-                std::fs::remove_file(path)?;
-            }
-        }
+        forget(folder, now)?;
         let (lines, waiting) = mpsc::channel(limits::QUEUE_MAX);
         let folder = folder.to_owned();
         std::thread::Builder::new()
@@ -117,10 +115,15 @@ pub fn read(folder: &Path, since: Moment) -> std::io::Result<Vec<Intent>> {
     let mut intents = Vec::new();
     for (day, path) in files(folder)? {
         // A file of the day before may hold intents of the first instants.
-        if day < file_day(since.before(Duration::from_secs(86_400))) {
+        if day < file_day(since.before(DAY)) {
             continue;
         }
-        for line in BufReader::new(File::open(path)?).split(b'\n') {
+        let file = match File::open(path) {
+            // Whoever writes has just forgotten it.
+            Err(cause) if cause.kind() == ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
+        for line in BufReader::new(file).split(b'\n') {
             if let Ok(intent) = serde_json::from_slice::<Intent>(&line?)
                 && intent.at_us >= since.micros()
             {
@@ -133,6 +136,7 @@ pub fn read(folder: &Path, since: Moment) -> std::io::Result<Vec<Intent>> {
 }
 
 const ENDING: &str = ".jsonl";
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Journal files by day, oldest first.
 fn files(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
@@ -146,6 +150,34 @@ fn files(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// Forgets what is older than a database would be restored from. The clock may be ahead, even by
+/// years: whatever it says, of the days on which anything was written the newest stay, as many as
+/// are kept. What cannot be deleted is in nobody's way.
+///
+/// # Errors
+/// The folder cannot be read.
+fn forget(folder: &Path, now: Moment) -> std::io::Result<()> {
+    let files = files(folder)?;
+    let days: BTreeSet<&str> = files.iter().filter_map(|(name, _)| day_of(name)).collect();
+    let kept = limits::INTENTS_KEPT.as_secs() / DAY.as_secs();
+    let kept = usize::try_from(kept).unwrap_or(usize::MAX);
+    let Some(last) = days.iter().nth_back(kept) else { return Ok(()) };
+    let young = file_day(now.before(limits::INTENTS_KEPT));
+    for (name, path) in &files {
+        let is_old = day_of(name).is_some_and(|day| day <= *last && day < young.as_str());
+        if is_old && let Err(cause) = std::fs::remove_file(path) {
+            tracing::warn!(%cause, file = %path.display(), "intents that are too old stay");
+        }
+    }
+    Ok(())
+}
+
+/// The day in a file's name, where it is one of ours.
+fn day_of(name: &str) -> Option<&str> {
+    let day = name.split('.').next()?;
+    day.parse::<Date>().is_ok().then_some(day)
 }
 
 /// The day that an instant falls on, as files are named.
@@ -184,12 +216,17 @@ fn write(
 }
 
 fn append(folder: &Path, open: &mut Option<DayFile>, text: &str) -> std::io::Result<()> {
-    let day = first_day(text);
+    let at = first_instant(text);
+    let day = file_day(at);
     let mut file = match open.take() {
         Some(file) if file.day == day => file,
         before => {
             if let Some(before) = before {
                 before.close();
+            }
+            // Before anything is made: a disk that is full may have room again.
+            if let Err(cause) = forget(folder, at) {
+                tracing::warn!(%cause, "looking for intents that are too old");
             }
             DayFile::create(folder, day)?
         }
@@ -263,11 +300,11 @@ impl DayFile {
     }
 }
 
-/// The day of the first line, by which its file is named.
-fn first_day(text: &str) -> String {
+/// The instant of the first line, by whose day its file is named.
+fn first_instant(text: &str) -> Moment {
     let first = text.lines().next().unwrap_or_default();
     let intent: Option<Intent> = serde_json::from_str(first).ok();
-    file_day(Moment::from_micros(intent.map_or(0, |intent| intent.at_us)))
+    Moment::from_micros(intent.map_or(0, |intent| intent.at_us))
 }
 
 #[cfg(test)]
@@ -343,9 +380,61 @@ mod tests {
                 .all(|file| file.room.is_multiple_of(limits::INTENTS_ROOM) && file.end < file.room)
         );
         assert_eq!(read(folder.path(), Moment::from_micros(0)).expect("read"), written);
-        let old = Moment::parse("2027-11-21T00:00:00Z").expect("an instant");
-        drop(IntentJournal::open(folder.path(), old).expect("a journal"));
-        assert!(super::files(folder.path()).expect("files").is_empty(), "all of them go");
+        let later = Moment::parse("2027-11-21T00:00:00Z").expect("an instant");
+        drop(IntentJournal::open(folder.path(), later).expect("a journal"));
+        let left = super::files(folder.path()).expect("files").len();
+        assert_eq!(left, 3, "nothing newer is there");
+    }
+
+    /// In the morning of a day, counted from the first of November.
+    fn on(day: u32) -> Moment {
+        Moment::parse("2026-10-31T09:00:00Z").expect("an instant").after(DAY * day)
+    }
+
+    async fn record_on(journal: &IntentJournal, day: u32) {
+        journal.record(&intent(&on(day).to_string(), "1")).await.expect("written");
+    }
+
+    /// The days of the files in a folder, oldest first.
+    fn days_in(folder: &tempfile::TempDir) -> Vec<String> {
+        let files = files(folder.path()).expect("files");
+        files.into_iter().map(|(day, _)| day).collect()
+    }
+
+    fn named(days: impl IntoIterator<Item = u32>) -> Vec<String> {
+        days.into_iter().map(|day| file_day(on(day))).collect()
+    }
+
+    /// Nobody has to start a host again for it, and what cannot be deleted stops no payment.
+    #[tokio::test]
+    async fn what_is_too_old_goes_when_a_day_begins() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stays = folder.path().join("2026-10-01.jsonl");
+        std::fs::create_dir(stays).expect("what is no file");
+        let journal = IntentJournal::open(folder.path(), on(1)).expect("a journal");
+        for day in 1..=40 {
+            record_on(&journal, day).await;
+        }
+        let kept = [vec!["2026-10-01".to_owned()], named(10..=40)].concat();
+        assert_eq!(days_in(&folder), kept);
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_is_years_ahead_takes_none_of_the_newest() {
+        const AHEAD: u32 = 4_000;
+        let folder = tempfile::tempdir().expect("a folder");
+        for day in named(1..=35) {
+            std::fs::write(folder.path().join(day + ENDING), "").expect("written");
+        }
+        let journal = IntentJournal::open(folder.path(), on(AHEAD)).expect("a journal");
+        assert_eq!(days_in(&folder), named(6..=35), "thirty days");
+        record_on(&journal, AHEAD).await;
+        assert_eq!(days_in(&folder), named((6..=35).chain([AHEAD])));
+        // Once it is put right, what was written meanwhile takes nobody's place.
+        record_on(&journal, 36).await;
+        assert_eq!(days_in(&folder), named((6..=36).chain([AHEAD])));
+        record_on(&journal, 37).await;
+        assert_eq!(days_in(&folder), named((7..=37).chain([AHEAD])));
     }
 
     /// A disk that is full: nothing is said to be written, and nothing piles up.
