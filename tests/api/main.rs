@@ -144,6 +144,7 @@ mod two_rails;
 mod uploads;
 mod webhook_calls;
 mod webhook_crash;
+mod webhook_deletions;
 mod webhook_isolation;
 mod webhook_off;
 mod webhook_retries;

@@ -29,6 +29,8 @@ use super::{DISABLED, canonical, sql};
 /// For how long a fresh delivery belongs to the process that wrote it: longer than an exchange.
 const HEAD_START: Duration = Duration::from_secs(15);
 
+/// Who listens. They are not locked, lest events of one merchant wait for each other: whoever
+/// deletes an endpoint waits for those who have read it.
 static LISTENERS: Lookup = Lookup {
     name: "webhook_endpoints",
     key: "owner",

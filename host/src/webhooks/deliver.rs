@@ -31,6 +31,9 @@ const LEASE: Duration = Duration::from_secs(60);
 const HEALTH_EVERY: Duration = Duration::from_secs(1);
 /// How often what is left of deleted endpoints is swept away.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// For how long a deleted endpoint is left to whoever deletes it: longer than any batch takes that
+/// read it before, and more than clocks are apart.
+const LEFT_ALONE: Duration = limits::BATCH_DEADLINE.saturating_add(Duration::from_secs(300));
 
 /// What tasks tell the loop.
 enum News {
@@ -108,7 +111,8 @@ pub async fn sweep(app: App) {
 }
 
 async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
-    for endpoint in sql::list_deleted_endpoints(app.db.pool()).await? {
+    let before = app.now().before(LEFT_ALONE);
+    for endpoint in sql::list_deleted_endpoints(app.db.pool(), before).await? {
         sweep_endpoint(app, &endpoint).await?;
     }
     Ok(())
@@ -132,8 +136,21 @@ pub(crate) async fn sweep_history(app: &App, before: Moment) -> Result<(), sqlx:
     Ok(())
 }
 
+/// Takes away an endpoint that was deleted a moment ago, once whoever read it before has written
+/// what there is for it. Where somebody takes too long, it is left to the sweeper.
+pub(super) async fn sweep_deleted(app: &App, endpoint: &str) -> Result<(), sqlx::Error> {
+    let have_ended = tokio::select! {
+        have_ended = sql::wait_for_others(&app.db) => have_ended?,
+        () = app.stopping.cancelled() => false,
+    };
+    match have_ended {
+        true => sweep_endpoint(app, endpoint).await,
+        false => Ok(()),
+    }
+}
+
 /// Takes away what is left of a deleted endpoint, in portions.
-pub(super) async fn sweep_endpoint(app: &App, endpoint: &str) -> Result<(), sqlx::Error> {
+async fn sweep_endpoint(app: &App, endpoint: &str) -> Result<(), sqlx::Error> {
     let mut portion = Portion::FIRST;
     while !app.stopping.is_cancelled() {
         match sql::sweep_endpoint(&app.db, endpoint, portion).await? {

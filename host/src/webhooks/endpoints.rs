@@ -13,10 +13,12 @@ use crate::error::{ErrorCode, Problem};
 use crate::events::outbox::{Handed, owner};
 use crate::events::{CATALOGUE, canonical};
 use crate::id::EndpointId;
-use crate::ledger::{Command, CounterChange, Done, Effects, Guard, Reply, Reservation, replay};
+use crate::ledger::{
+    Command, CounterChange, Done, Effects, Guard, LockedState, Reply, Reservation, replay,
+};
 use crate::money::Minor;
 
-use super::deliver::sweep_endpoint;
+use super::deliver::sweep_deleted;
 use super::model::Endpoint;
 use super::record::health_key;
 use super::sql;
@@ -232,18 +234,40 @@ pub(super) async fn rotate(
 /// The endpoint changed meanwhile, or the database failed.
 pub(super) async fn delete(app: &App, caller: &Caller, before: Endpoint) -> Result<(), Problem> {
     let after = Endpoint { updated_at: newer(app, &before), ..before.clone() };
-    // Its history is gone for every reader with this; the rows follow in portions.
+    // Its history is gone for every reader with this; the rows follow in portions, and nobody who
+    // asks for it waits for them.
     let told = record(app, caller, "webhook_endpoint.delete", (Some(&before), None));
     let rows = vec![sql::ENDPOINT_DELETED.change(&after), told];
     submit(app, &before, rows, Health::Kept).await?;
     let sweeping = app.clone();
     app.tasks.spawn(async move {
         // What this does not manage, the sweeper does.
-        if let Err(cause) = sweep_endpoint(&sweeping, before.id.as_str()).await {
+        if let Err(cause) = sweep_deleted(&sweeping, before.id.as_str()).await {
             tracing::warn!(%cause, endpoint.id = %before.id, "sweeping");
         }
     });
     Ok(())
+}
+
+/// Writes deliveries to an endpoint, under its lock: whoever deletes it sees them, or has deleted
+/// it before, and then they are refused as where it is long gone.
+pub(super) fn unless_deleted(
+    endpoint: &EndpointId,
+    rows: Vec<RowChange>,
+    gone: ErrorCode,
+) -> Command<()> {
+    let id = endpoint.to_string();
+    let command = Command::new({
+        let id = id.clone();
+        move |locked: &LockedState<'_>| {
+            let row = locked.row(&sql::ENDPOINT_VERSIONS, &id);
+            match row.map(|row| row.maybe_int("deleted_at")).transpose()? {
+                Some(None) => Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(())),
+                Some(Some(_)) | None => Err(Problem::new(gone)),
+            }
+        }
+    });
+    command.row(&sql::ENDPOINT_VERSIONS, id)
 }
 
 /// The line of the audit log about a change by a merchant's key.

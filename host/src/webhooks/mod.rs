@@ -16,6 +16,10 @@
 //! | the result's commit | delivered, or when to try again | nothing |
 //!
 //! A receiver may hear of an event twice and never not at all, until it is given up.
+//!
+//! A deleted endpoint keeps its row until nobody can be about to write a delivery to it: whoever
+//! has read it before is waited for, and a sweeper leaves it alone for longer than that takes. What
+//! a host that dies leaves of it is found by that row.
 
 pub mod deliver;
 mod endpoints;

@@ -4,7 +4,6 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{ErrorCode, Problem};
 use crate::events::outbox::{Handed, NewDelivery, owner};
-use crate::ledger::Command;
 
 use super::endpoints;
 use super::model::Delivery;
@@ -35,8 +34,9 @@ pub(super) async fn replay(app: &App, caller: &Caller, id: &str) -> Result<Deliv
         created_at: app.now(),
     };
     // It waits for nothing: a replay is asked for, whatever happened since.
-    let queued = again.queue_row(None, app.now());
-    app.writer.request(Command::rows(vec![again.row(), queued])).await?;
+    let rows = vec![again.row(), again.queue_row(None, app.now())];
+    let gone = ErrorCode::WebhookDeliveryNotFound;
+    app.writer.request(endpoints::unless_deleted(&again.endpoint_id, rows, gone)).await?;
     let _ = app.handover.try_send(Handed::Queued(again.endpoint_id));
     let made = sql::find_delivery(app.db.pool(), &owner, again.id.as_str()).await?;
     made.ok_or_else(missing)

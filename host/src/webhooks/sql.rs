@@ -19,6 +19,9 @@ use crate::retention::Portion;
 use super::lanes::Hungry;
 use super::model::{Delivery, Endpoint};
 
+/// How long it is from one look at what others have under way to the next: at first, and at most.
+const OTHERS_EVERY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(50));
+
 /// New endpoints.
 pub(super) static ENDPOINTS: Table<Endpoint> = Table {
     name: "webhook_endpoints",
@@ -129,7 +132,12 @@ pub(super) static ENDPOINT_DELETED: Update<Endpoint> = Update {
 pub(super) static ENDPOINT_VERSIONS: Lookup = Lookup {
     name: "webhook_endpoints",
     key: "id",
-    columns: &[("updated_at", Int), ("is_active", Int), ("times_disabled", Int)],
+    columns: &[
+        ("updated_at", Int),
+        ("is_active", Int),
+        ("times_disabled", Int),
+        ("deleted_at", Int),
+    ],
     lock: true,
 };
 
@@ -458,14 +466,18 @@ pub async fn release_leases(db: &Db) -> Result<(), sqlx::Error> {
     tx.commit().await
 }
 
-/// Endpoints that were deleted, and of which something may be left.
-pub(super) async fn list_deleted_endpoints(pool: &AnyPool) -> Result<Vec<String>, sqlx::Error> {
-    let sql = "SELECT id FROM webhook_endpoints WHERE deleted_at IS NOT NULL ORDER BY id LIMIT 20";
-    sqlx::query_scalar(sql).fetch_all(pool).await
+/// Endpoints that were deleted before an instant, and of which something may be left.
+pub(super) async fn list_deleted_endpoints(
+    pool: &AnyPool,
+    before: Moment,
+) -> Result<Vec<String>, sqlx::Error> {
+    let sql = "SELECT id FROM webhook_endpoints WHERE deleted_at < $1 ORDER BY id LIMIT 20";
+    sqlx::query_scalar(sql).bind(before.micros()).fetch_all(pool).await
 }
 
 /// Deletes some of what is left of a deleted endpoint, and in the end the endpoint itself; answers
-/// how long others had to wait, or nothing once it is gone.
+/// how long others had to wait, or nothing once it is gone. Nobody may have a delivery to it under
+/// way any more: without the endpoint, nothing would lead to that.
 pub(super) async fn sweep_endpoint(
     db: &Db,
     endpoint: &str,
@@ -515,22 +527,28 @@ pub(super) async fn sweep_history(
     Ok(((!is_last).then_some(last), begun.elapsed()))
 }
 
-/// Waits until every transaction that was under way has ended, where several hosts write: one
-/// of them may have read the endpoints before a new one was there.
-pub(super) async fn wait_for_others(db: &Db) -> Result<(), sqlx::Error> {
+/// Waits until every transaction has ended that was under way, of whichever host: one of them may
+/// have read the endpoints as they were before a change that is committed by now. Answers whether
+/// all have, for none is waited for longer than a batch may take. On SQLite there is nobody to wait
+/// for: one writes after the other.
+///
+/// Whatever makes an event locks a row before it reads the endpoints, and has its number (xid) with
+/// that. A snapshot would not do: its `xmax` is one past what has ended, and not past what has
+/// begun.
+pub(super) async fn wait_for_others(db: &Db) -> Result<bool, sqlx::Error> {
     if db.engine() == Engine::Sqlite {
-        return Ok(());
+        return Ok(true);
     }
-    let next = "SELECT CAST(pg_snapshot_xmax(pg_current_snapshot())::text AS BIGINT)";
-    let oldest = "SELECT CAST(pg_snapshot_xmin(pg_current_snapshot())::text AS BIGINT)";
-    let next: i64 = sqlx::query_scalar(next).fetch_one(db.pool()).await?;
+    let sql = "SELECT CAST(backend_xid AS TEXT) FROM pg_stat_activity \
+               WHERE datname = current_database() AND backend_xid IS NOT NULL";
+    let mut others: Vec<String> = sqlx::query_scalar(sql).fetch_all(db.pool()).await?;
     let begun = tokio::time::Instant::now();
-    while begun.elapsed() < limits::BATCH_DEADLINE {
-        let oldest: i64 = sqlx::query_scalar(oldest).fetch_one(db.pool()).await?;
-        if oldest >= next {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
+    let (mut pause, longest) = OTHERS_EVERY;
+    while !others.is_empty() && begun.elapsed() < limits::BATCH_DEADLINE {
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(longest);
+        let still: Vec<String> = sqlx::query_scalar(sql).fetch_all(db.pool()).await?;
+        others.retain(|other| still.contains(other));
     }
-    Ok(())
+    Ok(others.is_empty())
 }

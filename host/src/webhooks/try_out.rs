@@ -5,9 +5,9 @@ use serde_json::json;
 use crate::app::App;
 use crate::error::{ErrorCode, Problem};
 use crate::events::outbox::{NewDelivery, owner};
-use crate::ledger::Command;
 
 use super::deliver::{open, send};
+use super::endpoints::unless_deleted;
 use super::model::{Endpoint, Next, Status};
 use super::record::result_row;
 use super::view::WebhookTestResult;
@@ -18,7 +18,8 @@ const EVENT: &str = "payout_paid";
 /// Sends a payout that nobody made.
 ///
 /// # Errors
-/// `webhook_endpoint_inactive`, `delivery_failed`.
+/// `webhook_endpoint_inactive`, `delivery_failed`; `webhook_endpoint_not_found` where it is deleted
+/// meanwhile.
 pub(super) async fn try_out(app: &App, endpoint: Endpoint) -> Result<WebhookTestResult, Problem> {
     if !endpoint.is_active {
         return Err(Problem::new(ErrorCode::WebhookEndpointInactive));
@@ -55,7 +56,8 @@ pub(super) async fn try_out(app: &App, endpoint: Endpoint) -> Result<WebhookTest
         let next = Next { status, again_at: None };
         result_row(&ready.id, 1, &answer, (next, app.now()))
     };
-    app.writer.work(Command::rows(vec![delivery.row(), result])).await?;
+    let (rows, gone) = (vec![delivery.row(), result], ErrorCode::WebhookEndpointNotFound);
+    app.writer.work(unless_deleted(&ready.endpoint_id, rows, gone)).await?;
     if !answer.is_good() {
         let why = answer.error.clone().unwrap_or_else(|| {
             format!("the receiver answered {}", answer.status.unwrap_or_default())

@@ -1,0 +1,178 @@
+//! Endpoints that are deleted while something is about to be written to them: nothing of it stays.
+
+use http::Method;
+use rstest::rstest;
+use serde_json::json;
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
+
+use crate::hooks::{listen, reach_loopback, until_all, with_receiver};
+use crate::network::beside;
+use crate::test_host::{Answer, Engine, Merchant, SOMEBODY_WAITS, TestHost, naira, unique};
+use crate::writer_lanes::lane_of;
+
+const PATH: &str = "/v1/webhook_endpoints";
+
+/// Whose transaction has its number in the database first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Event,
+    Deletion,
+}
+
+/// A merchant whose funding does not wait in the lane of requests that name no wallet.
+async fn in_another_lane(host: &TestHost) -> Merchant {
+    loop {
+        let merchant = host.new_merchant(&unique()).await;
+        if lane_of(host, &merchant.test_wallet) != 0 {
+            return merchant;
+        }
+    }
+}
+
+/// Whoever writes to a table waits until this is over.
+async fn hold(database: &PgPool, table: &str) -> Transaction<'static, Postgres> {
+    let mut holder = database.begin().await.expect("a transaction");
+    let sql = format!("LOCK TABLE {table} IN SHARE MODE");
+    sqlx::query(AssertSqlSafe(sql)).execute(&mut *holder).await.expect("held");
+    holder
+}
+
+/// Waits until somebody wants to write to a table that is held.
+async fn until_held_up(host: &TestHost, table: &str) {
+    let waits = format!(
+        "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND mode = 'RowExclusiveLock' \
+         AND relation = to_regclass('{table}') AND database = (SELECT oid FROM pg_database \
+         WHERE datname = current_database())"
+    );
+    host.until_count(&waits, 1).await;
+}
+
+/// Waits until somebody, who has deleted an endpoint since, looks at what others have under way; or
+/// until it has been swept away, which would be too early.
+async fn until_it_may_go(host: &TestHost, endpoint: &str, since: i64) {
+    let found = format!(
+        "SELECT COUNT(*) FROM (SELECT 1 AS one FROM pg_stat_activity \
+         WHERE datname = current_database() AND query LIKE 'SELECT CAST(backend_xid%' \
+         AND EXTRACT(EPOCH FROM query_start) * 1000000 > {since} \
+         UNION ALL SELECT 1 WHERE NOT EXISTS \
+         (SELECT 1 FROM webhook_endpoints WHERE id = '{endpoint}') LIMIT 1) AS found"
+    );
+    host.until_count(&found, 1).await;
+}
+
+async fn delete(host: &TestHost, endpoint: &str) -> Answer {
+    let path = format!("{PATH}/{endpoint}");
+    host.send(Method::DELETE, &path, &host.merchant.test_key, &[], None).await
+}
+
+/// Whoever makes an event has read that the endpoint listens, and writes its delivery after it was
+/// deleted.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_that_is_written_after_its_endpoint_was_deleted_goes_with_it(
+    #[values(First::Event, First::Deletion)] first: First,
+) {
+    with_receiver(Engine::Postgres, async |host, receiver| {
+        host.merchant = in_another_lane(host).await;
+        let host = &*host;
+        let events = json!(["wallet_funded"]);
+        let doomed = listen(host, &receiver.url("/doomed"), events.clone()).await.id();
+        listen(host, &receiver.url("/kept"), events).await;
+        let database = host.connections().await;
+        let (audit, events) = (hold(&database, "audit").await, hold(&database, "events").await);
+
+        let deleting = async {
+            if first == First::Event {
+                until_held_up(host, "events").await;
+            }
+            delete(host, &doomed).await.ok();
+        };
+        let funding = async {
+            if first == First::Deletion {
+                until_held_up(host, "audit").await;
+            }
+            let body = json!({ "currency": "NGN", "amount_minor": "100" });
+            host.post("/v1/sandbox/fund", body).await.ok();
+        };
+        let letting_go = async {
+            until_held_up(host, "audit").await;
+            until_held_up(host, "events").await;
+            let now = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)";
+            let since = host.count(now).await;
+            audit.commit().await.expect("let go");
+            until_it_may_go(host, &doomed, since).await;
+            events.commit().await.expect("let go");
+        };
+        tokio::join!(deleting, funding, letting_go);
+
+        host.until_count("SELECT COUNT(*) FROM webhook_endpoints", 1).await;
+        // The endpoints were read: the other one hears of it.
+        receiver.until("/kept", 1).await;
+        for table in ["webhook_deliveries", "webhook_queue"] {
+            let left = format!("SELECT COUNT(*) FROM {table} WHERE endpoint_id = '{doomed}'");
+            assert_eq!(host.count(&left).await, 0, "{table}");
+        }
+        host.prove().await;
+    })
+    .await;
+}
+
+/// Another host has deleted the endpoint and has not committed yet: whoever asks for a replay or a
+/// test waits for that, and is answered as if it had been gone before.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_asked_of_an_endpoint_while_it_is_deleted_is_not_written() {
+    with_receiver(Engine::Postgres, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+        host.pay("paid", naira(100_000)).await.ok();
+        let original = until_all(host, &id, (1, "delivered")).await.remove(0)["id"].clone();
+        let original = original.as_str().expect("an id");
+        let database = host.connections().await;
+        let mut deleting = database.begin().await.expect("a transaction");
+        let sql = "UPDATE webhook_endpoints SET is_active = 0, deleted_at = updated_at + 1, \
+                   updated_at = updated_at + 1 WHERE id = $1";
+        sqlx::query(sql).bind(&id).execute(&mut *deleting).await.expect("deleted");
+
+        let (replay, test) =
+            (format!("/v1/webhook_deliveries/{original}/replay"), format!("{PATH}/{id}/test"));
+        let commit = async {
+            host.until_count(SOMEBODY_WAITS, 2).await;
+            deleting.commit().await.expect("committed");
+        };
+        let (replayed, tested, ()) =
+            tokio::join!(host.post(&replay, json!({})), host.post(&test, json!({})), commit);
+        assert_eq!(replayed.refused(), (404, "webhook_delivery_not_found"));
+        assert_eq!(tested.refused(), (404, "webhook_endpoint_not_found"));
+        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_deliveries").await, 1);
+        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_queue").await, 0);
+    })
+    .await;
+}
+
+/// Whoever deletes one waits for others before it sweeps; a host that sweeps what it finds does
+/// not, and leaves alone what may still be waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_was_deleted_a_moment_ago_is_nobody_elses_to_sweep() {
+    with_receiver(Engine::Postgres, async |host, receiver| {
+        let mut ids = Vec::new();
+        for path in ["/a", "/b"] {
+            ids.push(listen(host, &receiver.url(path), json!(["*"])).await.id());
+        }
+        // In the order in which they are swept: the one that must stay first.
+        ids.sort();
+        let now = host.clock.now().micros();
+        for (id, ago) in ids.iter().zip([60, 3_600]) {
+            let deleted_at = now - ago * 1_000_000;
+            host.run(&[format!(
+                "UPDATE webhook_endpoints SET is_active = 0, deleted_at = {deleted_at} \
+                 WHERE id = '{id}'"
+            )])
+            .await;
+        }
+        let sweeping = beside(host, reach_loopback).await;
+        let left = |id| format!("SELECT COUNT(*) FROM webhook_endpoints WHERE id = '{id}'");
+        host.until_count(&left(&ids[1]), 0).await;
+        assert_eq!(host.count(&left(&ids[0])).await, 1, "it was swept");
+        sweeping.close().await;
+    })
+    .await;
+}
