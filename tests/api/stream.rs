@@ -1,6 +1,7 @@
 //! The stream of events: everything once, in its order, to its owner only.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::Method;
@@ -115,6 +116,17 @@ fn id_at(host: &TestHost, ago_s: u64) -> EventId {
     EventId::first_at(host.clock.now().before(Duration::from_secs(ago_s)))
 }
 
+/// An id of a host whose clock is ahead.
+fn id_ahead(host: &TestHost, ahead_s: u64) -> EventId {
+    EventId::first_at(host.clock.now().after(Duration::from_secs(ahead_s)))
+}
+
+/// Has an event become visible, which is the next one of a stream.
+async fn insert_and_hear(host: &TestHost, id: &EventId, stream: &mut Stream) {
+    insert(host, id).await;
+    assert_eq!(stream.events(1).await[0]["id"], id.as_str());
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_shows_what_the_feed_shows_from_now_on(
@@ -178,6 +190,102 @@ async fn a_stream_goes_on_from_a_while_before_its_cursor(
             let heard = stream.events(expected.len()).await;
             let heard: Vec<&str> = heard.iter().filter_map(|event| event["id"].as_str()).collect();
             assert_eq!(heard, *expected, "what came within two minutes before it, and all after");
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_goes_on_over_pages_of_long_ago_shows_everything_once(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        host.advance(3_000);
+        // Of the last two minutes are 60 of them.
+        let many: Vec<EventId> = (0..1_100).rev().map(|number| id_at(host, number * 2)).collect();
+        for id in &many {
+            insert(host, id).await;
+        }
+        let headers = [("last-event-id", many[0].as_str())];
+        let mut stream = Stream::open(host, &key, "", &headers).await;
+        let heard = stream.events(many.len()).await;
+        let heard: Vec<&str> = heard.iter().filter_map(|event| event["id"].as_str()).collect();
+        assert!(heard.iter().copied().eq(many.iter().map(EventId::as_str)));
+        // In the present it goes on, with what becomes visible late as well.
+        host.advance(1);
+        for ago_s in [0, 100, 10] {
+            insert_and_hear(host, &id_at(host, ago_s), &mut stream).await;
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_of_tomorrow_silences_nothing(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        host.advance(200);
+        let recent = id_at(host, 50);
+        let [before, last] = [0, 300].map(|more_s| id_ahead(host, 86_400 + more_s));
+        for id in [&recent, &before, &last] {
+            insert(host, id).await;
+        }
+        let query = format!("?starting_after={last}");
+        let farthest = format!("evt_{}", "z".repeat(24));
+        let mut streams = [
+            Stream::open(host, &key, &query, &[]).await,
+            Stream::open(host, &key, "", &[("last-event-id", last.as_str())]).await,
+            Stream::open(host, &key, "", &[("last-event-id", farthest.as_str())]).await,
+        ];
+        for (number, stream) in streams.iter_mut().enumerate() {
+            assert_eq!(stream.events(1).await[0]["id"], recent.as_str());
+            // What came within two minutes before the cursor, and nothing else of tomorrow.
+            if number < 2 {
+                assert_eq!(stream.events(1).await[0]["id"], last.as_str());
+            }
+        }
+        for ago_s in [0, 100] {
+            let id = id_at(host, ago_s);
+            insert(host, &id).await;
+            for stream in &mut streams {
+                assert_eq!(stream.events(1).await[0]["id"], id.as_str());
+            }
+        }
+        // Another one was ahead when nobody looked.
+        let elsewhere = id_ahead(host, 3_600);
+        insert(host, &elsewhere).await;
+        for stream in &mut streams {
+            assert_eq!(stream.events(1).await[0]["id"], elsewhere.as_str());
+        }
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_back_silences_no_stream(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        let mut stream = Stream::open(host, &key, "", &[]).await;
+        host.advance(1);
+        insert_and_hear(host, &id_at(host, 0), &mut stream).await;
+        host.advance(3_600);
+        // Whatever shows the second of them began to look after the clock was ahead.
+        for ago_s in [1, 0] {
+            insert_and_hear(host, &id_at(host, ago_s), &mut stream).await;
+        }
+        let Clock::Fixed(at) = &host.clock else { panic!("a clock that is set") };
+        at.fetch_sub(3_600_000_000, Ordering::SeqCst);
+        host.advance(1);
+        for ago_s in [0, 60, 10] {
+            insert_and_hear(host, &id_at(host, ago_s), &mut stream).await;
         }
     })
     .await;

@@ -4,9 +4,10 @@
 //! may become visible after one with a larger. Each look therefore begins
 //! [`limits::STREAM_LOOK_BACK`] ago and sends what was not sent on this connection. On another
 //! connection nobody remembers what was sent: that one begins as long before its cursor, and
-//! whoever reads it drops what they know.
+//! whoever reads it drops what they know. Where the cursor is ahead of the clock, what is new has
+//! smaller ids for as long: that connection begins as long before now.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,6 @@ use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::clock::Moment;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::events::{EventView, canonical, sql};
@@ -29,6 +29,8 @@ use crate::http::places::Place;
 use crate::http::{PageQuery, Query};
 use crate::id::EventId;
 use crate::payouts::event_body;
+
+use super::progress::Progress;
 
 /// What the call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] =
@@ -89,16 +91,12 @@ pub async fn stream_events(
     let place = app.long_answers.streams.take(caller.key.id.as_str(), limits::STREAMS_PER_KEY_MAX);
     let place = place.ok_or_else(too_many)?;
     let now = app.now();
-    let low = EventId::first_at(cursor.as_ref().map_or(now, EventId::made_at).before(LOOK_BACK));
     let mut feed = Feed {
         app,
         caller,
         headers,
         name,
-        after: low.to_string(),
-        low: low.to_string(),
-        began_at: now,
-        known: BTreeSet::new(),
+        progress: Progress::new(cursor.as_ref().map_or(now, EventId::made_at)),
         ready: VecDeque::new(),
         pause: Duration::ZERO,
         _place: place,
@@ -110,8 +108,6 @@ pub async fn stream_events(
     let keep_alive = KeepAlive::new().interval(limits::STREAM_KEEP_ALIVE);
     Ok(Sse::new(feed.stream()).keep_alive(keep_alive).into_response())
 }
-
-const LOOK_BACK: Duration = limits::STREAM_LOOK_BACK;
 
 /// Where to go on from. Only the instant in it counts, so it need not be in the feed.
 fn cursor(headers: &HeaderMap, starting_after: Option<&str>) -> Result<Option<EventId>, Problem> {
@@ -146,13 +142,7 @@ struct Feed {
     caller: Caller,
     headers: HeaderMap,
     name: &'static str,
-    /// Everything up to here is known: nothing more can become visible.
-    low: String,
-    /// How far the present look is, and when it began.
-    after: String,
-    began_at: Moment,
-    /// What was sent, from `low` on.
-    known: BTreeSet<String>,
+    progress: Progress,
     ready: VecDeque<Event>,
     pause: Duration,
     _place: Place,
@@ -190,43 +180,22 @@ impl Feed {
 
     /// Reads a page of the feed; whether it was the last one for now.
     async fn look(&mut self, new: New) -> Result<bool, Problem> {
-        if self.after == self.low {
-            self.began_at = self.app.now();
-        }
+        let (now, at) = (self.app.now(), Instant::now());
         let (pool, owner) = (self.app.db.pool(), self.caller.owner());
-        let wanted = (self.name, self.after.as_str());
+        let wanted = (self.name, self.progress.begin(now));
         let ids = sql::list_event_ids(pool, owner, wanted, limits::STREAM_PAGE).await?;
+        self.progress.pass(&ids, now, at);
         if new == New::IsSent {
-            for (first, last) in unknown(&ids, &self.known) {
+            for (first, last) in self.progress.unknown(&ids) {
                 let events = sql::list_events_between(pool, owner, self.name, (&first, &last));
                 let events = event_body::views(&self.app.db, events.await?).await?;
                 // Some may have become visible after the ids were read.
-                self.known.extend(events.iter().map(|event| event.id.clone()));
+                self.progress.note(events.iter().map(|event| event.id.clone()), at);
                 self.ready.extend(events.iter().filter_map(message));
             }
         }
-        let is_done = i64::try_from(ids.len()).unwrap_or(i64::MAX) < limits::STREAM_PAGE;
-        if is_done {
-            let low = EventId::first_at(self.began_at.before(LOOK_BACK));
-            self.low = low.to_string().max(std::mem::take(&mut self.low));
-            self.after.clone_from(&self.low);
-        } else if let Some(last) = ids.last() {
-            self.after.clone_from(last);
-        }
-        self.known.extend(ids);
-        if is_done {
-            self.known = self.known.split_off(&self.low);
-        }
-        Ok(is_done)
+        Ok(self.progress.read(ids, at))
     }
-}
-
-/// The first and the last of each run of ids that are not known.
-fn unknown(ids: &[String], known: &BTreeSet<String>) -> Vec<(String, String)> {
-    let runs = ids.chunk_by(|a, b| known.contains(a) == known.contains(b));
-    let runs = runs.filter_map(|run| Some((run.first()?, run.last()?)));
-    let runs = runs.filter(|(first, _)| !known.contains(*first));
-    runs.map(|(first, last)| (first.clone(), last.clone())).collect()
 }
 
 /// An event as a message, under its id.
