@@ -254,7 +254,7 @@ async fn a_batch_is_paid_once_whoever_dies_on_the_way(
     assert_eq!(transfers.len(), 60);
     assert!(transfers.iter().all(|transfer| transfer.executed == 1));
     let told = "SELECT COUNT(*) FROM events WHERE type = 'batch.completed'";
-    for _ in 0..500 {
+    for _ in 0..3_000 {
         if deployment.count(told).await == 1 {
             break;
         }

@@ -93,7 +93,7 @@ async fn a_full_host_says_so_and_says_how_it_is(
         }
         streams.clear();
         // The host hears of it when it next has something to say to them.
-        for _ in 0..500 {
+        for _ in 0..3_000 {
             host.advance(16);
             if get("/v1/wallets").await.status == 200 {
                 return;

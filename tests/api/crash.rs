@@ -7,10 +7,11 @@
 use std::time::Duration;
 
 use rstest::rstest;
+use sqlx::PgPool;
 
 use crate::bank::Hold;
 use crate::program::Deployment;
-use crate::test_host::{Answer, Engine, naira, unique};
+use crate::test_host::{Answer, Engine, SOMEBODY_WAITS, naira, unique};
 
 /// Longer than a lease and than the first questions; less than a day.
 const LATER: Duration = Duration::from_secs(600);
@@ -24,6 +25,18 @@ async fn deployment(engine: Engine) -> Deployment {
     let paid = deployment.pay(&unique(), naira(100_000)).await.ok();
     deployment.until(&paid.id(), "paid").await;
     deployment
+}
+
+/// Waits until there is something to count.
+async fn until_there_is(pool: &PgPool, sql: &'static str) {
+    for _ in 0..3_000 {
+        let count: i64 = sqlx::query_scalar(sql).fetch_one(pool).await.expect("a number");
+        if count > 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("nothing is counted by {sql}");
 }
 
 /// A payout that the bank has carried out, and whoever sent it is gone: its key and first answer.
@@ -100,10 +113,14 @@ async fn killed_before_the_attempts_commit_nothing_has_left(
     let key = unique();
     let locked = deployment.lock("attempts").await;
     let made = deployment.pay(&key, naira(100_000)).await.ok();
-    tokio::time::sleep(A_MOMENT).await;
+    // It gets as far as the lock, and no further.
+    let claimed = "SELECT COUNT(*) FROM transfers WHERE fence > 0";
+    let pool = deployment.host.connections().await;
+    until_there_is(&pool, claimed).await;
+    until_there_is(&pool, SOMEBODY_WAITS).await;
+    pool.close().await;
     deployment.kill().await;
     drop(locked);
-    let claimed = "SELECT COUNT(*) FROM transfers WHERE fence > 0";
     assert_eq!(deployment.count(claimed).await, 1, "the work was claimed");
     assert_eq!(deployment.bank.transfers().await.len(), 1);
     deployment.start(&[]).await;

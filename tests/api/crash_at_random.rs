@@ -67,11 +67,12 @@ fn callers(deployment: &Deployment, asked: &Asked) -> Vec<tokio::task::JoinHandl
 /// the first day may be sent again on the second.
 pub(crate) async fn until_all_ended(deployment: &mut Deployment) {
     let mut under_way = Vec::new();
-    for _ in 0..3 {
+    // A slow machine has more days, and on the last one as much time as it needs.
+    for turns in [50, 50, 50, 50, 3_000] {
         deployment.kill().await;
         deployment.let_time_pass(A_DAY).await;
         deployment.start(&[]).await;
-        for _ in 0..50 {
+        for _ in 0..turns {
             under_way = deployment.under_way().await;
             if under_way.is_empty() {
                 return;

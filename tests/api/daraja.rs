@@ -133,7 +133,7 @@ impl Daraja {
 
     /// Waits until so many of a kind came; more is a fault.
     pub(crate) async fn until_came(&self, call: &str, count: usize) -> Vec<Came> {
-        for _ in 0..1_000 {
+        for _ in 0..3_000 {
             if self.came(call).len() >= count {
                 break;
             }

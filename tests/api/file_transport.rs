@@ -280,7 +280,7 @@ pub(crate) async fn deliver_again(host: &TestHost) {
     let body = json!({ "reason": "the bank says that it never had it" });
     // Whoever looks at the file this moment comes first.
     let mut answer = host.admin(Method::POST, &path, body.clone()).await;
-    for _ in 0..100 {
+    for _ in 0..600 {
         if answer.status != 409 {
             break;
         }

@@ -117,12 +117,12 @@ async fn a_network_that_asks_for_patience_is_sent_nothing_meanwhile(
 async fn a_call_has_the_time_that_is_declared(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    with_declared(engine, ("timeout_ms = 5_000", "timeout_ms = 300"), async |host, network| {
+    with_declared(engine, ("timeout_ms = 5_000", "timeout_ms = 3_000"), async |host, network| {
         network.behave("/pay", Manner::Hangs);
         let id = pay(host).await;
         until(host, &id, "processing").await;
         let told = "SELECT COUNT(*) FROM rail_calls WHERE operation = 'submit' \
-                    AND result LIKE '%within 300ms%'";
+                    AND result LIKE '%within 3s%'";
         host.until_count(told, 1).await;
     })
     .await;
