@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::app::App;
 use crate::clock::Moment;
 use crate::config::limits;
+use crate::db;
 use crate::ledger::verify::{Anchor, heads};
 
 /// An anchor as it is kept.
@@ -45,7 +46,7 @@ impl Kept {
 pub async fn keep(app: App) {
     let Some(folder) = app.config.anchors.dir.clone() else { return };
     loop {
-        if let Err(why) = keep_one(&app, &folder).await {
+        if let Err(why) = db::within(limits::JOB_DEADLINE, keep_one(&app, &folder)).await {
             tracing::error!(%why, folder = %folder.display(), "the books are not anchored");
         }
         tokio::select! {

@@ -13,7 +13,7 @@ use sqlx::AssertSqlSafe;
 use crate::app::App;
 use crate::clock::Moment;
 use crate::config::limits;
-use crate::db::{Engine, Tx};
+use crate::db::{self, Engine, Tx};
 use crate::id::{BatchId, DeliveryId, PayoutId};
 use crate::retention::Portion;
 use crate::retention::months::{self, MONTHLY, Monthly};
@@ -56,7 +56,7 @@ struct OfPayouts {
 /// Deletes what no longer matters, at once and then every so often.
 pub(crate) async fn sweep(app: App) {
     loop {
-        if let Err(cause) = sweep_once(&app).await {
+        if let Err(cause) = db::within(limits::SWEEP_MAX, sweep_once(&app)).await {
             tracing::warn!(%cause, "sweeping");
         }
         tokio::select! {

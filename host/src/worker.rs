@@ -75,7 +75,7 @@ async fn rules(app: App) {
             () = app.stopping.cancelled() => return,
             () = tokio::time::sleep(limits::RULES_POLL) => {}
         }
-        match app.pack_store.refresh(&app.packs).await {
+        match db::within(limits::JOB_DEADLINE, app.pack_store.refresh(&app.packs)).await {
             Ok(false) => {}
             Ok(true) => {
                 let generation = app.packs.now().generation;
@@ -89,7 +89,7 @@ async fn rules(app: App) {
             if !pack.keeps_failing() || is_kept {
                 continue;
             }
-            match take_out(&app, &pack).await {
+            match db::in_time(take_out(&app, &pack)).await {
                 Ok(true) => {}
                 Ok(false) => {
                     tracing::error!(?pack, "a rule pack keeps failing, and stays");
@@ -109,12 +109,12 @@ async fn quarantine(app: App) {
     let gate = &app.transfers.quarantine;
     let (mut beaten, mut looked) = (None::<Instant>, None::<Instant>);
     loop {
-        if let Err(why) = gate.refresh().await {
+        if let Err(why) = db::in_time(gate.refresh()).await {
             tracing::warn!(%why, "looking for a quarantine");
         }
         if beaten.is_none_or(|at| at.elapsed() >= limits::EPOCH_EVERY) || app.db.has_moved() {
             beaten = Some(Instant::now());
-            if let Err(why) = gate.beat(&app.writer).await {
+            if let Err(why) = db::in_time(gate.beat(&app.writer)).await {
                 tracing::warn!(%why, "leaving a mark of the database");
             }
         }

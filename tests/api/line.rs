@@ -1,4 +1,4 @@
-//! A line to PostgreSQL that can go silent, or be cut.
+//! A line to PostgreSQL that can go silent, be cut, or lose whoever was at its other end.
 
 use std::net::SocketAddr;
 
@@ -9,8 +9,15 @@ use tokio::sync::watch;
 
 /// The line. Silent, it carries nothing and closes nothing.
 pub(crate) struct QuietLine {
-    is_silent: watch::Sender<bool>,
+    silence: watch::Sender<Silence>,
     cuts: watch::Sender<u32>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Silence {
+    of_all: bool,
+    /// How often the server was gone: what was connected before is silent for good.
+    gone: u32,
 }
 
 impl QuietLine {
@@ -21,8 +28,8 @@ impl QuietLine {
         let server: SocketAddr = server.parse().expect("an address");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let outside = listener.local_addr().expect("an address");
-        let line = Self { is_silent: watch::Sender::new(false), cuts: watch::Sender::new(0) };
-        let (silence, cuts) = (line.is_silent.clone(), line.cuts.clone());
+        let line = Self { silence: watch::Sender::default(), cuts: watch::Sender::new(0) };
+        let (silence, cuts) = (line.silence.clone(), line.cuts.clone());
         tokio::spawn(async move {
             while let Ok((host, _)) = listener.accept().await {
                 let Ok(inside) = TcpStream::connect(server).await else { continue };
@@ -36,12 +43,17 @@ impl QuietLine {
 
     /// Goes silent.
     pub(crate) fn fall_silent(&self) {
-        self.is_silent.send_replace(true);
+        self.silence.send_modify(|silence| silence.of_all = true);
     }
 
     /// Carries again.
     pub(crate) fn speak(&self) {
-        self.is_silent.send_replace(false);
+        self.silence.send_modify(|silence| silence.of_all = false);
+    }
+
+    /// The server is gone without a word, and another one has taken its place.
+    pub(crate) fn lose_the_server(&self) {
+        self.silence.send_modify(|silence| silence.gone += 1);
     }
 
     /// Closes every connection.
@@ -53,9 +65,10 @@ impl QuietLine {
 async fn carry(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    (mut is_silent, mut cuts): (watch::Receiver<bool>, watch::Receiver<u32>),
+    (mut silence, mut cuts): (watch::Receiver<Silence>, watch::Receiver<u32>),
 ) {
     let mut bytes = vec![0; 64 * 1024];
+    let gone = silence.borrow().gone;
     loop {
         let count = tokio::select! {
             read = from.read(&mut bytes) => match read {
@@ -65,7 +78,7 @@ async fn carry(
             _ = cuts.changed() => return,
         };
         let carries = async {
-            is_silent.wait_for(|is_silent| !is_silent).await.is_ok()
+            silence.wait_for(|now| !now.of_all && now.gone == gone).await.is_ok()
                 && to.write_all(&bytes[..count]).await.is_ok()
         };
         let is_carried = tokio::select! {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::config::limits;
+use crate::db;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::Command;
 
@@ -16,7 +17,8 @@ pub async fn watch(app: App) {
     let host = name(app.config.server.address.port());
     let mut lasting = Lasting::default();
     loop {
-        if let Err(problem) = look(&app, &host, &mut lasting).await {
+        let looking = db::within(limits::JOB_DEADLINE, look(&app, &host, &mut lasting));
+        if let Err(problem) = looking.await {
             tracing::warn!(%problem, "looking what is the matter");
         }
         tokio::select! {

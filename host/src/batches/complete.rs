@@ -6,6 +6,7 @@
 
 use crate::app::App;
 use crate::config::limits;
+use crate::db;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::Command;
 
@@ -20,7 +21,7 @@ pub async fn tell(app: App) {
             () = app.stopping.cancelled() => return,
             () = tokio::time::sleep(limits::BATCHES_POLL) => {}
         }
-        if let Err(problem) = tell_all(&app).await {
+        if let Err(problem) = db::within(limits::JOB_DEADLINE, tell_all(&app)).await {
             tracing::warn!(%problem, "telling that batches are complete");
         }
     }

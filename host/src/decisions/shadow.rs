@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::clock::Moment;
+use crate::db;
 use crate::id::DifferenceId;
 use crate::rules::{Compared, Pack, Verdict};
 use crate::wasm::pack::Fact;
@@ -32,7 +33,7 @@ pub async fn compare(app: App, mut arriving: mpsc::Receiver<Compared>) {
             tracing::error!("comparing with a pack in shadow was cut off");
             continue;
         };
-        if let Err(cause) = keep(&app, results).await {
+        if let Err(cause) = db::in_time(keep(&app, results)).await {
             tracing::warn!(%cause, "comparisons with a pack in shadow are lost");
         }
     }

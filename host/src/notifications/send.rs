@@ -7,6 +7,7 @@ use futures::future::join_all;
 use crate::app::App;
 use crate::clock::Moment;
 use crate::config::limits;
+use crate::db;
 use crate::outbound::mailer::{Letter, Untaken};
 
 use super::sql::{self, Ended, Taken};
@@ -19,7 +20,7 @@ const AT_A_TIME: i64 = 4;
 /// for nothing. What is under way then is sent again when its lease has run out, by the same name.
 pub async fn send(app: App, channel: Channel) {
     while !app.stopping.is_cancelled() {
-        match sql::claim(&app.db, (channel, AT_A_TIME), app.now()).await {
+        match db::in_time(sql::claim(&app.db, (channel, AT_A_TIME), app.now())).await {
             Ok(taken) if taken.is_empty() => {}
             Ok(taken) => {
                 let sending = taken.into_iter().map(|taken| one(app.clone(), taken));
@@ -51,7 +52,7 @@ async fn one(app: App, taken: Taken) {
     if let Ended::GivenUp(why) = &ended {
         tracing::error!(notification.id = %taken.id, why, "somebody is not told");
     }
-    if let Err(cause) = sql::end(&app.db, &taken, (&ended, app.now())).await {
+    if let Err(cause) = db::in_time(sql::end(&app.db, &taken, (&ended, app.now()))).await {
         tracing::warn!(notification.id = %taken.id, %cause, "what came of telling somebody");
     }
 }

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::caller::Operator;
 use crate::clock::Moment;
+use crate::db;
 use crate::error::{ErrorCode, Problem};
 use crate::fx::provider::{Heard, Next};
 use crate::fx::{Provider, SetRate, sql};
@@ -151,7 +152,8 @@ async fn ask(app: &App, provider: &Provider) -> Result<Heard, String> {
     let mut rates: Vec<(Option<SetRate>, SetRate)> = Vec::new();
     for pair in provider.kept() {
         let id = pair.rate_id(None);
-        let before = sql::rate(app.db.pool(), &id).await.map_err(|cause| cause.to_string())?;
+        let before = db::in_time(sql::rate(app.db.pool(), &id)).await;
+        let before = before.map_err(|cause| cause.to_string())?;
         let told = published.rate(pair.from, pair.to);
         heard.as_of = heard.as_of.max(told.map(|told| told.as_of));
         match provider.next((pair, told), before.as_ref(), now) {

@@ -317,6 +317,7 @@ impl<F: Feature> Dispatcher<F> {
     async fn carry(&self, Held { claim, object, .. }: Held<F::Object>, turn: &Turn<F>) {
         let had = claim.clone();
         let carry = self.engine.carry((&self.feature, Some(turn)), claim, object);
+        let carry = db::within(limits::CARRY_MAX, carry);
         let carried = AssertUnwindSafe(carry).catch_unwind().await;
         let carried =
             carried.unwrap_or_else(|panic| Err(Problem::panicked("carrying it", &*panic)));

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use crate::app::App;
 use crate::clock::Moment;
 use crate::config::limits;
+use crate::db;
 use crate::error::Problem;
 use crate::events::outbox::{Handed, Ready};
 use crate::id::{DeliveryId, EndpointId};
@@ -112,7 +113,7 @@ pub async fn sweep(app: App) {
 
 async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
     let before = app.now().before(LEFT_ALONE);
-    for endpoint in sql::list_deleted_endpoints(app.db.pool(), before).await? {
+    for endpoint in db::in_time(sql::list_deleted_endpoints(app.db.pool(), before)).await? {
         sweep_endpoint(app, &endpoint).await?;
     }
     Ok(())
@@ -153,7 +154,7 @@ pub(super) async fn sweep_deleted(app: &App, endpoint: &str) -> Result<(), sqlx:
 async fn sweep_endpoint(app: &App, endpoint: &str) -> Result<(), sqlx::Error> {
     let mut portion = Portion::FIRST;
     while !app.stopping.is_cancelled() {
-        match sql::sweep_endpoint(&app.db, endpoint, portion).await? {
+        match db::in_time(sql::sweep_endpoint(&app.db, endpoint, portion)).await? {
             Some(took) => portion = portion.after(took),
             None => break,
         }
@@ -258,7 +259,8 @@ impl Deliverer {
         {
             return Ok(Some(target));
         }
-        let endpoint = sql::get_endpoint(self.app.db.pool(), &ready.endpoint_id).await?;
+        let found = sql::get_endpoint(self.app.db.pool(), &ready.endpoint_id);
+        let endpoint = db::in_time(found).await?;
         let Some(endpoint) = endpoint else { return Ok(None) };
         let target = open(&self.app, endpoint)?;
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -268,8 +270,8 @@ impl Deliverer {
 
     /// Claims what is due for one endpoint.
     async fn claim(self, lane: Hungry) {
-        let (db, now) = (&self.app.db, self.app.now());
-        let claimed = sql::claim_deliveries(db, &lane, (now, LEASE)).await;
+        let (of, now) = (&self.app.db, self.app.now());
+        let claimed = db::in_time(sql::claim_deliveries(of, &lane, (now, LEASE))).await;
         let claimed = claimed.unwrap_or_else(|cause| {
             tracing::warn!(%cause, endpoint.id = %lane.endpoint, "claiming deliveries");
             Vec::new()
@@ -280,7 +282,7 @@ impl Deliverer {
 
     /// Leaves to others, or for later, what was claimed in vain.
     async fn give_back(self, claimed: Vec<Ready>) {
-        if let Err(cause) = sql::release_deliveries(&self.app.db, &claimed).await {
+        if let Err(cause) = db::in_time(sql::release_deliveries(&self.app.db, &claimed)).await {
             // The claims run out by themselves.
             tracing::warn!(%cause, "giving deliveries back");
         }
@@ -288,7 +290,7 @@ impl Deliverer {
 
     /// Looks for endpoints that have something due.
     async fn look(self) {
-        let due = sql::find_due_endpoints(&self.app.db, self.app.now()).await;
+        let due = db::in_time(sql::find_due_endpoints(&self.app.db, self.app.now())).await;
         let due = due.unwrap_or_else(|cause| {
             tracing::warn!(%cause, "looking for deliveries that are due");
             Vec::new()

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::audit;
 use crate::caller::Caller;
 use crate::config::limits;
-use crate::db::bulk::RowChange;
+use crate::db::{self, bulk::RowChange};
 use crate::error::{ErrorCode, Problem};
 use crate::events::outbox::{Handed, owner};
 use crate::events::{CATALOGUE, canonical};
@@ -242,7 +242,8 @@ pub(super) async fn delete(app: &App, caller: &Caller, before: Endpoint) -> Resu
     let sweeping = app.clone();
     app.tasks.spawn(async move {
         // What this does not manage, the sweeper does.
-        if let Err(cause) = sweep_deleted(&sweeping, before.id.as_str()).await {
+        let swept = sweep_deleted(&sweeping, before.id.as_str());
+        if let Err(cause) = db::within(limits::JOB_DEADLINE, swept).await {
             tracing::warn!(%cause, endpoint.id = %before.id, "sweeping");
         }
     });

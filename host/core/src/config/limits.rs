@@ -82,6 +82,8 @@ pub const BATCHES_POLL: Duration = Duration::from_millis(500);
 pub const STRAYS_MAX: i64 = 10_000;
 /// For how long at most one kind of data is swept in a turn, so that the others have theirs.
 pub const SWEEP_FOR: Duration = Duration::from_secs(60);
+/// For how long at most a turn of sweeping goes on.
+pub const SWEEP_MAX: Duration = Duration::from_secs(3600);
 /// Batches that are told to be complete at once.
 pub const BATCHES_ENDED_AT_ONCE: i64 = 50;
 /// Threads on PostgreSQL that write down what callers ask for, by wallet.
@@ -112,6 +114,13 @@ pub const BATCH_DEADLINE: Duration = Duration::from_secs(8);
 /// The same for a background job's statements. Look-ups that are made together have as long, and
 /// are not begun again after it.
 pub const DATABASE_DEADLINE: Duration = Duration::from_secs(15);
+/// For how long a connection is given to say that it still leads somewhere.
+pub const PING_MAX: Duration = Duration::from_secs(2);
+/// A step of a background job that has more to do than a few statements.
+pub const JOB_DEADLINE: Duration = Duration::from_secs(120);
+/// What carrying one payment takes at most: every call of its rail, and what is written down
+/// between them. Its lease is over by then.
+pub const CARRY_MAX: Duration = Duration::from_secs(300);
 /// Look-ups that one statement answers at most.
 pub const ROUND_MAX: usize = 256;
 /// A round of look-ups that takes longer is overtaken by the next: far longer than a healthy

@@ -178,7 +178,15 @@ impl Db {
                 Box::pin(async move {
                     match about.idle_for < limits::CONNECTION_IDLE_MAX {
                         true => Ok(true),
-                        false => connection.ping().await.map(|()| true),
+                        false => still_leads_somewhere(connection).await,
+                    }
+                })
+            })
+            .after_release(move |connection, _| {
+                Box::pin(async move {
+                    match engine {
+                        Engine::Sqlite => Ok(true),
+                        Engine::Postgres => still_leads_somewhere(connection).await,
                     }
                 })
             })
@@ -335,9 +343,11 @@ impl Db {
         self.pool.execute("SELECT 1").await.map(drop)
     }
 
-    /// Closes every connection.
+    /// Closes every connection, as far as the server takes part in that.
     pub async fn close(&self) {
-        self.pool.close().await;
+        if tokio::time::timeout(limits::DATABASE_DEADLINE, self.pool.close()).await.is_err() {
+            tracing::warn!("the database is silent: connections are left to it");
+        }
     }
 
     /// Reads back what acknowledged writes depend on; a server may have been told otherwise.
@@ -483,12 +493,29 @@ impl Engine {
 ///
 /// # Errors
 /// What the database says, or that it says nothing.
-pub async fn in_time<T>(
-    step: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
+pub async fn in_time<T, E: From<sqlx::Error>>(
+    step: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    within(limits::DATABASE_DEADLINE, step).await
+}
+
+/// The same for what may take as long as this.
+///
+/// # Errors
+/// What the step comes to, or that the database says nothing.
+pub async fn within<T, E: From<sqlx::Error>>(
+    limit: Duration,
+    step: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
     let silent = || std::io::Error::new(std::io::ErrorKind::TimedOut, "the database is silent");
-    let answer = tokio::time::timeout(limits::DATABASE_DEADLINE, step).await;
-    answer.unwrap_or_else(|_| Err(silent().into()))
+    let answer = tokio::time::timeout(limit, step).await;
+    answer.unwrap_or_else(|_| Err(sqlx::Error::from(silent()).into()))
+}
+
+/// Whether a connection still leads anywhere. Nobody else asks that in time: whoever gave up
+/// waiting for a server that is gone leaves its connection to the pool, which asks without end.
+async fn still_leads_somewhere(connection: &mut AnyConnection) -> Result<bool, sqlx::Error> {
+    within(limits::PING_MAX, async { connection.ping().await }).await.map(|()| true)
 }
 
 /// Names the engine, and the file where it has one.

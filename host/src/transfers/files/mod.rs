@@ -78,7 +78,7 @@ impl Transfers {
                 }
                 Err(cause) => tracing::warn!(%cause, "looking for files"),
             }
-            if let Err(problem) = self.poll_what_is_due(&feature).await {
+            if let Err(problem) = db::in_time(self.poll_what_is_due(&feature)).await {
                 tracing::warn!(%problem, "looking for what lies ready");
             }
             tokio::select! {

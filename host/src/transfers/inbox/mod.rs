@@ -452,7 +452,8 @@ impl Transfers {
                         let (engine, feature) = (self.clone(), feature.clone());
                         self.tasks.spawn(async move {
                             let _place = place;
-                            if let Err(problem) = engine.take_in_claimed(&feature, id).await {
+                            let taking = engine.take_in_claimed(&feature, id);
+                            if let Err(problem) = db::within(limits::CARRY_MAX, taking).await {
                                 tracing::warn!(%problem, "a message of a network, again");
                             }
                         });
