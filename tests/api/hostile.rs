@@ -10,7 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::routing::post;
 use http::{Method, StatusCode};
-use railhead::config::limits;
+use railhead::config::{Config, limits};
 use railhead::wasm::rail::{Broken, Payment};
 use railhead::wasm::section::{self, CustomSections};
 use rstest::rstest;
@@ -223,12 +223,21 @@ fn harmless() -> Value {
 }
 
 pub(crate) async fn with_hostile(engine: Engine, test: impl AsyncFnOnce(&mut TestHost, &Till)) {
+    with_hostile_configured(engine, |_| {}, test).await;
+}
+
+pub(crate) async fn with_hostile_configured(
+    engine: Engine,
+    more: impl FnOnce(&mut Config),
+    test: impl AsyncFnOnce(&mut TestHost, &Till),
+) {
     let (till, folder) = (Till::default(), modules());
     let url = till.open().await;
-    let change = |config: &mut railhead::config::Config| {
+    let change = |config: &mut Config| {
         config.simulator.url = Some(url);
         config.simulator.token = Some(RIGHT.into());
         config.modules.dir = Some(folder.path().to_owned());
+        more(config);
     };
     with_host_configured(engine, change, async |host| test(host, &till).await).await;
 }

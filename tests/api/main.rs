@@ -82,6 +82,7 @@ mod operator;
 mod operator_objects;
 mod outside;
 mod oversized;
+mod overtaken;
 mod packs;
 mod parts;
 mod patience;

@@ -189,7 +189,8 @@ fn shaped(
 ) -> Result<(Payout, Transition), Problem> {
     let (mut after, transition) = payout.after(change, with.failure.clone(), now)?;
     if let Some(Fixed { route, reference }) = &with.attempt
-        && is_sending(change)
+        // What was paid may be an attempt that had been given up.
+        && (is_sending(change) || matches!(change, Change::Confirm | Change::MarkPaid))
     {
         (after.route, after.rail_reference) = (Some(route.clone()), Some(reference.clone()));
     }

@@ -142,6 +142,11 @@ impl Attempt {
     }
 }
 
+/// Those of an object's attempts that were paid besides this one: each had been given up before.
+pub fn paid_besides<'a>(known: &'a [Attempt], this: &Attempt) -> impl Iterator<Item = &'a Attempt> {
+    known.iter().filter(move |known| known.state == AttemptState::Paid && known.id != this.id)
+}
+
 /// New attempts.
 pub static ATTEMPTS: Table<Attempt> = Table {
     name: "attempts",

@@ -267,14 +267,26 @@ impl<'a, F: Feature> Carry<'a, F> {
         let attempt = Attempt { queries: attempt.queries + 1, never_received, ..attempt };
         let is_unknown = matches!(answered.learnt, Learnt::Unknown(_) | Learnt::NeverReceived(_));
         let over = Over::new(attempt, route);
-        match over.attempt.bytes_left || !is_unknown {
+        let paid = attempt::paid_besides(&tried, &over.attempt).next();
+        if let Some(paid) = paid.filter(|_| is_unknown)
+            && self.never_had(&over)
+        {
+            return Box::pin(self.never_needed(over, paid, answered)).await.map(|()| None);
+        }
+        match over.attempt.bytes_left || !is_unknown || paid.is_some() {
             // Nothing of it left: another route may have come free meanwhile.
             false => self.then(Todo::Begin { tried, before: Some((over, answered)) }),
-            true if self.may_send_again(&over, &answered) => {
+            true if paid.is_none() && self.may_send_again(&over, &answered) => {
                 Box::pin(self.resend(over, tried, answered)).await
             }
             true => Box::pin(self.conclude(over, answered)).await.map(|()| None),
         }
+    }
+
+    /// Whether the network says often enough that it never had an attempt.
+    fn never_had(&self, over: &Over) -> bool {
+        let query = &over.route.rail.declaration.query;
+        was_never_received(query, &over.attempt, self.engine.now())
     }
 
     /// Whether the same reference may be sent again: the network says often enough that it never
@@ -292,8 +304,7 @@ impl<'a, F: Feature> Carry<'a, F> {
             return false;
         }
         let is_unsent = answered.was_asked && !over.attempt.bytes_left;
-        let query = &over.route.rail.declaration.query;
-        may_use_route && (is_unsent || was_never_received(query, &over.attempt, now))
+        may_use_route && (is_unsent || self.never_had(over))
     }
 
     /// Commits that the same reference is sent once more, and sends it.

@@ -1,6 +1,13 @@
 //! What became of an attempt, committed with the object that it is for: its end, or when to ask
 //! again.
+//!
+//! An attempt that was given up may have been paid all the same, while the next one is under way.
+//! That one is asked about to its end and never sent again. If it was not paid, the earlier one
+//! counts. Each that was paid besides the one that counts is one more commit, with which a person is
+//! told. If the host dies before it, `verify` finds what was paid twice, and the case about the
+//! earlier one stays open.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::cases::{self, Case, CaseKind};
@@ -15,6 +22,7 @@ use super::calls::Answered;
 use super::carry::{Carry, Over};
 use super::finding::Learnt;
 use super::order::{Feature, Step, Writes};
+use super::serials::nth_of;
 
 impl<F: Feature> Carry<'_, F> {
     /// Commits what became of an attempt: the end, or when to ask.
@@ -52,10 +60,61 @@ impl<F: Feature> Carry<'_, F> {
         let ended = Attempt { state, answered_at: Some(now), ..attempt };
         let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended), evidence.clone()];
         rows.extend(no_longer_unknown(&ended, now));
+        let mut others = self.paid_before(&ended).await?;
+        let step = match others.pop_front_if(|_| state != AttemptState::Paid) {
+            Some(paid) => {
+                rows.push(end_question(&paid, now));
+                Step::Paid(paid.fixed())
+            }
+            None => step,
+        };
         let with = Writes { rows, fence: Some(self.fence()), beside: None };
-        match self.feature.commit(&self.object, step, with).await {
+        if let Err(problem) = self.feature.commit(&self.object, step, with).await {
+            return self.lost(problem, Some((over, answered))).await;
+        }
+        for paid in others {
+            self.engine.also_paid(self.feature, &paid).await?;
+        }
+        Ok(())
+    }
+
+    /// Attempts before this one that were paid after all, though they had been given up.
+    async fn paid_before(&self, attempt: &Attempt) -> Result<VecDeque<Attempt>, Problem> {
+        if nth_of(attempt.number) == 1 {
+            return Ok(VecDeque::new());
+        }
+        let known = attempt::list_attempts(self.engine.db.pool(), &self.order.id).await?;
+        Ok(attempt::paid_besides(&known, attempt).cloned().collect())
+    }
+
+    /// The network never had this attempt, and another one was paid: that one counts, and nothing
+    /// is sent any more.
+    pub(super) async fn never_needed(
+        self,
+        over: Over,
+        paid: &Attempt,
+        answered: Answered,
+    ) -> Result<(), Problem> {
+        let now = self.engine.now();
+        let why = format!("not sent: {} was paid", paid.rail_reference);
+        let rows = vec![
+            attempt::ATTEMPT_STATES.change(&over.attempt.not_sent(why, now)),
+            answered.evidence.clone(),
+            end_question(paid, now),
+        ];
+        self.commit_paid(paid, rows, (over, answered)).await
+    }
+
+    async fn commit_paid(
+        self,
+        paid: &Attempt,
+        rows: Vec<RowChange>,
+        came: (Over, Answered),
+    ) -> Result<(), Problem> {
+        let with = Writes { rows, fence: Some(self.fence()), beside: None };
+        match self.feature.commit(&self.object, Step::Paid(paid.fixed()), with).await {
             Ok(_) => Ok(()),
-            Err(problem) => self.lost(problem, Some((over, answered))).await,
+            Err(problem) => self.lost(problem, Some(came)).await,
         }
     }
 
@@ -103,11 +162,7 @@ impl<F: Feature> Carry<'_, F> {
             rows.push(attempt::ATTEMPT_STATES.change(&open.not_sent(why, now)));
         }
         rows.push(attempt::ATTEMPT_STATES.change(&paid));
-        let with = Writes { rows, fence: Some(self.fence()), beside: None };
-        match self.feature.commit(&self.object, Step::Paid(paid.fixed()), with).await {
-            Ok(_) => Ok(()),
-            Err(problem) => self.lost(problem, Some((over, answered))).await,
-        }
+        self.commit_paid(&paid, rows, (over, answered)).await
     }
 
     /// A case about an outcome that is unknown for too long.
@@ -156,12 +211,15 @@ impl<F: Feature> Carry<'_, F> {
 
 /// Ends the case about an outcome that was unknown for too long, if there is one.
 pub(super) fn no_longer_unknown(attempt: &Attempt, now: Moment) -> Option<RowChange> {
-    (attempt.created_at.after(limits::UNANSWERED_MAX) <= now).then(|| {
-        cases::sql::CASES_ENDED.change(&cases::sql::Ended {
-            of: outcome_unknown(attempt),
-            evidence: attempt.message.clone().unwrap_or_default(),
-            at: now,
-        })
+    (attempt.created_at.after(limits::UNANSWERED_MAX) <= now).then(|| end_question(attempt, now))
+}
+
+/// Ends the case about an attempt of which nobody knew what became of it, or of the next one.
+pub(super) fn end_question(attempt: &Attempt, now: Moment) -> RowChange {
+    cases::sql::CASES_ENDED.change(&cases::sql::Ended {
+        of: outcome_unknown(attempt),
+        evidence: attempt.message.clone().unwrap_or_default(),
+        at: now,
     })
 }
 

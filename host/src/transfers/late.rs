@@ -10,6 +10,7 @@ use crate::wasm::rail::ReturnOfFunds;
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
 use super::calls::Calls;
+use super::conclude::end_question;
 use super::finding::Learnt;
 use super::order::{Failure, Feature, OrderStage, Step, Writes};
 use super::work;
@@ -59,6 +60,28 @@ impl Transfers {
             }
         }
         self.write_evidence(evidence).await
+    }
+
+    /// Takes in that an attempt was paid besides the one that counts.
+    ///
+    /// # Errors
+    /// The database failed, or others keep changing the object.
+    pub(super) async fn also_paid<F: Feature>(
+        &self,
+        feature: &F,
+        paid: &Attempt,
+    ) -> Result<(), Problem> {
+        for _ in 0..TRIES {
+            let gone = || Problem::internal("an attempt without its object");
+            let object = feature.load(&paid.transfer_id).await?.ok_or_else(gone)?;
+            let rows = vec![end_question(paid, self.now())];
+            let with = Writes { rows, fence: None, beside: None };
+            match feature.commit(&object, Step::Paid(paid.fixed()), with).await {
+                Err(problem) if problem.code() == ErrorCode::StateConflict => {}
+                other => return other.map(drop),
+            }
+        }
+        Err(Problem::new(ErrorCode::ServiceUnavailable))
     }
 
     /// Takes in that a part of a payment came back.

@@ -334,6 +334,7 @@ impl Transfers {
             let object = object(feature, &attempt).await?;
             let order = feature.order(&object)?;
             let attempts = attempt::list_attempts(self.db.pool(), &order.id).await?;
+            let other = attempt::paid_besides(&attempts, &attempt).next().cloned();
             let known = attempts.into_iter().find(|known| known.id == attempt.id);
             let known = known.ok_or_else(|| Problem::internal("an attempt is gone"))?;
             let calls = Calls { engine: self, order: &order };
@@ -369,7 +370,13 @@ impl Transfers {
                     };
                     rows.push(attempt::ATTEMPT_STATES.change(&back));
                     rows.extend(super::conclude::no_longer_unknown(&back, now));
-                    Step::Returned(known.fixed(), failure.clone())
+                    match other.filter(|_| order.stage != OrderStage::Ended) {
+                        Some(paid) => {
+                            rows.push(super::conclude::end_question(&paid, now));
+                            Step::Paid(paid.fixed())
+                        }
+                        None => Step::Returned(known.fixed(), failure.clone()),
+                    }
                 }
                 false => {
                     let part = crate::money::Minor::new(funds.amount_minor);

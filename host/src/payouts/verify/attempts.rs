@@ -179,11 +179,21 @@ fn check_order(payout: &Payout, attempts: &[Attempt], all: &Transfers, faults: &
     let was_not_sent = |(one, next): (&Attempt, &Attempt)| {
         // A bank may have said otherwise since; what it said is looked at below.
         let is_news = one.answered_at.is_some_and(|at| at >= next.created_at);
-        one.state == A::NotSent || (is_news && matches!(one.state, A::Refused | A::Returned))
+        one.state == A::NotSent
+            || (is_news && matches!(one.state, A::Paid | A::Refused | A::Returned))
     };
     if !has_case && !before.iter().zip(attempts.iter().skip(1)).all(was_not_sent) {
         odd("was sent again although an earlier attempt had left");
     }
+    let is_paid = |attempt: &&Attempt| attempt.state == A::Paid;
+    if !has_case && attempts.iter().filter(is_paid).count() > 1 {
+        odd("was paid twice, and nobody was told");
+    }
+    // One that had been given up, if that was paid in the end.
+    let is_its =
+        |attempt: &&Attempt| payout.rail_reference.as_ref() == Some(&attempt.rail_reference);
+    let had_money = |attempt: &&Attempt| matches!(attempt.state, A::Paid | A::Returned);
+    let last = attempts.iter().filter(had_money).find(is_its).or(last);
     let (route, reference) = match last {
         Some(last) => (Some(last.route.as_str()), Some(last.rail_reference.as_str())),
         None => (None, None),

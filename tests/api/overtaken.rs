@@ -1,0 +1,151 @@
+//! A payment over a route that had been given up, and was paid there all the same.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use railhead::config::Config;
+use rstest::rstest;
+use serde_json::json;
+
+use crate::hostile::{Till, hostile, with_hostile_configured};
+use crate::lanes::{absent_gateway, attempts, pair};
+use crate::live::{until, until_asked};
+use crate::news::tell;
+use crate::notices::RIGHT;
+use crate::seams::{account, balance, until_case};
+use crate::test_host::{Engine, TestHost, unique};
+
+const AMOUNT: i64 = 100_000;
+
+/// A payout that is under way over the second route, and of which the bank behind the first says
+/// that it paid it.
+struct Overtaken {
+    id: String,
+    /// What it is called at the first bank, and at the second.
+    given_up: String,
+    sent: String,
+    /// What is left in the wallet.
+    left: i64,
+}
+
+async fn with_overtaken(engine: Engine, test: impl AsyncFnOnce(&TestHost, Overtaken)) {
+    let other = |config: &mut Config| {
+        config.egress.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
+        let secrets =
+            [("door".to_owned(), RIGHT.to_owned()), ("stamp".to_owned(), "11".repeat(32))];
+        config.routes.insert("ngn_other".to_owned(), BTreeMap::from(secrets));
+    };
+    with_hostile_configured(engine, other, async |host: &mut TestHost, _: &Till| {
+        let route = json!({
+            "name": "ngn_other", "env": "live", "currency": "NGN", "rail": "hostile",
+            "position": -1, "settings": { "endpoint.bank": absent_gateway() },
+        });
+        host.admin(Method::POST, "routes", route).await.ok();
+        let key = host.merchant.live_key.clone();
+        let id = host.pay_as(&key, &unique(), hostile("accept")).await.ok().id();
+        until(host, &id, "processing").await;
+        let given_up = "SELECT COUNT(*) FROM attempts WHERE state = 'not_sent'";
+        host.until_count(given_up, 1).await;
+        // Whoever sends it is done with it.
+        until_asked(host, &id, 0).await;
+        let sql = "SELECT rail_reference FROM attempts WHERE state = 'not_sent'";
+        let pool = host.app().db.pool();
+        let given_up: String = sqlx::query_scalar(sql).fetch_one(pool).await.expect("one");
+        tell(host, "/told", &format!("paid reference {given_up} {AMOUNT}")).await.ok();
+        let case = until_case(host, "outcome_unknown").await;
+        assert_eq!(case["subject_id"], json!(id));
+        let sent = counts(host, (&id, "processing")).await;
+        assert_ne!(sent, given_up);
+        host.prove().await;
+        let left = balance(host).await;
+        test(host, Overtaken { id, given_up, sent, left }).await;
+    })
+    .await;
+}
+
+/// Waits until a payout has a status; answers the reference that counts then.
+async fn counts(host: &TestHost, (id, status): (&str, &str)) -> String {
+    until(host, id, status).await;
+    let sql = "SELECT rail_reference FROM payouts WHERE id = $1";
+    let pool = host.app().db.pool();
+    sqlx::query_scalar(sql).bind(id).fetch_one(pool).await.expect("a reference")
+}
+
+async fn open_cases(host: &TestHost) -> i64 {
+    host.count("SELECT COUNT(*) FROM cases WHERE status = 'open'").await
+}
+
+/// The second bank refuses it: it is paid by the first, and nothing is given back.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_paid_over_a_route_that_was_given_up_is_not_given_back(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_overtaken(engine, async |host, it| {
+        tell(host, "/told", &format!("refused reference {} 0", it.sent)).await.ok();
+        assert_eq!(counts(host, (&it.id, "paid")).await, it.given_up);
+        let over = attempts(host, &it.id).await;
+        assert_eq!(over[0], pair("ngn_other", "paid"));
+        assert_eq!(over[1].1, "refused");
+        // It left the first bank's account, and nobody has to look.
+        assert_eq!(account(host, "settlement/ngn_other").await, AMOUNT);
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+        assert_eq!(open_cases(host).await, 0);
+    })
+    .await;
+}
+
+/// The second bank has paid it, too: a person is told.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_paid_over_both_routes_is_somebodys_case(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_overtaken(engine, async |host, it| {
+        tell(host, "/told", &format!("paid reference {} {AMOUNT}", it.sent)).await.ok();
+        assert_eq!(counts(host, (&it.id, "paid")).await, it.sent);
+        let case = until_case(host, "paid_twice").await;
+        assert_eq!((&case["subject_id"], &case["route"]), (&json!(it.id), &json!("ngn_other")));
+        assert_eq!(case["evidence"]["reference"], it.given_up);
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, -AMOUNT));
+    })
+    .await;
+}
+
+/// What the second bank was sent comes back: it is paid by the first, until that comes back as well.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_paid_over_a_route_that_was_given_up_outlasts_a_return_of_the_other(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_overtaken(engine, async |host, it| {
+        let returned = |of: &str| format!("returned:{of}-back reference {of} {AMOUNT}");
+        tell(host, "/told", &returned(&it.sent)).await.ok();
+        assert_eq!(counts(host, (&it.id, "paid")).await, it.given_up);
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+        host.prove().await;
+        tell(host, "/told", &returned(&it.given_up)).await.ok();
+        until(host, &it.id, "reversed").await;
+    })
+    .await;
+}
+
+/// An operator cannot say that it failed; that it was paid is booked where it was.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_marks_what_was_paid_over_a_route_that_was_given_up_as_paid_there(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_overtaken(engine, async |host, it| {
+        let mark = async |action: &str| {
+            let body = json!({ "evidence": "a letter", "reason": "a test" });
+            host.admin(Method::POST, &format!("payouts/{}/{action}", it.id), body).await
+        };
+        assert_eq!(mark("mark_failed").await.refused(), (409, "state_conflict"));
+        mark("mark_paid").await.ok();
+        assert_eq!(counts(host, (&it.id, "paid_manual")).await, it.given_up);
+        assert_eq!(account(host, "settlement/ngn_other").await, AMOUNT);
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+    })
+    .await;
+}
