@@ -47,6 +47,7 @@ async fn all_that_comes_back_after_a_credited_part_is_a_persons(
         let left = began - TOTAL + 40_000;
         assert_eq!((balance(host).await, account(host, "suspense").await), (left, 100_000));
         host.prove().await;
+        assert_eq!(resolve(host, &case, "credit").await.refused(), (409, "state_conflict"));
         resolve(host, &case, "forwarded").await.ok();
         assert_eq!((balance(host).await, account(host, "suspense").await), (left, 0));
         until(host, &id, "paid").await;

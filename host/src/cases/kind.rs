@@ -146,7 +146,9 @@ impl CaseKind {
             }
             Self::PartialReturn => {
                 "Find out why only part came back. Credit the part to the wallet, or, if it was \
-                 sent to the recipient again by other means, say that it was forwarded."
+                 sent to the recipient again by other means, say that it was forwarded. Where a \
+                 part was credited before, this may be all of it: say that it was forwarded, and \
+                 credit what is missing by hand."
             }
             Self::UnknownReference => {
                 "Find out whether the network mixed up its customers, or another system uses \
@@ -162,7 +164,7 @@ impl CaseKind {
                  it says. The host goes on asking meanwhile."
             }
             Self::CannotSend => {
-                "See the log for the reason. Restore the route, or repair the rail's settings or \
+                "See the summary, the evidence and the log for the reason. Restore the route, or repair the rail's settings or \
                  version. A payout that is still queued can be cancelled. The host goes on trying \
                  meanwhile."
             }

@@ -226,15 +226,14 @@ pub async fn list_open_parts(
     query.fetch_all(pool).await
 }
 
-/// Whether a part of an object that came back was credited to its wallet.
+/// How much of an object came back in parts that were credited to its wallet.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn was_credited(pool: &AnyPool, subject: &str) -> Result<bool, sqlx::Error> {
-    let sql = "SELECT COUNT(*) FROM cases WHERE subject_id = $1 AND resolution = 'credit' \
-               AND status = 'resolved'";
-    let count: i64 = sqlx::query_scalar(sql).bind(subject).fetch_one(pool).await?;
-    Ok(count > 0)
+pub async fn credited(pool: &AnyPool, subject: &str) -> Result<Minor, sqlx::Error> {
+    let sql = "SELECT COALESCE(CAST(SUM(amount_minor) AS BIGINT), 0) FROM cases \
+               WHERE subject_id = $1 AND resolution = 'credit' AND status = 'resolved'";
+    sqlx::query_scalar(sql).bind(subject).fetch_one(pool).await.map(Minor::new)
 }
 
 /// Whether a case is open whose fingerprint begins so.

@@ -65,23 +65,18 @@ pub(super) fn case(app: &App, payout: &Payout, kind: CaseKind, with: &Accompanyi
     }
 }
 
-/// What must be as it is while all of a payout is given back; nothing, where a part of it was
-/// credited to the wallet before: all of it, and that part, would be more than it was.
+/// How much of a payout came back and was credited to its wallet, with what must be as it is while
+/// that is relied on: whoever credits another part changes one of these cases.
 ///
 /// # Errors
 /// The database cannot be read.
-pub(super) async fn nothing_credited(
-    app: &App,
-    payout: &Payout,
-) -> Result<Option<Vec<Guard>>, Problem> {
+pub(super) async fn credited(app: &App, payout: &Payout) -> Result<(Minor, Vec<Guard>), Problem> {
     let (pool, id) = (app.db.pool(), payout.id.as_str());
-    // Whichever is credited from here on is noticed by its guard.
+    // First what may still be credited: what is meanwhile is noticed by its guard.
     let open = cases::sql::list_open_parts(pool, id).await?;
-    if cases::sql::was_credited(pool, id).await? {
-        return Ok(None);
-    }
     let guard = |(id, version)| Guard { on: &cases::sql::CASE_VERSIONS, id, version };
-    Ok(Some(open.into_iter().map(guard).collect()))
+    let guards = open.into_iter().map(guard).collect();
+    Ok((cases::sql::credited(pool, id).await?, guards))
 }
 
 /// A contradiction is the same one as long as the payout's round is; a part that comes back is

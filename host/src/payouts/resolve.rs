@@ -10,7 +10,7 @@ use crate::money::Minor;
 use crate::transfers::Failure;
 
 use super::change::{Accompanying, Limits, change, version};
-use super::contradiction::nothing_credited;
+use super::contradiction::credited;
 use super::model::{Change, Payout};
 use super::retrieve::get;
 
@@ -46,6 +46,16 @@ pub async fn resolve(
                 return Err(Problem::because(ErrorCode::StateConflict, message));
             }
             let journal = journal(case, &payout, resolution)?;
+            let mut beside = Vec::new();
+            if let (Resolution::Credit, Some((_, amount))) = (resolution, case.case.amount) {
+                let (before, guards) = credited(app, &payout).await?;
+                if before.plus(amount)? > payout.costs.amount {
+                    let message = "More would be credited than was paid: say that it was \
+                                   forwarded, and credit what is missing by hand.";
+                    return Err(Problem::because(ErrorCode::StateConflict, message));
+                }
+                beside = guards;
+            }
             let needs = [payout.wallet_id.clone()];
             let command = Command::new(move |_| {
                 let journals = vec![journal.clone()];
@@ -53,19 +63,22 @@ pub async fn resolve(
                     Effects { journals, rows: rows.clone(), ..Effects::default() }.and(()),
                 )
             });
-            let command = command.wallets(needs).guards([guard, version(&payout)]).guards(agreed);
-            app.writer.work(command).await?;
+            // Nobody gives all of it back meanwhile.
+            let guards = [guard, version(&payout)].into_iter().chain(beside).chain(agreed);
+            app.writer.work(command.wallets(needs).guards(guards)).await?;
             return Ok(());
         }
     };
-    let beside = match what {
-        Change::GiveBack => nothing_credited(app, &payout).await?.ok_or_else(|| {
+    let mut beside = Vec::new();
+    if what == Change::GiveBack {
+        let (before, guards) = credited(app, &payout).await?;
+        if before > Minor::ZERO {
             let message = "Part of this payout was credited already: uphold the payment, and \
                            credit the rest by hand.";
-            Problem::because(ErrorCode::StateConflict, message)
-        })?,
-        _ => Vec::new(),
-    };
+            return Err(Problem::because(ErrorCode::StateConflict, message));
+        }
+        beside = guards;
+    }
     let failure = (what == Change::GiveBack).then(|| Failure {
         code: "not_paid".to_owned(),
         message: "The bank did not pay it after all.".to_owned(),

@@ -16,6 +16,7 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{Id as _, KeyId};
 use crate::ledger::{Command, Done, Guard, Reservation};
+use crate::money::Minor;
 use crate::transfers::attempt::{ATTEMPT_STATES, Attempt, AttemptState, list_attempts};
 use crate::transfers::files::table::{self, FileState, PaymentFile};
 use crate::transfers::{Claim, Claimed, Failure};
@@ -249,7 +250,7 @@ async fn attempt_change(
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
     if matches!(what, Change::MarkFailed | Change::Reverse)
-        && cases::sql::was_credited(pool, payout.id.as_str()).await?
+        && cases::sql::credited(pool, payout.id.as_str()).await? > Minor::ZERO
     {
         let message = "Part of this payout was credited already: credit the rest by hand.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
@@ -257,10 +258,19 @@ async fn attempt_change(
     let now = app.now();
     let mut rows = vec![record(app, payout, what, request)?];
     rows.extend(request.agreement.rows.iter().cloned());
-    let mut beside = None;
+    let (mut beside, mut paid) = (None, None);
     if let Some(claim) = claim {
         let attempts = list_attempts(pool, &claim.id).await?;
         let open = attempts.iter().find(|attempt| attempt.state == AttemptState::Open);
+        // One that had been given up, and that its bank has paid all the same.
+        paid = attempts.iter().find(|attempt| attempt.state == AttemptState::Paid).cloned();
+        if let Some(paid) = paid.as_ref().filter(|_| what == Change::MarkFailed) {
+            let message = format!(
+                "{} says that it paid {}: it is paid, whatever became of the other attempt.",
+                paid.route, paid.rail_reference
+            );
+            return Err(Problem::because(ErrorCode::StateConflict, message));
+        }
         let mut closed = open.map(|attempt| attempt.closed(now));
         if let Some(file) = in_file {
             let left = out_of_file(file, now)?;
@@ -274,6 +284,7 @@ async fn attempt_change(
     }
     let with = Accompanying {
         failure: failure(what, request),
+        attempt: paid.map(|paid| paid.fixed()).filter(|_| what == Change::MarkPaid),
         fence: claim.map(Claim::guard),
         beside: beside.into_iter().collect(),
         rows,

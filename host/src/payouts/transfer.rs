@@ -9,13 +9,14 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::PayoutId;
 use crate::ledger::{Command, Done};
+use crate::money::Minor;
 use crate::recipients::resolution;
 use crate::recipients::sql::{BENEFICIARY_CORRECTIONS, Corrected};
 use crate::transfers::{Claimed, Feature, Fixed, Order, OrderStage, Step, Writes};
 use crate::wasm::rail::{Field, Resolution};
 
 use super::change::{Accompanying, change, version};
-use super::contradiction::nothing_credited;
+use super::contradiction::credited;
 use super::model::{Change, Payout, Status};
 use super::recipient::{is_known_to, resolution_place};
 use super::request::Sender;
@@ -96,10 +97,11 @@ impl Feature for PayoutTransfers {
             return Ok(payout.clone());
         };
         if what == Change::Return {
-            match nothing_credited(&self.0, payout).await? {
-                Some(open) => with.beside.extend(open),
-                // A person finds out what it is part of.
-                None => (what, with.part) = (Change::ReturnPart, Some(payout.costs.amount)),
+            let (credited, guards) = credited(&self.0, payout).await?;
+            with.beside.extend(guards);
+            if credited > Minor::ZERO {
+                // A person finds out how much of it is news.
+                (what, with.part) = (Change::ReturnPart, Some(payout.costs.amount));
             }
         }
         with.rows.clone_from(&rows);
