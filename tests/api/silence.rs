@@ -67,25 +67,25 @@ async fn a_database_that_goes_silent_holds_nobody_for_ever() {
     host.running.take().expect("a host").stop().await.expect("stopped in order");
 }
 
-/// Its connections stay as they are, and nobody ever answers on them: whoever waits is told, and
-/// everything goes on over new ones.
+/// The connections to a server that is gone stay as they are, and nobody ever answers on them:
+/// whoever waits is told, and everything goes on over new ones.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_gone_without_a_word_is_left_for_the_next() {
+async fn a_host_goes_on_where_another_server_takes_the_place_of_a_lost_one() {
     let database = Arc::new(crate::databases::Database::new(Engine::Postgres).await);
     let mut config = crate::test_host::config(&database);
     let (line, url) = QuietLine::open(config.database_url().expose_secret()).await;
     config.database_url = Some(url.into());
     let mut host = TestHost::open_with(Engine::Postgres, database, config).await;
     host.pay("paid", naira(100_000)).await.ok();
-    // Every connection is waited at.
+    // More callers than connections: each of these is waited at.
     let asking = (0..40).map(async |_| host.get("/v1/payouts").await);
-    let (_, ()) = tokio::join!(futures::future::join_all(asking), async {
+    let (answers, ()) = tokio::join!(futures::future::join_all(asking), async {
         line.fall_silent();
         tokio::time::sleep(Duration::from_millis(500)).await;
         line.lose_the_server();
         line.speak();
     });
-    let begun = tokio::time::Instant::now();
+    assert!(answers.iter().all(|answer| [200, 503].contains(&answer.status)));
     let paid = async {
         let key = unique();
         while host.pay_as(&host.merchant.test_key, &key, naira(100_000)).await.status != 201 {
@@ -98,10 +98,9 @@ async fn a_server_that_is_gone_without_a_word_is_left_for_the_next() {
     host.prove().await;
     line.lose_the_server();
     let stopping = host.running.take().expect("a host").stop();
+    // Whether all was written that waited is another question.
     let stopped = tokio::time::timeout(Duration::from_secs(60), stopping).await;
-    let stopped = stopped.expect("it does not wait for the server");
-    drop(stopped);
-    assert!(begun.elapsed() < Duration::from_secs(180), "{:?}", begun.elapsed());
+    drop(stopped.expect("it does not wait for the server"));
 }
 
 /// A decision that panics is one command's misfortune: it is refused, its neighbours are not, and

@@ -6,7 +6,7 @@ use moka::future::Cache;
 use subtle::ConstantTimeEq as _;
 
 use crate::config::limits;
-use crate::db::Db;
+use crate::db::{self, Db};
 use crate::error::Problem;
 use crate::id::MerchantId;
 use crate::keyring::Keyring;
@@ -49,7 +49,7 @@ impl Directory {
     }
 
     async fn find_key(&self, hash: String) -> Result<Option<Arc<ApiKey>>, sqlx::Error> {
-        let found = sql::find_key_by_hash(self.db.pool(), &hash).await?;
+        let found = db::in_time(sql::find_key_by_hash(self.db.pool(), &hash)).await?;
         // The index has compared already; this comparison takes the same time for any key.
         Ok(found
             .filter(|(_, stored)| stored.as_bytes().ct_eq(hash.as_bytes()).into())
@@ -62,7 +62,7 @@ impl Directory {
     /// The database cannot be read.
     pub async fn merchant(&self, id: &MerchantId) -> Result<Option<Arc<Merchant>>, Problem> {
         let find = async {
-            let found = sql::get_merchant(self.db.pool(), id).await?;
+            let found = db::in_time(sql::get_merchant(self.db.pool(), id)).await?;
             Ok::<_, sqlx::Error>(found.map(Arc::new))
         };
         Ok(self.merchants.try_get_with_by_ref(id, find).await?)

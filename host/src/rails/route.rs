@@ -13,7 +13,7 @@ use secrecy::SecretString;
 use crate::calendar::Calendars;
 use crate::clock::Moment;
 use crate::config::{Config, limits};
-use crate::db::Db;
+use crate::db::{self, Db};
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{MerchantId, RouteId};
@@ -217,7 +217,7 @@ impl Routes {
     }
 
     async fn read(&self) -> Result<Arc<Vec<Arc<ReadyRoute>>>, sqlx::Error> {
-        let routes = sql::list_routes(self.db.pool()).await?;
+        let routes = db::in_time(sql::list_routes(self.db.pool())).await?;
         let mut known = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_empty() {
             let is_live =

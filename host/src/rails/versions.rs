@@ -11,7 +11,7 @@ use moka::future::Cache;
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Moment;
-use crate::db::Db;
+use crate::db::{self, Db};
 use crate::keyring::Keyring;
 use crate::wasm::{CodeCache, Engines};
 
@@ -94,8 +94,8 @@ impl Versions {
             return Ok(None);
         }
         let sql = "SELECT component, tag FROM rail_versions WHERE digest = $1";
-        let row: Option<(String, String)> =
-            sqlx::query_as(sql).bind(digest).fetch_optional(self.db.pool()).await?;
+        let reading = sqlx::query_as(sql).bind(digest).fetch_optional(self.db.pool());
+        let row: Option<(String, String)> = db::in_time(reading).await?;
         let Some((component, tag)) = row else {
             tracing::warn!(digest, "a version of a rail is not there: the present one asks");
             return Ok(None);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use moka::future::Cache;
 
 use crate::config::limits;
-use crate::db::Db;
+use crate::db::{self, Db};
 use crate::error::Problem;
 use crate::keyring::Keyring;
 
@@ -41,7 +41,7 @@ impl Sessions {
     pub async fn find(&self, token: &str) -> Result<Option<Arc<SignedIn>>, Problem> {
         for hash in self.keyring.api_key_hashes(token) {
             let find = async {
-                let found = sql::find_session(self.db.pool(), &hash).await?;
+                let found = db::in_time(sql::find_session(self.db.pool(), &hash)).await?;
                 Ok::<_, sqlx::Error>(found.map(Arc::new))
             };
             let found = self.known.try_get_with_by_ref(&hash, find).await?;

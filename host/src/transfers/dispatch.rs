@@ -317,11 +317,13 @@ impl<F: Feature> Dispatcher<F> {
     async fn carry(&self, Held { claim, object, .. }: Held<F::Object>, turn: &Turn<F>) {
         let had = claim.clone();
         let carry = self.engine.carry((&self.feature, Some(turn)), claim, object);
-        let carry = db::within(limits::CARRY_MAX, carry);
-        let carried = AssertUnwindSafe(carry).catch_unwind().await;
-        let carried =
-            carried.unwrap_or_else(|panic| Err(Problem::panicked("carrying it", &*panic)));
-        self.engine.went(&had, carried).await;
+        let carry = AssertUnwindSafe(carry).catch_unwind();
+        let carried = match tokio::time::timeout(limits::CARRY_MAX, carry).await {
+            Ok(Ok(carried)) => carried,
+            Ok(Err(panic)) => Err(Problem::panicked("carrying it", &*panic)),
+            Err(_) => Err(Problem::internal("it takes longer than all calls of a rail may")),
+        };
+        self.engine.note_end(&had, carried).await;
     }
 
     /// Counts what was carried, and takes what is next.

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::cases::{self, Case, CaseKind};
 use crate::config::limits;
+use crate::db;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::{Command, Effects};
@@ -16,7 +17,9 @@ use crate::ledger::{Command, Effects};
 use super::Transfers;
 use super::work::{self, Claim, Failed};
 
-/// How often this host has failed at each piece of work since it last did not.
+/// How often this host has failed at each piece of work since it last did not. That is no count of
+/// the row's, which says how often a network was asked: a host that starts again counts anew, and
+/// each counts for itself.
 #[derive(Default)]
 pub(super) struct Failures(Mutex<HashMap<String, i64>>);
 
@@ -49,9 +52,10 @@ pub(super) fn cannot_send(id: &str) -> String {
 }
 
 impl Transfers {
-    /// Takes note of how work went that this process had. What somebody else changed first is
-    /// his; what passes by itself is no fault of this work, and is claimed again when its lease is over.
-    pub(super) async fn went(&self, claim: &Claim, carried: Result<(), Problem>) {
+    /// Takes note of how work ended that this process had claimed. What somebody else changed first
+    /// is theirs. What passes by itself is no fault of this work, and is claimed again when its
+    /// lease is over. A rail that is not there does not pass: a file may wait for it.
+    pub(super) async fn note_end(&self, claim: &Claim, carried: Result<(), Problem>) {
         let id = &claim.id;
         let Err(why) = carried else { return self.failures.forget(id) };
         if why.code() == ErrorCode::StateConflict {
@@ -61,17 +65,18 @@ impl Transfers {
         if !matches!(why.code(), ErrorCode::ApiError | ErrorCode::RailNotConfigured) {
             return;
         }
-        match self.put_off_failed(claim, &why).await {
+        match self.put_off_after_failure(claim, &why).await {
             Ok(()) => {}
             Err(problem) if problem.code() == ErrorCode::StateConflict => {}
             Err(problem) => tracing::error!(transfer.id = id, %problem, "putting work off"),
         }
     }
 
-    /// Has it wait, longer each time, and opens a case after some tries.
-    async fn put_off_failed(&self, claim: &Claim, why: &Problem) -> Result<(), Problem> {
+    /// Has it wait, longer each time, and opens a case after some tries. The lease stays: it says
+    /// that something may have left.
+    async fn put_off_after_failure(&self, claim: &Claim, why: &Problem) -> Result<(), Problem> {
         let (id, now, known) = (claim.id.clone(), self.now(), claim.nudges);
-        let Some((env, merchant_id)) = work::owner(self.db.pool(), &id).await? else {
+        let Some((env, merchant_id)) = db::in_time(work::owner(self.db.pool(), &id)).await? else {
             return Ok(());
         };
         let failures = self.failures.one_more(&id);
@@ -80,7 +85,7 @@ impl Transfers {
             id: self.ids.id(),
             kind: CaseKind::CannotSend,
             fingerprint: format!("host_fails/{id}"),
-            env: Env::parse(&env).ok_or_else(|| Problem::internal("an unknown world"))?,
+            env: Env::parse(&env).ok_or_else(|| Problem::internal("an unknown environment"))?,
             merchant_id: Some(merchant_id),
             subject_type: "payout",
             subject_id: id.clone(),

@@ -126,7 +126,7 @@ pub(super) static WORK_PUT_OFF: Update<PutOff> = Update {
     only_where: None,
 };
 
-/// Work that came to nothing: due again at `due_at`, once the lease of whoever failed at it is over.
+/// Work that came to nothing: due again at `due_at`, once the lease of whoever failed is over.
 #[derive(Clone, Debug)]
 pub(super) struct Failed {
     pub id: String,

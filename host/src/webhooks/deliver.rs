@@ -270,8 +270,8 @@ impl Deliverer {
 
     /// Claims what is due for one endpoint.
     async fn claim(self, lane: Hungry) {
-        let (of, now) = (&self.app.db, self.app.now());
-        let claimed = db::in_time(sql::claim_deliveries(of, &lane, (now, LEASE))).await;
+        let now = self.app.now();
+        let claimed = db::in_time(sql::claim_deliveries(&self.app.db, &lane, (now, LEASE))).await;
         let claimed = claimed.unwrap_or_else(|cause| {
             tracing::warn!(%cause, endpoint.id = %lane.endpoint, "claiming deliveries");
             Vec::new()

@@ -151,8 +151,8 @@ pub(super) async fn create(
             Ok((unseal(app, reservation, &reply)?, true))
         }
         _ => {
-            // Whatever happens after the answer is told to it.
-            sql::wait_for_others(&app.db).await?;
+            // Whatever happens after the answer is told to it; for how long is bounded.
+            let _ = sql::wait_for_others(&app.db).await?;
             Ok((body, false))
         }
     }
@@ -196,7 +196,7 @@ pub(super) async fn update(
     let health = if is_back { Health::Forgiven } else { Health::Kept };
     submit(app, &before, rows, health).await?;
     if is_back {
-        sql::wait_for_others(&app.db).await?;
+        let _ = sql::wait_for_others(&app.db).await?;
         // What waited meanwhile may go on.
         let _ = app.handover.try_send(Handed::Queued(after.id.clone()));
     }

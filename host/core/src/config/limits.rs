@@ -121,6 +121,8 @@ pub const JOB_DEADLINE: Duration = Duration::from_secs(120);
 /// What carrying one payment takes at most: every call of its rail, and what is written down
 /// between them. Its lease is over by then.
 pub const CARRY_MAX: Duration = Duration::from_secs(300);
+/// The same of what a network said in one message or file, which may be of ten thousand payments.
+pub const TAKE_IN_MAX: Duration = Duration::from_secs(3600);
 /// Look-ups that one statement answers at most.
 pub const ROUND_MAX: usize = 256;
 /// A round of look-ups that takes longer is overtaken by the next: far longer than a healthy

@@ -178,7 +178,7 @@ impl Db {
                 Box::pin(async move {
                     match about.idle_for < limits::CONNECTION_IDLE_MAX {
                         true => Ok(true),
-                        false => still_leads_somewhere(connection).await,
+                        false => ping(connection).await.map(|()| true),
                     }
                 })
             })
@@ -186,7 +186,7 @@ impl Db {
                 Box::pin(async move {
                     match engine {
                         Engine::Sqlite => Ok(true),
-                        Engine::Postgres => still_leads_somewhere(connection).await,
+                        Engine::Postgres => ping(connection).await.map(|()| true),
                     }
                 })
             })
@@ -502,20 +502,23 @@ pub async fn in_time<T, E: From<sqlx::Error>>(
 /// The same for what may take as long as this.
 ///
 /// # Errors
-/// What the step comes to, or that the database says nothing.
+/// What the step comes to, or that it is not done by then.
 pub async fn within<T, E: From<sqlx::Error>>(
     limit: Duration,
     step: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    let silent = || std::io::Error::new(std::io::ErrorKind::TimedOut, "the database is silent");
+    let late = || {
+        let why = format!("not done within {limit:?}, as where the database is silent");
+        std::io::Error::new(std::io::ErrorKind::TimedOut, why)
+    };
     let answer = tokio::time::timeout(limit, step).await;
-    answer.unwrap_or_else(|_| Err(sqlx::Error::from(silent()).into()))
+    answer.unwrap_or_else(|_| Err(sqlx::Error::from(late()).into()))
 }
 
-/// Whether a connection still leads anywhere. Nobody else asks that in time: whoever gave up
-/// waiting for a server that is gone leaves its connection to the pool, which asks without end.
-async fn still_leads_somewhere(connection: &mut AnyConnection) -> Result<bool, sqlx::Error> {
-    within(limits::PING_MAX, async { connection.ping().await }).await.map(|()| true)
+/// Asks whether a connection still leads anywhere. The pool asks that itself when one comes back,
+/// and waits for the answer without end: this comes before it, and does not.
+async fn ping(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    within(limits::PING_MAX, connection.ping()).await
 }
 
 /// Names the engine, and the file where it has one.

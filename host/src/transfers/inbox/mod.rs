@@ -66,8 +66,8 @@ pub(super) enum Arrival {
         /// In base64.
         content: String,
     },
-    /// What this host has no key for, by its id. Never stored.
-    Sealed { id: String },
+    /// What this host cannot open, by its id. Never stored.
+    Unopened { id: String },
 }
 
 /// Something in the inbox.
@@ -100,7 +100,7 @@ impl Arrival {
 
     const fn source(&self) -> &'static str {
         match self {
-            Self::Notice { .. } | Self::Sealed { .. } => "notice",
+            Self::Notice { .. } | Self::Unopened { .. } => "notice",
             Self::File { .. } => "file",
         }
     }
@@ -109,7 +109,7 @@ impl Arrival {
         match self {
             Self::Notice { method, path, .. } => format!("{method} {path}"),
             Self::File { feed, name, .. } => format!("{feed}/{name}"),
-            Self::Sealed { id } => id.clone(),
+            Self::Unopened { id } => id.clone(),
         }
     }
 }
@@ -249,8 +249,8 @@ impl Transfers {
                 })
             }
             // It may be money that came back.
-            Arrival::Sealed { .. } => {
-                let why = "no key of this host opens it as it stands in the database";
+            Arrival::Unopened { .. } => {
+                let why = "no key of this host opens it, or it is not what was stored";
                 Err(Problem::because(ErrorCode::ApiError, why))
             }
         }
@@ -349,7 +349,7 @@ impl Transfers {
                 self.tell_of_unreadable(&item, (NOT_UNDERSTOOD, &why)).await?;
                 match item.arrival {
                     // With its key it is read like any other.
-                    Arrival::Sealed { .. } => self.put_away(item, ("new", Some(why))).await,
+                    Arrival::Unopened { .. } => self.put_away(item, ("new", Some(why))).await,
                     _ => self.not_understood(item, &why).await,
                 }
             }
@@ -438,7 +438,7 @@ impl Transfers {
         while !self.stopping.is_cancelled() {
             let is_long_ago = |at: tokio::time::Instant| at.elapsed() >= limits::INBOX_READ_AGAIN;
             if read_by_others_at.is_none_or(is_long_ago) {
-                if let Err(cause) = self.read_by_others().await {
+                if let Err(cause) = db::in_time(self.read_by_others()).await {
                     tracing::warn!(%cause, "what was unreadable");
                 }
                 read_by_others_at = Some(tokio::time::Instant::now());
@@ -453,7 +453,7 @@ impl Transfers {
                         self.tasks.spawn(async move {
                             let _place = place;
                             let taking = engine.take_in_claimed(&feature, id);
-                            if let Err(problem) = db::within(limits::CARRY_MAX, taking).await {
+                            if let Err(problem) = db::within(limits::TAKE_IN_MAX, taking).await {
                                 tracing::warn!(%problem, "a message of a network, again");
                             }
                         });
@@ -512,7 +512,7 @@ impl Transfers {
             env: env.ok_or_else(|| Problem::internal("an item of no environment"))?,
             rail: text("rail")?,
             routes: routes.into_iter().map(RouteId::from_text).collect(),
-            arrival: arrival.unwrap_or_else(|| Arrival::Sealed { id: id.to_string() }),
+            arrival: arrival.unwrap_or_else(|| Arrival::Unopened { id: id.to_string() }),
             received_at: Moment::from_micros(row.try_get("received_at")?),
             tries: row.try_get("tries")?,
             done: serde_json::from_str(&text("done")?).unwrap_or_default(),
