@@ -136,6 +136,11 @@ impl Till {
         let _open = till.door.read().await;
     }
 
+    /// It knows nothing of a payment any more.
+    pub(crate) fn forget(&self, reference: &str) {
+        self.paid.lock().expect("a lock").remove(reference);
+    }
+
     /// Whoever pays gets no answer until the door is open again.
     pub(crate) async fn close(&self) -> OwnedRwLockWriteGuard<()> {
         Arc::clone(&self.door).write_owned().await

@@ -4,6 +4,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::bank::Bank;
 use crate::fps;
 use crate::live::{TOTAL, pay, reference, until, with_bank};
 use crate::notices::{RIGHT, deliver};
@@ -56,6 +57,20 @@ async fn a_message_that_finds_its_payment_busy_is_taken_in_after_that(
     .await;
 }
 
+/// A payment whose network has said that it was paid, while somebody stays at it: its id, once that
+/// had no effect.
+async fn told_in_vain(host: &TestHost, bank: &Bank) -> String {
+    fps::funded(host, &host.merchant.live_key.clone()).await;
+    let id = fps::pay_live(host).await;
+    let settled = bank.message().await;
+    // Whoever has sent it is done with it.
+    crate::live::until_asked(host, &id, 0).await;
+    change(host, "UPDATE transfers SET lease_until = 4000000000000000").await;
+    fps::answered(host, &settled).await;
+    host.until_count("SELECT COUNT(*) FROM inbox WHERE tries = 1", 1).await;
+    id
+}
+
 /// What has no effect in a day and more, as where somebody stays at its payment, is a person's to
 /// know of; and it is tried on.
 #[rstest]
@@ -64,16 +79,9 @@ async fn a_message_that_has_no_effect_for_long_is_somebodys_case(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_bank(engine, async |host, bank| {
-        fps::funded(host, &host.merchant.live_key.clone()).await;
-        let id = fps::pay_live(host).await;
-        let settled = bank.message().await;
-        // Whoever has sent it is done with it.
-        crate::live::until_asked(host, &id, 0).await;
-        change(host, "UPDATE transfers SET lease_until = 4000000000000000").await;
-        fps::answered(host, &settled).await;
+        let id = told_in_vain(host, bank).await;
         let open = "SELECT COUNT(*) FROM cases WHERE kind = 'unreadable_message' \
                     AND status = 'open'";
-        host.until_count("SELECT COUNT(*) FROM inbox WHERE tries = 1", 1).await;
         // As if it had been tried as often as to be told next time.
         change(host, "UPDATE inbox SET tries = 5").await;
         for (tries, cases) in [(6, 0), (7, 1), (8, 1)] {
@@ -97,13 +105,7 @@ async fn a_message_that_cannot_be_opened_is_somebodys_case_until_it_can(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_bank(engine, async |host, bank| {
-        fps::funded(host, &host.merchant.live_key.clone()).await;
-        let id = fps::pay_live(host).await;
-        let settled = bank.message().await;
-        crate::live::until_asked(host, &id, 0).await;
-        change(host, "UPDATE transfers SET lease_until = 4000000000000000").await;
-        fps::answered(host, &settled).await;
-        host.until_count("SELECT COUNT(*) FROM inbox WHERE tries = 1", 1).await;
+        let id = told_in_vain(host, bank).await;
         change(host, "UPDATE inbox SET tries = 6, content = 'x' || content").await;
         host.advance(24 * 3_600);
         let open = "SELECT COUNT(*) FROM cases WHERE kind = 'unreadable_message' \

@@ -29,20 +29,29 @@ struct Overtaken {
 }
 
 async fn with_overtaken(engine: Engine, test: impl AsyncFnOnce(&TestHost, Overtaken)) {
+    with_overtaken_by(engine, "accept", async |host, _, it| test(host, it).await).await;
+}
+
+/// The same with what the rail does there.
+async fn with_overtaken_by(
+    engine: Engine,
+    deed: &str,
+    test: impl AsyncFnOnce(&TestHost, &Till, Overtaken),
+) {
     let other = |config: &mut Config| {
         config.egress.allow_private_networks = vec!["127.0.0.0/8".parse().expect("a network")];
         let secrets =
             [("door".to_owned(), RIGHT.to_owned()), ("stamp".to_owned(), "11".repeat(32))];
         config.routes.insert("ngn_other".to_owned(), BTreeMap::from(secrets));
     };
-    with_hostile_configured(engine, other, async |host: &mut TestHost, _: &Till| {
+    with_hostile_configured(engine, other, async |host: &mut TestHost, till: &Till| {
         let route = json!({
             "name": "ngn_other", "env": "live", "currency": "NGN", "rail": "hostile",
             "position": -1, "settings": { "endpoint.bank": absent_gateway() },
         });
         host.admin(Method::POST, "routes", route).await.ok();
         let key = host.merchant.live_key.clone();
-        let id = host.pay_as(&key, &unique(), hostile("accept")).await.ok().id();
+        let id = host.pay_as(&key, &unique(), hostile(deed)).await.ok().id();
         until(host, &id, "processing").await;
         let given_up = "SELECT COUNT(*) FROM attempts WHERE state = 'not_sent'";
         host.until_count(given_up, 1).await;
@@ -58,7 +67,7 @@ async fn with_overtaken(engine: Engine, test: impl AsyncFnOnce(&TestHost, Overta
         assert_ne!(sent, given_up);
         host.prove().await;
         let left = balance(host).await;
-        test(host, Overtaken { id, given_up, sent, left }).await;
+        test(host, till, Overtaken { id, given_up, sent, left }).await;
     })
     .await;
 }
@@ -146,6 +155,28 @@ async fn an_operator_marks_what_was_paid_over_a_route_that_was_given_up_as_paid_
         assert_eq!(counts(host, (&it.id, "paid_manual")).await, it.given_up);
         assert_eq!(account(host, "settlement/ngn_other").await, AMOUNT);
         assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+    })
+    .await;
+}
+
+/// The second bank never had it: it is not sent there again.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_paid_over_a_route_that_was_given_up_is_not_sent_again(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_overtaken_by(engine, "sent, then trap", async |host, till, it| {
+        till.forget(&it.sent);
+        let asked =
+            format!("SELECT never_received FROM attempts WHERE rail_reference = '{}'", it.sent);
+        for answers in 1..=3 {
+            host.advance(60);
+            host.until_count(&asked, answers).await;
+        }
+        host.advance(86_400);
+        assert_eq!(counts(host, (&it.id, "paid")).await, it.given_up);
+        assert_eq!(till.paid(&it.sent), 0);
+        assert_eq!((balance(host).await, open_cases(host).await), (it.left, 0));
     })
     .await;
 }

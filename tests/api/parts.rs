@@ -25,6 +25,15 @@ async fn told_of_part(host: &TestHost, part: &OwnMessage) -> Value {
     until_case(host, "partial_return").await
 }
 
+/// A payout of which a part came back: its id, what the bank says where all of it does, and the case.
+async fn paid_and_part(host: &TestHost, bank: &Bank) -> (String, OwnMessage, Value) {
+    let id = pay(host, "0123456785").await.ok().id();
+    let paid = until(host, &id, "paid").await;
+    let (whole, part) = returns(bank, &reference(&paid)).await;
+    let case = told_of_part(host, &part).await;
+    (id, whole, case)
+}
+
 /// A part has been credited, and then the bank sends all of it: the wallet does not get more than
 /// it paid.
 #[rstest]
@@ -34,10 +43,7 @@ async fn all_that_comes_back_after_a_credited_part_is_a_persons(
 ) {
     with_bank(engine, async |host, bank| {
         let began = balance(host).await;
-        let id = pay(host, "0123456785").await.ok().id();
-        let paid = until(host, &id, "paid").await;
-        let (whole, part) = returns(bank, &reference(&paid)).await;
-        let case = told_of_part(host, &part).await;
+        let (id, whole, case) = paid_and_part(host, bank).await;
         resolve(host, &case, "credit").await.ok();
         for _ in 0..2 {
             deliver(host, ("live", RIGHT), &whole).await.ok();
@@ -63,10 +69,7 @@ async fn a_part_of_what_came_back_whole_cannot_be_credited(
 ) {
     with_bank(engine, async |host, bank| {
         let began = balance(host).await;
-        let id = pay(host, "0123456785").await.ok().id();
-        let paid = until(host, &id, "paid").await;
-        let (whole, part) = returns(bank, &reference(&paid)).await;
-        let case = told_of_part(host, &part).await;
+        let (id, whole, case) = paid_and_part(host, bank).await;
         deliver(host, ("live", RIGHT), &whole).await.ok();
         until(host, &id, "reversed").await;
         assert_eq!(resolve(host, &case, "credit").await.refused(), (409, "state_conflict"));

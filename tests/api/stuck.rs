@@ -1,13 +1,16 @@
 //! Payouts that the host itself fails at: what cannot be read, and what cannot be written down.
 
+use http::Method;
 use rstest::rstest;
 use serde_json::json;
 
+use crate::ach::until_files;
 use crate::file_kills::holding;
+use crate::hostile::with_hostile;
+use crate::hostile_files::{identity, paid_with};
 use crate::live::{pay, reference, until, with_bank};
 use crate::network::{Sends, live};
 use crate::packs::restart;
-use crate::seams::until_case;
 use crate::test_host::{Engine, TestHost};
 
 /// Whoever had the work has had it, and it is due.
@@ -26,7 +29,9 @@ async fn until_told(host: &TestHost, id: &str) {
     }
     host.until_count(waits, 1).await;
     assert_eq!(host.count(told).await, 1);
-    let case = until_case(host, "cannot_send").await;
+    let cases = host.admin(Method::GET, "cases?status=open", json!({})).await.ok();
+    let mut cases = cases.json["data"].as_array().expect("cases").iter();
+    let case = cases.find(|case| case["kind"] == "cannot_send").expect("a case");
     assert_eq!((&case["subject_id"], &case["subject_type"]), (&json!(id), &json!("payout")));
     assert!(case["evidence"]["problem"].is_string(), "{case}");
 }
@@ -50,6 +55,28 @@ async fn what_cannot_be_read_is_somebodys_case_and_goes_on_once_it_can(
         assert_eq!(bank.transfers().await.len(), 0);
         host.run(&[format!("UPDATE payouts SET pricing = '{kept}'"), HAD.to_owned()]).await;
         until(host, &id, "paid").await;
+    })
+    .await;
+}
+
+/// The bank carries out its file, and the rail is not there when the day comes to say that it is
+/// paid.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_in_a_file_for_a_rail_that_is_gone_is_somebodys_case(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let ids = paid_with(host, &["pay"]).await;
+        until_files(host, &[("delivered", 1)]).await;
+        till.lay(&format!("accepted {} 0", identity(host).await));
+        host.advance(300);
+        until_files(host, &[("acknowledged", 1)]).await;
+        restart(host, |_| {}).await;
+        host.advance(4 * 86_400);
+        host.run(&[HAD.to_owned()]).await;
+        until_told(host, &ids[0]).await;
+        until(host, &ids[0], "processing").await;
     })
     .await;
 }

@@ -81,6 +81,10 @@ impl Transfers {
         };
         let failures = self.failures.one_more(&id);
         let later = now.after(pause_after(failures));
+        let reason = match why.code() {
+            ErrorCode::RailNotConfigured => "its route or its rail is not there",
+            _ => "this host cannot read it, or cannot write down what became of it",
+        };
         let case = Case {
             id: self.ids.id(),
             kind: CaseKind::CannotSend,
@@ -91,10 +95,7 @@ impl Transfers {
             subject_id: id.clone(),
             route: None,
             amount: None,
-            summary: format!(
-                "{id} cannot be carried on: this host cannot read it, or cannot write down what \
-                 became of it."
-            ),
+            summary: format!("{id} cannot be carried on: {reason}."),
             evidence: json!({ "problem": why.to_string() }),
             opened_at: now,
         };
@@ -112,5 +113,22 @@ impl Transfers {
         let command = command.guards([claim.guard()]);
         let command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
         self.writer.work(command).await.map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_counted_until_one_goes_well_and_not_without_end() {
+        let failures = Failures::default();
+        assert_eq!(["a", "a", "b", "a"].map(|id| failures.one_more(id)), [1, 2, 1, 3]);
+        failures.forget("a");
+        assert_eq!(["a", "b"].map(|id| failures.one_more(id)), [1, 2]);
+        for number in 0..3 * limits::FAILURES_MAX {
+            failures.one_more(&number.to_string());
+        }
+        assert!(failures.0.lock().expect("a lock").len() <= limits::FAILURES_MAX);
     }
 }

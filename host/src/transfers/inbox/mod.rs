@@ -369,6 +369,8 @@ impl Transfers {
         let (name, why) = (named(&item.arrival.name()), presentable(why));
         let digest = serde_json::to_vec(&item.arrival).map_err(Problem::internal)?;
         let digest = hex::encode(Sha256::digest(digest));
+        // Of what cannot be opened it would be its name's.
+        let sha256 = (!matches!(item.arrival, Arrival::Unopened { .. })).then_some(&digest);
         let kind = CaseKind::UnreadableMessage;
         let case = Case {
             id: self.ids.id(),
@@ -381,7 +383,7 @@ impl Transfers {
             route: None,
             amount: None,
             summary: format!("{} sent {name}, and {what}: {why}.", item.rail),
-            evidence: serde_json::json!({ "message": item.id.to_string(), "sha256": digest }),
+            evidence: serde_json::json!({ "message": item.id.to_string(), "sha256": sha256 }),
             opened_at: self.now(),
         };
         self.writer.work(case.opening(&self.ids)).await.map(drop)
