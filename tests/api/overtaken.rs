@@ -180,3 +180,20 @@ async fn what_was_paid_over_a_route_that_was_given_up_is_not_sent_again(
     })
     .await;
 }
+
+/// The first bank takes its word back: neither has paid.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_bank_takes_back_does_not_count(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_overtaken(engine, async |host, it| {
+        tell(host, "/told", &format!("refused reference {} 0", it.given_up)).await.ok();
+        host.prove().await;
+        tell(host, "/told", &format!("refused reference {} 0", it.sent)).await.ok();
+        assert_eq!(counts(host, (&it.id, "failed")).await, it.sent);
+        assert!(balance(host).await >= it.left + AMOUNT);
+        assert_eq!((account(host, "suspense").await, open_cases(host).await), (0, 0));
+    })
+    .await;
+}

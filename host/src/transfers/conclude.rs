@@ -130,7 +130,16 @@ impl<F: Feature> Carry<'_, F> {
         let Answered { learnt, evidence, .. } = &answered;
         if !matches!(learnt, Learnt::Paid(_)) {
             let next = self.next_question(&over.route);
-            return self.put_off(vec![evidence.clone()], next, None).await;
+            let mut rows = vec![evidence.clone()];
+            // It takes back that it paid.
+            if matches!(learnt, Learnt::Refused(_)) && over.attempt.state == AttemptState::Paid {
+                let told = self.calls().told(&over.attempt, learnt)?;
+                let (state, answered_at) = (AttemptState::Refused, Some(now));
+                let refused = Attempt { state, answered_at, ..told };
+                rows.push(attempt::ATTEMPT_STATES.change(&refused));
+                rows.push(end_question(&refused, now));
+            }
+            return self.put_off(rows, next, None).await;
         }
         let paid = Attempt {
             state: AttemptState::Paid,
