@@ -23,7 +23,7 @@ use crate::notices::RIGHT;
 use crate::program::Deployment;
 use crate::test_host::{Engine, TestHost, config, naira, unique, with, with_host_configured};
 
-const DECLARATION: &str = include_str!("../hostile/rail.toml");
+pub(crate) const DECLARATION: &str = include_str!("../hostile/rail.toml");
 /// The same component as a rail that pays by file.
 const BY_FILE: &str = include_str!("../hostile/bulk.toml");
 

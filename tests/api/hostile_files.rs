@@ -31,7 +31,7 @@ pub(crate) async fn paid_with(host: &TestHost, deeds: &[&str]) -> Vec<String> {
 }
 
 /// The same when they have joined a file.
-async fn joined(host: &TestHost, deeds: &[&str]) -> Vec<String> {
+pub(crate) async fn joined(host: &TestHost, deeds: &[&str]) -> Vec<String> {
     let mut ids = Vec::new();
     for deed in deeds {
         ids.push(pay(host, deed).await);
@@ -72,7 +72,7 @@ async fn open_cases(host: &TestHost, kind: &str) -> i64 {
 }
 
 /// Hours in which whatever is tried again is.
-async fn hours_pass(host: &TestHost) {
+pub(crate) async fn hours_pass(host: &TestHost) {
     for _ in 0..3 {
         host.advance(3_700);
         let now = host.clock.now().micros();
@@ -120,7 +120,7 @@ async fn a_payment_over_which_the_rail_fails_keeps_no_other_one_back(
 }
 
 /// Waits until a host makes the only file there is; answers its id.
-async fn until_made(host: &TestHost) -> String {
+pub(crate) async fn until_made(host: &TestHost) -> String {
     host.advance(2);
     host.until_count(
         "SELECT COUNT(*) FROM payment_files WHERE state = 'closed' AND lease_until > 0",

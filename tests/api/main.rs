@@ -83,6 +83,7 @@ mod operator_objects;
 mod outside;
 mod oversized;
 mod overtaken;
+mod overtaken_by_file;
 mod packs;
 mod parts;
 mod patience;

@@ -12,13 +12,12 @@ use crate::lanes::{absent_gateway, attempts, pair};
 use crate::live::{until, until_asked};
 use crate::news::tell;
 use crate::notices::RIGHT;
-use crate::seams::{account, balance, until_case};
+use crate::seams::{account, balance, resolve, until_case, until_one_case};
 use crate::test_host::{Engine, TestHost, unique};
 
 const AMOUNT: i64 = 100_000;
 
-/// A payout that is under way over the second route, and of which the bank behind the first says
-/// that it paid it.
+/// A payout that is under way over the second route, the first having been given up.
 struct Overtaken {
     id: String,
     /// What it is called at the first bank, and at the second.
@@ -32,8 +31,25 @@ async fn with_overtaken(engine: Engine, test: impl AsyncFnOnce(&TestHost, Overta
     with_overtaken_by(engine, "accept", async |host, _, it| test(host, it).await).await;
 }
 
-/// The same with what the rail does there.
+/// One of which the bank behind the first route says that it paid it, with what the rail does at the
+/// second.
 async fn with_overtaken_by(
+    engine: Engine,
+    deed: &str,
+    test: impl AsyncFnOnce(&TestHost, &Till, Overtaken),
+) {
+    with_given_up(engine, deed, async |host, till, it| {
+        tell(host, "/told", &format!("paid reference {} {AMOUNT}", it.given_up)).await.ok();
+        let case = until_case(host, "outcome_unknown").await;
+        assert_eq!(case["subject_id"], json!(it.id));
+        assert_eq!(counts(host, (&it.id, "processing")).await, it.sent);
+        host.prove().await;
+        test(host, till, it).await;
+    })
+    .await;
+}
+
+async fn with_given_up(
     engine: Engine,
     deed: &str,
     test: impl AsyncFnOnce(&TestHost, &Till, Overtaken),
@@ -60,12 +76,8 @@ async fn with_overtaken_by(
         let sql = "SELECT rail_reference FROM attempts WHERE state = 'not_sent'";
         let pool = host.app().db.pool();
         let given_up: String = sqlx::query_scalar(sql).fetch_one(pool).await.expect("one");
-        tell(host, "/told", &format!("paid reference {given_up} {AMOUNT}")).await.ok();
-        let case = until_case(host, "outcome_unknown").await;
-        assert_eq!(case["subject_id"], json!(id));
         let sent = counts(host, (&id, "processing")).await;
         assert_ne!(sent, given_up);
-        host.prove().await;
         let left = balance(host).await;
         test(host, till, Overtaken { id, given_up, sent, left }).await;
     })
@@ -73,15 +85,17 @@ async fn with_overtaken_by(
 }
 
 /// Waits until a payout has a status; answers the reference that counts then.
-async fn counts(host: &TestHost, (id, status): (&str, &str)) -> String {
+pub(crate) async fn counts(host: &TestHost, (id, status): (&str, &str)) -> String {
     until(host, id, status).await;
     let sql = "SELECT rail_reference FROM payouts WHERE id = $1";
     let pool = host.app().db.pool();
     sqlx::query_scalar(sql).bind(id).fetch_one(pool).await.expect("a reference")
 }
 
-async fn open_cases(host: &TestHost) -> i64 {
-    host.count("SELECT COUNT(*) FROM cases WHERE status = 'open'").await
+/// About payouts.
+pub(crate) async fn open_cases(host: &TestHost) -> i64 {
+    let sql = "SELECT COUNT(*) FROM cases WHERE status = 'open' AND subject_type = 'payout'";
+    host.count(sql).await
 }
 
 /// The second bank refuses it: it is paid by the first, and nothing is given back.
@@ -194,6 +208,57 @@ async fn what_a_bank_takes_back_does_not_count(
         assert_eq!(counts(host, (&it.id, "failed")).await, it.sent);
         assert!(balance(host).await >= it.left + AMOUNT);
         assert_eq!((account(host, "suspense").await, open_cases(host).await), (0, 0));
+    })
+    .await;
+}
+
+/// What came back whole to the first bank stands in no books, told as paid before or not: the second
+/// one pays, and nothing is left that anybody could credit.
+#[rstest]
+#[case::that_was_told_as_paid(true, false)]
+#[case::that_was_not(false, false)]
+#[case::after_the_other_was_paid(false, true)]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_back_whole_to_a_route_that_was_given_up_is_nobodys(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[case] was_told: bool,
+    #[case] is_late: bool,
+) {
+    with_given_up(engine, "accept", async |host, _, it| {
+        let told = async |line: String| tell(host, "/told", &line).await.ok();
+        if was_told {
+            told(format!("paid reference {} {AMOUNT}", it.given_up)).await;
+            until_case(host, "outcome_unknown").await;
+        }
+        let returned = format!("returned:back reference {} {AMOUNT}", it.given_up);
+        let paid = format!("paid reference {} {AMOUNT}", it.sent);
+        let lines = if is_late { [paid, returned] } else { [returned, paid] };
+        for line in lines {
+            told(line).await;
+        }
+        assert_eq!(counts(host, (&it.id, "paid")).await, it.sent);
+        assert_eq!(attempts(host, &it.id).await[0], pair("ngn_other", "returned"));
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+        assert_eq!((account(host, "settlement/ngn_other").await, open_cases(host).await), (0, 0));
+    })
+    .await;
+}
+
+/// A part of what the first bank paid besides is not the wallet's.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_back_of_an_attempt_that_does_not_count_is_not_credited(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_overtaken(engine, async |host, it| {
+        tell(host, "/told", &format!("paid reference {} {AMOUNT}", it.sent)).await.ok();
+        until_case(host, "paid_twice").await;
+        let part = format!("returned:part reference {} {}", it.given_up, AMOUNT / 2);
+        tell(host, "/told", &part).await.ok();
+        let case = until_one_case(host, "partial_return").await;
+        assert_eq!(resolve(host, &case, "credit").await.refused(), (409, "state_conflict"));
+        resolve(host, &case, "forwarded").await.ok();
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, -AMOUNT));
     })
     .await;
 }

@@ -45,6 +45,17 @@ pub(crate) async fn until_case(host: &TestHost, kind: &str) -> Value {
     panic!("no case: {:?}", open_cases(host).await);
 }
 
+/// Waits for a case of this kind among whatever others there are.
+pub(crate) async fn until_one_case(host: &TestHost, kind: &str) -> Value {
+    for _ in 0..2_000 {
+        if let Some(case) = open_cases(host).await.iter().find(|case| case["kind"] == kind) {
+            return case.clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("no case: {:?}", open_cases(host).await);
+}
+
 pub(crate) async fn resolve(host: &TestHost, case: &Value, resolution: &str) -> Answer {
     let id = case["id"].as_str().expect("an id");
     let body = json!({ "resolution": resolution, "evidence": "line 14 of the statement" });

@@ -45,6 +45,12 @@ pub async fn resolve(
                                to credit.";
                 return Err(Problem::because(ErrorCode::StateConflict, message));
             }
+            let about = case.case.evidence.get("reference").and_then(|it| it.as_str());
+            if resolution == Resolution::Credit && about != payout.rail_reference.as_deref() {
+                let message = "It came back of another attempt than the one that was paid: say \
+                               that it was forwarded, and see to that attempt's own case.";
+                return Err(Problem::because(ErrorCode::StateConflict, message));
+            }
             let journal = journal(case, &payout, resolution)?;
             let mut beside = Vec::new();
             if let (Resolution::Credit, Some((_, amount))) = (resolution, case.case.amount) {

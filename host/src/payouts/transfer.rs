@@ -211,11 +211,18 @@ fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
         // What was refused, or never left, is no loss where another attempt counts.
         Step::Refused(attempt, _) if is_other(&attempt) => return None,
         Step::Refused(attempt, failure) => (Change::Refuse, attempt, Some(failure), None),
+        // That it was paid stands in no books, and neither does it then that it came back.
+        Step::Returned(attempt, _) if is_other(&attempt) && !payout.status.is_final() => {
+            return None;
+        }
+        Step::ReturnedUnheard(attempt, _) if is_other(&attempt) => return None,
         // It is money all the same, and a person has to find out whose.
         Step::Returned(attempt, failure) if is_other(&attempt) => {
             (Change::ReturnPart, attempt, Some(failure), Some(payout.costs.amount))
         }
-        Step::Returned(attempt, failure) => (Change::Return, attempt, Some(failure), None),
+        Step::Returned(attempt, failure) | Step::ReturnedUnheard(attempt, failure) => {
+            (Change::Return, attempt, Some(failure), None)
+        }
         Step::Corrected(..) | Step::Accepted(..) => return None,
         Step::PartReturned(attempt, failure, part) => {
             (Change::ReturnPart, attempt, Some(failure), Some(part))

@@ -9,7 +9,7 @@ use crate::id::{AttemptId, Id as _, PaymentFileId, RouteId};
 use crate::ledger::verify::These;
 use crate::wasm::rail::Subject;
 
-use super::order::{Failure, Fixed};
+use super::order::{Failure, Fixed, Step};
 
 /// How an attempt stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,10 +129,23 @@ impl Attempt {
         }
     }
 
+    /// What it means that all of it came back.
+    pub(super) fn came_back(&self, failure: Failure) -> Step {
+        match self.state {
+            AttemptState::Paid => Step::Returned(self.fixed(), failure),
+            _ => Step::ReturnedUnheard(self.fixed(), failure),
+        }
+    }
+
     /// The attempt, of which nothing left, ended because another one takes over.
     pub(super) fn not_sent(&self, why: String, now: Moment) -> Self {
         let answered_at = Some(now);
         Self { state: AttemptState::NotSent, message: Some(why), answered_at, ..self.clone() }
+    }
+
+    /// The attempt, of which nothing was carried out, ended because an earlier one was paid.
+    pub(super) fn not_needed(&self, paid: &Self, now: Moment) -> Self {
+        self.not_sent(format!("not sent: {} was paid", paid.rail_reference), now)
     }
 
     /// The attempt, ended by the operator on evidence.

@@ -271,7 +271,8 @@ impl<'a, F: Feature> Carry<'a, F> {
         if let Some(paid) = paid.filter(|_| is_unknown)
             && self.never_had(&over)
         {
-            return Box::pin(self.never_needed(over, paid, answered)).await.map(|()| None);
+            let needless = self.never_needed(over, paid, Some(answered));
+            return Box::pin(needless).await.map(|()| None);
         }
         match over.attempt.bytes_left || !is_unknown || paid.is_some() {
             // Nothing of it left: another route may have come free meanwhile.

@@ -17,12 +17,45 @@ use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::rails::ReadyRoute;
 
+use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
 use super::calls::Answered;
 use super::carry::{Carry, Over};
 use super::finding::Learnt;
 use super::order::{Feature, Step, Writes};
 use super::serials::nth_of;
+
+impl Transfers {
+    /// What the end of an attempt means for its object: where it was not paid and one before it
+    /// was, that one counts. Besides, those that were paid and do not count.
+    pub(super) async fn counting(
+        &self,
+        (ended, step): (&Attempt, Step),
+        rows: &mut Vec<RowChange>,
+    ) -> Result<(Step, VecDeque<Attempt>), Problem> {
+        let mut others = self.paid_before(ended).await?;
+        let step = match others.pop_front_if(|_| ended.state != AttemptState::Paid) {
+            Some(paid) => {
+                rows.push(end_question(&paid, self.now()));
+                Step::Paid(paid.fixed())
+            }
+            None => step,
+        };
+        Ok((step, others))
+    }
+
+    /// Attempts before this one that were paid after all, though they had been given up.
+    pub(super) async fn paid_before(
+        &self,
+        attempt: &Attempt,
+    ) -> Result<VecDeque<Attempt>, Problem> {
+        if nth_of(attempt.number) == 1 {
+            return Ok(VecDeque::new());
+        }
+        let known = attempt::list_attempts(self.db.pool(), &attempt.transfer_id).await?;
+        Ok(attempt::paid_besides(&known, attempt).cloned().collect())
+    }
+}
 
 impl<F: Feature> Carry<'_, F> {
     /// Commits what became of an attempt: the end, or when to ask.
@@ -33,7 +66,7 @@ impl<F: Feature> Carry<'_, F> {
         let now = self.engine.now();
         let Answered { learnt, evidence, .. } = &answered;
         let attempt = self.calls().told(&over.attempt, learnt)?;
-        let Some((step, state)) = learnt.step(attempt.fixed()) else {
+        let Some((step, state)) = learnt.step(&attempt) else {
             let next = self.next_question(&over.route);
             let case = self.unanswered((&attempt, &over.route), now);
             let mut rows = vec![attempt::ATTEMPT_STATES.change(&attempt), evidence.clone()];
@@ -60,61 +93,31 @@ impl<F: Feature> Carry<'_, F> {
         let ended = Attempt { state, answered_at: Some(now), ..attempt };
         let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended), evidence.clone()];
         rows.extend(no_longer_unknown(&ended, now));
-        let mut others = self.paid_before(&ended).await?;
-        let step = match others.pop_front_if(|_| state != AttemptState::Paid) {
-            Some(paid) => {
-                rows.push(end_question(&paid, now));
-                Step::Paid(paid.fixed())
-            }
-            None => step,
-        };
+        let (step, others) = self.engine.counting((&ended, step), &mut rows).await?;
         let with = Writes { rows, fence: Some(self.fence()), beside: None };
         if let Err(problem) = self.feature.commit(&self.object, step, with).await {
             return self.lost(problem, Some((over, answered))).await;
         }
-        for paid in others {
-            self.engine.also_paid(self.feature, &paid).await?;
-        }
-        Ok(())
+        self.engine.also_paid(self.feature, &others).await
     }
 
-    /// Attempts before this one that were paid after all, though they had been given up.
-    async fn paid_before(&self, attempt: &Attempt) -> Result<VecDeque<Attempt>, Problem> {
-        if nth_of(attempt.number) == 1 {
-            return Ok(VecDeque::new());
-        }
-        let known = attempt::list_attempts(self.engine.db.pool(), &self.order.id).await?;
-        Ok(attempt::paid_besides(&known, attempt).cloned().collect())
-    }
-
-    /// The network never had this attempt, and another one was paid: that one counts, and nothing
-    /// is sent any more.
+    /// Nothing of this attempt was carried out, and another one was paid: that one counts, and
+    /// nothing is sent any more. `answered` is what the network said of it, if it was asked.
     pub(super) async fn never_needed(
         self,
         over: Over,
         paid: &Attempt,
-        answered: Answered,
+        answered: Option<Answered>,
     ) -> Result<(), Problem> {
         let now = self.engine.now();
-        let why = format!("not sent: {} was paid", paid.rail_reference);
-        let rows = vec![
-            attempt::ATTEMPT_STATES.change(&over.attempt.not_sent(why, now)),
-            answered.evidence.clone(),
-            end_question(paid, now),
-        ];
-        self.commit_paid(paid, rows, (over, answered)).await
-    }
-
-    async fn commit_paid(
-        self,
-        paid: &Attempt,
-        rows: Vec<RowChange>,
-        came: (Over, Answered),
-    ) -> Result<(), Problem> {
+        let ended = over.attempt.not_needed(paid, now);
+        let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended)];
+        rows.extend([end_question(&ended, now), end_question(paid, now)]);
+        rows.extend(answered.as_ref().map(|answered| answered.evidence.clone()));
         let with = Writes { rows, fence: Some(self.fence()), beside: None };
         match self.feature.commit(&self.object, Step::Paid(paid.fixed()), with).await {
             Ok(_) => Ok(()),
-            Err(problem) => self.lost(problem, Some(came)).await,
+            Err(problem) => self.lost(problem, answered.map(|answered| (over, answered))).await,
         }
     }
 
@@ -146,9 +149,10 @@ impl<F: Feature> Carry<'_, F> {
             answered_at: Some(now),
             ..self.calls().told(&over.attempt, learnt)?
         };
-        let mut rows = vec![evidence.clone()];
+        let (mut rows, mut beside) = (vec![evidence.clone()], None);
         if let Some(open) = open {
-            if open.bytes_left {
+            beside = self.in_open_file(&open).await?;
+            if open.bytes_left && beside.is_none() {
                 rows.push(attempt::ATTEMPT_STATES.change(&paid));
                 let case = self.case(
                     CaseKind::OutcomeUnknown,
@@ -167,11 +171,17 @@ impl<F: Feature> Carry<'_, F> {
                 let next = self.next_question(&over.route);
                 return self.put_off(rows, next, Some(case)).await;
             }
-            let why = format!("not sent: {} was paid", paid.rail_reference);
-            rows.push(attempt::ATTEMPT_STATES.change(&open.not_sent(why, now)));
+            rows.push(attempt::ATTEMPT_STATES.change(&open.not_needed(&paid, now)));
         }
         rows.push(attempt::ATTEMPT_STATES.change(&paid));
-        self.commit_paid(&paid, rows, (over, answered)).await
+        let with = Writes { rows, fence: Some(self.fence()), beside };
+        match self.feature.commit(&self.object, Step::Paid(paid.fixed()), with).await {
+            // Nobody else would ask about this attempt: the network's word stays in the inbox.
+            Err(problem) if problem.code() == ErrorCode::StateConflict => {
+                Err(Problem::new(ErrorCode::ServiceUnavailable).retry_after(1))
+            }
+            other => other.map(drop),
+        }
     }
 
     /// A case about an outcome that is unknown for too long.

@@ -1,6 +1,8 @@
 //! What is learnt about an object when somebody else has it, or when it has ended: always
 //! written down, never acted upon under a claim that is lost.
 
+use std::collections::VecDeque;
+
 use crate::db::bulk::RowChange;
 use crate::error::{ErrorCode, Problem};
 use crate::ledger::Command;
@@ -42,8 +44,7 @@ impl Transfers {
             }
             let attempts = attempt::list_attempts(self.db.pool(), &order.id).await?;
             let now = attempts.into_iter().find(|known| known.id == seen.id).ok_or_else(gone)?;
-            let Some((step, state)) = learnt.step(now.fixed()).filter(|_| now.is_news(&learnt))
-            else {
+            let Some((step, state)) = learnt.step(&now).filter(|_| now.is_news(&learnt)) else {
                 return self.write_evidence(evidence).await;
             };
             let calls = Calls { engine: self, order: &order };
@@ -62,15 +63,22 @@ impl Transfers {
         self.write_evidence(evidence).await
     }
 
-    /// Takes in that an attempt was paid besides the one that counts.
+    /// Takes in that attempts were paid besides the one that counts.
     ///
     /// # Errors
     /// The database failed, or others keep changing the object.
     pub(super) async fn also_paid<F: Feature>(
         &self,
         feature: &F,
-        paid: &Attempt,
+        others: &VecDeque<Attempt>,
     ) -> Result<(), Problem> {
+        for paid in others {
+            self.one_also_paid(feature, paid).await?;
+        }
+        Ok(())
+    }
+
+    async fn one_also_paid<F: Feature>(&self, feature: &F, paid: &Attempt) -> Result<(), Problem> {
         for _ in 0..TRIES {
             let gone = || Problem::internal("an attempt without its object");
             let object = feature.load(&paid.transfer_id).await?.ok_or_else(gone)?;

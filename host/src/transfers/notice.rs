@@ -369,13 +369,13 @@ impl Transfers {
                         ..known.clone()
                     };
                     rows.push(attempt::ATTEMPT_STATES.change(&back));
-                    rows.extend(super::conclude::no_longer_unknown(&back, now));
+                    rows.push(super::conclude::end_question(&back, now));
                     match other.filter(|_| order.stage != OrderStage::Ended) {
                         Some(paid) => {
                             rows.push(super::conclude::end_question(&paid, now));
                             Step::Paid(paid.fixed())
                         }
-                        None => Step::Returned(known.fixed(), failure.clone()),
+                        None => known.came_back(failure.clone()),
                     }
                 }
                 false => {

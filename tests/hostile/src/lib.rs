@@ -241,6 +241,7 @@ impl Files for Hostile {
                     let nobody = Finding::Unknown("of a payment that it may have".to_owned());
                     (Subject::Reference((*name).into()), nobody)
                 }
+                "refused" => (Subject::File((*name).into()), Finding::Refused(refusal())),
                 _ => (Subject::File((*name).into()), Finding::Accepted(receipt("00"))),
             };
             Ok(Notice { about, news: News::Found(found) })

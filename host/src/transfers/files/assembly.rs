@@ -162,20 +162,19 @@ impl Transfers {
         let called = shown("refused", &[]);
         let evidence = calls.evidence(Some(&entry.attempt), by, &called, &learnt.words());
         let (attempt, now) = (calls.told(&entry.attempt, &learnt)?, self.now());
-        let step = learnt.step(attempt.fixed());
+        let step = learnt.step(&attempt);
         let (step, state) = step.ok_or_else(|| Problem::internal("a refusal ends nothing"))?;
         let ended = Attempt { state, bytes_left: false, answered_at: Some(now), ..attempt };
         let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended), evidence];
         rows.extend(no_longer_unknown(&ended, now));
+        let (step, others) = self.counting((&ended, step), &mut rows).await?;
         // Whoever was overtaken at the file, or at the payment, ends nothing.
         let (fence, beside) = (Some(claim.guard()), Some(file.untouched()));
-        match feature.commit(&object, step, Writes { rows, fence, beside }).await {
-            Ok(_) => Ok(()),
-            Err(problem) => {
-                self.give_back(&claim).await;
-                Err(problem)
-            }
+        if let Err(problem) = feature.commit(&object, step, Writes { rows, fence, beside }).await {
+            self.give_back(&claim).await;
+            return Err(problem);
         }
+        self.also_paid(feature, &others).await
     }
 
     /// Moves what the rail wants to go later into the file of the next closing.

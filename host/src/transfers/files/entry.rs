@@ -9,6 +9,7 @@ use crate::db::bulk::RowChange;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::RouteId;
+use crate::ledger::Guard;
 use crate::rails::ReadyRoute;
 use crate::rails::files::Planned;
 use crate::wasm::egress::Exchange;
@@ -142,6 +143,20 @@ impl<'a, F: Feature> Carry<'a, F> {
         }
     }
 
+    /// What must be as it is where an attempt is in a file that others may still join: nothing of it
+    /// has left.
+    pub(in super::super) async fn in_open_file(
+        &self,
+        attempt: &Attempt,
+    ) -> Result<Option<Guard>, Problem> {
+        let Some(id) = &attempt.file_id else { return Ok(None) };
+        let file = table::get(self.engine.db.pool(), id).await?;
+        // After a restore it may have left in one that the database has forgotten.
+        let in_doubt = self.engine.quarantine.asks_first(self.order.env, attempt.created_at);
+        let is_open = |file: &PaymentFile| file.state == FileState::Collecting && !in_doubt;
+        Ok(file.filter(is_open).map(|file| file.door()))
+    }
+
     /// What is to be done about a payment that is in a file.
     pub(in super::super) async fn in_file(self, attempt: Attempt) -> Result<(), Problem> {
         let Some(id) = attempt.file_id.clone() else {
@@ -234,6 +249,9 @@ impl<'a, F: Feature> Carry<'a, F> {
             return self.cannot_send(why).await;
         }
         let route = self.engine.routes.get(&attempt.route_id).await?;
+        if let Some(paid) = self.engine.paid_before(&attempt).await?.pop_front() {
+            return Box::pin(self.never_needed(Over::new(attempt, route), &paid, None)).await;
+        }
         if route.route.is_paused || self.held_back().is_some() {
             return self.later(limits::FILE_HELD_POLL).await;
         }
