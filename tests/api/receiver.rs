@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
 
 /// Longer than anything takes that comes at all.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,6 +36,18 @@ pub(crate) enum Manner {
     Babbles,
     /// With 200, after this long.
     Dawdles(Duration),
+    /// With a status, once a gate is open.
+    Waits(u16, Gate),
+}
+
+/// Holds answers back until a test opens it. From then on it is open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gate(CancellationToken);
+
+impl Gate {
+    pub(crate) fn open(&self) {
+        self.0.cancel();
+    }
 }
 
 /// A request as it arrived.
@@ -156,6 +169,10 @@ impl Receiver {
             Manner::Dawdles(span) => {
                 tokio::time::sleep(span).await;
                 say(stream, 200, &[], "").await
+            }
+            Manner::Waits(status, gate) => {
+                gate.0.cancelled().await;
+                say(stream, status, &[], "").await
             }
             Manner::Hangs => std::future::pending().await,
             Manner::Babbles => {

@@ -40,7 +40,7 @@ async fn ordinary(host: &TestHost, receiver: &Receiver) -> HashMap<&'static str,
     let facts = "amount_minor count_per_merchant_1h";
     adopt(host, &guard("1", facts, &rules)).await;
     listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
-    host.advance(1);
+    host.advance(600);
     let referenced = with(naira(100_000), json!({ "merchant_reference": "invoice 7" }));
     let paid = host.pay("paid", referenced).await.ok().id();
     let failed = host.pay("failed", naira(100_000)).await.ok().id();

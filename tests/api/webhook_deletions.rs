@@ -1,11 +1,13 @@
 //! Endpoints that are deleted while something is about to be written to them: nothing of it stays.
+//! And those that are made or changed meanwhile: what comes after the answer is told to them.
 
 use http::Method;
+use railhead::verify::Wanted;
 use rstest::rstest;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
 
-use crate::hooks::{listen, reach_loopback, until_all, with_receiver};
+use crate::hooks::{change, listen, reach_loopback, until_all, with_receiver};
 use crate::network::beside;
 use crate::test_host::{Answer, Engine, Merchant, SOMEBODY_WAITS, TestHost, naira, unique};
 use crate::writer_lanes::lane_of;
@@ -47,17 +49,41 @@ async fn until_held_up(host: &TestHost, table: &str) {
     host.until_count(&waits, 1).await;
 }
 
+/// The database's clock, in microseconds.
+async fn by_the_database(host: &TestHost) -> i64 {
+    host.count("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)").await
+}
+
+/// Finds whoever has looked since at what others have under way.
+fn looks(since: i64) -> String {
+    format!(
+        "SELECT 1 AS one FROM pg_stat_activity \
+         WHERE datname = current_database() AND query LIKE 'SELECT CAST(backend_xid%' \
+         AND EXTRACT(EPOCH FROM query_start) * 1000000 > {since}"
+    )
+}
+
+/// Waits until somebody looks at what others have under way.
+async fn until_somebody_looks(host: &TestHost, since: i64) {
+    let found = format!("SELECT COUNT(*) FROM ({} LIMIT 1) AS found", looks(since));
+    host.until_count(&found, 1).await;
+}
+
 /// Waits until somebody, who has deleted an endpoint since, looks at what others have under way; or
 /// until it has been swept away, which would be too early.
 async fn until_it_may_go(host: &TestHost, endpoint: &str, since: i64) {
     let found = format!(
-        "SELECT COUNT(*) FROM (SELECT 1 AS one FROM pg_stat_activity \
-         WHERE datname = current_database() AND query LIKE 'SELECT CAST(backend_xid%' \
-         AND EXTRACT(EPOCH FROM query_start) * 1000000 > {since} \
-         UNION ALL SELECT 1 WHERE NOT EXISTS \
-         (SELECT 1 FROM webhook_endpoints WHERE id = '{endpoint}') LIMIT 1) AS found"
+        "SELECT COUNT(*) FROM ({} UNION ALL SELECT 1 WHERE NOT EXISTS \
+         (SELECT 1 FROM webhook_endpoints WHERE id = '{endpoint}') LIMIT 1) AS found",
+        looks(since)
     );
     host.until_count(&found, 1).await;
+}
+
+/// Makes an event in the lane of the merchant's wallet.
+async fn fund(host: &TestHost) {
+    let body = json!({ "currency": "NGN", "amount_minor": "100" });
+    host.post("/v1/sandbox/fund", body).await.ok();
 }
 
 async fn delete(host: &TestHost, endpoint: &str) -> Answer {
@@ -91,14 +117,12 @@ async fn a_delivery_that_is_written_after_its_endpoint_was_deleted_goes_with_it(
             if first == First::Deletion {
                 until_held_up(host, "audit").await;
             }
-            let body = json!({ "currency": "NGN", "amount_minor": "100" });
-            host.post("/v1/sandbox/fund", body).await.ok();
+            fund(host).await;
         };
         let letting_go = async {
             until_held_up(host, "audit").await;
             until_held_up(host, "events").await;
-            let now = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)";
-            let since = host.count(now).await;
+            let since = by_the_database(host).await;
             audit.commit().await.expect("let go");
             until_it_may_go(host, &doomed, since).await;
             events.commit().await.expect("let go");
@@ -173,6 +197,88 @@ async fn an_endpoint_that_was_deleted_a_moment_ago_is_nobody_elses_to_sweep() {
         host.until_count(&left(&ids[1]), 0).await;
         assert_eq!(host.count(&left(&ids[0])).await, 1, "it was swept");
         sweeping.close().await;
+    })
+    .await;
+}
+
+/// An endpoint bears the instant at which it was asked for. What happens between that and its
+/// commit was not for it, and nobody who proves the books misses it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_while_an_endpoint_is_written_need_not_be_told_to_it() {
+    with_receiver(Engine::Postgres, async |host, receiver| {
+        host.merchant = in_another_lane(host).await;
+        let host = &*host;
+        let database = host.connections().await;
+        let audit = hold(&database, "audit").await;
+        let funding = async {
+            until_held_up(host, "audit").await;
+            host.advance(60);
+            fund(host).await;
+            audit.commit().await.expect("let go");
+        };
+        let url = receiver.url("/a");
+        tokio::join!(listen(host, &url, json!(["wallet_funded"])), funding);
+        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_deliveries").await, 0);
+        host.prove().await;
+        fund(host).await;
+        receiver.until("/a", 1).await;
+        host.prove().await;
+    })
+    .await;
+}
+
+/// Whoever makes an event has read what the endpoint listened for before, and commits after the
+/// change: it is answered when that is over, and whatever happens then is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_events_is_answered_when_nobody_goes_by_the_old_ones() {
+    with_receiver(Engine::Postgres, async |host, receiver| {
+        host.merchant = in_another_lane(host).await;
+        let host = &*host;
+        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+        let database = host.connections().await;
+        let events = hold(&database, "events").await;
+        let changing = async {
+            until_held_up(host, "events").await;
+            let since = by_the_database(host).await;
+            let answer = change(host, &id, json!({ "events": ["payout.paid", "wallet_funded"] }));
+            tokio::pin!(answer);
+            tokio::select! {
+                early = &mut answer => panic!("somebody goes by the old ones: {early:?}"),
+                () = until_somebody_looks(host, since) => {}
+            }
+            events.commit().await.expect("let go");
+            answer.await.ok();
+        };
+        tokio::join!(fund(host), changing);
+        assert_eq!(host.count("SELECT COUNT(*) FROM webhook_deliveries").await, 0);
+        fund(host).await;
+        receiver.until("/a", 1).await;
+        host.prove().await;
+    })
+    .await;
+}
+
+/// What an endpoint was not told is missed where it came later than any batch can take that did not
+/// see it yet.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_comes_well_after_a_change_is_missed(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, receiver| {
+        // The merchant's wallet was filled before, and at the same instant.
+        let id = listen(host, &receiver.url("/a"), json!(["wallet_funded"])).await.id();
+        let now = host.clock.now().micros();
+        for (earlier, is_missed) in [(60, false), (3_600, true), (0, false)] {
+            let updated_at = now - earlier * 1_000_000;
+            host.run(&[format!(
+                "UPDATE webhook_endpoints SET updated_at = {updated_at} WHERE id = '{id}'"
+            )])
+            .await;
+            let faults = host.report(&Wanted::default()).await.faults;
+            let missed = faults.counts.contains_key("delivery-missing");
+            assert_eq!(missed, is_missed, "{earlier} seconds: {faults:#?}");
+        }
     })
     .await;
 }

@@ -8,9 +8,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hooks::{
-    change, deliveries, endpoint, failing, let_it_look, listen, until_all, with_receiver,
+    change, deliveries, endpoint, failing, let_it_look, listen, until_all, until_tried,
+    with_receiver,
 };
-use crate::receiver::{Manner, Receiver};
+use crate::receiver::{Gate, Manner, Receiver};
 use crate::test_host::{Engine, TestHost, naira};
 
 const DISABLED: &str = "webhook_endpoint.disabled";
@@ -102,6 +103,40 @@ async fn deliveries_to_an_endpoint_that_is_gone_wait_for_its_return(
     .await;
 }
 
+/// Who answers where an endpoint was says nothing of where it is now: the new address is asked.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn gone_from_where_it_was_an_endpoint_is_asked_where_it_is(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/old"), json!(["payout.paid"])).await.id();
+        listen(host, &receiver.url("/watch"), json!(["refund_failed"])).await;
+        let gate = Gate::default();
+        receiver.behave("/old", Manner::Waits(410, gate.clone()));
+        host.pay("paid", naira(100_000)).await.ok();
+        receiver.until("/old", 1).await;
+        change(host, &id, json!({ "url": receiver.url("/new") })).await.ok();
+        gate.open();
+        let tried = until_tried(host, &id, 1).await;
+        assert_eq!((&tried["status"], &tried["response_status"]), (&json!("failed"), &json!(410)));
+        let now = endpoint(host, &id).await;
+        assert_eq!((&now["is_active"], &now["disabled_reason"]), (&json!(true), &Value::Null));
+        assert_eq!(now["consecutive_failures"], 0, "nobody has failed there");
+        host.advance(6);
+        let told = until_all(host, &id, (1, "delivered")).await.remove(0);
+        assert_eq!(told["attempts"], 2);
+        receiver.until("/new", 1).await;
+        receiver.until("/old", 1).await;
+        // Whoever is there now may say it.
+        receiver.behave("/new", Manner::status(410));
+        host.pay("paid", naira(100_000)).await.ok();
+        until_off(host, &id).await;
+        receiver.until("/watch", 1).await;
+    })
+    .await;
+}
+
 /// One more payout of which endpoints do not want to know, each time at another instant: a retry
 /// may be the first to fail then, and leave the payout waiting.
 async fn fail_once_more(host: &TestHost, ids: &[&str]) {
@@ -182,6 +217,29 @@ async fn five_days_without_a_success_switch_an_endpoint_off(
         host.advance(86_400);
         fail_once_more(host, &[&dead]).await;
         assert_eq!(endpoint(host, &dead).await["is_active"], true);
+    })
+    .await;
+}
+
+/// What failed for almost five days at one address is nothing against another one.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_moves_has_five_days_anew(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/old"), json!(["payout.paid"])).await.id();
+        for path in ["/old", "/new"] {
+            receiver.behave(path, Manner::status(500));
+        }
+        let begun = host.clock.now();
+        fail_once_more(host, &[&id]).await;
+        move_to(host, (begun, 5 * 86_400 - 60));
+        change(host, &id, json!({ "url": receiver.url("/new") })).await.ok();
+        move_to(host, (begun, 5 * 86_400 + 60));
+        fail_once_more(host, &[&id]).await;
+        assert_eq!(endpoint(host, &id).await["is_active"], true);
+        assert!(!receiver.got("/new").is_empty());
     })
     .await;
 }

@@ -32,9 +32,10 @@ const LEASE: Duration = Duration::from_secs(60);
 const HEALTH_EVERY: Duration = Duration::from_secs(1);
 /// How often what is left of deleted endpoints is swept away.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// For how long a deleted endpoint is left to whoever deletes it: longer than any batch takes that
-/// read it before, and more than clocks are apart.
-const LEFT_ALONE: Duration = limits::BATCH_DEADLINE.saturating_add(Duration::from_secs(300));
+/// For how long an endpoint is left to whoever has deleted or changed it: longer than any batch
+/// takes that read it before, and more than clocks are apart.
+pub(super) const LEFT_ALONE: Duration =
+    limits::BATCH_DEADLINE.saturating_add(Duration::from_secs(300));
 
 /// What tasks tell the loop.
 enum News {

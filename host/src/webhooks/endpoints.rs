@@ -193,10 +193,17 @@ pub(super) async fn update(
     let told = record(app, caller, "webhook_endpoint.update", (Some(&before), Some(&after)));
     let rows = vec![sql::ENDPOINT_CHANGES.change(&after), told];
     let is_back = after.is_active && !before.is_active;
-    let health = if is_back { Health::Forgiven } else { Health::Kept };
+    // How it fared at another address says nothing of how it will fare at this one.
+    let health = match is_back || after.url != before.url {
+        true => Health::Forgiven,
+        false => Health::Kept,
+    };
     submit(app, &before, rows, health).await?;
-    if is_back {
+    if is_back || (after.is_active && after.events != before.events) {
+        // Whatever happens after the answer is told to it; for how long is bounded.
         let _ = sql::wait_for_others(&app.db).await?;
+    }
+    if is_back {
         // What waited meanwhile may go on.
         let _ = app.handover.try_send(Handed::Queued(after.id.clone()));
     }

@@ -12,6 +12,8 @@ use crate::id::{DeliveryId, EventId};
 use crate::ledger::verify::{Check, Faults, Fresh};
 use crate::payouts::verify::Looked;
 
+use super::deliver::LEFT_ALONE;
+
 /// What is asked of all deliveries: by the event that each names, if it names one.
 /// `{kept delivery}` is an id: deliveries from it on are of events that were not swept, for an event
 /// is older than its delivery by no more than [`EVENT_BEFORE_DELIVERY`]. By id and not by
@@ -158,7 +160,9 @@ pub async fn verify(
     missing_deliveries(db, (fresh, kept), faults).await
 }
 
-/// Every event reaches every endpoint that listens for it, since it was last changed.
+/// Every event reaches every endpoint that listens for it, from a while after it was last changed
+/// on: a change bears the instant at which it was asked for, and is committed later. Until then
+/// events are made for whoever listened before, in the same batch or in one beside it.
 async fn missing_deliveries(
     db: &mut AnyConnection,
     (fresh, since): (&Fresh, Moment),
@@ -166,13 +170,13 @@ async fn missing_deliveries(
 ) -> Result<(), sqlx::Error> {
     let sql = "SELECT v.id, v.type, e.id, e.events FROM events v JOIN webhook_endpoints e \
                ON e.owner = v.merchant_id || '/' || v.env AND e.is_active = 1 \
-               AND e.deleted_at IS NULL AND v.created_at > e.updated_at \
+               AND e.deleted_at IS NULL AND v.created_at > e.updated_at + $1 \
                LEFT JOIN webhook_deliveries d ON d.event_id = v.id AND d.endpoint_id = e.id \
-               WHERE v.body IS NOT NULL AND v.created_at > $1 AND d.id IS NULL \
+               WHERE v.body IS NOT NULL AND v.created_at > $2 AND d.id IS NULL \
                AND {fresh events v}";
-    for row in
-        sqlx::query(AssertSqlSafe(fresh.filled_in(sql))).bind(since.micros()).fetch_all(db).await?
-    {
+    let left_alone = i64::try_from(LEFT_ALONE.as_micros()).unwrap_or_default();
+    let query = sqlx::query(AssertSqlSafe(fresh.filled_in(sql)));
+    for row in query.bind(left_alone).bind(since.micros()).fetch_all(db).await? {
         let (event, name): (String, String) = (row.try_get(0)?, row.try_get(1)?);
         let (endpoint, wanted): (String, String) = (row.try_get(2)?, row.try_get(3)?);
         let wanted: Vec<String> = serde_json::from_str(&wanted).unwrap_or_default();
