@@ -5,6 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hooks::{change, listen, with_receiver};
+use crate::team::{ask, join};
 use crate::test_host::{
     Answer, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host, with_host_configured,
 };
@@ -301,6 +302,39 @@ async fn a_wrong_token_is_told_once_a_minute_and_address(
             try_from(&format!("203.0.113.{address}"), "op_guessed_in_vain").await;
         }
         host.until_count(FAILED, 31).await;
+    })
+    .await;
+}
+
+/// Letters and digits that nothing makes shorter, the same every time.
+fn noise(length: usize) -> String {
+    let mut state: u64 = 42;
+    let letters = (0..length).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let at = usize::try_from(state >> 59).expect("five bits");
+        char::from(b"abcdefghijklmnopqrstuvwxyz234567"[at])
+    });
+    letters.collect()
+}
+
+/// Whoever asks for what is longer than an index takes is told of all the same.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_in_the_log_however_long_what_was_asked_for(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let merchant = host.merchant.id.clone();
+        let viewer = join(host, &merchant, ("ada", "viewer")).await;
+        let long = noise(5_000);
+        let path = format!("keys/{long}");
+        let denied = ask(host, &viewer.token, (Method::GET, &path), Value::Null).await;
+        assert_eq!(denied.refused(), (403, "permission_denied"));
+        host.until_count("SELECT COUNT(*) FROM audit WHERE action = 'member.denied'", 1).await;
+        let line = line_of(host, "member.denied").await;
+        assert_eq!(line["actor"], json!(viewer.id));
+        let asked = format!("/admin/v1/{path}");
+        assert_eq!(line["subject_id"].as_str(), Some(&asked[..256]));
     })
     .await;
 }

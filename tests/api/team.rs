@@ -454,6 +454,33 @@ async fn somebody_may_be_in_several_teams(
     .await;
 }
 
+/// However many they are: neither invitations nor other teams stand in the way of the last one.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_may_be_in_very_many_teams(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let mut invitations = Vec::new();
+        for number in 1..=20 {
+            let body = json!({ "name": format!("Shop {number}"), "country": "NG" });
+            let merchant = host.admin(Method::POST, "merchants", body).await.ok().id();
+            invitations.push(invite(host, &merchant, ("ada", "viewer")).await.ok());
+        }
+        let merchant = host.merchant.id.clone();
+        let last = join(host, &merchant, ("ada", "owner")).await;
+        for invited in &invitations {
+            accept(host, invited, PASSWORD).await.ok();
+        }
+        let body = json!({ "email": last.email, "password": PASSWORD, "merchant_id": merchant });
+        let session = post(host, "", "sessions", body).await.ok();
+        assert_eq!(session.json["member"]["id"], json!(last.id));
+        let any = sign_in(host, &last.email, PASSWORD).await;
+        assert_eq!((any.refused(), any.field()), ((400, "invalid_field"), "merchant_id"));
+    })
+    .await;
+}
+
 /// A platform's operator alone does not make himself the owner of a merchant.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]

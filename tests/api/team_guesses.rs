@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use crate::mail_server::MailServer;
 use crate::notifications::mailing;
 use crate::team::{PASSWORD, accept, ask, invite, join, post, set_up_codes, sign_in};
-use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, with_host, with_host_configured};
+use crate::test_host::{
+    Answer, DESK_TOKEN, Engine, OPERATOR_TOKEN, TestHost, with_host, with_host_configured,
+};
 
 const WRONG: &str = "wrong, but long enough";
 
@@ -121,6 +123,59 @@ async fn to_invite_again_brings_nobody_back_and_takes_no_codes_away(
         let taken = post(host, &admin.token, &path, json!({ "reset_otp": true })).await;
         assert_eq!(taken.refused(), (403, "permission_denied"));
         post(host, &owners[1].token, &path, json!({ "reset_otp": true })).await.ok();
+    })
+    .await;
+}
+
+/// Whoever has set no password is nobody who may sign in, whatever is done to them meanwhile.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_invited_is_so_again_after_being_disabled(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let merchant = host.merchant.id.clone();
+        let invited = invite(host, &merchant, ("ada", "owner")).await.ok();
+        let member = format!("members/{}", invited.id());
+        let set = async |status: &str| {
+            let body = json!({ "status": status });
+            ask(host, OPERATOR_TOKEN, (Method::PATCH, &member), body).await
+        };
+        assert_eq!(set("active").await.refused(), (409, "state_conflict"));
+        assert_eq!(set("disabled").await.ok().status_word(), "disabled");
+        assert_eq!(accept(host, &invited, PASSWORD).await.refused(), (404, "not_found"));
+        assert_eq!(set("active").await.ok().status_word(), "invited");
+        assert_eq!(host.last_line().await["after"]["status"], "invited");
+        assert_eq!(sign_in(host, "ada@acme.example", PASSWORD).await.status, 401);
+        assert_eq!(accept(host, &invited, PASSWORD).await.ok().status_word(), "active");
+        sign_in(host, "ada@acme.example", PASSWORD).await.ok();
+        // With a password they are as before, too.
+        assert_eq!(set("disabled").await.ok().status_word(), "disabled");
+        assert_eq!(set("active").await.ok().status_word(), "active");
+        sign_in(host, "ada@acme.example", PASSWORD).await.ok();
+    })
+    .await;
+}
+
+/// It is given back what it takes two to give, though no password is.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn to_enable_an_invitation_takes_as_many_as_to_invite(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let two = |config: &mut Config| config.approvals.two_people = vec![ApprovalAct::Member];
+    with_host_configured(engine, two, async |host| {
+        let path = format!("merchants/{}/members", host.merchant.id);
+        let body = json!({ "email": "ada@acme.example", "name": "Ada", "role": "owner" });
+        assert_eq!(post(host, OPERATOR_TOKEN, &path, body.clone()).await.ok().status, 202);
+        let invited = post(host, DESK_TOKEN, &path, body).await.ok();
+        let member = format!("members/{}", invited.id());
+        let set = async |who: &str, status: &str| {
+            ask(host, who, (Method::PATCH, &member), json!({ "status": status })).await.ok()
+        };
+        assert_eq!(set(OPERATOR_TOKEN, "disabled").await.status, 200);
+        assert_eq!(set(OPERATOR_TOKEN, "active").await.status, 202);
+        assert_eq!(set(DESK_TOKEN, "active").await.status_word(), "invited");
     })
     .await;
 }

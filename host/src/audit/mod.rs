@@ -11,6 +11,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::db::bulk::{RowChange, Table, int, text};
 use crate::id::{AuditId, IdGenerator};
 
@@ -27,12 +28,19 @@ pub struct Change {
     pub action: &'static str,
     /// To what kind of object.
     pub subject_type: &'static str,
-    /// The id of that object.
+    /// The id of that object, or what somebody wrote in its place; the log keeps its beginning.
     pub subject_id: String,
     /// The object before the change, as JSON; none for a new one.
     pub before: Option<Value>,
     /// How it is now.
     pub after: Option<Value>,
+}
+
+/// The beginning of what a caller wrote, which may be of any length: logs keep no more of it.
+/// PostgreSQL refuses a line of which more than 2,704 bytes are to stand in an index.
+#[must_use]
+pub fn shortened(text: &str) -> String {
+    text.chars().take(limits::REQUEST_LOG_PATH_MAX).collect()
 }
 
 /// The last four characters of what identifies a person or an account; the others are hidden.
@@ -85,7 +93,7 @@ impl Change {
             actor: self.actor.clone(),
             action: self.action.to_owned(),
             subject_type: self.subject_type.to_owned(),
-            subject_id: self.subject_id.clone(),
+            subject_id: shortened(&self.subject_id),
             before: self.before.clone(),
             after: self.after.clone(),
             address: self.address.clone(),
@@ -154,6 +162,13 @@ fn line(row: &AnyRow) -> Result<Line, sqlx::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_somebody_wrote_fits_into_an_index() {
+        let longest = shortened(&"\u{1f980}".repeat(300));
+        assert_eq!((longest.chars().count(), longest.len()), (256, 1_024));
+        assert_eq!(shortened("/admin/v1/audit"), "/admin/v1/audit");
+    }
 
     #[test]
     fn the_end_of_a_short_text_would_be_all_of_it() {

@@ -180,7 +180,7 @@ async fn actor_gate(app: App, mut request: Request, next: Next) -> Response {
             let tier = if actor.session.is_some() { tier(&request) } else { Tier::Admin };
             let budget = (format!("actor {}", actor.name), tier);
             let told = actor.session.is_some().then(|| actor.clone());
-            let path = request.uri().path().to_owned();
+            let path = audit::shortened(request.uri().path());
             request.extensions_mut().insert(actor);
             let response = spend(&app, budget, request, next).await;
             if let Some(member) = told {
@@ -405,7 +405,7 @@ impl Record {
                 object: "request_log",
                 id,
                 method: request.method().to_string(),
-                path: path.chars().take(limits::REQUEST_LOG_PATH_MAX).collect(),
+                path: audit::shortened(path),
                 status: None,
                 duration_ms: 0,
                 key_prefix: caller.key.prefix.clone(),

@@ -213,15 +213,19 @@ pub async fn find_invited(pool: &AnyPool, hash: &str) -> Result<Option<Stored>, 
     row.map(|row| stored(&row)).transpose()
 }
 
-/// Members of all teams with this address who may sign in or be invited; a few at most.
+/// Members with this address who may sign in, the earliest first: of all teams, or of one.
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn find_by_email(pool: &AnyPool, email: &str) -> Result<Vec<Stored>, sqlx::Error> {
-    let sql = "SELECT * FROM members WHERE email = $1 AND status <> 'removed' \
-               ORDER BY id LIMIT 20";
-    let rows = sqlx::query(sql).bind(email).fetch_all(pool).await?;
-    rows.iter().map(stored).collect()
+pub async fn find_by_email(
+    pool: &AnyPool,
+    (email, merchant): (&str, Option<&MerchantId>),
+    limit: i64,
+) -> Result<Vec<Stored>, sqlx::Error> {
+    let sql = "SELECT * FROM members WHERE email = $1 AND status = 'active' \
+               AND ($2 = '' OR merchant_id = $2) ORDER BY id LIMIT $3";
+    let query = sqlx::query(sql).bind(email).bind(merchant.map_or("", MerchantId::as_str));
+    query.bind(limit).fetch_all(pool).await?.iter().map(stored).collect()
 }
 
 /// Everybody of a team who was not removed, newest first.

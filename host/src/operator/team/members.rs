@@ -299,7 +299,7 @@ pub async fn update(
     body: Body<UpdateMember>,
 ) -> Result<Response, Problem> {
     let before = find(&app, &actor, &id).await?;
-    let after = changed(&app, &before.member, body.value)?;
+    let after = changed(&app, &before, body.value)?;
     let is_about_standing = after.generation != before.member.generation;
     if after.name != before.member.name && actor.name != before.member.id.as_str() {
         actor.require(Permission::MemberManage)?;
@@ -334,7 +334,8 @@ pub async fn update(
     Ok(Json(MemberView::of(&after)).into_response())
 }
 
-fn changed(app: &App, before: &Member, body: UpdateMember) -> Result<Member, Problem> {
+fn changed(app: &App, stored: &Stored, body: UpdateMember) -> Result<Member, Problem> {
+    let before = &stored.member;
     let mut after = before.clone();
     if let Some(name) = body.name {
         after.name = required("name", Some(name))?;
@@ -346,9 +347,12 @@ fn changed(app: &App, before: &Member, body: UpdateMember) -> Result<Member, Pro
     after.status = match (body.status, before.status) {
         (None, status) => status,
         (Some(MemberStatus::Disabled), _) => MemberStatus::Disabled,
-        (Some(MemberStatus::Active), MemberStatus::Active | MemberStatus::Disabled) => {
-            MemberStatus::Active
-        }
+        (Some(MemberStatus::Active), MemberStatus::Active) => MemberStatus::Active,
+        (Some(MemberStatus::Active), MemberStatus::Disabled) => match stored.password {
+            Some(_) => MemberStatus::Active,
+            // Who has set no password is back where they were: their invitation counts again.
+            None => MemberStatus::Invited,
+        },
         (Some(MemberStatus::Active), _) => {
             let message = "They become active by taking up their invitation.";
             return Err(Problem::because(ErrorCode::StateConflict, message).field("status"));
@@ -468,7 +472,7 @@ fn refuse_more(actor: &Actor, other: &Member) -> Result<(), Problem> {
 
 /// Whether a member may do anything now that they could not before.
 fn has_more(before: &Member, after: &Member) -> bool {
-    let is_back = before.status != MemberStatus::Active && after.status == MemberStatus::Active;
+    let is_back = before.status == MemberStatus::Disabled && after.status != MemberStatus::Disabled;
     let is_owner_now = before.role != Role::Owner && after.role == Role::Owner;
     is_back || is_owner_now || after.all_permissions().iter().any(|it| !before.may(*it))
 }

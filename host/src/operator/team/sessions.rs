@@ -11,6 +11,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::audit;
 use crate::caller::{Actor, Done, Myself, Stranger, tell_refusal};
 use crate::clock::Moment;
 use crate::config::limits;
@@ -23,7 +24,7 @@ use crate::team::password::refuse_weak;
 use crate::team::session::new_token;
 use crate::team::sql::{self, MEMBER_CHANGES, SESSIONS, SESSIONS_CONFIRMED, SESSIONS_ENDED};
 use crate::team::sql::{Stored, StoredSession};
-use crate::team::{Member, MemberStatus, Session, SignedIn};
+use crate::team::{Member, Session, SignedIn};
 
 use super::super::{invalid, required, write};
 use super::invitations::changed;
@@ -71,7 +72,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
 ];
 
 /// Memberships of one address that a sign-in looks at.
-const MEMBERSHIPS_MAX: usize = 5;
+const MEMBERSHIPS_MAX: i64 = 5;
 /// Sessions of a member that are looked through for where they are known, and shown.
 const SESSIONS_SHOWN: i64 = 100;
 
@@ -249,12 +250,8 @@ async fn memberships(
             Some(MerchantId::parse(&id).ok_or_else(odd)?)
         }
     };
-    let known = sql::find_by_email(app.db.pool(), email).await?.into_iter();
-    let known = known.filter(|stored| {
-        stored.member.status == MemberStatus::Active
-            && merchant.as_ref().is_none_or(|id| *id == stored.member.merchant_id)
-    });
-    Ok(known.take(MEMBERSHIPS_MAX).collect())
+    let wanted = (email, merchant.as_ref());
+    Ok(sql::find_by_email(app.db.pool(), wanted, MEMBERSHIPS_MAX).await?)
 }
 
 /// A member whose password a try may be, and for whom it counts.
@@ -343,7 +340,7 @@ async fn proved(app: &App, tries: Vec<Try>, password: String) -> Result<Stored, 
 /// Has the audit log tell of a log-in that failed; of the address, no more than who may read it
 /// needs.
 fn tell_failure(app: &App, email: &str, address: IpAddr) {
-    let shown = crate::audit::masked(email);
+    let shown = audit::masked(email);
     let done = Done {
         action: "member.log_in_failed",
         subject: ("member", &shown),
