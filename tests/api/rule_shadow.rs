@@ -299,6 +299,61 @@ async fn a_backtest_goes_through_many_decisions_slice_by_slice(
     .await;
 }
 
+/// One merchant's decisions stand among everybody's: no slice goes through more than so many of
+/// any, and those that hold none lead on.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backtest_of_one_merchant_goes_past_the_others_slice_by_slice(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        push(host, &pack("candidate", "1", "amount_minor", &CANDIDATE)).await.ok();
+        adopt(host, &guard("1", "amount_minor", &GUARD)).await;
+        let other = host.new_merchant("Another").await;
+        pay(host, 200_000).await.ok();
+        host.advance(1);
+        host.pay_as(&other.test_key, &unique(), naira(200_000)).await.ok();
+        // 25,000 of the other merchant, a microsecond apart.
+        let columns = "merchant_id, env, currency, amount_minor, pack, version, digest, action, \
+                       hits, failure, facts, facts_digest, batch_id";
+        let numbers =
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 24999)";
+        let sql = format!(
+            "INSERT INTO decisions (payout_id, created_at, {columns}) {numbers} \
+             SELECT CAST(i AS TEXT), created_at + i, {columns} FROM decisions, n \
+             WHERE merchant_id = '{}'",
+            other.id
+        );
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(host.app().db.pool()).await.expect("copied");
+        host.advance(1);
+        pay(host, 200_000).await.ok();
+        host.advance(1);
+        let of = |whose: &str| json!({ "from": "2026-11-21T00:00:00Z", "merchant_id": whose });
+        let (mut slices, mut body) = (Vec::new(), of(&host.merchant.id));
+        loop {
+            let found = backtest(host, "candidate/1", body.clone()).await.ok().json;
+            let held = found["moves"]["allow>hold"].as_i64().unwrap_or_default();
+            slices.push([&found["remaining"], &found["examined"]].map(Value::clone));
+            assert_eq!(found["examined"], held);
+            match &found["next"] {
+                Value::Null => break,
+                next => body["after"] = next.clone(),
+            }
+        }
+        assert_eq!(json!(slices), json!([[2, 1], [1, 0], [1, 1]]));
+        // One that has many has them a slice at a time, as all merchants together do.
+        let found = backtest(host, "candidate/1", of(&other.id)).await.ok().json;
+        assert_eq!(
+            (&found["remaining"], &found["examined"], found["next"].is_string()),
+            (&json!(25_000), &json!(1_000), true)
+        );
+        let armed = host.disarm("decisions").await;
+        let copies = "DELETE FROM decisions WHERE LENGTH(payout_id) < 6".to_owned();
+        host.run(&[vec![copies], armed].concat()).await;
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backtest_that_makes_no_sense_is_refused(

@@ -3,13 +3,19 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use railhead::config::Config;
 use rstest::rstest;
 use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::accounts::to;
-use crate::network::{Sends, with_live_host, with_two_hosts};
-use crate::packs::{assign, decision, fees, guard, push, restart};
-use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
+use crate::batches::{Payroll, bulk_key, rows};
+use crate::network::{Sends, live, open_bank, with_live_host, with_two_hosts};
+use crate::packs::{assign, decision, fees, guard, push, restart, until_seen};
+use crate::test_host::{
+    Answer, Engine, TestHost, naira, unique, with, with_host, with_host_configured,
+};
 
 /// Versions of the pack that are swapped; each holds amounts that end in its number.
 const VERSIONS: usize = 4;
@@ -141,6 +147,86 @@ async fn a_payout_is_priced_and_decided_by_the_packs_of_one_moment(
             let ahead = (VERSIONS + number(1) - number(2)) % VERSIONS;
             assert!(ahead < 2, "priced by {} and decided by {}", number(1), number(2));
         }
+    })
+    .await;
+}
+
+/// The way to a bank, closed until somebody opens it.
+struct Gate {
+    url: String,
+    is_open: watch::Sender<bool>,
+    knocks: watch::Sender<u32>,
+}
+
+impl Gate {
+    async fn before(bank: &str) -> Self {
+        let bank = bank.strip_prefix("http://").expect("an address").to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let gate = Self { url, is_open: watch::Sender::new(false), knocks: watch::Sender::new(0) };
+        let (is_open, knocks) = (gate.is_open.clone(), gate.knocks.clone());
+        tokio::spawn(async move {
+            while let Ok((mut host, _)) = listener.accept().await {
+                knocks.send_modify(|count| *count += 1);
+                let (mut is_open, bank) = (is_open.subscribe(), bank.clone());
+                tokio::spawn(async move {
+                    let _ = is_open.wait_for(|is_open| *is_open).await;
+                    let mut inside = TcpStream::connect(&bank).await.expect("the bank");
+                    let _ = tokio::io::copy_bidirectional(&mut host, &mut inside).await;
+                });
+            }
+        });
+        gate
+    }
+
+    /// Waits until somebody wants to ask the bank something.
+    async fn until_knocked(&self) {
+        let mut knocks = self.knocks.subscribe();
+        let knocked = knocks.wait_for(|count| *count > 0);
+        let knocked = tokio::time::timeout(Duration::from_secs(20), knocked).await;
+        knocked.expect("in time").expect("a gate");
+    }
+}
+
+/// The first rows wait for the names that the bank has on record, and the last are not looked at
+/// before: the packs are others by then.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn all_rows_of_a_batch_are_priced_and_decided_by_the_packs_of_one_moment(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let gate = Gate::before(&open_bank().await).await;
+    let change = |config: &mut Config| live(config, gate.url.clone(), Sends::No);
+    with_host_configured(engine, change, async |host| {
+        let activate = async |version: &str| {
+            for pack in ["prices", "guard"] {
+                let pack = format!("{pack}/{version}");
+                let change = assign(host, &pack, "activate", json!({})).await.ok();
+                until_seen(host, &change).await;
+            }
+        };
+        for version in ["1", "2"] {
+            let price = format!("[[price]]\ntiers = [{{ flat_minor = {version} }}]\n");
+            push(host, &fees(version, &price)).await.ok();
+            let rules = [("huge", "block", "amount_minor > 900000")];
+            push(host, &guard(version, "amount_minor", &rules)).await.ok();
+        }
+        activate("1").await;
+        let payroll = Payroll { host, key: bulk_key(host, "live").await };
+        let swap = async {
+            gate.until_knocked().await;
+            activate("2").await;
+            gate.is_open.send_replace(true);
+        };
+        let (made, ()) = tokio::join!(payroll.make(rows(20)), swap);
+        let items = payroll.get(&format!("{}/items", made.ok().id())).await.ok();
+        let items = items.json["data"].as_array().expect("items");
+        let fees: Vec<&str> = items.iter().filter_map(|item| item["fee_minor"].as_str()).collect();
+        assert_eq!(fees, ["1"; 20]);
+        let priced = "SELECT COUNT(DISTINCT pricing) FROM payouts";
+        assert_eq!(host.count(priced).await, 1);
+        let decided = "SELECT COUNT(*) FROM decisions WHERE version = '1'";
+        assert_eq!(host.count(decided).await, 20);
     })
     .await;
 }

@@ -26,7 +26,7 @@ use crate::money::Minor;
 use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::request::NewPayout;
 use crate::payouts::{Deciding, Draft, Named, Verdict, compare, prepare};
-use crate::rules::{Action, Ruling};
+use crate::rules::{Action, Assignments, Ruling};
 
 use super::findings::{Findings, ITEMS};
 use super::model::{Batch, CREATED, Counts, Stage};
@@ -170,16 +170,18 @@ struct Drafted {
     findings: Findings,
 }
 
-/// Makes all rows ready, some at a time.
+/// Makes all rows ready, some at a time. That may take long, and all of them are priced and decided
+/// by the packs of its beginning.
 async fn drafts(
     app: &App,
     caller: &Caller,
     (id, request): (&BatchId, &NewBatch),
     scenario: Option<&str>,
 ) -> Result<Drafted, Problem> {
+    let packs = app.packs.now();
     // Ids rise from row to row.
     let rows = request.rows.iter().map(|row| (app.ids.id(), &row.payout));
-    let rows = rows.map(|(own, row)| draft(app, caller, (id, own, row), scenario));
+    let rows = rows.map(|(own, row)| draft(app, caller, &packs, (id, own, row), scenario));
     let rows: Vec<_> = rows.collect();
     let prepared = stream::iter(rows).buffered(limits::BATCH_ROWS_AT_ONCE).enumerate();
     let mut prepared = std::pin::pin!(prepared);
@@ -197,13 +199,14 @@ async fn drafts(
 async fn draft(
     app: &App,
     caller: &Caller,
+    packs: &Assignments,
     (batch, id, row): (&BatchId, PayoutId, &NewPayout),
     scenario: Option<&str>,
 ) -> Result<Draft, Problem> {
     let named = Named { id: &id, batch: Some(batch) };
     let mut again = 0;
     loop {
-        match prepare(app, caller, (named, row), scenario.map(str::to_owned)).await {
+        match prepare(app, caller, packs, (named, row), scenario.map(str::to_owned)).await {
             // Others of the batch ask the network for a name; it is their turn.
             Err(problem)
                 if problem.code() == ErrorCode::ServiceOverloaded

@@ -1,8 +1,10 @@
 //! What a pack would have decided about payouts of the past.
 //!
 //! A slice of the stored decisions at a time, so that no request takes long and a caller can
-//! show how far it is. Facts that were not stored then cannot be made up now: decisions
-//! without them are counted as skipped, with the names of the facts.
+//! show how far it is. Decisions are found by their time, and one merchant's stand among
+//! everybody's: a slice of those ends after so many of any, and may hold few or none. How many
+//! there are is counted once, where a backtest begins. Facts that were not stored then cannot be
+//! made up now: decisions without them are counted as skipped, with the names of the facts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +22,12 @@ use crate::wasm::pack::Fact;
 use super::Decision;
 use super::sql::{self, Place};
 
+/// Decisions that one slice goes through, whoever's they are, where it looks at one merchant's.
+const GONE_THROUGH_MAX: i64 = 10 * limits::BACKTEST_SLICE;
+/// Decisions that are counted at most: how many of all there are is told by an index alone.
+const COUNTED_MAX: i64 = 1_000_000;
+/// The same where one merchant's are counted: every row is read to see whose it is.
+const COUNTED_OF_ONE_MAX: i64 = 100_000;
 /// Examples of changed decisions in one slice.
 const EXAMPLES_MAX: usize = 20;
 
@@ -29,7 +37,7 @@ pub struct Backtest {
     /// Always `backtest`.
     #[schema(example = "backtest")]
     pub object: &'static str,
-    /// Decisions in this slice and all that follow it.
+    /// Decisions in this slice and all that follow it; where these are very many, at least so many.
     pub remaining: i64,
     /// Decisions looked at.
     pub examined: i64,
@@ -87,21 +95,34 @@ impl Place {
     /// The beginning of an instant.
     #[must_use]
     pub const fn beginning(at: Moment) -> Self {
-        Self { at, payout_id: String::new() }
+        Self { at, payout_id: String::new(), remaining: None }
+    }
+
+    /// Just after a decision.
+    fn of(decision: &Decision) -> Self {
+        let (at, payout_id) = (decision.created_at, decision.payout_id.clone());
+        Self { at, payout_id, remaining: None }
     }
 
     /// As a caller carries it from slice to slice.
     #[must_use]
     pub fn write(&self) -> String {
-        format!("{}.{}", self.at.micros(), self.payout_id)
+        let remaining = self.remaining.map(|count| format!(".{count}")).unwrap_or_default();
+        format!("{}.{}{remaining}", self.at.micros(), self.payout_id)
     }
 
     /// Reads what [`Self::write`] wrote.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
-        let (at, payout_id) = text.split_once('.')?;
+        let (at, rest) = text.split_once('.')?;
         let at = Moment::from_micros(at.parse().ok()?);
-        Some(Self { at, payout_id: payout_id.to_owned() })
+        let (payout_id, remaining) = match rest.split_once('.') {
+            None => (rest, None),
+            Some((payout_id, count)) => {
+                (payout_id, Some(count.parse::<i64>().ok().filter(|count| *count >= 0)?))
+            }
+        };
+        Some(Self { at, payout_id: payout_id.to_owned(), remaining })
     }
 }
 
@@ -111,15 +132,29 @@ impl Place {
 /// The database cannot be read.
 pub async fn slice(app: &App, pack: Arc<Pack>, span: Span) -> Result<Backtest, Problem> {
     let pool = app.db.pool();
-    let merchant = span.merchant.as_deref();
-    let remaining = sql::count_decisions(pool, (&span.after, span.before), merchant).await?;
+    let (which, merchant) = ((&span.after, span.before), span.merchant.as_deref());
+    let end = match merchant {
+        Some(_) => sql::find_place(pool, which, GONE_THROUGH_MAX).await?,
+        None => None,
+    };
+    let until = end.clone().unwrap_or_else(|| Place::beginning(span.before));
     let limit = limits::BACKTEST_SLICE;
-    let found = sql::list_decisions(pool, (&span.after, span.before), merchant, limit).await?;
-    let is_last = i64::try_from(found.len()).unwrap_or(limit) < limit;
-    let next = found
-        .last()
-        .filter(|_| !is_last)
-        .map(|last| Place { at: last.created_at, payout_id: last.payout_id.clone() }.write());
+    let found = sql::list_decisions(pool, (&span.after, &until), merchant, limit).await?;
+    let examined = i64::try_from(found.len()).unwrap_or(limit);
+    let next = match found.last() {
+        Some(last) if examined == limit => Some(Place::of(last)),
+        _ => end,
+    };
+    let remaining = match (&next, span.after.remaining) {
+        (None, _) => examined,
+        (Some(_), Some(counted)) => counted.max(examined),
+        (Some(_), None) => {
+            let most = if merchant.is_none() { COUNTED_MAX } else { COUNTED_OF_ONE_MAX };
+            sql::count_decisions(pool, which, merchant, most).await?
+        }
+    };
+    let left = Some((remaining - examined).max(0));
+    let next = next.map(|place| Place { remaining: left, ..place }.write());
     let looked = tokio::task::spawn_blocking(move || look(&pack, &found)).await;
     let looked = looked.map_err(|cause| Problem::new(ErrorCode::ApiError).caused_by(cause))?;
     Ok(Backtest { object: "backtest", remaining, next, ..looked })
@@ -180,6 +215,23 @@ impl Backtest {
                 after,
                 labels: verdict.labels().into_iter().map(str::to_owned).collect(),
             });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_was_written() {
+        let beginning = Place::beginning(Moment::from_micros(7));
+        let middle = Place { payout_id: "p1".to_owned(), remaining: Some(12), ..beginning.clone() };
+        for place in [beginning, middle] {
+            assert_eq!(Place::read(&place.write()), Some(place));
+        }
+        for odd in ["", "7", "x.p1", "7.p1.x", "7.p1.-1", "7.p1.1.2", "7.p1."] {
+            assert_eq!(Place::read(odd), None, "{odd}");
         }
     }
 }

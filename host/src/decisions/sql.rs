@@ -79,29 +79,34 @@ pub async fn get_decision(
 /// Where a backtest goes on: after this instant and payout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The instant of the last decision that was looked at.
+    /// The instant of the last decision that was gone through.
     pub at: Moment,
     /// After which payout of that instant.
     pub payout_id: String,
+    /// How many are still to be looked at, as far as they were counted; nothing where a backtest
+    /// begins.
+    pub remaining: Option<i64>,
 }
 
-/// Decisions after a place and before an instant, oldest first; of one merchant, or of all.
+/// Decisions after a place and up to another, oldest first; of one merchant, or of all.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn list_decisions(
     pool: &AnyPool,
-    (after, before): (&Place, Moment),
+    (after, until): (&Place, &Place),
     merchant: Option<&str>,
     limit: i64,
 ) -> Result<Vec<Decision>, sqlx::Error> {
     let sql = "SELECT * FROM decisions WHERE created_at >= $1 \
-               AND (created_at > $1 OR payout_id > $2) AND created_at < $3 \
-               AND ($4 = '' OR merchant_id = $4) ORDER BY created_at, payout_id LIMIT $5";
+               AND (created_at > $1 OR payout_id > $2) AND created_at <= $3 \
+               AND (created_at < $3 OR payout_id <= $4) \
+               AND ($5 = '' OR merchant_id = $5) ORDER BY created_at, payout_id LIMIT $6";
     let rows = sqlx::query(sql)
         .bind(after.at.micros())
         .bind(&after.payout_id)
-        .bind(before.micros())
+        .bind(until.at.micros())
+        .bind(&until.payout_id)
         .bind(merchant.unwrap_or_default())
         .bind(limit)
         .fetch_all(pool)
@@ -109,7 +114,35 @@ pub async fn list_decisions(
     rows.iter().map(decision).collect()
 }
 
-/// How many decisions there are after a place and before an instant.
+/// The place of the last of so many decisions after a place and before an instant, whoever's they
+/// are; nothing where there are fewer. Only the index is read.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn find_place(
+    pool: &AnyPool,
+    (after, before): (&Place, Moment),
+    many: i64,
+) -> Result<Option<Place>, sqlx::Error> {
+    let sql = "SELECT created_at, payout_id FROM decisions WHERE created_at >= $1 \
+               AND (created_at > $1 OR payout_id > $2) AND created_at < $3 \
+               ORDER BY created_at, payout_id LIMIT 1 OFFSET $4";
+    let row = sqlx::query(sql)
+        .bind(after.at.micros())
+        .bind(&after.payout_id)
+        .bind(before.micros())
+        .bind(many - 1)
+        .fetch_optional(pool)
+        .await?;
+    let place = |row: AnyRow| {
+        let at = Moment::from_micros(row.try_get("created_at")?);
+        Ok(Place { at, payout_id: row.try_get("payout_id")?, remaining: None })
+    };
+    row.map(place).transpose()
+}
+
+/// How many decisions there are after a place and before an instant; of one merchant, or of all.
+/// No more than the first `most` are looked at, whoever's they are.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -117,14 +150,27 @@ pub async fn count_decisions(
     pool: &AnyPool,
     (after, before): (&Place, Moment),
     merchant: Option<&str>,
+    most: i64,
 ) -> Result<i64, sqlx::Error> {
-    let sql = "SELECT COUNT(*) FROM decisions WHERE created_at >= $1 \
-               AND (created_at > $1 OR payout_id > $2) AND created_at < $3 \
-               AND ($4 = '' OR merchant_id = $4)";
+    let sql = match merchant {
+        Some(_) => {
+            "SELECT COUNT(*) FROM (SELECT merchant_id FROM decisions WHERE created_at >= $1 \
+             AND (created_at > $1 OR payout_id > $2) AND created_at < $3 \
+             ORDER BY created_at, payout_id LIMIT $4) AS counted \
+             WHERE $5 = '' OR merchant_id = $5"
+        }
+        // The index alone tells.
+        None => {
+            "SELECT COUNT(*) FROM (SELECT payout_id FROM decisions WHERE created_at >= $1 \
+             AND (created_at > $1 OR payout_id > $2) AND created_at < $3 \
+             ORDER BY created_at, payout_id LIMIT $4) AS counted WHERE $5 = ''"
+        }
+    };
     sqlx::query_scalar(sql)
         .bind(after.at.micros())
         .bind(&after.payout_id)
         .bind(before.micros())
+        .bind(most)
         .bind(merchant.unwrap_or_default())
         .fetch_one(pool)
         .await

@@ -100,7 +100,8 @@ async fn make(
     let mut again = 0;
     loop {
         let named = Named { id: &id, batch: None };
-        let draft = prepare(app, caller, (named, &request), scenario.clone()).await?;
+        let packs = app.packs.now();
+        let draft = prepare(app, caller, &packs, (named, &request), scenario.clone()).await?;
         match submit(app, caller, draft, &request, reservation).await {
             Err(problem) if has_moved(&problem) && again < 3 => {
                 app.recipients.forget();

@@ -57,13 +57,15 @@ impl Named<'_> {
     }
 }
 
-/// Everything that can be known before the wallet is locked.
+/// Everything that can be known before the wallet is locked. Fee and fraud are decided by these
+/// packs, whatever is activated meanwhile: whoever asks for more than one payout takes them once.
 ///
 /// # Errors
 /// The contract's codes for a payout, but for those about what is used up and paid.
 pub async fn prepare(
     app: &App,
     caller: &Caller,
+    packs: &Assignments,
     (named, request): (Named<'_>, &NewPayout),
     scenario: Option<String>,
 ) -> Result<Draft, Problem> {
@@ -73,11 +75,9 @@ pub async fn prepare(
     let (rail, method) = serving((app, caller), request, saved.as_ref())?;
     let (wallet_id, wallet_since) = wallet(app, caller, request).await?;
     refuse_customer(request)?;
-    // Fee and fraud are decided by the packs of this moment, whatever is activated meanwhile.
-    let assignments = app.packs.now();
     let kind = named.kind();
     refuse_late(app, kind, &wallet_id)?;
-    let price = |amount| price(&assignments, caller, kind, (request.currency, &method, amount));
+    let price = |amount| price(packs, caller, kind, (request.currency, &method, amount));
     let (amount, costed) = amount(app, caller, (request, &rail, &method), price).await?;
     let asked = ((&*rail, method.as_str()), (request, amount));
     // No network is asked about a row that is refused anyway.
@@ -120,7 +120,7 @@ pub async fn prepare(
         Some(costed) => Some(fx::plan(app, caller, costed, &mut payout).await?),
         None => None,
     };
-    let (rules, asked) = ((&*assignments, wallet_since), (&payout, &payee));
+    let (rules, asked) = ((packs, wallet_since), (&payout, &payee));
     let assessment = assessment(app, caller, rules, asked, request).await?;
     let change = beginning(caller, &mut payout)?;
     let buying = buying.filter(|_| change == Change::Accept);
