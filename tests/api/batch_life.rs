@@ -1,15 +1,30 @@
 //! What becomes of batches: their payouts fail, are taken back or approved, and hosts die meanwhile.
 
 use http::Method;
+use railhead::approvals::Agreement;
+use railhead::batches::model::Change;
+use railhead::batches::review::{ReviewRequest, review};
+use railhead::caller::{Actor, OPERATOR};
+use railhead::db::cell::Kind;
+use railhead::db::lookup::Lookup;
+use railhead::error::ErrorCode;
+use railhead::ledger::Guard;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::batches::{AMOUNT, COST, Payroll, START, bulk_key, row, rows};
+use crate::batches::{AMOUNT, COST, Payroll, START, bulk_key, row, rows, waiting};
 use crate::crash_at_random::until_all_ended;
 use crate::live::with_bank;
 use crate::program::Deployment;
 use crate::test_host::{
     DESK_TOKEN, Engine, OPERATOR_TOKEN, unique, with, with_host, with_host_configured,
+};
+
+static REQUESTS: Lookup = Lookup {
+    name: "approval_requests",
+    key: "place",
+    columns: &[("version", Kind::Int)],
+    lock: true,
 };
 
 /// What could be done to batches behind the host's back, and the check that notices it.
@@ -218,6 +233,40 @@ async fn of_many_who_decide_at_once_one_does(
             }
         };
         assert_eq!(payroll.balance().await, START - spent);
+    })
+    .await;
+}
+
+/// The request of those who agreed was taken away after it was read: no looking again brings it
+/// back.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_that_counts_no_more_is_refused_at_once(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let id = waiting(host).await;
+        let gone = Guard { on: &REQUESTS, id: format!("batch.approve/{id}"), version: 1 };
+        let request = ReviewRequest {
+            actor: Actor {
+                name: OPERATOR.to_owned(),
+                address: "127.0.0.1".parse().expect("an address"),
+                session: None,
+            },
+            reason: None,
+            reservation: None,
+            agreement: Agreement { guards: vec![gone], people: 2, ..Agreement::default() },
+        };
+        let reviewed = Box::pin(review(host.app(), &id, Change::Approve, &request));
+        let in_time = tokio::time::timeout(std::time::Duration::from_secs(20), reviewed).await;
+        let refused = in_time.expect("an answer").err().map(|problem| problem.code());
+        assert_eq!(refused, Some(ErrorCode::StateConflict));
+        let now = host.admin(Method::GET, &format!("batches/{id}"), json!(null)).await.ok();
+        assert_eq!(now.status_word(), "awaiting_approval");
+        // Those who ask now are heard.
+        let payroll = Payroll::new(host).await;
+        payroll.decide(OPERATOR_TOKEN, "approve", &id).await.ok();
+        payroll.until(&id, "completed").await;
     })
     .await;
 }

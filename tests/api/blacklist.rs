@@ -6,6 +6,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::accounts::{account, to};
+use crate::live::with_bank;
 use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
 async fn block(host: &TestHost, changes: Value) -> Answer {
@@ -192,6 +193,46 @@ async fn a_block_that_names_nobody_is_refused_by_name(
             assert_eq!(refused.field(), field, "{changes}");
         }
         assert_eq!(host.count("SELECT COUNT(*) FROM blacklist").await, 0);
+    })
+    .await;
+}
+
+/// What waits for a person, and whose recipient is blocked meanwhile, or whose merchant is suspended,
+/// does not go.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_approval_does_not_go_to_whom_nothing_could_be_paid_any_more(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _| {
+        let merchant = format!("merchants/{}", host.merchant.id);
+        let change = async |body: Value| host.admin(Method::PATCH, &merchant, body).await.ok();
+        change(json!({ "dual_control_threshold_minor": { "NGN": "1000" } })).await;
+        let draft = host.pay_as(&host.merchant.live_key, &unique(), naira(100_000)).await.ok();
+        assert_eq!(draft.status_word(), "draft");
+        let left = host.balance(&host.merchant.live_wallet).await;
+        let path = format!("payouts/{}/approve", draft.id());
+        let approve = async || host.admin(Method::POST, &path, json!({})).await;
+
+        let own = json!({ "scope": "merchant", "merchant_id": host.merchant.id });
+        for (changes, code) in
+            [(json!({}), "beneficiary_globally_blocked"), (own, "beneficiary_blacklisted")]
+        {
+            let entry = block(host, changes).await.ok();
+            assert_eq!(approve().await.refused(), (403, code));
+            unblock(host, &entry.id()).await.ok();
+        }
+        let limits =
+            |most: Value| json!({ "limits": { "NGN": { "per_transaction_minor": most } } });
+        change(limits(json!("99999"))).await;
+        let refused = approve().await;
+        assert_eq!((refused.refused(), refused.field()), ((422, "limit_violation"), ""));
+        change(limits(json!(null))).await;
+        change(json!({ "status": "suspended" })).await;
+        assert_eq!(approve().await.refused(), (403, "merchant_suspended"));
+        change(json!({ "status": "active" })).await;
+        assert_eq!(host.balance(&host.merchant.live_wallet).await, left);
+        assert_eq!(approve().await.ok().status_word(), "queued");
     })
     .await;
 }

@@ -386,6 +386,78 @@ async fn a_batch_takes_as_many_as_its_total_or_its_largest_row(
     .await;
 }
 
+/// Everything that waits for more people.
+async fn waiting(host: &TestHost) -> Value {
+    let list = ask(host, OPERATOR_TOKEN, (Method::GET, "approval_requests"), Value::Null).await;
+    list.ok().json["data"].clone()
+}
+
+/// What has come to its end hides nothing that waits.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_payout_goes_what_others_were_asked_about_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        takes(host, 2).await;
+        let voted = async |verb: &str, id: &str| {
+            let path = format!("payouts/{id}/{verb}");
+            assert_eq!(post(host, OPERATOR_TOKEN, &path, Value::Null).await.ok().status, 202);
+            assert_eq!(waiting(host).await[0]["subject_id"], json!(id));
+        };
+        let cancelled = draft(host, &host.merchant.test_key).await;
+        voted("approve", &cancelled).await;
+        let path = format!("/v1/payouts/{cancelled}/cancel");
+        host.post(&path, json!({ "reason": "a mistake" })).await.ok();
+        assert_eq!(waiting(host).await, json!([]));
+        let declined = draft(host, &host.merchant.test_key).await;
+        voted("approve", &declined).await;
+        decline(host, DESK_TOKEN, &declined).await.ok();
+        assert_eq!(waiting(host).await, json!([]));
+        for (verb, body) in [
+            ("reject", json!({ "reason": "not theirs" })),
+            ("mark_failed", json!({ "evidence": "a letter" })),
+        ] {
+            let held = host.pay("fraud_hold", naira(THRESHOLD + 1)).await.ok();
+            assert_eq!(held.status_word(), "awaiting_admin_review");
+            voted("release", &held.id()).await;
+            let path = format!("payouts/{}/{verb}", held.id());
+            post(host, DESK_TOKEN, &path, body).await.ok();
+            assert_eq!(waiting(host).await, json!([]), "{verb}");
+        }
+        // What waits besides is left alone.
+        let one = draft(host, &host.merchant.test_key).await;
+        voted("approve", &one).await;
+        let other = draft(host, &host.merchant.test_key).await;
+        voted("approve", &other).await;
+        decline(host, DESK_TOKEN, &one).await.ok();
+        assert_eq!(waiting(host).await[0]["subject_id"], json!(other));
+        assert_eq!(approve(host, DESK_TOKEN, &other).await.ok().status_word(), "queued");
+    })
+    .await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_batch_goes_what_others_were_asked_about_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let payroll = batches::Payroll::new(host).await;
+        let tier = json!([{ "above_minor": "2", "approvers": 2 }]);
+        set(host, json!({ "batch_approval_tiers": { "NGN": tier } })).await;
+        for verb in ["reject", "hold"] {
+            let id = batches::waiting(host).await;
+            let path = format!("batches/{id}/approve");
+            assert_eq!(post(host, OPERATOR_TOKEN, &path, Value::Null).await.ok().status, 202);
+            assert_eq!(waiting(host).await[0]["subject_id"], json!(id));
+            payroll.decide(OPERATOR_TOKEN, verb, &id).await.ok();
+            assert_eq!(waiting(host).await, json!([]), "{verb}");
+        }
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn operators_have_tiers_of_their_own(

@@ -5,7 +5,8 @@
 //! the place of those before. The act itself removes the request, in its own transaction and only as
 //! it was read, so that of two who agree at once one carries it out, and nobody's word counts twice.
 //! How many it takes is said by whoever asks here: by the operator's policy (`approvals` in the
-//! configuration), or by a merchant's settings for what its own team decides.
+//! configuration), or by a merchant's settings for what its own team decides. Whoever ends what
+//! others were asked about takes the requests away with it.
 
 mod sql;
 pub mod verify;
@@ -81,6 +82,19 @@ impl Act {
         }
     }
 }
+
+/// What others may be asked to do to a payout, as the audit log calls it.
+pub const ABOUT_PAYOUT: &[&str] = &[
+    "payout.approve",
+    "payout.release",
+    "payout.mark_paid",
+    "payout.mark_failed",
+    "payout.reverse",
+    "payout.recall",
+];
+
+/// The same of a batch.
+pub const ABOUT_BATCH: &[&str] = &["batch.approve"];
 
 /// What somebody asks for.
 pub struct Asked<'a> {
@@ -258,7 +272,7 @@ pub async fn agree(app: &App, actor: &Actor, asked: Asked<'_>) -> Result<Verdict
         return Ok(Verdict::Go(Agreement { people, ..Agreement::default() }));
     }
     let now = app.now();
-    let place = format!("{}/{}", asked.action, asked.subject.1);
+    let place = place(asked.action, asked.subject.1);
     let known = sql::get(app.db.pool(), &place).await?;
     let wanted = asked.wanted.to_string();
     let same = known.as_ref().filter(|it| it.expires_at > now && it.wanted == wanted);
@@ -292,6 +306,11 @@ pub async fn agree(app: &App, actor: &Actor, asked: Asked<'_>) -> Result<Verdict
         expires_at: same.map_or_else(|| now.after(asked.valid_for), |same| same.expires_at),
     };
     write_down(app, actor, asked, (request, known)).await.map(Verdict::Wait)
+}
+
+/// Where what is asked for is kept: the act and its subject in one.
+fn place(action: &str, subject: &str) -> String {
+    format!("{action}/{subject}")
 }
 
 /// Those whose word still counts, and what must stay so: an operator who is one no more, or a member
@@ -390,6 +409,17 @@ pub fn require_say(actor: &Actor, request: &Request) -> Result<(), Problem> {
         None if actor.session.is_none() => Ok(()),
         None => Err(Problem::new(ErrorCode::PermissionDenied)),
     }
+}
+
+/// A command that ends what others were asked about: it takes away whatever of these acts, such as
+/// [`ABOUT_PAYOUT`], somebody has asked for. The requests are locked as by whoever carries one out,
+/// so that neither waits for the other in a circle.
+#[must_use]
+pub fn ending<T: 'static>(command: Command<T>, actions: &[&str], subject: &str) -> Command<T> {
+    let places: Vec<String> = actions.iter().map(|action| place(action, subject)).collect();
+    let gone = places.iter().map(|place| TAKEN_AWAY.of(place.as_str())).collect();
+    let command = command.and_rows(gone);
+    places.into_iter().fold(command, |command, place| command.row(&VERSIONS, place))
 }
 
 /// Takes a request away: nobody's word counts any more.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::app::App;
-use crate::approvals::Agreement;
+use crate::approvals::{self, Agreement};
 use crate::auth::{Permission, Settings};
 use crate::caller::{Actor, Done as Did};
 use crate::error::{ErrorCode, Problem};
@@ -35,11 +35,18 @@ pub struct ReviewRequest {
 /// A batch, and what its payouts come to.
 pub type Reviewed = (Batch, Counts);
 
+/// A batch as it was read, with all its payouts.
+struct Seen {
+    batch: Batch,
+    counts: Counts,
+    payouts: Vec<Payout>,
+}
+
 /// Approves, rejects or holds a batch, with all its payouts that are still drafts.
 ///
 /// # Errors
-/// `batch_not_found`, `state_conflict` where it does not wait, `self_approval_denied`, and what may
-/// refuse a debit; then nothing happens to any of its payouts.
+/// `batch_not_found`, `state_conflict` where it does not wait or who agreed counts no more,
+/// `self_approval_denied`, and what may refuse a debit; then nothing happens to any of its payouts.
 pub async fn review(
     app: &App,
     id: &str,
@@ -47,25 +54,41 @@ pub async fn review(
     request: &ReviewRequest,
 ) -> Result<Done<Reviewed>, Problem> {
     loop {
-        let (batch, counts) = get(app, id).await?;
-        if what == Change::Approve && batch.stage.is_waiting() {
-            let needed = teammates(app, (&batch, &counts), &request.actor).await?;
+        let seen = read(app, id).await?;
+        if what == Change::Approve && seen.batch.stage.is_waiting() {
+            let needed = teammates(app, (&seen.batch, &seen.counts), &request.actor).await?;
             if needed > request.agreement.people {
                 // Its merchant has become more careful since they agreed.
                 return Err(Problem::new(ErrorCode::StateConflict));
             }
         }
-        match attempt(app, (&batch, &counts), what, request).await {
-            // One of its payouts was changed meanwhile: decide on what is left.
-            Err(problem) if problem.code() == ErrorCode::StateConflict => {
-                let (now, _) = get(app, id).await?;
-                if !now.stage.is_waiting() || what == Change::Hold {
-                    return Err(problem);
-                }
-            }
+        match attempt(app, &seen, what, request).await {
+            // It or one of its payouts was changed meanwhile: decide on what is left.
+            Err(problem) if is_stale(&problem, app, &seen).await? => {}
             other => return other,
         }
     }
+}
+
+async fn read(app: &App, id: &str) -> Result<Seen, Problem> {
+    let (batch, counts) = get(app, id).await?;
+    let payouts = all_items(app, &batch).await?;
+    Ok(Seen { batch, counts, payouts })
+}
+
+/// Whether a conflict came from a change in between. Anything else stays as it is: what is not
+/// possible, and an agreement of which a part has gone.
+async fn is_stale(problem: &Problem, app: &App, seen: &Seen) -> Result<bool, Problem> {
+    if problem.code() != ErrorCode::StateConflict {
+        return Ok(false);
+    }
+    let now = read(app, seen.batch.id.as_str()).await?;
+    if now.batch.version != seen.batch.version {
+        return Ok(true);
+    }
+    // The payouts of one that waits for nobody go on, which makes nothing possible.
+    let versions = |seen: &Seen| seen.payouts.iter().map(|it| it.version).collect::<Vec<_>>();
+    Ok(seen.batch.stage.is_waiting() && versions(&now) != versions(seen))
 }
 
 /// How many people have to approve a batch, besides whoever made it: for its total, or for one of
@@ -105,7 +128,7 @@ pub async fn teammates(
 
 async fn attempt(
     app: &App,
-    (batch, counts): (&Batch, &Counts),
+    Seen { batch, counts, payouts }: &Seen,
     what: Change,
     request: &ReviewRequest,
 ) -> Result<Done<Reviewed>, Problem> {
@@ -119,11 +142,9 @@ async fn attempt(
     let mut counts = counts.clone();
     let (mut commands, mut ids) = (Vec::new(), Vec::new());
     if let Some((change, to)) = change {
-        for payout in all_items(app, batch).await? {
-            if payout.status == Status::Draft {
-                commands.push(changing(app, &payout, change, None).await?);
-                ids.push(payout.id.to_string());
-            }
+        for payout in payouts.iter().filter(|payout| payout.status == Status::Draft) {
+            commands.push(changing(app, payout, change, None).await?);
+            ids.push(payout.id.to_string());
         }
         counts.become_all(Status::Draft, to);
     }
@@ -152,6 +173,11 @@ async fn attempt(
         .guards(request.agreement.guards.clone())
         .reserve(request.reservation.clone())
         .replying(|(batch, counts)| reply(batch, counts));
+    let command = match what {
+        // An approval takes its own request away.
+        Change::Approve => command,
+        _ => approvals::ending(command, approvals::ABOUT_BATCH, batch.id.as_str()),
+    };
     let done = app.writer.work(command).await?;
     if what == Change::Approve {
         app.transfers.wake();

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::app::App;
+use crate::approvals;
 use crate::auth::{self, MerchantStatus};
 use crate::cases::{self, Case};
 use crate::clock::Moment;
@@ -115,6 +116,9 @@ async fn command(
 ) -> Result<(Command<Arc<Payout>>, NextStep), Problem> {
     let now = app.now();
     let (mut after, transition) = shaped(payout, change, &with, now)?;
+    if matches!(change, Change::Approve | Change::Release) {
+        refuse_no_longer(app, payout).await?;
+    }
     let buying = match transition.ledger {
         LedgerEffect::Debit | LedgerEffect::DebitSettled | LedgerEffect::DebitSuspended => {
             fx::plan_later(app, &mut after, change).await?
@@ -177,7 +181,31 @@ async fn command(
     if let Some((fingerprint, _)) = case {
         command = command.row(&cases::sql::CASES_BY_FINGERPRINT, fingerprint);
     }
-    Ok((command, transition.next))
+    Ok((unasked(command, payout, change), transition.next))
+}
+
+/// Where people end a payout, or say how it ended, nobody is asked about it any more.
+fn unasked(command: Command<Arc<Payout>>, payout: &Payout, change: Change) -> Command<Arc<Payout>> {
+    use Change as C;
+    match change {
+        C::Cancel | C::Decline | C::Reject | C::MarkPaid | C::MarkFailed | C::Reverse => {
+            approvals::ending(command, approvals::ABOUT_PAYOUT, payout.id.as_str())
+        }
+        _ => command,
+    }
+}
+
+/// What could not be made any more does not go, either: for a merchant who is suspended, over what
+/// one payout may be now, or to a recipient who was blocked since.
+async fn refuse_no_longer(app: &App, payout: &Payout) -> Result<(), Problem> {
+    let merchant = app.directory.merchant(&payout.merchant_id).await?;
+    let merchant = merchant.ok_or_else(|| Problem::internal("a payout without a merchant"))?;
+    merchant.status.refuse_inactive()?;
+    let most = fx::refuse_spending(&merchant, (payout.currency, payout.costs.amount));
+    most.map_err(Problem::without_field)?;
+    let owner = (&payout.merchant_id, payout.env);
+    let which = (payout.currency, payout.recipient_identity.as_str());
+    app.recipients.known(owner, which).await?.refuse_blocked()
 }
 
 /// The payout as it will be, with all that goes with the change.

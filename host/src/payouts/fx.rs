@@ -129,7 +129,7 @@ pub(super) async fn plan(
     Ok(plan)
 }
 
-/// Refuses to take more from the wallet that pays than a single payout may.
+/// Refuses to take more at once than a single payout may.
 ///
 /// # Errors
 /// `limit_violation`.
@@ -144,7 +144,7 @@ pub(super) fn refuse_spending(
     }
 }
 
-/// What could not be made any more does not go, either.
+/// What could not be bought any more does not go, either.
 async fn refuse_no_longer(
     app: &App,
     payout: &Payout,
@@ -152,7 +152,6 @@ async fn refuse_no_longer(
 ) -> Result<(), Problem> {
     let merchant = app.directory.merchant(&payout.merchant_id).await?;
     let merchant = merchant.ok_or_else(|| Problem::internal("a payout without a merchant"))?;
-    merchant.status.refuse_inactive()?;
     refuse_ineligible((&merchant, payout.env), (funding.currency, payout.currency))
         .and_then(|()| refuse_spending(&merchant, (funding.currency, sold)))
         .map_err(Problem::without_field)

@@ -113,12 +113,7 @@ pub(super) async fn payee(
     };
     let which = (request.currency, checked.identity.as_str());
     let known = app.recipients.known(caller.owner(), which).await?;
-    if known.is_globally_blocked {
-        return Err(Problem::new(ErrorCode::BeneficiaryGloballyBlocked));
-    }
-    if known.is_blacklisted {
-        return Err(Problem::new(ErrorCode::BeneficiaryBlacklistedForPayout));
-    }
+    known.refuse_blocked()?;
     let scenario = scenario.or_else(|| {
         let chosen = rail.declaration.scenario(|field| Some(checked.fields.get(field).to_owned()));
         chosen.filter(|_| caller.key.env == Env::Test).map(str::to_owned)

@@ -9,6 +9,7 @@ use moka::future::Cache;
 
 use crate::config::limits;
 use crate::env::Env;
+use crate::error::{ErrorCode, Problem};
 use crate::id::{BeneficiaryId, MerchantId};
 use crate::money::Currency;
 
@@ -23,6 +24,20 @@ pub struct Known {
     pub is_globally_blocked: bool,
     /// Whether the merchant does.
     pub is_blacklisted: bool,
+}
+
+impl Known {
+    /// Refuses to pay a recipient that is blocked.
+    ///
+    /// # Errors
+    /// `beneficiary_globally_blocked`, `beneficiary_blacklisted`.
+    pub fn refuse_blocked(&self) -> Result<(), Problem> {
+        match (self.is_globally_blocked, self.is_blacklisted) {
+            (true, _) => Err(Problem::new(ErrorCode::BeneficiaryGloballyBlocked)),
+            (_, true) => Err(Problem::new(ErrorCode::BeneficiaryBlacklistedForPayout)),
+            (false, false) => Ok(()),
+        }
+    }
 }
 
 /// A recipient of a merchant, by what makes it the same as another one.
