@@ -19,6 +19,7 @@ use tokio::sync::{Notify, OwnedRwLockWriteGuard, RwLock};
 
 use crate::accounts::account;
 use crate::live::{until, until_asked};
+use crate::news::{accepted, tell};
 use crate::notices::RIGHT;
 use crate::program::Deployment;
 use crate::test_host::{Engine, TestHost, config, naira, unique, with, with_host_configured};
@@ -100,6 +101,8 @@ fn modules() -> tempfile::TempDir {
 #[derive(Clone, Default)]
 pub(crate) struct Till {
     paid: Arc<Mutex<BTreeMap<String, u32>>>,
+    /// What came back of payments.
+    back: Arc<Mutex<BTreeMap<String, i64>>>,
     door: Arc<RwLock<()>>,
     knocked: Arc<Notify>,
     /// What lies ready, and whether nobody can fetch it.
@@ -151,9 +154,16 @@ impl Till {
         self.knocked.notified().await;
     }
 
-    async fn ask(State(till): State<Self>, reference: String) -> StatusCode {
+    async fn ask(State(till): State<Self>, reference: String) -> (StatusCode, String) {
+        let back = till.back.lock().expect("a lock").get(&reference).map(i64::to_string);
         let paid = till.paid.lock().expect("a lock").contains_key(&reference);
-        if paid { StatusCode::OK } else { StatusCode::NOT_FOUND }
+        let status = if paid { StatusCode::OK } else { StatusCode::NOT_FOUND };
+        (status, back.unwrap_or_default())
+    }
+
+    /// Whoever asks about a payment is told that so much of it came back.
+    pub(crate) fn give_back(&self, reference: &str, amount: i64) {
+        self.back.lock().expect("a lock").insert(reference.to_owned(), amount);
     }
 
     async fn recall(State(till): State<Self>, request: String) -> String {
@@ -394,6 +404,31 @@ async fn what_is_claimed_without_a_payment_is_asked_about_and_not_sent_again(
             "beneficiary_id": saved.id() });
         let refused = host.pay_as(&key, &unique(), body).await;
         assert_eq!((refused.refused(), refused.field()), ((400, "invalid_field"), "method"));
+    })
+    .await;
+}
+
+/// A network says in a hundred thousand characters what a word would say. It is understood, and of
+/// what it said the beginning is kept.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn of_what_a_network_says_at_length_the_beginning_is_kept(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, _till| {
+        let (id, reference) = accepted(host).await;
+        let line = format!("paid:{} reference {reference} 100000", "x".repeat(100_000));
+        tell(host, "/told", &line).await.ok();
+        until(host, &id, "paid").await;
+        let path = format!("/v1/payouts/{id}/timeline");
+        let timeline = host.get_as(&host.merchant.live_key, &path).await.ok();
+        let mut steps = timeline.json["data"].as_array().expect("steps").iter();
+        let told = steps.find(|step| step["operation"] == "receive").expect("a call");
+        let (kept, length) = (&line[..limits::EVIDENCE_BYTES_MAX], line.len());
+        assert_eq!(
+            told["messages"][0]["request"],
+            format!("{kept} [cut off: {length} bytes in all]")
+        );
     })
     .await;
 }

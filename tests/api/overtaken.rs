@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use http::Method;
 use railhead::config::Config;
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::hostile::{Till, hostile, with_hostile_configured};
 use crate::lanes::{absent_gateway, attempts, pair};
 use crate::live::{until, until_asked};
 use crate::news::tell;
 use crate::notices::RIGHT;
-use crate::seams::{account, balance, resolve, until_case, until_one_case};
+use crate::seams::{self, account, balance, resolve, until_case};
 use crate::test_host::{Engine, TestHost, unique};
 
 const AMOUNT: i64 = 100_000;
@@ -96,6 +96,17 @@ pub(crate) async fn counts(host: &TestHost, (id, status): (&str, &str)) -> Strin
 pub(crate) async fn open_cases(host: &TestHost) -> i64 {
     let sql = "SELECT COUNT(*) FROM cases WHERE status = 'open' AND subject_type = 'payout'";
     host.count(sql).await
+}
+
+/// Waits for a case of this kind among whatever others there are.
+pub(crate) async fn until_one_case(host: &TestHost, kind: &str) -> Value {
+    for _ in 0..2_000 {
+        if let Some(case) = seams::open_cases(host).await.iter().find(|case| case["kind"] == kind) {
+            return case.clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("no case: {:?}", seams::open_cases(host).await);
 }
 
 /// The second bank refuses it: it is paid by the first, and nothing is given back.
@@ -259,6 +270,32 @@ async fn what_comes_back_of_an_attempt_that_does_not_count_is_not_credited(
         assert_eq!(resolve(host, &case, "credit").await.refused(), (409, "state_conflict"));
         resolve(host, &case, "forwarded").await.ok();
         assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, -AMOUNT));
+    })
+    .await;
+}
+
+/// Both have paid it, and the second bank sends it back: one payment stands, and the wallet is given
+/// nothing.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_back_of_what_was_paid_twice_is_not_given_back(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_overtaken(engine, async |host, it| {
+        tell(host, "/told", &format!("paid reference {} {AMOUNT}", it.sent)).await.ok();
+        let twice = until_case(host, "paid_twice").await;
+        let returned = format!("returned:back reference {} {AMOUNT}", it.sent);
+        for _ in 0..2 {
+            tell(host, "/told", &returned).await.ok();
+        }
+        let back = until_one_case(host, "partial_return").await;
+        assert_eq!(counts(host, (&it.id, "paid")).await, it.sent);
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+        host.prove().await;
+        assert_eq!(resolve(host, &back, "credit").await.refused(), (409, "state_conflict"));
+        resolve(host, &back, "forwarded").await.ok();
+        resolve(host, &twice, "recovered").await.ok();
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
     })
     .await;
 }

@@ -12,8 +12,8 @@ use crate::hostile::{DECLARATION, Till, built, packed, with_hostile_configured};
 use crate::hostile_files::{hours_pass, identity, joined, until_made};
 use crate::lanes::{absent_gateway, attempts, pair};
 use crate::notices::RIGHT;
-use crate::overtaken::{counts, open_cases};
-use crate::seams::{account, balance, until_one_case};
+use crate::overtaken::{counts, open_cases, until_one_case};
+use crate::seams::{account, balance};
 use crate::test_host::{Answer, Engine, TestHost};
 
 const AMOUNT: i64 = 100_000;

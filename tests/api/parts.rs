@@ -5,10 +5,13 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::bank::Bank;
+use crate::hostile::{attempt, hostile, with_hostile};
 use crate::live::{TOTAL, pay, reference, until, with_bank};
+use crate::news::tell;
 use crate::notices::{RIGHT, deliver, status};
+use crate::overtaken::until_one_case;
 use crate::seams::{account, balance, marked_while_unknown, resolve, until_case};
-use crate::test_host::{Engine, TestHost};
+use crate::test_host::{Engine, TestHost, unique};
 
 /// What the bank says of a payment of 1,000.00 that comes back, and the same of 400.00 of it.
 async fn returns(bank: &Bank, reference: &str) -> (OwnMessage, OwnMessage) {
@@ -101,6 +104,60 @@ async fn what_was_credited_in_part_is_not_given_back_whole(
         resolve(host, &case, "uphold").await.ok();
         assert_eq!((balance(host).await, account(host, "suspense").await), (left + 40_000, 0));
         until(host, &id, "paid_manual").await;
+    })
+    .await;
+}
+
+/// It was marked as failed, paid all the same, and came back: it is nobody's to pay for.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_back_after_it_was_paid_in_spite_of_a_mark_is_not_charged(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let (id, marked) = marked_while_unknown(host, "mark_failed").await;
+        let left = balance(host).await;
+        bank.control(&marked, "settle").await.ok();
+        deliver(host, ("live", RIGHT), &status(&marked, "00")).await.ok();
+        let paid = until_case(host, "paid_after_failure").await;
+        let (whole, _) = returns(bank, &marked).await;
+        for _ in 0..2 {
+            deliver(host, ("live", RIGHT), &whole).await.ok();
+        }
+        let back = until_one_case(host, "partial_return").await;
+        assert_eq!((balance(host).await, account(host, "suspense").await), (left, 0));
+        assert_eq!(resolve(host, &paid, "charge").await.refused(), (409, "state_conflict"));
+        assert_eq!(resolve(host, &back, "credit").await.refused(), (409, "state_conflict"));
+        resolve(host, &paid, "recovered").await.ok();
+        resolve(host, &back, "forwarded").await.ok();
+        until(host, &id, "failed_manual").await;
+        assert_eq!((balance(host).await, account(host, "suspense").await), (left, 0));
+    })
+    .await;
+}
+
+/// A part that the bank only tells of when it is asked, before the payment has ended and after.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_is_told_to_a_question_is_not_lost(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+    #[values("accept", "sent, then claim")] deed: &str,
+) {
+    with_hostile(engine, async |host, till| {
+        let key = host.merchant.live_key.clone();
+        let id = host.pay_as(&key, &unique(), hostile(deed)).await.ok().id();
+        let status = if deed == "accept" { "processing" } else { "paid" };
+        until(host, &id, status).await;
+        let (reference, _, _) = attempt(host, &id).await;
+        let left = balance(host).await;
+        till.give_back(&reference, 40_000);
+        for _ in 0..2 {
+            tell(host, "/hinted", &format!("paid reference {reference} 100000")).await.ok();
+        }
+        let case = until_case(host, "partial_return").await;
+        assert_eq!((&case["subject_id"], &case["amount_minor"]), (&json!(id), &json!("40000")));
+        assert_eq!((balance(host).await, account(host, "suspense").await), (left, 40_000));
+        until(host, &id, status).await;
     })
     .await;
 }

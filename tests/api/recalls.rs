@@ -1,12 +1,13 @@
 //! The money of a payment that was made is asked for: nothing changes until it has come back.
 
 use http::Method;
+use railhead::transfers::Claimed;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hostile::{attempt, hostile, with_hostile};
 use crate::lanes::patch;
-use crate::live::until;
+use crate::live::{until, until_asked};
 use crate::news::tell;
 use crate::test_host::{Answer, Engine, OPERATOR_TOKEN, TestHost, naira, unique, with_host};
 
@@ -233,6 +234,40 @@ async fn a_recall_says_why_and_is_no_copy_of_another(
         assert!(said.iter().all(|it| it[0] == reference), "{recalls:?}");
         let numbers: std::collections::BTreeSet<&str> = said.iter().map(|it| it[1]).collect();
         assert_eq!(numbers.len(), 3, "{recalls:?}");
+    })
+    .await;
+}
+
+/// Refused because a call was under way, or because the host had no room for it, it is not told as
+/// done to whoever repeats it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recall_that_nobody_made_is_not_told_as_one(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let key = host.merchant.live_key.clone();
+        let id = host.pay_as(&key, &unique(), hostile("accept")).await.ok().id();
+        until(host, &id, "processing").await;
+        till.answer_recalls("refused");
+        let path = format!("/admin/v1/payouts/{id}/recall");
+        let recall = async || {
+            let body = Some(json!({ "reason": "ticket 4711: paid twice" }));
+            let once = [("Idempotency-Key", "recall-0000000001")];
+            host.send(Method::POST, &path, OPERATOR_TOKEN, &once, body).await
+        };
+        until_asked(host, &id, 0).await;
+        let held = host.app().transfers.claim(&id).await.expect("a claim");
+        let Claimed::Yes(claim) = held else { panic!("somebody is at it") };
+        assert_eq!(recall().await.refused(), (409, "state_conflict"));
+        let told = "SELECT COUNT(*) FROM audit WHERE action = 'payout.recall'";
+        assert_eq!(host.count(told).await, 0);
+        host.app().transfers.give_back(&claim).await;
+        let first = recall().await.ok();
+        assert_eq!((first.status_word(), till.recalled()), ("failed", 1));
+        let again = recall().await.ok();
+        assert_eq!((again.text, till.recalled()), (first.text, 1));
+        assert_eq!(again.headers["idempotent-replayed"], "true");
     })
     .await;
 }

@@ -27,7 +27,7 @@ async fn mark(host: &TestHost, action: &str, id: &str) -> Answer {
 }
 
 /// The cases that are open, oldest first.
-async fn open_cases(host: &TestHost) -> Vec<Value> {
+pub(crate) async fn open_cases(host: &TestHost) -> Vec<Value> {
     let path = "/admin/v1/cases?status=open";
     let page = host.send(Method::GET, path, OPERATOR_TOKEN, &[], None).await.ok();
     page.json["data"].as_array().expect("cases").iter().rev().cloned().collect()
@@ -38,17 +38,6 @@ pub(crate) async fn until_case(host: &TestHost, kind: &str) -> Value {
     for _ in 0..2_000 {
         if let [case] = open_cases(host).await.as_slice() {
             assert_eq!(case["kind"], kind, "{case}");
-            return case.clone();
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("no case: {:?}", open_cases(host).await);
-}
-
-/// Waits for a case of this kind among whatever others there are.
-pub(crate) async fn until_one_case(host: &TestHost, kind: &str) -> Value {
-    for _ in 0..2_000 {
-        if let Some(case) = open_cases(host).await.iter().find(|case| case["kind"] == kind) {
             return case.clone();
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;

@@ -1,8 +1,7 @@
 //! Payouts: approved, released, ended on evidence.
 
-use axum::Json;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -18,12 +17,12 @@ use crate::error::{ErrorCode, Problem};
 use crate::http::body::OptionalBody;
 use crate::http::{Body, IdempotencyKey};
 use crate::id::PayoutId;
-use crate::ledger::Done::Before;
-use crate::ledger::{Command, Effects, Reply, replay};
+use crate::ledger::Done::{Before, Now};
+use crate::ledger::{self, Command, Effects, Reply, Reservation, replay};
 use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::review::{ReviewRequest, action, possible, review, teammates};
 use crate::payouts::{PayoutTransfers, PayoutView, sql};
-use crate::transfers::recall::Recall;
+use crate::transfers::recall::{HeldForRecall, Recall};
 use crate::wasm::rail::RecallReason;
 
 use super::team::one_time_codes;
@@ -64,6 +63,8 @@ const APPROVE_ERRORS: &[ErrorCode] = &[
     ErrorCode::InvalidOtp,
     ErrorCode::InsufficientFunds,
     ErrorCode::WalletFrozen,
+    ErrorCode::BeneficiaryGloballyBlocked,
+    ErrorCode::BeneficiaryBlacklistedForPayout,
     ErrorCode::LimitViolation,
     ErrorCode::InvalidField,
     ErrorCode::MaxDebitExceeded,
@@ -327,7 +328,7 @@ pub async fn recall(
     if let Some(once) = &once
         && let Some(done) = replay::<Payout>(&app.db, once).await?
     {
-        return answer(done, shown);
+        return recalled_before(done);
     }
     let (why, reason_code) = reason_for(body.value.reason_code)?;
     let reason = required("reason", body.value.reason)?;
@@ -360,22 +361,57 @@ pub async fn recall(
     // That it was asked for is known, whatever comes of it, and it is asked for once.
     let mut rows = vec![operator.did(done).row(&app.ids, app.now())];
     rows.extend(agreement.rows);
-    let asking = payout.clone();
-    let command = Command::new(move |_| {
-        Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(asking.clone()))
-    });
-    let command = command.guards(agreement.guards).reserve(once).replying(shown);
-    if let Before { .. } = &app.writer.work(command).await? {
-        return Err(Problem::new(ErrorCode::StateConflict));
-    }
+    let asked_for =
+        Command::new(move |_| Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(())));
+    let asked_for = asked_for.guards(agreement.guards).reserve(once.clone());
+    let held = app.transfers.hold_for_recall(payout.id.as_str(), recall).await?;
+    // Its own task: what was asked for is done, whoever hangs up.
     let task = app.tasks.spawn({
-        let (app, id) = (app.clone(), payout.id.clone());
-        async move { app.transfers.recall(&feature, (id.as_str(), recall), why).await }
+        let app = app.clone();
+        async move { recall_held(&app, (asked_for, once), (held, why), &payout.id).await }
     });
-    task.await.map_err(Problem::internal)??;
-    let payout = find(&app, payout.id.as_str()).await?;
-    let payout = PayoutTransfers(app).settled(payout).await?;
-    Ok(Json(PayoutView::guarded(&payout)).into_response())
+    answer(Now(task.await.map_err(Problem::internal)??), shown)
+}
+
+/// Writes down that a recall was asked for, asks, and stores the reply: a repeat is never told of a
+/// call that nobody made.
+async fn recall_held(
+    app: &App,
+    (asked_for, once): (Command<()>, Option<Reservation>),
+    (held, why): (HeldForRecall, RecallReason),
+    id: &PayoutId,
+) -> Result<Payout, Problem> {
+    match app.writer.work(asked_for).await {
+        Ok(Now(())) => {}
+        other => {
+            app.transfers.let_go(held).await;
+            other?;
+            return Err(Problem::new(ErrorCode::StateConflict));
+        }
+    }
+    let feature = PayoutTransfers(app.clone());
+    app.transfers.recall(&feature, held, why).await?;
+    let payout = feature.settled(find(app, id.as_str()).await?).await?;
+    if let Some(once) = once {
+        let late = vec![(once.key, shown(&payout))];
+        let command = Command::new(move |_| {
+            Ok(Effects { late_replies: late.clone(), ..Effects::default() }.and(()))
+        });
+        app.writer.work(command).await?;
+    }
+    Ok(payout)
+}
+
+/// What a recall that is repeated is answered.
+fn recalled_before(done: ledger::Done<Payout>) -> Result<Response, Problem> {
+    match done {
+        Before { reply: None, .. } => {
+            let message = "It was asked for under this key, and nobody knows that the network was \
+                           asked. Look at the payout's timeline; to ask again, use another key.";
+            Err(Problem::because(ErrorCode::StateConflict, message))
+        }
+        done => answer(done, shown),
+    }
 }
 
 async fn find(app: &App, id: &str) -> Result<Payout, Problem> {

@@ -9,6 +9,8 @@ use crate::ledger::Guard;
 use crate::money::Minor;
 use crate::rails::Choice;
 
+use crate::transfers::attempt::{AttemptState, list_attempts};
+
 use super::change::Accompanying;
 use super::model::Payout;
 
@@ -77,6 +79,28 @@ pub(super) async fn credited(app: &App, payout: &Payout) -> Result<(Minor, Vec<G
     let guard = |(id, version)| Guard { on: &cases::sql::CASE_VERSIONS, id, version };
     let guards = open.into_iter().map(guard).collect();
     Ok((cases::sql::credited(pool, id).await?, guards))
+}
+
+/// Whether another attempt of a payout was paid than the one that counts.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn is_paid_besides(app: &App, payout: &Payout) -> Result<bool, Problem> {
+    let attempts = list_attempts(app.db.pool(), payout.id.as_str()).await?;
+    let counts = payout.rail_reference.as_deref();
+    let mut paid = attempts.iter().filter(|known| known.state == AttemptState::Paid);
+    Ok(paid.any(|known| Some(known.rail_reference.as_str()) != counts))
+}
+
+/// Whether the bank says no more that it paid what a case is about: it came back, or was refused.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn is_taken_back(app: &App, case: &Case) -> Result<bool, Problem> {
+    let attempts = list_attempts(app.db.pool(), &case.subject_id).await?;
+    let about = case.evidence.get("reference").and_then(|it| it.as_str());
+    let mut it = attempts.iter().filter(|known| Some(known.rail_reference.as_str()) == about);
+    Ok(it.any(|it| matches!(it.state, AttemptState::Refused | AttemptState::Returned)))
 }
 
 /// A contradiction is the same one as long as the payout's round is; a part that comes back is

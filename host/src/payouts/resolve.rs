@@ -10,7 +10,7 @@ use crate::money::Minor;
 use crate::transfers::Failure;
 
 use super::change::{Accompanying, Limits, change, version};
-use super::contradiction::credited;
+use super::contradiction::{credited, is_paid_besides, is_taken_back};
 use super::model::{Change, Payout};
 use super::retrieve::get;
 
@@ -33,63 +33,83 @@ pub async fn resolve(
     app: &App,
     case: &StoredCase,
     resolution: Resolution,
-    Accompanied { case: guard, agreed, rows }: Accompanied,
+    with: Accompanied,
 ) -> Result<(), Problem> {
     let payout = get(app, &case.case.subject_id).await?;
-    let what = match resolution {
-        Resolution::Charge => Change::Charge,
-        Resolution::GiveBack => Change::GiveBack,
-        _ => {
-            if resolution == Resolution::Credit && !payout.status.is_paid() {
-                let message = "The wallet is, or will be, given back everything: there is no part \
-                               to credit.";
-                return Err(Problem::because(ErrorCode::StateConflict, message));
-            }
-            let about = case.case.evidence.get("reference").and_then(|it| it.as_str());
-            if resolution == Resolution::Credit && about != payout.rail_reference.as_deref() {
-                let message = "It came back of another attempt than the one that was paid: say \
-                               that it was forwarded, and see to that attempt's own case.";
-                return Err(Problem::because(ErrorCode::StateConflict, message));
-            }
-            let journal = journal(case, &payout, resolution)?;
-            let mut beside = Vec::new();
-            if let (Resolution::Credit, Some((_, amount))) = (resolution, case.case.amount) {
-                let (before, guards) = credited(app, &payout).await?;
-                if before.plus(amount)? > payout.costs.amount {
-                    let message = "More would be credited than was paid: say that it was \
-                                   forwarded, and credit what is missing by hand.";
-                    return Err(Problem::because(ErrorCode::StateConflict, message));
-                }
-                beside = guards;
-            }
-            let needs = [payout.wallet_id.clone()];
-            let command = Command::new(move |_| {
-                let journals = vec![journal.clone()];
-                Ok::<Decided<()>, Problem>(
-                    Effects { journals, rows: rows.clone(), ..Effects::default() }.and(()),
-                )
-            });
-            // Nobody gives all of it back meanwhile.
-            let guards = [guard, version(&payout)].into_iter().chain(beside).chain(agreed);
-            app.writer.work(command.wallets(needs).guards(guards)).await?;
-            return Ok(());
-        }
-    };
-    let mut beside = Vec::new();
-    if what == Change::GiveBack {
-        let (before, guards) = credited(app, &payout).await?;
-        if before > Minor::ZERO {
-            let message = "Part of this payout was credited already: uphold the payment, and \
-                           credit the rest by hand.";
-            return Err(Problem::because(ErrorCode::StateConflict, message));
-        }
-        beside = guards;
+    match resolution {
+        Resolution::Charge => end(app, (case, &payout), Change::Charge, with).await,
+        Resolution::GiveBack => end(app, (case, &payout), Change::GiveBack, with).await,
+        _ => settle(app, (case, payout), resolution, with).await,
     }
-    let failure = (what == Change::GiveBack).then(|| Failure {
-        code: "not_paid".to_owned(),
-        message: "The bank did not pay it after all.".to_owned(),
-        id: None,
+}
+
+/// Moves what stands in suspense; the payout stays as it is.
+async fn settle(
+    app: &App,
+    (case, payout): (&StoredCase, Payout),
+    resolution: Resolution,
+    Accompanied { case: guard, agreed, rows }: Accompanied,
+) -> Result<(), Problem> {
+    let journal = journal(case, &payout, resolution)?;
+    let beside = match resolution {
+        Resolution::Credit => creditable(app, case, &payout).await?,
+        _ => Vec::new(),
+    };
+    let needs = [payout.wallet_id.clone()];
+    let command = Command::new(move |_| {
+        let journals = vec![journal.clone()];
+        Ok::<Decided<()>, Problem>(
+            Effects { journals, rows: rows.clone(), ..Effects::default() }.and(()),
+        )
     });
+    // Nobody gives all of it back meanwhile.
+    let guards = [guard, version(&payout)].into_iter().chain(beside).chain(agreed);
+    app.writer.work(command.wallets(needs).guards(guards)).await?;
+    Ok(())
+}
+
+/// Refuses to credit what the wallet has, or will have; answers what must stay as it is.
+async fn creditable(app: &App, case: &StoredCase, payout: &Payout) -> Result<Vec<Guard>, Problem> {
+    if !payout.status.is_paid() {
+        let message = "The wallet is, or will be, given back everything: there is no part to \
+                       credit.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
+    let about = case.case.evidence.get("reference").and_then(|it| it.as_str());
+    if about != payout.rail_reference.as_deref() || is_paid_besides(app, payout).await? {
+        let message = "Two attempts of it were paid, and one of them stands: say that it was \
+                       forwarded, and see to the case about the other one.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
+    let amount = case.case.amount.map_or(Minor::ZERO, |(_, amount)| amount);
+    let (before, guards) = credited(app, payout).await?;
+    if before.plus(amount)? > payout.costs.amount {
+        let message = "More would be credited than was paid: say that it was forwarded, and credit \
+                       what is missing by hand.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
+    Ok(guards)
+}
+
+/// Ends the payout otherwise than it had ended.
+async fn end(
+    app: &App,
+    (case, payout): (&StoredCase, &Payout),
+    what: Change,
+    Accompanied { case: guard, agreed, rows }: Accompanied,
+) -> Result<(), Problem> {
+    let (mut beside, mut failure) = (Vec::new(), None);
+    if what == Change::GiveBack {
+        beside = returnable(app, payout).await?;
+        failure = Some(Failure {
+            code: "not_paid".to_owned(),
+            message: "The bank did not pay it after all.".to_owned(),
+            id: None,
+        });
+    } else if is_taken_back(app, &case.case).await? {
+        let message = "The bank says no more that it paid this: say that it was recovered.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
     let with = Accompanying {
         failure,
         case: Some(guard),
@@ -99,7 +119,24 @@ pub async fn resolve(
         rows,
         ..Accompanying::default()
     };
-    change(app, &payout, what, with).await.map(drop)
+    change(app, payout, what, with).await.map(drop)
+}
+
+/// Refuses to give back what the recipient has, or the wallet in part; answers what must stay as it
+/// is.
+async fn returnable(app: &App, payout: &Payout) -> Result<Vec<Guard>, Problem> {
+    if is_paid_besides(app, payout).await? {
+        let message = "Another attempt of it was paid: uphold the payment, and see to the case \
+                       about the other one.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
+    let (before, guards) = credited(app, payout).await?;
+    if before > Minor::ZERO {
+        let message = "Part of this payout was credited already: uphold the payment, and credit \
+                       the rest by hand.";
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
+    Ok(guards)
 }
 
 /// What the books do where the payout stays as it is.

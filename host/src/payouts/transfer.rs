@@ -16,7 +16,7 @@ use crate::transfers::{Claimed, Feature, Fixed, Order, OrderStage, Step, Writes}
 use crate::wasm::rail::{Field, Resolution};
 
 use super::change::{Accompanying, change, version};
-use super::contradiction::credited;
+use super::contradiction::{credited, is_paid_besides};
 use super::model::{Change, Payout, Status};
 use super::recipient::{is_known_to, resolution_place};
 use super::request::Sender;
@@ -99,8 +99,8 @@ impl Feature for PayoutTransfers {
         if what == Change::Return {
             let (credited, guards) = credited(&self.0, payout).await?;
             with.beside.extend(guards);
-            if credited > Minor::ZERO {
-                // A person finds out how much of it is news.
+            // A person finds out how much of it is news, or which of two payments it is that stands.
+            if credited > Minor::ZERO || is_paid_besides(&self.0, payout).await? {
                 (what, with.part) = (Change::ReturnPart, Some(payout.costs.amount));
             }
         }
@@ -217,7 +217,7 @@ fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
         }
         Step::ReturnedUnheard(attempt, _) if is_other(&attempt) => return None,
         // It is money all the same, and a person has to find out whose.
-        Step::Returned(attempt, failure) if is_other(&attempt) => {
+        Step::Returned(attempt, failure) if is_other(&attempt) || is_given_back(payout.status) => {
             (Change::ReturnPart, attempt, Some(failure), Some(payout.costs.amount))
         }
         Step::Returned(attempt, failure) | Step::ReturnedUnheard(attempt, failure) => {
@@ -229,6 +229,12 @@ fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
         }
     };
     Some((what, Accompanying { attempt: Some(attempt), failure, part, ..Accompanying::default() }))
+}
+
+/// Whether the wallet has everything: what was paid afterwards is in question, and so is what came
+/// back of it.
+const fn is_given_back(status: Status) -> bool {
+    matches!(status, Status::Failed | Status::FailedManual | Status::Cancelled)
 }
 
 fn sender(json: Option<&str>) -> Vec<Field> {

@@ -34,6 +34,8 @@ pub(super) struct Calls<'a> {
 pub(super) struct Answered {
     pub(super) learnt: Learnt,
     pub(super) evidence: RowChange,
+    /// What came back beside it, where that is not all of the payment.
+    pub(super) part: Option<Box<ReturnOfFunds>>,
     /// Whether it was a question.
     pub(super) was_asked: bool,
 }
@@ -69,17 +71,19 @@ impl Calls<'_> {
         if let Err(broken @ Broken::Crowded) = called.result {
             return Err(broken.into());
         }
-        let learnt = Learnt::from_query(&called, same).of(self.order.amount);
-        Ok(self.note((attempt, route), "query", &called, learnt))
+        let learnt = Learnt::from_query(&called, same);
+        let part = learnt.part(self.order.amount);
+        let learnt = learnt.of(self.order.amount);
+        Ok(Answered { part, ..self.note((attempt, route), "query", &called, learnt) })
     }
 
     /// Asks the network to call an attempt's payment off, or to have its money sent back. What it
-    /// answers says nothing of sending again. What came back beside it, where it is not all of it.
+    /// answers says nothing of sending again.
     pub(super) async fn recall(
         &self,
         (attempt, route): (&Attempt, &ReadyRoute),
         reason: RecallReason,
-    ) -> Result<(Answered, Option<ReturnOfFunds>), Problem> {
+    ) -> Result<Answered, Problem> {
         let payment = self.payment((attempt, route))?;
         // One of its own: the same payment may be asked for again.
         let number = self.engine.enquiry_number().await?;
@@ -96,18 +100,13 @@ impl Calls<'_> {
         if let Err(broken @ Broken::Crowded) = called.result {
             return Err(broken.into());
         }
-        let (all, learnt) = (self.order.amount.units(), Learnt::from_query(&called, same));
-        let part = match &learnt {
-            Learnt::Returned(funds) if (1..all).contains(&funds.amount_minor) => {
-                Some(funds.clone())
-            }
-            _ => None,
-        };
+        let learnt = Learnt::from_query(&called, same);
+        let part = learnt.part(self.order.amount);
         let learnt = match learnt.of(self.order.amount) {
             Learnt::NeverReceived(why) => Learnt::Unknown(format!("never received: {why}")),
             learnt => learnt,
         };
-        Ok((self.note((attempt, route), "recall", &called, learnt), part))
+        Ok(Answered { part, ..self.note((attempt, route), "recall", &called, learnt) })
     }
 
     /// The texts that were made for an attempt.
@@ -188,7 +187,7 @@ impl Calls<'_> {
         engine.metrics.call(place, (operation, learnt.kind()), called.took);
         let evidence =
             self.evidence(Some(attempt), (&route.rail, operation), called, &learnt.words());
-        Answered { learnt, evidence, was_asked: operation == "query" }
+        Answered { learnt, evidence, part: None, was_asked: operation == "query" }
     }
 
     /// The row that shows a call.

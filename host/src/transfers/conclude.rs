@@ -87,7 +87,12 @@ impl<F: Feature> Carry<'_, F> {
             return match self.put_off(rows, next, case).await {
                 Err(problem) if is_told => self.lost(problem, None).await,
                 Err(problem) => self.lost(problem, Some((over, answered))).await,
-                Ok(()) => Ok(()),
+                Ok(()) => match answered.part {
+                    Some(funds) => {
+                        self.engine.part_came_back(self.feature, &attempt, (*funds, None)).await
+                    }
+                    None => Ok(()),
+                },
             };
         };
         let ended = Attempt { state, answered_at: Some(now), ..attempt };
@@ -220,9 +225,7 @@ impl<F: Feature> Carry<'_, F> {
             None => Ok(()),
             Some((over, answered)) => {
                 self.engine.metrics.came_late();
-                let Answered { learnt, evidence, .. } = answered;
-                let late = self.engine.late(self.feature, &over.attempt, (learnt, evidence));
-                Box::pin(late).await
+                Box::pin(self.engine.take_in_answer(self.feature, &over.attempt, answered)).await
             }
         }
     }

@@ -112,6 +112,16 @@ impl Learnt {
         }
     }
 
+    /// What came back, where that is less than this amount.
+    pub(super) fn part(&self, amount: Minor) -> Option<Box<ReturnOfFunds>> {
+        match self {
+            Self::Returned(funds) if (1..amount.units()).contains(&funds.amount_minor) => {
+                Some(Box::new(funds.clone()))
+            }
+            _ => None,
+        }
+    }
+
     /// What the network said on accepting or making it.
     pub(super) const fn receipt(&self) -> Option<&Receipt> {
         match self {

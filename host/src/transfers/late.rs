@@ -11,7 +11,7 @@ use crate::wasm::rail::ReturnOfFunds;
 
 use super::Transfers;
 use super::attempt::{self, Attempt, AttemptState};
-use super::calls::Calls;
+use super::calls::{Answered, Calls};
 use super::conclude::end_question;
 use super::finding::Learnt;
 use super::order::{Failure, Feature, OrderStage, Step, Writes};
@@ -92,7 +92,24 @@ impl Transfers {
         Err(Problem::new(ErrorCode::ServiceUnavailable))
     }
 
-    /// Takes in that a part of a payment came back.
+    /// Takes in what a call about an attempt came to, whoever has its object.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub(super) async fn take_in_answer<F: Feature>(
+        &self,
+        feature: &F,
+        attempt: &Attempt,
+        answered: Answered,
+    ) -> Result<(), Problem> {
+        let Answered { learnt, evidence, part, .. } = answered;
+        match part {
+            Some(funds) => self.part_came_back(feature, attempt, (*funds, Some(evidence))).await,
+            None => self.late(feature, attempt, (learnt, evidence)).await,
+        }
+    }
+
+    /// Takes in that a part of a payment came back, with what shows it if that is to be written.
     ///
     /// # Errors
     /// The database failed.
@@ -100,7 +117,7 @@ impl Transfers {
         &self,
         feature: &F,
         seen: &Attempt,
-        (funds, evidence): (ReturnOfFunds, RowChange),
+        (funds, evidence): (ReturnOfFunds, Option<RowChange>),
     ) -> Result<(), Problem> {
         let ReturnOfFunds { code, message, amount_minor, network_id: id } = funds;
         let failure = Failure { code, message, id };
@@ -109,13 +126,16 @@ impl Transfers {
             let object = feature.load(&seen.transfer_id).await?.ok_or_else(gone)?;
             let part = Minor::new(amount_minor);
             let step = Step::PartReturned(seen.fixed(), failure.clone(), part);
-            let rows = vec![evidence.clone()];
+            let rows = evidence.iter().cloned().collect();
             match feature.commit(&object, step, Writes { rows, fence: None, beside: None }).await {
                 Err(problem) if problem.code() == ErrorCode::StateConflict => {}
                 other => return other.map(drop),
             }
         }
-        self.write_evidence(evidence).await
+        match evidence {
+            Some(evidence) => self.write_evidence(evidence).await,
+            None => Ok(()),
+        }
     }
 
     /// Asks once more about an attempt whose object has ended, and takes in the answer.
@@ -133,7 +153,7 @@ impl Transfers {
         let route = self.routes.as_sent(&attempt.route_id, &attempt.rail_digest).await?;
         let calls = Calls { engine: self, order: &order };
         let answered = calls.query((attempt, &route)).await?;
-        self.late(feature, attempt, (answered.learnt, answered.evidence)).await
+        self.take_in_answer(feature, attempt, answered).await
     }
 
     pub(super) async fn write_evidence(&self, evidence: RowChange) -> Result<(), Problem> {

@@ -239,7 +239,7 @@ impl Transfers {
         let own = known.into_iter().find(|known| known.id == attempt.id);
         let own = own.ok_or_else(|| Problem::internal("an attempt is gone"))?;
         let over = Over::new(Attempt { bytes_left: true, ..own }, Arc::clone(route));
-        let answered = Answered { learnt, evidence, was_asked: false };
+        let answered = Answered { learnt, evidence, part: None, was_asked: false };
         let carry = Carry { engine: self, feature, turn: None, claim, object, order };
         match open {
             Some(open) if open.id == attempt.id => {

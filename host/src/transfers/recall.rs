@@ -14,7 +14,7 @@ use super::calls::Calls;
 use super::carry::{Carry, Over};
 use super::finding::Same;
 use super::order::{Feature, Order, OrderStage};
-use super::work::Claimed;
+use super::work::{Claim, Claimed};
 
 /// What of an object is recalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,31 +40,54 @@ impl Transfers {
         self.recallable(&order, recall).await.map(drop)
     }
 
+    /// Keeps others from a payment that is to be recalled.
+    ///
+    /// # Errors
+    /// `state_conflict` where somebody is at it, or nothing of it is under way; the database failed.
+    pub async fn hold_for_recall(
+        &self,
+        id: &str,
+        recall: Recall,
+    ) -> Result<HeldForRecall, Problem> {
+        if recall == Recall::Back {
+            return self.alone(id).map(HeldForRecall::Paid);
+        }
+        match self.claim(id).await? {
+            Claimed::Yes(claim) => Ok(HeldForRecall::UnderWay(claim)),
+            Claimed::Busy => Err(conflict("A call about it is under way: try again.")),
+            Claimed::NoWork => Err(conflict("Nothing of it is under way any more.")),
+        }
+    }
+
+    /// Lets go of a payment that is not recalled after all.
+    pub async fn let_go(&self, held: HeldForRecall) {
+        if let HeldForRecall::UnderWay(claim) = held {
+            self.give_back(&claim).await;
+        }
+    }
+
     /// Asks the network to call an object's payment off, or, where it was paid, for its money, and
     /// commits what it says that has become of it.
     ///
     /// # Errors
-    /// `state_conflict` where there is nothing to recall, its network recalls nothing, or somebody
-    /// is at it; the database failed.
+    /// `state_conflict` where there is nothing to recall, or its network recalls nothing; the
+    /// database failed.
     pub async fn recall<F: Feature>(
         &self,
         feature: &F,
-        (id, recall): (&str, Recall),
+        held: HeldForRecall,
         reason: RecallReason,
     ) -> Result<(), Problem> {
-        let object = self.recalled_object(feature, id).await?;
-        if recall == Recall::Back {
-            let _alone = self.alone(id)?;
-            return self.recall_paid(feature, feature.order(&object)?, reason).await;
-        }
-        let claim = match self.claim(id).await? {
-            Claimed::Yes(claim) => claim,
-            Claimed::Busy => return Err(conflict("A call about it is under way: try again.")),
-            Claimed::NoWork => return Err(conflict("Nothing of it is under way any more.")),
+        // As it is now that nobody else is at it.
+        let claim = match held {
+            HeldForRecall::UnderWay(claim) => claim,
+            HeldForRecall::Paid(alone) => {
+                let object = self.recalled_object(feature, &alone.id).await?;
+                return self.recall_paid(feature, feature.order(&object)?, reason).await;
+            }
         };
         let held = claim.clone();
-        // As it is now that nobody else is at it.
-        let object = self.recalled_object(feature, id).await?;
+        let object = self.recalled_object(feature, &claim.id).await?;
         let order = feature.order(&object)?;
         let recalled =
             Carry { engine: self, feature, turn: None, claim, object, order }.recall(reason).await;
@@ -93,11 +116,8 @@ impl Transfers {
     ) -> Result<(), Problem> {
         let (attempt, route) = self.recallable(&order, Recall::Back).await?;
         let calls = Calls { engine: self, order: &order };
-        let (answered, part) = calls.recall((&attempt, &route), reason).await?;
-        match part {
-            Some(funds) => self.part_came_back(feature, &attempt, (funds, answered.evidence)).await,
-            None => self.late(feature, &attempt, (answered.learnt, answered.evidence)).await,
-        }
+        let answered = calls.recall((&attempt, &route), reason).await?;
+        self.take_in_answer(feature, &attempt, answered).await
     }
 
     /// The attempt that a recall is about, and where it was sent.
@@ -145,21 +165,30 @@ impl Transfers {
     }
 
     /// Keeps others of this host from asking for the same money while one asks.
-    fn alone(&self, id: &str) -> Result<Alone<'_>, Problem> {
+    fn alone(&self, id: &str) -> Result<Alone, Problem> {
         let mut asking = self.recalls.lock().unwrap_or_else(PoisonError::into_inner);
         match asking.insert(id.to_owned()) {
-            true => Ok(Alone { engine: self, id: id.to_owned() }),
+            true => Ok(Alone { engine: self.clone(), id: id.to_owned() }),
             false => Err(conflict("Somebody asks for it this moment.")),
         }
     }
 }
 
-struct Alone<'a> {
-    engine: &'a Transfers,
+/// A payment that is about to be recalled, and that nobody else is at.
+pub enum HeldForRecall {
+    /// One that is under way, by the claim of its work.
+    UnderWay(Claim),
+    /// One that is paid, on this host.
+    Paid(Alone),
+}
+
+/// Keeps others of this host from asking for the same money.
+pub struct Alone {
+    engine: Transfers,
     id: String,
 }
 
-impl Drop for Alone<'_> {
+impl Drop for Alone {
     fn drop(&mut self) {
         let mut asking = self.engine.recalls.lock().unwrap_or_else(PoisonError::into_inner);
         asking.remove(&self.id);
@@ -177,7 +206,7 @@ impl<F: Feature> Carry<'_, F> {
         let (attempt, route) = self.engine.recallable(&self.order, Recall::Off).await?;
         // Whatever is answered, it is no "never received" in a row.
         let attempt = Attempt { never_received: 0, ..attempt };
-        let (answered, _) = self.calls().recall((&attempt, &route), reason).await?;
+        let answered = self.calls().recall((&attempt, &route), reason).await?;
         self.conclude(Over::new(attempt, route), answered).await
     }
 }

@@ -83,6 +83,9 @@ impl Payouts for Hostile {
             return Finding::Unknown(words_of(post("pay", payment.reference)));
         }
         let answer = post("ask", payment.reference.clone());
+        if let Some(back) = answer.as_ref().ok().and_then(|answer| amount(&answer.body)) {
+            return returned("", back);
+        }
         if payment.narration == "accept" {
             let told = accepted(&payment);
             let is_known = payment.network_id == told.network_id && payment.facts == told.facts;
@@ -252,6 +255,11 @@ impl Files for Hostile {
 
 fn refusal() -> Refusal {
     Refusal { code: "91".into(), message: "the network says no".into() }
+}
+
+/// The amount that is all that an answer says.
+fn amount(body: &[u8]) -> Option<i64> {
+    std::str::from_utf8(body).ok()?.parse().ok()
 }
 
 /// Money came back, under this name of the network's own if it has one.

@@ -237,7 +237,7 @@ impl<'a, F: Feature> Carry<'a, F> {
         };
         let by = (&*route.rail, "settle");
         let evidence = self.calls().evidence(Some(attempt), by, &called, &learnt.words());
-        Answered { learnt, evidence, was_asked: false }
+        Answered { learnt, evidence, part: None, was_asked: false }
     }
 
     /// The file that it was in was refused as a whole: nothing of it was carried out, and the same
