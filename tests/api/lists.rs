@@ -1,5 +1,6 @@
 //! Lists: newest first, page by page without a gap or a repeat, filtered as asked.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use http::Method;
@@ -7,7 +8,11 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::accounts::to;
-use crate::test_host::{Engine, TestHost, naira, with, with_host};
+use crate::hooks::{listen, reach_loopback};
+use crate::packs::restart;
+use crate::plans::{plans, write_down};
+use crate::receiver::{Manner, Receiver};
+use crate::test_host::{Engine, TestHost, naira, with, with_host, with_host_configured};
 
 async fn data(host: &TestHost, path: &str) -> Vec<Value> {
     host.get(path).await.ok().json["data"].as_array().expect("a list").clone()
@@ -156,6 +161,74 @@ async fn payouts_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine
     .await;
 }
 
+/// Payouts that are on their way between others that are not, of two merchants.
+async fn fill_with_open(host: &TestHost) {
+    let other = host.new_merchant("Other").await;
+    let settings = json!({ "dual_control_threshold_minor": { "NGN": "100000" } });
+    let merchant = format!("merchants/{}", host.merchant.id);
+    host.admin(Method::PATCH, &merchant, settings).await.ok();
+    for serial in 0..15 {
+        let (scenario, amount) = match serial % 5 {
+            0 => ("processing", 100_000),
+            // A teammate has to approve of it.
+            1 => ("paid", 100_001),
+            _ => ("paid", 100_000),
+        };
+        let made = host.pay(scenario, with(naira(amount), to(serial))).await.ok();
+        if made.status_word() == "draft" {
+            let path = format!("payouts/{}/approve", made.id());
+            let body = json!({ "reason": "a test", "evidence": "a letter" });
+            host.admin(Method::POST, &path, body).await.ok();
+        }
+        let key = format!("key-of-{serial}");
+        let headers = [("idempotency-key", key.as_str()), ("x-sandbox-scenario", scenario)];
+        let body = with(naira(100_000), to(serial));
+        let path = "/v1/payouts";
+        host.send(Method::POST, path, &other.test_key, &headers, Some(body)).await.ok();
+        host.advance(600);
+    }
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn payouts_on_their_way_are_listed_like_all_others(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let idle = |config: &mut railhead::config::Config| config.worker.dispatch = false;
+    with_host_configured(engine, idle, async |host| {
+        fill_with_open(host).await;
+        let all = data(host, "/v1/payouts?limit=100").await;
+        assert_eq!(all.len(), 15);
+        let middle = all[7]["created_at"].as_str().expect("an instant");
+        for (status, count) in [("processing", 3), ("queued", 3), ("paid", 9)] {
+            let of_status: Vec<Value> =
+                all.iter().filter(|payout| payout["status"] == status).cloned().collect();
+            assert_eq!(of_status.len(), count, "{status}");
+            let list = format!("/v1/payouts?status={status}");
+            for limit in [1, 2, 3, 100] {
+                assert_eq!(paged(host, &list, limit).await, ids(&of_status), "{list} by {limit}");
+            }
+            for (name, side) in
+                [("created_after", Ordering::Greater), ("created_before", Ordering::Less)]
+            {
+                let is_there = |payout: &&Value| {
+                    payout["created_at"].as_str().is_some_and(|at| at.cmp(middle) == side)
+                };
+                let there: Vec<Value> = of_status.iter().filter(is_there).cloned().collect();
+                let list = format!("{list}&{name}={middle}");
+                for limit in [1, 100] {
+                    assert_eq!(paged(host, &list, limit).await, ids(&there), "{list} by {limit}");
+                }
+            }
+            let none = data(host, &format!("{list}&currency=GBP")).await;
+            assert_eq!(none.len(), 0, "{list}");
+            let live = host.get_as(&host.merchant.live_key, &list).await.ok();
+            assert_eq!(live.json["data"], json!([]), "{list}");
+        }
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_are_filtered(#[values(Engine::Sqlite, Engine::Postgres)] engine: Engine) {
@@ -290,4 +363,109 @@ async fn a_page_keeps_its_place_while_new_things_happen(
         assert_eq!(posted.refused(), (405, "method_not_allowed"));
     })
     .await;
+}
+
+/// How often what was paid is there once more.
+const COPIES: u64 = 2_000;
+/// As many rows as a statement of a list may read: two pages, and some at the edges.
+const READ_MAX: u64 = 150;
+
+/// Puts payouts that were paid there many times over, with their events and deliveries. They are no
+/// books any more.
+async fn multiply_paid(host: &TestHost) {
+    let paid = "(SELECT id FROM payouts WHERE status = 'paid')";
+    let events = format!("(SELECT id FROM events WHERE object_id IN {paid})");
+    let copies = [
+        ("payouts", "'id', t.id || '~' || k", format!("t.id IN {paid}")),
+        (
+            "events",
+            "'id', t.id || '~' || k, 'object_id', t.object_id || '~' || k",
+            format!("t.object_id IN {paid}"),
+        ),
+        ("webhook_deliveries", "'id', t.id || '~' || k", format!("t.event_id IN {events}")),
+    ];
+    let copies = copies.map(|(table, other, which)| {
+        format!(
+            "INSERT INTO {table} SELECT (jsonb_populate_record(t, jsonb_build_object({other}))).* \
+             FROM {table} t CROSS JOIN generate_series(1, {COPIES}) k WHERE {which}"
+        )
+    });
+    host.run(&copies).await;
+}
+
+/// How many rows of a table were read for a plan that was carried out, wanted or not.
+fn rows_read(plan: &Value, table: &str) -> u64 {
+    let count = |name: &str| {
+        let number = plan[name].to_string();
+        number.split('.').next().and_then(|whole| whole.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let inner = plan["Plans"].as_array().into_iter().flatten();
+    let inner: u64 = inner.map(|inner| rows_read(inner, table)).sum();
+    match plan["Relation Name"].as_str() {
+        Some(name) if name.starts_with(table) => {
+            let dropped = count("Rows Removed by Filter") + count("Rows Removed by Index Recheck");
+            inner + (count("Actual Rows") + dropped) * count("Actual Loops")
+        }
+        _ => inner,
+    }
+}
+
+/// What few of very many are is found without reading the many: on their way, of other days, or to
+/// be delivered again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_reads_little_where_it_finds_little() {
+    let receiver = Receiver::open().await;
+    receiver.behave("/bad", Manner::status(500));
+    let mut host = TestHost::open(Engine::Postgres, reach_loopback).await;
+    listen(&host, &receiver.url("/good"), json!(["*"])).await;
+    let bad = listen(&host, &receiver.url("/bad"), json!(["payout.failed"])).await.id();
+    let days: [&[&str]; 3] = [&["processing", "failed"], &["paid"], &["paid"]];
+    for (day, scenarios) in days.iter().enumerate() {
+        for scenario in *scenarios {
+            host.pay(scenario, naira(100_000)).await.ok();
+        }
+        let pending = "SELECT COUNT(*) FROM webhook_deliveries WHERE status = 'pending'";
+        host.until_count(pending, 0).await;
+        match day {
+            1 => multiply_paid(&host).await,
+            2 => break,
+            _ => {}
+        }
+        host.advance(2 * 86_400);
+    }
+    host.run(&["ANALYZE".to_owned()]).await;
+    write_down(&host, ("auto_explain.log_analyze", "on")).await;
+    restart(&mut host, reach_loopback).await;
+    let to_bad = format!("webhook_deliveries?endpoint_id={bad}");
+    for (list, count) in [
+        ("payouts?status=processing", 1),
+        ("payouts?status=queued", 0),
+        ("payouts?created_after=2026-11-24", 1),
+        ("payouts?created_before=2026-11-22", 2),
+        ("payouts?created_after=2026-11-24&status=paid", 1),
+        ("payouts?created_before=2026-11-22&status=processing", 1),
+        ("payouts?created_after=2026-11-24&status=failed", 0),
+        ("events?created_after=2026-11-24", 2),
+        ("events?created_after=2026-11-24&type=payout.failed", 0),
+        ("webhook_deliveries?status=failed", 1),
+        ("webhook_deliveries?status=pending", 0),
+        (to_bad.as_str(), 1),
+    ] {
+        assert_eq!(data(&host, &format!("/v1/{list}")).await.len(), count, "{list}");
+    }
+    let plans = plans(&host);
+    for (table, words, asked) in [
+        ("payouts", " id DESC LIMIT $8", 7),
+        ("events", "body IS NOT NULL AND id < $3", 2),
+        ("webhook_deliveries", "ORDER BY d.id DESC LIMIT $6", 3),
+    ] {
+        let own = plans.iter().filter(|(statement, _)| statement.contains(words));
+        let own: Vec<&Value> = own.flat_map(|(_, plans)| plans).collect();
+        assert!(own.len() >= asked, "{table}: {} plans", own.len());
+        for plan in own {
+            let read = rows_read(plan, table);
+            assert!(read < READ_MAX, "{read} rows of {table} were read: {plan}");
+        }
+    }
+    host.running.take().expect("a host").stop().await.expect("stopped in order");
 }

@@ -1,5 +1,7 @@
 //! Statements about events.
 
+use std::time::Duration;
+
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
@@ -7,7 +9,7 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::bulk::{Table, int, text};
 use crate::env::Env;
-use crate::id::MerchantId;
+use crate::id::{EventId, MerchantId};
 
 use super::{Data, Event};
 
@@ -49,13 +51,16 @@ pub struct StoredEvent {
     pub created_at: Moment,
 }
 
-/// Which events of the feed are wanted. Instants are microseconds.
+/// How far the time in an event's id may be from when its object changed.
+const IDS_DIFFER: Duration = Duration::from_secs(3600);
+
+/// Which events of the feed are wanted.
 #[derive(Debug, Default)]
 pub struct Filter {
     /// Of this type; any, if empty.
     pub name: String,
     /// After this instant.
-    pub after: i64,
+    pub after: Option<Moment>,
     /// Before this id; from the newest, if none.
     pub cursor: Option<String>,
 }
@@ -70,15 +75,18 @@ pub async fn list_events(
     filter: &Filter,
     limit: i64,
 ) -> Result<Vec<StoredEvent>, sqlx::Error> {
+    // They rise with time: what is too old is not looked at.
+    let first = filter.after.map(|after| EventId::first_at(after.before(IDS_DIFFER)));
     let sql = "SELECT id, object_id, type, sequence, env, body, created_at FROM events \
-               WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id < $3 \
-               AND ($4 = '' OR type = $4) AND created_at > $5 ORDER BY id DESC LIMIT $6";
+               WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id < $3 AND id > $4 \
+               AND ($5 = '' OR type = $5) AND created_at > $6 ORDER BY id DESC LIMIT $7";
     let rows = sqlx::query(sql)
         .bind(merchant.as_str())
         .bind(env.as_str())
         .bind(filter.cursor.as_deref().unwrap_or("~"))
+        .bind(first.as_ref().map_or("", EventId::as_str))
         .bind(filter.name.as_str())
-        .bind(filter.after)
+        .bind(filter.after.map_or(i64::MIN, Moment::micros))
         .bind(limit + 1)
         .fetch_all(pool)
         .await?;

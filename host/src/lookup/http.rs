@@ -284,8 +284,8 @@ pub async fn events(
         None => String::new(),
     };
     let after = match query.created_after.as_deref() {
-        Some(text) => Moment::parse(text).ok_or_else(|| wrong("created_after"))?.micros(),
-        None => i64::MIN,
+        Some(text) => Some(Moment::parse(text).ok_or_else(|| wrong("created_after"))?),
+        None => None,
     };
     let limit = page.limit()?;
     let (pool, owner) = (app.db.pool(), caller.owner());

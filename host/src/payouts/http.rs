@@ -189,12 +189,12 @@ pub async fn list(
     let filter = sql::Filter {
         status,
         currency,
-        after: instant("created_after", query.created_after.as_deref(), i64::MIN)?,
-        before: instant("created_before", query.created_before.as_deref(), i64::MAX)?,
+        after: instant("created_after", query.created_after.as_deref())?,
+        before: instant("created_before", query.created_before.as_deref())?,
         cursor,
         limit,
     };
-    let payouts = sql::list_payouts(app.db.pool(), caller.owner(), &filter).await?;
+    let payouts = sql::list_payouts(&app.db, caller.owner(), &filter).await?;
     let page = Page::of(payouts.iter().map(PayoutView::of).collect(), limit);
     Ok(page.into_response())
 }
@@ -217,10 +217,9 @@ fn filter(
     }
 }
 
-fn instant(name: &str, value: Option<&str>, otherwise: i64) -> Result<i64, Problem> {
-    let Some(text) = value else { return Ok(otherwise) };
-    let moment = Moment::parse(text).map(Moment::micros);
-    moment.ok_or_else(|| Problem::new(ErrorCode::InvalidFilter).field(name))
+fn instant(name: &str, value: Option<&str>) -> Result<Option<Moment>, Problem> {
+    let wrong = || Problem::new(ErrorCode::InvalidFilter).field(name);
+    value.map(|text| Moment::parse(text).ok_or_else(wrong)).transpose()
 }
 
 /// Retrieve a payout

@@ -1,17 +1,18 @@
 //! Statements about payouts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::any::AnyRow;
-use sqlx::{AnyPool, Row as _};
+use sqlx::{Any, AnyPool, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
-use crate::db::Db;
 use crate::db::bulk::{Table, Update, int, text};
 use crate::db::cell::Kind::Int;
 use crate::db::lookup::Lookup;
+use crate::db::{Db, Engine};
 use crate::env::Env;
 use crate::id::{BatchId, BeneficiaryId, Id as _, MerchantId, PayoutId, WalletId};
 use crate::money::{Currency, Minor};
@@ -103,7 +104,7 @@ pub async fn get_payout(pool: &AnyPool, id: &PayoutId) -> Result<Option<Payout>,
 pub async fn list_payouts_by_id(db: &Db, ids: &[String]) -> Result<Vec<Payout>, sqlx::Error> {
     let sql = format!("SELECT * FROM payouts WHERE {}", db.engine().among("id", "$1"));
     let ids = serde_json::to_string(ids).unwrap_or_default();
-    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(ids).fetch_all(db.pool()).await?;
+    let rows = sqlx::query(AssertSqlSafe(sql)).bind(ids).fetch_all(db.pool()).await?;
     let readable = rows.iter().filter_map(|row| {
         let id = row.try_get::<String, _>("id").unwrap_or_default();
         let unreadable =
@@ -144,7 +145,10 @@ pub async fn find_payout(
     row.map(|row| payout(&row)).transpose()
 }
 
-/// Which payouts are wanted. Instants are microseconds.
+/// How far the time in a payout's id may be from when it was made.
+const IDS_DIFFER: Duration = Duration::from_secs(3600);
+
+/// Which payouts are wanted.
 #[derive(Debug, Default)]
 pub struct Filter {
     /// In this status; any, if empty.
@@ -152,49 +156,121 @@ pub struct Filter {
     /// In this currency; any, if empty.
     pub currency: String,
     /// Created after this.
-    pub after: i64,
+    pub after: Option<Moment>,
     /// Created before this.
-    pub before: i64,
+    pub before: Option<Moment>,
     /// Before this id; from the newest, if none.
     pub cursor: Option<String>,
     /// Page size.
     pub limit: i64,
 }
 
-/// A page of a merchant's payouts, newest first.
+impl Filter {
+    /// Ids of wanted payouts are after the first of these, if there is one, and before the last:
+    /// they rise with time.
+    fn ids(&self) -> (Option<PayoutId>, String) {
+        let first = self.after.map(|after| PayoutId::first_at(after.before(IDS_DIFFER)));
+        let end = self.before.map(|before| PayoutId::first_at(before.after(IDS_DIFFER)));
+        let ends = self.cursor.clone().into_iter().chain(end.map(|end| end.to_string()));
+        (first, ends.min().unwrap_or_else(|| "~".to_owned()))
+    }
+
+    /// Statements of which each finds a page, if the one before it did not. What few payouts are in
+    /// is not looked for among all others: unusual ones have an index, and those on their way have
+    /// work.
+    fn searches(&self, engine: Engine) -> Vec<String> {
+        // One merchant, named twice: then only his own index has this order. By the primary key,
+        // which has that of ids alone, PostgreSQL would go past whatever others have paid since.
+        const OWN: &str =
+            "SELECT * FROM payouts WHERE merchant_id IN ($1, $1) AND env = $2 AND id < $3";
+        const ORDER: &str = "ORDER BY merchant_id DESC, id DESC LIMIT";
+        const WANTED: &str = "($5 = '' OR currency = $5) AND created_at > $6 AND created_at < $7";
+        let since = if self.after.is_some() { " AND id > $9" } else { "" };
+        let status = Status::parse(&self.status);
+        if let Some(work) = status.and_then(work) {
+            let has_work = has_work(engine, work);
+            // Where very many are on their way, the newest are as well.
+            return vec![
+                format!(
+                    "SELECT * FROM ({OWN}{since} {ORDER} 2 * $8) newest \
+                     WHERE status = $4 AND {WANTED} ORDER BY id DESC LIMIT $8"
+                ),
+                format!(
+                    "SELECT * FROM payouts WHERE {has_work}{since} \
+                     AND status = $4 AND {WANTED} ORDER BY id DESC LIMIT $8"
+                ),
+            ];
+        }
+        let of_status = match status.and_then(Status::unusual) {
+            Some(_) => "unusual = $4",
+            None => "($4 = '' OR status = $4)",
+        };
+        vec![format!("{OWN}{since} AND {of_status} AND {WANTED} {ORDER} $8")]
+    }
+}
+
+/// The work of payouts in a status, if they have any. Whoever is at a payment may not have written
+/// yet that it was sent.
+fn work(status: Status) -> Option<&'static str> {
+    match status {
+        Status::Queued => Some("t.stage = 'queued'"),
+        Status::Processing => {
+            Some("t.stage IN ('queued', 'sent') AND (t.stage = 'sent' OR t.lease_until > 0)")
+        }
+        _ => None,
+    }
+}
+
+/// The condition that there is such work for a payout of the merchant. It is not found by its id:
+/// in that order there is everybody's. PostgreSQL then looks payouts up one by one, the newest
+/// first, until the page is full, whatever its planner thinks of their number.
+fn has_work(engine: Engine, work: &str) -> String {
+    let found = format!(
+        "SELECT t.id FROM routes r CROSS JOIN transfers t WHERE r.env = $2 \
+         AND t.route_id = r.id AND {work} AND t.merchant_id = $1 AND t.env = $2 \
+         AND t.id || '' < $3"
+    );
+    match engine {
+        Engine::Sqlite => format!("id IN ({found})"),
+        Engine::Postgres => format!("id = ANY(ARRAY({found}))"),
+    }
+}
+
+/// A page of a merchant's payouts, newest first; one more than a page has, if there is one.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn list_payouts(
-    pool: &AnyPool,
+    db: &Db,
     (merchant, env): (&MerchantId, Env),
     filter: &Filter,
 ) -> Result<Vec<Payout>, sqlx::Error> {
-    // What few are in has an index: whoever looks for it does not meet all others.
-    let sql = match Status::parse(&filter.status).and_then(Status::unusual) {
-        Some(_) => {
-            "SELECT * FROM payouts WHERE merchant_id = $1 AND env = $2 AND unusual = $4 \
-             AND id < $3 AND ($5 = '' OR currency = $5) \
-             AND created_at > $6 AND created_at < $7 ORDER BY id DESC LIMIT $8"
+    let (first, last) = filter.ids();
+    let limit = filter.limit + 1;
+    let mut found = Vec::new();
+    for sql in filter.searches(db.engine()) {
+        // Planned each time, for these values: a plan for any takes a span of time for a short one,
+        // and reads all of it, whoever paid.
+        let mut query = sqlx::query::<Any>(AssertSqlSafe(sql))
+            .persistent(false)
+            .bind(merchant.as_str())
+            .bind(env.as_str())
+            .bind(last.as_str())
+            .bind(filter.status.as_str())
+            .bind(filter.currency.as_str())
+            .bind(filter.after.map_or(i64::MIN, Moment::micros))
+            .bind(filter.before.map_or(i64::MAX, Moment::micros))
+            .bind(limit);
+        if let Some(first) = &first {
+            query = query.bind(first.as_str());
         }
-        None => {
-            "SELECT * FROM payouts WHERE merchant_id = $1 AND env = $2 AND id < $3 \
-             AND ($4 = '' OR status = $4) AND ($5 = '' OR currency = $5) \
-             AND created_at > $6 AND created_at < $7 ORDER BY id DESC LIMIT $8"
+        let rows = query.fetch_all(db.pool()).await?;
+        found = rows.iter().map(payout).collect::<Result<Vec<_>, _>>()?;
+        if i64::try_from(found.len()).is_ok_and(|found| found >= limit) {
+            break;
         }
-    };
-    let rows = sqlx::query(sql)
-        .bind(merchant.as_str())
-        .bind(env.as_str())
-        .bind(filter.cursor.as_deref().unwrap_or("~"))
-        .bind(filter.status.as_str())
-        .bind(filter.currency.as_str())
-        .bind(filter.after)
-        .bind(filter.before)
-        .bind(filter.limit + 1)
-        .fetch_all(pool)
-        .await?;
-    rows.iter().map(payout).collect()
+    }
+    Ok(found)
 }
 
 /// Which of the payouts that wait are wanted; an empty text means any.
@@ -299,4 +375,36 @@ pub fn payout(row: &AnyRow) -> Result<Payout, sqlx::Error> {
         processing_at: moment("processing_at")?,
         completed_at: moment("completed_at")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_bound_by_the_instants_that_are_asked_for() {
+        let at = |text| Moment::parse(text).expect("an instant");
+        let id = |text| PayoutId::first_at(at(text)).to_string();
+        let between = |after, before| Filter {
+            after: Some(at(after)),
+            before: Some(at(before)),
+            ..Filter::default()
+        };
+        let bounds = |filter: Filter| {
+            let (first, last) = filter.ids();
+            (first.map(|first| first.to_string()), last)
+        };
+        let day = bounds(between("2026-11-21", "2026-11-22"));
+        assert_eq!(day, (Some(id("2026-11-20T23:00:00Z")), id("2026-11-22T01:00:00Z")));
+        let ever = bounds(between("1900-01-01", "9999-12-30"));
+        assert!(ever.0.is_some_and(|first| first < id("1970-01-02")) && ever.1 > id("9999-12-29"));
+        assert_eq!(bounds(Filter::default()), (None, "~".to_owned()));
+        for (cursor, last) in [
+            ("2026-11-21T12:00:00Z", "2026-11-21T12:00:00Z"),
+            ("2026-11-23T12:00:00Z", "2026-11-22T01:00:00Z"),
+        ] {
+            let filter = Filter { cursor: Some(id(cursor)), ..between("2026-11-21", "2026-11-22") };
+            assert_eq!(bounds(filter).1, id(last));
+        }
+    }
 }
