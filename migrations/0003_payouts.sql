@@ -298,14 +298,24 @@ CREATE INDEX payment_files_contradicted ON payment_files (route_id) WHERE is_con
 CREATE INDEX payment_files_due ON payment_files (due_at)
     WHERE state NOT IN ('acknowledged', 'refused', 'empty');
 
--- The last numbers that were allotted in each rail and environment: of files, of entries, of files
--- of a day. Routes of one rail may lead to one bank.
+-- The last numbers that were allotted in each rail and environment: of files, of entries. Routes of
+-- one rail may lead to one bank. Up to `day`, files may have been forgotten when the database was
+-- restored: those of such a day that has no row below are numbered from after of_day.
 CREATE TABLE file_numbers (
     place    TEXT PRIMARY KEY,
     files    BIGINT NOT NULL,
     entries  BIGINT NOT NULL,
     day      TEXT NOT NULL,
     of_day   BIGINT NOT NULL
+);
+
+-- The last number of each business date there. A file that was held back is numbered when it is let
+-- go, after those of later days, so a row is kept: one for each day on which a network settles.
+CREATE TABLE file_days (
+    place    TEXT NOT NULL,
+    day      TEXT NOT NULL,
+    files    BIGINT NOT NULL,
+    PRIMARY KEY (place, day)
 );
 
 -- How far what networks leave lying ready was read, and when it is looked for again.

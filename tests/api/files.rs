@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use http::Method;
-use railhead::clock::Clock;
+use railhead::clock::{Clock, Moment};
 use railhead::config::Config;
 use railhead::db::Db;
 use railhead::id::IdGenerator;
@@ -15,6 +15,7 @@ use crate::ach::{UNTIL_MONDAY, UNTIL_TUESDAY, funded, pay_live, reference, statu
 use crate::bank::{Bank, Hold};
 use crate::crash_at_random::seed;
 use crate::file_transport::deliver_again;
+use crate::lanes::patch;
 use crate::live::{until, with_bank};
 use crate::network::{beside, start_again, start_when_free};
 use crate::restores::{back_up, restore};
@@ -295,6 +296,123 @@ async fn after_a_restore_no_file_leaves_again_by_itself(
         host.until_count(told, 1).await;
         let transfer = bank.transfer(&reference).await;
         assert_eq!((transfer.received, transfer.executed), (1, 1));
+    })
+    .await;
+}
+
+/// Windows on the same day: Monday and Tuesday at 10:00 and 12:30 in New York.
+const MONDAY: [&str; 2] = ["2026-11-23T15:00:00Z", "2026-11-23T17:30:00Z"];
+const TUESDAY: [&str; 2] = ["2026-11-24T15:00:00Z", "2026-11-24T17:30:00Z"];
+/// When the last window of Monday has closed.
+const MONDAY_EVENING: &str = "2026-11-23T22:00:00Z";
+
+/// Files that have their numbers.
+const NUMBERED: &str = "SELECT COUNT(*) FROM payment_files WHERE number > 0";
+
+fn advance_to(host: &TestHost, instant: &str) {
+    let then = Moment::parse(instant).expect("an instant");
+    host.clock.advance(then.since(host.clock.now()));
+}
+
+/// Until a payment waits for its window.
+async fn wait_for_a_window(host: &TestHost, id: &str) {
+    let now = host.clock.now().micros();
+    let sql = format!(
+        "SELECT COUNT(*) FROM transfers WHERE id = '{id}' AND stage = 'queued' AND due_at > {now}"
+    );
+    host.until_count(&sql, 1).await;
+}
+
+/// Pays, and has the payment join the file of the window that closes then.
+async fn joined(host: &TestHost, closes_at: &str) {
+    let id = pay_live(host, "77").await;
+    wait_for_a_window(host, &id).await;
+    advance_to(host, closes_at);
+    until(host, &id, "processing").await;
+    host.advance(2);
+}
+
+/// The same, until the file has its numbers.
+async fn through_a_window(host: &TestHost, closes_at: &str) {
+    let before = host.count(NUMBERED).await;
+    joined(host, closes_at).await;
+    host.until_count(NUMBERED, before + 1).await;
+}
+
+/// The business date of each file and its number of that day, as they were allotted.
+async fn numbers_of_days(host: &TestHost) -> Vec<(String, i64)> {
+    let sql = "SELECT business_date, number_of_day FROM payment_files WHERE number > 0 \
+               ORDER BY number";
+    sqlx::query_as(sql).fetch_all(host.app().db.pool()).await.expect("numbers")
+}
+
+fn numbered(day: &str, number: i64) -> (String, i64) {
+    (day.to_owned(), number)
+}
+
+/// The second file of a day is held back until the next day has a file. Let go, it has a number that
+/// the first one has not, and so has the next one of the next day.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_held_overnight_repeats_no_number_of_either_day(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _bank| {
+        funded(host, &host.merchant.live_key.clone()).await;
+        patch(host, "usd_ach", json!({ "settings": { "same_day": "yes" } })).await.ok();
+        through_a_window(host, MONDAY[0]).await;
+        let windows = host.admin(Method::GET, "windows", json!({})).await.ok();
+        let mut windows = windows.json["data"].as_array().expect("windows").iter();
+        let next = windows.find(|window| {
+            window["env"] == "live"
+                && window["route"] == "usd_ach"
+                && window["window"] == "same-day-2"
+        });
+        let id = next.expect("a window")["id"].as_str().expect("an id");
+        let body = json!({ "reason": "the bank asks for it" });
+        let held = host.admin(Method::POST, &format!("windows/{id}/hold"), body.clone()).await;
+        let held = held.ok().id();
+        joined(host, MONDAY[1]).await;
+        advance_to(host, MONDAY_EVENING);
+        through_a_window(host, TUESDAY[0]).await;
+        host.admin(Method::POST, &format!("files/{held}/release"), body).await.ok();
+        host.until_count(NUMBERED, 3).await;
+        through_a_window(host, TUESDAY[1]).await;
+        let (monday, tuesday) = ("2026-11-23", "2026-11-24");
+        let days =
+            [numbered(monday, 1), numbered(tuesday, 1), numbered(monday, 2), numbered(tuesday, 2)];
+        assert_eq!(numbers_of_days(host).await, days);
+    })
+    .await;
+}
+
+/// The backup is of a day before: it does not know that Monday has had a file. The next one of
+/// Monday has a number far from that; the days after begin with their first.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restore_no_number_of_a_day_since_the_backup_is_repeated(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        funded(host, &host.merchant.live_key.clone()).await;
+        patch(host, "usd_ach", json!({ "settings": { "same_day": "yes" } })).await.ok();
+        let backup = back_up(host).await;
+        start_with(host, bank).await;
+        through_a_window(host, MONDAY[0]).await;
+        let (monday, wednesday) = ("2026-11-23", "2026-11-25");
+        assert_eq!(numbers_of_days(host).await, [numbered(monday, 1)]);
+        restore(host, &backup).await;
+        start_with(host, bank).await;
+        let body = json!({ "reason": "the statement was compared" });
+        host.admin(Method::POST, "quarantine/release", body).await.ok();
+        // What is paid from now on was not there when the quarantine began, by any host's clock.
+        host.advance(120);
+        through_a_window(host, MONDAY[1]).await;
+        assert_eq!(numbers_of_days(host).await, [numbered(monday, 9)]);
+        advance_to(host, "2026-11-24T22:00:00Z");
+        through_a_window(host, "2026-11-25T15:00:00Z").await;
+        let days = [numbered(monday, 9), numbered(wednesday, 1)];
+        assert_eq!(numbers_of_days(host).await, days);
     })
     .await;
 }

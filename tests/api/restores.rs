@@ -1,6 +1,7 @@
 //! A database that has forgotten something: restored from a backup, failed over, or copied.
 
 use http::Method;
+use railhead::clock::Clock;
 use railhead::db::Identity;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -136,7 +137,7 @@ async fn after_a_restore_nothing_leaves_until_the_operator_says_so_and_nobody_is
             "{shown}"
         );
         assert!(shown["reasons"].as_array().is_some_and(|reasons| !reasons.is_empty()));
-        host.advance(1);
+        host.advance(61);
         host.pay("paid", naira(100_000)).await.ok();
         let fresh = pay(host, "0123456785").await.ok().id();
         for _ in 0..3 {
@@ -185,6 +186,38 @@ async fn after_a_restore_nothing_leaves_until_the_operator_says_so_and_nobody_is
     .await;
 }
 
+/// The host that made it had a clock that was ahead of that of the one that notices.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restore_what_a_clock_ahead_has_made_is_asked_about_as_well(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        start_again(host, bank, Sends::No).await;
+        let right = host.clock.now();
+        host.advance(30);
+        let id = pay(host, "0123456785").await.ok().id();
+        let backup = back_up(host).await;
+        start_again(host, bank, Sends::Yes).await;
+        let sent = reference(&until(host, &id, "paid").await);
+        restore(host, &backup).await;
+        host.clock = Clock::fixed(right);
+        start_again(host, bank, Sends::No).await;
+        release(host).await;
+        let (path, key) = (format!("/v1/payouts/{id}/cancel"), host.merchant.live_key.clone());
+        let body = Some(json!({ "reason": "no longer wanted" }));
+        let refused = host.send(Method::POST, &path, &key, &[], body).await;
+        assert_eq!(refused.refused(), (409, "payout_not_cancellable"));
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        start_again(host, bank, Sends::Yes).await;
+        host.advance(60);
+        assert_eq!(reference(&until(host, &id, "paid").await), sent);
+        assert_eq!(bank.transfer(&sent).await.received, 1);
+    })
+    .await;
+}
+
 /// A host that comes up on a database that is another one, as after a failover or with a copy of
 /// production, sends nothing.
 #[rstest]
@@ -198,8 +231,8 @@ async fn a_database_that_is_another_one_is_not_trusted(
         let url = bank.url.clone();
         restart(host, |config| config.simulator.url = Some(url)).await;
         assert_eq!(quarantine(host).await["is_active"], true);
-        // What comes in from now on cannot have left before.
-        host.advance(1);
+        // What comes in from now on cannot have left before, whatever the clocks of others say.
+        host.advance(61);
         let id = pay(host, "0123456785").await.ok().id();
         host.advance(60);
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;

@@ -1,10 +1,12 @@
-//! Every call of a rail about a payment, masked: what the timeline shows as evidence.
+//! Every call of a rail about a payment, masked: what the timeline shows as evidence. Of what a
+//! network sends, however much that is, the beginning is kept.
 
 use serde::{Deserialize, Serialize};
 use sqlx::{AnyPool, Row as _};
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::db::bulk::{RowChange, Shape, Table, int, text};
 use crate::id::{AuditId, IdGenerator};
 use crate::rails::{Rail, RecipientFields};
@@ -119,16 +121,17 @@ pub(super) fn record<T>(
 }
 
 fn message(rail: &Rail, recipient: &RecipientFields, exchange: &Exchange) -> Message {
-    let shown = |text: &str| rail.redactor.text(text, recipient);
-    let masked = |bytes: &[u8]| shown(&String::from_utf8_lossy(bytes));
+    let shown =
+        |bytes: &[u8]| rail.redactor.beginning(bytes, limits::EVIDENCE_BYTES_MAX, recipient);
+    let failed = |how: &str, why: &str| Some(format!("{how}: {}", shown(why.as_bytes())));
     let (status, response, failure) = match &exchange.result {
-        Ok(answer) => (Some(answer.status), Some(masked(&answer.body)), None),
-        Err(Failure::NotSent(why)) => (None, None, Some(format!("not sent: {}", shown(why)))),
-        Err(Failure::NoAnswer(why)) => (None, None, Some(format!("no answer: {}", shown(why)))),
+        Ok(answer) => (Some(answer.status), Some(shown(&answer.body)), None),
+        Err(Failure::NotSent(why)) => (None, None, failed("not sent", why)),
+        Err(Failure::NoAnswer(why)) => (None, None, failed("no answer", why)),
     };
     Message {
-        to: format!("{} {}", exchange.method, shown(&exchange.path)),
-        request: masked(&exchange.request),
+        to: format!("{} {}", exchange.method, shown(exchange.path.as_bytes())),
+        request: shown(&exchange.request),
         status,
         response,
         failure,

@@ -9,7 +9,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::cases::{Case, CaseKind};
@@ -32,7 +34,7 @@ use super::intents::{self, Intent};
 const SERIALS_SKIPPED: i64 = 10_000_000;
 /// Files that may have been made since the backup.
 const FILES_SKIPPED: i64 = 10_000;
-/// Of those on the day of the restore.
+/// Of those on one day, up to that of the restore.
 const FILES_OF_DAY_SKIPPED: i64 = 8;
 /// And entries in them.
 const ENTRIES_SKIPPED: i64 = 1_000_000;
@@ -40,6 +42,7 @@ const ENTRIES_SKIPPED: i64 = 1_000_000;
 const FORGOTTEN_MAX: usize = 1_000;
 /// Intents looked up, newest first, before it is decided whether to go further back.
 const PORTION: usize = 200;
+const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The gate before everything live. Cheap to clone.
 #[derive(Clone)]
@@ -178,9 +181,9 @@ impl Quarantine {
         Ok(())
     }
 
-    /// The command that opens the gate again: the quarantine ends, what was made up to its
-    /// beginning is asked about first from now on, and a new stretch of the database's life begins
-    /// where it is. Refused with `state_conflict` where it is not any more what was looked at.
+    /// The command that opens the gate again: the quarantine ends, what was made up to a moment
+    /// after its beginning is asked about first from now on, and a new stretch of the database's
+    /// life begins where it is. Refused with `state_conflict` where it is not any more what was looked at.
     ///
     /// # Errors
     /// The database cannot be read or written.
@@ -188,7 +191,9 @@ impl Quarantine {
         let here = self.0.db.identity().await?;
         let mut marks = Marks::read_or_create(&self.0.db, &self.0.ids, &here).await?;
         marks.incarnations.push(hex::encode(self.0.ids.bytes::<8>()));
-        let until = state.since_us.max(self.0.ask_first_until.load(Ordering::SeqCst));
+        // By the clock of whoever made a payment, which may be ahead of the one that noticed.
+        let since = Moment::from_micros(state.since_us).after(limits::CLOCKS_APART).micros();
+        let until = since.max(self.0.ask_first_until.load(Ordering::SeqCst));
         let incarnations = serde_json::to_string(&marks.incarnations).unwrap_or_default();
         let rows = [
             ("quarantine", String::new()),
@@ -316,11 +321,14 @@ impl Quarantine {
                    SELECT DISTINCT env || '/' || rail, 0, 0, '', 0 FROM routes WHERE env = 'live' \
                    ON CONFLICT (place) DO NOTHING";
         sqlx::query(sql).execute(tx.conn()).await?;
+        // It is tomorrow already where some networks are.
+        let tomorrow = self.0.clock.now().after(A_DAY).day_in(&TimeZone::UTC);
         let sql = "UPDATE file_numbers SET files = files + $1, entries = entries + $2, \
-                   of_day = of_day + $3";
+                   of_day = of_day + $3, day = $4";
         let query = sqlx::query(sql).bind(FILES_SKIPPED).bind(ENTRIES_SKIPPED);
-        let query = query.bind(FILES_OF_DAY_SKIPPED);
-        query.execute(tx.conn()).await?;
+        query.bind(FILES_OF_DAY_SKIPPED).bind(tomorrow).execute(tx.conn()).await?;
+        let sql = "UPDATE file_days SET files = files + $1";
+        sqlx::query(sql).bind(FILES_OF_DAY_SKIPPED).execute(tx.conn()).await?;
         tx.commit().await
     }
 

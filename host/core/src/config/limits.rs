@@ -229,6 +229,9 @@ pub const COMPILED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub const OPENING_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Largest answer of a network, unless the rail declares less.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What is kept of a message to or from a network, as evidence: many times an ordinary one. It is
+/// masked among other work, and kept once for each payment that it names.
+pub const EVIDENCE_BYTES_MAX: usize = 64 * 1024;
 /// Fuel of one decision of a rule pack; a plain price takes a few thousand units.
 /// Decisions about fraud are made while wallets are locked: this is a millisecond or two. After a
 /// trap, or very many calls, one may have to read the rules again, under the same locks.
@@ -248,6 +251,8 @@ pub const SOURCE_PAGE_BYTES_MAX: usize = 400 * 1024;
 pub const SOURCE_PATH_MAX: usize = 2048;
 /// How long a provider has for a page.
 pub const SOURCE_WALL_MAX: Duration = Duration::from_secs(20);
+/// How far apart the clocks of hosts may be.
+pub const CLOCKS_APART: Duration = Duration::from_secs(60);
 /// How far a provider's clock may be ahead.
 pub const SOURCE_CLOCK_AHEAD: Duration = Duration::from_secs(60);
 /// Rates that one source may tell.

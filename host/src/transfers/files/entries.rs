@@ -40,22 +40,24 @@ pub(super) async fn allot(
     file: &PaymentFile,
     entries: i64,
 ) -> Result<Numbers, sqlx::Error> {
+    let place = format!("{}/{}", file.env, file.rail);
     let mut tx = db.write().await?;
+    // Whoever else wants numbers there waits for this row.
     let sql = "INSERT INTO file_numbers (place, files, entries, day, of_day) \
-               VALUES ($1, 1, $2, $3, 1) ON CONFLICT (place) DO UPDATE SET \
-               files = file_numbers.files + 1, entries = file_numbers.entries + $2, \
-               of_day = CASE WHEN file_numbers.day = $3 THEN file_numbers.of_day + 1 ELSE 1 END, \
-               day = $3 RETURNING files, entries, of_day";
-    let row = sqlx::query(sql)
-        .bind(format!("{}/{}", file.env, file.rail))
-        .bind(entries)
-        .bind(&file.business_date)
-        .fetch_one(tx.conn())
-        .await?;
+               VALUES ($1, 1, $2, '', 0) ON CONFLICT (place) DO UPDATE SET \
+               files = file_numbers.files + 1, entries = file_numbers.entries + $2 \
+               RETURNING files, entries, day, of_day";
+    let row = sqlx::query(sql).bind(&place).bind(entries).fetch_one(tx.conn()).await?;
+    let may_be_forgotten = file.business_date <= row.try_get::<String, _>("day")?;
+    let skipped: i64 = if may_be_forgotten { row.try_get("of_day")? } else { 0 };
+    let sql = "INSERT INTO file_days (place, day, files) VALUES ($1, $2, $3) \
+               ON CONFLICT (place, day) DO UPDATE SET files = file_days.files + 1 RETURNING files";
+    let query = sqlx::query_scalar(sql).bind(&place).bind(&file.business_date);
+    let number_of_day: i64 = query.bind(skipped + 1).fetch_one(tx.conn()).await?;
     tx.commit().await?;
     Ok(Numbers {
         number: row.try_get("files")?,
-        number_of_day: row.try_get("of_day")?,
+        number_of_day,
         first_entry: row.try_get::<i64, _>("entries")? - entries + 1,
     })
 }
