@@ -9,11 +9,11 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
 use crate::id::{MerchantId, WalletId};
-use crate::ledger::CounterChange;
+use crate::ledger::{CounterChange, LockedState};
 use crate::money::{Currency, Minor};
 use crate::wasm::pack::{Fact, Value};
 
-use super::velocity::{Places, Tracked, WindowOf};
+use super::velocity::{Counted, Places, Together, Tracked, WindowOf};
 
 /// Whether a payout stands alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,9 @@ pub struct PayoutFacts<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct WantedFacts {
     facts: Vec<(String, Option<Measured>)>,
-    windows: Vec<WindowOf>,
+    /// How many windows velocities are read from.
+    windows: usize,
+    together: Vec<Together>,
 }
 
 /// Where a velocity is read.
@@ -99,8 +101,9 @@ struct Measured {
 #[derive(Clone, Debug)]
 pub(super) struct Given {
     facts: Vec<GivenFact>,
-    /// The counter of each window; none where the payout has no such thing as a customer.
-    pub(super) tracked: Vec<Option<Tracked>>,
+    windows: usize,
+    /// The counters that windows are kept in; none where the payout has no such thing as a customer.
+    pub(super) tracked: Vec<Tracked>,
 }
 
 /// A fact, or where it will come from.
@@ -128,7 +131,7 @@ impl WantedFacts {
                 facts.push((name.clone(), Velocity::parse(name).map(&mut window)));
             }
         }
-        Self { facts, windows }
+        Self { facts, windows: windows.len(), together: Together::of(&windows) }
     }
 
     /// Whether this fact is among them.
@@ -138,7 +141,7 @@ impl WantedFacts {
 
     /// Works them out for a payout, as far as that is possible without a lock.
     pub(super) fn given(&self, payout: &PayoutFacts<'_>) -> Given {
-        let (facts, windows) = (self.facts.iter(), self.windows.iter());
+        let (facts, together) = (self.facts.iter(), self.together.iter());
         let places = payout.places();
         let facts = facts.map(|(name, measured)| match measured {
             Some(measured) => GivenFact::Velocity(name.clone(), *measured),
@@ -146,14 +149,26 @@ impl WantedFacts {
         });
         Given {
             facts: facts.collect(),
-            tracked: windows.map(|window| Tracked::of(*window, &places)).collect(),
+            windows: self.windows,
+            tracked: together.filter_map(|of| Tracked::of(of, &places)).collect(),
         }
     }
 }
 
 impl Given {
-    /// All facts, once the windows are known: each with this payout in it.
-    pub(super) fn facts(&self, windows: &[Option<CounterChange>]) -> Vec<Fact> {
+    /// The counters with this payout in them, and all facts as they are then.
+    pub(super) fn counted(
+        &self,
+        locked: &LockedState<'_>,
+        amount: Minor,
+    ) -> (Vec<CounterChange>, Vec<Fact>) {
+        let mut windows = vec![None; self.windows];
+        let tracked = self.tracked.iter();
+        let changes = tracked.map(|it| it.with(locked, amount, &mut windows)).collect();
+        (changes, self.facts(&windows))
+    }
+
+    fn facts(&self, windows: &[Option<Counted>]) -> Vec<Fact> {
         let value = |Measured { measure, window }: &Measured| match (measure, &windows[*window]) {
             (_, None) => Value::Absent,
             (Measure::Count, Some(window)) => Value::Int(window.count),

@@ -140,17 +140,14 @@ impl Assessment {
     /// The counters that the decision reads.
     #[must_use]
     pub fn counters(&self) -> Vec<String> {
-        self.given.tracked.iter().flatten().map(|tracked| tracked.key.clone()).collect()
+        self.given.tracked.iter().map(|tracked| tracked.key.clone()).collect()
     }
 
     /// Decides on what the locked counters say. Besides, the counters with the payout in them, to be
     /// written where it is accepted.
     #[must_use]
     pub fn decide(&self, locked: &LockedState<'_>) -> (Ruling, Vec<CounterChange>) {
-        let windows = self.given.tracked.iter();
-        let windows: Vec<Option<CounterChange>> =
-            windows.map(|window| Some(window.as_ref()?.with(locked, self.amount))).collect();
-        let mut facts = self.given.facts(&windows);
+        let (counted, mut facts) = self.given.counted(locked, self.amount);
         let (verdict, failure) = match (&self.assignment.pack, &self.assignment.missing) {
             (_, Some(missing)) => {
                 (Verdict::without(missing.decided(self.on_failure)), Some(missing.to_string()))
@@ -166,7 +163,6 @@ impl Assessment {
                 }
             }
         };
-        let counted = windows.into_iter().flatten().collect();
         let assignment = Arc::clone(&self.assignment);
         (Ruling { assignment, verdict, failure, facts }, counted)
     }

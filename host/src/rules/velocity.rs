@@ -1,10 +1,14 @@
-//! Counting payouts over sliding windows, one counter per scope and window.
+//! Counting payouts over sliding windows, one counter for each place that payouts are counted
+//! together in.
 //!
-//! A window is cut into [`PARTS`] buckets, kept as text in the counter's `holder`; the counter's
-//! own count and sum are what they come to. A payout is counted for at least the window and at most
-//! one part longer, so a limit errs on the strict side. All of it is read and written by the
-//! ledger's writer under the counter's lock: payouts that arrive at once see each other.
+//! A counter keeps the windows of its place as text in its `holder`; its own count and sum are those
+//! of the longest one. A window is cut into [`PARTS`] buckets. A payout is counted for at least the
+//! window and at most one part longer, so a limit errs on the strict side. All of it is read and
+//! written by the ledger's writer under the counter's lock: payouts that arrive at once see each
+//! other.
 
+use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use railhead_facts::Scope;
@@ -14,11 +18,13 @@ use crate::env::Env;
 use crate::ledger::{CounterChange, LockedState};
 use crate::money::{Currency, Minor};
 
-/// How much longer than its window a counter is kept at least: far above any difference between
-/// hosts' clocks.
+/// How much longer than its longest window a counter is kept at least: far above any difference
+/// between hosts' clocks.
 const SLACK: Duration = Duration::from_secs(3600);
 /// Buckets of a window.
 const PARTS: u32 = 30;
+/// What stands between windows.
+const BETWEEN: char = '|';
 
 /// Whose payouts are counted together with one payout.
 #[derive(Clone, Debug)]
@@ -50,23 +56,60 @@ pub(super) struct WindowOf {
     pub window_s: u64,
 }
 
+/// Windows that are counted in one place.
+#[derive(Clone, Debug)]
+pub(super) struct Together {
+    scope: Scope,
+    /// The seconds of each, and where it stands among all windows that are wanted.
+    windows: Arc<[(u64, usize)]>,
+}
+
+impl Together {
+    /// Windows, put together by the place that they are counted in. A merchant has one wallet in
+    /// each currency and environment: what it pays is what the wallet pays.
+    pub(super) fn of(windows: &[WindowOf]) -> Vec<Self> {
+        let place = |scope| if scope == Scope::Merchant { Scope::Wallet } else { scope };
+        let mut scopes: Vec<Scope> = Vec::new();
+        for window in windows {
+            if !scopes.contains(&place(window.scope)) {
+                scopes.push(place(window.scope));
+            }
+        }
+        let together = |scope| {
+            let all = windows.iter().enumerate();
+            let own = all.filter(|(_, window)| place(window.scope) == scope);
+            let own = own.map(|(at, window)| (window.window_s, at));
+            Self { scope, windows: own.collect() }
+        };
+        scopes.into_iter().map(together).collect()
+    }
+}
+
+/// How many payouts a window counts, and what they come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// How many.
+    pub count: i64,
+    /// What they come to.
+    pub sum: Minor,
+}
+
 /// A counter that a decision reads and an accepted payout adds to.
 #[derive(Clone, Debug)]
 pub(super) struct Tracked {
     /// The key of the counter.
     pub key: String,
-    window: Duration,
+    windows: Arc<[(u64, usize)]>,
 }
 
 impl Tracked {
-    /// The counter behind a window; none where the payout has no such thing as a customer.
+    /// The counter of some windows; none where the payout has no such thing as a customer.
     #[must_use]
-    pub(super) fn of(window: WindowOf, places: &Places<'_>) -> Option<Self> {
-        let WindowOf { scope, window_s } = window;
+    pub(super) fn of(together: &Together, places: &Places<'_>) -> Option<Self> {
         let Places { merchant, env, currency, wallet, recipient, amount, customer, bank } = places;
+        let scope = together.scope;
         let place = match scope {
-            Scope::Merchant => (*merchant).to_owned(),
-            Scope::Wallet => (*wallet).to_owned(),
+            Scope::Merchant | Scope::Wallet => (*wallet).to_owned(),
             Scope::Recipient => format!("{merchant}/{recipient}"),
             Scope::RecipientAndAmount => format!("{merchant}/{recipient}/{amount}"),
             Scope::Customer => format!("{merchant}/{}", (*customer)?),
@@ -74,21 +117,86 @@ impl Tracked {
             Scope::Account => (*recipient).to_owned(),
             Scope::AccountAndAmount => format!("{recipient}/{amount}"),
         };
-        let key = format!("velocity/{env}/{currency}/{}/{window_s}/{place}", scope.name());
-        Some(Self { key, window: Duration::from_secs(window_s) })
+        let key = format!("velocity/{env}/{currency}/{}/{place}", scope.name());
+        Some(Self { key, windows: Arc::clone(&together.windows) })
     }
 
-    /// The counter with this payout in it: its count and sum are the window's.
+    /// The counter with this payout in it. What each of its windows comes to then is put where it
+    /// stands among all windows.
     #[must_use]
-    pub(super) fn with(&self, locked: &LockedState<'_>, amount: Minor) -> CounterChange {
+    pub(super) fn with(
+        &self,
+        locked: &LockedState<'_>,
+        amount: Minor,
+        counted: &mut [Option<Counted>],
+    ) -> CounterChange {
         let (now, counter) = (locked.now(), locked.counter(&self.key));
-        let part_us = i64::try_from((self.window / PARTS).as_micros()).unwrap_or(i64::MAX);
-        let part_of = |at: Moment| at.micros().div_euclid(part_us);
-        let held = Window { buckets: &counter.holder, count: counter.count, sum: counter.sum };
-        let held = held.since(part_of(now.before(self.window)));
-        let Counted { buckets, count, sum } = held.with(part_of(now), amount);
-        let expires_at = counter.kept(now, self.window + SLACK);
-        CounterChange { key: self.key.clone(), holder: buckets, count, sum, expires_at }
+        let mut held: Vec<(u64, Window<'_>)> = windows(&counter.holder).collect();
+        let mut kept = Kept::default();
+        for (window_s, at) in &*self.windows {
+            let known = held.iter().position(|(known, _)| known == window_s);
+            let window = known.map_or(Window::EMPTY, |known| held.swap_remove(known).1);
+            let part_of = |at: Moment| part_of(*window_s, at);
+            let oldest = part_of(now.before(Duration::from_secs(*window_s)));
+            let window = window.since(oldest).with(part_of(now), amount);
+            counted[*at] = Some(window.counted());
+            kept.push(*window_s, &window.held());
+        }
+        // Those of packs before this one, which may come back.
+        for (window_s, window) in held {
+            let oldest = part_of(window_s, now.before(Duration::from_secs(window_s)));
+            let window = window.since(oldest);
+            if !window.buckets.is_empty() {
+                kept.push(window_s, &window);
+            }
+        }
+        let Kept { text, longest_s, longest: Counted { count, sum } } = kept;
+        let expires_at = counter.kept(now, Duration::from_secs(longest_s) + SLACK);
+        CounterChange { key: self.key.clone(), holder: text, count, sum, expires_at }
+    }
+}
+
+/// The number of the part of a window that an instant is in.
+fn part_of(window_s: u64, at: Moment) -> i64 {
+    let part = Duration::from_secs(window_s) / PARTS;
+    at.micros().div_euclid(i64::try_from(part.as_micros()).unwrap_or(i64::MAX).max(1))
+}
+
+/// The windows that a counter holds, by their seconds. What cannot be read is left out.
+fn windows(holder: &str) -> impl Iterator<Item = (u64, Window<'_>)> {
+    holder.split(BETWEEN).filter_map(|text| {
+        let (head, buckets) = text.split_once(' ')?;
+        let Bucket { number, count, sum } = Bucket::read(head)?;
+        Some((u64::try_from(number).ok()?, Window { buckets, count, sum }))
+    })
+}
+
+/// A counter as it is written: each window begins with its seconds, count and sum.
+struct Kept {
+    text: String,
+    longest_s: u64,
+    longest: Counted,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        let longest = Counted { count: 0, sum: Minor::ZERO };
+        Self { text: String::new(), longest_s: 0, longest }
+    }
+}
+
+impl Kept {
+    fn push(&mut self, window_s: u64, window: &Window<'_>) {
+        let Window { buckets, count, sum } = window;
+        if !self.text.is_empty() {
+            self.text.push(BETWEEN);
+        }
+        // Writing to a text does not fail.
+        let _ = write!(self.text, "{window_s}:{count}:{sum} {buckets}");
+        if window_s >= self.longest_s {
+            self.longest_s = window_s;
+            self.longest = Counted { count: *count, sum: *sum };
+        }
     }
 }
 
@@ -97,7 +205,7 @@ fn saturating(sum: Minor, amount: Minor) -> Minor {
     Minor::new(sum.units().saturating_add(amount.units()))
 }
 
-/// A window as its counter holds it: the buckets that still count, oldest first, each written as
+/// A window as a counter holds it: the buckets that still count, oldest first, each written as
 /// `number:count:sum`, with spaces between them; and what they come to together. Only those at its
 /// ends are ever read.
 #[derive(Clone, Copy, Debug)]
@@ -109,10 +217,20 @@ struct Window<'a> {
 
 /// A window as its counter will hold it.
 #[derive(Debug, Default)]
-struct Counted {
+struct Slid {
     buckets: String,
     count: i64,
     sum: Minor,
+}
+
+impl Slid {
+    const fn counted(&self) -> Counted {
+        Counted { count: self.count, sum: self.sum }
+    }
+
+    fn held(&self) -> Window<'_> {
+        Window { buckets: &self.buckets, count: self.count, sum: self.sum }
+    }
 }
 
 /// Payouts of one part of the window.
@@ -124,6 +242,8 @@ struct Bucket {
 }
 
 impl<'a> Window<'a> {
+    const EMPTY: Self = Self { buckets: "", count: 0, sum: Minor::ZERO };
+
     /// The window without what is older than `oldest`. Where nothing is left, it holds nothing,
     /// whatever was counted before.
     fn since(mut self, oldest: i64) -> Self {
@@ -136,7 +256,7 @@ impl<'a> Window<'a> {
             }
             self.buckets = others;
         }
-        Self { buckets: "", count: 0, sum: Minor::ZERO }
+        Self::EMPTY
     }
 
     /// A sum that is as high as can be stays so: more may have been counted than it says.
@@ -149,8 +269,8 @@ impl<'a> Window<'a> {
     }
 
     /// The window with one more payout.
-    fn with(self, number: i64, amount: Minor) -> Counted {
-        Counted {
+    fn with(self, number: i64, amount: Minor) -> Slid {
+        Slid {
             buckets: self.buckets_with(number, amount),
             count: self.count.saturating_add(1),
             sum: saturating(self.sum, amount),
@@ -190,10 +310,9 @@ mod tests {
 
     use super::*;
 
-    impl Counted {
+    impl Slid {
         fn count(&mut self, oldest: i64, number: i64, amount: i64) {
-            let held = Window { buckets: &self.buckets, count: self.count, sum: self.sum };
-            *self = held.since(oldest).with(number, Minor::new(amount));
+            *self = self.held().since(oldest).with(number, Minor::new(amount));
         }
     }
 
@@ -206,7 +325,7 @@ mod tests {
             part_us in 1i64..20,
         ) {
             let window_us = i64::from(PARTS) * part_us;
-            let mut kept = Counted::default();
+            let mut kept = Slid::default();
             let mut now = 1_000_000;
             let mut all: Vec<(i64, i64)> = Vec::new();
             for (pause, amount) in steps {
@@ -245,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_host_whose_clock_is_behind_adds_to_the_newest_bucket() {
-        let mut kept = Counted::default();
+        let mut kept = Slid::default();
         for number in [7, 9, 8] {
             kept.count(0, number, 5);
         }
@@ -254,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_sum_that_does_not_fit_stays_as_high_as_can_be() {
-        let mut kept = Counted::default();
+        let mut kept = Slid::default();
         for number in [1, 2] {
             kept.count(0, number, i64::MAX);
         }
@@ -262,5 +381,35 @@ mod tests {
         assert_eq!((kept.count, kept.sum.units()), (2, i64::MAX));
         kept.count(4, 4, 1);
         assert_eq!((kept.count, kept.sum.units()), (1, 1));
+    }
+
+    #[test]
+    fn windows_of_one_place_are_put_together() {
+        let of = |scope, window_s| WindowOf { scope, window_s };
+        let (day, month) = (86_400, 2_592_000);
+        let wanted = [
+            of(Scope::Merchant, day),
+            of(Scope::Bank, day),
+            of(Scope::Wallet, 60),
+            of(Scope::Merchant, month),
+        ];
+        let together = Together::of(&wanted);
+        let together: Vec<_> =
+            together.iter().map(|it| (it.scope.name(), it.windows.to_vec())).collect();
+        let own = vec![(day, 0), (60, 2), (month, 3)];
+        assert_eq!(together, [("wallet", own), ("bank", vec![(day, 1)])]);
+    }
+
+    #[test]
+    fn a_counter_is_read_as_it_was_written_and_what_is_odd_is_left_out() {
+        let mut kept = Kept::default();
+        let window = Window { buckets: "7:1:5 9:2:10", count: 3, sum: Minor::new(15) };
+        kept.push(3_600, &window);
+        kept.push(60, &Window { buckets: "9:1:4", count: 1, sum: Minor::new(4) });
+        assert_eq!((kept.longest_s, kept.longest.count), (3_600, 3));
+        assert_eq!(kept.text, "3600:3:15 7:1:5 9:2:10|60:1:4 9:1:4");
+        let holder = format!("odd|{}|60:x:1 9:1:4", kept.text);
+        let held: Vec<_> = windows(&holder).map(|(at, held)| (at, held.count)).collect();
+        assert_eq!(held, [(3_600, 3), (60, 1)]);
     }
 }

@@ -157,7 +157,7 @@ impl Counted {
                     }
                     _ => {}
                 },
-                "velocity" if buckets(&holder) != Some((count, sum)) => {
+                "velocity" if !is_velocity(&holder, (count, sum)) => {
                     odd(&key, "holds something else than its buckets do");
                 }
                 _ => {}
@@ -176,13 +176,24 @@ impl Counted {
     }
 }
 
-/// What the buckets of a window come to.
-fn buckets(holder: &str) -> Option<(i64, i64)> {
-    let mut all = (0_i64, 0_i64);
-    for bucket in holder.split_whitespace().flat_map(|part| part.split(',')) {
-        let mut parts = bucket.split(':').skip(1).map(str::parse::<i64>);
-        let (count, sum) = (parts.next()?.ok()?, parts.next()?.ok()?);
-        all = (all.0 + count, all.1.saturating_add(sum));
-    }
-    Some(all)
+/// Whether each window of a velocity's counter says what its buckets come to, and the counter what
+/// the longest of them says.
+fn is_velocity(holder: &str, counted: (i64, i64)) -> bool {
+    let triple = |text: &str| {
+        let mut numbers = text.split(':').map(|number| number.parse::<i64>().ok());
+        let mut next = || numbers.next()?;
+        Some((next()?, (next()?, next()?)))
+    };
+    let window = |text: &str| {
+        let (head, buckets) = text.split_once(' ')?;
+        let mut all = (0_i64, 0_i64);
+        for bucket in buckets.split(' ') {
+            let (_, (count, sum)) = triple(bucket)?;
+            all = (all.0 + count, all.1.saturating_add(sum));
+        }
+        triple(head).filter(|(_, said)| *said == all)
+    };
+    let windows: Option<Vec<_>> = holder.split('|').map(window).collect();
+    let longest = windows.into_iter().flatten().max_by_key(|(seconds, _)| *seconds);
+    longest.is_some_and(|(_, said)| said == counted)
 }
