@@ -299,8 +299,8 @@ CREATE INDEX payment_files_due ON payment_files (due_at)
     WHERE state NOT IN ('acknowledged', 'refused', 'empty');
 
 -- The last numbers that were allotted in each rail and environment: of files, of entries. Routes of
--- one rail may lead to one bank. Up to `day`, files may have been forgotten when the database was
--- restored: those of such a day that has no row below are numbered from after of_day.
+-- one rail may lead to one bank. Files of business dates up to `day` may have been forgotten in a
+-- restore: a date without a row in file_days begins after of_day.
 CREATE TABLE file_numbers (
     place    TEXT PRIMARY KEY,
     files    BIGINT NOT NULL,

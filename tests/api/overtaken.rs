@@ -12,7 +12,7 @@ use crate::lanes::{absent_gateway, attempts, pair};
 use crate::live::{until, until_asked};
 use crate::news::tell;
 use crate::notices::RIGHT;
-use crate::seams::{self, account, balance, resolve, until_case};
+use crate::seams::{self, account, balance, mark, resolve, until_case};
 use crate::test_host::{Engine, TestHost, unique};
 
 const AMOUNT: i64 = 100_000;
@@ -296,6 +296,47 @@ async fn what_comes_back_of_what_was_paid_twice_is_not_given_back(
         resolve(host, &back, "forwarded").await.ok();
         resolve(host, &twice, "recovered").await.ok();
         assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+    })
+    .await;
+}
+
+/// An operator has marked it as paid, because one of the two banks did: what comes back of either is
+/// somebody's.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_back_of_what_an_operator_took_for_paid_is_a_case(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_given_up(engine, "accept", async |host, _, it| {
+        mark(host, "mark_paid", &it.id).await.ok();
+        let returned = format!("returned:back reference {} {AMOUNT}", it.given_up);
+        tell(host, "/told", &returned).await.ok();
+        let back = until_case(host, "partial_return").await;
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, AMOUNT));
+        resolve(host, &back, "credit").await.ok();
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left + AMOUNT, 0));
+    })
+    .await;
+}
+
+/// The other payment was recovered: what comes back of the one that stands is the wallet's again.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_back_once_the_other_payment_was_recovered_is_given_back(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_overtaken(engine, async |host, it| {
+        tell(host, "/told", &format!("paid reference {} {AMOUNT}", it.sent)).await.ok();
+        let twice = until_case(host, "paid_twice").await;
+        resolve(host, &twice, "recovered").await.ok();
+        // Its bank says so later, too.
+        let returned = |of: &str| format!("returned:{of}-back reference {of} {AMOUNT}");
+        tell(host, "/told", &returned(&it.given_up)).await.ok();
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+        tell(host, "/told", &returned(&it.sent)).await.ok();
+        until(host, &it.id, "reversed").await;
+        assert!(balance(host).await >= it.left + AMOUNT);
+        assert_eq!((account(host, "suspense").await, open_cases(host).await), (0, 0));
     })
     .await;
 }

@@ -134,3 +134,59 @@ async fn what_was_in_a_file_that_is_refused_and_was_paid_before_is_not_sent_agai
     })
     .await;
 }
+
+/// It was told while the file was held back: what is made then leaves without it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_paid_before_its_file_is_made_is_left_out_of_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_a_route_before(engine, async |host, till| {
+        let ids = in_a_file(host, &["pay", "dawdle", "refuse to make it"]).await;
+        let [given_up, _] = references(host, &ids[0]).await;
+        host.advance(2);
+        until_one_case(host, "file_stuck").await;
+        tell(host, &format!("paid reference {given_up} {AMOUNT}")).await.ok();
+        until_one_case(host, "outcome_unknown").await;
+        let body = json!({ "reason": "a fraud", "evidence": "a call" });
+        host.admin(Method::POST, &format!("payouts/{}/mark_failed", ids[2]), body).await.ok();
+        let left = balance(host).await;
+        hours_pass(host).await;
+        until_files(host, &[("delivered", 1)]).await;
+        is_paid_there(host, till, (&ids[0], left)).await;
+    })
+    .await;
+}
+
+/// Both files that it was in are refused: it needs no third one.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_in_two_files_that_are_refused_and_was_paid_before_ends(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_a_route_before(engine, async |host, till| {
+        let ids = in_a_file(host, &["pay"]).await;
+        let (left, [given_up, sent]) = (balance(host).await, references(host, &ids[0]).await);
+        host.advance(2);
+        until_files(host, &[("delivered", 1)]).await;
+        till.lay(&format!("refused {} 0", identity(host).await));
+        host.advance(300);
+        until_files(host, &[("refused", 1)]).await;
+        let again = "SELECT COUNT(*) FROM attempts WHERE sends = 2";
+        host.advance(24 * 3_600);
+        host.until_count(again, 1).await;
+        host.advance(2);
+        until_files(host, &[("delivered", 1), ("refused", 1)]).await;
+        tell(host, &format!("paid reference {given_up} {AMOUNT}")).await.ok();
+        until_one_case(host, "outcome_unknown").await;
+        till.forget(&sent);
+        let last = "SELECT identity FROM payment_files WHERE state = 'delivered'";
+        let last: String =
+            sqlx::query_scalar(last).fetch_one(host.app().db.pool()).await.expect("a file");
+        till.lay(&format!("refused {last} 0"));
+        host.advance(300);
+        until_files(host, &[("refused", 2)]).await;
+        is_paid_there(host, till, (&ids[0], left)).await;
+    })
+    .await;
+}

@@ -10,7 +10,7 @@ use crate::live::{TOTAL, pay, reference, until, with_bank};
 use crate::news::tell;
 use crate::notices::{RIGHT, deliver, status};
 use crate::overtaken::until_one_case;
-use crate::seams::{account, balance, marked_while_unknown, resolve, until_case};
+use crate::seams::{account, balance, mark, marked_while_unknown, resolve, until_case};
 use crate::test_host::{Engine, TestHost, unique};
 
 /// What the bank says of a payment of 1,000.00 that comes back, and the same of 400.00 of it.
@@ -158,6 +158,28 @@ async fn a_part_that_is_told_to_a_question_is_not_lost(
         assert_eq!((&case["subject_id"], &case["amount_minor"]), (&json!(id), &json!("40000")));
         assert_eq!((balance(host).await, account(host, "suspense").await), (left, 40_000));
         until(host, &id, status).await;
+    })
+    .await;
+}
+
+/// It was paid, marked as failed on evidence, and comes back: everything was given back before.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_back_after_it_was_given_back_on_evidence_changes_nothing(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        let began = balance(host).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        let sent = reference(&until(host, &id, "paid").await);
+        let settled = account(host, "settlement/ngn_nip").await;
+        mark(host, "mark_failed", &id).await.ok();
+        let (whole, _) = returns(bank, &sent).await;
+        deliver(host, ("live", RIGHT), &whole).await.ok();
+        until(host, &id, "failed_manual").await;
+        assert_eq!((balance(host).await, account(host, "suspense").await), (began, 0));
+        assert_eq!(account(host, "settlement/ngn_nip").await, settled - 100_000);
+        assert_eq!(host.count("SELECT COUNT(*) FROM cases WHERE status = 'open'").await, 0);
     })
     .await;
 }

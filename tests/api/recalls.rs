@@ -238,8 +238,7 @@ async fn a_recall_says_why_and_is_no_copy_of_another(
     .await;
 }
 
-/// Refused because a call was under way, or because the host had no room for it, it is not told as
-/// done to whoever repeats it.
+/// Refused because a call was under way, it is not told as done to whoever repeats it.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recall_that_nobody_made_is_not_told_as_one(
@@ -268,6 +267,44 @@ async fn a_recall_that_nobody_made_is_not_told_as_one(
         let again = recall().await.ok();
         assert_eq!((again.text, till.recalled()), (first.text, 1));
         assert_eq!(again.headers["idempotent-replayed"], "true");
+    })
+    .await;
+}
+
+/// It could not be written down that it was asked for: it is not asked for, and nobody is kept from
+/// the payment.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recall_that_cannot_be_written_down_is_not_made(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let key = host.merchant.live_key.clone();
+        let id = host.pay_as(&key, &unique(), hostile("accept")).await.ok().id();
+        until(host, &id, "processing").await;
+        until_asked(host, &id, 0).await;
+        till.answer_recalls("refused");
+        let broken = match engine {
+            Engine::Sqlite => vec![
+                "CREATE TRIGGER broken BEFORE INSERT ON audit WHEN NEW.action = 'payout.recall' \
+                 BEGIN SELECT RAISE(ABORT, 'broken'); END"
+                    .to_owned(),
+            ],
+            Engine::Postgres => vec![
+                "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS \
+                 $$ BEGIN RAISE EXCEPTION 'broken'; END $$"
+                    .to_owned(),
+                "CREATE TRIGGER broken BEFORE INSERT ON audit FOR EACH ROW \
+                 WHEN (NEW.action = 'payout.recall') EXECUTE FUNCTION broken()"
+                    .to_owned(),
+            ],
+        };
+        host.run(&broken).await;
+        assert_eq!(recall(host, &id).await.status, 500);
+        let on = if engine == Engine::Postgres { " ON audit" } else { "" };
+        host.run(&[format!("DROP TRIGGER broken{on}")]).await;
+        assert_eq!(till.recalled(), 0);
+        assert_eq!(recall(host, &id).await.ok().status_word(), "failed");
     })
     .await;
 }

@@ -21,7 +21,7 @@ use crate::test_host::{
 
 const START: i64 = 100_000_000;
 
-async fn mark(host: &TestHost, action: &str, id: &str) -> Answer {
+pub(crate) async fn mark(host: &TestHost, action: &str, id: &str) -> Answer {
     let body = json!({ "evidence": "a letter", "reason": "a test" });
     host.admin(Method::POST, &format!("payouts/{id}/{action}"), body).await
 }

@@ -83,19 +83,6 @@ impl Act {
     }
 }
 
-/// What others may be asked to do to a payout, as the audit log calls it.
-pub const ABOUT_PAYOUT: &[&str] = &[
-    "payout.approve",
-    "payout.release",
-    "payout.mark_paid",
-    "payout.mark_failed",
-    "payout.reverse",
-    "payout.recall",
-];
-
-/// The same of a batch.
-pub const ABOUT_BATCH: &[&str] = &["batch.approve"];
-
 /// What somebody asks for.
 pub struct Asked<'a> {
     /// What kind of act it is.
@@ -411,9 +398,8 @@ pub fn require_say(actor: &Actor, request: &Request) -> Result<(), Problem> {
     }
 }
 
-/// A command that ends what others were asked about: it takes away whatever of these acts, such as
-/// [`ABOUT_PAYOUT`], somebody has asked for. The requests are locked as by whoever carries one out,
-/// so that neither waits for the other in a circle.
+/// Also takes away whatever of these acts on this subject somebody has asked for. Requests are
+/// locked in the order in which acts lock them, so that the two do not wait for each other.
 #[must_use]
 pub fn ending<T: 'static>(command: Command<T>, actions: &[&str], subject: &str) -> Command<T> {
     let places: Vec<String> = actions.iter().map(|action| place(action, subject)).collect();

@@ -40,7 +40,7 @@ pub struct Change {
 /// PostgreSQL refuses a line of which more than 2,704 bytes are to stand in an index.
 #[must_use]
 pub fn shortened(text: &str) -> String {
-    text.chars().take(limits::REQUEST_LOG_PATH_MAX).collect()
+    text.chars().take(limits::LOGGED_TEXT_MAX).collect()
 }
 
 /// The last four characters of what identifies a person or an account; the others are hidden.

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use crate::app::App;
+use crate::approvals;
 use crate::audit;
 use crate::auth::Permission;
 use crate::caller::Caller;
-use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::texts;
 use crate::ledger::{Command, Done};
@@ -16,6 +16,7 @@ use crate::payouts::model::{Change as PayoutChange, Payout, Status};
 use super::findings::all_or_none;
 use super::model::{Batch, Change};
 use super::retrieve::{all_items, find};
+use super::review::ACTS_OF_SEVERAL;
 use super::sql;
 
 /// Takes back all payouts of a batch that have not left, and says how many; the others go on.
@@ -72,6 +73,7 @@ pub(super) async fn cancel(
             effects.rows.extend(rows.iter().cloned());
             Ok(effects.and(()))
         });
+        let command = approvals::ending(command, ACTS_OF_SEVERAL, batch.id.as_str());
         match app.writer.work(command.guards([sql::version(&batch)])).await {
             Ok(Done::Now(())) => return Ok((after, taken_back.len())),
             Ok(Done::Before { .. }) => return Err(Problem::internal("no key was reserved")),
@@ -90,16 +92,13 @@ pub(super) async fn cancel(
 async fn taken_back(app: &App, batch: &Batch) -> Result<Vec<Payout>, Problem> {
     let mut payouts = all_items(app, batch).await?;
     payouts.retain(|payout| matches!(payout.status, Status::Draft | Status::Queued));
-    let quarantine = &app.transfers.quarantine;
-    let may_have_left = |payout: &Payout| {
-        payout.env == Env::Live
-            && payout.status == Status::Queued
-            && (quarantine.is_closed() || quarantine.asks_first(payout.env, payout.created_at))
-    };
-    if payouts.iter().any(may_have_left) {
-        let message = "Some of its payouts may have left before the database was restored, and \
-                       their bank is asked first: try again later.";
-        return Err(Problem::because(ErrorCode::BatchNotCancellable, message));
+    for payout in payouts.iter().filter(|payout| payout.status == Status::Queued) {
+        let (which, made_at) = ((payout.env, payout.id.as_str()), payout.created_at);
+        if app.transfers.quarantine.may_have_left(which, made_at).await? {
+            let message = "Some of its payouts may have left before the database was restored, \
+                           and their bank is asked first: try again later.";
+            return Err(Problem::because(ErrorCode::BatchNotCancellable, message));
+        }
     }
     Ok(payouts)
 }

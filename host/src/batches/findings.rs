@@ -124,13 +124,16 @@ pub(super) fn all_or_none<T>(
 }
 
 /// The refusal of a change of all payouts for what is wrong with one.
-fn of_payout(id: &str, problem: Problem) -> Problem {
+pub(super) fn of_payout(id: &str, problem: Problem) -> Problem {
     match problem.code() {
         ErrorCode::WalletFrozen => Problem::new(ErrorCode::BatchWalletFrozen),
         ErrorCode::LimitViolation => {
             let message = format!("payout {id}: {}", problem.message());
             let detail = problem.particulars().cloned().unwrap_or_default();
             Problem::because(ErrorCode::LimitViolation, message).detail(detail)
+        }
+        ErrorCode::BeneficiaryGloballyBlocked | ErrorCode::BeneficiaryBlacklistedForPayout => {
+            Problem::because(problem.code(), format!("payout {id}: {}", problem.message()))
         }
         _ => problem,
     }

@@ -13,7 +13,7 @@ use crate::payouts::changing;
 use crate::payouts::model::{Change as PayoutChange, Payout, Status};
 use crate::payouts::review::{Made, refuse_maker};
 
-use super::findings::all_or_none;
+use super::findings::{all_or_none, of_payout};
 use super::model::{Batch, Change, Counts};
 use super::retrieve::{all_items, get};
 use super::sql;
@@ -143,7 +143,8 @@ async fn attempt(
     let (mut commands, mut ids) = (Vec::new(), Vec::new());
     if let Some((change, to)) = change {
         for payout in payouts.iter().filter(|payout| payout.status == Status::Draft) {
-            commands.push(changing(app, payout, change, None).await?);
+            let changed = changing(app, payout, change, None).await;
+            commands.push(changed.map_err(|problem| of_payout(payout.id.as_str(), problem))?);
             ids.push(payout.id.to_string());
         }
         counts.become_all(Status::Draft, to);
@@ -176,7 +177,7 @@ async fn attempt(
     let command = match what {
         // An approval takes its own request away.
         Change::Approve => command,
-        _ => approvals::ending(command, approvals::ABOUT_BATCH, batch.id.as_str()),
+        _ => approvals::ending(command, ACTS_OF_SEVERAL, batch.id.as_str()),
     };
     let done = app.writer.work(command).await?;
     if what == Change::Approve {
@@ -190,6 +191,9 @@ async fn attempt(
 pub fn reply(batch: &Batch, counts: &Counts) -> Reply {
     Reply { status: 200, body: BatchView::for_operators(batch, counts).json() }
 }
+
+/// Those of [`action`] that several people may be asked for. One that is added there is added here.
+pub(super) const ACTS_OF_SEVERAL: &[&str] = &["batch.approve"];
 
 /// What the audit log calls a decision.
 #[must_use]

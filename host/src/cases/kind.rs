@@ -145,10 +145,11 @@ impl CaseKind {
                  and write it off if that fails."
             }
             Self::PartialReturn => {
-                "Find out why only part came back. Credit the part to the wallet, or, if it was \
-                 sent to the recipient again by other means, say that it was forwarded. Where a \
-                 part was credited before, this may be all of it: say that it was forwarded, and \
-                 credit what is missing by hand."
+                "Find out why it came back. Where two attempts were paid, or the wallet has its \
+                 money already, say that it was forwarded, and see to the other case. Otherwise \
+                 credit the part to the wallet, or, if it was sent to the recipient again by other \
+                 means, say that it was forwarded. Where a part was credited before, this may be \
+                 all of it: say that it was forwarded, and credit what is missing by hand."
             }
             Self::UnknownReference => {
                 "Find out whether the network mixed up its customers, or another system uses \
@@ -164,9 +165,9 @@ impl CaseKind {
                  it says. The host goes on asking meanwhile."
             }
             Self::CannotSend => {
-                "See the summary, the evidence and the log for the reason. Restore the route, or repair the rail's settings or \
-                 version. A payout that is still queued can be cancelled. The host goes on trying \
-                 meanwhile."
+                "See the summary, the evidence and the log for the reason. Restore the route, or \
+                 repair the rail's settings or version. A payout that is still queued can be \
+                 cancelled. The host goes on trying meanwhile."
             }
             Self::FileUnacknowledged
             | Self::FileForgotten

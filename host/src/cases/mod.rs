@@ -53,6 +53,12 @@ pub struct Case {
 }
 
 impl Case {
+    /// The network's reference of the attempt that it is about.
+    #[must_use]
+    pub fn reference(&self) -> Option<&str> {
+        self.evidence.get("reference").and_then(Value::as_str)
+    }
+
     /// The rows that open it, unless the same case was opened before. The command must have read
     /// [`sql::CASES_BY_FINGERPRINT`] for it.
     #[must_use]

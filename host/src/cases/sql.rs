@@ -178,10 +178,10 @@ pub async fn list_cases(pool: &AnyPool, filter: &Filter) -> Result<Vec<StoredCas
 ///
 /// # Errors
 /// The database cannot be read.
-pub async fn list_about(pool: &AnyPool, subject: &str) -> Result<Vec<Case>, sqlx::Error> {
+pub async fn list_about(pool: &AnyPool, subject: &str) -> Result<Vec<StoredCase>, sqlx::Error> {
     let sql = "SELECT * FROM cases WHERE subject_id = $1 ORDER BY id";
     let rows = sqlx::query(sql).bind(subject).fetch_all(pool).await?;
-    rows.iter().map(|row| stored(row).map(|stored| stored.case)).collect()
+    rows.iter().map(stored).collect()
 }
 
 /// Every case there is.

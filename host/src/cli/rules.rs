@@ -275,9 +275,7 @@ impl Host<'_> {
                 "from": from, "before": before, "merchant_id": merchant, "after": after,
             });
             let slice = self.call((Method::POST, &path), Some(body)).await?;
-            if after.is_null() {
-                bar.set_length(slice["remaining"].as_u64().unwrap_or(0));
-            }
+            bar.set_length(bar.position() + slice["remaining"].as_u64().unwrap_or(0));
             bar.inc(slice["examined"].as_u64().unwrap_or(0));
             seen.add(&slice);
             after = slice["next"].clone();

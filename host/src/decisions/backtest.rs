@@ -37,7 +37,7 @@ pub struct Backtest {
     /// Always `backtest`.
     #[schema(example = "backtest")]
     pub object: &'static str,
-    /// Decisions in this slice and all that follow it; where these are very many, at least so many.
+    /// Decisions in this slice and all later ones; a lower bound where there are very many.
     pub remaining: i64,
     /// Decisions looked at.
     pub examined: i64,

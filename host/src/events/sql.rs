@@ -1,7 +1,5 @@
 //! Statements about events.
 
-use std::time::Duration;
-
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
@@ -51,9 +49,6 @@ pub struct StoredEvent {
     pub created_at: Moment,
 }
 
-/// How far the time in an event's id may be from when its object changed.
-const IDS_DIFFER: Duration = Duration::from_secs(3600);
-
 /// Which events of the feed are wanted.
 #[derive(Debug, Default)]
 pub struct Filter {
@@ -76,7 +71,7 @@ pub async fn list_events(
     limit: i64,
 ) -> Result<Vec<StoredEvent>, sqlx::Error> {
     // They rise with time: what is too old is not looked at.
-    let first = filter.after.map(|after| EventId::first_at(after.before(IDS_DIFFER)));
+    let first = filter.after.map(|after| EventId::first_at(after.before(limits::IDS_DIFFER)));
     let sql = "SELECT id, object_id, type, sequence, env, body, created_at FROM events \
                WHERE merchant_id = $1 AND env = $2 AND body IS NOT NULL AND id < $3 AND id > $4 \
                AND ($5 = '' OR type = $5) AND created_at > $6 ORDER BY id DESC LIMIT $7";

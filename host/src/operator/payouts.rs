@@ -22,7 +22,7 @@ use crate::ledger::{self, Command, Effects, Reply, Reservation, replay};
 use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::review::{ReviewRequest, action, possible, review, teammates};
 use crate::payouts::{PayoutTransfers, PayoutView, sql};
-use crate::transfers::recall::{HeldForRecall, Recall};
+use crate::transfers::recall::{ClaimedForRecall, Recall};
 use crate::wasm::rail::RecallReason;
 
 use super::team::one_time_codes;
@@ -364,33 +364,33 @@ pub async fn recall(
     let asked_for =
         Command::new(move |_| Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(())));
     let asked_for = asked_for.guards(agreement.guards).reserve(once.clone());
-    let held = app.transfers.hold_for_recall(payout.id.as_str(), recall).await?;
+    let claimed = app.transfers.claim_for_recall(payout.id.as_str(), recall).await?;
     // Its own task: what was asked for is done, whoever hangs up.
     let task = app.tasks.spawn({
         let app = app.clone();
-        async move { recall_held(&app, (asked_for, once), (held, why), &payout.id).await }
+        async move { recall_claimed(&app, (asked_for, once), (claimed, why), &payout.id).await }
     });
     answer(Now(task.await.map_err(Problem::internal)??), shown)
 }
 
 /// Writes down that a recall was asked for, asks, and stores the reply: a repeat is never told of a
 /// call that nobody made.
-async fn recall_held(
+async fn recall_claimed(
     app: &App,
     (asked_for, once): (Command<()>, Option<Reservation>),
-    (held, why): (HeldForRecall, RecallReason),
+    (claimed, why): (ClaimedForRecall, RecallReason),
     id: &PayoutId,
 ) -> Result<Payout, Problem> {
     match app.writer.work(asked_for).await {
         Ok(Now(())) => {}
         other => {
-            app.transfers.let_go(held).await;
+            app.transfers.let_go(claimed).await;
             other?;
             return Err(Problem::new(ErrorCode::StateConflict));
         }
     }
     let feature = PayoutTransfers(app.clone());
-    app.transfers.recall(&feature, held, why).await?;
+    app.transfers.recall(&feature, claimed, why).await?;
     let payout = feature.settled(find(app, id.as_str()).await?).await?;
     if let Some(once) = once {
         let late = vec![(once.key, shown(&payout))];
@@ -406,8 +406,9 @@ async fn recall_held(
 fn recalled_before(done: ledger::Done<Payout>) -> Result<Response, Problem> {
     match done {
         Before { reply: None, .. } => {
-            let message = "It was asked for under this key, and nobody knows that the network was \
-                           asked. Look at the payout's timeline; to ask again, use another key.";
+            let message = "It was asked for under this key, and it is not known whether the \
+                           network was asked. Look at the payout's timeline; to ask again, use \
+                           another key.";
             Err(Problem::because(ErrorCode::StateConflict, message))
         }
         done => answer(done, shown),

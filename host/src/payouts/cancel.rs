@@ -4,7 +4,6 @@ use crate::app::App;
 use crate::audit;
 use crate::auth::{Capability, Permission};
 use crate::caller::Caller;
-use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::http::texts;
 use crate::ledger::Done;
@@ -35,10 +34,9 @@ pub(super) async fn cancel(
     loop {
         let payout = find(app, caller, id).await?;
         refuse_stranger(caller, &payout)?;
-        let quarantine = &app.transfers.quarantine;
-        if payout.env == Env::Live
-            && payout.status == Status::Queued
-            && (quarantine.is_closed() || quarantine.asks_first(payout.env, payout.created_at))
+        let (which, made_at) = ((payout.env, payout.id.as_str()), payout.created_at);
+        if payout.status == Status::Queued
+            && app.transfers.quarantine.may_have_left(which, made_at).await?
         {
             // It may have left before the database was restored: the bank is asked first.
             return Err(Problem::new(ErrorCode::PayoutNotCancellable));

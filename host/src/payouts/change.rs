@@ -27,6 +27,7 @@ use super::event_body;
 use super::fx;
 use super::model::{Change, LedgerEffect, NextStep, Payout, Transition};
 use super::receipt::receipt;
+use super::review::ACTS_OF_SEVERAL;
 use super::sql;
 use super::usage::{Allowance, Usage};
 use super::view::PayoutView;
@@ -117,7 +118,7 @@ async fn command(
     let now = app.now();
     let (mut after, transition) = shaped(payout, change, &with, now)?;
     if matches!(change, Change::Approve | Change::Release) {
-        refuse_no_longer(app, payout).await?;
+        refuse_unpayable(app, payout).await?;
     }
     let buying = match transition.ledger {
         LedgerEffect::Debit | LedgerEffect::DebitSettled | LedgerEffect::DebitSuspended => {
@@ -189,7 +190,7 @@ fn unasked(command: Command<Arc<Payout>>, payout: &Payout, change: Change) -> Co
     use Change as C;
     match change {
         C::Cancel | C::Decline | C::Reject | C::MarkPaid | C::MarkFailed | C::Reverse => {
-            approvals::ending(command, approvals::ABOUT_PAYOUT, payout.id.as_str())
+            approvals::ending(command, ACTS_OF_SEVERAL, payout.id.as_str())
         }
         _ => command,
     }
@@ -197,7 +198,7 @@ fn unasked(command: Command<Arc<Payout>>, payout: &Payout, change: Change) -> Co
 
 /// What could not be made any more does not go, either: for a merchant who is suspended, over what
 /// one payout may be now, or to a recipient who was blocked since.
-async fn refuse_no_longer(app: &App, payout: &Payout) -> Result<(), Problem> {
+async fn refuse_unpayable(app: &App, payout: &Payout) -> Result<(), Problem> {
     let merchant = app.directory.merchant(&payout.merchant_id).await?;
     let merchant = merchant.ok_or_else(|| Problem::internal("a payout without a merchant"))?;
     merchant.status.refuse_inactive()?;

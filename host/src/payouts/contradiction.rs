@@ -3,13 +3,14 @@
 use serde_json::json;
 
 use crate::app::App;
-use crate::cases::{self, Case, CaseKind};
+use crate::cases::sql::StoredCase;
+use crate::cases::{self, Case, CaseKind, Resolution};
 use crate::error::Problem;
 use crate::ledger::Guard;
 use crate::money::Minor;
 use crate::rails::Choice;
 
-use crate::transfers::attempt::{AttemptState, list_attempts};
+use crate::transfers::attempt::{Attempt, AttemptState, list_attempts};
 
 use super::change::Accompanying;
 use super::model::Payout;
@@ -81,15 +82,52 @@ pub(super) async fn credited(app: &App, payout: &Payout) -> Result<(Minor, Vec<G
     Ok((cases::sql::credited(pool, id).await?, guards))
 }
 
-/// Whether another attempt of a payout was paid than the one that counts.
+/// Whether another attempt of a payout was paid than this one, and its money was not recovered.
 ///
 /// # Errors
 /// The database cannot be read.
-pub(super) async fn is_paid_besides(app: &App, payout: &Payout) -> Result<bool, Problem> {
-    let attempts = list_attempts(app.db.pool(), payout.id.as_str()).await?;
-    let counts = payout.rail_reference.as_deref();
-    let mut paid = attempts.iter().filter(|known| known.state == AttemptState::Paid);
-    Ok(paid.any(|known| Some(known.rail_reference.as_str()) != counts))
+pub(super) async fn is_paid_besides(
+    app: &App,
+    payout: &Payout,
+    reference: &str,
+) -> Result<bool, Problem> {
+    let (pool, id) = (app.db.pool(), payout.id.as_str());
+    let mut others = list_attempts(pool, id).await?;
+    others.retain(|it| it.state == AttemptState::Paid && it.rail_reference != reference);
+    if others.is_empty() {
+        return Ok(false);
+    }
+    let cases = cases::sql::list_about(pool, id).await?;
+    let is_back = |it: &Attempt| cases.iter().any(|case| is_recovered(case, &it.rail_reference));
+    Ok(!others.iter().all(is_back))
+}
+
+/// Whether an attempt is in the books, or was written off, because it was paid where nobody expected
+/// it.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn was_in_question(
+    app: &App,
+    payout: &Payout,
+    reference: &str,
+) -> Result<bool, Problem> {
+    let cases = cases::sql::list_about(app.db.pool(), payout.id.as_str()).await?;
+    let is_of_it = |known: &&StoredCase| is_of_payment(&known.case, reference);
+    Ok(cases.iter().filter(is_of_it).any(|known| !is_recovered(known, reference)))
+}
+
+/// Whether an operator has the money of such a payment back.
+fn is_recovered(known: &StoredCase, reference: &str) -> bool {
+    is_of_payment(&known.case, reference)
+        && known.status == "resolved"
+        && known.resolution.as_deref() == Some(Resolution::Recovered.as_str())
+}
+
+/// Whether a case is about a payment that was made besides, or after all.
+fn is_of_payment(case: &Case, reference: &str) -> bool {
+    matches!(case.kind, CaseKind::PaidTwice | CaseKind::PaidAfterFailure)
+        && case.reference() == Some(reference)
 }
 
 /// Whether the bank says no more that it paid what a case is about: it came back, or was refused.
@@ -98,7 +136,7 @@ pub(super) async fn is_paid_besides(app: &App, payout: &Payout) -> Result<bool, 
 /// The database cannot be read.
 pub(super) async fn is_taken_back(app: &App, case: &Case) -> Result<bool, Problem> {
     let attempts = list_attempts(app.db.pool(), &case.subject_id).await?;
-    let about = case.evidence.get("reference").and_then(|it| it.as_str());
+    let about = case.reference();
     let mut it = attempts.iter().filter(|known| Some(known.rail_reference.as_str()) == about);
     Ok(it.any(|it| matches!(it.state, AttemptState::Refused | AttemptState::Returned)))
 }

@@ -145,7 +145,7 @@ pub(super) fn refuse_spending(
 }
 
 /// What could not be bought any more does not go, either.
-async fn refuse_no_longer(
+async fn refuse_unbuyable(
     app: &App,
     payout: &Payout,
     (funding, sold): (&Funding, Minor),
@@ -224,7 +224,7 @@ pub(super) async fn plan_later(
     // Anything else says that the money has left already.
     if matches!(change, Change::Approve | Change::Release) {
         refuse_dearer(exchange.sold, funding)?;
-        refuse_no_longer(app, payout, (funding, exchange.sold)).await?;
+        refuse_unbuyable(app, payout, (funding, exchange.sold)).await?;
     }
     let alone = offer.exchange(Basis::Buy(payout.costs.amount))?;
     let id: ConversionId = app.ids.id();

@@ -11,7 +11,7 @@ use crate::transfers::Failure;
 
 use super::change::{Accompanying, Limits, change, version};
 use super::contradiction::{credited, is_paid_besides, is_taken_back};
-use super::model::{Change, Payout};
+use super::model::{Change, Payout, Status};
 use super::retrieve::get;
 
 /// What goes with a decision about a case.
@@ -39,12 +39,12 @@ pub async fn resolve(
     match resolution {
         Resolution::Charge => end(app, (case, &payout), Change::Charge, with).await,
         Resolution::GiveBack => end(app, (case, &payout), Change::GiveBack, with).await,
-        _ => settle(app, (case, payout), resolution, with).await,
+        _ => move_suspended(app, (case, payout), resolution, with).await,
     }
 }
 
 /// Moves what stands in suspense; the payout stays as it is.
-async fn settle(
+async fn move_suspended(
     app: &App,
     (case, payout): (&StoredCase, Payout),
     resolution: Resolution,
@@ -52,7 +52,7 @@ async fn settle(
 ) -> Result<(), Problem> {
     let journal = journal(case, &payout, resolution)?;
     let beside = match resolution {
-        Resolution::Credit => creditable(app, case, &payout).await?,
+        Resolution::Credit => require_creditable(app, case, &payout).await?,
         _ => Vec::new(),
     };
     let needs = [payout.wallet_id.clone()];
@@ -69,16 +69,21 @@ async fn settle(
 }
 
 /// Refuses to credit what the wallet has, or will have; answers what must stay as it is.
-async fn creditable(app: &App, case: &StoredCase, payout: &Payout) -> Result<Vec<Guard>, Problem> {
+async fn require_creditable(
+    app: &App,
+    case: &StoredCase,
+    payout: &Payout,
+) -> Result<Vec<Guard>, Problem> {
     if !payout.status.is_paid() {
         let message = "The wallet is, or will be, given back everything: there is no part to \
                        credit.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
-    let about = case.case.evidence.get("reference").and_then(|it| it.as_str());
-    if about != payout.rail_reference.as_deref() || is_paid_besides(app, payout).await? {
-        let message = "Two attempts of it were paid, and one of them stands: say that it was \
-                       forwarded, and see to the case about the other one.";
+    let about = case.case.reference();
+    let counts = payout.status == Status::PaidManual || about == payout.rail_reference.as_deref();
+    if !counts || is_paid_besides(app, payout, about.unwrap_or_default()).await? {
+        let message = "Two attempts were paid, or this one does not count: resolve it as \
+                       `forwarded`, and the case about the other one by itself.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
     let amount = case.case.amount.map_or(Minor::ZERO, |(_, amount)| amount);
@@ -100,14 +105,14 @@ async fn end(
 ) -> Result<(), Problem> {
     let (mut beside, mut failure) = (Vec::new(), None);
     if what == Change::GiveBack {
-        beside = returnable(app, payout).await?;
+        beside = require_unpaid(app, payout).await?;
         failure = Some(Failure {
             code: "not_paid".to_owned(),
             message: "The bank did not pay it after all.".to_owned(),
             id: None,
         });
     } else if is_taken_back(app, &case.case).await? {
-        let message = "The bank says no more that it paid this: say that it was recovered.";
+        let message = "The bank no longer says that it paid this: resolve it as `recovered`.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
     let with = Accompanying {
@@ -124,10 +129,11 @@ async fn end(
 
 /// Refuses to give back what the recipient has, or the wallet in part; answers what must stay as it
 /// is.
-async fn returnable(app: &App, payout: &Payout) -> Result<Vec<Guard>, Problem> {
-    if is_paid_besides(app, payout).await? {
-        let message = "Another attempt of it was paid: uphold the payment, and see to the case \
-                       about the other one.";
+async fn require_unpaid(app: &App, payout: &Payout) -> Result<Vec<Guard>, Problem> {
+    let counts = payout.rail_reference.as_deref().unwrap_or_default();
+    if is_paid_besides(app, payout, counts).await? {
+        let message = "Another attempt was paid: resolve this as `uphold`, and the case about the \
+                       other one by itself.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
     let (before, guards) = credited(app, payout).await?;

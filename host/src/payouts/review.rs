@@ -391,6 +391,17 @@ fn record(
     Ok(request.actor.did(did).row(&app.ids, app.now()))
 }
 
+/// Those of [`action`] that several people may be asked for, and `payout.recall`. One that is added
+/// there is added here.
+pub(super) const ACTS_OF_SEVERAL: &[&str] = &[
+    "payout.approve",
+    "payout.release",
+    "payout.mark_paid",
+    "payout.mark_failed",
+    "payout.reverse",
+    "payout.recall",
+];
+
 /// What the audit log calls a change.
 #[must_use]
 pub fn action(what: Change) -> &'static str {

@@ -1,7 +1,6 @@
 //! Statements about payouts.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,6 +8,7 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, AnyPool, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::db::bulk::{Table, Update, int, text};
 use crate::db::cell::Kind::Int;
 use crate::db::lookup::Lookup;
@@ -145,9 +145,6 @@ pub async fn find_payout(
     row.map(|row| payout(&row)).transpose()
 }
 
-/// How far the time in a payout's id may be from when it was made.
-const IDS_DIFFER: Duration = Duration::from_secs(3600);
-
 /// Which payouts are wanted.
 #[derive(Debug, Default)]
 pub struct Filter {
@@ -169,15 +166,14 @@ impl Filter {
     /// Ids of wanted payouts are after the first of these, if there is one, and before the last:
     /// they rise with time.
     fn ids(&self) -> (Option<PayoutId>, String) {
-        let first = self.after.map(|after| PayoutId::first_at(after.before(IDS_DIFFER)));
-        let end = self.before.map(|before| PayoutId::first_at(before.after(IDS_DIFFER)));
+        let first = self.after.map(|after| PayoutId::first_at(after.before(limits::IDS_DIFFER)));
+        let end = self.before.map(|before| PayoutId::first_at(before.after(limits::IDS_DIFFER)));
         let ends = self.cursor.clone().into_iter().chain(end.map(|end| end.to_string()));
         (first, ends.min().unwrap_or_else(|| "~".to_owned()))
     }
 
-    /// Statements of which each finds a page, if the one before it did not. What few payouts are in
-    /// is not looked for among all others: unusual ones have an index, and those on their way have
-    /// work.
+    /// Statements to try in turn, until one fills the page. Rare statuses have an index; those
+    /// under way are found by their rows of `transfers` (stages as in `transfers/work.rs`).
     fn searches(&self, engine: Engine) -> Vec<String> {
         // One merchant, named twice: then only his own index has this order. By the primary key,
         // which has that of ids alone, PostgreSQL would go past whatever others have paid since.

@@ -16,7 +16,7 @@ use crate::transfers::{Claimed, Feature, Fixed, Order, OrderStage, Step, Writes}
 use crate::wasm::rail::{Field, Resolution};
 
 use super::change::{Accompanying, change, version};
-use super::contradiction::{credited, is_paid_besides};
+use super::contradiction::{credited, is_paid_besides, was_in_question};
 use super::model::{Change, Payout, Status};
 use super::recipient::{is_known_to, resolution_place};
 use super::request::Sender;
@@ -97,11 +97,12 @@ impl Feature for PayoutTransfers {
             return Ok(payout.clone());
         };
         if what == Change::Return {
-            let (credited, guards) = credited(&self.0, payout).await?;
-            with.beside.extend(guards);
-            // A person finds out how much of it is news, or which of two payments it is that stands.
-            if credited > Minor::ZERO || is_paid_besides(&self.0, payout).await? {
-                (what, with.part) = (Change::ReturnPart, Some(payout.costs.amount));
+            match came_back(&self.0, (payout, &mut with)).await? {
+                Some(change) => what = change,
+                None => {
+                    self.0.writer.work(Command::rows(rows).guards([version(payout)])).await?;
+                    return Ok(payout.clone());
+                }
             }
         }
         with.rows.clone_from(&rows);
@@ -183,10 +184,7 @@ impl PayoutTransfers {
 /// What happens to the payout, and what goes with it; nothing where the step says nothing new about
 /// it.
 fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
-    // Another attempt than the one that counts.
-    let is_other = |attempt: &Fixed| {
-        payout.rail_reference.as_ref().is_some_and(|known| *known != attempt.reference)
-    };
+    let is_other = |attempt: &Fixed| is_other(payout, attempt);
     if let Step::Corrected(_, correction) = step {
         // Told twice, it is told once.
         let is_known = payout.correction.as_ref() == Some(&correction.json());
@@ -211,18 +209,7 @@ fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
         // What was refused, or never left, is no loss where another attempt counts.
         Step::Refused(attempt, _) if is_other(&attempt) => return None,
         Step::Refused(attempt, failure) => (Change::Refuse, attempt, Some(failure), None),
-        // That it was paid stands in no books, and neither does it then that it came back.
-        Step::Returned(attempt, _) if is_other(&attempt) && !payout.status.is_final() => {
-            return None;
-        }
-        Step::ReturnedUnheard(attempt, _) if is_other(&attempt) => return None,
-        // It is money all the same, and a person has to find out whose.
-        Step::Returned(attempt, failure) if is_other(&attempt) || is_given_back(payout.status) => {
-            (Change::ReturnPart, attempt, Some(failure), Some(payout.costs.amount))
-        }
-        Step::Returned(attempt, failure) | Step::ReturnedUnheard(attempt, failure) => {
-            (Change::Return, attempt, Some(failure), None)
-        }
+        Step::Returned(attempt, failure) => (Change::Return, attempt, Some(failure), None),
         Step::Corrected(..) | Step::Accepted(..) => return None,
         Step::PartReturned(attempt, failure, part) => {
             (Change::ReturnPart, attempt, Some(failure), Some(part))
@@ -231,10 +218,40 @@ fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
     Some((what, Accompanying { attempt: Some(attempt), failure, part, ..Accompanying::default() }))
 }
 
-/// Whether the wallet has everything: what was paid afterwards is in question, and so is what came
-/// back of it.
-const fn is_given_back(status: Status) -> bool {
-    matches!(status, Status::Failed | Status::FailedManual | Status::Cancelled)
+/// Whether an attempt is another one than the one that counts.
+fn is_other(payout: &Payout, attempt: &Fixed) -> bool {
+    payout.rail_reference.as_ref().is_some_and(|known| *known != attempt.reference)
+}
+
+/// What it means for the payout that all of an attempt came back; nothing where the books never had
+/// that attempt as paid.
+async fn came_back(
+    app: &App,
+    (payout, with): (&Payout, &mut Accompanying),
+) -> Result<Option<Change>, Problem> {
+    let Some(attempt) = &with.attempt else { return Ok(None) };
+    let is_paid_besides = is_paid_besides(app, payout, &attempt.reference).await?;
+    if !payout.status.is_final() {
+        return match (is_other(payout, attempt), is_paid_besides) {
+            (true, _) => Ok(None),
+            // That one counts, and whoever has told of this one has not seen it yet.
+            (false, true) => Err(Problem::new(ErrorCode::StateConflict)),
+            (false, false) => Ok(Some(Change::Return)),
+        };
+    }
+    let (credited, guards) = credited(app, payout).await?;
+    with.beside.extend(guards);
+    let is_own = payout.status.is_paid() && !is_other(payout, attempt);
+    if is_own && credited == Minor::ZERO && !is_paid_besides {
+        return Ok(Some(Change::Return));
+    }
+    // It is money all the same, and a person finds out whose: how much of it is news, which of two
+    // payments stands, or what an operator took for paid.
+    let is_in_books = is_own
+        || payout.status == Status::PaidManual
+        || was_in_question(app, payout, &attempt.reference).await?;
+    with.part = Some(payout.costs.amount);
+    Ok(is_in_books.then_some(Change::ReturnPart))
 }
 
 fn sender(json: Option<&str>) -> Vec<Field> {

@@ -6,8 +6,7 @@ use std::ops::Range;
 use super::declaration::Declaration;
 use super::fields::RecipientFields;
 
-/// So many bytes are read beyond what is kept of a message: what lies across the cut is known by
-/// how it goes on.
+/// Bytes that are read beyond what is kept, to tell whether something secret lies across the cut.
 const BEYOND: usize = 4 * 1024;
 
 /// Masks declared elements and the values of declared fields in any text.
@@ -105,8 +104,8 @@ impl Redactor {
         pass
     }
 
-    /// Nothing is known of a text from a place on. The object that it is in may name a secret there
-    /// which it has before that.
+    /// The text is unknown from `at` on. The object that is open there may name a secret behind
+    /// `at` whose value stands before it: its values are covered.
     fn cover_open_object(&self, pass: &mut Pass<'_>, at: usize) {
         let object = pass.last_object(at).filter(|object| object.end >= at);
         if let Some(object) = object.filter(|_| !self.elements.is_empty()) {

@@ -7,6 +7,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::db::bulk::{Table, int, text};
 use crate::db::cell::Kind::Text;
 use crate::db::lookup::Lookup;
@@ -113,14 +114,12 @@ pub struct Wanted {
 
 /// How far a day of a bank may be from the same day of Greenwich.
 const DAYS_DIFFER: Duration = Duration::from_secs(24 * 3600);
-/// How far the time in a journal's own id may be from when it was made.
-const IDS_DIFFER: Duration = Duration::from_secs(3600);
 
 impl Wanted {
     /// Where reading begins.
     #[must_use]
     pub fn start(&self) -> JournalId {
-        JournalId::first_at(self.from.before(IDS_DIFFER))
+        JournalId::first_at(self.from.before(limits::IDS_DIFFER))
     }
 
     /// The next journals after one, with what each says of the account, and the last one that was
@@ -146,7 +145,7 @@ impl Wanted {
              LEFT JOIN payment_files f ON f.id = a.file_id \
              ORDER BY j.id, a.id"
         );
-        let end = JournalId::first_at(self.to.after(IDS_DIFFER));
+        let end = JournalId::first_at(self.to.after(limits::IDS_DIFFER));
         let query = sqlx::query(AssertSqlSafe(sql));
         let query = query.bind(after.as_str()).bind(end.as_str()).bind(portion);
         let rows = query.bind(&self.route).fetch_all(pool).await?;

@@ -1,12 +1,11 @@
 //! What reports read: entries by their numbers, payouts by their ids.
 
-use std::time::Duration;
-
 use jiff::civil::Date;
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::env::Env;
 use crate::id::{MerchantId, PayoutId};
 use crate::ledger::wallets::{IN_SPAN, Span, WalletRow};
@@ -15,9 +14,6 @@ use crate::payouts::model::Payout;
 use crate::payouts::sql::payout;
 
 use super::range::{Part, Range};
-
-/// How far the time in a payout's id may be from when it was made.
-const IDS_DIFFER: Duration = Duration::from_secs(3600);
 
 /// What the entries of a day come to, of one kind.
 #[derive(Debug)]
@@ -191,9 +187,9 @@ pub(super) async fn list_failed(
 
 /// Ids between which those of a range's payouts are.
 fn ids(range: &Range) -> (PayoutId, PayoutId) {
-    let first = Moment::from_micros(range.start.micros().max(0)).before(IDS_DIFFER);
+    let first = Moment::from_micros(range.start.micros().max(0)).before(limits::IDS_DIFFER);
     (
         PayoutId::first_at(Moment::from_micros(first.micros().max(0))),
-        PayoutId::first_at(range.end.after(IDS_DIFFER)),
+        PayoutId::first_at(range.end.after(limits::IDS_DIFFER)),
     )
 }

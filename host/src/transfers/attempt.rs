@@ -9,7 +9,7 @@ use crate::id::{AttemptId, Id as _, PaymentFileId, RouteId};
 use crate::ledger::verify::These;
 use crate::wasm::rail::Subject;
 
-use super::order::{Failure, Fixed, Step};
+use super::order::{Failure, Fixed};
 
 /// How an attempt stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,14 +126,6 @@ impl Attempt {
             code: self.code.clone().unwrap_or_default(),
             message: self.message.clone().unwrap_or_default(),
             id: None,
-        }
-    }
-
-    /// What it means that all of it came back.
-    pub(super) fn came_back(&self, failure: Failure) -> Step {
-        match self.state {
-            AttemptState::Paid => Step::Returned(self.fixed(), failure),
-            _ => Step::ReturnedUnheard(self.fixed(), failure),
         }
     }
 

@@ -22,10 +22,6 @@ use super::sealed;
 use super::serials;
 use super::work::Stage;
 
-/// So long after the database was restored a payment may have been made by its own time that is
-/// forgotten: far above any difference between the clocks of hosts.
-const FORGOTTEN_WITHIN: Duration = Duration::from_secs(3600);
-
 /// A route that takes the payment now, with a place in its lane.
 struct Chosen {
     route: Arc<ReadyRoute>,
@@ -253,16 +249,15 @@ impl<'a, F: Feature> Carry<'a, F> {
 
     /// Where and as what it left last, as a case remembers what the database has forgotten.
     pub(super) async fn forgotten(&self, known: &[Attempt]) -> Result<Option<Forgotten>, Problem> {
-        // A case counts, however wrong the clock was of the host that made it.
-        let made_at = self.order.made_at.before(FORGOTTEN_WITHIN);
-        if !self.engine.quarantine.asks_first(self.order.env, made_at) {
+        if !self.engine.quarantine.may_be_forgotten(self.order.env, self.order.made_at) {
             return Ok(None);
         }
         let pool = self.engine.db.pool();
         let cases = cases::sql::list_about(pool, &self.order.id).await?;
-        let forgotten = cases.into_iter().filter(|case| case.kind == CaseKind::ForgottenTransfer);
+        let cases = cases.into_iter().map(|known| known.case);
+        let forgotten = cases.filter(|case| case.kind == CaseKind::ForgottenTransfer);
         let left = forgotten.filter_map(|case| {
-            let reference = case.evidence["reference"].as_str()?.to_owned();
+            let reference = case.reference()?.to_owned();
             let intended_at = Moment::parse(case.evidence["intended_at"].as_str()?)?;
             Some(Forgotten { route: case.route?, reference, intended_at })
         });

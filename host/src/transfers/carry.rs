@@ -146,6 +146,9 @@ impl<'a, F: Feature> Carry<'a, F> {
         }
         let step = match attempts.last() {
             None => return self.then(Todo::Begin { tried: Vec::new(), before: None }),
+            Some(last) if let Some(paid) = attempt::paid_besides(&attempts, last).next() => {
+                Some(Step::Paid(paid.fixed()))
+            }
             Some(last) => match last.state {
                 AttemptState::Open | AttemptState::NotSent => {
                     return self.then(Todo::Begin { tried: attempts, before: None });

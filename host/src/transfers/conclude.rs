@@ -66,7 +66,7 @@ impl<F: Feature> Carry<'_, F> {
         let now = self.engine.now();
         let Answered { learnt, evidence, .. } = &answered;
         let attempt = self.calls().told(&over.attempt, learnt)?;
-        let Some((step, state)) = learnt.step(&attempt) else {
+        let Some((step, state)) = learnt.step(attempt.fixed()) else {
             let next = self.next_question(&over.route);
             let case = self.unanswered((&attempt, &over.route), now);
             let mut rows = vec![attempt::ATTEMPT_STATES.change(&attempt), evidence.clone()];

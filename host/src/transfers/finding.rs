@@ -9,9 +9,9 @@ use crate::money::Minor;
 use crate::wasm::egress::{Answer, Exchange};
 use crate::wasm::rail::{Broken, Called, Finding, Outcome, Receipt, Refusal, ReturnOfFunds};
 
-use super::attempt::{Attempt, AttemptState};
+use super::attempt::AttemptState;
 use super::lanes::Reached;
-use super::order::{Failure, Step};
+use super::order::{Failure, Fixed, Step};
 
 /// What is known about a payment. Only "paid", "refused" and "returned" are definite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,18 +162,18 @@ impl Learnt {
         }
     }
 
-    /// The step that a definite one is about an attempt, and how that stands then.
-    pub(super) fn step(&self, attempt: &Attempt) -> Option<(Step, AttemptState)> {
+    /// The step that a definite one is, and how its attempt stands then.
+    pub(super) fn step(&self, fixed: Fixed) -> Option<(Step, AttemptState)> {
         match self {
-            Self::Paid(_) => Some((Step::Paid(attempt.fixed()), AttemptState::Paid)),
+            Self::Paid(_) => Some((Step::Paid(fixed), AttemptState::Paid)),
             Self::Refused(Refusal { code, message }) => {
                 let failure = Failure { code: code.clone(), message: message.clone(), id: None };
-                Some((Step::Refused(attempt.fixed(), failure), AttemptState::Refused))
+                Some((Step::Refused(fixed, failure), AttemptState::Refused))
             }
             Self::Returned(ReturnOfFunds { code, message, network_id, .. }) => {
                 let (code, message) = (code.clone(), message.clone());
                 let failure = Failure { code, message, id: network_id.clone() };
-                Some((attempt.came_back(failure), AttemptState::Returned))
+                Some((Step::Returned(fixed, failure), AttemptState::Returned))
             }
             Self::Accepted(_) | Self::Unknown(_) | Self::NeverReceived(_) => None,
         }

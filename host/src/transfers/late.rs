@@ -44,7 +44,8 @@ impl Transfers {
             }
             let attempts = attempt::list_attempts(self.db.pool(), &order.id).await?;
             let now = attempts.into_iter().find(|known| known.id == seen.id).ok_or_else(gone)?;
-            let Some((step, state)) = learnt.step(&now).filter(|_| now.is_news(&learnt)) else {
+            let Some((step, state)) = learnt.step(now.fixed()).filter(|_| now.is_news(&learnt))
+            else {
                 return self.write_evidence(evidence).await;
             };
             let calls = Calls { engine: self, order: &order };

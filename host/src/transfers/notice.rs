@@ -375,7 +375,7 @@ impl Transfers {
                             rows.push(super::conclude::end_question(&paid, now));
                             Step::Paid(paid.fixed())
                         }
-                        None => known.came_back(failure.clone()),
+                        None => Step::Returned(known.fixed(), failure.clone()),
                     }
                 }
                 false => {

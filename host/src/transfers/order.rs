@@ -121,8 +121,6 @@ pub enum Step {
     Refused(Fixed, Failure),
     /// All of it came back.
     Returned(Fixed, Failure),
-    /// All of it came back, and nobody had heard that it was paid.
-    ReturnedUnheard(Fixed, Failure),
     /// Another amount than all of it came back.
     PartReturned(Fixed, Failure, Minor),
     /// It stands, and the recipient should be addressed otherwise from now on.

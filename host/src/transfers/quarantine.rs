@@ -3,8 +3,9 @@
 //! After a failover to a standby that lagged, or after a restore, payments that went out are not
 //! in the database any more. Sent again, they would be paid twice. A host that notices closes
 //! the gate for every host, names what it knows to be forgotten, and goes on asking about what
-//! is under way; the operator opens the gate again. What was queued before that is asked about
-//! first for ever: its reference is the one that it had.
+//! is under way; the operator opens the gate again. What was queued before that, or within a
+//! minute after by its host's clock, is asked about first for ever: its reference is the one that
+//! it had.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use crate::cases::{Case, CaseKind};
+use crate::cases::{self, Case, CaseKind};
 use crate::clock::{Clock, Moment};
 use crate::config::limits;
 use crate::db::Db;
@@ -43,6 +44,10 @@ const FORGOTTEN_MAX: usize = 1_000;
 /// Intents looked up, newest first, before it is decided whether to go further back.
 const PORTION: usize = 200;
 const A_DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// How long after the quarantine began, by the clock of the host that made it, a payment is still
+/// looked for among forgotten ones: far above any difference between clocks.
+const FORGOTTEN_WITHIN: Duration = Duration::from_secs(3600);
 
 /// The gate before everything live. Cheap to clone.
 #[derive(Clone)]
@@ -154,6 +159,34 @@ impl Quarantine {
     #[must_use]
     pub fn asks_first(&self, env: Env, queued_at: Moment) -> bool {
         env == Env::Live && queued_at.micros() <= self.0.ask_first_until.load(Ordering::SeqCst)
+    }
+
+    /// Whether there may be a case about a payment that was made then and is forgotten: it counts,
+    /// however wrong the clock was of the host that made it.
+    pub(super) fn may_be_forgotten(&self, env: Env, made_at: Moment) -> bool {
+        self.asks_first(env, made_at.before(FORGOTTEN_WITHIN))
+    }
+
+    /// Whether a payment that is queued may have left all the same, before the database was restored.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub async fn may_have_left(
+        &self,
+        (env, id): (Env, &str),
+        made_at: Moment,
+    ) -> Result<bool, sqlx::Error> {
+        if env == Env::Test {
+            return Ok(false);
+        }
+        if self.is_closed() || self.asks_first(env, made_at) {
+            return Ok(true);
+        }
+        if !self.may_be_forgotten(env, made_at) {
+            return Ok(false);
+        }
+        let cases = cases::sql::list_about(self.0.db.pool(), id).await?;
+        Ok(cases.iter().any(|known| known.case.kind == CaseKind::ForgottenTransfer))
     }
 
     /// Closes the gate for every host, and opens a case for each payment that is forgotten.

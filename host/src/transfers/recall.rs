@@ -44,24 +44,24 @@ impl Transfers {
     ///
     /// # Errors
     /// `state_conflict` where somebody is at it, or nothing of it is under way; the database failed.
-    pub async fn hold_for_recall(
+    pub async fn claim_for_recall(
         &self,
         id: &str,
         recall: Recall,
-    ) -> Result<HeldForRecall, Problem> {
+    ) -> Result<ClaimedForRecall, Problem> {
         if recall == Recall::Back {
-            return self.alone(id).map(HeldForRecall::Paid);
+            return self.alone(id).map(ClaimedForRecall::Paid);
         }
         match self.claim(id).await? {
-            Claimed::Yes(claim) => Ok(HeldForRecall::UnderWay(claim)),
+            Claimed::Yes(claim) => Ok(ClaimedForRecall::UnderWay(claim)),
             Claimed::Busy => Err(conflict("A call about it is under way: try again.")),
             Claimed::NoWork => Err(conflict("Nothing of it is under way any more.")),
         }
     }
 
     /// Lets go of a payment that is not recalled after all.
-    pub async fn let_go(&self, held: HeldForRecall) {
-        if let HeldForRecall::UnderWay(claim) = held {
+    pub async fn let_go(&self, claimed: ClaimedForRecall) {
+        if let ClaimedForRecall::UnderWay(claim) = claimed {
             self.give_back(&claim).await;
         }
     }
@@ -75,13 +75,13 @@ impl Transfers {
     pub async fn recall<F: Feature>(
         &self,
         feature: &F,
-        held: HeldForRecall,
+        claimed: ClaimedForRecall,
         reason: RecallReason,
     ) -> Result<(), Problem> {
         // As it is now that nobody else is at it.
-        let claim = match held {
-            HeldForRecall::UnderWay(claim) => claim,
-            HeldForRecall::Paid(alone) => {
+        let claim = match claimed {
+            ClaimedForRecall::UnderWay(claim) => claim,
+            ClaimedForRecall::Paid(alone) => {
                 let object = self.recalled_object(feature, &alone.id).await?;
                 return self.recall_paid(feature, feature.order(&object)?, reason).await;
             }
@@ -175,7 +175,7 @@ impl Transfers {
 }
 
 /// A payment that is about to be recalled, and that nobody else is at.
-pub enum HeldForRecall {
+pub enum ClaimedForRecall {
     /// One that is under way, by the claim of its work.
     UnderWay(Claim),
     /// One that is paid, on this host.

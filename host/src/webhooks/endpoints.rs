@@ -151,7 +151,7 @@ pub(super) async fn create(
             Ok((unseal(app, reservation, &reply)?, true))
         }
         _ => {
-            // Whatever happens after the answer is told to it; for how long is bounded.
+            // What happens after this answer reaches it. The wait is bounded.
             let _ = sql::wait_for_others(&app.db).await?;
             Ok((body, false))
         }
@@ -200,7 +200,7 @@ pub(super) async fn update(
     };
     submit(app, &before, rows, health).await?;
     if is_back || (after.is_active && after.events != before.events) {
-        // Whatever happens after the answer is told to it; for how long is bounded.
+        // What happens after this answer reaches it. The wait is bounded.
         let _ = sql::wait_for_others(&app.db).await?;
     }
     if is_back {

@@ -123,25 +123,25 @@ pub struct Next {
     pub again_at: Option<Moment>,
 }
 
-/// Which endpoint an answer tells of.
+/// Who has answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// The one that there is.
-    AsItIs,
-    /// One that was changed while it was asked, or is gone: its owner may have moved it elsewhere.
-    AsItWas,
+pub enum Receiver {
+    /// The endpoint as it is.
+    Current,
+    /// As it was before it was changed or deleted: perhaps at another address.
+    Former,
 }
 
 /// What follows from the attempt that makes `attempts`, answered at `now`. `spread` is between
 /// 0 and 1000 and keeps those that failed together from coming back together.
 #[must_use]
-pub fn next(attempts: i64, answer: &Answer, asked: Asked, now: Moment, spread: u64) -> Next {
+pub fn next(attempts: i64, answer: &Answer, receiver: Receiver, now: Moment, spread: u64) -> Next {
     if answer.is_good() {
         return Next { status: Status::Delivered, again_at: None };
     }
     let delay = usize::try_from(attempts).ok().and_then(|made| limits::WEBHOOK_DELAYS.get(made));
     // Gone for good: the receiver says so, and it is still the one to say it.
-    let is_gone = answer.status == Some(410) && asked == Asked::AsItIs;
+    let is_gone = answer.status == Some(410) && receiver == Receiver::Current;
     let Some(delay) = delay.filter(|_| !is_gone) else {
         return Next { status: Status::GivingUp, again_at: None };
     };
@@ -162,19 +162,19 @@ mod tests {
     #[test]
     fn seven_attempts_are_made_on_a_growing_schedule() {
         let now = Moment::parse("2026-11-21T09:00:00Z").expect("an instant");
-        let after = |attempts| next(attempts, &answer(500), Asked::AsItIs, now, 0).again_at;
+        let after = |attempts| next(attempts, &answer(500), Receiver::Current, now, 0).again_at;
         let spans: Vec<_> =
             (1..7).map(|made| after(made).map(|at| at.seconds() - now.seconds())).collect();
         assert_eq!(spans, [5, 60, 300, 1800, 7200, 28_800].map(Some));
-        assert_eq!(next(7, &answer(500), Asked::AsItIs, now, 0).status, Status::GivingUp);
-        let late = next(2, &answer(500), Asked::AsItIs, now, 1000).again_at.expect("another");
+        assert_eq!(next(7, &answer(500), Receiver::Current, now, 0).status, Status::GivingUp);
+        let late = next(2, &answer(500), Receiver::Current, now, 1000).again_at.expect("another");
         assert_eq!(late.seconds() - now.seconds(), 66);
     }
 
     #[test]
     fn answers_mean_what_they_say() {
         let now = Moment::default();
-        let after = |answer: &Answer| next(1, answer, Asked::AsItIs, now, 0);
+        let after = |answer: &Answer| next(1, answer, Receiver::Current, now, 0);
         assert_eq!(after(&answer(204)).status, Status::Delivered);
         assert_eq!(after(&answer(301)).status, Status::Failed);
         assert_eq!(after(&answer(410)).status, Status::GivingUp);
@@ -185,9 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_for_an_endpoint_that_was_changed_since_is_no_more_than_a_failure() {
+    fn a_410_of_a_former_receiver_is_a_failed_attempt() {
         let now = Moment::default();
-        let after = |attempts, status| next(attempts, &answer(status), Asked::AsItWas, now, 0);
+        let after = |attempts, status| next(attempts, &answer(status), Receiver::Former, now, 0);
         for status in [410, 500] {
             assert_eq!(after(1, status).again_at, Some(now.after(limits::WEBHOOK_DELAYS[1])));
             assert_eq!(after(7, status).status, Status::GivingUp);

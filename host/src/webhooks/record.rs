@@ -15,7 +15,7 @@ use crate::ledger::{Command, CounterChange, Effects, Guard, LockedState};
 use crate::money::Minor;
 use crate::outbound::Answer;
 
-use super::model::{Asked, Endpoint, Next, Status, next};
+use super::model::{Endpoint, Next, Receiver, Status, next};
 use super::sql;
 use super::view::EndpointView;
 
@@ -71,8 +71,8 @@ fn decide(
 ) -> Result<Effects, Problem> {
     let (ready, now) = (&made.ready, locked.now());
     let attempts = ready.attempts + 1;
-    let asked = asked(locked, &made.endpoint)?;
-    let next = next(attempts, &made.answer, asked, now, spread);
+    let receiver = receiver(locked, &made.endpoint)?;
+    let next = next(attempts, &made.answer, receiver, now, spread);
     let mut effects = Effects::default();
     effects.rows.push(result_row(&ready.id, attempts, &made.answer, (next, now)));
     effects.rows.push(match next.again_at {
@@ -83,7 +83,7 @@ fn decide(
         None => sql::QUEUE_DONE.of(ready.id.as_str()),
     });
     // Who failed where it was before says nothing of how it fares now.
-    if made.is_news && (made.answer.is_good() || asked == Asked::AsItIs) {
+    if made.is_news && (made.answer.is_good() || receiver == Receiver::Current) {
         health(locked, made, event, &mut effects)?;
     }
     Ok(effects)
@@ -91,12 +91,12 @@ fn decide(
 
 /// Whether the endpoint is still what it was when it was asked. Its row is there for whatever
 /// failed; of a good answer it does not matter.
-fn asked(locked: &LockedState<'_>, endpoint: &Endpoint) -> Result<Asked, Problem> {
+fn receiver(locked: &LockedState<'_>, endpoint: &Endpoint) -> Result<Receiver, Problem> {
     let row = locked.row(&sql::ENDPOINT_VERSIONS, endpoint.id.as_str());
     let version = row.map(|row| row.int("updated_at")).transpose()?;
     Ok(match version == Some(endpoint.updated_at.micros()) {
-        true => Asked::AsItIs,
-        false => Asked::AsItWas,
+        true => Receiver::Current,
+        false => Receiver::Former,
     })
 }
 

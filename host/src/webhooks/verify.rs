@@ -160,9 +160,9 @@ pub async fn verify(
     missing_deliveries(db, (fresh, kept), faults).await
 }
 
-/// Every event reaches every endpoint that listens for it, from a while after it was last changed
-/// on: a change bears the instant at which it was asked for, and is committed later. Until then
-/// events are made for whoever listened before, in the same batch or in one beside it.
+/// Every event reaches every endpoint that listens for it. Those within [`LEFT_ALONE`] of the
+/// endpoint's last change are not checked: a change bears the instant at which it was asked for and
+/// is committed later, and batches beside it still see the endpoint as it was.
 async fn missing_deliveries(
     db: &mut AnyConnection,
     (fresh, since): (&Fresh, Moment),

@@ -50,6 +50,8 @@ pub const PAGE_MAX: i64 = 100;
 /// JSON of a page's items: a hundred deliveries with answers of 16 KiB each. What is longer is
 /// cut, and the rest is on the next page.
 pub const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// How far the instant in an id may be from the one that its row bears.
+pub const IDS_DIFFER: Duration = Duration::from_secs(3600);
 /// Characters of a refusal's message, which may quote what was sent.
 pub const MESSAGE_MAX: usize = 1_000;
 /// Webhook deliveries that the timeline of one payout shows.
@@ -251,8 +253,6 @@ pub const SOURCE_PAGE_BYTES_MAX: usize = 400 * 1024;
 pub const SOURCE_PATH_MAX: usize = 2048;
 /// How long a provider has for a page.
 pub const SOURCE_WALL_MAX: Duration = Duration::from_secs(20);
-/// How far apart the clocks of hosts may be.
-pub const CLOCKS_APART: Duration = Duration::from_secs(60);
 /// How far a provider's clock may be ahead.
 pub const SOURCE_CLOCK_AHEAD: Duration = Duration::from_secs(60);
 /// Rates that one source may tell.
@@ -407,6 +407,8 @@ pub const INTENTS_ROOM: u64 = 1 << 20;
 /// How often a host leaves its mark in the database and in its side file. A backup that is
 /// older than the last mark is recognised when it is restored.
 pub const EPOCH_EVERY: Duration = Duration::from_secs(10);
+/// How far ahead a host's clock may be of the one that noticed a restore.
+pub const CLOCKS_APART: Duration = Duration::from_secs(60);
 /// How long the dispatcher sleeps when there is nothing to do and nobody wakes it.
 pub const DISPATCH_POLL: Duration = Duration::from_millis(250);
 /// A connection that was not used for this long is asked whether it is still there.
@@ -522,8 +524,8 @@ pub const ALERT_RATE_FAILURES: u32 = 3;
 pub const ALERTS_KEPT: Duration = Duration::from_secs(400 * 24 * 3600);
 /// How often a host looks whether an anchor is due.
 pub const ANCHOR_POLL: Duration = Duration::from_secs(60);
-/// Characters of a path that are remembered.
-pub const REQUEST_LOG_PATH_MAX: usize = 256;
+/// Characters of a path or a subject that logs keep.
+pub const LOGGED_TEXT_MAX: usize = 256;
 /// On SIGTERM, running requests and dispatches get this long.
 pub const DRAIN: Duration = Duration::from_secs(25);
 /// Callers whose requests have not ended by then are cut off; the host's own work goes on.

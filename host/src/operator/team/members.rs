@@ -275,7 +275,7 @@ pub struct UpdateMember {
     pub role: Option<Role>,
     /// Permissions besides those of the role, in place of those before.
     pub permissions: Option<Vec<Permission>>,
-    /// `active` or `disabled`.
+    /// `active` or `disabled`. Who has set no password becomes `invited` instead of `active`.
     pub status: Option<MemberStatus>,
 }
 

@@ -17,11 +17,11 @@ use crate::wasm::rail::{Assembled, Broken, Called, Payment, Refusal, Window};
 use super::super::Transfers;
 use super::super::attempt::{self, Attempt};
 use super::super::calls::Calls;
-use super::super::conclude::no_longer_unknown;
+use super::super::conclude::{end_question, no_longer_unknown};
 use super::super::finding::Learnt;
-use super::super::order::{Feature, Order, Writes};
+use super::super::order::{Feature, Order, Step, Writes};
 use super::super::strangers::presentable;
-use super::super::work::Claimed;
+use super::super::work::{Claim, Claimed};
 use super::closing;
 use super::entries::{self, ENTRY_KEYS, EntryKey};
 use super::table::{FileState, PaymentFile};
@@ -43,6 +43,9 @@ impl Transfers {
         file: &mut PaymentFile,
     ) -> Result<Next, Problem> {
         let (entries, payments) = self.entries(feature, route, file).await?;
+        if self.leave_out(feature, file, &entries).await? {
+            return Ok(Next::Go);
+        }
         if payments.is_empty() {
             file.state = FileState::Empty;
             return Ok(Next::At(self.now()));
@@ -141,6 +144,45 @@ impl Transfers {
         Ok(Next::At(self.now().after(limits::FILE_RETRY)))
     }
 
+    /// Ends those of which an earlier attempt was paid after all: none of them has to be sent.
+    /// Whether there were any.
+    async fn leave_out<F: Feature>(
+        &self,
+        feature: &F,
+        file: &PaymentFile,
+        entries: &BTreeMap<String, Entry>,
+    ) -> Result<bool, Problem> {
+        let mut were_any = false;
+        for Entry { attempt, order } in entries.values() {
+            let Some(paid) = self.paid_before(attempt).await?.pop_front() else { continue };
+            let Some(claim) = self.claim_entry(order).await? else { continue };
+            let Some(object) = feature.load(&order.id).await? else { continue };
+            let ended = attempt.not_needed(&paid, self.now());
+            let rows = vec![
+                attempt::ATTEMPT_STATES.change(&ended),
+                end_question(&ended, self.now()),
+                end_question(&paid, self.now()),
+            ];
+            let (fence, beside) = (Some(claim.guard()), Some(file.untouched()));
+            let with = Writes { rows, fence, beside };
+            if let Err(problem) = feature.commit(&object, Step::Paid(paid.fixed()), with).await {
+                self.give_back(&claim).await;
+                return Err(problem);
+            }
+            were_any = true;
+        }
+        Ok(were_any)
+    }
+
+    /// The work of a payment that has joined; none where there is nothing to do any more.
+    async fn claim_entry(&self, order: &Order) -> Result<Option<Claim>, Problem> {
+        match self.claim(&order.id).await? {
+            Claimed::Yes(claim) => Ok(Some(claim)),
+            Claimed::NoWork => Ok(None),
+            Claimed::Busy => Err(Problem::new(ErrorCode::ServiceUnavailable)),
+        }
+    }
+
     /// Ends a payment that no file can carry.
     async fn turn_down<F: Feature>(
         &self,
@@ -149,11 +191,7 @@ impl Transfers {
         (file, entry): (&PaymentFile, &Entry),
         why: Refusal,
     ) -> Result<(), Problem> {
-        let claim = match self.claim(&entry.order.id).await? {
-            Claimed::Yes(claim) => claim,
-            Claimed::NoWork => return Ok(()),
-            Claimed::Busy => return Err(Problem::new(ErrorCode::ServiceUnavailable)),
-        };
+        let Some(claim) = self.claim_entry(&entry.order).await? else { return Ok(()) };
         let Some(object) = feature.load(&entry.order.id).await? else { return Ok(()) };
         let order = feature.order(&object)?;
         let learnt = Learnt::Refused(why);
@@ -162,7 +200,7 @@ impl Transfers {
         let called = shown("refused", &[]);
         let evidence = calls.evidence(Some(&entry.attempt), by, &called, &learnt.words());
         let (attempt, now) = (calls.told(&entry.attempt, &learnt)?, self.now());
-        let step = learnt.step(&attempt);
+        let step = learnt.step(attempt.fixed());
         let (step, state) = step.ok_or_else(|| Problem::internal("a refusal ends nothing"))?;
         let ended = Attempt { state, bytes_left: false, answered_at: Some(now), ..attempt };
         let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended), evidence];

@@ -212,7 +212,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 self.engine.tell_of_refusal(&file).await?;
                 self.join_another(attempt).await
             }
-            FileState::Refused => self.refused_twice(&attempt, &file).await,
+            FileState::Refused => self.refused_twice(attempt, &file).await,
             _ => self.wait_until(file.settles_at.max(now.after(limits::FILE_RETRY)), None).await,
         }
     }
@@ -274,7 +274,11 @@ impl<'a, F: Feature> Carry<'a, F> {
     }
 
     /// A network that refuses file after file will not take the next one either.
-    async fn refused_twice(self, attempt: &Attempt, file: &PaymentFile) -> Result<(), Problem> {
+    async fn refused_twice(self, attempt: Attempt, file: &PaymentFile) -> Result<(), Problem> {
+        if let Some(paid) = self.engine.paid_before(&attempt).await?.pop_front() {
+            let route = self.engine.routes.get(&attempt.route_id).await?;
+            return Box::pin(self.never_needed(Over::new(attempt, route), &paid, None)).await;
+        }
         let now = self.engine.now();
         let why = file.message.clone().unwrap_or_default();
         let summary = format!(

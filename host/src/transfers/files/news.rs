@@ -24,7 +24,7 @@ use super::table::{self, FileState, PaymentFile};
 
 /// How far the clocks of two hosts may be apart: what one heard a moment before the other sent the
 /// file is of that file.
-const CLOCKS_APART: Duration = Duration::from_secs(120);
+const HEARD_BEFORE_SENT_MAX: Duration = Duration::from_secs(120);
 
 /// How long whoever has made a file of the sandbox has its payments to himself.
 const SANDBOX_LATE: Duration = Duration::from_secs(2);
@@ -50,7 +50,7 @@ impl Transfers {
         loop {
             // What was said before it left is of another one. One that was held back after a
             // restore may have left before.
-            let latest = heard.received_at.after(CLOCKS_APART);
+            let latest = heard.received_at.after(HEARD_BEFORE_SENT_MAX);
             if file.restored_at.is_none()
                 && file.first_sent_at.is_none_or(|sent_at| sent_at > latest)
             {
