@@ -223,17 +223,15 @@ async fn what_a_bank_takes_back_does_not_count(
     .await;
 }
 
-/// What came back whole to the first bank stands in no books, told as paid before or not: the second
-/// one pays, and nothing is left that anybody could credit.
+/// What came back whole to the first bank, before the second one has paid, stands in no books, told
+/// as paid before or not: nothing is left that anybody could credit.
 #[rstest]
-#[case::that_was_told_as_paid(true, false)]
-#[case::that_was_not(false, false)]
-#[case::after_the_other_was_paid(false, true)]
+#[case::that_was_told_as_paid(true)]
+#[case::that_was_not(false)]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_came_back_whole_to_a_route_that_was_given_up_is_nobodys(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
     #[case] was_told: bool,
-    #[case] is_late: bool,
 ) {
     with_given_up(engine, "accept", async |host, _, it| {
         let told = async |line: String| tell(host, "/told", &line).await.ok();
@@ -243,8 +241,7 @@ async fn what_came_back_whole_to_a_route_that_was_given_up_is_nobodys(
         }
         let returned = format!("returned:back reference {} {AMOUNT}", it.given_up);
         let paid = format!("paid reference {} {AMOUNT}", it.sent);
-        let lines = if is_late { [paid, returned] } else { [returned, paid] };
-        for line in lines {
+        for line in [returned, paid] {
             told(line).await;
         }
         assert_eq!(counts(host, (&it.id, "paid")).await, it.sent);
@@ -293,9 +290,18 @@ async fn what_comes_back_of_what_was_paid_twice_is_not_given_back(
         assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
         host.prove().await;
         assert_eq!(resolve(host, &back, "credit").await.refused(), (409, "state_conflict"));
-        resolve(host, &back, "forwarded").await.ok();
         resolve(host, &twice, "recovered").await.ok();
+        assert_eq!(resolve(host, &back, "credit").await.refused(), (409, "state_conflict"));
+        resolve(host, &back, "forwarded").await.ok();
         assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+        // The other one comes back, too: now nobody has it.
+        let returned = format!("returned:all reference {} {AMOUNT}", it.given_up);
+        tell(host, "/told", &returned).await.ok();
+        until(host, &it.id, "reversed").await;
+        assert!(balance(host).await >= it.left + AMOUNT);
+        for own in ["suspense", "settlement/ngn_other", "settlement/ngn_hostile"] {
+            assert_eq!(account(host, own).await, 0, "{own}");
+        }
     })
     .await;
 }
@@ -315,6 +321,30 @@ async fn what_comes_back_of_what_an_operator_took_for_paid_is_a_case(
         assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, AMOUNT));
         resolve(host, &back, "credit").await.ok();
         assert_eq!((balance(host).await, account(host, "suspense").await), (it.left + AMOUNT, 0));
+    })
+    .await;
+}
+
+/// It was charged for the payment of the first bank, and the second one has paid as well.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_charged_for_one_payment_and_made_twice_is_a_case(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_given_up(engine, "accept", async |host, _, it| {
+        mark(host, "mark_failed", &it.id).await.ok();
+        tell(host, "/told", &format!("paid reference {} {AMOUNT}", it.given_up)).await.ok();
+        let after = until_case(host, "paid_after_failure").await;
+        resolve(host, &after, "charge").await.ok();
+        let charged = balance(host).await;
+        tell(host, "/told", &format!("paid reference {} {AMOUNT}", it.sent)).await.ok();
+        let twice = until_case(host, "paid_twice").await;
+        assert_eq!(twice["evidence"]["reference"], it.sent);
+        assert_eq!((balance(host).await, account(host, "suspense").await), (charged, -AMOUNT));
+        let part = format!("returned:part reference {} {}", it.sent, AMOUNT / 2);
+        tell(host, "/told", &part).await.ok();
+        let back = until_one_case(host, "partial_return").await;
+        assert_eq!(resolve(host, &back, "credit").await.refused(), (409, "state_conflict"));
     })
     .await;
 }

@@ -82,46 +82,76 @@ pub(super) async fn credited(app: &App, payout: &Payout) -> Result<(Minor, Vec<G
     Ok((cases::sql::credited(pool, id).await?, guards))
 }
 
-/// Whether another attempt of a payout was paid than this one, and its money was not recovered.
+/// What is known of a payout's attempts.
+pub(super) struct Attempts(Vec<Attempt>);
+
+/// The attempts of a payout.
 ///
 /// # Errors
 /// The database cannot be read.
-pub(super) async fn is_paid_besides(
+pub(super) async fn attempts(app: &App, payout: &Payout) -> Result<Attempts, Problem> {
+    Ok(Attempts(list_attempts(app.db.pool(), payout.id.as_str()).await?))
+}
+
+impl Attempts {
+    /// Whether another one was paid than the one of this reference.
+    pub(super) fn is_paid_besides(&self, reference: &str) -> bool {
+        let mut paid = self.0.iter().filter(|known| known.state == AttemptState::Paid);
+        paid.any(|known| known.rail_reference != reference)
+    }
+
+    /// Whether the one of this reference came back.
+    pub(super) fn is_returned(&self, reference: Option<&str>) -> bool {
+        let mut returned = self.0.iter().filter(|known| known.state == AttemptState::Returned);
+        returned.any(|known| Some(known.rail_reference.as_str()) == reference)
+    }
+}
+
+/// Whether it was in question that an attempt was paid, besides another one or after all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InQuestion {
+    /// It never was.
+    Never,
+    /// It was, and its money is in suspense, written off or charged.
+    Once,
+    /// It was, and its money is said to be back.
+    Recovered,
+}
+
+/// Whether an attempt was in question, as the cases about it say.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn in_question(
     app: &App,
     payout: &Payout,
     reference: &str,
-) -> Result<bool, Problem> {
-    let (pool, id) = (app.db.pool(), payout.id.as_str());
-    let mut others = list_attempts(pool, id).await?;
-    others.retain(|it| it.state == AttemptState::Paid && it.rail_reference != reference);
-    if others.is_empty() {
-        return Ok(false);
-    }
-    let cases = cases::sql::list_about(pool, id).await?;
-    let is_back = |it: &Attempt| cases.iter().any(|case| is_recovered(case, &it.rail_reference));
-    Ok(!others.iter().all(is_back))
+) -> Result<InQuestion, Problem> {
+    let mut cases = cases::sql::list_about(app.db.pool(), payout.id.as_str()).await?;
+    cases.retain(|known| is_of_payment(&known.case, reference));
+    let is_recovered = |known: &StoredCase| {
+        known.status == "resolved"
+            && known.resolution.as_deref() == Some(Resolution::Recovered.as_str())
+    };
+    Ok(match cases.is_empty() {
+        true => InQuestion::Never,
+        false if cases.iter().all(is_recovered) => InQuestion::Recovered,
+        false => InQuestion::Once,
+    })
 }
 
-/// Whether an attempt is in the books, or was written off, because it was paid where nobody expected
-/// it.
+/// Whether an attempt was paid besides the one that counts, as a case says.
 ///
 /// # Errors
 /// The database cannot be read.
-pub(super) async fn was_in_question(
+pub(super) async fn was_excess(
     app: &App,
     payout: &Payout,
     reference: &str,
 ) -> Result<bool, Problem> {
     let cases = cases::sql::list_about(app.db.pool(), payout.id.as_str()).await?;
-    let is_of_it = |known: &&StoredCase| is_of_payment(&known.case, reference);
-    Ok(cases.iter().filter(is_of_it).any(|known| !is_recovered(known, reference)))
-}
-
-/// Whether an operator has the money of such a payment back.
-fn is_recovered(known: &StoredCase, reference: &str) -> bool {
-    is_of_payment(&known.case, reference)
-        && known.status == "resolved"
-        && known.resolution.as_deref() == Some(Resolution::Recovered.as_str())
+    let mut about = cases.iter().filter(|known| is_of_payment(&known.case, reference));
+    Ok(about.any(|known| known.case.kind == CaseKind::PaidTwice))
 }
 
 /// Whether a case is about a payment that was made besides, or after all.

@@ -10,7 +10,7 @@ use crate::money::Minor;
 use crate::transfers::Failure;
 
 use super::change::{Accompanying, Limits, change, version};
-use super::contradiction::{credited, is_paid_besides, is_taken_back};
+use super::contradiction::{attempts, credited, is_taken_back, was_excess};
 use super::model::{Change, Payout, Status};
 use super::retrieve::get;
 
@@ -79,11 +79,15 @@ async fn require_creditable(
                        credit.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
-    let about = case.case.reference();
-    let counts = payout.status == Status::PaidManual || about == payout.rail_reference.as_deref();
-    if !counts || is_paid_besides(app, payout, about.unwrap_or_default()).await? {
+    let (about, counts) = (case.case.reference(), payout.rail_reference.as_deref());
+    let reference = about.unwrap_or_default();
+    // What an operator took for paid may be another one than the last.
+    let may_count = about == counts
+        || (payout.status == Status::PaidManual && !was_excess(app, payout, reference).await?);
+    if !may_count || attempts(app, payout).await?.is_paid_besides(reference) {
         let message = "Two attempts were paid, or this one does not count: resolve it as \
-                       `forwarded`, and the case about the other one by itself.";
+                       `forwarded`, the case about the other one by itself, and credit by hand \
+                       what is missing then.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }
     let amount = case.case.amount.map_or(Minor::ZERO, |(_, amount)| amount);
@@ -131,7 +135,7 @@ async fn end(
 /// is.
 async fn require_unpaid(app: &App, payout: &Payout) -> Result<Vec<Guard>, Problem> {
     let counts = payout.rail_reference.as_deref().unwrap_or_default();
-    if is_paid_besides(app, payout, counts).await? {
+    if attempts(app, payout).await?.is_paid_besides(counts) {
         let message = "Another attempt was paid: resolve this as `uphold`, and the case about the \
                        other one by itself.";
         return Err(Problem::because(ErrorCode::StateConflict, message));

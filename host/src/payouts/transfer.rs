@@ -16,7 +16,7 @@ use crate::transfers::{Claimed, Feature, Fixed, Order, OrderStage, Step, Writes}
 use crate::wasm::rail::{Field, Resolution};
 
 use super::change::{Accompanying, change, version};
-use super::contradiction::{credited, is_paid_besides, was_in_question};
+use super::contradiction::{InQuestion, attempts, credited, in_question};
 use super::model::{Change, Payout, Status};
 use super::recipient::{is_known_to, resolution_place};
 use super::request::Sender;
@@ -96,6 +96,13 @@ impl Feature for PayoutTransfers {
             self.0.writer.work(Command::rows(rows).guards([version(payout)])).await?;
             return Ok(payout.clone());
         };
+        if let (Change::Confirm, Status::PaidManual, Some(attempt)) =
+            (what, payout.status, &with.attempt)
+            && attempts(&self.0, payout).await?.is_paid_besides(&attempt.reference)
+        {
+            // It was charged for the other one.
+            what = Change::ConfirmOther;
+        }
         if what == Change::Return {
             match came_back(&self.0, (payout, &mut with)).await? {
                 Some(change) => what = change,
@@ -116,13 +123,14 @@ impl Feature for PayoutTransfers {
         }
         with.fence.clone_from(&fence);
         with.beside.extend(beside);
+        let guards = with.beside.clone();
         match Box::pin(change(&self.0, payout, what, with)).await {
             Ok(Done::Now(after)) => Ok(after),
             Ok(Done::Before { .. }) => Err(Problem::internal("a step with an idempotency key")),
             // News from outside of which the payout makes nothing: what shows it is kept, unless
             // the payout has changed meanwhile, and then it is looked at again.
             Err(problem) if problem.code() == ErrorCode::StateConflict && fence.is_none() => {
-                let command = Command::rows(rows).guards([version(payout)]);
+                let command = Command::rows(rows).guards([version(payout)]).guards(guards);
                 self.0.writer.work(command).await?;
                 Ok(payout.clone())
             }
@@ -223,35 +231,41 @@ fn is_other(payout: &Payout, attempt: &Fixed) -> bool {
     payout.rail_reference.as_ref().is_some_and(|known| *known != attempt.reference)
 }
 
-/// What it means for the payout that all of an attempt came back; nothing where the books never had
-/// that attempt as paid.
+/// What it means for the payout that all of an attempt came back; nothing where its money is in the
+/// books already, or never left them.
 async fn came_back(
     app: &App,
     (payout, with): (&Payout, &mut Accompanying),
 ) -> Result<Option<Change>, Problem> {
     let Some(attempt) = &with.attempt else { return Ok(None) };
-    let is_paid_besides = is_paid_besides(app, payout, &attempt.reference).await?;
+    let is_own = !is_other(payout, attempt);
+    let known = attempts(app, payout).await?;
+    let is_paid_besides = known.is_paid_besides(&attempt.reference);
     if !payout.status.is_final() {
-        return match (is_other(payout, attempt), is_paid_besides) {
-            (true, _) => Ok(None),
+        return match (is_own, is_paid_besides) {
+            (false, _) => Ok(None),
             // That one counts, and whoever has told of this one has not seen it yet.
-            (false, true) => Err(Problem::new(ErrorCode::StateConflict)),
-            (false, false) => Ok(Some(Change::Return)),
+            (true, true) => Err(Problem::new(ErrorCode::StateConflict)),
+            (true, false) => Ok(Some(Change::Return)),
         };
     }
     let (credited, guards) = credited(app, payout).await?;
     with.beside.extend(guards);
-    let is_own = payout.status.is_paid() && !is_other(payout, attempt);
-    if is_own && credited == Minor::ZERO && !is_paid_besides {
+    let is_last = payout.status.is_paid()
+        && !is_paid_besides
+        && (is_own || known.is_returned(payout.rail_reference.as_deref()));
+    if is_last && credited == Minor::ZERO {
         return Ok(Some(Change::Return));
     }
     // It is money all the same, and a person finds out whose: how much of it is news, which of two
-    // payments stands, or what an operator took for paid.
-    let is_in_books = is_own
-        || payout.status == Status::PaidManual
-        || was_in_question(app, payout, &attempt.reference).await?;
+    // payments stands, or what nobody knew to have left.
+    let is_money = match (is_own, in_question(app, payout, &attempt.reference).await?) {
+        (true, InQuestion::Never | InQuestion::Recovered) => payout.status.is_paid(),
+        (false, InQuestion::Recovered) => false,
+        (false, InQuestion::Never) | (_, InQuestion::Once) => true,
+    };
     with.part = Some(payout.costs.amount);
-    Ok(is_in_books.then_some(Change::ReturnPart))
+    Ok(is_money.then_some(Change::ReturnPart))
 }
 
 fn sender(json: Option<&str>) -> Vec<Field> {

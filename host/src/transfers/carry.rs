@@ -1,5 +1,6 @@
 //! One object on its way: sent, asked about, sent over another route, ended.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -270,17 +271,15 @@ impl<'a, F: Feature> Carry<'a, F> {
         let attempt = Attempt { queries: attempt.queries + 1, never_received, ..attempt };
         let is_unknown = matches!(answered.learnt, Learnt::Unknown(_) | Learnt::NeverReceived(_));
         let over = Over::new(attempt, route);
-        let paid = attempt::paid_besides(&tried, &over.attempt).next();
-        if let Some(paid) = paid.filter(|_| is_unknown)
-            && self.never_had(&over)
-        {
+        let paid: VecDeque<_> = attempt::paid_besides(&tried, &over.attempt).cloned().collect();
+        if !paid.is_empty() && is_unknown && self.never_had(&over) {
             let needless = self.never_needed(over, paid, Some(answered));
             return Box::pin(needless).await.map(|()| None);
         }
-        match over.attempt.bytes_left || !is_unknown || paid.is_some() {
+        match over.attempt.bytes_left || !is_unknown || !paid.is_empty() {
             // Nothing of it left: another route may have come free meanwhile.
             false => self.then(Todo::Begin { tried, before: Some((over, answered)) }),
-            true if paid.is_none() && self.may_send_again(&over, &answered) => {
+            true if paid.is_empty() && self.may_send_again(&over, &answered) => {
                 Box::pin(self.resend(over, tried, answered)).await
             }
             true => Box::pin(self.conclude(over, answered)).await.map(|()| None),

@@ -106,22 +106,23 @@ impl<F: Feature> Carry<'_, F> {
         self.engine.also_paid(self.feature, &others).await
     }
 
-    /// Nothing of this attempt was carried out, and another one was paid: that one counts, and
+    /// Nothing of this attempt was carried out, and others were paid: the first of them counts, and
     /// nothing is sent any more. `answered` is what the network said of it, if it was asked.
     pub(super) async fn never_needed(
         self,
         over: Over,
-        paid: &Attempt,
+        mut paid: VecDeque<Attempt>,
         answered: Option<Answered>,
     ) -> Result<(), Problem> {
-        let now = self.engine.now();
-        let ended = over.attempt.not_needed(paid, now);
+        let (now, counting) = (self.engine.now(), paid.pop_front());
+        let counting = counting.ok_or_else(|| Problem::internal("nothing was paid"))?;
+        let ended = over.attempt.not_needed(&counting, now);
         let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended)];
-        rows.extend([end_question(&ended, now), end_question(paid, now)]);
+        rows.extend([end_question(&ended, now), end_question(&counting, now)]);
         rows.extend(answered.as_ref().map(|answered| answered.evidence.clone()));
         let with = Writes { rows, fence: Some(self.fence()), beside: None };
-        match self.feature.commit(&self.object, Step::Paid(paid.fixed()), with).await {
-            Ok(_) => Ok(()),
+        match self.feature.commit(&self.object, Step::Paid(counting.fixed()), with).await {
+            Ok(_) => self.engine.also_paid(self.feature, &paid).await,
             Err(problem) => self.lost(problem, answered.map(|answered| (over, answered))).await,
         }
     }

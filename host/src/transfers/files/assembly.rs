@@ -154,7 +154,8 @@ impl Transfers {
     ) -> Result<bool, Problem> {
         let mut were_any = false;
         for Entry { attempt, order } in entries.values() {
-            let Some(paid) = self.paid_before(attempt).await?.pop_front() else { continue };
+            let mut others = self.paid_before(attempt).await?;
+            let Some(paid) = others.pop_front() else { continue };
             let Some(claim) = self.claim_entry(order).await? else { continue };
             let Some(object) = feature.load(&order.id).await? else { continue };
             let ended = attempt.not_needed(&paid, self.now());
@@ -169,6 +170,7 @@ impl Transfers {
                 self.give_back(&claim).await;
                 return Err(problem);
             }
+            self.also_paid(feature, &others).await?;
             were_any = true;
         }
         Ok(were_any)

@@ -249,8 +249,9 @@ impl<'a, F: Feature> Carry<'a, F> {
             return self.cannot_send(why).await;
         }
         let route = self.engine.routes.get(&attempt.route_id).await?;
-        if let Some(paid) = self.engine.paid_before(&attempt).await?.pop_front() {
-            return Box::pin(self.never_needed(Over::new(attempt, route), &paid, None)).await;
+        let paid = self.engine.paid_before(&attempt).await?;
+        if !paid.is_empty() {
+            return Box::pin(self.never_needed(Over::new(attempt, route), paid, None)).await;
         }
         if route.route.is_paused || self.held_back().is_some() {
             return self.later(limits::FILE_HELD_POLL).await;
@@ -275,9 +276,10 @@ impl<'a, F: Feature> Carry<'a, F> {
 
     /// A network that refuses file after file will not take the next one either.
     async fn refused_twice(self, attempt: Attempt, file: &PaymentFile) -> Result<(), Problem> {
-        if let Some(paid) = self.engine.paid_before(&attempt).await?.pop_front() {
+        let paid = self.engine.paid_before(&attempt).await?;
+        if !paid.is_empty() {
             let route = self.engine.routes.get(&attempt.route_id).await?;
-            return Box::pin(self.never_needed(Over::new(attempt, route), &paid, None)).await;
+            return Box::pin(self.never_needed(Over::new(attempt, route), paid, None)).await;
         }
         let now = self.engine.now();
         let why = file.message.clone().unwrap_or_default();
