@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::ach::until_files;
 use crate::hostile::{DECLARATION, Till, built, packed, with_hostile_configured};
-use crate::hostile_files::{hours_pass, identity, joined, until_made};
+use crate::hostile_files::{hours_pass, joined, until_made};
 use crate::lanes::{absent_gateway, attempts, pair};
 use crate::notices::RIGHT;
 use crate::overtaken::{counts, open_cases, until_one_case};
@@ -64,6 +64,17 @@ async fn tell(host: &TestHost, line: &str) -> Answer {
     let url = format!("{}/notices/live/quick/told", host.base);
     let request = host.client.post(url).bearer_auth(RIGHT).body(line.to_owned());
     Answer::of(request.send().await.expect("an answer")).await
+}
+
+/// The only file that is with its network is refused as a whole, and paid nothing.
+async fn refuse_file(host: &TestHost, till: &Till, sent: &str) {
+    till.forget(sent);
+    let delivered = "SELECT identity FROM payment_files WHERE state = 'delivered'";
+    let pool = host.app().db.pool();
+    let identity: String = sqlx::query_scalar(delivered).fetch_one(pool).await.expect("a file");
+    till.lay(&format!("refused {identity} 0"));
+    host.advance(300);
+    host.until_count("SELECT COUNT(*) FROM payment_files WHERE state = 'delivered'", 0).await;
 }
 
 /// It was paid there, and nothing went in a file.
@@ -124,10 +135,7 @@ async fn what_was_in_a_file_that_is_refused_and_was_paid_before_is_not_sent_agai
         until_files(host, &[("delivered", 1)]).await;
         tell(host, &format!("paid reference {given_up} {AMOUNT}")).await.ok();
         until_one_case(host, "outcome_unknown").await;
-        till.forget(&sent);
-        till.lay(&format!("refused {} 0", identity(host).await));
-        host.advance(300);
-        until_files(host, &[("refused", 1)]).await;
+        refuse_file(host, till, &sent).await;
         is_paid_there(host, till, (&ids[0], left)).await;
     })
     .await;
@@ -167,9 +175,7 @@ async fn what_was_in_two_files_that_are_refused_and_was_paid_before_ends(
         let (left, [given_up, sent]) = (balance(host).await, references(host, &ids[0]).await);
         host.advance(2);
         until_files(host, &[("delivered", 1)]).await;
-        till.lay(&format!("refused {} 0", identity(host).await));
-        host.advance(300);
-        until_files(host, &[("refused", 1)]).await;
+        refuse_file(host, till, &sent).await;
         let again = "SELECT COUNT(*) FROM attempts WHERE sends = 2";
         host.advance(24 * 3_600);
         host.until_count(again, 1).await;
@@ -177,13 +183,7 @@ async fn what_was_in_two_files_that_are_refused_and_was_paid_before_ends(
         until_files(host, &[("delivered", 1), ("refused", 1)]).await;
         tell(host, &format!("paid reference {given_up} {AMOUNT}")).await.ok();
         until_one_case(host, "outcome_unknown").await;
-        till.forget(&sent);
-        let last = "SELECT identity FROM payment_files WHERE state = 'delivered'";
-        let last: String =
-            sqlx::query_scalar(last).fetch_one(host.app().db.pool()).await.expect("a file");
-        till.lay(&format!("refused {last} 0"));
-        host.advance(300);
-        until_files(host, &[("refused", 2)]).await;
+        refuse_file(host, till, &sent).await;
         is_paid_there(host, till, (&ids[0], left)).await;
     })
     .await;

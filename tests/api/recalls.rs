@@ -308,3 +308,34 @@ async fn a_recall_that_cannot_be_written_down_is_not_made(
     })
     .await;
 }
+
+/// Repeated before it has an answer, it is not asked for again, and nobody says that it was done.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recall_that_is_repeated_too_soon_is_made_once(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let (id, _) = paid(host).await;
+        till.until_knocked().await;
+        till.answer_recalls("later");
+        let path = format!("/admin/v1/payouts/{id}/recall");
+        let recall = async || {
+            let body = Some(json!({ "reason": "ticket 4711: paid twice" }));
+            let once = [("Idempotency-Key", "recall-0000000002")];
+            host.send(Method::POST, &path, OPERATOR_TOKEN, &once, body).await
+        };
+        let shut = till.close().await;
+        let (first, second) = futures::join!(recall(), async {
+            till.until_knocked().await;
+            let second = recall().await;
+            drop(shut);
+            second
+        });
+        assert_eq!(second.refused(), (409, "state_conflict"));
+        assert!(second.text.contains("another key"), "{}", second.text);
+        let first = first.ok();
+        assert_eq!((recall().await.ok().text, till.recalled()), (first.text, 1));
+    })
+    .await;
+}

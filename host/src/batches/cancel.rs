@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use crate::app::App;
-use crate::approvals;
 use crate::audit;
 use crate::auth::Permission;
 use crate::caller::Caller;
@@ -16,7 +15,6 @@ use crate::payouts::model::{Change as PayoutChange, Payout, Status};
 use super::findings::all_or_none;
 use super::model::{Batch, Change};
 use super::retrieve::{all_items, find};
-use super::review::ACTS_OF_SEVERAL;
 use super::sql;
 
 /// Takes back all payouts of a batch that have not left, and says how many; the others go on.
@@ -73,7 +71,6 @@ pub(super) async fn cancel(
             effects.rows.extend(rows.iter().cloned());
             Ok(effects.and(()))
         });
-        let command = approvals::ending(command, ACTS_OF_SEVERAL, batch.id.as_str());
         match app.writer.work(command.guards([sql::version(&batch)])).await {
             Ok(Done::Now(())) => return Ok((after, taken_back.len())),
             Ok(Done::Before { .. }) => return Err(Problem::internal("no key was reserved")),

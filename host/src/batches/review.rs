@@ -193,7 +193,7 @@ pub fn reply(batch: &Batch, counts: &Counts) -> Reply {
 }
 
 /// Those of [`action`] that several people may be asked for. One that is added there is added here.
-pub(super) const ACTS_OF_SEVERAL: &[&str] = &["batch.approve"];
+const ACTS_OF_SEVERAL: &[&str] = &["batch.approve"];
 
 /// What the audit log calls a decision.
 #[must_use]

@@ -100,25 +100,18 @@ impl Attempts {
         paid.any(|known| known.rail_reference != reference)
     }
 
-    /// Whether the one of this reference came back.
-    pub(super) fn is_returned(&self, reference: Option<&str>) -> bool {
-        let mut returned = self.0.iter().filter(|known| known.state == AttemptState::Returned);
-        returned.any(|known| Some(known.rail_reference.as_str()) == reference)
+    /// How the one of this reference stands.
+    pub(super) fn state(&self, reference: Option<&str>) -> Option<AttemptState> {
+        let mut known = self.0.iter();
+        let known = known.find(|known| Some(known.rail_reference.as_str()) == reference);
+        known.map(|known| known.state)
     }
 }
 
-/// Whether it was in question that an attempt was paid, besides another one or after all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum InQuestion {
-    /// It never was.
-    Never,
-    /// It was, and its money is in suspense, written off or charged.
-    Once,
-    /// It was, and its money is said to be back.
-    Recovered,
-}
+/// The cases about an attempt that was paid besides the one that counts, or after all.
+pub(super) struct InQuestion(Vec<StoredCase>);
 
-/// Whether an attempt was in question, as the cases about it say.
+/// What was in question about an attempt.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -128,47 +121,33 @@ pub(super) async fn in_question(
     reference: &str,
 ) -> Result<InQuestion, Problem> {
     let mut cases = cases::sql::list_about(app.db.pool(), payout.id.as_str()).await?;
-    cases.retain(|known| is_of_payment(&known.case, reference));
-    let is_recovered = |known: &StoredCase| {
-        known.status == "resolved"
-            && known.resolution.as_deref() == Some(Resolution::Recovered.as_str())
-    };
-    Ok(match cases.is_empty() {
-        true => InQuestion::Never,
-        false if cases.iter().all(is_recovered) => InQuestion::Recovered,
-        false => InQuestion::Once,
-    })
+    cases.retain(|known| {
+        matches!(known.case.kind, CaseKind::PaidTwice | CaseKind::PaidAfterFailure)
+            && known.case.reference() == Some(reference)
+    });
+    Ok(InQuestion(cases))
 }
 
-/// Whether an attempt was paid besides the one that counts, as a case says.
-///
-/// # Errors
-/// The database cannot be read.
-pub(super) async fn was_excess(
-    app: &App,
-    payout: &Payout,
-    reference: &str,
-) -> Result<bool, Problem> {
-    let cases = cases::sql::list_about(app.db.pool(), payout.id.as_str()).await?;
-    let mut about = cases.iter().filter(|known| is_of_payment(&known.case, reference));
-    Ok(about.any(|known| known.case.kind == CaseKind::PaidTwice))
+impl InQuestion {
+    /// Whether its money is in suspense, was written off or charged.
+    pub(super) fn is_money(&self) -> bool {
+        self.0.iter().any(|known| !is_recovered(known))
+    }
+
+    /// Whether its money is said to be back.
+    pub(super) fn is_recovered(&self) -> bool {
+        !self.0.is_empty() && !self.is_money()
+    }
+
+    /// Whether it was paid besides the one that counts.
+    pub(super) fn is_excess(&self) -> bool {
+        self.0.iter().any(|known| known.case.kind == CaseKind::PaidTwice)
+    }
 }
 
-/// Whether a case is about a payment that was made besides, or after all.
-fn is_of_payment(case: &Case, reference: &str) -> bool {
-    matches!(case.kind, CaseKind::PaidTwice | CaseKind::PaidAfterFailure)
-        && case.reference() == Some(reference)
-}
-
-/// Whether the bank says no more that it paid what a case is about: it came back, or was refused.
-///
-/// # Errors
-/// The database cannot be read.
-pub(super) async fn is_taken_back(app: &App, case: &Case) -> Result<bool, Problem> {
-    let attempts = list_attempts(app.db.pool(), &case.subject_id).await?;
-    let about = case.reference();
-    let mut it = attempts.iter().filter(|known| Some(known.rail_reference.as_str()) == about);
-    Ok(it.any(|it| matches!(it.state, AttemptState::Refused | AttemptState::Returned)))
+fn is_recovered(known: &StoredCase) -> bool {
+    known.status == "resolved"
+        && known.resolution.as_deref() == Some(Resolution::Recovered.as_str())
 }
 
 /// A contradiction is the same one as long as the payout's round is; a part that comes back is

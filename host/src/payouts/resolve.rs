@@ -8,9 +8,10 @@ use crate::error::{ErrorCode, Problem};
 use crate::ledger::{Account, Command, Decided, Effects, Guard, Journal, Source, SystemAccount};
 use crate::money::Minor;
 use crate::transfers::Failure;
+use crate::transfers::attempt::AttemptState;
 
 use super::change::{Accompanying, Limits, change, version};
-use super::contradiction::{attempts, credited, is_taken_back, was_excess};
+use super::contradiction::{attempts, credited, in_question};
 use super::model::{Change, Payout, Status};
 use super::retrieve::get;
 
@@ -83,7 +84,8 @@ async fn require_creditable(
     let reference = about.unwrap_or_default();
     // What an operator took for paid may be another one than the last.
     let may_count = about == counts
-        || (payout.status == Status::PaidManual && !was_excess(app, payout, reference).await?);
+        || (payout.status == Status::PaidManual
+            && !in_question(app, payout, reference).await?.is_excess());
     if !may_count || attempts(app, payout).await?.is_paid_besides(reference) {
         let message = "Two attempts were paid, or this one does not count: resolve it as \
                        `forwarded`, the case about the other one by itself, and credit by hand \
@@ -115,7 +117,10 @@ async fn end(
             message: "The bank did not pay it after all.".to_owned(),
             id: None,
         });
-    } else if is_taken_back(app, &case.case).await? {
+    } else if matches!(
+        attempts(app, payout).await?.state(case.case.reference()),
+        Some(AttemptState::Refused | AttemptState::Returned)
+    ) {
         let message = "The bank no longer says that it paid this: resolve it as `recovered`.";
         return Err(Problem::because(ErrorCode::StateConflict, message));
     }

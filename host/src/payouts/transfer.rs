@@ -12,11 +12,12 @@ use crate::ledger::{Command, Done};
 use crate::money::Minor;
 use crate::recipients::resolution;
 use crate::recipients::sql::{BENEFICIARY_CORRECTIONS, Corrected};
-use crate::transfers::{Claimed, Feature, Fixed, Order, OrderStage, Step, Writes};
+use crate::transfers::attempt::AttemptState;
+use crate::transfers::{Claimed, Failure, Feature, Fixed, Order, OrderStage, Step, Writes};
 use crate::wasm::rail::{Field, Resolution};
 
 use super::change::{Accompanying, change, version};
-use super::contradiction::{InQuestion, attempts, credited, in_question};
+use super::contradiction::{attempts, credited, in_question};
 use super::model::{Change, Payout, Status};
 use super::recipient::{is_known_to, resolution_place};
 use super::request::Sender;
@@ -92,26 +93,11 @@ impl Feature for PayoutTransfers {
 
     async fn commit(&self, payout: &Payout, step: Step, with: Writes) -> Result<Payout, Problem> {
         let Writes { rows, fence, beside } = with;
-        let Some((mut what, mut with)) = understand(payout, step) else {
+        let understood = Box::pin(understand(&self.0, payout, step)).await?;
+        let Some((what, mut with)) = understood else {
             self.0.writer.work(Command::rows(rows).guards([version(payout)])).await?;
             return Ok(payout.clone());
         };
-        if let (Change::Confirm, Status::PaidManual, Some(attempt)) =
-            (what, payout.status, &with.attempt)
-            && attempts(&self.0, payout).await?.is_paid_besides(&attempt.reference)
-        {
-            // It was charged for the other one.
-            what = Change::ConfirmOther;
-        }
-        if what == Change::Return {
-            match came_back(&self.0, (payout, &mut with)).await? {
-                Some(change) => what = change,
-                None => {
-                    self.0.writer.work(Command::rows(rows).guards([version(payout)])).await?;
-                    return Ok(payout.clone());
-                }
-            }
-        }
         with.rows.clone_from(&rows);
         // The next payment to a recipient that is saved should be addressed otherwise.
         if let Some(correction) = &with.correction
@@ -189,41 +175,54 @@ impl PayoutTransfers {
     }
 }
 
-/// What happens to the payout, and what goes with it; nothing where the step says nothing new about
-/// it.
-fn understand(payout: &Payout, step: Step) -> Option<(Change, Accompanying)> {
+/// What happens to the payout, and what goes with it.
+type Understood = Option<(Change, Accompanying)>;
+
+/// What a step means for the payout; nothing where it says nothing new about it.
+async fn understand(app: &App, payout: &Payout, step: Step) -> Result<Understood, Problem> {
     let is_other = |attempt: &Fixed| is_other(payout, attempt);
     if let Step::Corrected(_, correction) = step {
         // Told twice, it is told once.
         let is_known = payout.correction.as_ref() == Some(&correction.json());
         let with = Accompanying { correction: Some(correction), ..Accompanying::default() };
-        return (!is_known).then_some((Change::Correct, with));
+        return Ok((!is_known).then_some((Change::Correct, with)));
     }
     if let Step::Accepted(attempt, shown) = step {
         let is_known = payout.told.as_ref() == Some(&shown);
         let with = Accompanying { shown: Some(shown), ..Accompanying::default() };
-        return (!is_known && !is_other(&attempt)).then_some((Change::Tell, with));
+        return Ok((!is_known && !is_other(&attempt)).then_some((Change::Tell, with)));
     }
     let (what, attempt, failure, part) = match step {
         Step::Begun(attempt) => (Change::Dispatch, attempt, None, None),
         Step::BegunUntold(attempt) => (Change::DispatchUntold, attempt, None, None),
         Step::Rerouted(attempt) => (Change::Reroute, attempt, None, None),
         Step::Resent(attempt) => (Change::Resend, attempt, None, None),
-        Step::Paid(attempt) => {
-            let is_contradiction = payout.status.is_final() && is_other(&attempt);
-            let what = if is_contradiction { Change::ConfirmOther } else { Change::Confirm };
-            (what, attempt, None, None)
-        }
+        Step::Paid(attempt) => (paid(app, payout, &attempt).await?, attempt, None, None),
         // What was refused, or never left, is no loss where another attempt counts.
-        Step::Refused(attempt, _) if is_other(&attempt) => return None,
+        Step::Refused(attempt, _) if is_other(&attempt) => return Ok(None),
         Step::Refused(attempt, failure) => (Change::Refuse, attempt, Some(failure), None),
-        Step::Returned(attempt, failure) => (Change::Return, attempt, Some(failure), None),
-        Step::Corrected(..) | Step::Accepted(..) => return None,
+        Step::Returned(attempt, failure) => {
+            return came_back(app, payout, (attempt, failure)).await;
+        }
+        Step::Corrected(..) | Step::Accepted(..) => return Ok(None),
         Step::PartReturned(attempt, failure, part) => {
             (Change::ReturnPart, attempt, Some(failure), Some(part))
         }
     };
-    Some((what, Accompanying { attempt: Some(attempt), failure, part, ..Accompanying::default() }))
+    let with = Accompanying { attempt: Some(attempt), failure, part, ..Accompanying::default() };
+    Ok(Some((what, with)))
+}
+
+/// What it means for the payout that an attempt was paid.
+async fn paid(app: &App, payout: &Payout, attempt: &Fixed) -> Result<Change, Problem> {
+    let is_besides = match payout.status {
+        // It may have been charged for another one than the last.
+        Status::PaidManual if !is_other(payout, attempt) => {
+            attempts(app, payout).await?.is_paid_besides(&attempt.reference)
+        }
+        status => status.is_final() && is_other(payout, attempt),
+    };
+    Ok(if is_besides { Change::ConfirmOther } else { Change::Confirm })
 }
 
 /// Whether an attempt is another one than the one that counts.
@@ -235,37 +234,37 @@ fn is_other(payout: &Payout, attempt: &Fixed) -> bool {
 /// books already, or never left them.
 async fn came_back(
     app: &App,
-    (payout, with): (&Payout, &mut Accompanying),
-) -> Result<Option<Change>, Problem> {
-    let Some(attempt) = &with.attempt else { return Ok(None) };
-    let is_own = !is_other(payout, attempt);
+    payout: &Payout,
+    (attempt, failure): (Fixed, Failure),
+) -> Result<Understood, Problem> {
+    let (is_own, is_open) = (!is_other(payout, &attempt), !payout.status.is_final());
+    if is_open && !is_own {
+        return Ok(None);
+    }
     let known = attempts(app, payout).await?;
     let is_paid_besides = known.is_paid_besides(&attempt.reference);
-    if !payout.status.is_final() {
-        return match (is_own, is_paid_besides) {
-            (false, _) => Ok(None),
-            // That one counts, and whoever has told of this one has not seen it yet.
-            (true, true) => Err(Problem::new(ErrorCode::StateConflict)),
-            (true, false) => Ok(Some(Change::Return)),
-        };
+    if is_open && is_paid_besides {
+        // That one counts, and whoever has told of this one has not seen it yet.
+        return Err(Problem::new(ErrorCode::StateConflict));
     }
-    let (credited, guards) = credited(app, payout).await?;
-    with.beside.extend(guards);
-    let is_last = payout.status.is_paid()
-        && !is_paid_besides
-        && (is_own || known.is_returned(payout.rail_reference.as_deref()));
-    if is_last && credited == Minor::ZERO {
-        return Ok(Some(Change::Return));
-    }
-    // It is money all the same, and a person finds out whose: how much of it is news, which of two
-    // payments stands, or what nobody knew to have left.
-    let is_money = match (is_own, in_question(app, payout, &attempt.reference).await?) {
-        (true, InQuestion::Never | InQuestion::Recovered) => payout.status.is_paid(),
-        (false, InQuestion::Recovered) => false,
-        (false, InQuestion::Never) | (_, InQuestion::Once) => true,
+    let (credited, beside) = credited(app, payout).await?;
+    let is_charged = is_open || payout.status.is_paid();
+    let own = known.state(payout.rail_reference.as_deref());
+    let is_last = !is_paid_besides && (is_own || own == Some(AttemptState::Returned));
+    let (what, part) = match is_charged && is_last && credited == Minor::ZERO {
+        true => (Change::Return, None),
+        // It is money all the same, and a person finds out whose: how much of it is news, which of
+        // two payments stands, or what nobody knew to have left.
+        false => (Change::ReturnPart, Some(payout.costs.amount)),
     };
-    with.part = Some(payout.costs.amount);
-    Ok(is_money.then_some(Change::ReturnPart))
+    let in_question = in_question(app, payout, &attempt.reference).await?;
+    let is_news = match is_own {
+        true => is_charged || in_question.is_money(),
+        false => what == Change::Return || !in_question.is_recovered(),
+    };
+    let (attempt, failure) = (Some(attempt), Some(failure));
+    let with = Accompanying { attempt, failure, part, beside, ..Accompanying::default() };
+    Ok(is_news.then_some((what, with)))
 }
 
 fn sender(json: Option<&str>) -> Vec<Field> {

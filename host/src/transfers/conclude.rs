@@ -116,9 +116,7 @@ impl<F: Feature> Carry<'_, F> {
     ) -> Result<(), Problem> {
         let (now, counting) = (self.engine.now(), paid.pop_front());
         let counting = counting.ok_or_else(|| Problem::internal("nothing was paid"))?;
-        let ended = over.attempt.not_needed(&counting, now);
-        let mut rows = vec![attempt::ATTEMPT_STATES.change(&ended)];
-        rows.extend([end_question(&ended, now), end_question(&counting, now)]);
+        let mut rows = needless(&over.attempt, &counting, now);
         rows.extend(answered.as_ref().map(|answered| answered.evidence.clone()));
         let with = Writes { rows, fence: Some(self.fence()), beside: None };
         match self.feature.commit(&self.object, Step::Paid(counting.fixed()), with).await {
@@ -230,6 +228,13 @@ impl<F: Feature> Carry<'_, F> {
             }
         }
     }
+}
+
+/// Ends an attempt of which nothing was carried out, because an earlier one was paid.
+pub(super) fn needless(attempt: &Attempt, paid: &Attempt, now: Moment) -> Vec<RowChange> {
+    let ended = attempt.not_needed(paid, now);
+    let questions = [end_question(&ended, now), end_question(paid, now)];
+    [attempt::ATTEMPT_STATES.change(&ended)].into_iter().chain(questions).collect()
 }
 
 /// Ends the case about an outcome that was unknown for too long, if there is one.

@@ -17,7 +17,7 @@ use crate::wasm::rail::{Assembled, Broken, Called, Payment, Refusal, Window};
 use super::super::Transfers;
 use super::super::attempt::{self, Attempt};
 use super::super::calls::Calls;
-use super::super::conclude::{end_question, no_longer_unknown};
+use super::super::conclude::{needless, no_longer_unknown};
 use super::super::finding::Learnt;
 use super::super::order::{Feature, Order, Step, Writes};
 use super::super::strangers::presentable;
@@ -158,12 +158,7 @@ impl Transfers {
             let Some(paid) = others.pop_front() else { continue };
             let Some(claim) = self.claim_entry(order).await? else { continue };
             let Some(object) = feature.load(&order.id).await? else { continue };
-            let ended = attempt.not_needed(&paid, self.now());
-            let rows = vec![
-                attempt::ATTEMPT_STATES.change(&ended),
-                end_question(&ended, self.now()),
-                end_question(&paid, self.now()),
-            ];
+            let rows = needless(attempt, &paid, self.now());
             let (fence, beside) = (Some(claim.guard()), Some(file.untouched()));
             let with = Writes { rows, fence, beside };
             if let Err(problem) = feature.commit(&object, Step::Paid(paid.fixed()), with).await {
