@@ -325,6 +325,26 @@ async fn what_comes_back_of_what_an_operator_took_for_paid_is_a_case(
     .await;
 }
 
+/// An operator has marked it as paid, and the first bank says that it paid, too: what comes back of
+/// that is not the wallet's, which has paid for one.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_back_of_the_excess_over_a_mark_is_not_credited(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_given_up(engine, "accept", async |host, _, it| {
+        mark(host, "mark_paid", &it.id).await.ok();
+        tell(host, "/told", &format!("paid reference {} {AMOUNT}", it.given_up)).await.ok();
+        until_case(host, "paid_twice").await;
+        let part = format!("returned:part reference {} {}", it.given_up, AMOUNT / 2);
+        tell(host, "/told", &part).await.ok();
+        let back = until_one_case(host, "partial_return").await;
+        assert_eq!(resolve(host, &back, "credit").await.refused(), (409, "state_conflict"));
+        assert_eq!(balance(host).await, it.left);
+    })
+    .await;
+}
+
 /// It was charged for the payment of the first bank, and the second one has paid as well.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
