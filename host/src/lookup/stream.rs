@@ -183,7 +183,10 @@ impl Feed {
         let (now, at) = (self.app.now(), Instant::now());
         let (pool, owner) = (self.app.db.pool(), self.caller.owner());
         let wanted = (self.name, self.progress.begin(now));
+        let reads = &self.app.long_answers.reads;
+        let turn = reads.take_for(&[self.name], owner.0.as_str()).await?;
         let ids = sql::list_event_ids(pool, owner, wanted, limits::STREAM_PAGE).await?;
+        drop(turn);
         self.progress.pass(&ids, now, at);
         if new == New::IsSent {
             for (first, last) in self.progress.unknown(&ids) {

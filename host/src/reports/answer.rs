@@ -1,6 +1,7 @@
 //! A report that is asked for, and its answer: as JSON, CSV or a workbook.
 
 use axum::response::{IntoResponse as _, Response};
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, stream};
 use http::HeaderValue;
@@ -10,15 +11,16 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::config::limits::REPORTS_PER_KEY_MAX;
+use crate::config::limits::{self, REPORTS_PER_KEY_MAX};
 use crate::error::{ErrorCode, Problem};
+use crate::http::places::Place;
 use crate::ledger::wallets::{Span, WalletRow, list_wallets};
 use crate::money::Currency;
 
 use super::http::ReportQuery;
 use super::range::Range;
 use super::rows::{Head, ReportRow};
-use super::sql::{self, Added, Whose};
+use super::sql::{self, Added, Counted, Entries, Whose};
 use super::table::{self, Book, Frame};
 
 /// As what a report is wanted.
@@ -48,6 +50,12 @@ impl Form {
     }
 }
 
+/// What entries come to, each with the currency of its wallet.
+pub(super) type Adding = BoxFuture<'static, Result<Vec<(Currency, Added)>, Problem>>;
+
+/// How many payouts there are.
+pub(super) type Counting = BoxFuture<'static, Result<Vec<Counted>, Problem>>;
+
 /// A report that is asked for.
 pub(super) struct Asked<'a> {
     app: &'a App,
@@ -58,6 +66,8 @@ pub(super) struct Asked<'a> {
     pub currency: String,
     /// As what.
     pub form: Form,
+    /// Its place among those of its key.
+    place: Place,
 }
 
 impl<'a> Asked<'a> {
@@ -80,7 +90,9 @@ impl<'a> Asked<'a> {
         let range =
             Range::read(days, &caller.merchant.timezone, (caller.merchant.created_at, app.now()))?;
         let currency = app.rails.filter(query.currency)?;
-        Ok(Self { app, caller, range, currency, form })
+        let place = app.long_answers.reports.take(caller.key.id.as_str(), REPORTS_PER_KEY_MAX);
+        let place = place.ok_or_else(too_many)?;
+        Ok(Self { app, caller, range, currency, form, place })
     }
 
     /// The wallets that it is about, each with its entries of the range.
@@ -96,15 +108,48 @@ impl<'a> Asked<'a> {
         Ok(found)
     }
 
-    /// What the entries of the range come to, by day, currency and source.
-    pub(super) async fn added(&self) -> Result<Vec<(Currency, Added)>, Problem> {
-        let mut all = Vec::new();
-        for (wallet, span) in self.wallets().await? {
-            let pool = self.app.db.pool();
-            let added = sql::add_entries(pool, (&wallet, span), &self.range).await?;
-            all.extend(added.into_iter().map(|it| (wallet.currency, it)));
-        }
-        Ok(all)
+    /// What the entries of the range come to, by day, currency and source: a slice at a time, each in
+    /// its turn.
+    pub(super) async fn added(&self, which: Entries) -> Result<Adding, Problem> {
+        let wallets = self.wallets().await?;
+        let (app, range) = (self.app.clone(), self.range.clone());
+        let merchant = self.caller.merchant.id.clone();
+        Ok(Box::pin(async move {
+            let mut all = Vec::new();
+            for (wallet, span) in wallets {
+                for slice in span.slices(limits::REPORT_SUMMED) {
+                    let _turn = app.long_answers.reads.take(merchant.as_str()).await?;
+                    let slice = (&wallet, slice, which);
+                    let added = sql::add_entries(app.db.pool(), slice, &range).await?;
+                    all.extend(added.into_iter().map(|it| (wallet.currency, it)));
+                }
+            }
+            Ok(all)
+        }))
+    }
+
+    /// How many payouts of the range there are by day, currency and status, counted in the same way.
+    pub(super) fn counted(&self) -> Counting {
+        let (app, range) = (self.app.clone(), self.range.clone());
+        let (currency, (merchant, env)) = (self.currency.clone(), self.caller.owner());
+        let merchant = merchant.clone();
+        Box::pin(async move {
+            let whose = Whose { merchant: &merchant, env, currency: &currency };
+            let (mut first, last) = sql::ids(&range);
+            let mut all = Vec::new();
+            loop {
+                let _turn = app.long_answers.reads.take(merchant.as_str()).await?;
+                let pool = app.db.pool();
+                let next = sql::end_of_slice(pool, whose, (&first, &last)).await?;
+                let end = next.as_ref().unwrap_or(&last);
+                let counted = sql::count_payouts(pool, whose, (&range, &first, end)).await?;
+                all.extend(counted);
+                match next {
+                    Some(next) => first = next,
+                    None => return Ok(all),
+                }
+            }
+        })
     }
 
     pub(super) fn whose(&self) -> Whose<'_> {
@@ -141,16 +186,29 @@ impl<'a> Asked<'a> {
 
     /// The answer, of rows that are there.
     pub(super) async fn answer<T: ReportRow + 'static>(
-        &self,
+        self,
         head: Head,
         rows: Vec<T>,
     ) -> Result<Response, Problem> {
         self.stream(head, None, stream::iter([Ok(rows)]).boxed()).await
     }
 
+    /// The answer, of rows that take their time where there is much to add up.
+    pub(super) async fn add_up<T: ReportRow + 'static>(
+        self,
+        head: Head,
+        rows: impl Future<Output = Result<Vec<T>, Problem>> + Send + 'static,
+    ) -> Result<Response, Problem> {
+        let mut rows = Box::pin(rows);
+        match tokio::time::timeout(limits::REPORT_AT_ONCE, &mut rows).await {
+            Ok(rows) => self.answer(head, rows?).await,
+            Err(_) => self.stream(head, None, stream::once(rows).boxed()).await,
+        }
+    }
+
     /// The answer, of rows that are read as they are sent.
     pub(super) async fn stream<T: ReportRow + 'static>(
-        &self,
+        self,
         head: Head,
         frame: Option<Frame>,
         rows: BoxStream<'static, Result<Vec<T>, Problem>>,
@@ -159,9 +217,7 @@ impl<'a> Asked<'a> {
         let name = self.file_name(&head);
         let report_type = head.report_type;
         let of_row = move |row: &T| places(row.currency());
-        let place =
-            self.app.long_answers.reports.take(self.caller.key.id.as_str(), REPORTS_PER_KEY_MAX);
-        let place = place.ok_or_else(too_many)?;
+        let place = self.place;
         let body = match self.form {
             Form::Json => place.hold(json(&head, rows)?),
             Form::Csv => place.hold(table::csv(frame.as_ref(), of_row, rows)),

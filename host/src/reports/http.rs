@@ -25,7 +25,7 @@ use super::rows::{
     BankStatement, CashflowRow, FailedPayouts, FailedRow, FeesRow, FundingRow, Head, PayoutsRow,
     Report, StatementRow,
 };
-use super::sql::{self, Added};
+use super::sql::{self, Added, Entries};
 use super::table::Frame;
 
 /// What each call may refuse, besides what every call may.
@@ -131,7 +131,11 @@ pub async fn payouts(
     Query(query): Query<ReportQuery>,
 ) -> Result<Response, Problem> {
     let asked = Asked::read(&app, &caller, query)?;
-    let counted = sql::count_payouts(app.db.pool(), asked.whose(), &asked.range).await?;
+    let (head, counted) = (asked.head("payouts"), asked.counted());
+    asked.add_up(head, async move { payouts_by_day(counted.await?) }).await
+}
+
+fn payouts_by_day(counted: Vec<sql::Counted>) -> Result<Vec<PayoutsRow>, Problem> {
     let mut days: BTreeMap<(Date, String), PayoutsRow> = BTreeMap::new();
     for sql::Counted { day, currency, status, count, amount } in counted {
         let odd = || Problem::internal("an odd payout");
@@ -162,7 +166,7 @@ pub async fn payouts(
             }
         }
     }
-    asked.answer(asked.head("payouts"), days.into_values().collect()).await
+    Ok(days.into_values().collect())
 }
 
 /// Report funding
@@ -182,8 +186,13 @@ pub async fn funding(
     Query(query): Query<ReportQuery>,
 ) -> Result<Response, Problem> {
     let asked = Asked::read(&app, &caller, query)?;
+    let (head, added) = (asked.head("funding"), asked.added(Entries::BesidesPayouts).await?);
+    asked.add_up(head, async move { funding_by_day(added.await?) }).await
+}
+
+fn funding_by_day(added: Vec<(Currency, Added)>) -> Result<Vec<FundingRow>, Problem> {
     let mut days: BTreeMap<(Date, Currency, String), FundingRow> = BTreeMap::new();
-    for (currency, Added { day, kind, credits, credited, .. }) in asked.added().await? {
+    for (currency, Added { day, kind, credits, credited, .. }) in added {
         if credits == 0 || !Source::parse(&kind).is_some_and(Source::is_funding) {
             continue;
         }
@@ -197,7 +206,7 @@ pub async fn funding(
         row.count += credits;
         row.amount_minor = row.amount_minor.plus(credited)?;
     }
-    asked.answer(asked.head("funding"), days.into_values().collect()).await
+    Ok(days.into_values().collect())
 }
 
 /// Report cashflow
@@ -218,8 +227,13 @@ pub async fn cashflow(
     Query(query): Query<ReportQuery>,
 ) -> Result<Response, Problem> {
     let asked = Asked::read(&app, &caller, query)?;
+    let (head, added) = (asked.head("cashflow"), asked.added(Entries::All).await?);
+    asked.add_up(head, async move { cashflow_by_day(added.await?) }).await
+}
+
+fn cashflow_by_day(added: Vec<(Currency, Added)>) -> Result<Vec<CashflowRow>, Problem> {
     let mut days: BTreeMap<(Date, Currency), CashflowRow> = BTreeMap::new();
-    for (currency, added) in asked.added().await? {
+    for (currency, added) in added {
         let day = added.day;
         let row = days.entry((day, currency)).or_insert_with(|| CashflowRow {
             day: day.to_string(),
@@ -236,7 +250,7 @@ pub async fn cashflow(
         row.inflow_count += added.credits;
         row.outflow_count += added.debits;
     }
-    asked.answer(asked.head("cashflow"), days.into_values().collect()).await
+    Ok(days.into_values().collect())
 }
 
 /// Report fees
@@ -257,8 +271,13 @@ pub async fn fees(
     Query(query): Query<ReportQuery>,
 ) -> Result<Response, Problem> {
     let asked = Asked::read(&app, &caller, query)?;
+    let (head, added) = (asked.head("fees"), asked.added(Entries::All).await?);
+    asked.add_up(head, async move { fees_by_day(added.await?) }).await
+}
+
+fn fees_by_day(added: Vec<(Currency, Added)>) -> Result<Vec<FeesRow>, Problem> {
     let mut days: BTreeMap<(Date, Currency, &'static str), FeesRow> = BTreeMap::new();
-    for (currency, added) in asked.added().await? {
+    for (currency, added) in added {
         let Some(applies_to) = applies_to(&added) else { continue };
         let day = added.day;
         let row = days.entry((day, currency, applies_to)).or_insert_with(|| FeesRow {
@@ -279,7 +298,7 @@ pub async fn fees(
         row.fee_minor = row.fee_minor.plus(charged.minus(tax)?)?;
         row.tax_minor = row.tax_minor.plus(tax)?;
     }
-    asked.answer(asked.head("fees"), days.into_values().collect()).await
+    Ok(days.into_values().collect())
 }
 
 /// What a fee was charged for; nothing where it is none.
@@ -415,8 +434,10 @@ pub async fn failed_payouts(
         Form::Json => limits::REPORT_FAILED_MAX,
         Form::Csv | Form::Xlsx => limits::REPORT_FAILED_FILE_MAX,
     };
+    let turn = app.long_answers.reads.take(caller.merchant.id.as_str()).await?;
     let (payouts, count) =
         sql::list_failed(app.db.pool(), asked.whose(), (&asked.range, limit)).await?;
+    drop(turn);
     let head = Head { count: Some(count), ..asked.head("failed_payouts") };
     asked.answer(head, payouts.iter().map(failed_row).collect()).await
 }

@@ -7,7 +7,7 @@ use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
-use crate::id::{MerchantId, PayoutId};
+use crate::id::{Id as _, MerchantId, PayoutId};
 use crate::ledger::wallets::{IN_SPAN, Span, WalletRow};
 use crate::money::Minor;
 use crate::payouts::model::Payout;
@@ -36,15 +36,29 @@ pub(super) struct Added {
     pub tax: Minor,
 }
 
-/// Adds up a wallet's entries of a range by day and source.
+/// Which entries are added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entries {
+    /// All of them.
+    All,
+    /// None of those that payouts took: what is few among very many is found by an index.
+    BesidesPayouts,
+}
+
+/// Adds up a slice of a wallet's entries of a range by day and source.
 ///
 /// # Errors
 /// The database cannot be read.
 pub(super) async fn add_entries(
     pool: &AnyPool,
-    (wallet, span): (&WalletRow, Span),
+    (wallet, span, which): (&WalletRow, Span, Entries),
     range: &Range,
 ) -> Result<Vec<Added>, sqlx::Error> {
+    // Literally the condition of the index.
+    let which = match which {
+        Entries::All => "",
+        Entries::BesidesPayouts => "AND e.kind <> 'payout_debit'",
+    };
     let sql = format!(
         "SELECT (e.created_at + $4) / 86400000000 AS day, e.source, \
                CASE WHEN p.in_batch IS NULL THEN 0 ELSE 1 END AS is_bulk, \
@@ -53,7 +67,7 @@ pub(super) async fn add_entries(
                AS credited, SUM(CASE WHEN e.amount_minor < 0 THEN 1 ELSE 0 END) AS debits, \
                CAST(SUM(CASE WHEN e.amount_minor < 0 THEN -e.amount_minor ELSE 0 END) AS BIGINT) \
                AS debited, CAST(SUM(COALESCE(p.tax_minor, 0)) AS BIGINT) AS tax \
-               FROM entries e LEFT JOIN payouts p ON p.id = e.ref_id WHERE {IN_SPAN} \
+               FROM entries e LEFT JOIN payouts p ON p.id = e.ref_id WHERE {IN_SPAN} {which} \
                AND e.created_at >= $5 AND e.created_at < $6 GROUP BY 1, 2, 3"
     );
     let mut added = Vec::new();
@@ -115,21 +129,44 @@ pub(super) struct Whose<'a> {
     pub currency: &'a str,
 }
 
-/// Counts payouts that were made in a range, by day, currency and status.
+/// The first payout after those from an id on that are counted at a time; nothing where they are
+/// fewer.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn end_of_slice(
+    pool: &AnyPool,
+    whose: Whose<'_>,
+    (first, last): (&PayoutId, &PayoutId),
+) -> Result<Option<PayoutId>, sqlx::Error> {
+    let sql = "SELECT id FROM payouts WHERE merchant_id = $1 AND env = $2 AND id >= $3 AND id < $4 \
+               ORDER BY id LIMIT 1 OFFSET $5";
+    let id: Option<String> = sqlx::query_scalar(sql)
+        .bind(whose.merchant.as_str())
+        .bind(whose.env.as_str())
+        .bind(first.as_str())
+        .bind(last.as_str())
+        .bind(limits::REPORT_SUMMED)
+        .fetch_optional(pool)
+        .await?;
+    Ok(id.map(PayoutId::from_text))
+}
+
+/// Counts payouts that were made in a range and have ids from the first one to before the last, by day,
+/// currency and status.
 ///
 /// # Errors
 /// The database cannot be read.
 pub(super) async fn count_payouts(
     pool: &AnyPool,
     whose: Whose<'_>,
-    range: &Range,
+    (range, first, last): (&Range, &PayoutId, &PayoutId),
 ) -> Result<Vec<Counted>, sqlx::Error> {
     let sql = "SELECT (created_at + $1) / 86400000000 AS day, currency, status, \
                COUNT(*) AS count, CAST(SUM(amount_minor) AS BIGINT) AS amount FROM payouts \
-               WHERE merchant_id = $2 AND env = $3 AND id > $4 AND id < $5 \
+               WHERE merchant_id = $2 AND env = $3 AND id >= $4 AND id < $5 \
                AND ($6 = '' OR currency = $6) AND created_at >= $7 AND created_at < $8 \
                GROUP BY 1, 2, 3";
-    let (first, last) = ids(range);
     let mut counted = Vec::new();
     for Part { start, end, offset } in range.parts() {
         let rows = sqlx::query(sql)
@@ -167,7 +204,7 @@ pub(super) async fn list_failed(
 ) -> Result<(Vec<Payout>, i64), sqlx::Error> {
     const WHICH: &str = "FROM payouts WHERE merchant_id = $1 AND env = $2 AND id > $3 AND id < $4 \
                          AND ($5 = '' OR currency = $5) AND created_at >= $6 AND created_at < $7 \
-                         AND status IN ('failed', 'failed_manual', 'reversed')";
+                         AND unusual IN ('failed', 'failed_manual', 'reversed')";
     let (first, last) = ids(range);
     let ask = |sql: String| {
         sqlx::query(sqlx::AssertSqlSafe(sql))
@@ -186,7 +223,7 @@ pub(super) async fn list_failed(
 }
 
 /// Ids between which those of a range's payouts are.
-fn ids(range: &Range) -> (PayoutId, PayoutId) {
+pub(super) fn ids(range: &Range) -> (PayoutId, PayoutId) {
     let first = Moment::from_micros(range.start.micros().max(0)).before(limits::IDS_DIFFER);
     (
         PayoutId::first_at(Moment::from_micros(first.micros().max(0))),

@@ -134,7 +134,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         providers,
         sandbox,
         limiter: Limiter::default(),
-        long_answers: LongAnswers::default(),
+        long_answers: LongAnswers::new(config.server.database_connections),
         requests: RequestLog::default(),
         team: Access::new(db.clone(), Arc::clone(&keyring), &ids)?,
         refusals: Refusals::default(),

@@ -31,12 +31,19 @@ pub const MOVEMENT_MINOR_MAX: i64 = 1_000_000_000_000_000;
 pub const BALANCE_MINOR_MAX: i64 = 9_000_000_000_000_000;
 /// Networks on a key's allow-list, each looked at in every request.
 pub const KEY_NETWORKS_MAX: usize = 256;
+/// The shortest prefix of such a network, in IPv4 and in IPv6: what holds more says nothing of
+/// where a key is used.
+pub const KEY_PREFIX_MIN: (u8, u8) = (8, 16);
 /// Merchants that a route may be restricted to.
 pub const ROUTE_MERCHANTS_MAX: usize = 1_000;
 /// A route is paused for so long before it can be deleted: no host's cache knows it any other way.
 pub const ROUTE_REST: Duration = Duration::from_secs(10);
 /// A shorter token could be guessed: an operator's, or what a network presents.
 pub const TOKEN_BYTES_MIN: usize = 8;
+/// How long what people are to be told is left to hosts that can tell it.
+pub const NOTIFICATION_OTHERS_FIRST: Duration = Duration::from_secs(3600);
+/// For how long a host is not ready after the database has not accepted what was to be written.
+pub const UNREADY_FOR: Duration = Duration::from_secs(5);
 /// Items on a page of a list.
 pub const PAGE_DEFAULT: i64 = 50;
 /// For how long two hosts may set the same thing at the same moment.
@@ -61,6 +68,13 @@ pub const TIMELINE_DELIVERIES_MAX: i64 = 1_000;
 pub const BATCH_MAX: usize = 256;
 /// Entries of a wallet that a report reads at a time.
 pub const REPORT_PORTION: i64 = 2_000;
+/// Entries or payouts that a report adds up at a time.
+pub const REPORT_SUMMED: i64 = 100_000;
+/// How long whoever asks for a report waits for what is wrong with it; later its rows follow when they
+/// are known.
+pub const REPORT_AT_ONCE: Duration = Duration::from_secs(5);
+/// One of how many connections to the database may be busy with long reads.
+pub const LONG_READS: usize = 4;
 /// Reports that are sent to one key at once.
 pub const REPORTS_PER_KEY_MAX: usize = 4;
 /// How long the body of a report may take: whoever reads more slowly asks for fewer days.

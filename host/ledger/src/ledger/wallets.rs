@@ -307,6 +307,13 @@ impl Span {
         let to = first_since(pool, (wallet, last), end).await?;
         Ok(Self { from, to })
     }
+
+    /// The same in slices of so many numbers.
+    pub fn slices(self, most: i64) -> impl Iterator<Item = Self> + Send {
+        let next = move |from: &i64| Some(from.saturating_add(most)).filter(|from| *from < self.to);
+        let begins = std::iter::successors(Some(self.from).filter(|from| *from < self.to), next);
+        begins.map(move |from| Self { from, to: from.saturating_add(most).min(self.to) })
+    }
 }
 
 /// The number after the last entry that was booked before an instant. Hosts' clocks differ, so
@@ -451,4 +458,22 @@ fn entry(row: &AnyRow) -> Result<EntryRow, sqlx::Error> {
         ref_id: row.try_get("ref_id")?,
         created_at: Moment::from_micros(row.try_get("created_at")?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_of_a_span_follow_each_other_to_its_end() {
+        let slices = |from, to| {
+            let slices = Span { from, to }.slices(10);
+            slices.map(|slice| (slice.from, slice.to)).collect::<Vec<_>>()
+        };
+        assert_eq!(slices(1, 1), []);
+        assert_eq!(slices(5, 2), []);
+        assert_eq!(slices(1, 11), [(1, 11)]);
+        assert_eq!(slices(1, 12), [(1, 11), (11, 12)]);
+        assert_eq!(slices(i64::MAX - 1, i64::MAX), [(i64::MAX - 1, i64::MAX)]);
+    }
 }
