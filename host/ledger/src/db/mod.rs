@@ -185,7 +185,12 @@ impl Db {
             .after_release(move |connection, _| {
                 Box::pin(async move {
                     match engine {
-                        Engine::Sqlite => Ok(true),
+                        Engine::Sqlite if !connection.is_in_transaction() => Ok(true),
+                        // Taken back by now, or for ever in one that the engine itself has ended:
+                        // whoever got it next could begin none.
+                        Engine::Sqlite => {
+                            ping(connection).await.map(|()| !connection.is_in_transaction())
+                        }
                         Engine::Postgres => ping(connection).await.map(|()| true),
                     }
                 })
@@ -550,5 +555,29 @@ fn lock_file(database: &Path) -> Result<std::fs::File, OpenError> {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::InUse(database.to_owned())),
         Err(std::fs::TryLockError::Error(cause)) => Err(fail(cause)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SQLite takes back by itself what a full disk has no room for.
+    #[tokio::test]
+    async fn there_is_writing_again_once_a_full_disk_has_room() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("things.db").display());
+        let db = Db::open(&SecretString::from(url), 1).await.expect("a database");
+        db.pool().execute("CREATE TABLE things (thing BLOB)").await.expect("a table");
+        let much = "INSERT INTO things VALUES (zeroblob(1000000))";
+        db.pool().execute("PRAGMA max_page_count = 10").await.expect("no room");
+        let mut tx = db.write().await.expect("a transaction");
+        let full = tx.conn().execute(much).await.expect_err("no room");
+        assert!(full.to_string().contains("full"), "{full}");
+        drop(tx);
+
+        let mut tx = db.write().await.expect("a transaction on another connection");
+        tx.conn().execute(much).await.expect("there is room");
+        tx.commit().await.expect("written");
     }
 }

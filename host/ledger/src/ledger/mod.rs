@@ -36,6 +36,7 @@ mod hook;
 mod journal;
 mod locked;
 mod metrics;
+mod oldest;
 mod places;
 mod replay;
 mod rows;

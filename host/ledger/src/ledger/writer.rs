@@ -9,7 +9,6 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -30,6 +29,7 @@ use super::batch::{self, Interrupted, IsClean, Outcomes, Surroundings, Try};
 use super::command::{Command, Done};
 use super::hook::OutboxHook;
 use super::metrics::WriterMetrics;
+use super::oldest::Oldest;
 use super::places::{Kind, Places};
 use super::seal::{self, Chain};
 use super::state::{AnyCommand, Computed, Outcome};
@@ -94,37 +94,6 @@ pub struct WriterParts {
     pub batch_max: usize,
     /// Cancelled should the storage break, or one of the writer's threads end by itself.
     pub broken: CancellationToken,
-}
-
-/// How long the oldest command of a thread's present batch has been waiting.
-struct Oldest {
-    begun: Instant,
-    /// Since when, in milliseconds after `begun`; zero while there is no batch.
-    since_ms: AtomicU64,
-}
-
-impl Oldest {
-    fn new() -> Arc<Self> {
-        Arc::new(Self { begun: Instant::now(), since_ms: AtomicU64::new(0) })
-    }
-
-    fn begin(&self, batch: &[Queued]) {
-        let oldest = batch.iter().map(|queued| queued.since).min();
-        let since = oldest.map(|at| at.saturating_duration_since(self.begun));
-        let since = since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
-        self.since_ms.store(since.max(1), Ordering::Relaxed);
-    }
-
-    fn end(&self) {
-        self.since_ms.store(0, Ordering::Relaxed);
-    }
-
-    fn waiting(&self) -> Duration {
-        match self.since_ms.load(Ordering::Relaxed) {
-            0 => Duration::ZERO,
-            since => self.begun.elapsed().saturating_sub(Duration::from_millis(since)),
-        }
-    }
 }
 
 impl Writer {
@@ -285,11 +254,13 @@ impl Writer {
         Problem::new(ErrorCode::ServiceOverloaded).retry_after(1)
     }
 
-    /// Whether the database does not take what is to be written: work waits for too long, or
-    /// requests do in whichever lane.
+    /// Whether the database does not take what is to be written: work waits for too long or was not
+    /// accepted, or requests in whichever lane.
     #[must_use]
     pub fn is_late(&self) -> bool {
-        let is_late = |lane: &Lane| lane.oldest.waiting() > limits::READY_WAIT_MAX;
+        let is_late = |lane: &Lane| {
+            lane.oldest.waiting() > limits::READY_WAIT_MAX || lane.oldest.was_refused()
+        };
         is_late(&self.work) || self.requests.iter().all(is_late)
     }
 
@@ -389,7 +360,7 @@ impl Task {
                 }
             };
             let Some(first) = first else { break };
-            self.oldest.begin(std::slice::from_ref(&first));
+            self.oldest.begin(Some(first.since));
             // What arrives meanwhile goes with it.
             tokio::time::sleep_until(not_before).await;
             let place = places.take(kind).await;
@@ -401,7 +372,7 @@ impl Task {
                 weight += queued.command.weight();
                 batch.push(queued);
             }
-            self.oldest.begin(&batch);
+            self.oldest.begin(batch.iter().map(|queued| queued.since).min());
             // Unless it was full: there may be more already.
             let holds_back = batch.len() >= limits::BATCH_OF_MANY && weight < self.batch_max;
             let turn = self.db.turn().await;
@@ -447,7 +418,10 @@ impl Task {
                 self.pause(retry).await;
             }
             match self.attempt(commands, &mut earlier).await {
-                Ok(outcomes) => return outcomes,
+                Ok(outcomes) => {
+                    self.oldest.accepted();
+                    return outcomes;
+                }
                 Err(Interrupted::Overtaken) => overtaken += 1,
                 Err(Interrupted::Again(cause)) => {
                     tracing::warn!(%cause, commands = commands.len(), "a batch is begun again");
@@ -479,6 +453,7 @@ impl Task {
             // One of them may have been committed after all: the next batch begins a new chain.
             self.chain = None;
         }
+        self.oldest.refused();
         commands.iter().map(|_| Err(unavailable())).collect()
     }
 
