@@ -62,6 +62,8 @@ struct Tokens {
     taken_back: u32,
     /// What is said of how long one lives; nothing is said if null.
     lifetime: Value,
+    /// Whether one that is not taken is not found, as Daraja documents it.
+    is_not_found: bool,
 }
 
 /// The secrets of the route.
@@ -112,6 +114,11 @@ impl Daraja {
     /// What is said of the life of tokens from now on.
     pub(crate) fn says_lifetime(&self, lifetime: Value) {
         self.shared.tokens.lock().expect("a lock").lifetime = lifetime;
+    }
+
+    /// From now on a token that is not taken is not found.
+    pub(crate) fn finds_no_token(&self) {
+        self.shared.tokens.lock().expect("a lock").is_not_found = true;
     }
 
     /// From now on no token is taken that was given before.
@@ -202,9 +209,13 @@ impl Shared {
         let tokens = self.tokens.lock().expect("a lock");
         let mut good = tokens.taken_back + 1..=tokens.given;
         if !good.any(|number| presented == format!("Bearer {TOKEN}-{number}")) {
-            let refusal = json!({ "requestId": "1", "errorCode": "401.002.01",
+            let (status, code) = match tokens.is_not_found {
+                true => (StatusCode::NOT_FOUND, "404.001.03"),
+                false => (StatusCode::UNAUTHORIZED, "401.002.01"),
+            };
+            let refusal = json!({ "requestId": "1", "errorCode": code,
                 "errorMessage": "Error Occurred - Invalid Access Token" });
-            return (StatusCode::UNAUTHORIZED, refusal.to_string());
+            return (status, refusal.to_string());
         }
         let taken = json!({
             "ConversationID": format!("AG-{}", reference.as_str().expect("a reference")),

@@ -98,3 +98,27 @@ async fn a_token_that_is_not_taken_is_forgotten(
     })
     .await;
 }
+
+/// Daraja may say it under 404, in words of its own, and then that nothing was paid: the next request
+/// comes with another one all the same.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_not_found_is_forgotten_as_well(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_daraja(engine, async |host, daraja| {
+        daraja.finds_no_token();
+        let first = pay(host, 1).await;
+        until(host, &first, "processing").await;
+        until_asked(host, &first, 0).await;
+        daraja.takes_back_tokens();
+        let refused = pay(host, 2).await;
+        until(host, &refused, "failed").await;
+        presented(&daraja.until_came("payment", 2).await, 1);
+        let next = pay(host, 3).await;
+        until(host, &next, "processing").await;
+        presented(&daraja.until_came("payment", 3).await[2..], 2);
+        assert_eq!(daraja.came("token").len(), 2);
+    })
+    .await;
+}

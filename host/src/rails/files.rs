@@ -30,6 +30,9 @@ pub struct FilesTerms {
     /// delivered again where the network says that it has not taken them.
     #[serde(default)]
     pub idempotent_delivery: bool,
+    /// The setting by whose value files are counted, where the network counts those of each payer.
+    /// All files of the rail are counted together, if left out.
+    pub numbered_by: Option<String>,
     /// How often what lies ready is looked for.
     pub poll_s: u64,
     /// Where it lies.
@@ -73,6 +76,8 @@ pub struct WhenTerms {
 pub struct Timetable {
     /// What the rail declares.
     pub terms: Arc<FilesTerms>,
+    /// What its files are counted by, beside their rail.
+    pub numbered_by: Option<String>,
     windows: Vec<Used>,
     timezone: TimeZone,
     calendar: Arc<Calendar>,
@@ -172,6 +177,7 @@ impl Timetable {
             windows: windows?,
             timezone: TimeZone::get(&terms.timezone).map_err(|cause| cause.to_string())?,
             calendar: calendar?,
+            numbered_by: terms.numbered_by.as_deref().and_then(setting),
             terms: Arc::new(terms.clone()),
         })
     }

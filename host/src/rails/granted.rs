@@ -98,6 +98,7 @@ pub fn token_source(
         encoding: terms.encoding,
         token: terms.token.clone(),
         lifetime_s: terms.lifetime_s.clone(),
+        refused: terms.refused.clone(),
         kept: tokio::sync::Mutex::default(),
     })
 }

@@ -134,7 +134,8 @@ impl Declaration {
             (None, Some(_)) => Some("[files] is declared, and no method goes by file".to_owned()),
             (_, files) => files
                 .as_ref()
-                .and_then(|files| files.nonsense().or_else(|| self.windows_nonsense(files))),
+                .and_then(|files| files.nonsense().or_else(|| self.windows_nonsense(files)))
+                .or_else(|| self.numbers_nonsense()),
         }
     }
 
@@ -147,6 +148,13 @@ impl Declaration {
             let (name, setting, is) = (&window.name, &when.setting, &when.is);
             (!is_ever).then(|| format!("files: the window {name} waits for {setting} to be {is}"))
         })
+    }
+
+    /// What is not declared counts nothing.
+    fn numbers_nonsense(&self) -> Option<String> {
+        let setting = self.files.as_ref()?.numbered_by.as_ref()?;
+        let is_known = self.settings.contains_key(setting);
+        (!is_known).then(|| format!("files.numbered_by: no setting {setting} is declared"))
     }
 
     /// Secrets, keys and settings are configured in one place, by name.

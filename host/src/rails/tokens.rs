@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::HeaderName;
 use serde::Deserialize;
 
-use crate::wasm::egress::TokenBody;
+use crate::wasm::egress::{TokenBody, TokenRefused};
 
 use super::declaration::Declaration;
 
@@ -33,6 +33,9 @@ pub struct TokenTerms {
     pub token: String,
     /// The member that holds its lifetime in seconds; five minutes without one.
     pub lifetime_s: Option<String>,
+    /// How else than with 401 the network says that it does not take one any more: by an answer of this
+    /// status with this text in it.
+    pub refused: Option<TokenRefused>,
 }
 
 /// What a request for a token says under a name.
@@ -87,6 +90,13 @@ impl Declaration {
             if let Some(header) = terms.headers.keys().find(is_hosts) {
                 return Some(format!(
                     "tokens.{name}.headers: {header} is no header in lowercase that a rail may set"
+                ));
+            }
+            if let Some(refused) = &terms.refused
+                && (!(400..600).contains(&refused.status) || refused.holds.is_empty())
+            {
+                return Some(format!(
+                    "tokens.{name}.refused: says a status from 400 to 599 and a text in the answer"
                 ));
             }
             if let Some(odd) = [Some(&terms.token), terms.lifetime_s.as_ref()]

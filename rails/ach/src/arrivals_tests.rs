@@ -13,6 +13,17 @@ const CHANGES: &[u8] = include_bytes!("../cases/golden/changes.ach");
 const REPORT: &[u8] = br#"{"report":"file","reference_code":"00000042","status":"accepted",
 "total_credit":12345,"rejected_entries":[{"trace_number":"121042880000001","amount":5,"code":"limit"}]}"#;
 
+/// What the returns say that repeat our reference.
+const NAMED: [&str; 4] = [
+    "R16000000000002 R02",
+    "R16000000000004 R15",
+    "R16000000000006 C03 routing_number=121042882 account_number=0098-76X",
+    "R16000000000003 R23",
+];
+
+/// Settings, each as another company or another bank has it.
+const OTHERS: [(&str, &str); 2] = [("company_id", "1987654320"), ("odfi", "12104289")];
+
 fn returned(notices: &[Notice]) -> Vec<(Option<String>, i64)> {
     let funds = |notice: &Notice| match &notice.news {
         News::Found(Finding::Returned(ReturnOfFunds { network_id, amount_minor, .. })) => {
@@ -54,13 +65,8 @@ fn told(notices: &[Notice]) -> Vec<String> {
 #[test]
 fn returns_and_changes_between_each_other() {
     fixtures::install();
-    let expected = [
-        "R16000000000002 R02",
-        "R16000000000004 R15",
-        "R16000000000006 C03 routing_number=121042882 account_number=0098-76X",
-        "R16000000000003 R23",
-        "121042880000005 R03",
-    ];
+    let [first, second, third, fourth] = NAMED;
+    let expected = [first, second, third, fourth, "121042880000005 R03"];
     for content in [RETURNS, TRIMMED] {
         let notices = read("incoming", "a.ach", content).expect("a file");
         assert_eq!(told(&notices), expected);
@@ -139,24 +145,48 @@ fn a_bank_may_place_the_companys_identification_as_it_likes() {
     assert!(read("incoming", "a.ach", headers.as_bytes()).is_err());
     let both = placed('8', " 987654321", &headers);
     assert_eq!(incoming::parse(both.as_bytes()).expect("a file").len(), 5);
-    // And that is another company's.
-    assert_eq!(read("incoming", "a.ach", both.as_bytes()), Ok(Vec::new()));
+    // It is the same company, also to the entry that does not repeat our reference.
+    assert_eq!(read("incoming", "a.ach", both.as_bytes()), read("incoming", "a.ach", RETURNS));
+    // Nine other characters are those of another one.
+    let other = both.replace("987654321", "887654321");
+    let notices = read("incoming", "a.ach", other.as_bytes()).expect("a file");
+    assert_eq!(told(&notices), NAMED);
 }
 
 #[test]
-fn what_is_another_companys_or_another_banks_is_passed_over() {
-    for (setting, other) in [("company_id", "1987654320"), ("odfi", "12104289")] {
+fn our_reference_tells_whose_it_is_whatever_the_settings_have_become() {
+    fixtures::install();
+    let changes = told(&read("incoming", "a.ach", CHANGES).expect("a file"));
+    for (setting, other) in OTHERS {
         let mut host = fixtures::host();
         host.settings.insert(setting.into(), other.into());
         double::install(host);
-        for content in [RETURNS, CHANGES] {
-            assert_eq!(read("incoming", "a.ach", content), Ok(Vec::new()), "{setting}");
-        }
+        let notices = read("incoming", "a.ach", RETURNS).expect("a file");
+        // By its trace number alone an entry is the company's and the bank's of these days only.
+        assert_eq!(told(&notices), NAMED, "{setting}");
+        let notices = read("incoming", "a.ach", CHANGES).expect("a file");
+        assert_eq!(told(&notices), changes, "{setting}");
     }
     let mut host = fixtures::host();
     host.settings.remove("company_id");
     double::install(host);
     assert!(read("incoming", "a.ach", RETURNS).is_err());
+}
+
+#[test]
+fn a_person_looks_at_our_reference_where_neither_company_nor_bank_is_ours() {
+    let mut host = fixtures::host();
+    for (setting, other) in OTHERS {
+        host.settings.insert(setting.into(), other.into());
+    }
+    double::install(host);
+    let notices = read("incoming", "a.ach", RETURNS).expect("a file");
+    assert_eq!(notices.len(), NAMED.len());
+    for notice in &notices {
+        let Subject::NetworkId(name) = &notice.about else { panic!("{notice:?}") };
+        let is_told = name.starts_with("an entry to the company 1987654321 with the reference R16");
+        assert!(is_told && name.len() <= 80, "{name}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use railhead_rail::bank_files::Passed;
 use railhead_rail::fields::field;
 use railhead_rail::host;
 use railhead_rail::types::{Correction, Field, Finding, News, Notice, ReturnOfFunds, Subject};
+use railhead_rail::wording::plain;
 
 use crate::codes::{self, Change, Reason};
 use crate::incoming::Item;
@@ -17,13 +18,16 @@ const CORRECTIONS: &str = "COR";
 /// The reason code of returns that a person looks at before a payment counts as returned.
 const DUPLICATE: &str = "R24";
 
+/// Characters of a company's identification.
+const COMPANY_MAX: usize = 10;
+
 /// What an entry says. The bank's file may hold those of its other customers, too.
 ///
 /// # Errors
 /// Nothing about a payment of ours.
 pub fn news(item: &Item, settings: &Settings) -> Result<Notice, Passed> {
     let Item { company, class, entry, addenda } = item;
-    if company != settings.company_id.trim() {
+    if our_reference(entry).is_none() && !is_own(company, &settings.company_id) {
         return Err(elsewhere(entry, "it is another company's"));
     }
     match entry.at(2, 3) {
@@ -43,10 +47,9 @@ pub fn news(item: &Item, settings: &Settings) -> Result<Notice, Passed> {
     if !is_trace(original) {
         return Err(unreadable(entry, "it names no entry"));
     }
-    if !original.starts_with(&settings.odfi) {
-        return Err(elsewhere(entry, "it is about an entry of another bank's"));
-    }
-    let mut about = subject(entry, original);
+    let about = subject(item, original, settings);
+    let mut about =
+        about.ok_or_else(|| elsewhere(entry, "it is about an entry of another bank's"))?;
     let news = match (class.as_str(), addenda.at(2, 3)) {
         (CORRECTIONS, "98") => News::Corrected(correction(entry, addenda)?),
         ("PPD" | "CCD", "99") => {
@@ -120,13 +123,36 @@ fn correction(entry: &Record, addenda: &Record) -> Result<Correction, Passed> {
     Ok(Correction { code: code.to_owned(), message: message.to_owned(), fields })
 }
 
-/// Our reference, where the entry repeats it; the trace number of the original entry otherwise.
-fn subject(entry: &Record, original: &str) -> Subject {
-    let reference = entry.at(40, 54).trim();
-    match entries::is_ours(reference) {
-        true => Subject::Reference(reference.to_owned()),
-        false => Subject::NetworkId(original.to_owned()),
+/// Which payment it is about: nothing, if one of somebody else's.
+///
+/// Our reference says which, whatever company or bank the settings name by now: they may have been
+/// corrected since the payment left, and other routes may read the same place. Where neither the
+/// company nor the bank is ours, it may be a reference of the same shape that somebody else has
+/// given: it is told under a name that nobody has, so that a person looks. Without our reference
+/// company and bank say whose it is, and the trace number of the original entry says which.
+fn subject(item: &Item, original: &str, settings: &Settings) -> Option<Subject> {
+    let is_company = is_own(&item.company, &settings.company_id);
+    let is_bank = original.starts_with(&settings.odfi);
+    match our_reference(&item.entry) {
+        Some(reference) if is_company || is_bank => Some(Subject::Reference(reference.to_owned())),
+        Some(reference) => {
+            let company = plain(&item.company, COMPANY_MAX);
+            let name = format!("an entry to the company {company} with the reference {reference}");
+            Some(Subject::NetworkId(name))
+        }
+        None => (is_company && is_bank).then(|| Subject::NetworkId(original.to_owned())),
     }
+}
+
+/// Our reference, where the entry repeats it.
+fn our_reference(entry: &Record) -> Option<&str> {
+    Some(entry.at(40, 54).trim()).filter(|text| entries::is_ours(text))
+}
+
+/// Whether a batch is of the company that pays. The first of its ten characters only says of what
+/// kind the nine others are, and there are banks that leave it out.
+fn is_own(company: &str, own: &str) -> bool {
+    company == own || own.get(1..) == Some(company)
 }
 
 /// Whether a text is a trace number.

@@ -6,7 +6,7 @@ use crate::arrivals::read;
 use crate::fixtures;
 
 const RETURNS: &[u8] = include_bytes!("../cases/golden/returns.txt");
-const REPORT: &[u8] = br#"{"report":"file","file_name":"EFT-20260306-00000042-0042.txt",
+const REPORT: &[u8] = br#"{"report":"file","file_name":"EFT-0123456789-20260306-00000042-0042.txt",
 "file_creation_number":"0042","status":"accepted","total_credit":12345,
 "rejected_payments":[{"cross_reference_number":"E16000000000001","amount":5,"code":"limit"}]}"#;
 

@@ -41,7 +41,7 @@ pub fn assemble(window: &Window, payments: &[Payment]) -> Result<Assembled, Stri
             Ok(entry) => plan.place(entry),
         }
     }
-    let name = name(window, &head);
+    let name = name(window, &head, &settings.originator_id);
     let records = plan.records(window.first_entry);
     Ok(Assembled {
         placed: plan.placements(&name, &records),
@@ -53,22 +53,27 @@ pub fn assemble(window: &Window, payments: &[Payment]) -> Result<Assembled, Stri
     })
 }
 
-/// What a file is called: by us, and by the bank's reports on it. The day, the host's number, and
-/// last the number that the bank knows the file by, which comes again some day.
-fn name(window: &Window, head: &Head) -> String {
+/// What a file is called: by us, and by the bank's reports on it. The originator whose files are
+/// counted, the day, the host's number, and last the number that the bank knows the file by, which
+/// comes again some day.
+fn name(window: &Window, head: &Head, originator: &str) -> String {
     let date = window.business_date.replace('-', "");
-    format!("EFT-{date}-{:08}-{:04}.txt", window.number % NUMBERS, head.number)
+    format!("EFT-{originator}-{date}-{:08}-{:04}.txt", window.number % NUMBERS, head.number)
 }
 
 /// The file creation number in the name of a file of ours.
 #[must_use]
 pub fn number_in(name: &str) -> Option<&str> {
     let (start, number) = name.strip_suffix(".txt")?.rsplit_once('-')?;
-    let (start, own) = start.strip_prefix("EFT-")?.split_once('-')?;
+    let (originator, start) = start.strip_prefix("EFT-")?.split_once('-')?;
+    let (start, own) = start.split_once('-')?;
     let is_number = |text: &str, digits: usize| {
         text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit())
     };
-    (is_number(start, 8) && is_number(own, 8) && is_number(number, 4)).then_some(number)
+    let is_originator =
+        originator.len() == 10 && originator.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_originator && is_number(start, 8) && is_number(own, 8) && is_number(number, 4))
+        .then_some(number)
 }
 
 /// What the bank and we call a payment of a file. In another file it is called otherwise: what is

@@ -281,21 +281,27 @@ fn names_and_numbers_of_files() {
         fixtures::install_with(&[("file_number_offset", offset), ("file_number_last", last)]);
         let made = assemble(&Window { number, ..window() }, &[payment()]).expect("a file");
         let own = number % 100_000_000;
-        assert_eq!(made.name, format!("EFT-20260306-{own:08}-{expected}.txt"), "{number}");
+        assert_eq!(
+            made.name,
+            format!("EFT-0123456789-20260306-{own:08}-{expected}.txt"),
+            "{number}"
+        );
         assert_eq!((made.identity.as_str(), number_in(&made.name)), (&*made.name, Some(expected)));
         assert_eq!(&made.content[20..24], expected.as_bytes());
         assert_eq!(made.placed[0].key, key(&made.name, "E16000000000002"));
     }
     for odd in [
         "",
-        "EFT-20260306-00000042-0042",
-        "EFT-20260306-00000042-042.txt",
-        "EFT-2026036-00000042-0042.txt",
-        "EFT-20260306-0000042-0042.txt",
-        "EFT-20260306-00000042-00A2.txt",
+        "EFT-0123456789-20260306-00000042-0042",
+        "EFT-0123456789-20260306-00000042-042.txt",
+        "EFT-0123456789-2026036-00000042-0042.txt",
+        "EFT-20260306-00000042-0042.txt",
+        "EFT-012345678-20260306-00000042-0042.txt",
+        "EFT-0123456789-20260306-0000042-0042.txt",
+        "EFT-0123456789-20260306-00000042-00A2.txt",
         "ACH-20260306-00000042-0042.txt",
-        "EFT-20260306-0042.txt",
-        "EFT-20260306-00000042-0042.txt.txt",
+        "EFT-0123456789-20260306-0042.txt",
+        "EFT-0123456789-20260306-00000042-0042.txt.txt",
     ] {
         assert_eq!(number_in(odd), None, "{odd}");
     }

@@ -15,7 +15,7 @@ use crate::fixtures::{self, payment, window};
 use crate::recipients::check;
 use crate::{entries, gateway};
 
-const FILE: &str = "EFT-20260306-00000042-0042.txt";
+const FILE: &str = "EFT-0123456789-20260306-00000042-0042.txt";
 /// The codes of the reports and answers below that refuse a file.
 const FILE_CODES: [&str; 2] = ["unbalanced", "invalid_file"];
 const RETURNS: &[u8] = include_bytes!("../cases/golden/returns.txt");

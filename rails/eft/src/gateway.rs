@@ -38,13 +38,13 @@ mod tests {
 
     fn file() -> File {
         File {
-            name: "EFT-20260306-00000042-0042.txt".into(),
-            identity: "EFT-20260306-00000042-0042.txt".into(),
+            name: "EFT-0123456789-20260306-00000042-0042.txt".into(),
+            identity: "EFT-0123456789-20260306-00000042-0042.txt".into(),
             content: b"A000000001\r\n".to_vec(),
         }
     }
 
-    const KNOWN: &str = "{\"name\":\"EFT-20260306-00000042-0042.txt\",\
+    const KNOWN: &str = "{\"name\":\"EFT-0123456789-20260306-00000042-0042.txt\",\
                          \"file_creation_number\":\"0042\",\"status\":\"received\"}";
 
     #[test]
@@ -60,9 +60,9 @@ mod tests {
             "{\"status\":\"received\"}".into(),
             KNOWN.replace("\"0042\"", "\"0043\""),
             KNOWN.replace("\"0042\"", "42"),
-            KNOWN.replace("EFT-20260306-00000042", "EFT-20260306-00000041"),
+            KNOWN.replace("EFT-0123456789-20260306-00000042", "EFT-0123456789-20260306-00000041"),
             // A list in the right order is no object.
-            "[\"EFT-20260306-00000042-0042.txt\",\"0042\"]".into(),
+            "[\"EFT-0123456789-20260306-00000042-0042.txt\",\"0042\"]".into(),
         ] {
             let _sent = fixtures::gateway(Ok((200, body.clone())));
             assert!(matches!(GATEWAY.deliver(&file()), Delivery::Unknown(_)), "{body}");

@@ -88,7 +88,7 @@ mod tests {
 
     use super::read;
 
-    const FILE: &str = "EFT-20260306-00000042-0042.txt";
+    const FILE: &str = "EFT-0123456789-20260306-00000042-0042.txt";
     const FIRST: &str = "E16000000000001";
     const FOURTH: &str = "E16000000000004";
 
@@ -275,8 +275,8 @@ mod tests {
             json!({"file_creation_number": "0043"}),
             json!({"file_creation_number": 42}),
             json!({"file_creation_number": null}),
-            json!({"file_name": "EFT-20260306-00000042-0043.txt"}),
-            json!({"file_name": "EFT-20260306-00000042-0042"}),
+            json!({"file_name": "EFT-0123456789-20260306-00000042-0043.txt"}),
+            json!({"file_name": "EFT-0123456789-20260306-00000042-0042"}),
             json!({"file_name": "0042"}),
             json!({"file_name": ""}),
             json!({"payments": -1}),

@@ -120,6 +120,35 @@ fn a_wire_is_rejected() {
 }
 
 #[test]
+fn words_for_a_copy_count_and_words_of_an_account_do_not() {
+    let found = |code: &str, words: &str| {
+        let reasons = reason(code).replace(">x<", &format!(">{words}<"));
+        asked(200, &status("RJCT", &reasons))
+    };
+    for (code, words) in [
+        ("AC01", "Account does not exist"),
+        ("AC04", "The account has already been closed"),
+        ("AC04", "Account closed previously"),
+        ("E433", "Account already closed"),
+        ("MS03", "No such account exists"),
+    ] {
+        let found = found(code, words);
+        assert!(matches!(&found, Finding::Refused(it) if it.code == code), "{words}: {found:?}");
+    }
+    for (code, words) in [
+        ("E433", "A duplicate"),
+        ("AC04", "A duplicate"),
+        ("FF01", "The message was received previously"),
+        ("MS03", "already processed"),
+    ] {
+        let found = found(code, words);
+        assert!(matches!(found, Finding::Unknown(_)), "{words}: {found:?}");
+    }
+    let both = reason("AC04") + &reason("FF01").replace(">x<", ">Duplicate<");
+    assert!(matches!(asked(200, &status("RJCT", &both)), Finding::Unknown(_)));
+}
+
+#[test]
 fn answers_that_prove_nothing() {
     let settled = status("ACSC", "");
     let refused = status("RJCT", &reason("E433"));

@@ -7,7 +7,7 @@ use railhead_rail::host::double::{self, Host};
 use railhead_rail::imports::http::Response;
 use railhead_rail::types::{Enquiry, Finding, News, Notice, Outcome, Receipt, Subject, Verdict};
 
-use crate::codes;
+use crate::codes::{self, Class};
 use crate::fixtures::{self, REFERENCE, payment};
 use crate::names::resolve;
 use crate::payments::{query, submit};
@@ -79,7 +79,9 @@ fn tells_of_refusal(told: &Damaged, code: &str) -> bool {
     let said = json.and_then(|json| json.only_text(&["Payload", "CancellationCode"]));
     let is_its_code = said.is_some_and(|said| codes::plain(&said) == code);
     let kind = json.and_then(|json| json.only_text(&["Type"])).unwrap_or_default();
-    is_its_code && says(json, &rejected) || kind.ends_with("Failed") && code.ends_with("Failed")
+    let is_of_failure =
+        code.ends_with("Failed") || ["DebitPaymentDisabled", "InsufficientFunds"].contains(&code);
+    is_its_code && says(json, &rejected) || kind.ends_with("Failed") && is_of_failure
 }
 
 fn holds(told: &Damaged) {
@@ -169,9 +171,15 @@ proptest! {
                 prop_assert!(receipt.amount_minor.is_some(), "{text}");
                 prop_assert!(!is_ours(&receipt) || says(answer.json.as_ref(), amount), "{text}");
             }
-            Finding::Refused(_) => prop_assert!(
-                status == 200 && (says_only("Rejected") || says_only("Cancelled")), "{text}"
-            ),
+            Finding::Refused(refusal) => {
+                let is_its_code = says(
+                    answer.json.as_ref(), &[(&["reasonCode"], &[&refusal.code])],
+                );
+                prop_assert!(is_its_code && codes::class(&refusal.code) == Class::Refused, "{text}");
+                prop_assert!(
+                    status == 200 && (says_only("Rejected") || says_only("Cancelled")), "{text}"
+                );
+            }
             Finding::NeverReceived(_) => prop_assert_eq!(status, 404, "{}", text),
             Finding::Returned(_) => prop_assert!(false, "{text}"),
             Finding::Accepted(_) | Finding::Unknown(_) => {}

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::amount;
 use crate::charset;
-use crate::codes;
+use crate::codes::{self, Class};
 use crate::gateway::{self, PAYMENT, STATUS};
 use crate::messages::{Decision, Decisions, Order, Status};
 use crate::reference;
@@ -98,11 +98,12 @@ fn decided(status: u16, decision: &Decision) -> Outcome {
                 facts: Vec::new(),
             });
         }
-        (_, "InsufficientFunds") => "The paying account has too little money",
-        (_, "InvalidAccount") => "The gateway does not take the account",
-        (_, "InvalidCurrency") => "The account cannot be paid in pounds",
+        (
+            _,
+            "DebitPaymentDisabled" | "InsufficientFunds" | "InvalidAccount" | "InvalidCurrency",
+        ) => codes::reject(code),
+        // It turns the order away before anybody else has it.
         (_, "Rejected") => "The gateway rejected the payment",
-        (_, "DebitPaymentDisabled") => "The paying account may not make payments",
         _ => {
             let code = codes::plain(code);
             return Outcome::Unknown(format!("the gateway answered HTTP {status} and {code:?}"));
@@ -150,6 +151,9 @@ fn ask(payment: &Payment) -> Result<Finding, String> {
     }
 }
 
+/// What the gateway's word comes to, where it was asked. Nothing comes after "rejected": where it
+/// does not say why, or for what nobody here knows, a copy of the payment may have been made, and a
+/// person has to find out.
 fn found(word: &str, status: &Status) -> Result<Finding, String> {
     let receipt = |amount_minor| Receipt {
         code: word.to_owned(),
@@ -167,12 +171,15 @@ fn found(word: &str, status: &Status) -> Result<Finding, String> {
         }
         "Pending" | "Accepted" => Ok(Finding::Accepted(receipt(None))),
         "Rejected" | "Cancelled" => {
-            let code = codes::plain(status.reason_code.as_deref().unwrap_or_default());
-            if codes::is_ambiguous(&code) {
-                return Err(format!("{word} with {code}: {}", codes::reject(&code)));
+            let code = status.reason_code.as_deref().unwrap_or_default();
+            let meaning = codes::reject(code);
+            match codes::class(code) {
+                Class::Refused => Ok(Finding::Refused(refusal(code, meaning))),
+                Class::Unclear => {
+                    let code = codes::plain(code);
+                    Err(format!("{word}, which proves nothing with {code:?}: {meaning}"))
+                }
             }
-            let message = codes::reject(&code);
-            Ok(Finding::Refused(refusal(if code.is_empty() { word } else { &code }, message)))
         }
         _ => Err(format!("the payment is {:?} at the gateway", codes::plain(word))),
     }

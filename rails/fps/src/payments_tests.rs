@@ -2,7 +2,7 @@
 
 use railhead_rail::fields::set;
 use railhead_rail::request::{secret, signature, text};
-use railhead_rail::types::{Outcome, Payment};
+use railhead_rail::types::{Finding, Outcome, Payment};
 
 use crate::fixtures::{self, REFERENCE, payment};
 use crate::payments::{prepare, query, submit};
@@ -83,4 +83,27 @@ fn what_does_not_fit_is_cut_and_nothing_escapes() {
     let body = fixtures::body(&sent);
     assert!(body.contains("\"name\":\"The \\\"Worshipful\\\" Company of Makers\""), "{body}");
     assert!(body.contains("\"reference\":\"Rent \\\"May\\\" {secret\""), "{body}");
+}
+
+#[test]
+fn a_rejection_counts_with_a_code_that_refuses_and_with_no_other() {
+    let told = |word: &str, more: &str| {
+        let body =
+            format!("{{\"endToEndIdentification\":\"{REFERENCE}\",\"status\":\"{word}\"{more}}}");
+        let _sent = fixtures::gateway(Ok((200, body)));
+        query(&payment())
+    };
+    for word in ["Rejected", "Cancelled"] {
+        for code in ["1114", "AC07", "InsufficientFunds"] {
+            let found = told(word, &format!(",\"reasonCode\":\"{code}\""));
+            assert!(matches!(&found, Finding::Refused(it) if it.code == code), "{found:?}");
+        }
+        // 9913: the first copy may have been processed.
+        for code in ["1181", "9911", "9912", "9913", "9935", "9999", "AC-07", "ac07", ""] {
+            let found = told(word, &format!(",\"reasonCode\":\"{code}\""));
+            assert!(matches!(found, Finding::Unknown(_)), "{found:?}");
+        }
+        assert!(matches!(told(word, ""), Finding::Unknown(_)));
+        assert!(matches!(told(word, ",\"reasonCode\":null"), Finding::Unknown(_)));
+    }
 }

@@ -249,25 +249,24 @@ fn failed(failures: &Failures, code: &str) -> Vec<Notice> {
 fn refused(reasons: &[String], code: &str) -> News {
     let says =
         |words: &str| reasons.iter().any(|reason| reason.to_ascii_lowercase().contains(words));
+    // What it refuses this service for has the code that an answer to an order has for it.
     let known = [
-        ("insufficient", "The paying account has too little money"),
-        ("modulus", "No account at this sort code has this number"),
-        ("schemenotaccepted", "The bank does not take Faster Payments at this sort code"),
-        ("inboundpaymentdisabled", "The account cannot be paid into"),
-        ("inbound payments disabled", "The account cannot be paid into"),
-        ("outboundpaymentdisabled", "The paying account may not make payments"),
-        ("no internal account", "The bank knows no account with this sort code and number"),
-        ("closed", "The account is closed"),
-        ("limit exceeded", "The amount is above the scheme's limit"),
-        ("characters", "The name or the reference holds what the scheme does not carry"),
+        ("insufficient", "InsufficientFunds", codes::OURS),
+        ("modulus", code, "No account at this sort code has this number"),
+        ("schemenotaccepted", code, "The bank does not take Faster Payments at this sort code"),
+        ("inboundpaymentdisabled", code, "The account cannot be paid into"),
+        ("inbound payments disabled", code, "The account cannot be paid into"),
+        ("outboundpaymentdisabled", "DebitPaymentDisabled", codes::OURS),
+        ("no internal account", code, "The bank knows no account with this sort code and number"),
+        ("closed", code, "The account is closed"),
+        ("limit exceeded", code, "The amount is above the scheme's limit"),
+        ("characters", code, "The name or the reference holds what the scheme does not carry"),
     ];
     // A reason that is not listed may be about a copy of the payment that was made.
-    let found = known.iter().find(|(words, _)| says(words));
-    let Some((_, message)) = found.filter(|_| !reasons.iter().any(|it| codes::is_of_a_copy(it)))
-    else {
-        return News::Ask;
-    };
-    let (code, message) = (code.to_owned(), (*message).to_owned());
+    let found = known.iter().find(|(words, ..)| says(words));
+    let found = found.filter(|_| !reasons.iter().any(|it| codes::is_of_a_copy(it)));
+    let Some((_, code, message)) = found else { return News::Ask };
+    let (code, message) = ((*code).to_owned(), (*message).to_owned());
     News::Found(Finding::Refused(Refusal { code, message }))
 }
 

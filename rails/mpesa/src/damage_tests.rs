@@ -181,7 +181,7 @@ proptest! {
     #[test]
     fn answers_to_requests(
         answer in damaged(corpus(PAYMENTS)),
-        status in prop::sample::select(&[200, 200, 202, 400, 400, 401, 429, 500][..]),
+        status in prop::sample::select(&[200, 200, 202, 400, 400, 401, 404, 429, 500][..]),
     ) {
         answering(status, &answer.bytes);
         let json = answer.json.as_ref();
@@ -196,7 +196,11 @@ proptest! {
             Outcome::Refused(refusal) => {
                 let code = said(json, &["errorCode"]);
                 prop_assert_eq!(code.as_deref(), Some(refusal.code.as_str()), "{}", text);
-                prop_assert!([400, 401].contains(&status), "{text}");
+                let is_known = matches!(
+                    (status, refusal.code.as_str()),
+                    (400, "400.002.02") | (401 | 404, "404.001.03")
+                );
+                prop_assert!(is_known, "{text}");
             }
             Outcome::Paid(_) => prop_assert!(false, "{text}"),
             Outcome::Unknown(why) => prop_assert!(why.len() < 300, "{why}"),

@@ -16,7 +16,8 @@ const REMARKS_DEFAULT: &str = "Payment";
 
 /// What Daraja says where it has read a request and will not have it, before anything is done.
 const BAD_REQUEST: &str = "400.002.02";
-/// What its gateway says, in front of everything else, to a token that it does not take.
+/// What its gateway says, in front of everything else, to a token that it does not take: under 404,
+/// as it is documented, or 401.
 const BAD_TOKEN: &str = "404.001.03";
 
 /// Fixes the `OriginatorConversationID`.
@@ -50,7 +51,7 @@ pub fn submit(payment: &Payment) -> Outcome {
         });
     }
     match (answer.status, answer.get("errorCode")) {
-        (400, code @ BAD_REQUEST) | (401, code @ BAD_TOKEN) => Outcome::Refused(Refusal {
+        (400, code @ BAD_REQUEST) | (401 | 404, code @ BAD_TOKEN) => Outcome::Refused(Refusal {
             code: code.to_owned(),
             message: "M-Pesa did not accept the request".to_owned(),
         }),
@@ -180,6 +181,12 @@ mod tests {
             (200, "[]".to_owned()),
             (500, error("500.002.1001")),
             (401, error("400.002.02")),
+            (404, error("400.002.02")),
+            // There is no such path: nobody knows who answers.
+            (404, error("404.001.01")),
+            (404, "<html></html>".to_owned()),
+            (400, error("404.001.03")),
+            (500, error("404.001.03")),
             (429, error("400.002.02")),
             (503, String::new()),
         ] {
@@ -187,7 +194,10 @@ mod tests {
             assert!(matches!(came, Outcome::Unknown(_)), "{status} {body}: {came:?}");
         }
         assert!(matches!(submitted(400, &error("400.002.02")), Outcome::Refused(_)));
-        assert!(matches!(submitted(401, &error("404.001.03")), Outcome::Refused(_)));
+        for status in [401, 404] {
+            let came = submitted(status, &error("404.001.03"));
+            assert!(matches!(came, Outcome::Refused(_)), "{status}: {came:?}");
+        }
         fixtures::daraja(Err(Failure::NoAnswer("timeout".into())));
         assert!(matches!(submit(&payment()), Outcome::Unknown(_)));
     }
@@ -198,5 +208,12 @@ mod tests {
         assert!(matches!(query(&payment()), Finding::Unknown(why) if why.contains("by itself")));
         assert_eq!(sent.borrow()[0].call, "status");
         assert!(sent.borrow()[0].body.contains(&callback(&format!("/status/{REFERENCE}~125000"))));
+        // That its token is not taken says nothing of the payment.
+        for status in [401, 404] {
+            let refused = "{\"requestId\":\"1\",\"errorCode\":\"404.001.03\"}".to_owned();
+            fixtures::daraja(Ok((status, refused)));
+            let Finding::Unknown(why) = query(&payment()) else { panic!("{status}") };
+            assert!(why.contains("404.001.03"), "{why}");
+        }
     }
 }

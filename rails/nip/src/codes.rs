@@ -38,6 +38,11 @@ pub struct Code {
     pub enquiry: Class,
 }
 
+/// Codes with which it is this service that is refused, not the transfer: its institution is not
+/// known, its settlement account has too little money, or it may not send, or not by the channel
+/// that it names. Who receives has no part in any of them. They are declared as `refusals.ours`.
+const OURS: &[&str] = &["03", "17", "51", "57", "58"];
+
 /// The row of this code.
 #[must_use]
 pub fn find(code: &str) -> Option<&'static Code> {
@@ -56,10 +61,35 @@ pub fn meaning(code: &str) -> &'static str {
     find(code).map_or("a code that NIP does not list", |row| row.meaning)
 }
 
+/// Why a transfer was refused, for whoever ordered it: what this service is refused for is none of
+/// his business, and "no sufficient funds" would read as if it were of his.
+#[must_use]
+pub fn refusal(code: &str) -> &'static str {
+    match OURS.contains(&code) {
+        true => "NIP takes no transfers from this service at present",
+        false => meaning(code),
+    }
+}
+
 #[cfg(test)]
 #[cfg(not(target_family = "wasm"))]
 mod tests {
-    use super::{Class, all, find};
+    use super::{Class, OURS, all, find, meaning, refusal};
+
+    const DECLARATION: &str = include_str!("../rail.toml");
+
+    #[test]
+    fn what_is_ours_is_declared_and_refuses_a_transfer() {
+        let (_, refusals) = DECLARATION.split_once("[refusals]").expect("a list");
+        let (refusals, _) = refusals.split_once(']').expect("an end");
+        for row in all() {
+            let is_ours = OURS.contains(&row.code);
+            assert_eq!(refusals.contains(&format!("\"{}\"", row.code)), is_ours, "{}", row.code);
+            assert!(!is_ours || row.transfer == Class::Refused, "{}", row.code);
+            assert_eq!(refusal(row.code) == meaning(row.code), !is_ours, "{}", row.code);
+        }
+        assert_eq!(refusals.matches('"').count(), 2 * OURS.len());
+    }
 
     #[test]
     fn the_table_is_in_order_and_has_no_code_twice() {

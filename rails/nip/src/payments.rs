@@ -86,7 +86,7 @@ fn receipt(answer: &Answer) -> Receipt {
 }
 
 fn refusal(answer: &Answer) -> Refusal {
-    Refusal { code: answer.code.clone(), message: codes::meaning(&answer.code).into() }
+    Refusal { code: answer.code.clone(), message: codes::refusal(&answer.code).into() }
 }
 
 #[cfg(test)]

@@ -67,6 +67,10 @@ fn refusals_carry_the_code_and_its_meaning() {
     assert_eq!(submitted(&transfer_answer("25")), expected);
     let expected = Finding::Refused(refusal("61", "Transfer limit exceeded"));
     assert_eq!(queried(&query_answer("61")), expected);
+    // Whoever ordered it has money enough: it is our own account that has not.
+    let ours = refusal("51", "NIP takes no transfers from this service at present");
+    assert_eq!(submitted(&transfer_answer("51")), Outcome::Refused(ours.clone()));
+    assert_eq!(queried(&query_answer("51")), Finding::Refused(ours));
     assert!(matches!(queried(&query_answer("25")), Finding::NeverReceived(_)));
 }
 

@@ -1,7 +1,9 @@
 //! Money that came back, in the bank's notifications of what was booked: camt.054.001.08.
 //!
 //! A notification tells of everything that the account was credited or debited with. A return is a
-//! credit with return information (`RtrInf`) that repeats the reference of the payment.
+//! credit with return information (`RtrInf`) that repeats the reference of the payment. It comes to
+//! the account that paid, which may be another one than pays now, or another route's that reads the
+//! same place: so a reference of ours counts in every account.
 
 use railhead_rail::host;
 use railhead_rail::types::{Finding, News, Notice, ReturnOfFunds, Subject};
@@ -16,6 +18,15 @@ const NOT_PROVIDED: &str = "NOTPROVIDED";
 /// The longest name of the bank's that is kept.
 const NAME_MAX: usize = 70;
 
+/// Whose account a notification is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Account {
+    /// The one that pays now: what comes back to it concerns us, whatever it names.
+    Own,
+    /// Another one: what names a payment of ours does.
+    Other,
+}
+
 /// What a notification says of payments of ours. What cannot be understood keeps nothing else out:
 /// it becomes news about a name that nobody has, so that a person looks.
 ///
@@ -28,13 +39,17 @@ pub fn read(content: &Element, name: &str) -> Result<Vec<Notice>, Odd> {
     let own = settings::debtor_iban()?;
     let mut notices = Vec::new();
     for notification in content.all("Ntfctn") {
-        if notification.text(&["Acct", "Id", "IBAN"])? != Some(&own) {
+        let is_own = notification.text(&["Acct", "Id", "IBAN"])? == Some(own.as_str());
+        let account = if is_own { Account::Own } else { Account::Other };
+        if account == Account::Other {
             host::warn("a notification of the bank's is about another account");
-            continue;
         }
         for (index, entry) in notification.all("Ntry").enumerate() {
+            if account == Account::Other && !names_ours(entry) {
+                continue;
+            }
             let place = format!("entry {} of {}", index + 1, plain(name, NAME_MAX));
-            match booked(entry, &place) {
+            match booked(entry, &place, account) {
                 Ok(found) => notices.extend(found),
                 Err(why) => notices.push(unread(&place, &why)),
             }
@@ -45,18 +60,19 @@ pub fn read(content: &Element, name: &str) -> Result<Vec<Notice>, Odd> {
 
 /// Returns in an entry. Payments of ours that leave are debits without return information, and of
 /// those it is known what became of them.
-fn booked(entry: &Element, place: &str) -> Result<Vec<Notice>, Odd> {
+fn booked(entry: &Element, place: &str, account: Account) -> Result<Vec<Notice>, Odd> {
     let is_credit = match entry.need(&["CdtDbtInd"])? {
         "CRDT" => true,
         "DBIT" => false,
         _ => return Err("it is neither a credit nor a debit".to_owned()),
     };
-    let payments: Vec<&Element> =
-        entry.all("NtryDtls").flat_map(|details| details.all("TxDtls")).collect();
+    let payments: Vec<&Element> = payments(entry).collect();
     let mut is_concerned = false;
     for payment in &payments {
         let is_named = is_credit && ours(payment)?.is_some();
-        is_concerned |= is_named || payment.find("RtrInf")?.is_some();
+        is_concerned |= is_named
+            || (payment.find("RtrInf")?.is_some()
+                && (account == Account::Own || ours(payment)?.is_some()));
     }
     match entry.text(&["Sts", "Cd"])? {
         _ if !is_concerned => return Ok(Vec::new()),
@@ -69,6 +85,10 @@ fn booked(entry: &Element, place: &str) -> Result<Vec<Notice>, Odd> {
     let amounts = amounts(entry, &payments)?;
     let mut notices = Vec::new();
     for (index, (payment, cents)) in payments.iter().zip(amounts).enumerate() {
+        // Of other payments to another account nothing is said.
+        if account == Account::Other && matches!(ours(payment), Ok(None)) {
+            continue;
+        }
         match returned((entry, index), payment, cents) {
             Ok(found) => notices.extend(found),
             Err(why) => notices.push(unread(&format!("payment {} of {place}", index + 1), &why)),
@@ -148,6 +168,16 @@ pub fn notice(reference: &str, code: String, cents: i64, own: Option<String>) ->
     let network_id = own.filter(|_| !reference::is_instant(reference));
     let funds = ReturnOfFunds { code, message, amount_minor: cents, network_id };
     Notice { about, news: News::Found(Finding::Returned(funds)) }
+}
+
+/// The payments of an entry.
+fn payments(entry: &Element) -> impl Iterator<Item = &Element> {
+    entry.all("NtryDtls").flat_map(|details| details.all("TxDtls"))
+}
+
+/// Whether any payment of an entry is one of ours, for all that can be read.
+fn names_ours(entry: &Element) -> bool {
+    payments(entry).any(|payment| matches!(ours(payment), Ok(Some(_))))
 }
 
 fn ours(payment: &Element) -> Result<Option<&str>, Odd> {

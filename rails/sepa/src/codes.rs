@@ -98,6 +98,14 @@ const REASONS: &[(&str, &str)] = &[
 /// Codes of what was there before: of a payment, of a message, of a batch, of references.
 const DUPLICATES: &[&str] = &["AM05", "DU01", "DU02", "DU03", "DU04", "DU05", "DUPL", "RF01"];
 
+/// Codes with which a whole file is not rejected for what it is, but stopped: by a person, or
+/// because of fraud, the law or an authority. Whoever stopped it expects no other one with the same
+/// payments.
+const STOPS: &[&str] = &[
+    "AC16", "AM07", "CUST", "DS02", "FOCR", "FR01", "FRAD", "LEGL", "RR01", "RR02", "RR03", "RR04",
+    "RR12", "UPAY",
+];
+
 /// What a rejection with this code proves.
 #[must_use]
 pub fn class(code: &str) -> Class {
@@ -108,6 +116,12 @@ pub fn class(code: &str) -> Class {
     } else {
         Class::Unclear
     }
+}
+
+/// Whether a file that is rejected with this code was stopped.
+#[must_use]
+pub fn is_stop(code: &str) -> bool {
+    STOPS.contains(&code)
 }
 
 /// What a code means, in words for merchants.
@@ -129,7 +143,7 @@ pub fn plain(text: &str) -> String {
 #[cfg(test)]
 #[cfg(not(target_family = "wasm"))]
 mod tests {
-    use super::{Class, DUPLICATES, REASONS, class, meaning, plain};
+    use super::{Class, DUPLICATES, REASONS, STOPS, class, is_stop, meaning, plain};
 
     #[test]
     fn each_code_stands_once() {
@@ -138,6 +152,16 @@ mod tests {
             assert!(REASONS[index + 1..].iter().all(|(other, _)| other > code), "{code}");
             assert!(!DUPLICATES.contains(code), "{code}");
             assert_eq!(class(code), Class::Refused);
+        }
+    }
+
+    #[test]
+    fn what_stops_a_file_refuses_a_payment() {
+        for code in STOPS {
+            assert_eq!(class(code), Class::Refused, "{code}");
+        }
+        for code in ["AC01", "AC02", "AC06", "AM04", "FF01", "MS03", "TM01", "AM05", ""] {
+            assert!(!is_stop(code), "{code}");
         }
     }
 

@@ -42,7 +42,8 @@ struct Report<'a> {
 
 /// What a report says. Where it is not certain of which payments it is, the file is not called
 /// accepted, so that a person looks. A duplicate is not refused: what it is one of may be carried
-/// out.
+/// out. Where a payment by itself is one, the file is accepted all the same: of that payment it is
+/// told that nobody knows, and the host keeps it unpaid until a person has looked.
 ///
 /// # Errors
 /// It cannot be read, or contradicts itself.
@@ -161,6 +162,12 @@ impl<'a> Report<'a> {
         if self.is(|it| *it == Standing::Cancelled) {
             return unknown("the bank calls the file cancelled");
         }
+        // Another file with the same payments is not what whoever stopped this one wants.
+        for level in &self.levels {
+            if status::is_stopped(level)? {
+                return unknown("the file was stopped, by a person or for compliance");
+            }
+        }
         // Of two levels one may leave the reason to the other.
         let has_reason = |level: &&Element| level.all("StsRsnInf").next().is_some();
         let why = match self.levels.iter().any(has_reason) {
@@ -198,12 +205,6 @@ impl<'a> Report<'a> {
         let wanted = acceptance();
         if self.unread > 0 {
             let why = "what the bank says of some payments of the file cannot be read";
-            return Some(Finding::Unknown(why.to_owned()));
-        }
-        // A payment of an accepted file counts as paid unless it is refused: one that is rejected
-        // for what proves nothing is neither.
-        if self.told.iter().any(Told::is_unclear) {
-            let why = "the bank rejects payments of the file for reasons that refuse nothing";
             return Some(Finding::Unknown(why.to_owned()));
         }
         // What waits as a whole, waits whatever is said of its parts.

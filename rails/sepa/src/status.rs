@@ -80,7 +80,8 @@ pub enum Judged {
 
 /// What the rejection of a payment or a file proves: that it is not carried out, where every reason
 /// is known to refuse, on whichever of these parts of a message it stands; the nearest part comes
-/// first. A duplicate is none of that: what it is one of may be carried out.
+/// first. A duplicate is none of that, whatever code stands beside the words for one: what it is one
+/// of may be carried out.
 ///
 /// # Errors
 /// Their reasons are not written as they must be.
@@ -105,6 +106,14 @@ pub fn judged(parts: &[&Element]) -> Result<Judged, Odd> {
         )));
     }
     Ok(Judged::Refused(refusal(first)))
+}
+
+/// Whether a part of a message gives a reason for which a person or an authority stopped it.
+///
+/// # Errors
+/// Its reasons are not written as they must be.
+pub fn is_stopped(part: &Element) -> Result<bool, Odd> {
+    Ok(reasons(part)?.iter().any(|code| codes::is_stop(code)))
 }
 
 /// Whether a part of a message gives a reason that speaks of an earlier copy.
@@ -146,7 +155,7 @@ fn reasons(element: &Element) -> Result<Vec<String>, Odd> {
 #[cfg(test)]
 #[cfg(not(target_family = "wasm"))]
 mod tests {
-    use super::{Judged, Stage, Standing, is_of_a_copy, judged};
+    use super::{Judged, Stage, Standing, is_of_a_copy, is_stopped, judged};
     use crate::xml;
 
     fn of(reasons: &str) -> Result<Judged, String> {
@@ -241,5 +250,35 @@ mod tests {
             assert_eq!(is_of_a_copy(&part(&with(words))), Ok(true), "{words}");
         }
         assert!(matches!(of(&with("not well made")), Ok(Judged::Refused(_))));
+        for words in ["Account does not exist", "Konto bereits aufgel\u{f6}st"] {
+            assert!(matches!(of(&with(words)), Ok(Judged::Refused(_))), "{words}");
+        }
+    }
+
+    #[test]
+    fn words_for_a_copy_count_beside_every_code() {
+        let beside = |rest: &str| {
+            format!("<StsRsnInf>{rest}<AddtlInf>Duplicate payment</AddtlInf></StsRsnInf>")
+        };
+        let coded = |code: &str| beside(&format!("<Rsn><Cd>{code}</Cd></Rsn>"));
+        for code in ["AC01", "AC04", "RR04", "FF01", "MS02", "MS03", "CUST", "NARR", "ZZZZ"] {
+            assert!(matches!(of(&coded(code)), Ok(Judged::Unclear(_))), "{code}");
+            assert_eq!(is_of_a_copy(&part(&coded(code))), Ok(true), "{code}");
+        }
+        // Words without a code of their own are of everything.
+        for rest in [String::new(), "<Rsn><Prtry>x</Prtry></Rsn>".to_owned()] {
+            let both = code("AC01") + &beside(&rest);
+            assert!(matches!(of(&both), Ok(Judged::Unclear(_))), "{both}");
+        }
+    }
+
+    #[test]
+    fn what_was_stopped() {
+        for stop in ["DS02", "CUST", "FOCR", "FRAD", "LEGL", "RR04", "AM07", "AC16"] {
+            assert_eq!(is_stopped(&part(&(code("FF01") + &code(stop)))), Ok(true), "{stop}");
+        }
+        for rest in [String::new(), code("FF01"), code("AM04"), code("AC06")] {
+            assert_eq!(is_stopped(&part(&rest)), Ok(false), "{rest}");
+        }
     }
 }

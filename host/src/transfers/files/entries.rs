@@ -31,23 +31,31 @@ pub(super) struct Numbers {
     pub(super) first_entry: i64,
 }
 
-/// The next numbers in a rail and environment, for so many entries.
+/// The next numbers in a rail and environment, or of those counted by one value of a setting there,
+/// for so many entries.
 ///
 /// # Errors
 /// The database cannot be written.
 pub(super) async fn allot(
     db: &Db,
-    file: &PaymentFile,
+    (file, numbered_by): (&PaymentFile, Option<&str>),
     entries: i64,
 ) -> Result<Numbers, sqlx::Error> {
-    let place = format!("{}/{}", file.env, file.rail);
+    let rail = format!("{}/{}", file.env, file.rail);
+    let place = numbered_by.map_or_else(|| rail.clone(), |by| format!("{rail}/{by}"));
     let mut tx = db.write().await?;
-    // Whoever else wants numbers there waits for this row.
+    // Whoever else wants numbers there waits for this row. Where the row is new, it may have been
+    // forgotten in a restore, which has raised the rail's own.
     let sql = "INSERT INTO file_numbers (place, files, entries, day, of_day) \
-               VALUES ($1, 1, $2, '', 0) ON CONFLICT (place) DO UPDATE SET \
+               VALUES ($1, 1 + COALESCE((SELECT r.files FROM file_numbers r WHERE r.place = $3), 0), \
+               $2 + COALESCE((SELECT r.entries FROM file_numbers r WHERE r.place = $3), 0), \
+               COALESCE((SELECT r.day FROM file_numbers r WHERE r.place = $3), ''), \
+               COALESCE((SELECT r.of_day FROM file_numbers r WHERE r.place = $3), 0)) \
+               ON CONFLICT (place) DO UPDATE SET \
                files = file_numbers.files + 1, entries = file_numbers.entries + $2 \
                RETURNING files, entries, day, of_day";
-    let row = sqlx::query(sql).bind(&place).bind(entries).fetch_one(tx.conn()).await?;
+    let query = sqlx::query(sql).bind(&place).bind(entries).bind(&rail);
+    let row = query.fetch_one(tx.conn()).await?;
     let may_be_forgotten = file.business_date <= row.try_get::<String, _>("day")?;
     let skipped: i64 = if may_be_forgotten { row.try_get("of_day")? } else { 0 };
     let sql = "INSERT INTO file_days (place, day, files) VALUES ($1, $2, $3) \

@@ -226,7 +226,8 @@ impl Transfers {
         file: &mut PaymentFile,
     ) -> Result<Vec<Attempt>, Problem> {
         let mut joined = attempt::list_in_file(self.db.pool(), &file.id).await?;
-        let most = timetable(route)?.terms.entries_max;
+        let timetable = timetable(route)?;
+        let most = timetable.terms.entries_max;
         while joined.len() > most {
             let surplus = joined.split_off(joined.len() - most);
             let surplus: Vec<_> = surplus.into_iter().map(|entry| entry.id).collect();
@@ -235,7 +236,8 @@ impl Transfers {
         }
         if file.number == 0 && !joined.is_empty() {
             let count = i64::try_from(joined.len()).unwrap_or(i64::MAX);
-            let numbers = entries::allot(&self.db, file, count).await?;
+            let by = timetable.numbered_by.as_deref();
+            let numbers = entries::allot(&self.db, (file, by), count).await?;
             (file.number, file.number_of_day) = (numbers.number, numbers.number_of_day);
             file.first_entry = numbers.first_entry;
             table::save(&self.db, file, Lease::Kept).await?;

@@ -27,7 +27,7 @@ pub(super) use filled::Filled;
 use filled::STARS;
 use throttle::Turn;
 pub use throttle::{Errand, Pace, Throttle};
-pub use token::{TokenBody, TokenSource, TokenWord};
+pub use token::{TokenBody, TokenRefused, TokenSource, TokenWord};
 
 /// Where the requests of one endpoint go.
 pub enum Target {

@@ -40,8 +40,20 @@ pub struct TokenSource {
     pub token: String,
     /// The member that holds its lifetime in seconds.
     pub lifetime_s: Option<String>,
+    /// How else than with 401 the network says that it does not take it any more.
+    pub refused: Option<TokenRefused>,
     /// One is fetched at a time.
     pub kept: Mutex<Option<Kept>>,
+}
+
+/// An answer by which a network says that it does not take a token any more.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRefused {
+    /// Its status.
+    pub status: u16,
+    /// A text in its body.
+    pub holds: String,
 }
 
 /// What a request for a token says under a name.
@@ -116,6 +128,17 @@ pub struct Kept {
 }
 
 impl TokenSource {
+    /// Whether an answer says that the token which was shown is not taken any more.
+    #[must_use]
+    pub fn is_refused(&self, answer: &Answer) -> bool {
+        let says = |refused: &TokenRefused| {
+            let text = refused.holds.as_bytes();
+            answer.status == refused.status
+                && answer.body.windows(text.len().max(1)).any(|part| part == text)
+        };
+        answer.status == 401 || self.refused.as_ref().is_some_and(says)
+    }
+
     /// The token to use now.
     pub(crate) async fn get(
         &self,

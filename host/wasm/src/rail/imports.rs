@@ -131,9 +131,9 @@ impl Guest {
         let tokens = self.tokens(named(&request)).await.map_err(refuse)?;
         let outgoing = self.outgoing(call, request, &tokens).map_err(refuse)?;
         let answer = self.egress.send(call, outgoing).await;
-        if matches!(&answer, Ok(Answer { status: 401, .. })) {
+        if let Ok(answer) = &answer {
             // The next request fetches another one.
-            for (source, token) in tokens.values() {
+            for (source, token) in tokens.values().filter(|(source, _)| source.is_refused(answer)) {
                 source.forget(token).await;
             }
         }

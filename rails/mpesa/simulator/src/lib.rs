@@ -30,7 +30,7 @@ const BEARER: &str = "a-token-of-the-simulated-daraja";
 #[must_use]
 pub fn handle(request: &Request) -> Answer {
     let is_known = request.header("authorization") == format!("Bearer {BEARER}");
-    let stranger = || error(401, "404.001.03", "Invalid Access Token");
+    let stranger = || error(404, "404.001.03", "Invalid Access Token");
     let (what, answered) = match request.what() {
         ("GET", "/oauth/v1/generate") => return token(request),
         (_, "/mpesa/b2c/v3/paymentrequest" | "/mpesa/transactionstatus/v1/query") if !is_known => {

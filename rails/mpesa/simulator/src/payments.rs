@@ -146,6 +146,10 @@ mod tests {
     use super::*;
 
     fn sent(amount: &Value) -> Answer {
+        presenting(crate::BEARER, amount)
+    }
+
+    fn presenting(token: &str, amount: &Value) -> Answer {
         let body = json!({
             "OriginatorConversationID": "rh-1",
             "InitiatorName": "railhead",
@@ -163,7 +167,7 @@ mod tests {
             method: "POST".to_owned(),
             path: "/mpesa/b2c/v3/paymentrequest".to_owned(),
             query: Vec::new(),
-            headers: vec![("authorization".to_owned(), format!("Bearer {}", crate::BEARER))],
+            headers: vec![("authorization".to_owned(), format!("Bearer {token}"))],
             body: body.to_string().into_bytes(),
         };
         crate::handle(&request)
@@ -191,6 +195,18 @@ mod tests {
         });
         assert_eq!(tell("rh-1", Event::Return), Err(Obstacle::Impossible));
         assert_eq!(tell("rh-2", Event::Settle), Err(Obstacle::Unknown));
+    }
+
+    #[test]
+    fn a_token_that_is_none_is_answered_as_documented_and_pays_nothing() {
+        double::install(Host { scenario: "paid".to_owned(), ..Host::default() });
+        let Answer::Response(answer) = presenting("another", &json!(1250)) else {
+            panic!("an answer")
+        };
+        let body: Value = serde_json::from_slice(&answer.body).expect("JSON");
+        assert_eq!((answer.status, &body["errorCode"]), (404, &json!("404.001.03")));
+        double::with(|host| assert!(host.book.is_empty() && host.errors.is_empty()));
+        assert_eq!(payment(&json!(1250)).0, 200);
     }
 
     #[test]
