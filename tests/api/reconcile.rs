@@ -1,5 +1,7 @@
 //! `railhead reconcile`: a bank's statement against the books, and what comes of the differences.
 
+mod put_right;
+
 use std::process::Command;
 
 use http::Method;

@@ -1,7 +1,7 @@
 //! What belongs together on a statement and in the books: by reference and amount, never by amount
 //! alone. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jiff::civil::Date;
@@ -10,6 +10,7 @@ use sha2::Digest as _;
 use crate::money::{Minor, Overflow};
 use crate::statements::Entry;
 
+use super::pairs::Pairs;
 use super::{JOURNAL_KIND, SettlementEntry};
 
 /// Shorter references than this are found in any text.
@@ -36,6 +37,14 @@ pub struct Line {
     is_of_period: bool,
 }
 
+impl Line {
+    /// The reference of its payout, if it is of one.
+    #[must_use]
+    pub fn payout(&self) -> Option<&str> {
+        self.references.lines().find(|text| text.starts_with("po_"))
+    }
+}
+
 /// The books that a statement is compared with.
 #[derive(Default)]
 pub struct Books {
@@ -47,11 +56,24 @@ pub struct Books {
     of_file: Vec<Vec<u32>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Named {
     Line(u32),
     File(u32),
 }
+
+impl Named {
+    /// The number of the line, if it is one.
+    const fn line(self) -> Option<usize> {
+        match self {
+            Self::Line(line) => Some(line as usize),
+            Self::File(_) => None,
+        }
+    }
+}
+
+/// Entries that have no line yet, by their numbers, with what they name.
+type Left = Vec<(usize, Vec<Named>)>;
 
 /// What a comparison came to, by the numbers of entries and lines.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -65,6 +87,8 @@ pub struct Comparison {
     pub at_the_bank: Vec<(usize, Option<usize>)>,
     /// Lines of the period that the statement does not have.
     pub in_the_books: Vec<usize>,
+    /// Of these, those of which a line from beside the period takes the amount back; that line.
+    pub put_right_beside: Vec<(usize, usize)>,
 }
 
 impl Books {
@@ -106,46 +130,18 @@ impl Books {
     pub fn compare(&mut self, entries: &[Entry]) -> Result<Comparison, Overflow> {
         self.keys.sort_unstable();
         self.keys.dedup();
-        let mut found = Comparison::default();
-        let mut is_taken = vec![false; self.lines.len()];
-        let mut left = Vec::new();
-        let references = references_of(entries);
-        for (number, entry) in entries.iter().enumerate() {
-            let wanted = entry.amount.negated()?;
-            let named = self.named(entry, &references[number]);
-            let line = named.iter().find_map(|named| match named {
-                Named::Line(line) => Some(*line as usize)
-                    .filter(|line| !is_taken[*line] && self.lines[*line].amount == wanted),
-                Named::File(_) => None,
-            });
-            match line {
-                Some(line) => {
-                    is_taken[line] = true;
-                    found.matched += 1;
-                }
-                None => left.push((number, named)),
-            }
-        }
+        let (mut is_taken, left) = self.pair(entries)?;
         // What the bank has comes first: only of the rest may one line take back another.
         self.take_out_explained(&mut is_taken)?;
-        // Payments first: what is left of a file is what the bank has booked as one.
-        let mut missing = Vec::new();
+        // Payments first: what is left of a file is what the bank has booked as one, and where that
+        // is not so, what was put right may never have been in it.
+        let left = self.take_files((entries, left), &mut is_taken)?;
+        let beside = self.take_out_put_right(&mut is_taken)?;
+        let left = self.take_files((entries, left), &mut is_taken)?;
+        let mut found = Comparison::default();
         for (number, named) in left {
-            let wanted = entries[number].amount.negated()?;
-            match self.whole_file(&named, (wanted, &is_taken))? {
-                Some(lines) => {
-                    lines.into_iter().for_each(|line| is_taken[line] = true);
-                    found.matched += 1;
-                }
-                None => missing.push((number, named)),
-            }
-        }
-        for (number, named) in missing {
-            let line = named.iter().find_map(|named| match named {
-                Named::Line(line) => Some(*line as usize).filter(|line| !is_taken[*line]),
-                Named::File(_) => None,
-            });
-            match line {
+            let mut lines = named.iter().filter_map(|named| named.line());
+            match lines.find(|line| !is_taken[*line]) {
                 Some(line) => {
                     is_taken[line] = true;
                     found.different.push((number, line));
@@ -153,36 +149,115 @@ impl Books {
                 None => found.at_the_bank.push((number, None)),
             }
         }
+        found.matched = entries.len() - found.different.len() - found.at_the_bank.len();
         let lines = self.lines.iter().enumerate();
         let left = lines.filter(|(number, line)| line.is_of_period && !is_taken[*number]);
         found.in_the_books = left.map(|(number, _)| number).collect();
+        let is_left = |number: usize| !is_taken[number];
+        let beside = beside.into_iter().filter(|(line, other)| is_left(*line) && is_left(*other));
+        found.put_right_beside = beside.collect();
         self.suggest(entries, &mut found)?;
         Ok(found)
     }
 
-    /// A line that was taken back by an adjusting entry under its reference needs no bank.
+    /// Gives to as many entries as can be a line that they name and that is of their amount. Which
+    /// lines are taken, and the entries that have none.
+    fn pair(&self, entries: &[Entry]) -> Result<(Vec<bool>, Left), Overflow> {
+        let references = references_of(entries);
+        let named = |number: usize| self.named(&entries[number], &references[number]);
+        let may_have = |number: usize| self.of_amount(&named(number), entries[number].amount);
+        let mut pairs = Pairs::of(self.lines.len());
+        let mut left = Vec::new();
+        for (number, entry) in entries.iter().enumerate() {
+            let named = named(number);
+            let own = self.of_amount(&named, entry.amount)?;
+            if !pairs.give(number, &own, may_have)? {
+                left.push((number, named));
+            }
+        }
+        Ok((pairs.taken(), left))
+    }
+
+    /// The lines among those named that are of an entry's amount.
+    fn of_amount(&self, named: &[Named], amount: Minor) -> Result<Vec<usize>, Overflow> {
+        let wanted = amount.negated()?;
+        let lines = named.iter().filter_map(|named| named.line());
+        Ok(lines.filter(|line| self.lines[*line].amount == wanted).collect())
+    }
+
+    /// Takes all that is left of a file for an entry that comes to it. The entries that have none.
+    fn take_files(
+        &self,
+        (entries, left): (&[Entry], Left),
+        is_taken: &mut [bool],
+    ) -> Result<Left, Overflow> {
+        let mut missing = Vec::new();
+        for (number, named) in left {
+            let wanted = entries[number].amount.negated()?;
+            match self.whole_file(&named, (wanted, &*is_taken))? {
+                Some(lines) => lines.into_iter().for_each(|line| is_taken[line] = true),
+                None => missing.push((number, named)),
+            }
+        }
+        Ok(missing)
+    }
+
+    /// A line that was taken back by an adjusting entry, under its id or under its reference, needs
+    /// no bank.
     fn take_out_explained(&self, is_taken: &mut [bool]) -> Result<(), Overflow> {
         for number in 0..self.lines.len() {
             let line = &self.lines[number];
             if &*line.kind != JOURNAL_KIND || is_taken[number] {
                 continue;
             }
-            let wanted = line.amount.negated()?;
-            let keys = line.references.lines().filter_map(key);
-            let other = keys.flat_map(|key| self.of_key(key)).find_map(|named| match named {
-                Named::Line(other) => Some(other as usize).filter(|other| {
-                    *other != number && !is_taken[*other] && self.lines[*other].amount == wanted
-                }),
-                Named::File(_) => None,
-            });
-            if let Some(other) = other {
-                (is_taken[number], is_taken[other]) = (true, true);
+            // Its id stands last, and whoever names it means this one.
+            for key in line.references.lines().rev().filter_map(key) {
+                let other = self.opposites((number, key), is_taken)?.first().copied();
+                if let Some(other) = other {
+                    (is_taken[number], is_taken[other]) = (true, true);
+                    break;
+                }
             }
         }
         Ok(())
     }
 
-    /// The lines and files that an entry names, the oldest first.
+    /// A payout that was paid by mistake and put right, both in these days, needs no bank. Of what
+    /// is beside the period nobody has asked whether the bank has it: that may as well be a payment
+    /// that has come back only here. The lines that have such a one, with it.
+    fn take_out_put_right(&self, is_taken: &mut [bool]) -> Result<Vec<(usize, usize)>, Overflow> {
+        let mut beside = Vec::new();
+        for number in 0..self.lines.len() {
+            let line = &self.lines[number];
+            if !line.is_of_period || is_taken[number] {
+                continue;
+            }
+            let Some(key) = line.payout().and_then(key) else { continue };
+            let others = self.opposites((number, key), is_taken)?;
+            let within = others.iter().find(|other| self.lines[**other].is_of_period);
+            if let Some(other) = within {
+                (is_taken[number], is_taken[*other]) = (true, true);
+            } else if let Some(other) = others.first() {
+                beside.push((number, *other));
+            }
+        }
+        Ok(beside)
+    }
+
+    /// The other lines of a reference that take a line's amount back and are left, oldest first.
+    fn opposites(
+        &self,
+        (number, key): (usize, u64),
+        is_taken: &[bool],
+    ) -> Result<Vec<usize>, Overflow> {
+        let wanted = self.lines[number].amount.negated()?;
+        let lines = self.of_key(key).filter_map(Named::line);
+        let lines = lines.filter(|other| *other != number && !is_taken[*other]);
+        Ok(lines.filter(|other| self.lines[*other].amount == wanted).collect())
+    }
+
+    /// The lines and files that an entry names, as it names them one after the other: a payment
+    /// says what it is before what it is about. Those of one reference, the oldest first.
     fn named(&self, entry: &Entry, reference: &str) -> Vec<Named> {
         let mut named: Vec<Named> = Vec::new();
         let own = entry.bank_reference.as_deref();
@@ -191,8 +266,8 @@ impl Books {
                 named.extend(self.of_key(key));
             }
         }
-        named.sort_unstable();
-        named.dedup();
+        let mut known = HashSet::new();
+        named.retain(|named| known.insert(*named));
         named
     }
 
@@ -308,139 +383,5 @@ fn keys_in(line: &str) -> impl Iterator<Item = u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn day(text: &str) -> Date {
-        text.parse().expect("a day")
-    }
-
-    fn line(kind: &str, amount: i64, references: &[&str]) -> SettlementEntry {
-        SettlementEntry {
-            journal_id: "c1".to_owned(),
-            kind: kind.to_owned(),
-            amount_minor: Minor::new(amount),
-            subject_id: references[0].to_owned(),
-            references: references.iter().map(|it| (*it).to_owned()).collect(),
-            file_id: None,
-            file_references: Vec::new(),
-            booked_on: None,
-            created_at: String::new(),
-        }
-    }
-
-    fn in_file(amount: i64, reference: &str) -> SettlementEntry {
-        let file_references = vec!["ACH-2026112101".to_owned()];
-        let file_id = Some("pf_1".to_owned());
-        SettlementEntry { file_id, file_references, ..line(PAID, amount, &[reference]) }
-    }
-
-    fn entry(amount: i64, said: &str) -> Entry {
-        let booked_on = day("2026-11-21");
-        Entry { booked_on, amount: Minor::new(amount), bank_reference: None, said: said.into() }
-    }
-
-    const PAID: &str = "payout_settlement";
-
-    fn compare(lines: &[SettlementEntry], entries: &[Entry]) -> Comparison {
-        let mut books = Books::default();
-        lines.iter().for_each(|it| books.add(it, (day("2026-11-21"), Period::Within)));
-        books.compare(entries).expect("sums")
-    }
-
-    #[test]
-    fn a_payment_is_found_by_any_reference_in_any_writing() {
-        let line = line(PAID, 100, &["po_01kaz3v8d1", "000013261121090000123456789012"]);
-        for said in [
-            "000013261121090000123456789012",
-            "NIP/000013261121090000123456789012/ADA OBI",
-            "EREF+PO_01KAZ3V8D1",
-            "transfer\nPO-01KAZ3V8D1 thanks",
-            "po01kaz3v8d1",
-        ] {
-            let found = compare(std::slice::from_ref(&line), &[entry(-100, said)]);
-            assert_eq!(found, Comparison { matched: 1, ..Comparison::default() }, "{said}");
-        }
-        for said in ["000013261121090000123456789013", "NIP", "", "po_01kaz3v8d", "100"] {
-            let found = compare(std::slice::from_ref(&line), &[entry(-100, said)]);
-            assert_eq!((found.matched, found.in_the_books.as_slice()), (0, [0].as_slice()));
-            assert_eq!(found.at_the_bank, [(0, Some(0))], "a person may look: {said}");
-        }
-    }
-
-    #[test]
-    fn the_direction_and_the_amount_count_and_each_line_once() {
-        let lines = [line(PAID, 100, &["REF-0001"]), line("payout_reversal", -100, &["REF-0001"])];
-        let both = [entry(100, "REF-0001"), entry(-100, "REF-0001")];
-        assert_eq!(compare(&lines, &both).matched, 2);
-        let twice = [entry(-100, "REF-0001"), entry(-100, "REF-0001")];
-        let found = compare(&lines[..1], &twice);
-        assert_eq!((found.matched, found.at_the_bank), (1, vec![(1, None)]));
-        let other = compare(&lines[..1], &[entry(-90, "REF-0001")]);
-        assert_eq!((other.different, other.in_the_books.len()), (vec![(0, 0)], 0));
-    }
-
-    #[test]
-    fn a_file_may_be_booked_as_one_or_one_by_one() {
-        let lines = [in_file(100, "TRACE-01"), in_file(50, "TRACE-02")];
-        let whole = compare(&lines, &[entry(-150, "ACH-2026112101 SETTLEMENT")]);
-        assert_eq!(whole, Comparison { matched: 1, ..Comparison::default() });
-        let each = [entry(-100, "TRACE-01 ACH-2026112101"), entry(-50, "TRACE-02")];
-        assert_eq!(compare(&lines, &each), Comparison { matched: 2, ..Comparison::default() });
-        let wrong = compare(&lines, &[entry(-140, "ACH-2026112101")]);
-        assert_eq!((wrong.at_the_bank, wrong.in_the_books), (vec![(0, None)], vec![0, 1]));
-    }
-
-    #[test]
-    fn an_adjusting_entry_is_found_beside_what_it_explains() {
-        // The bank's charge, by its own reference or by what it says.
-        let charge = entry(-5, "SMS CHARGES");
-        let by_text = line(JOURNAL_KIND, 5, &[&reference_of(&charge)]);
-        let found = compare(&[by_text], &[charge]);
-        assert_eq!(found, Comparison { matched: 1, ..Comparison::default() });
-        let charge = Entry { bank_reference: Some("FT 0042".into()), ..entry(-5, "") };
-        let found = compare(&[line(JOURNAL_KIND, 5, &["FT0042"])], &[charge]);
-        assert_eq!(found.matched, 1);
-        // What the books have and the bank never did.
-        let lines = [line(PAID, 100, &["REF-0001"]), line(JOURNAL_KIND, -100, &["REF-0001"])];
-        assert_eq!(compare(&lines, &[]), Comparison::default());
-    }
-
-    #[test]
-    fn entries_that_nothing_tells_apart_are_counted() {
-        let same = [entry(-4, "SMS"), entry(-4, "SMS"), entry(-5, "SMS")];
-        let references = references_of(&same);
-        assert_eq!(references[1], format!("{}-2", references[0]));
-        assert!(references.iter().all(|reference| can_be_found(reference)), "{references:?}");
-        let lines: Vec<SettlementEntry> = [(4, 1), (4, 0), (5, 2)]
-            .map(|(amount, at): (i64, usize)| line(JOURNAL_KIND, amount, &[&references[at]]))
-            .into();
-        assert_eq!(compare(&lines, &same), Comparison { matched: 3, ..Comparison::default() });
-        // What a bank calls it counts only where it can be found again.
-        for odd in ["T1", "услуга", "", &"x".repeat(141)] {
-            let named = Entry { bank_reference: Some(odd.into()), ..entry(-4, "SMS") };
-            let reference = reference_of(&named);
-            assert!(reference.starts_with("STMT-") && can_be_found(&reference), "{odd}");
-        }
-    }
-
-    #[test]
-    fn a_charge_and_its_refund_are_both_at_the_bank() {
-        let named = |amount| Entry { bank_reference: Some("REFUND01".into()), ..entry(amount, "") };
-        let lines = [line(JOURNAL_KIND, 5, &["REFUND01"]), line(JOURNAL_KIND, -5, &["REFUND01"])];
-        let found = compare(&lines, &[named(-5), named(5)]);
-        assert_eq!(found, Comparison { matched: 2, ..Comparison::default() });
-        // What was booked by mistake and taken back is nowhere.
-        assert_eq!(compare(&lines, &[]), Comparison::default());
-    }
-
-    #[test]
-    fn what_is_of_other_days_is_found_and_not_missed() {
-        let mut books = Books::default();
-        let beside = (day("2026-11-19"), Period::Beside);
-        books.add(&line(PAID, 100, &["REF-0001"]), beside);
-        books.add(&line(PAID, 70, &["REF-0002"]), beside);
-        let found = books.compare(&[entry(-100, "REF-0001")]).expect("sums");
-        assert_eq!(found, Comparison { matched: 1, ..Comparison::default() });
-    }
-}
+#[path = "matching_tests.rs"]
+mod tests;

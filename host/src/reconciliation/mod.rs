@@ -5,6 +5,7 @@
 //! finds the two together.
 
 pub mod matching;
+mod pairs;
 pub mod sql;
 pub mod verify;
 
@@ -99,17 +100,24 @@ impl Adjustment {
         format!("{}/{}", self.difference(), self.nth)
     }
 
-    /// Whether it may be taken in after the others about this difference: each way once, until it was
-    /// taken back.
+    /// Whether it may be taken in after the others about this difference, in the order in which
+    /// they were made: each way once, until it was taken back. What names one of them by its id
+    /// takes something back, and does not book what the bank has besides.
     ///
     /// # Errors
     /// A sum does not fit.
     pub fn may_follow(&self, before: &[Self]) -> Result<bool, Overflow> {
         let sum = Minor::total(before.iter().map(|it| it.amount))?.plus(self.amount)?;
-        Ok(sum.units().unsigned_abs() <= self.amount.units().unsigned_abs())
+        let takes_back = before.iter().any(|it| it.id.as_str() == self.reference);
+        let is_as_before = before.first().is_some_and(|first| first.amount == sum);
+        Ok(match takes_back {
+            true => sum == Minor::ZERO || is_as_before,
+            false => sum.units().unsigned_abs() <= self.amount.units().unsigned_abs(),
+        })
     }
 
-    /// It as a line of the account.
+    /// It as a line of the account, under its reference and its id: either may be named to take it
+    /// back.
     #[must_use]
     pub fn entry(&self, journal_id: String) -> SettlementEntry {
         SettlementEntry {
@@ -117,7 +125,7 @@ impl Adjustment {
             kind: JOURNAL_KIND.to_owned(),
             amount_minor: self.amount,
             subject_id: self.id.to_string(),
-            references: vec![self.reference.clone()],
+            references: vec![self.reference.clone(), self.id.to_string()],
             file_id: None,
             file_references: Vec::new(),
             booked_on: Some(self.booked_on.clone()),
@@ -212,35 +220,58 @@ mod tests {
     use super::*;
     use crate::id::Id as _;
 
+    fn adjustment(id: &str, amount: i64, reference: &str) -> Adjustment {
+        Adjustment {
+            id: AdjustmentId::from_text(id.to_owned()),
+            env: Env::Live,
+            route: "ngn_nip".to_owned(),
+            currency: Currency::parse("NGN").expect("a currency"),
+            amount: Minor::new(amount),
+            contra: Contra::BankCharges,
+            reference: reference.to_owned(),
+            booked_on: "2026-11-21".to_owned(),
+            nth: 2,
+            reason: "a charge".to_owned(),
+            created_at: Moment::from_micros(0),
+        }
+    }
+
+    fn may(new: &Adjustment, before: &[&Adjustment]) -> bool {
+        let before: Vec<Adjustment> = before.iter().map(|it| (*it).clone()).collect();
+        new.may_follow(&before).expect("it fits")
+    }
+
     #[test]
     fn an_adjustment_balances_and_says_whose_account_it_is() {
         for contra in Contra::iter() {
             assert_eq!(Contra::parse(contra.as_str()), Some(contra));
-            let adjustment = Adjustment {
-                id: AdjustmentId::from_text("adj_1".to_owned()),
-                env: Env::Live,
-                route: "ngn_nip".to_owned(),
-                currency: Currency::parse("NGN").expect("a currency"),
-                amount: Minor::new(-5_000),
-                contra,
-                reference: "BR 1".to_owned(),
-                booked_on: "2026-11-21".to_owned(),
-                nth: 2,
-                reason: "a charge".to_owned(),
-                created_at: Moment::from_micros(0),
-            };
+            let adjustment = Adjustment { contra, ..adjustment("adj_1", -5_000, "BR 1") };
             let journal = adjustment.journal().expect("it balances");
             assert_eq!(journal.sum(), Ok(Minor::ZERO));
             assert_eq!(journal.postings[0].amount, Minor::new(-5_000));
             assert_eq!(adjustment.unique_key(), "live/ngn_nip/NGN/2026-11-21/5000/BR 1/2");
-            let back = Adjustment { amount: Minor::new(5_000), ..adjustment.clone() };
-            let may = |new: &Adjustment, before: &[&Adjustment]| {
-                let before: Vec<Adjustment> = before.iter().map(|it| (*it).clone()).collect();
-                new.may_follow(&before).expect("it fits")
-            };
-            assert!(may(&adjustment, &[]) && !may(&adjustment, &[&adjustment]));
-            assert!(may(&back, &[&adjustment]) && may(&adjustment, &[&adjustment, &back]));
-            assert!(may(&back, &[&adjustment, &back]) && !may(&back, &[&back]));
         }
+    }
+
+    #[test]
+    fn a_difference_is_taken_in_once_until_it_was_taken_back() {
+        let (there, back) = (adjustment("adj_1", -5, "BR 1"), adjustment("adj_2", 5, "BR 1"));
+        assert!(may(&there, &[]) && !may(&there, &[&there]));
+        assert!(may(&back, &[&there]) && may(&there, &[&there, &back]));
+        assert!(may(&back, &[&there, &back]) && !may(&back, &[&back]));
+    }
+
+    #[test]
+    fn what_was_taken_back_under_one_name_is_not_taken_back_under_the_other() {
+        let (there, back) = (adjustment("adj_1", -5, "BR 1"), adjustment("adj_2", 5, "BR 1"));
+        assert_eq!(there.entry("c1".to_owned()).references, ["BR 1", "adj_1"]);
+        let by_id = adjustment("adj_3", 5, "adj_1");
+        assert!(may(&by_id, &[&there]));
+        assert!(!may(&by_id, &[&there, &back]) && !may(&by_id, &[&there, &by_id]));
+        // Then it may be taken in again, or what took it back is taken back.
+        assert!(may(&there, &[&there, &by_id]));
+        let again = adjustment("adj_4", -5, "adj_3");
+        assert!(may(&again, &[&there, &by_id]) && !may(&again, &[&there, &by_id, &again]));
+        assert!(may(&by_id, &[&there, &by_id, &again]));
     }
 }

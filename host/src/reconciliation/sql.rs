@@ -49,13 +49,53 @@ pub static BY_KEY: Lookup = Lookup {
     lock: true,
 };
 
-/// The adjusting entries about a difference, in the order in which they were made.
+/// The adjusting entries about a difference, in the order in which they were made: those under its
+/// reference, and whatever took one of them back under its id, on whichever day.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn about(pool: &AnyPool, difference: &str) -> Result<Vec<Adjustment>, sqlx::Error> {
-    let sql = "SELECT * FROM settlement_adjustments WHERE difference = $1 ORDER BY nth";
-    sqlx::query(sql).bind(difference).fetch_all(pool).await?.iter().map(adjustment).collect()
+    let id = difference.rsplit('/').next().unwrap_or_default();
+    let mut found = find_related(pool, difference, (id, "")).await?;
+    // An id is one only of what is of the same account and the same amount.
+    found.retain(|it| it.difference() == difference || is_about(it, difference));
+    let mut next = 0;
+    while let Some(one) = found.get(next).cloned() {
+        let more = find_related(pool, &one.difference(), (&one.reference, one.id.as_str())).await?;
+        for it in more {
+            let is_new = found.iter().all(|known| known.id != it.id);
+            let size = |it: &Adjustment| it.amount.units().unsigned_abs();
+            if is_new && size(&it) == size(&one) && is_of_account(&it, difference) {
+                found.push(it);
+            }
+        }
+        next += 1;
+    }
+    found.sort_by(|a, b| a.nth.cmp(&b.nth).then_with(|| a.id.cmp(&b.id)));
+    Ok(found)
+}
+
+/// The adjusting entries about a difference, the one with an id, and those that name another id.
+async fn find_related(
+    pool: &AnyPool,
+    difference: &str,
+    (own, named): (&str, &str),
+) -> Result<Vec<Adjustment>, sqlx::Error> {
+    let sql = "SELECT * FROM settlement_adjustments \
+               WHERE difference = $1 OR id = $2 OR reference = $3 ORDER BY nth, id";
+    let query = sqlx::query(sql).bind(difference).bind(own).bind(named);
+    query.fetch_all(pool).await?.iter().map(adjustment).collect()
+}
+
+fn is_of_account(it: &Adjustment, difference: &str) -> bool {
+    let account = format!("{}/{}/{}/", it.env, it.route, it.currency);
+    difference.starts_with(&account)
+}
+
+/// Whether a difference is about an adjusting entry, by its id.
+fn is_about(it: &Adjustment, difference: &str) -> bool {
+    let by_id = format!("/{}/{}", it.amount.units().unsigned_abs(), it.id);
+    is_of_account(it, difference) && difference.ends_with(&by_id)
 }
 
 /// A page of adjusting entries before `cursor`, newest first; an empty route means any. One more

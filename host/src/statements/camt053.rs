@@ -458,6 +458,8 @@ mod tests {
         assert_eq!(statement.discrepancy(), Ok(Some(Minor::ZERO)));
         let covered = Some(on("2026-11-21"));
         assert_eq!((statement.from, statement.to), (covered, covered));
+        let balanced = (statement.opening_on, statement.closing_on);
+        assert_eq!(balanced, (Some(on("2026-11-20")), covered));
         let said: Vec<Vec<&str>> =
             statement.entries.iter().map(|entry| entry.said.lines().collect()).collect();
         assert_eq!(said[0], ["E2E-1", "T-1", "1", "A-1", "FILE-7"]);

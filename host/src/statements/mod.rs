@@ -42,6 +42,11 @@ pub struct Statement {
     pub opening: Option<Minor>,
     /// What was there after the last one, if it is said.
     pub closing: Option<Minor>,
+    /// Of which day the bank says that the opening balance is: as a rule, of the day on which the
+    /// statement before was closed.
+    pub opening_on: Option<Date>,
+    /// Of which day the closing balance is.
+    pub closing_on: Option<Date>,
     /// The first day that it covers, as far as it says.
     pub from: Option<Date>,
     /// The last one.
@@ -114,6 +119,8 @@ impl Days {
     /// The statement with its days. What comes after the statement before it begins on the day after
     /// that one's closing; where it has an earlier entry, or ends earlier, on that day.
     fn cover(self, mut statement: Statement) -> Statement {
+        statement.opening_on = self.closed_before_on.or(self.opened_on);
+        statement.closing_on = self.closed_on;
         statement.to = self.to.or(self.closed_on);
         let after = |closed_on: Date| {
             let booked = statement.entries.iter().map(|entry| entry.booked_on);

@@ -334,6 +334,8 @@ mod tests {
         // A further page of the same day.
         let text = STATEMENT.replace(":60F:C261120", ":60M:C261121");
         assert_eq!(days(&text), (on("2026-11-21"), on("2026-11-21")));
+        let page = super::super::read(text.as_bytes(), &terms("NGN")).expect("one").remove(0);
+        assert_eq!((page.opening_on, page.closing_on), (on("2026-11-21"), on("2026-11-21")));
         let text = STATEMENT.replace(":60F:C261120NGN1000000,00\r\n", "");
         assert_eq!(days(&text), (None, on("2026-11-21")));
     }

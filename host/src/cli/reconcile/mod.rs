@@ -1,9 +1,10 @@
 //! `railhead reconcile`: a bank's statements against what the books say that it was told.
 
 mod books;
+mod overlaps;
 mod told;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -12,17 +13,18 @@ use clap::Args;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, ToSpan as _};
-use sha2::{Digest as _, Sha256};
 
 use crate::config::Config;
 use crate::money::Currency;
 use crate::reconciliation::SettlementAccount;
-use crate::reconciliation::matching::{Books, Period, reference_of, references_of};
+use crate::reconciliation::matching::{Books, Period, references_of};
 use crate::start::StartError;
-use crate::statements::{self, Columns, Entry, Statement, Terms};
+use crate::statements::{self, Columns, Statement, Terms};
 
 use super::admin::token;
 use super::warn;
+
+use overlaps::{Forms, Once};
 
 /// What is compared with what.
 #[derive(Args)]
@@ -72,8 +74,9 @@ impl Reconcile {
             .map_err(|_| format!("--timezone {}: there is no such one", self.timezone))?;
         let account = books::account(&host, self.named()).await?;
         let statements = self.read(&account)?;
-        let forms = self.forms()?;
-        let (entries, from, to) = self.entries(&statements, forms)?;
+        let mut once = overlaps::once_each(&statements, self.forms()?);
+        let (from, to) = self.days(&statements, &mut once)?;
+        let entries = &once.entries;
         let around: Span = i64::from(self.days_around).days();
         let days = (from.checked_sub(around)?, to.checked_add(around)?);
         let mut books = Books::default();
@@ -83,11 +86,12 @@ impl Reconcile {
             books.add(entry, (day, period));
         };
         books::read(&host, (self.named(), &account), (days, &timezone), &mut add).await?;
-        let (found, references) = (books.compare(&entries)?, references_of(&entries));
+        let (found, references) = (books.compare(entries)?, references_of(entries));
         let told = told::Told {
             account: &account,
             statements: &statements,
-            entries: &entries,
+            short: &once.short,
+            entries,
             references: &references,
             books: &books,
             found: &found,
@@ -146,13 +150,13 @@ impl Reconcile {
         Ok(Forms::Several)
     }
 
-    /// What the bank has, each thing once, and the days that are compared.
-    fn entries(
+    /// The days that are compared; entries of others are left out.
+    fn days(
         &self,
         statements: &[(PathBuf, Vec<Statement>)],
-        forms: Forms,
-    ) -> Result<(Vec<Entry>, Date, Date), StartError> {
-        let mut entries = once_each(statements, forms);
+        once: &mut Once,
+    ) -> Result<(Date, Date), StartError> {
+        let entries = &mut once.entries;
         let each = || statements.iter().flat_map(|(_, statements)| statements);
         if each().any(|it| it.from.is_none() || it.to.is_none())
             && (self.from.is_none() || self.to.is_none())
@@ -176,78 +180,11 @@ impl Reconcile {
         if entries.len() < all {
             warn(format_args!("{} entries are of other days", all - entries.len()));
         }
-        Ok((entries, from, to))
+        Ok((from, to))
     }
 }
 
 fn read_file(path: &Path, terms: &Terms) -> Result<Vec<Statement>, String> {
     let file = File::open(path).map_err(|cause| cause.to_string())?;
     statements::read(BufReader::with_capacity(1 << 20, file), terms).map_err(|why| why.to_string())
-}
-
-/// In how many forms a bank has written its statements.
-#[derive(Clone, Copy, Debug)]
-enum Forms {
-    One,
-    /// The same entry has different texts, and the bank's own reference is what they share.
-    Several,
-}
-
-/// The entries of all files. What is the same in two files is one; what a file has twice happened
-/// twice.
-fn once_each(files: &[(PathBuf, Vec<Statement>)], forms: Forms) -> Vec<Entry> {
-    let mut known: HashMap<[u8; 32], usize> = HashMap::new();
-    let mut entries = Vec::new();
-    for (_, statements) in files {
-        let mut here: HashMap<[u8; 32], usize> = HashMap::new();
-        for entry in statements.iter().flat_map(|statement| &statement.entries) {
-            let said = match forms {
-                Forms::One => &*entry.said,
-                Forms::Several => "",
-            };
-            let what = (reference_of(entry), entry.booked_on, entry.amount.units(), said);
-            let same: [u8; 32] = Sha256::digest(format!("{what:?}")).into();
-            let times = here.entry(same).or_default();
-            *times += 1;
-            let before = known.entry(same).or_default();
-            if *times > *before {
-                *before = *times;
-                entries.push(entry.clone());
-            }
-        }
-    }
-    entries
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::money::Minor;
-
-    #[test]
-    fn what_two_files_have_is_one_and_what_one_has_twice_is_two() {
-        let entry = |reference: &str| Entry {
-            booked_on: "2026-11-21".parse().expect("a day"),
-            amount: Minor::new(-100),
-            bank_reference: Some(reference.into()),
-            said: "".into(),
-        };
-        let saying = |said: &str| {
-            let entries = vec![Entry { said: said.into(), ..entry("FT0042") }];
-            (PathBuf::new(), vec![Statement { entries, ..Statement::default() }])
-        };
-        // Two rows of one booking are two; in two forms they may be the same one.
-        let two = [saying("ADA"), saying("BOLA")];
-        assert_eq!(once_each(&two, Forms::One).len(), 2);
-        assert_eq!(once_each(&two, Forms::Several).len(), 1);
-        let file = |references: &[&str]| {
-            let entries = references.iter().map(|it| entry(it)).collect();
-            (PathBuf::new(), vec![Statement { entries, ..Statement::default() }])
-        };
-        let files = [file(&["a", "b", "b"]), file(&["b", "b", "b", "c"]), file(&["a"])];
-        let found = once_each(&files, Forms::One);
-        let count =
-            |it: &str| found.iter().filter(|e| e.bank_reference.as_deref() == Some(it)).count();
-        assert_eq!([count("a"), count("b"), count("c")], [1, 3, 1]);
-    }
 }

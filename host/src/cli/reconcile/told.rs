@@ -1,18 +1,19 @@
 //! What a comparison came to, for people.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use jiff::civil::Date;
 
 use crate::money::Minor;
-use crate::reconciliation::SettlementAccount;
 use crate::reconciliation::matching::{Books, Comparison, Line};
+use crate::reconciliation::{JOURNAL_KIND, SettlementAccount};
 use crate::reports::harmless;
 use crate::start::StartError;
 use crate::statements::{Entry, Statement};
 
 use super::super::say;
+use super::overlaps::Short;
 
 /// Lines of each kind that are shown; the file has all.
 const SHOWN: usize = 40;
@@ -23,6 +24,7 @@ const TEXT_SHOWN: usize = 60;
 pub(super) struct Told<'a> {
     pub account: &'a SettlementAccount,
     pub statements: &'a [(PathBuf, Vec<Statement>)],
+    pub short: &'a [Short],
     pub entries: &'a [Entry],
     /// By what adjusting entries name them.
     pub references: &'a [String],
@@ -121,7 +123,19 @@ impl Told<'_> {
                 }
             }
         }
+        notes.extend(self.short.iter().map(|short| self.together(short)));
         notes
+    }
+
+    /// That files do not add up with what two of them have counted once.
+    fn together(&self, short: &Short) -> String {
+        let names = short.files.iter().map(|file| self.statements[*file].0.display().to_string());
+        let names = names.collect::<Vec<_>>().join(", ");
+        let odd = "what two of them have counts once, and the whole does not add up";
+        match short.by {
+            Some(by) => format!("{names}: {odd}: entries of {} are missing", self.major(by)),
+            None => format!("{names}: {odd}"),
+        }
     }
 
     /// Writes all that is left over as CSV.
@@ -149,13 +163,16 @@ impl Told<'_> {
             let note = maybe.map(|line| format!("maybe {} of {}", name(line), line.booked_on));
             rows.push(self.of_bank(AT_THE_BANK, *number, note.unwrap_or_default()));
         }
+        let beside: HashMap<usize, usize> = self.found.put_right_beside.iter().copied().collect();
         for number in &self.found.in_the_books {
             let line = self.line(*number);
             let kind = line.kind.to_string();
             // As the bank would have it.
             let amount = line.amount.negated().unwrap_or(line.amount);
             let (booked_on, reference) = (line.booked_on, name(line));
-            let (text, note) = (kind, String::new());
+            let other = beside.get(number).map(|other| self.line(*other).booked_on);
+            let note = other.map(|day| format!("its other half is of {day}: compare both days"));
+            let (text, note) = (kind, note.unwrap_or_default());
             rows.push(Row { side: IN_THE_BOOKS, booked_on, amount, reference, text, note });
         }
         for (number, line) in &self.found.different {
@@ -204,21 +221,49 @@ fn shown(text: &str) -> String {
     text.replace('\n', " ").chars().map(|c| if is_odd(c) { '?' } else { c }).collect()
 }
 
-/// What people call a line: its payout's reference where it has one.
+/// What people call a line, and by what it can be taken back: an adjusting entry by its own
+/// reference, any other by its payout's where it has one.
 fn name(line: &Line) -> String {
-    let mut references = line.references.lines();
-    let own = references.find(|text| text.starts_with("po_"));
+    let own = match &*line.kind {
+        JOURNAL_KIND => line.references.lines().next(),
+        _ => line.payout(),
+    };
     own.unwrap_or(&line.subject).to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reconciliation::SettlementEntry;
+    use crate::reconciliation::matching::Period;
 
     #[test]
     fn what_a_bank_says_is_shown_in_one_line_and_does_nothing_to_a_terminal() {
         let hostile = "FEE\u{1b}[2J\r\u{202e}\u{7}\nADA \u{e9}";
         assert_eq!(shown(hostile), "FEE?[2J??? ADA \u{e9}");
+    }
+
+    #[test]
+    fn a_line_is_called_by_what_it_is_taken_back_under() {
+        let called = |kind: &str, subject: &str, references: &[&str]| {
+            let mut books = Books::default();
+            let entry = SettlementEntry {
+                journal_id: "c1".to_owned(),
+                kind: kind.to_owned(),
+                amount_minor: Minor::new(5_250),
+                subject_id: subject.to_owned(),
+                references: references.iter().map(|it| (*it).to_owned()).collect(),
+                file_id: None,
+                file_references: Vec::new(),
+                booked_on: None,
+                created_at: String::new(),
+            };
+            books.add(&entry, (Date::constant(2026, 11, 21), Period::Within));
+            name(&books.lines()[0])
+        };
+        assert_eq!(called(JOURNAL_KIND, "adj_1", &["FT0042", "adj_1"]), "FT0042");
+        assert_eq!(called("case_opened", "case_1", &["c2", "po_2", "FT1"]), "po_2");
+        assert_eq!(called("case_opened", "case_1", &[]), "case_1");
     }
 
     #[test]
