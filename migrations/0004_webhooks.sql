@@ -83,6 +83,9 @@ CREATE TABLE notifications (
     error       TEXT
 );
 CREATE INDEX notifications_due ON notifications (channel, due_at) WHERE status = 'queued';
+-- They go before whatever else is due.
+CREATE INDEX notifications_alerts_due ON notifications (channel, due_at)
+    WHERE status = 'queued' AND kind = 'alert';
 CREATE INDEX notifications_given_up ON notifications (ended_at) WHERE status = 'given_up';
 CREATE INDEX notifications_by_age ON notifications (ended_at) WHERE ended_at IS NOT NULL;
 

@@ -25,6 +25,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(600);
 const MARKERS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Days for which what networks sent is kept as it arrived; what it came to is kept as evidence.
 const INBOX_KEPT_DAYS: u32 = 90;
+/// A clock that is no further than this from the last time may be swept by at once.
+const LAST_SWEPT_WITHIN: Duration = Duration::from_secs(24 * 3600);
 /// How far clocks may be apart.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(300);
 /// Statuses of payouts that have not ended.
@@ -55,9 +57,11 @@ struct OfPayouts {
 
 /// Deletes what no longer matters, at once and then every so often.
 pub(crate) async fn sweep(app: App) {
+    let mut before = None;
     loop {
-        if let Err(cause) = db::within(limits::SWEEP_MAX, sweep_once(&app)).await {
-            tracing::warn!(%cause, "sweeping");
+        match db::within(limits::SWEEP_MAX, sweep_once(&app, before)).await {
+            Ok(looked) => before = looked.or(before),
+            Err(cause) => tracing::warn!(%cause, "sweeping"),
         }
         tokio::select! {
             () = app.stopping.cancelled() => return,
@@ -66,8 +70,9 @@ pub(crate) async fn sweep(app: App) {
     }
 }
 
-/// Nothing is swept before what refers to it, and nothing at all by a clock that may be wrong.
-async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
+/// Nothing is swept before what refers to it, and nothing at all by a clock that may be wrong. Answers
+/// when this host has looked at its clock, where it has one of a machine.
+async fn sweep_once(app: &App, before: Option<Look>) -> Result<Option<Look>, sqlx::Error> {
     if let Err(cause) = months::make_room(&app.db, app.now()).await {
         tracing::warn!(%cause, "making tables for the months to come");
     }
@@ -75,7 +80,15 @@ async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
         tracing::error!(
             "nothing is swept: this host's clock and the database's differ by more than minutes"
         );
-        return Ok(());
+        return Ok(None);
+    }
+    let look = app.clock.by_the_machine().map(|at| Look { at, since: Instant::now() });
+    if let Some(look) = look {
+        if !is_steady((last_look(app).await?, before), look) {
+            tracing::warn!("nothing is swept for now: the clock is far from where it was");
+            return Ok(Some(look));
+        }
+        note_look(app, look.at).await?;
     }
     for sweep in expired(app).into_iter().chain(requests_without_months(app)) {
         run(app, &sweep).await?;
@@ -92,7 +105,7 @@ async fn sweep_once(app: &App) -> Result<(), sqlx::Error> {
     for (table, payout) in of_payouts.into_iter().filter(|(table, _)| may_go(table)) {
         run_of_payouts(app, &OfPayouts { table, payout, before: goes_before(app, table) }).await?;
     }
-    Ok(())
+    Ok(look)
 }
 
 /// Drops months of which everything is old enough and nothing belongs to what has not ended.
@@ -290,6 +303,42 @@ async fn is_right(app: &App) -> Result<bool, sqlx::Error> {
     Ok(agree(here, app.db.now().await?))
 }
 
+/// When a host looked at its clock.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: Moment,
+    since: Instant,
+}
+
+/// Whether a clock may be swept by: it is not far from where it was when something was last swept, or
+/// this host has seen it go on evenly since. A machine that starts may have a clock that is years ahead
+/// until somebody has told it the time, and the database may be on the same machine.
+fn is_steady((last, before): (Option<Moment>, Option<Look>), look: Look) -> bool {
+    let is_near = last.is_none_or(|last| look.at <= last.after(LAST_SWEPT_WITHIN));
+    let goes_evenly = before.is_some_and(|before| {
+        agree(look.at, before.at.after(look.since.saturating_duration_since(before.since)))
+    });
+    is_near || goes_evenly
+}
+
+/// The key of the instant at which a clock was last looked at.
+const LOOKED_AT: &str = "sweeper/looked_at";
+
+async fn last_look(app: &App) -> Result<Option<Moment>, sqlx::Error> {
+    let sql = "SELECT value FROM meta WHERE key = $1";
+    let text: Option<String> =
+        sqlx::query_scalar(sql).bind(LOOKED_AT).fetch_optional(app.db.pool()).await?;
+    Ok(text.and_then(|text| text.parse().ok()).map(Moment::from_micros))
+}
+
+async fn note_look(app: &App, at: Moment) -> Result<(), sqlx::Error> {
+    let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) \
+               DO UPDATE SET value = excluded.value";
+    let mut tx = app.db.write().await?;
+    sqlx::query(sql).bind(LOOKED_AT).bind(at.micros().to_string()).execute(tx.conn()).await?;
+    tx.commit().await
+}
+
 fn agree(here: Moment, there: Moment) -> bool {
     here <= there.after(CLOCKS_DIFFER) && there <= here.after(CLOCKS_DIFFER)
 }
@@ -389,6 +438,27 @@ mod tests {
         assert!(agree(here, here) && agree(here, here.before(CLOCKS_DIFFER)));
         let day = Duration::from_secs(86_400);
         assert!(!agree(here.after(day), here) && !agree(here, here.after(day)));
+    }
+
+    #[test]
+    fn a_clock_that_has_leapt_is_not_swept_by() {
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        let (then, since) = (Moment::from_micros(1_800_000_000_000_000), Instant::now());
+        let look = |later: u64, wall: u64| Look {
+            at: then.after(hours(wall)),
+            since: since + hours(later),
+        };
+        let is_steady = |last: Option<Moment>, before, look| is_steady((last, before), look);
+        assert!(is_steady(None, None, look(0, 0)), "there is nothing yet");
+        assert!(is_steady(Some(then), None, look(0, 24)), "a day has gone by");
+        // Forty days are gone, or the clock is wrong: who knows. An hour later the same, evenly.
+        let first = look(0, 960);
+        assert!(!is_steady(Some(then), None, first));
+        assert!(is_steady(Some(then), Some(first), look(1, 961)));
+        // It was wrong, and is right by now.
+        assert!(is_steady(Some(then), Some(first), look(1, 1)));
+        // It leaps while the host runs.
+        assert!(!is_steady(Some(then), Some(look(0, 0)), look(1, 960)));
     }
 
     #[test]

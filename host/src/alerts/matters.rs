@@ -9,6 +9,7 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::Problem;
+use crate::money::{Currency, Minor};
 use crate::transfers::lanes::Health;
 use crate::{anchors, notifications, rules};
 
@@ -27,8 +28,23 @@ pub(super) struct Matter {
     pub(super) advice: String,
     /// How many are concerned.
     pub(super) count: i64,
-    /// Whether other hosts may not see it.
-    pub(super) is_of_host: bool,
+    /// Who sees it.
+    pub(super) sight: Sight,
+}
+
+/// What keys of alerts about open cases begin with; the kind of the cases follows.
+pub(super) const OF_CASES: &str = "cases/";
+
+/// Who sees what is the matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// Every host.
+    Shared,
+    /// Every host whose clock is a little ahead, or behind. It keeps an alert and opens none: hosts
+    /// that are not of one mind would do both in turn.
+    Bordering,
+    /// Other hosts may not see it.
+    OfHost,
 }
 
 /// Since when something lasts that is not told at once.
@@ -74,16 +90,21 @@ async fn of_cases(app: &App) -> Result<Vec<Matter>, Problem> {
         let of = if route.is_empty() { String::new() } else { format!(" on {route}") };
         let are = if count == 1 { "case is" } else { "cases are" };
         matters.push(Matter {
-            key: format!("cases/{word}/{route}"),
+            key: format!("{OF_CASES}{word}/{route}"),
             kind: AlertKind::Cases,
             summary: format!("{count} {are} open: {word}{of}"),
             advice: format!("{} railhead admin case list --status open", kind.suggestion()),
             count,
-            is_of_host: false,
+            sight: Sight::Shared,
         });
     }
-    let long_ago = app.now().before(limits::ALERT_SUSPENSE_AFTER);
-    for (currency, count, sum) in cases::sql::in_question_since(app.db.pool(), long_ago).await? {
+    let (pool, long_ago) = (app.db.pool(), app.now().before(limits::ALERT_SUSPENSE_AFTER));
+    let long = cases::sql::in_question_since(pool, long_ago).await?;
+    let soon = cases::sql::in_question_since(pool, long_ago.after(limits::CLOCKS_APART)).await?;
+    let is_new = |it: &(Currency, i64, Minor)| long.iter().all(|known| known.0 != it.0);
+    let soon: Vec<_> = soon.into_iter().filter(is_new).map(|it| (it, Sight::Bordering)).collect();
+    let long = long.into_iter().map(|it| (it, Sight::Shared));
+    for ((currency, count, sum), sight) in long.chain(soon) {
         let places = app.rails.exponent(currency).unwrap_or_default();
         let cases = if count == 1 { "case" } else { "cases" };
         matters.push(Matter {
@@ -97,7 +118,7 @@ async fn of_cases(app: &App) -> Result<Vec<Matter>, Problem> {
                      this money is. railhead admin case list --status open"
                 .to_owned(),
             count,
-            is_of_host: false,
+            sight,
         });
     }
     Ok(matters)
@@ -113,7 +134,7 @@ async fn quarantine(app: &App) -> Result<Option<Matter>, Problem> {
                  the cases, then: railhead admin quarantine release --reason …"
             .to_owned(),
         count: 1,
-        is_of_host: false,
+        sight: Sight::Shared,
     }))
 }
 
@@ -127,14 +148,20 @@ async fn rules_held(app: &App) -> Result<Vec<Matter>, Problem> {
                  rollback"
             .to_owned(),
         count: 1,
-        is_of_host: false,
+        sight: Sight::Shared,
     };
     Ok(held.into_iter().map(matter).collect())
 }
 
 async fn not_told(app: &App) -> Result<Option<Matter>, Problem> {
-    let since = app.now().before(limits::ALERT_NOT_TOLD_FOR);
-    let count = notifications::sql::given_up_since(app.db.pool(), since).await?;
+    let (pool, since) = (app.db.pool(), app.now().before(limits::ALERT_NOT_TOLD_FOR));
+    let mut sight = Sight::Shared;
+    let mut count = notifications::sql::given_up_since(pool, since).await?;
+    if count == 0 {
+        sight = Sight::Bordering;
+        let since = since.before(limits::CLOCKS_APART);
+        count = notifications::sql::given_up_since(pool, since).await?;
+    }
     Ok((count > 0).then(|| Matter {
         key: "not_told".to_owned(),
         kind: AlertKind::NotTold,
@@ -143,7 +170,7 @@ async fn not_told(app: &App) -> Result<Option<Matter>, Problem> {
                  notifications --status given_up"
             .to_owned(),
         count,
-        is_of_host: false,
+        sight,
     }))
 }
 
@@ -168,7 +195,7 @@ async fn left_alone(app: &App, host: &str, lasting: &mut Lasting) -> Result<Vec<
                     ready.route.id
                 ),
                 count: 1,
-                is_of_host: true,
+                sight: Sight::OfHost,
             });
         }
     }
@@ -187,7 +214,7 @@ async fn anchor(app: &App, host: &str, lasting: &mut Lasting) -> Option<Matter> 
                  it; its log says what stands in the way"
             .to_owned(),
         count: 1,
-        is_of_host: true,
+        sight: Sight::OfHost,
     })
 }
 
@@ -206,7 +233,7 @@ fn rate_sources(app: &App, host: &str) -> Vec<Matter> {
                 state.problem.unwrap_or_default()
             ),
             count: 1,
-            is_of_host: true,
+            sight: Sight::OfHost,
         })
     };
     app.providers.all().filter_map(matter).collect()

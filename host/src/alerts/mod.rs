@@ -90,7 +90,7 @@ pub struct Alert {
     pub opened_at: Moment,
     /// When it was seen last, to the minute; kept up only where one host alone sees it.
     pub seen_at: Moment,
-    /// When it was told last.
+    /// When it was told last; [`Self::UNTOLD`] where no host that has seen it has anybody to tell.
     pub told_at: Moment,
     /// How many were concerned then.
     pub told_count: i64,
@@ -98,6 +98,11 @@ pub struct Alert {
     pub acknowledged: Option<(String, Moment)>,
     /// When it was over.
     pub ended_at: Option<Moment>,
+}
+
+impl Alert {
+    /// When something was told that nobody has been told yet.
+    pub const UNTOLD: Moment = Moment::from_micros(0);
 }
 
 /// What is told of an alert.
@@ -160,9 +165,9 @@ pub struct AlertView {
     /// Since when.
     #[schema(value_type = String, format = DateTime)]
     pub opened_at: Moment,
-    /// When it was told last.
-    #[schema(value_type = String, format = DateTime)]
-    pub told_at: Moment,
+    /// When it was told last; null where no host has anybody to tell.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub told_at: Option<Moment>,
     /// Who looks after it.
     pub acknowledged_by: Option<String>,
     /// Since when.
@@ -192,12 +197,19 @@ impl AlertView {
             count: alert.count,
             host: alert.host.clone(),
             opened_at: alert.opened_at,
-            told_at: alert.told_at,
+            told_at: Some(alert.told_at).filter(|at| *at != Alert::UNTOLD),
             acknowledged_by: alert.acknowledged.as_ref().map(|(who, _)| who.clone()),
             acknowledged_at: alert.acknowledged.as_ref().map(|(_, at)| *at),
             ended_at: alert.ended_at,
         }
     }
+}
+
+/// Whether this host has anybody to tell.
+fn has_receivers(app: &App) -> bool {
+    let alerts = &app.config.alerts;
+    let has_mail = app.post.mailer.is_some() && !alerts.email_to.is_empty();
+    alerts.webhook_url.is_some() || has_mail
 }
 
 /// Everybody who is told, in every way that is configured.

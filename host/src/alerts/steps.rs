@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use crate::cases::CaseKind;
 use crate::clock::Moment;
 use crate::config::limits;
 use crate::id::AlertId;
 
-use super::matters::Matter;
+use super::matters::{Matter, OF_CASES, Sight};
 use super::{Alert, Telling};
 
 /// A change of an alert.
@@ -27,6 +28,15 @@ pub(super) struct Eye<'a> {
     pub(super) now: Moment,
     /// After how long what goes on is told again.
     pub(super) remind: Duration,
+    /// Whether it has anybody to tell. What it cannot tell is left to a host that can.
+    pub(super) has_receivers: bool,
+}
+
+impl Eye<'_> {
+    /// When something is told that is told now, if it is.
+    fn told_at(&self) -> Moment {
+        if self.has_receivers { self.now } else { Alert::UNTOLD }
+    }
 }
 
 /// How often it is written down that one host still sees what others do not.
@@ -45,13 +55,14 @@ pub(super) fn steps(
     let mut steps = Vec::new();
     for matter in matters {
         match open.remove(&matter.key) {
+            _ if matter.sight == Sight::Bordering => {}
             None => steps.push(opened(eye, matter, new_id())),
             Some(alert) => steps.extend(goes_on(eye, &alert, matter)),
         }
     }
     for alert in open.into_values() {
         let is_over = match &alert.host {
-            None => true,
+            None => !is_of_a_newer_host(&alert.key),
             Some(host) => host == eye.host || eye.now.since(alert.seen_at) >= GONE_AFTER,
         };
         if is_over {
@@ -62,8 +73,14 @@ pub(super) fn steps(
     steps
 }
 
+/// Whether an alert is about cases of a kind that this host does not know, and so cannot see.
+fn is_of_a_newer_host(key: &str) -> bool {
+    let kind = key.strip_prefix(OF_CASES).and_then(|rest| rest.split('/').next());
+    kind.is_some_and(|kind| CaseKind::parse(kind).is_none())
+}
+
 fn opened(eye: &Eye<'_>, matter: Matter, id: AlertId) -> Step {
-    let Matter { key, kind, summary, advice, count, is_of_host } = matter;
+    let Matter { key, kind, summary, advice, count, sight } = matter;
     let alert = Alert {
         id,
         key,
@@ -71,10 +88,10 @@ fn opened(eye: &Eye<'_>, matter: Matter, id: AlertId) -> Step {
         summary,
         advice,
         count,
-        host: is_of_host.then(|| eye.host.to_owned()),
+        host: (sight == Sight::OfHost).then(|| eye.host.to_owned()),
         opened_at: eye.now,
         seen_at: eye.now,
-        told_at: eye.now,
+        told_at: eye.told_at(),
         told_count: count,
         acknowledged: None,
         ended_at: None,
@@ -94,7 +111,11 @@ fn goes_on(eye: &Eye<'_>, alert: &Alert, matter: Matter) -> Option<Step> {
         told_count: alert.told_count.min(matter.count),
         ..alert.clone()
     };
-    if is_more || is_due {
+    if eye.has_receivers && alert.told_at == Alert::UNTOLD {
+        (next.told_at, next.told_count) = (eye.now, next.count);
+        return Some(Step { alert: next, telling: Some(Telling::Opened) });
+    }
+    if eye.has_receivers && (is_more || is_due) {
         // Whoever looks after it knows of less than there is now.
         if is_more {
             next.acknowledged = None;
@@ -126,12 +147,12 @@ mod tests {
             summary: format!("{count} cases"),
             advice: String::new(),
             count,
-            is_of_host: false,
+            sight: Sight::Shared,
         }
     }
 
     fn own(count: i64) -> Matter {
-        Matter { is_of_host: true, ..matter(count) }
+        Matter { sight: Sight::OfHost, ..matter(count) }
     }
 
     fn look(now: Moment, matters: Vec<Matter>, open: &[Step]) -> Vec<Step> {
@@ -140,7 +161,7 @@ mod tests {
 
     fn look_as(host: &str, now: Moment, (matters, open): (Vec<Matter>, &[Step])) -> Vec<Step> {
         let open = open.iter().map(|step| step.alert.clone()).collect();
-        let eye = Eye { host, now, remind: 24 * HOUR };
+        let eye = Eye { host, now, remind: 24 * HOUR, has_receivers: true };
         steps(&eye, (matters, open), || AlertId::from_text("alert_1".to_owned()))
     }
 
@@ -175,6 +196,34 @@ mod tests {
         let less = look(at(3), vec![matter(2)], &reminded);
         assert_eq!(told(&less), [None]);
         assert_eq!(told(&look(at(4), vec![matter(3)], &less)), [Some(Telling::Reminder)]);
+    }
+
+    /// Of two hosts one is a little ahead, and sees it first; or is another version.
+    #[test]
+    fn what_one_host_cannot_see_yet_is_not_ended_by_it() {
+        let bordering = || vec![Matter { sight: Sight::Bordering, ..matter(1) }];
+        assert!(look(at(0), bordering(), &[]).is_empty());
+        let opened = look(at(0), vec![matter(1)], &[]);
+        assert!(look(at(0), bordering(), &opened).is_empty());
+        assert_eq!(told(&look(at(0), Vec::new(), &opened)), [Some(Telling::Ended)]);
+        let newer = Matter { key: "cases/something_new/ngn".to_owned(), ..matter(1) };
+        let opened = look(at(0), vec![newer], &[]);
+        assert!(look_as("there", at(0), (Vec::new(), &opened)).is_empty());
+    }
+
+    #[test]
+    fn what_a_host_without_receivers_has_seen_is_told_by_another() {
+        let look = |hours, has_receivers, open: Vec<Alert>| {
+            let eye = Eye { host: "here", now: at(hours), remind: 24 * HOUR, has_receivers };
+            steps(&eye, (vec![matter(1)], open), || AlertId::from_text("alert_1".to_owned()))
+        };
+        let alerts = |steps: &[Step]| steps.iter().map(|step| step.alert.clone()).collect();
+        let opened = look(1, false, Vec::new());
+        assert_eq!(opened[0].alert.told_at, Alert::UNTOLD);
+        assert!(look(100, false, alerts(&opened)).is_empty());
+        let open = look(101, true, alerts(&opened));
+        assert_eq!((told(&open), open[0].alert.told_at), (vec![Some(Telling::Opened)], at(101)));
+        assert!(look(102, true, alerts(&open)).is_empty());
     }
 
     #[test]

@@ -39,7 +39,12 @@ async fn look(app: &App, host: &str, lasting: &mut Lasting) -> Result<(), Proble
     let open = sql::list_open(app.db.pool()).await?;
     let matters = matters::collect(app, host, lasting).await?;
     let hours = u64::from(app.config.alerts.remind_hours);
-    let eye = Eye { host, now: app.now(), remind: Duration::from_secs(hours * 3600) };
+    let eye = Eye {
+        host,
+        now: app.now(),
+        remind: Duration::from_secs(hours * 3600),
+        has_receivers: super::has_receivers(app),
+    };
     let steps = steps(&eye, (matters, open), || app.ids.id());
     if steps.is_empty() {
         return Ok(());

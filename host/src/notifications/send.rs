@@ -20,7 +20,8 @@ const AT_A_TIME: i64 = 4;
 /// for nothing. What is under way then is sent again when its lease has run out, by the same name.
 pub async fn send(app: App, channel: Channel) {
     while !app.stopping.is_cancelled() {
-        match db::in_time(sql::claim(&app.db, (channel, AT_A_TIME), app.now())).await {
+        let due = due(&app, channel);
+        match db::in_time(sql::claim(&app.db, (channel, AT_A_TIME), due)).await {
             Ok(taken) if taken.is_empty() => {}
             Ok(taken) => {
                 let sending = taken.into_iter().map(|taken| one(app.clone(), taken));
@@ -36,6 +37,16 @@ pub async fn send(app: App, channel: Channel) {
             () = tokio::time::sleep(limits::NOTIFICATIONS_POLL) => {}
         }
     }
+}
+
+/// Up to when what is due is taken by this host. Where it could not send it, hosts that can go first:
+/// if there are none, somebody has to learn why it is not sent.
+fn due(app: &App, channel: Channel) -> Moment {
+    let can_send = match channel {
+        Channel::Email => app.post.mailer.is_some(),
+        Channel::Webhook => app.config.alerts.webhook_url.is_some(),
+    };
+    if can_send { app.now() } else { app.now().before(limits::NOTIFICATION_OTHERS_FIRST) }
 }
 
 async fn one(app: App, taken: Taken) {
@@ -66,7 +77,8 @@ fn next(tries: i64, now: Moment) -> Option<Moment> {
 async fn attempt(app: &App, taken: &Taken) -> Result<(), Untaken> {
     let for_good = |why: String| Untaken { for_good: true, why };
     let opened = app.keyring.open(&place(&taken.id), &taken.content);
-    let opened = opened.map_err(|cause| for_good(cause.to_string()))?;
+    // Another host may have a newer master key.
+    let opened = opened.map_err(|cause| Untaken { for_good: false, why: cause.to_string() })?;
     let content = serde_json::from_slice(&opened).map_err(|cause| for_good(cause.to_string()))?;
     match content {
         Content::Email { to, subject, text } => {
