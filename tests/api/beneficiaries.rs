@@ -337,6 +337,34 @@ async fn a_payout_saves_its_recipient_under_the_name_on_record(
     .await;
 }
 
+/// Saved anew with another method, it is paid by that one.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recipient_is_paid_by_the_method_that_it_was_saved_with_last(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        host.fund(&host.merchant.test_key.clone(), "EUR", 10_000_000).await;
+        let euros = |method: Value| {
+            json!({ "currency": "EUR", "name": "Jane Smith", "email": "jane@example.com",
+                "bank": { "iban": "DE89370400440532013000", "bic_code": "COBADEFFXXX",
+                    "method": method },
+                "address": { "street": "Hauptstrasse 1", "city": "Koeln", "zip_code": "50667",
+                    "country": "DE" } })
+        };
+        let id = save(host, euros(Value::Null)).await.ok().id();
+        let again = save(host, euros(json!("sepa-instant"))).await.ok();
+        assert_eq!((again.status, again.id()), (200, id.clone()));
+        let to = json!({ "beneficiary_id": id, "currency": "EUR", "amount_minor": "125050" });
+        let paid = host.pay("paid", to.clone()).await.ok();
+        assert_eq!(paid.json["method"], "sepa-instant");
+        save(host, euros(json!("sepa"))).await.ok();
+        let paid = host.pay("paid", with(to, json!({ "allow_duplicate": true }))).await.ok();
+        assert_eq!(paid.json["method"], "sepa");
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blocked_recipient_is_neither_saved_nor_paid(

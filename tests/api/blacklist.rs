@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::accounts::{account, to};
-use crate::live::with_bank;
+use crate::live::{until, with_bank};
 use crate::test_host::{Answer, Engine, TestHost, naira, unique, with, with_host};
 
 async fn block(host: &TestHost, changes: Value) -> Answer {
@@ -163,6 +163,101 @@ async fn a_recipient_is_blocked_once_in_each_scope(
             (&page.json["has_more"], &page.json["data"]),
             (&json!(false), &json!([first.json]))
         );
+    })
+    .await;
+}
+
+/// Of those who block a recipient at the same moment one does, and the audit log says so once.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recipient_is_blocked_once_by_several_at_once(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let mut blocked = join_all((0..6).map(|_| block(host, json!({})))).await;
+        blocked.sort_by_key(|answer| answer.status);
+        for refused in &blocked[1..] {
+            assert_eq!(refused.refused(), (409, "state_conflict"));
+        }
+        let logged = "SELECT COUNT(*) FROM audit WHERE action = 'blacklist.add'";
+        assert_eq!(host.count(logged).await, 1);
+        // Taken off, it is blocked again at once.
+        unblock(host, &blocked[0].id()).await.ok();
+        block(host, json!({})).await.ok();
+    })
+    .await;
+}
+
+/// By another network of its currency an account may be another recipient, and is the same account.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blocked_account_is_blocked_by_whichever_method(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let key = host.merchant.test_key.clone();
+        host.fund(&key, "USD", 10_000_000).await;
+        let same = json!({ "account_number": "000123456789", "routing_number": "121042882" });
+        let bodies = [crate::ach::dollars(same.clone()), crate::hours::wire()];
+        for (named, paid) in [(0, 1), (1, 0)] {
+            let method = json!({ "currency": "USD", "bank_code": null,
+                "method": bodies[named]["recipient"]["method"] });
+            let entry = block(
+                host,
+                with(
+                    with(
+                        same.clone(),
+                        json!({ "reason": "stolen",
+                "scope": "platform" }),
+                    ),
+                    method,
+                ),
+            )
+            .await
+            .ok();
+            for body in [&bodies[named], &bodies[paid]] {
+                let refused = host.pay_as(&key, &unique(), body.clone()).await;
+                assert_eq!(refused.refused(), (403, "beneficiary_globally_blocked"));
+            }
+            unblock(host, &entry.id()).await.ok();
+        }
+        // Nor is it paid by one method just after the other.
+        let once = |body: &Value| with(body.clone(), json!({ "allow_duplicate": null }));
+        host.pay_as(&key, &unique(), once(&bodies[0])).await.ok();
+        let again = host.pay_as(&key, &unique(), once(&bodies[1])).await;
+        assert_eq!(again.refused().1, "beneficiary_cooldown", "{}", again.text);
+    })
+    .await;
+}
+
+/// A wire that waits for its network to open does not leave for whom is blocked meanwhile.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_to_be_sent_does_not_leave_for_whom_is_blocked(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _| {
+        let key = host.merchant.live_key.clone();
+        host.fund(&key, "USD", 10_000_000).await;
+        let id = host.pay_as(&key, &unique(), crate::hours::wire()).await.ok().id();
+        host.until_count("SELECT COUNT(*) FROM transfers WHERE due_at > queued_at", 1).await;
+        host.advance(24 * 3600);
+        let entry = block(
+            host,
+            json!({ "currency": "USD", "bank_code": null, "method": "wire",
+            "account_number": "000123456789", "routing_number": "121042882" }),
+        )
+        .await
+        .ok();
+        host.advance(14 * 3600);
+        let put_off =
+            format!("SELECT COUNT(*) FROM transfers WHERE due_at > {}", host.clock.now().micros());
+        host.until_count(&put_off, 1).await;
+        let attempts = "SELECT COUNT(*) FROM attempts WHERE sends > 0";
+        assert_eq!(host.count(attempts).await, 0);
+        unblock(host, &entry.id()).await.ok();
+        host.advance(3600);
+        until(host, &id, "paid").await;
     })
     .await;
 }

@@ -181,6 +181,16 @@ async fn a_source_amount_comes_to_what_the_network_can_pay(
             assert!(!is_inclusive || debit == cents, "{}", quoted.text);
             assert!(converted - amount < 100 + 20_000, "{}", quoted.text);
         }
+        set(host, json!({ "to": "KES", "rate": "0.5" })).await.ok();
+        let little = json!({
+            "currency": "KES", "funding_currency": "USD", "funding_amount_minor": "100",
+        });
+        let path = "/v1/payouts/quote";
+        let refused = host.send(Method::POST, path, &desk.test, &[], Some(little)).await;
+        assert_eq!(
+            (refused.refused().1, refused.field()),
+            ("invalid_amount", "funding_amount_minor")
+        );
     })
     .await;
 }

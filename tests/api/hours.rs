@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::live::{until, with_bank};
 use crate::test_host::{Engine, TestHost, unique, with};
 
-fn wire() -> Value {
+pub(crate) fn wire() -> Value {
     json!({
         "currency": "USD",
         "amount_minor": "125000",

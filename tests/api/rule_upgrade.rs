@@ -37,6 +37,9 @@ async fn where_a_pack_is_lost_the_host_starts_and_the_setting_decides(
             "" => "(SELECT component FROM rule_packs WHERE id = 'guard/1')".to_owned(),
             text => format!("'{text}'"),
         };
+        let sql = "SELECT component FROM rule_packs WHERE id = 'guard/2'";
+        let pool = host.app().db.pool();
+        let whole: String = sqlx::query_scalar(sql).fetch_one(pool).await.expect("a component");
         let sql = format!("UPDATE rule_packs SET component = {lost} WHERE id = 'guard/2'");
         change(host, &sql).await;
         restart(host, |config| config.rules.on_failure = setting).await;
@@ -53,6 +56,10 @@ async fn where_a_pack_is_lost_the_host_starts_and_the_setting_decides(
         assert_eq!(host.pay("paid", naira(100_000)).await.ok().status_word(), "paid");
         let refused = host.pay("paid", naira(600_000)).await;
         assert_eq!(refused.refused(), (422, "fraud_rule_blocked"));
+        // Whoever proves the books would notice.
+        let sql = "UPDATE rule_packs SET component = $1 WHERE id = 'guard/2'";
+        let found = sqlx::query(sql).bind(whole).execute(host.app().db.pool()).await;
+        found.expect("put back");
     })
     .await;
 }

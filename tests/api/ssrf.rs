@@ -111,7 +111,8 @@ async fn no_place_inside_can_be_given(#[values(Engine::Sqlite, Engine::Postgres)
     .await;
 }
 
-/// Brings an endpoint to an address that it was never given, as a change of its name would.
+/// Brings an endpoint to an address that it was never given, as a change of its name would; whoever
+/// proves the books notices, until it is brought back.
 async fn lead_astray(host: &TestHost, id: &str, url: &str) {
     let mut tx = host.app().db.write().await.expect("a transaction");
     // A later version: nothing may be delivered to what was read before.
@@ -150,6 +151,7 @@ async fn nothing_inside_is_connected_to_however_an_endpoint_got_there(
             assert!(why.contains(SETTING), "{why}");
             let tried = host.post(&format!("/v1/webhook_endpoints/{id}/test"), json!({})).await;
             assert_eq!(tried.refused(), (502, "delivery_failed"));
+            lead_astray(host, id, "https://8.8.8.8/").await;
         }
         assert_eq!(receiver.connections(), 0);
     })
@@ -180,6 +182,7 @@ async fn a_name_is_judged_by_what_it_stands_for_whenever_it_is_connected_to(
         let why = delivery["error_message"].as_str().unwrap_or_default();
         assert!(why.contains(SETTING), "{why}");
         assert_eq!(receiver.connections(), 0);
+        lead_astray(host, &id, "https://8.8.8.8/").await;
     })
     .await;
 }

@@ -10,9 +10,10 @@ use railhead::simulator::OwnMessage;
 use railhead::verify::{Report, Wanted, prove};
 use rstest::rstest;
 use secrecy::ExposeSecret as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
+use crate::accounts::account;
 use crate::ach::{self, dollars};
 use crate::batch_life;
 use crate::batches;
@@ -24,7 +25,30 @@ use crate::receiver::Receiver;
 use crate::reconcile;
 use crate::tamperings::TAMPERINGS;
 use crate::team;
-use crate::test_host::{Engine, TestHost, naira, unique, with};
+use crate::test_host::{Engine, TestHost, naira, unique, with, with_host};
+
+/// The serial number of an account that is saved, and never paid.
+const SAVED: u32 = 4_711;
+
+fn to_save() -> Value {
+    json!({ "currency": "NGN", "name": "My landlord", "account_number": account(SAVED),
+        "bank_code": "058" })
+}
+
+/// What people set besides, each with its line of the audit log: a recipient whom nobody pays, a
+/// route, and a key that another one has replaced at once.
+async fn settings(host: &TestHost, merchant: &str) -> [(&'static str, String); 4] {
+    let saved = host.post("/v1/beneficiaries", to_save()).await.ok().id();
+    let body = json!({ "name": "spare", "env": "test", "currency": "NGN", "rail": "nip",
+        "position": 9 });
+    let route = host.admin(Method::POST, "routes", body).await.ok().id();
+    let sql = "SELECT id FROM api_keys WHERE merchant_id = $1 AND env = 'test'";
+    let pool = host.app().db.pool();
+    let key: String = sqlx::query_scalar(sql).bind(merchant).fetch_one(pool).await.expect("one");
+    let path = format!("keys/{key}/rotate");
+    host.admin(Method::POST, &path, json!({ "grace_seconds": 0 })).await.ok();
+    [("{saved}", saved), ("{account}", account(SAVED)), ("{route}", route), ("{replaced}", key)]
+}
 
 /// Ordinary traffic: payouts that ended in every way, a receiver, limits, rules, a blacklist.
 /// Answers what is called what.
@@ -169,9 +193,11 @@ const SHOWS_ALWAYS: &[&str] = &[
     "endpoint-disabled",
     "endpoint-owner",
     "endpoint-secret",
+    "endpoint-settings",
     "file-held",
     "fx-limit-set",
     "key-hash",
+    "key-replaced",
     "key-revoked",
     "member-clear",
     "member-invited",
@@ -179,10 +205,13 @@ const SHOWS_ALWAYS: &[&str] = &[
     "member-standing",
     "merchant-settings",
     "pack-assigned",
+    "pack-component",
     "pack-generation",
     "pack-pushed",
     "rate-set",
     "recipient-clear",
+    "recipient-fields",
+    "recipient-identity",
     "route-settings",
     "schema",
     "session-begun",
@@ -220,6 +249,8 @@ async fn every_tampering_is_noticed_by_name(
         crate::cross_currency::ordinary(host).await;
         team::ordinary(host).await;
         reconcile::ordinary(host).await;
+        let set = settings(host, &names["{other}"]).await;
+        names.extend(set);
         let anchors = [before, host.report(&Wanted::default()).await.books.anchor];
         let clean = after(host, &anchors, &[]).await.expect("read");
         assert!(clean.iter().all(|report| report.faults.is_empty()), "{clean:#?}");
@@ -281,6 +312,35 @@ async fn an_anchor_that_was_kept_elsewhere_shows_a_history_that_was_made_anew(
         let against = Wanted { against: Some(forged), ..Wanted::default() };
         let report = host.report(&against).await;
         assert_eq!(report.faults.counts.keys().copied().collect::<Vec<_>>(), ["anchor"]);
+    })
+    .await;
+}
+
+/// Limits and blocks go by whom a recipient is known as, and money by its fields.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_saved_recipient_who_was_given_another_account_is_not_paid(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let id = host.post("/v1/beneficiaries", to_save()).await.ok().id();
+        let to_it = json!({ "beneficiary_id": id, "currency": "NGN", "amount_minor": "100000",
+            "allow_duplicate": true });
+        host.pay("paid", to_it.clone()).await.ok();
+        let (own, others) = (account(SAVED), account(SAVED + 1));
+        for (from, to) in [(&own, &others), (&others, &own)] {
+            host.run(&[format!(
+                "UPDATE beneficiaries SET recipient = REPLACE(recipient, '{from}', '{to}') \
+                 WHERE id = '{id}'"
+            )])
+            .await;
+            let answer = host.pay("paid", to_it.clone()).await;
+            match to == &own {
+                true => drop(answer.ok()),
+                false => assert_eq!(answer.refused(), (500, "api_error")),
+            }
+        }
+        assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 2);
     })
     .await;
 }

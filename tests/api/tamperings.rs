@@ -288,6 +288,11 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE webhook_endpoints SET secret = 'whsec_clear'", "endpoint-secret"),
     ("UPDATE webhook_endpoints SET is_active = 0, disabled_reason = 'x'", "endpoint-disabled"),
     ("UPDATE webhook_endpoints SET owner = '{other}/test'", "endpoint-owner"),
+    ("UPDATE webhook_endpoints SET url = 'https://bad.example/'", "endpoint-settings"),
+    ("UPDATE webhook_endpoints SET events = '[]'", "endpoint-settings"),
+    ("UPDATE webhook_endpoints SET is_ordered = 1 - is_ordered", "endpoint-settings"),
+    ("UPDATE webhook_endpoints SET is_active = 0", "endpoint-settings"),
+    ("UPDATE webhook_endpoints SET times_disabled = 1", "endpoint-settings"),
     // Counters.
     ("DELETE FROM counters WHERE key LIKE 'day/%'", "counter"),
     ("UPDATE counters SET sum_minor = 0 WHERE key LIKE 'day/{w}/%'", "counter"),
@@ -308,6 +313,8 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("DELETE FROM decisions WHERE payout_id = '{held}'", "seal"),
     ("UPDATE rule_packs SET pushed_by = 'somebody' WHERE name = 'guard'", "pack-pushed"),
     ("UPDATE rule_packs SET digest = 'x' WHERE name = 'guard'", "decision-pack"),
+    ("UPDATE rule_packs SET component = 'AAAA' WHERE name = 'guard'", "pack-component"),
+    ("UPDATE rule_packs SET component = '?' WHERE name = 'guard'", "pack-component"),
     ("UPDATE rule_assignments SET actor = 'somebody' WHERE name = 'guard'", "pack-assigned"),
     ("DELETE FROM rule_assignments WHERE name = 'guard'", "pack-generation"),
     // People and what they may do.
@@ -362,19 +369,62 @@ pub(crate) const TAMPERINGS: &[(&str, &str)] = &[
     ("UPDATE api_keys SET created_by = 'operator'", "seal"),
     ("UPDATE api_keys SET hash = 'sk_test_' || hash", "key-hash"),
     ("UPDATE api_keys SET revoked_at = created_at", "key-revoked"),
+    ("UPDATE api_keys SET grace_until = NULL WHERE id = '{replaced}'", "key-replaced"),
+    (
+        "UPDATE api_keys SET grace_until = grace_until + 86400000000 WHERE id = '{replaced}'",
+        "key-replaced",
+    ),
+    ("UPDATE api_keys SET grace_until = created_at WHERE id = '{other_key}'", "key-replaced"),
     ("DELETE FROM blacklist", "blacklist-entry"),
     (
         "INSERT INTO blacklist SELECT 'x', scope, merchant_id, currency, 'x', subject, reason, \
          created_at FROM blacklist",
         "blacklist-entry",
     ),
+    ("UPDATE blacklist SET identity = 'x'", "blacklist-entry"),
+    // The account of somebody else.
+    (
+        "UPDATE blacklist SET identity = (SELECT identity FROM beneficiaries WHERE id = '{saved}')",
+        "blacklist-entry",
+    ),
+    ("UPDATE blacklist SET currency = 'GHS'", "blacklist-entry"),
+    ("UPDATE blacklist SET merchant_id = '{other}'", "blacklist-entry"),
+    (
+        "UPDATE blacklist SET subject = REPLACE(subject, '0000001015', '0123456785')",
+        "blacklist-entry",
+    ),
     ("UPDATE beneficiaries SET env = 'live'", "payout-beneficiary"),
+    (
+        "UPDATE beneficiaries SET recipient = REPLACE(recipient, '0123456785', '0123456798')",
+        "recipient-fields",
+    ),
+    // What follows from the fields is changed with them: the payouts to it are left.
+    (
+        "UPDATE beneficiaries SET recipient = REPLACE(recipient, '0123456785', '0123456798'), \
+         search = REPLACE(search, '0123456785', '0123456798')",
+        "payout-beneficiary",
+    ),
+    // Nobody was paid: what its merchant has saved is left.
+    (
+        "UPDATE beneficiaries SET recipient = REPLACE(recipient, '{account}', '0123456785'), \
+         search = REPLACE(search, '{account}', '0123456785') WHERE id = '{saved}'",
+        "recipient-fields",
+    ),
+    ("DELETE FROM audit WHERE subject_id = '{saved}'", "recipient-fields"),
+    ("UPDATE beneficiaries SET identity = 'x' WHERE id = '{saved}'", "recipient-identity"),
+    ("UPDATE beneficiaries SET deleted_at = updated_at WHERE id = '{saved}'", "recipient-identity"),
     ("UPDATE beneficiaries SET resolution = '{\"bvn\":\"22123456789\"}'", "recipient-clear"),
     (
         "UPDATE routes SET settings = '{\"endpoint.gateway\":\"https://bad.example\"}'",
         "route-settings",
     ),
     ("UPDATE routes SET position = position - 1", "route-settings"),
+    ("UPDATE routes SET rail = 'sepa' WHERE name = 'ngn_nip'", "payout-route"),
+    ("UPDATE routes SET rail = 'sepa' WHERE id = '{route}'", "route-settings"),
+    ("UPDATE routes SET currency = 'GHS' WHERE currency = 'NGN'", "route-settings"),
+    ("UPDATE routes SET name = 'spare' WHERE name = 'ngn_nip' AND env = 'live'", "route-settings"),
+    ("DELETE FROM routes WHERE name = 'ngn_nip'", "payout-route"),
+    ("DELETE FROM routes WHERE id = '{route}'", "route-settings"),
     // Files of payments, and who holds them back.
     (
         "UPDATE payment_files SET amount_minor = amount_minor + 1 WHERE id = '{file}'",

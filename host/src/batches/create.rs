@@ -26,6 +26,7 @@ use crate::money::Minor;
 use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::request::NewPayout;
 use crate::payouts::{Deciding, Draft, Named, Verdict, compare, prepare};
+use crate::recipients::account;
 use crate::rules::{Action, Assignments, Ruling};
 
 use super::findings::{Findings, ITEMS};
@@ -268,12 +269,12 @@ async fn submit(
     let mut changes_recipients = false;
     for (index, mut draft) in drafts {
         draft.change = if waits { Change::Draft } else { Change::Accept };
-        let (row, identity) = (&request.rows[index].payout, &draft.payout.recipient_identity);
-        let first = seen.get(identity).copied();
+        let (row, paid) = (&request.rows[index].payout, account(&draft.payout.recipient_identity));
+        let first = seen.get(paid).copied();
         if let Some(first) = first {
             refuse_twice(index, first, row)?;
         }
-        seen.insert(identity.clone(), index);
+        seen.insert(paid.to_owned(), index);
         let with = (row.allow_duplicate || first.is_some(), Moment::default());
         payouts.insert(index, draft.payout.clone());
         let Deciding { command, changes_recipient, .. } = draft.deciding(app, caller, with).await?;

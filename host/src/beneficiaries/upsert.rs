@@ -81,6 +81,13 @@ async fn attempt(
         return Err(Problem::new(ErrorCode::BeneficiaryBlacklisted));
     }
     let (mut beneficiary, outcome) = merge(wanted, &known);
+    if let Some(before) = &known.beneficiary {
+        let (rail, _) =
+            app.rails.serving(beneficiary.currency, Choice::of(Some(&beneficiary.method)))?;
+        if !before.is_known_to(&app.rails, &rail) {
+            beneficiary = beneficiary.unasked();
+        }
+    }
     verify(app, caller, (known.beneficiary.as_ref(), &mut beneficiary)).await?;
     let keys = (app.keyring.as_ref(), app.ids.as_ref());
     let saving = match &known.beneficiary {
@@ -127,6 +134,7 @@ pub(super) fn record(
         // What is masked may look the same as before.
         let fields = [
             ("name", before.name != after.name),
+            ("method", before.method != after.method),
             ("email", before.email != after.email),
             ("phone", before.phone != after.phone),
             ("external_reference", before.external_reference != after.external_reference),
@@ -150,6 +158,7 @@ fn state(beneficiary: &Beneficiary) -> Value {
     json!({
         "name": beneficiary.name,
         "currency": beneficiary.currency.as_str(),
+        "method": beneficiary.method,
         "recipient": masked_fields(&beneficiary.recipient.to_json()),
         "email": beneficiary.email.as_deref().map(masked),
         "phone": beneficiary.phone.as_deref().map(masked),
@@ -246,6 +255,7 @@ fn merge(wanted: Beneficiary, known: &Known) -> (Beneficiary, Outcome) {
         email: wanted.email.or(before.email),
         phone: wanted.phone.or(before.phone),
         external_reference: wanted.external_reference.or(before.external_reference),
+        method: wanted.method,
         recipient: wanted.recipient,
         correction: None,
         deleted_at: None,

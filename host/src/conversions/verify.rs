@@ -210,10 +210,9 @@ impl Counted {
         for row in sqlx::query(sql).fetch_all(db).await? {
             let (key, count): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
             let (sum, expires_at): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
-            let there_was = counted.remove(&key).map(|(count, sum)| {
-                // What is known of a pair goes no further than a number can.
-                (count, i64::try_from(sum).unwrap_or(i64::MAX))
-            });
+            let there_was = counted.remove(&key);
+            let there_was =
+                there_was.map(|(count, sum)| (count, position::within_a_number(&key, sum)));
             if there_was != Some((count, sum)) || expires_at != position::FOR_EVER {
                 faults.add("conversion-counted", format!("{key} is not what was converted"));
             }

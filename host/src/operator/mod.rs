@@ -21,6 +21,7 @@ pub mod rates;
 pub mod routes;
 pub mod rule_packs;
 pub mod settlement;
+mod sole;
 pub mod team;
 pub mod verify;
 pub mod waiting;

@@ -174,9 +174,9 @@ async fn ask(app: &App, provider: &Provider) -> Result<Heard, String> {
     }
     match write_all(app, &Operator::host(), rates, Agreement::default()).await {
         Ok(_) => Ok(heard),
-        Err(problem) if problem.code() == ErrorCode::StateConflict => {
-            Err("somebody else set one of these rates at the same moment".to_owned())
-        }
+        // Somebody else has set one of them at the same moment, most likely another host to the same:
+        // the source has not failed, and what is still new is set the next time.
+        Err(problem) if problem.code() == ErrorCode::StateConflict => Ok(heard),
         Err(problem) => Err(problem.to_string()),
     }
 }

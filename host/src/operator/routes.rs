@@ -27,6 +27,7 @@ use crate::rails::{Rail, Route, sql};
 use crate::transfers::lanes::Health;
 use crate::transfers::{attempt, work};
 
+use super::sole::Sole;
 use super::{TEXT_MAX, invalid, required, write};
 use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
@@ -172,14 +173,20 @@ pub async fn create(
     };
     let mut rows = vec![sql::ROUTES.insert(&route)];
     rows.extend(agreement.rows.iter().cloned());
+    let command = sole(&route).make(rows);
     let done = Done {
         action: "route.create",
         subject: ("route", route.id.as_str()),
         before: None,
         after: Some(agreement.told(state(&route))),
     };
-    write(&app, &operator, done, Command::rows(rows).guards(agreement.guards)).await?;
+    write(&app, &operator, done, command.guards(agreement.guards)).await?;
     Ok((StatusCode::CREATED, Json(view(&app, route).await?)).into_response())
+}
+
+/// There is one route of a name in each environment.
+fn sole(route: &Route) -> Sole {
+    Sole::new("route", &format!("{}/{}", route.env, route.name))
 }
 
 /// Whether one operator is enough for what decides where live payments go, or this is the second.
@@ -390,7 +397,7 @@ pub async fn remove(
     };
     let mut rows = vec![sql::ROUTE_REMOVALS.of(route.id.as_str())];
     rows.extend(agreement.rows.iter().cloned());
-    let command = Command::rows(rows).guards([as_read(&route)]).guards(agreement.guards);
+    let command = sole(&route).remove(rows).guards([as_read(&route)]).guards(agreement.guards);
     write(&app, &operator, done, command).await?;
     Ok(Json(view(&app, route).await?).into_response())
 }

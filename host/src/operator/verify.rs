@@ -7,10 +7,13 @@ use futures::TryStreamExt as _;
 use serde_json::{Value, json};
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
-use crate::fx;
+use crate::audit::masked_fields;
+use crate::clock::Moment;
 use crate::ledger::own_lines_of;
 use crate::ledger::verify::{Check, Faults, Fresh};
 use crate::money::Minor;
+use crate::rails::RecipientFields;
+use crate::{fx, recipients, rules};
 
 /// Each query answers with ids; none is right.
 const CHECKS: &[Check] = &[
@@ -107,6 +110,20 @@ const CHECKS: &[Check] = &[
                 AND a.action = 'blacklist.add' WHERE a.id IS NULL",
     },
     Check {
+        name: "route-settings",
+        means: "is a route that is gone, and nobody deleted it",
+        finds: "SELECT DISTINCT a.subject_id FROM audit a LEFT JOIN routes r \
+                ON r.id = a.subject_id WHERE a.action IN ('route.create', 'route.update') \
+                AND r.id IS NULL AND NOT EXISTS (SELECT 1 FROM audit d \
+                WHERE d.subject_id = a.subject_id AND d.action = 'route.delete')",
+    },
+    Check {
+        name: "route-settings",
+        means: "is a route that was deleted, and is there",
+        finds: "SELECT r.id FROM routes r JOIN audit a ON a.subject_id = r.id \
+                AND a.action = 'route.delete'",
+    },
+    Check {
         name: "recipient-clear",
         means: "is a recipient of whom a secret is kept in clear",
         finds: "SELECT id FROM beneficiaries WHERE resolution IS NOT NULL \
@@ -134,7 +151,8 @@ const CHECKS: &[Check] = &[
     },
 ];
 
-/// Compares every setting with the audit log.
+/// Compares every setting with the audit log, and recipients and rule packs with what is stored
+/// about them besides.
 ///
 /// # Errors
 /// The database cannot be read.
@@ -173,7 +191,11 @@ pub async fn verify(
         }
     }
     rates(db, &said, faults).await?;
-    routes(db, &said, faults).await
+    keys(db, &said, faults).await?;
+    blocks(db, &said, faults).await?;
+    routes(db, &said, faults).await?;
+    recipients::verify::verify(db, fresh, faults).await?;
+    rules::verify::verify(db, faults).await
 }
 
 /// Movements of wallets with what there is beside each: a line of the audit log about the wallet in
@@ -254,38 +276,102 @@ fn says(line: Option<&Value>, state: &Value) -> bool {
     line.is_some_and(|line| members.all(|(name, value)| line[name] == *value))
 }
 
+/// A key that was replaced works until then, and no other one has an end of that kind. A key is
+/// replaced once.
+async fn keys(
+    db: &mut AnyConnection,
+    said: &HashMap<String, Value>,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    let sql = "SELECT id, grace_until FROM api_keys";
+    for row in sqlx::query(sql).fetch_all(db).await? {
+        let (id, until): (String, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
+        let last = said.get(&id).map_or(Value::Null, |after| after["grace_until"].clone());
+        if last != json!(until.map(Moment::from_micros)) {
+            let what = format!("{id} is an API key that was replaced, or is not, by nobody");
+            faults.add("key-replaced", what);
+        }
+    }
+    Ok(())
+}
+
+/// Blacklists say what somebody put there.
+async fn blocks(
+    db: &mut AnyConnection,
+    said: &HashMap<String, Value>,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    let sql = "SELECT id, scope, merchant_id, currency, subject, reason FROM blacklist";
+    for row in sqlx::query(sql).fetch_all(db).await? {
+        let text = |column| row.try_get::<String, _>(column);
+        let (id, merchant) = (text("id")?, text("merchant_id")?);
+        let subject = RecipientFields::from_json(&text("subject")?);
+        let own: BTreeMap<&String, &String> = subject.own().collect();
+        let state = json!({
+            "scope": text("scope")?,
+            "merchant_id": Some(merchant).filter(|id| !id.is_empty()),
+            "currency": text("currency")?,
+            "recipient": masked_fields(&json!(own).to_string()),
+            "reason": text("reason")?,
+        });
+        if !says(said.get(&id), &state) {
+            let what = format!("{id} is on the blacklist otherwise than somebody put it there");
+            faults.add("blacklist-entry", what);
+        }
+    }
+    Ok(())
+}
+
 /// Routes are as they came with the host, or as somebody made them.
 async fn routes(
     db: &mut AnyConnection,
     said: &HashMap<String, Value>,
     faults: &mut Faults,
 ) -> Result<(), sqlx::Error> {
-    let untouched = json!({ "position": 0, "is_paused": false, "merchants": [], "settings": {} });
-    let sql = "SELECT id, position, is_paused, merchants, settings FROM routes";
+    let sql = "SELECT id, name, env, currency, method, rail, position, is_paused, merchants, \
+               settings FROM routes";
     for row in sqlx::query(sql).fetch_all(db).await? {
-        let id: String = row.try_get(0)?;
-        let (position, is_paused): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
+        let text = |column| row.try_get::<String, _>(column);
         let parsed = |text: String| serde_json::from_str::<Value>(&text).unwrap_or_default();
+        let (id, currency, method) = (text("id")?, text("currency")?, text("method")?);
+        let (position, is_paused): (i64, i64) =
+            (row.try_get("position")?, row.try_get("is_paused")?);
         let state = json!({
+            "name": text("name")?,
+            "env": text("env")?,
+            "currency": currency,
+            "method": method,
+            "rail": text("rail")?,
             "position": position,
             "is_paused": is_paused != 0,
-            "merchants": parsed(row.try_get(3)?),
-            "settings": parsed(row.try_get(4)?),
+            "merchants": parsed(text("merchants")?),
+            "settings": parsed(text("settings")?),
         });
-        let last = said.get(&id).unwrap_or(&untouched);
-        let names = ["position", "is_paused", "merchants", "settings"];
-        if names.iter().any(|name| last[name] != state[name]) {
+        // What a start makes by itself has no line, and a name that follows from the rest.
+        let made = json!({
+            "name": format!("{}_{method}", currency.to_lowercase()).replace('-', "_"),
+            "position": 0,
+            "is_paused": false,
+            "merchants": [],
+            "settings": {},
+        });
+        let is_as_said = match said.get(&id) {
+            Some(last) => says(Some(last), &state),
+            None => says(Some(&state), &made),
+        };
+        if !is_as_said {
             faults.add("route-settings", format!("route {id} was changed by nobody"));
         }
     }
     Ok(())
 }
 
-/// What the last line about each wallet's freezing, each merchant and each route says.
+/// What the last line about each setting says: by the id of what was set.
 async fn last_said(db: &mut AnyConnection) -> Result<HashMap<String, Value>, sqlx::Error> {
     let sql = "SELECT subject_id, after FROM audit WHERE action IN ('wallet.freeze', \
                'wallet.unfreeze', 'merchant.create', 'merchant.update', 'route.create', \
-               'route.update', 'rate.set', 'fx_limit.set') ORDER BY id";
+               'route.update', 'rate.set', 'fx_limit.set', 'key.rotate', 'blacklist.add') \
+               ORDER BY id";
     let rows = sqlx::query(sql).fetch_all(db).await?;
     let mut said: HashMap<String, Value> = HashMap::new();
     for row in rows {

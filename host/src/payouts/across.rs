@@ -122,7 +122,7 @@ impl Method {
                 let all = exchange(Basis::Sell(amount))?.bought;
                 match is_inclusive {
                     true => most_within((all, step), &price)?,
-                    false => cost(Minor::new(all.units() - all.units() % step), &price)?,
+                    false => cost(whole_steps(all, step)?, &price)?,
                 }
             }
         };
@@ -158,6 +158,21 @@ impl Method {
             _ => Ok(()),
         }
     }
+}
+
+/// As much of an amount as is a multiple of `step`.
+///
+/// # Errors
+/// `invalid_amount` where that is nothing.
+fn whole_steps(all: Minor, step: i64) -> Result<Minor, Problem> {
+    let whole = all.units() - all.units() % step;
+    if whole == 0 {
+        let message = format!("It buys less than {step} minor units: nobody can be paid less.");
+        return Err(
+            Problem::because(ErrorCode::InvalidAmount, message).field("funding_amount_minor")
+        );
+    }
+    Ok(Minor::new(whole))
 }
 
 /// What an amount costs.

@@ -76,7 +76,7 @@ pub(super) enum Limits {
 /// # Errors
 /// See [`super::model::apply`]; `state_conflict` also where somebody else changed it first;
 /// `insufficient_funds`, `wallet_frozen` and `limit_violation` for a debit; the refusal of a
-/// suspended merchant, or of a frozen wallet, before anything is sent.
+/// suspended merchant, of a frozen wallet, or of a blocked recipient, before anything is sent.
 pub(super) async fn change(
     app: &App,
     payout: &Payout,
@@ -117,9 +117,7 @@ async fn command(
 ) -> Result<(Command<Arc<Payout>>, NextStep), Problem> {
     let now = app.now();
     let (mut after, transition) = shaped(payout, change, &with, now)?;
-    if matches!(change, Change::Approve | Change::Release) {
-        refuse_unpayable(app, payout).await?;
-    }
+    refuse_unpayable(app, payout, change).await?;
     let buying = match transition.ledger {
         LedgerEffect::Debit | LedgerEffect::DebitSettled | LedgerEffect::DebitSuspended => {
             fx::plan_later(app, &mut after, change).await?
@@ -197,15 +195,23 @@ fn unasked(command: Command<Arc<Payout>>, payout: &Payout, change: Change) -> Co
 }
 
 /// What could not be made any more does not go, either: for a merchant who is suspended, over what
-/// one payout may be now, or to a recipient who was blocked since.
-async fn refuse_unpayable(app: &App, payout: &Payout) -> Result<(), Problem> {
+/// one payout may be now, or to a recipient who was blocked since; nor does what waited to be sent
+/// meanwhile leave.
+async fn refuse_unpayable(app: &App, payout: &Payout, change: Change) -> Result<(), Problem> {
+    let owner = (&payout.merchant_id, payout.env);
+    let which = (payout.currency, payout.recipient_identity.as_str());
+    if is_sending(change) {
+        let at = payout.queued_at.unwrap_or(payout.created_at);
+        return app.recipients.refuse_blocked_since(at, owner, which).await;
+    }
+    if !matches!(change, Change::Approve | Change::Release) {
+        return Ok(());
+    }
     let merchant = app.directory.merchant(&payout.merchant_id).await?;
     let merchant = merchant.ok_or_else(|| Problem::internal("a payout without a merchant"))?;
     merchant.status.refuse_inactive()?;
     let most = fx::refuse_spending(&merchant, (payout.currency, payout.costs.amount));
     most.map_err(Problem::without_field)?;
-    let owner = (&payout.merchant_id, payout.env);
-    let which = (payout.currency, payout.recipient_identity.as_str());
     app.recipients.known(owner, which).await?.refuse_blocked()
 }
 

@@ -106,9 +106,7 @@ pub(super) async fn payee(
             let which = (method, request.currency);
             (inline(app, (rail, which), fields).await?, fields.clone())
         }
-        (To::Beneficiary(_), Some(Beneficiary { recipient: fields, identity, .. })) => {
-            (Checked { fields, identity }, BTreeMap::new())
-        }
+        (To::Beneficiary(_), Some(saved)) => (as_checked(app, rail, saved)?, BTreeMap::new()),
         (To::Beneficiary(_), None) => return Err(Problem::internal("it was not looked up")),
     };
     let which = (request.currency, checked.identity.as_str());
@@ -134,6 +132,18 @@ pub(super) async fn payee(
         given_name: sent(&given, "name"),
         is_known: known.beneficiary.is_some(),
     })
+}
+
+/// A saved recipient as it was checked when it was saved. One whose fields lead to another account
+/// since is not paid: nobody was asked whether that one may be.
+fn as_checked(app: &App, rail: &Rail, saved: Beneficiary) -> Result<Checked, Problem> {
+    if !app.recipients.has_its_account(rail, &saved) {
+        let id = &saved.id;
+        let cause = format!("the fields of beneficiary {id} are not those of its identity");
+        return Err(Problem::internal(cause));
+    }
+    let Beneficiary { recipient: fields, identity, .. } = saved;
+    Ok(Checked { fields, identity })
 }
 
 /// Where a payout keeps what was said of its recipient's account.
@@ -213,9 +223,9 @@ fn draft(
         // What the request says is paid, whatever was saved before.
         let recipient = checked.fields.clone();
         let draft = Beneficiary { deleted_at: None, recipient, ..beneficiary.clone() };
-        return match is_known_to(app, rail, beneficiary) {
+        return match beneficiary.is_known_to(&app.rails, rail) {
             true => draft,
-            false => unasked(draft),
+            false => draft.unasked(),
         };
     }
     let now = app.now();
@@ -241,23 +251,6 @@ fn draft(
         deleted_at: None,
         created_at: now,
         updated_at: now,
-    }
-}
-
-/// Whether what is known of a saved recipient's account was said by this rail's network.
-pub(super) fn is_known_to(app: &App, rail: &Rail, saved: &Beneficiary) -> bool {
-    let home = app.rails.home(saved.currency, &saved.method);
-    home.is_some_and(|home| home.declaration.rail.name == rail.declaration.rail.name)
-}
-
-/// A recipient of whose account nothing is known.
-fn unasked(beneficiary: Beneficiary) -> Beneficiary {
-    Beneficiary {
-        account_name: None,
-        resolution: None,
-        resolved_at: None,
-        verification: Verification::Pending,
-        ..beneficiary
     }
 }
 
@@ -361,7 +354,7 @@ fn saving(app: &App, rail: &Rail, known: &Known, named: &mut Named) -> Result<Sa
     // What was learnt of the name in this request says nothing about the one that was saved.
     let name = &rail.declaration.recipient.name;
     let is_one = before.recipient.get(name) == beneficiary.recipient.get(name);
-    let is_its = is_known_to(app, rail, before) && (rail.overwrites_names() || is_one);
+    let is_its = before.is_known_to(&app.rails, rail) && (rail.overwrites_names() || is_one);
     if before.deleted_at.is_none() && !(named.was_asked && is_its) {
         return Ok(Saving::nothing(beneficiary));
     }
@@ -369,6 +362,6 @@ fn saving(app: &App, rail: &Rail, known: &Known, named: &mut Named) -> Result<Sa
     // A payment is no reason to change what was saved.
     let recipient = before.recipient.clone();
     let kept = Beneficiary { recipient, ..beneficiary.clone() };
-    let kept = if is_its { kept } else { unasked(kept) };
+    let kept = if is_its { kept } else { kept.unasked() };
     Saving::change(&kept, before.updated_at, (&app.keyring, &app.ids))
 }

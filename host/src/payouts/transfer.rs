@@ -19,7 +19,7 @@ use crate::wasm::rail::{Field, Resolution};
 use super::change::{Accompanying, change, version};
 use super::contradiction::{attempts, credited, in_question};
 use super::model::{Change, Payout, Status};
-use super::recipient::{is_known_to, resolution_place};
+use super::recipient::resolution_place;
 use super::request::Sender;
 use super::sql;
 
@@ -87,7 +87,8 @@ impl Feature for PayoutTransfers {
         let which = (payout.currency, payout.recipient_identity.as_str());
         let known = self.0.recipients.known(owner, which).await?;
         // What another network said of the account is nothing to this one.
-        let saved = known.beneficiary.as_ref().filter(|saved| is_known_to(&self.0, &home, saved));
+        let saved = known.beneficiary.as_ref();
+        let saved = saved.filter(|saved| saved.is_known_to(&self.0.rails, &home));
         Ok(saved.and_then(|saved| saved.resolution.clone()))
     }
 

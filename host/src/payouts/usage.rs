@@ -15,6 +15,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::ledger::{CounterChange, LockedState};
 use crate::money::{Currency, Minor, Overflow};
 use crate::rails::Declaration;
+use crate::recipients::account;
 
 use super::model::Payout;
 
@@ -56,7 +57,7 @@ impl Usage {
     /// The counters that a payout touches when it is made, or debited, at `now`.
     #[must_use]
     pub(super) fn of(payout: &Payout, timezone: &TimeZone, now: Moment) -> Self {
-        let (wallet, identity) = (&payout.wallet_id, &payout.recipient_identity);
+        let (wallet, paid) = (&payout.wallet_id, account(&payout.recipient_identity));
         let reference = payout.merchant_reference.as_ref();
         let on = |at: Moment| at.day_in(timezone);
         Self {
@@ -64,9 +65,9 @@ impl Usage {
                 format!("reference/{}/{}/{reference}", payout.merchant_id, payout.env)
             }),
             day: format!("day/{wallet}/{}", on(now)),
-            recipient: format!("paid/{wallet}/{identity}/{}", on(now)),
+            recipient: format!("paid/{wallet}/{paid}/{}", on(now)),
             recipient_yesterday: format!(
-                "paid/{wallet}/{identity}/{}",
+                "paid/{wallet}/{paid}/{}",
                 on(now.before(limits::COOL_DOWN))
             ),
             spent: payout.funding.as_ref().zip(payout.funded.as_ref()).map(|(funding, funded)| {

@@ -195,16 +195,17 @@ impl Rail {
         !self.declaration.shown.is_empty()
     }
 
-    /// What makes a canonical recipient the same as another one.
+    /// What makes the account of a canonical recipient the same as another one.
     #[must_use]
-    pub fn identity(&self, recipient: &RecipientFields) -> String {
-        let terms = &self.declaration.recipient;
-        let fields = terms.identity.iter().map(|name| recipient.get(name)).collect::<Vec<_>>();
-        let fields = fields.join(":");
-        match &terms.shape {
-            Some(shape) => format!("{shape}/{fields}"),
-            None => fields,
-        }
+    pub fn account(&self, recipient: &RecipientFields) -> String {
+        let identity = &self.declaration.recipient.identity;
+        identity.iter().map(|name| recipient.get(name)).collect::<Vec<_>>().join(":")
+    }
+
+    /// What keeps its recipients apart from those of other rails with the same accounts.
+    #[must_use]
+    pub fn shape(&self) -> Option<&str> {
+        self.declaration.recipient.shape.as_deref()
     }
 
     /// A grant for pure calls: tables, and nothing to send to.

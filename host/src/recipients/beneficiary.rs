@@ -8,7 +8,7 @@ use crate::clock::Moment;
 use crate::env::Env;
 use crate::id::{BeneficiaryId, MerchantId};
 use crate::money::Currency;
-use crate::rails::RecipientFields;
+use crate::rails::{Rail, RecipientFields, Registry};
 use crate::wasm::rail::Resolution;
 
 /// Whether the bank knows the account.
@@ -108,6 +108,27 @@ pub struct Beneficiary {
     pub created_at: Moment,
     /// When it last changed; serves as its version.
     pub updated_at: Moment,
+}
+
+impl Beneficiary {
+    /// Whether what is known of its account was said by this rail's network.
+    #[must_use]
+    pub fn is_known_to(&self, rails: &Registry, rail: &Rail) -> bool {
+        let home = rails.home(self.currency, &self.method);
+        home.is_some_and(|home| home.declaration.rail.name == rail.declaration.rail.name)
+    }
+
+    /// The same, of whose account nothing is known.
+    #[must_use]
+    pub fn unasked(self) -> Self {
+        Self {
+            account_name: None,
+            resolution: None,
+            resolved_at: None,
+            verification: Verification::Pending,
+            ..self
+        }
+    }
 }
 
 /// How a network wants a recipient to be addressed.

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use moka::future::Cache;
+use sqlx::AnyPool;
 use tokio::sync::Mutex;
 
+use crate::clock::Moment;
 use crate::config::limits;
 use crate::db::{Db, Rounds, Shared};
 use crate::env::Env;
@@ -16,7 +18,7 @@ use crate::rails::{Block, Rail, RecipientFields};
 use crate::wasm::rail::Resolution;
 
 use super::beneficiary::Beneficiary;
-use super::identity::IdentityKey;
+use super::identity::{IdentityKey, account};
 use super::known::{Known, RecipientKey, Remembered, SavedKey};
 use super::sql;
 
@@ -31,6 +33,8 @@ pub struct RecipientDirectory {
     paid: Remembered<BeneficiaryId, ()>,
     turns: Cache<RecipientKey, Arc<Mutex<()>>>,
     named: Cache<RecipientKey, Resolution>,
+    pool: AnyPool,
+    last_block: Cache<(), Option<Moment>>,
 }
 
 /// A recipient that its rail has checked.
@@ -69,6 +73,8 @@ impl RecipientDirectory {
                 .max_capacity(limits::CACHE_ENTRIES_MAX / 10)
                 .time_to_live(limits::NAME_REMEMBERED)
                 .build(),
+            pool: db.pool().clone(),
+            last_block: Cache::builder().time_to_live(limits::CACHE_FRESH).build(),
         }
     }
 
@@ -91,10 +97,18 @@ impl RecipientDirectory {
         let which = (method, currency.as_str());
         let called = rail.code.check(&rail.pure_grant(0), which, &fields.to_guest()).await;
         let fields = rail.canonical(called.result?, block)?;
-        let identity = self.identities.hide(&rail.identity(&fields));
+        let identity = self.identities.hide(&rail.account(&fields), rail.shape());
         let checked = Arc::new(Checked { fields, identity });
         self.checked.insert(key, Arc::clone(&checked)).await;
         Ok(checked)
+    }
+
+    /// Whether the fields of a saved recipient are those of the account that it is known by: money
+    /// goes by the fields, and limits, velocities and blocks by the account.
+    #[must_use]
+    pub fn has_its_account(&self, rail: &Rail, saved: &Beneficiary) -> bool {
+        let of_fields = self.identities.hide(&rail.account(&saved.recipient), None);
+        account(&saved.identity) == of_fields
     }
 
     /// What is known of the recipient of this identity.
@@ -118,6 +132,25 @@ impl RecipientDirectory {
             self.known.insert(key, (since, Arc::clone(&known))).await;
         }
         Ok(known)
+    }
+
+    /// Refuses a recipient who was not blocked at this instant and is now.
+    ///
+    /// # Errors
+    /// `beneficiary_globally_blocked`, `beneficiary_blacklisted`, or the database cannot be read.
+    pub async fn refuse_blocked_since(
+        &self,
+        at: Moment,
+        owner: (&MerchantId, Env),
+        which: (Currency, &str),
+    ) -> Result<(), Problem> {
+        let last = self.last_block.try_get_with((), sql::last_block(&self.pool)).await;
+        let last = last.map_err(Problem::internal)?;
+        // Most of the time nobody has blocked anybody.
+        if last.is_none_or(|last| last < at.before(limits::CLOCKS_APART)) {
+            return Ok(());
+        }
+        self.known(owner, which).await?.refuse_blocked()
     }
 
     /// What whoever saves this recipient holds meanwhile, so that those who do it at once on this host
@@ -196,5 +229,6 @@ impl RecipientDirectory {
     pub fn forget(&self) {
         self.known.forget();
         self.paid.forget();
+        self.last_block.invalidate_all();
     }
 }

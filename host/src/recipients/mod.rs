@@ -12,10 +12,11 @@ pub mod resolution;
 mod resolve;
 mod saving;
 pub mod sql;
+pub mod verify;
 
 pub use beneficiary::{Beneficiary, BeneficiarySource, RecipientCorrection, Verification};
 pub use directory::{Checked, RecipientDirectory};
-pub use identity::IdentityKey;
+pub use identity::{IdentityKey, account};
 pub use known::Known;
 pub use resolve::{Question, Resolved, resolve};
 pub use saving::Saving;

@@ -20,6 +20,7 @@ use crate::money::Currency;
 use crate::rails::RecipientFields;
 
 use super::beneficiary::{Beneficiary, BeneficiarySource, Verification};
+use super::identity::{ACCOUNT_LENGTH, account};
 use super::known::{Known, RecipientKey, SavedKey};
 use super::resolution;
 
@@ -126,14 +127,17 @@ pub static BENEFICIARY_VERSIONS: Lookup =
     Lookup { name: "beneficiaries", key: "id", columns: &[("updated_at", Int)], lock: true };
 
 /// What `q` is looked for in: both names, the account, and the merchant's reference.
+pub(super) fn searched(parts: [&str; 4]) -> String {
+    parts.join("\n").to_lowercase()
+}
+
 fn search(beneficiary: &Beneficiary) -> String {
-    let parts = [
+    searched([
         beneficiary.name.as_str(),
         beneficiary.account_name.as_deref().unwrap_or(""),
         beneficiary.recipient.account(),
         beneficiary.external_reference.as_deref().unwrap_or(""),
-    ];
-    parts.join("\n").to_lowercase()
+    ])
 }
 
 fn place(id: &BeneficiaryId) -> String {
@@ -142,8 +146,9 @@ fn place(id: &BeneficiaryId) -> String {
 
 /// Beneficiaries, and how many entries of blacklists name each.
 const SAVED: &str = "SELECT b.*, (SELECT COUNT(*) FROM blacklist x WHERE x.currency = b.currency \
-                     AND x.identity = b.identity AND x.merchant_id IN ('', b.merchant_id)) AS blocks \
-                     FROM beneficiaries b";
+                     AND x.identity = substr(b.identity, 1, 22) \
+                     AND x.merchant_id IN ('', b.merchant_id)) AS blocks FROM beneficiaries b";
+const _: () = assert!(ACCOUNT_LENGTH == 22, "blacklists have accounts");
 
 /// A merchant's beneficiary, deleted or not.
 ///
@@ -248,13 +253,14 @@ async fn list_found(
         .zip(wanted)
         .map(|(place, RecipientKey { merchant, env, currency, identity })| {
             json!({ "place": place.to_string(), "merchant_id": merchant, "env": env.as_str(),
-                    "currency": currency.as_str(), "identity": identity })
+                    "currency": currency.as_str(), "identity": identity,
+                    "account": account(identity) })
         })
         .collect();
-    let columns = ["place", "merchant_id", "env", "currency", "identity"];
+    let columns = ["place", "merchant_id", "env", "currency", "identity", "account"];
     let of_it = "b.merchant_id = w.merchant_id AND b.env = w.env AND b.currency = w.currency";
     let blocks = "SELECT COUNT(*) FROM blacklist x WHERE x.currency = w.currency \
-                  AND x.identity = w.identity AND x.merchant_id =";
+                  AND x.identity = w.account AND x.merchant_id =";
     // Each is looked up by index, whatever the planner thinks of the tables' sizes.
     let sql = format!(
         "SELECT w.place, COALESCE(\
@@ -402,7 +408,7 @@ pub static BLOCKS: Table<Block> = Table {
         int("created_at", |block| block.created_at.into()),
     ],
     changing: &[],
-    on_conflict: Some("(currency, identity, merchant_id) DO NOTHING"),
+    on_conflict: None,
     is_sealed: false,
 };
 
@@ -418,7 +424,7 @@ pub struct Block {
     pub merchant_id: Option<MerchantId>,
     /// The recipient's currency.
     pub currency: String,
-    /// The recipient's identity.
+    /// The account, however it is paid.
     pub identity: String,
     /// The recipient as it was given.
     pub subject: String,
@@ -450,6 +456,16 @@ pub async fn has_block(pool: &AnyPool, block: &Block) -> Result<bool, sqlx::Erro
         .fetch_one(pool)
         .await?;
     Ok(found > 0)
+}
+
+/// When the newest entry was made.
+///
+/// # Errors
+/// The database cannot be read.
+pub(super) async fn last_block(pool: &AnyPool) -> Result<Option<Moment>, sqlx::Error> {
+    let sql = "SELECT created_at FROM blacklist ORDER BY id DESC LIMIT 1";
+    let at: Option<i64> = sqlx::query_scalar(sql).fetch_optional(pool).await?;
+    Ok(at.map(Moment::from_micros))
 }
 
 /// A page of all blacklist entries, newest first, before `cursor`.

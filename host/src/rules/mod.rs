@@ -9,6 +9,7 @@ mod pack;
 pub mod sql;
 pub mod store;
 mod velocity;
+pub mod verify;
 
 pub use assignment::{
     AssignedPack, AssignedPacks, Assignment, Assignments, Missing, Packs, Role, Scope,

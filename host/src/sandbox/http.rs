@@ -102,9 +102,12 @@ async fn decide(app: &App, caller: &Caller, id: &str, step: Event) -> Result<Res
     let payout = find(app, caller, id).await?;
     tell(app, &payout, step).await?;
     look_for_files(app, &payout).await?;
-    let feature = PayoutTransfers(app.clone());
-    app.transfers.nudge(payout.id.as_str()).await?;
-    app.transfers.work_now(&feature, payout.id.as_str()).await?;
+    let (feature, id) = (PayoutTransfers(app.clone()), payout.id.to_string());
+    app.transfers.nudge(&id).await?;
+    // Its own task: a caller that hangs up must not leave the payout half-way.
+    let (engine, working) = (app.transfers.clone(), feature.clone());
+    let working = app.tasks.spawn(async move { engine.work_now(&working, &id).await });
+    working.await.map_err(Problem::internal)??;
     let payout = payouts::get(app, payout.id.as_str()).await?;
     let payout = feature.settled(payout).await?;
     Ok(Json(PayoutView::of(&payout)).into_response())

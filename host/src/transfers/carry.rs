@@ -547,5 +547,12 @@ fn was_never_received(query: &Query, attempt: &Attempt, now: Moment) -> bool {
 /// Whether a feature says "not now": what is refused may be let go again.
 pub(super) fn is_not_now(problem: &Problem) -> bool {
     use ErrorCode as E;
-    matches!(problem.code(), E::WalletFrozen | E::MerchantSuspended | E::MerchantClosed)
+    matches!(
+        problem.code(),
+        E::WalletFrozen
+            | E::MerchantSuspended
+            | E::MerchantClosed
+            | E::BeneficiaryGloballyBlocked
+            | E::BeneficiaryBlacklistedForPayout
+    )
 }

@@ -1,8 +1,11 @@
-//! Proving deliveries against events and endpoints: everybody is told what they asked for, and
-//! nobody else is.
+//! Proving deliveries against events and endpoints, and endpoints against the audit log: everybody
+//! is told what they asked for, and nobody else is.
 
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use futures::TryStreamExt as _;
+use serde_json::{Value, json};
 use sqlx::{AnyConnection, AssertSqlSafe, Row as _};
 
 use crate::clock::Moment;
@@ -157,7 +160,67 @@ pub async fn verify(
         check.run_as(&mut *db, (sql, &[]), faults).await?;
     }
     given_up_early(db, &deliveries, faults).await?;
-    missing_deliveries(db, (fresh, kept), faults).await
+    missing_deliveries(db, (fresh, kept), faults).await?;
+    endpoints(db, faults).await
+}
+
+/// What the lines of the audit log about an endpoint come to, in whichever order the clocks of
+/// several hosts have put them: every change is one of what was there, so that all changes together
+/// leave how it is now.
+#[derive(Default)]
+struct Told {
+    /// Addresses with events: how often each was set, less how often something else took its place.
+    states: BTreeMap<String, i64>,
+    /// How often it was switched on, less how often its owner switched it off.
+    active: i64,
+}
+
+/// What decides what is sent where.
+fn state(url: &Value, events: &Value, is_ordered: &Value) -> String {
+    json!([url, events, is_ordered]).to_string()
+}
+
+/// Every endpoint is as its owner left it; only a host switches it off besides, and counts that.
+async fn endpoints(db: &mut AnyConnection, faults: &mut Faults) -> Result<(), sqlx::Error> {
+    let told = list_told(&mut *db).await?;
+    let nothing = Told::default();
+    let sql = "SELECT id, url, events, is_ordered, is_active, times_disabled \
+               FROM webhook_endpoints WHERE deleted_at IS NULL";
+    for row in sqlx::query(sql).fetch_all(db).await? {
+        let (id, url): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        let events: Value = serde_json::from_str(&row.try_get::<String, _>(2)?).unwrap_or_default();
+        let (is_ordered, is_active): (i64, i64) = (row.try_get(3)?, row.try_get(4)?);
+        let off: i64 = row.try_get(5)?;
+        let told = told.get(&id).unwrap_or(&nothing);
+        let state = state(&json!(url), &events, &json!(is_ordered != 0));
+        let left = told.states.iter().filter(|(_, count)| **count != 0);
+        if !left.eq([(&state, &1_i64)]) || told.active - off != is_active {
+            faults.add("endpoint-settings", format!("endpoint {id} was changed by nobody"));
+        }
+    }
+    Ok(())
+}
+
+/// What the audit log says of endpoints. A new secret changes nothing of it.
+async fn list_told(db: &mut AnyConnection) -> Result<HashMap<String, Told>, sqlx::Error> {
+    let sql = "SELECT subject_id, before, after FROM audit WHERE action IN \
+               ('webhook_endpoint.create', 'webhook_endpoint.update', 'webhook_endpoint.delete')";
+    let mut told: HashMap<String, Told> = HashMap::new();
+    let mut lines = sqlx::query(sql).fetch(db);
+    while let Some(line) = lines.try_next().await? {
+        let of_it = told.entry(line.try_get(0)?).or_default();
+        for (column, step) in [("before", -1_i64), ("after", 1)] {
+            let side: Option<String> = line.try_get(column)?;
+            let side = side.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+            let Some(side) = side else { continue };
+            let state = state(&side["url"], &side["events"], &side["ordered"]);
+            *of_it.states.entry(state).or_default() += step;
+            if side["is_active"] == json!(true) {
+                of_it.active += step;
+            }
+        }
+    }
+    Ok(told)
 }
 
 /// Every event reaches every endpoint that listens for it. Those within [`LEFT_ALONE`] of the

@@ -13,12 +13,15 @@ mod replies;
 
 use std::collections::{BTreeSet, HashMap};
 
+use futures::TryStreamExt as _;
 use sqlx::{AnyConnection, Row as _};
 
 use crate::clock::Moment;
 use crate::conversions::Conversion;
 use crate::db::Engine;
 use crate::ledger::verify::{Check, Faults, Fresh, StoredJournal, These, Walk, fill_in};
+use crate::rails::RecipientFields;
+use crate::recipients::verify::has_account;
 
 use super::event_body;
 use super::model::Payout;
@@ -147,9 +150,11 @@ const CHECKS_OF_THESE: &[Check] = &[
     },
     Check {
         name: "payout-route",
-        means: "went over a route of the other environment",
+        means: "went over a route of another environment, currency, method or rail, or over none",
         finds: "SELECT p.id FROM payouts p JOIN attempts a ON a.transfer_id = p.id \
-                JOIN routes r ON r.id = a.route_id WHERE {these p.id} AND r.env <> p.env",
+                LEFT JOIN routes r ON r.id = a.route_id WHERE {these p.id} \
+                AND (r.id IS NULL OR r.env <> p.env OR r.currency <> p.currency \
+                OR r.method <> p.method OR r.rail <> a.rail OR r.name <> a.route)",
     },
     Check {
         name: "payout-marked",
@@ -226,6 +231,31 @@ async fn check_these(
     for check in CHECKS_OF_THESE {
         let sql = with_files(&these.filled_in(check.finds), these);
         check.run_as(&mut *db, (sql, these.parameters()), faults).await?;
+    }
+    saved_accounts(db, these, faults).await
+}
+
+/// Payouts whose recipient is saved otherwise than they went to it: they may have named it
+/// otherwise.
+const SAVED_OTHERWISE: &str = "SELECT p.id, p.recipient, b.recipient FROM payouts p \
+    JOIN beneficiaries b ON b.id = p.beneficiary_id \
+    WHERE {these p.id} AND b.recipient <> p.recipient";
+
+/// The account of a saved recipient is the one that its payouts went to.
+async fn saved_accounts(
+    db: &mut AnyConnection,
+    these: &These,
+    faults: &mut Faults,
+) -> Result<(), sqlx::Error> {
+    let mut rows = these.query(SAVED_OTHERWISE).fetch(db);
+    while let Some(row) = rows.try_next().await? {
+        let id: String = row.try_get(0)?;
+        let (paid, saved): (String, String) = (row.try_get(1)?, row.try_get(2)?);
+        let (paid, saved) = (RecipientFields::from_json(&paid), RecipientFields::from_json(&saved));
+        if !has_account(&paid, saved.account()) {
+            let what = format!("payout {id} goes to a recipient who is saved with another account");
+            faults.add("payout-beneficiary", what);
+        }
     }
     Ok(())
 }
