@@ -1,15 +1,18 @@
 //! Every background job on one screen.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use futures::FutureExt as _;
 use http::{Request, Uri, header};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use crate::alerts;
@@ -34,36 +37,69 @@ use crate::webhooks;
 /// How often a host looks whether a quarantine has begun or ended.
 const QUARANTINE_POLL: Duration = Duration::from_secs(1);
 
-/// Starts every job. They end when the app is told to stop.
+/// Starts every job. They end when the app is told to stop; with one that is gone before, the host
+/// is broken.
 pub fn start(
     app: &App,
     (handed, compared): (mpsc::Receiver<Handed>, mpsc::Receiver<Compared>),
     (service, messages): (Router, mpsc::UnboundedReceiver<OwnMessage>),
+    broken: &CancellationToken,
 ) {
-    app.tasks.spawn(carry_notices(app.clone(), service, messages));
+    let jobs = Jobs { app, broken };
+    jobs.begin("the sandbox's notices", carry_notices(app.clone(), service, messages));
     if app.config.worker.dispatch {
-        let feature = PayoutTransfers(app.clone());
-        app.tasks.spawn(app.transfers.clone().dispatch(feature.clone()));
-        app.tasks.spawn(app.transfers.clone().carry_files(feature.clone()));
-        app.tasks.spawn(app.transfers.clone().take_in_what_is_left(feature));
+        let (transfers, feature) = (&app.transfers, PayoutTransfers(app.clone()));
+        jobs.begin("dispatch", transfers.clone().dispatch(feature.clone()));
+        jobs.begin("files of payments", transfers.clone().carry_files(feature.clone()));
+        jobs.begin("the inbox", transfers.clone().take_in_what_is_left(feature));
     }
     if app.config.webhooks.deliver {
-        app.tasks.spawn(webhooks::deliver::deliver(app.clone(), handed));
-        app.tasks.spawn(webhooks::deliver::sweep(app.clone()));
+        jobs.begin("webhooks", webhooks::deliver::deliver(app.clone(), handed));
+        jobs.begin("deleted webhook endpoints", webhooks::deliver::sweep(app.clone()));
     }
     for provider in app.providers.all() {
-        app.tasks.spawn(rate_sources::keep_up(app.clone(), Arc::clone(provider)));
+        jobs.begin("a rate source", rate_sources::keep_up(app.clone(), Arc::clone(provider)));
     }
-    app.tasks.spawn(batches::complete::tell(app.clone()));
-    app.tasks.spawn(notifications::send::send(app.clone(), Channel::Email));
-    app.tasks.spawn(notifications::send::send(app.clone(), Channel::Webhook));
-    app.tasks.spawn(alerts::watch::watch(app.clone()));
-    app.tasks.spawn(anchors::keep(app.clone()));
-    app.tasks.spawn(quarantine(app.clone()));
-    app.tasks.spawn(rules(app.clone()));
-    app.tasks.spawn(shadow::compare(app.clone(), compared));
-    app.tasks.spawn(requests::keep::keep(app.clone()));
-    app.tasks.spawn(sweeper::sweep(app.clone()));
+    jobs.begin("the ends of batches", batches::complete::tell(app.clone()));
+    jobs.begin("e-mail", notifications::send::send(app.clone(), Channel::Email));
+    jobs.begin("alerts' webhooks", notifications::send::send(app.clone(), Channel::Webhook));
+    jobs.begin("alerts", alerts::watch::watch(app.clone()));
+    if app.config.anchors.dir.is_some() {
+        jobs.begin("anchors", anchors::keep(app.clone()));
+    }
+    jobs.begin("the gate before live payments", quarantine(app.clone()));
+    jobs.begin("rule packs", rules(app.clone()));
+    jobs.begin("packs in shadow", shadow::compare(app.clone(), compared));
+    jobs.begin("the log of requests", requests::keep::keep(app.clone()));
+    jobs.begin("the sweeper", sweeper::sweep(app.clone()));
+}
+
+/// What every job of a host is started with.
+struct Jobs<'a> {
+    app: &'a App,
+    broken: &'a CancellationToken,
+}
+
+impl Jobs<'_> {
+    fn begin(&self, name: &'static str, job: impl Future<Output = ()> + Send + 'static) {
+        let tokens = (self.app.stopping.clone(), self.broken.clone());
+        self.app.tasks.spawn(watched(name, job, tokens));
+    }
+}
+
+/// Carries a job out. A host that goes on without one would look healthy and leave its work undone:
+/// it stops instead, and whoever keeps it running starts it again.
+async fn watched(
+    name: &'static str,
+    job: impl Future<Output = ()>,
+    (stopping, broken): (CancellationToken, CancellationToken),
+) {
+    match AssertUnwindSafe(job).catch_unwind().await {
+        Ok(()) if stopping.is_cancelled() => return,
+        Ok(()) => tracing::error!(job = name, "a background job ended; this host stops"),
+        Err(_) => tracing::error!(job = name, "a background job panicked; this host stops"),
+    }
+    broken.cancel();
 }
 
 /// Takes over which packs decide, and takes out those that keep failing.
@@ -184,4 +220,27 @@ async fn deliver(
         tokio::time::sleep(Duration::from_millis(20 << tries)).await;
     }
     tracing::warn!(rail, path, "a notice of the sandbox was refused");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a host goes on after this job.
+    async fn goes_on(job: impl Future<Output = ()>, stopping: &CancellationToken) -> bool {
+        let broken = CancellationToken::new();
+        watched("a job", job, (stopping.clone(), broken.clone())).await;
+        !broken.is_cancelled()
+    }
+
+    #[tokio::test]
+    async fn a_job_that_is_gone_stops_its_host() {
+        let stopping = CancellationToken::new();
+        assert!(!goes_on(async { panic!("a job breaks") }, &stopping).await);
+        assert!(!goes_on(async {}, &stopping).await);
+        // Whoever is told to stop may end.
+        stopping.cancel();
+        assert!(goes_on(async {}, &stopping).await);
+        assert!(!goes_on(async { panic!("a job breaks") }, &stopping).await);
+    }
 }

@@ -5,6 +5,7 @@
 //! own because deployments expect them.
 
 mod approvals;
+mod bounds;
 pub mod limits;
 mod notifications;
 mod rate_sources;

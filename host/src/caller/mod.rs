@@ -18,6 +18,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
+use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
@@ -66,14 +67,16 @@ impl Caller {
     }
 
     /// Refuses a key that batches cannot be made with: one without the capability, or one that may
-    /// be used from anywhere.
+    /// be used from anywhere, or nearly so.
     ///
     /// # Errors
     /// `bulk_disabled_for_key` or `bulk_requires_ip_allowlist`.
     pub fn require_bulk(&self) -> Result<(), Problem> {
+        let list = &self.key.ip_allowlist;
         match self.key.can(Capability::Bulk) {
             false => Err(Problem::new(ErrorCode::BulkDisabledForKey)),
-            true if self.key.ip_allowlist.is_empty() => {
+            // A key may be older than the rule about how wide its networks may be.
+            true if list.is_empty() || list.iter().any(is_too_wide) => {
                 Err(Problem::new(ErrorCode::BulkRequiresIpAllowlist))
             }
             true => Ok(()),
@@ -101,6 +104,13 @@ impl Caller {
             false => Err(capability.missing()),
         }
     }
+}
+
+/// Whether a network of an allow-list holds so much that it says nothing of where a key is used.
+#[must_use]
+pub fn is_too_wide(network: &IpNet) -> bool {
+    let (v4, v6) = limits::KEY_PREFIX_MIN;
+    network.prefix_len() < if network.addr().is_ipv4() { v4 } else { v6 }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {

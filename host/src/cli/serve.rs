@@ -17,8 +17,12 @@ pub(super) async fn serve(config: Config) -> Result<(), StartError> {
     let told_to_stop = told_to_stop()?;
     let host = start(config, Sources::system()?).await?;
     tracing::info!(address = %host.address, "serving");
-    if let Some(token) = &host.new_operator_token {
+    if let Some(token) = &host.unshown_token {
         say(format_args!("Operator token (shown once): {}", shown(token)));
+        // Only now: of a start that fails before, nobody has seen it.
+        if let Err(problem) = host.remember_shown_token().await {
+            tracing::warn!(%problem, "the next start shows the operator's token again");
+        }
     }
     warn_of_missing_packs(&host);
     host.run(told_to_stop).await

@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::auth::key::{SHOWN_LENGTH, new_secret, parse_network};
 use crate::auth::sql::{self, KeyAt, StoredKey};
 use crate::auth::{ApiKey, Capability, Permission};
-use crate::caller::{Actor, Done};
+use crate::caller::{Actor, Done, is_too_wide};
 use crate::clock::Moment;
 use crate::config::{ApprovalAct, limits};
 use crate::db::bulk::RowChange;
@@ -155,6 +155,28 @@ fn of_keys(permissions: Vec<Permission>) -> Result<Vec<Permission>, Problem> {
     }
 }
 
+/// An allow-list that was sent.
+fn networks(texts: &[String]) -> Result<Vec<IpNet>, Problem> {
+    if texts.len() > limits::KEY_NETWORKS_MAX {
+        let most = limits::KEY_NETWORKS_MAX;
+        return Err(invalid("ip_allowlist", &format!("must hold {most} networks at most")));
+    }
+    let networks: Option<Vec<IpNet>> = texts.iter().map(|text| parse_network(text)).collect();
+    let networks = networks
+        .ok_or_else(|| invalid("ip_allowlist", "must hold addresses or networks in CIDR form"))?;
+    match networks.iter().find(|network| is_too_wide(network)) {
+        None => Ok(networks),
+        Some(wide) => Err(too_wide(wide)),
+    }
+}
+
+/// The refusal of a network that says nothing of where a key is used.
+fn too_wide(network: &IpNet) -> Problem {
+    let (v4, v6) = limits::KEY_PREFIX_MIN;
+    let why = format!("must hold no network wider than /{v4}, or /{v6} of IPv6; {network} is");
+    invalid("ip_allowlist", &why)
+}
+
 /// The key that a body describes, without a secret yet.
 fn understand(
     app: &App,
@@ -164,14 +186,6 @@ fn understand(
 ) -> Result<ApiKey, Problem> {
     let env = Env::parse(&required("env", body.env)?);
     let env = env.ok_or_else(|| invalid("env", "must be test or live"))?;
-    if body.ip_allowlist.len() > limits::KEY_NETWORKS_MAX {
-        let most = limits::KEY_NETWORKS_MAX;
-        return Err(invalid("ip_allowlist", &format!("must hold {most} networks at most")));
-    }
-    let networks: Option<Vec<IpNet>> =
-        body.ip_allowlist.iter().map(|text| parse_network(text)).collect();
-    let networks = networks
-        .ok_or_else(|| invalid("ip_allowlist", "must hold addresses or networks in CIDR form"))?;
     let expires_at = match body.expires_at.as_deref().map(Moment::parse) {
         None => None,
         Some(Some(at)) => Some(at),
@@ -185,7 +199,7 @@ fn understand(
         prefix: String::new(),
         capabilities: once_each(body.capabilities),
         permissions: of_keys(body.permissions)?,
-        ip_allowlist: networks,
+        ip_allowlist: networks(&body.ip_allowlist)?,
         expires_at,
         grace_until: None,
         revoked_at: None,
@@ -459,6 +473,10 @@ fn refuse_of_team(app: &App, actor: &Actor, key: &ApiKey) -> Result<(), Problem>
     if key.ip_allowlist.is_empty() {
         let message = "ip_allowlist must name at least one address or network.";
         return Err(Problem::because(ErrorCode::InvalidField, message).field("ip_allowlist"));
+    }
+    // Of a key that is replaced, which is older than this rule.
+    if let Some(wide) = key.ip_allowlist.iter().find(|network| is_too_wide(network)) {
+        return Err(too_wide(wide));
     }
     let lacking = match key.env {
         Env::Live => member.lacks_for(&key.capabilities, &key.permissions),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -13,7 +13,6 @@ use crate::app::{App, Metrics, Parts};
 use crate::audit::Refusals;
 use crate::auth::Directory;
 use crate::calendar::Calendars;
-use crate::caller::OPERATOR;
 use crate::clock::Clock;
 use crate::config::{Config, limits};
 use crate::db::bulk::Write;
@@ -24,7 +23,7 @@ use crate::fx::{Providers, RateLists, RateSource};
 use crate::http::limiter::Limiter;
 use crate::http::places::LongAnswers;
 use crate::http::request_log::RequestLog;
-use crate::id::{Id as _, IdGenerator, MemberId};
+use crate::id::IdGenerator;
 use crate::keyring::Keyring;
 use crate::ledger::wallets::WalletIds;
 use crate::ledger::{OutboxHook, Writer, WriterParts};
@@ -46,9 +45,13 @@ use crate::transfers::{Quarantine, Transfers};
 use crate::{notifications, transfers, webhooks, worker};
 
 mod components;
+mod secrets;
+mod settings;
 
 pub use components::{Components, add_calendars_of_rails, load, networks};
 use components::{components, keep_versions};
+pub use secrets::{keyring, shown};
+use settings::{refuse_odd_settings, tls};
 
 /// Why a host does not start: a sentence for the operator.
 pub type StartError = Box<dyn std::error::Error + Send + Sync>;
@@ -78,27 +81,28 @@ pub struct Host {
     pub app: App,
     /// The address it listens on.
     pub address: SocketAddr,
-    /// The operator's token, if it was made just now.
-    pub new_operator_token: Option<SecretString>,
+    /// The operator's token, if a start made it and nobody was shown it yet.
+    pub unshown_token: Option<SecretString>,
     broken: CancellationToken,
     serving: tokio::task::JoinHandle<()>,
 }
 
-/// Starts a host: opens and migrates the database, loads the components, listens.
+/// Starts a host: looks at its settings, listens, opens and migrates the database, loads the
+/// components.
 ///
 /// # Errors
 /// Whatever stands in the way, in words for the operator.
 pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartError> {
+    refuse_odd_settings(&config)?;
     let listeners = Listeners::open(&mut config).await?;
     let (address, config) = (config.server.address, Arc::new(config));
     let (clock, ids) = (sources.clock, Arc::new(sources.ids));
     let storage = open(&config, &clock, &ids).await?;
-    let Storage { db, keyring, recipients, operator_token, new_token } = storage;
+    let Storage { db, keyring, recipients, operator_token, unshown_token } = storage;
     let (Components { rails, packs, sources }, loader) = components(&config, &keyring)?;
-    let rails = Arc::new(Registry::of(rails)?);
+    let rails = registered(rails, &db, (&ids, &clock)).await?;
     let versions = keep_versions((&db, &keyring), &loader, &config, (&rails, &clock)).await?;
     let (pack_store, packs) = open_packs(&db, loader, &config, packs, &clock).await?;
-    seed_routes(&db, &rails, &ids, &clock).await?;
 
     let broken = CancellationToken::new();
     let ((handover, handed), (comparing, compared)) = (outbox::handover(), comparing());
@@ -156,9 +160,9 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         operator_token,
     });
     let service = crate::routes::service(&app, Door::Public);
-    worker::start(&app, (handed, compared), (service, messages));
+    worker::start(&app, (handed, compared), (service, messages), &broken);
 
-    Ok(Host { serving: listeners.serve(&app), app, address, new_operator_token: new_token, broken })
+    Ok(Host { serving: listeners.serve(&app), app, address, unshown_token, broken })
 }
 
 /// The database, and what opens its secrets.
@@ -167,22 +171,23 @@ struct Storage {
     keyring: Arc<Keyring>,
     recipients: RecipientDirectory,
     operator_token: SecretString,
-    new_token: Option<SecretString>,
+    unshown_token: Option<SecretString>,
 }
 
+/// Opens the database. A host with other keys than it was set up with changes nothing of it.
 async fn open(config: &Config, clock: &Clock, ids: &IdGenerator) -> Result<Storage, StartError> {
-    refuse_odd_settings(config)?;
     let db = Db::open(&config.database_url(), config.server.database_connections).await?;
+    let keyring = Arc::new(keyring(config, ids)?);
+    secrets::refuse_other_keys(&db, &keyring).await?;
     db.migrate().await?;
+    secrets::remember_keyring(&db, &keyring).await?;
     months::make_room(&db, clock.now()).await?;
     release_leases(&db).await?;
-    let keyring = Arc::new(keyring(config, ids)?);
-    remember_keyring(&db, &keyring).await?;
     let parts = (&db, &*keyring, ids);
-    let (operator_token, new_token) = operator_token(config, parts).await?;
-    let (secret, _) = kept_secret(parts, "identities", &ids.secret()).await?;
+    let (operator_token, unshown_token) = secrets::operator_token(config, parts).await?;
+    let secret = secrets::kept(parts, "identities", &ids.secret()).await?;
     let recipients = RecipientDirectory::new(&db, Arc::clone(&keyring), IdentityKey::new(&secret));
-    Ok(Storage { db, keyring, recipients, operator_token, new_token })
+    Ok(Storage { db, keyring, recipients, operator_token, unshown_token })
 }
 
 async fn start_writer(
@@ -196,7 +201,7 @@ async fn start_writer(
         clock: clock.clone(),
         ids: Arc::clone(ids),
         hook: Some(Arc::new(hook)),
-        batch_max: config.writer.batch_max.min(limits::BATCH_MAX),
+        batch_max: config.writer.batch_max,
         broken: broken.clone(),
     };
     Ok(Writer::start(parts).await?)
@@ -240,49 +245,6 @@ async fn release_leases(db: &Db) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Refuses settings that each make sense, and together do harm.
-fn refuse_odd_settings(config: &Config) -> Result<(), StartError> {
-    config.check_tokens()?;
-    config.alerts.check(&config.email)?;
-    config.anchors.check()?;
-    refuse_odd_operators(config)?;
-    refuse_distant_simulator(config)
-}
-
-/// Operators are told apart by name and token; the audit log's own actors are taken.
-fn refuse_odd_operators(config: &Config) -> Result<(), StartError> {
-    let mut tokens: Vec<&str> =
-        config.operator_token.iter().map(ExposeSecret::expose_secret).collect();
-    for (name, token) in &config.admin.operators {
-        let token = token.expose_secret();
-        if matches!(name.as_str(), "host" | OPERATOR | "unknown")
-            || name.starts_with(MemberId::PREFIX)
-        {
-            return Err(format!("admin.operators.{name}: this name is taken").into());
-        }
-        if tokens.contains(&token) {
-            let why = "a token belongs to one operator";
-            return Err(format!("admin.operators.{name}: {why}").into());
-        }
-        tokens.push(token);
-    }
-    // The one whose token has no name is one of them.
-    config.approvals.check(config.admin.operators.len() + 1)?;
-    Ok(())
-}
-
-/// The simulator moves no money, and takes credentials that are no secret, over plain HTTP.
-fn refuse_distant_simulator(config: &Config) -> Result<(), StartError> {
-    let Some(url) = &config.simulator.url else { return Ok(()) };
-    let uri: Option<http::Uri> = url.parse().ok();
-    let host = uri.as_ref().and_then(|uri| uri.host()).unwrap_or_default();
-    let literal = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    match literal.map_or(host == "localhost", |ip| ip.is_loopback()) {
-        true => Ok(()),
-        false => Err(format!("simulator.url {url}: the simulator is on this machine only").into()),
-    }
-}
-
 /// Lists the packs that came with the host, and lets those decide that the database says.
 async fn open_packs(
     db: &Db,
@@ -302,16 +264,24 @@ impl Host {
     /// Runs until it is told to stop, then lets running requests and dispatches end.
     ///
     /// # Errors
-    /// The storage broke, or the server did.
+    /// The storage broke, a background job did, or the server.
     pub async fn run(self, told_to_stop: impl Future<Output = ()>) -> Result<(), StartError> {
         tokio::select! {
             () = told_to_stop => tracing::info!("stopping"),
             () = self.broken.cancelled() => {
-                // Nothing that this process believes about the storage is worth saving.
-                return Err("the storage fails; see the log".into());
+                // Nothing that this process believes is worth saving: the database knows better.
+                return Err("this host cannot go on; see the log".into());
             }
         }
         self.stop().await
+    }
+
+    /// Remembers that the operator's token was printed, so that later starts keep it to themselves.
+    ///
+    /// # Errors
+    /// The database cannot be written; the token is printed once more then.
+    pub async fn remember_shown_token(&self) -> Result<(), StartError> {
+        secrets::remember_shown_token(&self.app.db).await
     }
 
     /// Stops in order.
@@ -343,73 +313,15 @@ impl Host {
     }
 }
 
-/// The host's keys: configured, or kept in a file beside the data.
-///
-/// # Errors
-/// They are malformed, or the file cannot be used.
-pub fn keyring(config: &Config, ids: &IdGenerator) -> Result<Keyring, StartError> {
-    match config.encryption.keys.as_slice() {
-        [] => Ok(Keyring::from_file(&config.data.dir.join("master.key"), ids)?),
-        keys => Ok(Keyring::from_hex(keys)?),
-    }
-}
-
-/// The database knows under which key it was set up; a host with other keys must not write.
-async fn remember_keyring(db: &Db, keyring: &Keyring) -> Result<(), StartError> {
-    let mut tx = db.write().await?;
-    let sql = "INSERT INTO meta (key, value) VALUES ('keyring', $1) ON CONFLICT (key) DO NOTHING";
-    sqlx::query(sql).bind(keyring.fingerprint()).execute(tx.conn()).await?;
-    let sql = "SELECT value FROM meta WHERE key = 'keyring'";
-    let known: String = sqlx::query_scalar(sql).fetch_one(tx.conn()).await?;
-    if !keyring.holds(&known) {
-        return Err(format!(
-            "this database was set up with master key {known}, and this host has {}: give all \
-             hosts the same encryption.keys, or share the file master.key in the data folder",
-            keyring.fingerprint()
-        )
-        .into());
-    }
-    let sql = "UPDATE meta SET value = $1 WHERE key = 'keyring'";
-    sqlx::query(sql).bind(keyring.fingerprint()).execute(tx.conn()).await?;
-    tx.commit().await?;
-    Ok(())
-}
-
-/// The operator's token: configured, or made on the first start and kept sealed.
-async fn operator_token(
-    config: &Config,
-    parts: (&Db, &Keyring, &IdGenerator),
-) -> Result<(SecretString, Option<SecretString>), StartError> {
-    if let Some(token) = &config.operator_token {
-        return Ok((token.clone(), None));
-    }
-    let fresh = format!("op_{}", parts.2.secret());
-    let (token, is_new) = kept_secret(parts, "operator_token", &fresh).await?;
-    Ok((token.clone().into(), is_new.then(|| token.into())))
-}
-
-/// The secret that the database keeps sealed under this name, and whether it is `fresh`: the first
-/// host that starts gives it.
-async fn kept_secret(
-    (db, keyring, ids): (&Db, &Keyring, &IdGenerator),
-    name: &str,
-    fresh: &str,
-) -> Result<(String, bool), StartError> {
-    let place = format!("meta/{name}");
-    let sealed = keyring.seal(ids, &place, fresh.as_bytes())?;
-    let mut tx = db.write().await?;
-    let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
-    let made = sqlx::query(sql).bind(name).bind(sealed).execute(tx.conn()).await?;
-    let sql = "SELECT value FROM meta WHERE key = $1";
-    let sealed: String = sqlx::query_scalar(sql).bind(name).fetch_one(tx.conn()).await?;
-    let secret = String::from_utf8(keyring.open(&place, &sealed)?)?;
-    if !keyring.is_current(&sealed) {
-        let sealed = keyring.seal(ids, &place, secret.as_bytes())?;
-        let sql = "UPDATE meta SET value = $2 WHERE key = $1";
-        sqlx::query(sql).bind(name).bind(sealed).execute(tx.conn()).await?;
-    }
-    tx.commit().await?;
-    Ok((secret, made.rows_affected() == 1))
+/// The rails that were loaded, each with its routes.
+async fn registered(
+    rails: Vec<Rail>,
+    db: &Db,
+    (ids, clock): (&IdGenerator, &Clock),
+) -> Result<Arc<Registry>, StartError> {
+    let rails = Arc::new(Registry::of(rails)?);
+    seed_routes(db, &rails, ids, clock).await?;
+    Ok(rails)
 }
 
 /// A rail that this database sees for the first time gets a route per currency, method and
@@ -485,34 +397,4 @@ fn outside(
     let calendars = Arc::new(Calendars::load(config.modules.dir.as_deref())?);
     let post = Post::open(config, &tls)?;
     Ok(((tls, calendars, versions), providers, post))
-}
-
-/// Certificates that rails trust: the system's, and the operator's own.
-fn tls(config: &Config) -> Result<Arc<rustls::ClientConfig>, StartError> {
-    let extra = config.egress.extra_ca_file.as_deref();
-    let mut roots = rustls::RootCertStore::empty();
-    for certificate in rustls_native_certs::load_native_certs().certs {
-        // One that cannot be read is one less to trust.
-        let _ = roots.add(certificate);
-    }
-    if let Some(path) = extra {
-        use rustls::pki_types::pem::PemObject as _;
-        let read = rustls::pki_types::CertificateDer::pem_file_iter(path);
-        let read = read.map_err(|cause| format!("egress.extra_ca_file: {cause}"))?;
-        for certificate in read {
-            roots.add(certificate.map_err(|cause| format!("egress.extra_ca_file: {cause}"))?)?;
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
-}
-
-/// The operator's token as text, for the one who prints it.
-#[must_use]
-pub fn shown(token: &SecretString) -> &str {
-    token.expose_secret()
 }

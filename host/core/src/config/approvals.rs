@@ -138,10 +138,19 @@ impl Approvals {
         if !self.two_people.is_empty() && operators < 2 {
             return Err("approvals.two_people needs a second operator in admin.operators".into());
         }
+        if let Some((currency, _)) = self.credit_above_minor.iter().find(|(_, most)| **most < 0) {
+            return Err(format!("approvals.credit_above_minor.{currency} must be 0 at least"));
+        }
         for ApprovalTier { act, currency, above_minor, people } in &self.tiers {
             let tier = format!("approvals.tiers: {} {currency} above {above_minor}", act.as_str());
             if !act.has_amount() {
                 return Err(format!("{tier}: this act is about no amount"));
+            }
+            if *above_minor < 0 {
+                return Err(format!("{tier}: above_minor must be 0 at least"));
+            }
+            if *people < 2 {
+                return Err(format!("{tier}: people must be 2 at least"));
             }
             if usize::try_from(*people).unwrap_or(usize::MAX) > operators {
                 return Err(format!("{tier}: {people} people are more than there are operators"));
@@ -190,6 +199,16 @@ mod tests {
         assert!(approvals.check(1).expect_err("one operator").contains("two_people"));
         let odd = Approvals { tiers: vec![tier(Key, 1, 2)], ..Approvals::default() };
         assert!(odd.check(9).expect_err("no amount").contains("no amount"));
+        for (tier, what) in [
+            (tier(Credit, -1, 2), "above_minor must be 0"),
+            (tier(Credit, 1, 1), "people must be 2"),
+        ] {
+            let odd = Approvals { tiers: vec![tier], ..Approvals::default() };
+            assert!(odd.check(9).expect_err(what).contains(what));
+        }
+        let credit_above_minor = [("NGN".to_owned(), -1)].into();
+        let odd = Approvals { credit_above_minor, ..Approvals::default() };
+        assert!(odd.check(9).expect_err("below 0").contains("credit_above_minor.NGN"));
     }
 
     #[test]

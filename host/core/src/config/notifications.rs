@@ -57,19 +57,6 @@ impl Default for Anchors {
     }
 }
 
-impl Anchors {
-    /// What stands against these settings.
-    ///
-    /// # Errors
-    /// The setting, and what it must be.
-    pub fn check(&self) -> Result<(), String> {
-        match self.every_hours {
-            0 => Err("anchors.every_hours must be 1 at least".into()),
-            _ => Ok(()),
-        }
-    }
-}
-
 impl Alerts {
     /// What stands against these settings.
     ///
@@ -78,9 +65,6 @@ impl Alerts {
     pub fn check(&self, email: &Email) -> Result<(), String> {
         if !self.email_to.is_empty() && email.smtp_url.is_none() {
             return Err("alerts.email_to needs email.smtp_url".into());
-        }
-        if self.remind_hours == 0 {
-            return Err("alerts.remind_hours must be 1 at least".into());
         }
         Ok(())
     }
