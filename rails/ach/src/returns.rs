@@ -125,16 +125,20 @@ fn correction(entry: &Record, addenda: &Record) -> Result<Correction, Passed> {
 
 /// Which payment it is about: nothing, if one of somebody else's.
 ///
-/// Our reference says which, whatever company or bank the settings name by now: they may have been
-/// corrected since the payment left, and other routes may read the same place. Where neither the
-/// company nor the bank is ours, it may be a reference of the same shape that somebody else has
-/// given: it is told under a name that nobody has, so that a person looks. Without our reference
-/// company and bank say whose it is, and the trace number of the original entry says which.
+/// Our reference says which, whatever bank the settings name by now, where the company is ours or
+/// one of those that the settings name beside it. Of any other company it may be a reference of the
+/// same shape that somebody else has given: it is told under a name that nobody has, so that a
+/// person looks. Without our reference company and bank say whose it is, and the trace number of
+/// the original entry says which.
 fn subject(item: &Item, original: &str, settings: &Settings) -> Option<Subject> {
-    let is_company = is_own(&item.company, &settings.company_id);
+    let company = item.company.as_str();
+    let is_company = is_own(company, &settings.company_id);
+    let is_listed = settings.further_company_ids.iter().any(|own| is_own(company, own));
     let is_bank = original.starts_with(&settings.odfi);
     match our_reference(&item.entry) {
-        Some(reference) if is_company || is_bank => Some(Subject::Reference(reference.to_owned())),
+        Some(reference) if is_company || is_listed => {
+            Some(Subject::Reference(reference.to_owned()))
+        }
         Some(reference) => {
             let company = plain(&item.company, COMPANY_MAX);
             let name = format!("an entry to the company {company} with the reference {reference}");

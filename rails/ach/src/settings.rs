@@ -9,6 +9,8 @@ pub struct Settings {
     pub company_name: String,
     /// What the bank calls whoever pays.
     pub company_id: String,
+    /// What it has called them before, or calls them in files that lie in the same place.
+    pub further_company_ids: Vec<String>,
     /// What is paid, as recipients' statements show it.
     pub entry_description: String,
     /// Immediate origin: who sends the file, right-justified in ten characters.
@@ -34,6 +36,7 @@ impl Settings {
         Ok(Self {
             company_name: written("company_name", 1, 16)?,
             company_id: plain("company_id", 10, 10)?,
+            further_company_ids: further(),
             entry_description: written("entry_description", 1, 10)?,
             origin: format!("{:>10}", plain("origin", 9, 10)?),
             origin_name: written("origin_name", 1, 23)?,
@@ -43,6 +46,11 @@ impl Settings {
             has_addenda: host::setting("addenda").as_deref() == Some("yes"),
         })
     }
+}
+
+fn further() -> Vec<String> {
+    let text = host::setting("further_company_ids").unwrap_or_default();
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
 /// A setting of between `least` and `most` printable characters.

@@ -251,7 +251,8 @@ fn refused(reasons: &[String], code: &str) -> News {
         |words: &str| reasons.iter().any(|reason| reason.to_ascii_lowercase().contains(words));
     // What it refuses this service for has the code that an answer to an order has for it.
     let known = [
-        ("insufficient", "InsufficientFunds", codes::OURS),
+        ("insufficientfunds", "InsufficientFunds", codes::OURS),
+        ("insufficient funds", "InsufficientFunds", codes::OURS),
         ("modulus", code, "No account at this sort code has this number"),
         ("schemenotaccepted", code, "The bank does not take Faster Payments at this sort code"),
         ("inboundpaymentdisabled", code, "The account cannot be paid into"),

@@ -38,10 +38,11 @@ pub struct Code {
     pub enquiry: Class,
 }
 
-/// Codes with which it is this service that is refused, not the transfer: its institution is not
-/// known, its settlement account has too little money, or it may not send, or not by the channel
-/// that it names. Who receives has no part in any of them. They are declared as `refusals.ours`.
-const OURS: &[&str] = &["03", "17", "51", "57", "58"];
+/// Codes with which it is this service that is refused, not the transfer: its settlement account has
+/// too little money. 03, 17, 57 and 58 are about who sends as well, but may be the word of one
+/// receiving bank, which must not close the route for all others. They are declared as
+/// `refusals.ours`.
+const OURS: &[&str] = &["51"];
 
 /// The row of this code.
 #[must_use]

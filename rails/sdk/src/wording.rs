@@ -8,18 +8,37 @@ const COPY_PARTS: &[&str] = &[
     "dublette",
     "doppel",
     "doublon",
+    "endouble",
+    "doublepayment",
+    "doppio",
     "dubbel",
     "mehrfach",
+    "zweimal",
+    "deuxfois",
     "twice",
+    "repet",
+    "repeated",
+    "ripetut",
+    "wiederhol",
+    "reused",
     "usedbefore",
-    "notunique",
+    "hasbeenused",
+    "isinuse",
+    "unique",
+    "uniek",
+    "nichteindeutig",
+    "univoc",
 ];
-/// Words of an earlier copy that other words contain.
-const COPY_WORDS: &[&str] = &["unique", "uniqueness"];
+/// What those are not, though they hold one: a reason that is not told, in French.
+const NO_COPY_PARTS: &[&str] = &["communique"];
 /// Words for "before", also as parts of words: what they stand beside was there, or was done.
-const BEFORE_PARTS: &[&str] = &["already", "previous", "bereits"];
+const BEFORE_PARTS: &[&str] =
+    &["already", "previous", "bereits", "zuvor", "precedent", "precedem", "previament"];
 /// The same, which other words contain.
-const BEFORE_WORDS: &[&str] = &["deja", "gia", "reeds"];
+const BEFORE_WORDS: &[&str] =
+    &["deja", "gia", "reeds", "schon", "ya", "eerder", "earlier", "vorher"];
+/// Parts of words for what is there, or is not.
+const THERE: &[&str] = &["exist", "esiste", "bestaat"];
 /// Parts of words for an account.
 const ACCOUNTS: &[&str] =
     &["account", "acct", "konto", "compte", "conto", "rekening", "cuenta", "iban"];
@@ -48,17 +67,28 @@ const ENDED: &[&str] = &[
     "opgeheven",
     "gesloten",
     "geblok",
+    "cerrad",
+    "cancelad",
 ];
-/// Words before "exists" that say that nothing does.
-const DENIALS: &[&str] =
-    &["not", "no", "non", "n", "t", "cannot", "never", "kein", "keine", "nicht", "niet"];
-/// The same behind it.
-const DENIALS_BEHIND: &[&str] = &["nicht", "pas", "niet", "kein", "keine"];
-/// The same in one word with it.
-const DENIALS_WITHIN: &[&str] = &["inexist", "nonexist", "notexist"];
-/// Words between a denial and what does not exist, beside those for an account.
-const FILLERS: &[&str] =
-    &["a", "an", "the", "this", "such", "yet", "valid", "with", "number", "mit", "dieser"];
+/// Words that say that something is not so.
+const DENIALS: &[&str] = &[
+    "not", "no", "non", "n", "t", "cannot", "never", "kein", "keine", "kennt", "nicht", "niet",
+    "pas", "doesn", "geen",
+];
+/// The same in one word with what is there.
+const DENIALS_WITHIN: &[&str] = &["inexist", "inesist", "nonexist", "notexist"];
+/// Words behind a denial that take it back: "not only".
+const ONLY: &[&str] = &["nur", "only", "seulement", "solo", "alleen", "just"];
+/// Words that say nothing beside those for an account and its end.
+const FILLERS: &[&str] = &[
+    "a", "an", "the", "this", "that", "such", "with", "number", "of", "is", "was", "has", "have",
+    "been", "does", "do", "did", "mit", "dieser", "dieses", "diese", "das", "der", "die", "ist",
+    "wurde", "worden", "war", "es", "solches", "le", "la", "les", "il", "ce", "cette", "est",
+    "ete", "un", "une", "el", "esta", "ha", "sido", "fue", "lo", "e", "stato", "stata", "de",
+    "het", "deze", "werd", "valid", "existing", "yet", "any", "s",
+];
+/// What parts of a text are kept apart by.
+const BETWEEN_CLAUSES: &[char] = &[',', ';', ':', '.', '!', '?', '(', ')', '/', '\n', '\u{2013}'];
 
 /// A text as it may be kept and shown: printable, and not longer than this.
 #[must_use]
@@ -68,39 +98,63 @@ pub fn plain(text: &str, most: usize) -> String {
 }
 
 /// Whether a text may speak of an earlier copy of what was sent. It refuses nothing then: the copy
-/// may have been carried out. What it says of an account, that there is none or that it was closed
-/// before, is something else.
+/// may have been carried out. What it says of an account and of nothing else, that there is none or
+/// that it was closed before, is something else.
 #[must_use]
 pub fn speaks_of_a_copy(text: &str) -> bool {
     let text: String = text.chars().flat_map(char::to_lowercase).filter_map(bare).collect();
-    let letters: String = text.chars().filter(|c| c.is_alphabetic()).collect();
-    let words: Vec<&str> =
-        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    has_any(&letters, COPY_PARTS) || (0..words.len()).any(|at| is_of_a_copy(&words, at))
+    let mut letters: String = text.chars().filter(|c| c.is_alphabetic()).collect();
+    for part in NO_COPY_PARTS {
+        letters = letters.replace(part, "");
+    }
+    let text = text.replace(" - ", ",");
+    has_any(&letters, COPY_PARTS) || text.split(BETWEEN_CLAUSES).any(is_of_a_copy)
 }
 
-fn is_of_a_copy(words: &[&str], at: usize) -> bool {
-    let word = words[at];
-    let is_before = has_any(word, BEFORE_PARTS) || BEFORE_WORDS.contains(&word);
-    COPY_WORDS.contains(&word)
-        || (is_before && !is_of_an_end(words, at))
-        || (word.contains("exist") && !is_denied(words, at))
+/// Whether a clause says that something was there or was done, which is no account's end.
+fn is_of_a_copy(clause: &str) -> bool {
+    let words = clause.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words: Vec<&str> = words.collect();
+    let is_there = (0..words.len()).any(|at| has_any(words[at], THERE) && !is_denied(&words, at));
+    let is_before = words.iter().any(|word| is_before(word));
+    is_there || (is_before && !is_of_an_account(&words))
 }
 
-/// Whether a word for "before" stands beside the end of an account.
-fn is_of_an_end(words: &[&str], at: usize) -> bool {
-    let beside = &words[at.saturating_sub(1)..words.len().min(at + 3)];
+fn is_before(word: &str) -> bool {
+    has_any(word, BEFORE_PARTS) || BEFORE_WORDS.contains(&word)
+}
+
+/// Whether a clause is about an account that is over or not there, and says nothing else.
+fn is_of_an_account(words: &[&str]) -> bool {
     let is_ended = |word: &str| ENDED.iter().any(|beginning| word.starts_with(*beginning));
-    words.iter().any(|word| has_any(word, ACCOUNTS)) && beside.iter().any(|word| is_ended(word))
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_of_it = |word: &&str| {
+        has_any(word, ACCOUNTS)
+            || has_any(word, THERE)
+            || is_ended(word)
+            || is_before(word)
+            || is_number(word)
+            || DENIALS.contains(word)
+            || FILLERS.contains(word)
+    };
+    words.iter().any(|word| has_any(word, ACCOUNTS)) && words.iter().all(is_of_it)
 }
 
-/// Whether what may exist is said not to.
+/// Whether what may be there is said not to be.
 fn is_denied(words: &[&str], at: usize) -> bool {
     let is_filler = |word: &str| FILLERS.contains(&word) || has_any(word, ACCOUNTS);
     let before = words[..at].iter().rev().find(|word| !is_filler(word));
+    let is_denied_behind = || match words.get(at + 1..) {
+        Some([denial, rest @ ..]) if DENIALS.contains(denial) => {
+            rest.first().is_none_or(|word| !ONLY.contains(word))
+        }
+        // "There exists no such account", in German.
+        Some(rest) => rest.first().is_some_and(|word| word.starts_with("kein")),
+        None => false,
+    };
     has_any(words[at], DENIALS_WITHIN)
         || before.is_some_and(|word| DENIALS.contains(word))
-        || words.get(at + 1).is_some_and(|word| DENIALS_BEHIND.contains(word))
+        || is_denied_behind()
 }
 
 fn has_any(text: &str, parts: &[&str]) -> bool {
@@ -159,6 +213,33 @@ mod tests {
             "reeds verwerkt",
             "The message was received previously",
             "Payment to a closed account already processed",
+            "Account closed, already paid",
+            "Account blocked; already paid",
+            "Payment already executed, closed account",
+            "Konto gesperrt - bereits ausgef\u{fc}hrt",
+            "Konto geschlossen, bereits verarbeitet",
+            "Compte cl\u{f4}tur\u{e9}, d\u{e9}j\u{e0} pay\u{e9}",
+            "Conto chiuso, gi\u{e0} pagato",
+            "Rekening geblokkeerd, reeds betaald",
+            "Batch for this account already closed",
+            "Sammler bereits geschlossen, Konto belastet",
+            "Payment from this account already terminated successfully",
+            "Datei mit dieser MsgId existiert, nicht verarbeitet",
+            "Le fichier existe, pas trait\u{e9}",
+            "Reference is not valid: exists",
+            "Cannot: account exists",
+            "Datei existiert nicht nur einmal",
+            "UniqueConstraintViolation",
+            "MessageIdMustBeUnique",
+            "Auftrag schon verarbeitet",
+            "Referenz nicht eindeutig",
+            "Paiement en double",
+            "Pagamento doppio",
+            "Pago ya procesado",
+            "Operaci\u{f3}n repetida",
+            "Double payment",
+            "The reference is in use",
+            "The id has been used",
             "Payment already processed, account closed",
             "Already closed",
         ] {

@@ -69,7 +69,8 @@ fn booked(entry: &Element, place: &str, account: Account) -> Result<Vec<Notice>,
     let payments: Vec<&Element> = payments(entry).collect();
     let mut is_concerned = false;
     for payment in &payments {
-        let is_named = is_credit && ours(payment)?.is_some();
+        // What others pay to another account is nobody's return.
+        let is_named = account == Account::Own && is_credit && ours(payment)?.is_some();
         is_concerned |= is_named
             || (payment.find("RtrInf")?.is_some()
                 && (account == Account::Own || ours(payment)?.is_some()));
@@ -86,7 +87,7 @@ fn booked(entry: &Element, place: &str, account: Account) -> Result<Vec<Notice>,
     let mut notices = Vec::new();
     for (index, (payment, cents)) in payments.iter().zip(amounts).enumerate() {
         // Of other payments to another account nothing is said.
-        if account == Account::Other && matches!(ours(payment), Ok(None)) {
+        if account == Account::Other && !is_ours_back(payment) {
             continue;
         }
         match returned((entry, index), payment, cents) {
@@ -175,9 +176,13 @@ fn payments(entry: &Element) -> impl Iterator<Item = &Element> {
     entry.all("NtryDtls").flat_map(|details| details.all("TxDtls"))
 }
 
-/// Whether any payment of an entry is one of ours, for all that can be read.
+/// Whether any payment of an entry is one of ours that came back, for all that can be read.
 fn names_ours(entry: &Element) -> bool {
-    payments(entry).any(|payment| matches!(ours(payment), Ok(Some(_))))
+    payments(entry).any(is_ours_back)
+}
+
+fn is_ours_back(payment: &Element) -> bool {
+    matches!(ours(payment), Ok(Some(_))) && !matches!(payment.find("RtrInf"), Ok(None))
 }
 
 fn ours(payment: &Element) -> Result<Option<&str>, Odd> {

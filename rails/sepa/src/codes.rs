@@ -102,8 +102,8 @@ const DUPLICATES: &[&str] = &["AM05", "DU01", "DU02", "DU03", "DU04", "DU05", "D
 /// because of fraud, the law or an authority. Whoever stopped it expects no other one with the same
 /// payments.
 const STOPS: &[&str] = &[
-    "AC16", "AM07", "CUST", "DS02", "FOCR", "FR01", "FRAD", "LEGL", "RR01", "RR02", "RR03", "RR04",
-    "RR12", "UPAY",
+    "AC16", "AM07", "CUST", "DS02", "FOCR", "FR01", "FRAD", "LEGL", "MS02", "RR01", "RR02", "RR03",
+    "RR04", "RR12", "UPAY",
 ];
 
 /// What a rejection with this code proves.

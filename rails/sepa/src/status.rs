@@ -126,8 +126,9 @@ pub fn is_of_a_copy(part: &Element) -> Result<bool, Odd> {
 }
 
 fn says_copy(reason: &Element) -> bool {
-    let words: String = reason.all("AddtlInf").map(Element::own).collect();
-    speaks_of_a_copy(&words)
+    let lines: Vec<&str> = reason.all("AddtlInf").map(Element::own).collect();
+    // A line may end within a word, or between two.
+    speaks_of_a_copy(&lines.concat()) || speaks_of_a_copy(&lines.join(" "))
 }
 
 /// The refusal of a code.
