@@ -298,9 +298,9 @@ CREATE INDEX payment_files_contradicted ON payment_files (route_id) WHERE is_con
 CREATE INDEX payment_files_due ON payment_files (due_at)
     WHERE state NOT IN ('acknowledged', 'refused', 'empty');
 
--- The last numbers that were allotted in each rail and environment, or there to each payer: of files,
--- of entries. Routes of one rail may lead to one bank. Files of business dates up to `day` may have been forgotten in a
--- restore: a date without a row in file_days begins after of_day.
+-- The last numbers that were allotted in each rail and environment, or there to each payer: of
+-- files, of entries. Routes of one rail may lead to one bank. Files of business dates up to `day`
+-- may have been forgotten in a restore: a date without a row in file_days begins after of_day.
 CREATE TABLE file_numbers (
     place    TEXT PRIMARY KEY,
     files    BIGINT NOT NULL,

@@ -142,3 +142,33 @@ async fn a_window_that_cannot_be_closed_is_left_as_it_is(
     })
     .await;
 }
+
+/// One of two payments in a file cannot be read: it goes into another file, of which a person is told,
+/// and leaves when it can be.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_keeps_nothing_back(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _bank| {
+        funded(host, &host.merchant.live_key.clone()).await;
+        let (good, bad) = (pay_live(host, "77").await, pay_live(host, "88").await);
+        wait(host, 2).await;
+        close(host, &windows(host).await[0]).await.ok();
+        for id in [&good, &bad] {
+            until(host, id, "processing").await;
+        }
+        let sql = "SELECT pricing FROM payouts WHERE id = $1";
+        let pool = host.app().db.pool();
+        let kept: String = sqlx::query_scalar(sql).bind(&bad).fetch_one(pool).await.expect("one");
+        host.run(&[format!("UPDATE payouts SET pricing = '{{' WHERE id = '{bad}'")]).await;
+        host.advance(2);
+        until_files(host, &[("collecting", 1), ("delivered", 1)]).await;
+        let case = crate::overtaken::until_one_case(host, "file_stuck").await;
+        assert!(case["summary"].as_str().expect("a text").contains("cannot be read"), "{case}");
+        host.run(&[format!("UPDATE payouts SET pricing = '{kept}' WHERE id = '{bad}'")]).await;
+        host.advance(3600);
+        until_files(host, &[("acknowledged", 2)]).await;
+    })
+    .await;
+}

@@ -117,7 +117,12 @@ async fn command(
 ) -> Result<(Command<Arc<Payout>>, NextStep), Problem> {
     let now = app.now();
     let (mut after, transition) = shaped(payout, change, &with, now)?;
-    refuse_unpayable(app, payout, change).await?;
+    let is_sending = is_sending(change) && with.attempt.as_ref().is_none_or(|it| it.is_sent);
+    match is_sending {
+        // What has not left does not leave. When it was made, the recipient could be paid.
+        true => refuse_blocked(app, payout).await?,
+        false => refuse_unpayable(app, payout, change).await?,
+    }
     let buying = match transition.ledger {
         LedgerEffect::Debit | LedgerEffect::DebitSettled | LedgerEffect::DebitSuspended => {
             fx::plan_later(app, &mut after, change).await?
@@ -143,7 +148,7 @@ async fn command(
         },
         after: Arc::new(after),
         transition,
-        is_sending: is_sending(change),
+        is_sending,
         usage,
         buying: buying.clone(),
         limits: with.limits,
@@ -154,7 +159,6 @@ async fn command(
     // Locked before counters, as by whoever changes it: what the network says of it is written there.
     let corrected = with.correction.is_some().then(|| payout.beneficiary_id.clone());
     let counters = decision.usage.as_ref().map(|(usage, _)| usage.keys()).unwrap_or_default();
-    let is_sending = decision.is_sending;
     let mut command = Command::new(move |locked| decision.decide(locked))
         .wallets(moves_balance(transition.ledger).then(|| payout.wallet_id.clone()))
         .guards([version(payout)])
@@ -195,15 +199,8 @@ fn unasked(command: Command<Arc<Payout>>, payout: &Payout, change: Change) -> Co
 }
 
 /// What could not be made any more does not go, either: for a merchant who is suspended, over what
-/// one payout may be now, or to a recipient who was blocked since; nor does what waited to be sent
-/// meanwhile leave.
+/// one payout may be now, or to a recipient who was blocked since.
 async fn refuse_unpayable(app: &App, payout: &Payout, change: Change) -> Result<(), Problem> {
-    let owner = (&payout.merchant_id, payout.env);
-    let which = (payout.currency, payout.recipient_identity.as_str());
-    if is_sending(change) {
-        let at = payout.queued_at.unwrap_or(payout.created_at);
-        return app.recipients.refuse_blocked_since(at, owner, which).await;
-    }
     if !matches!(change, Change::Approve | Change::Release) {
         return Ok(());
     }
@@ -212,7 +209,17 @@ async fn refuse_unpayable(app: &App, payout: &Payout, change: Change) -> Result<
     merchant.status.refuse_inactive()?;
     let most = fx::refuse_spending(&merchant, (payout.currency, payout.costs.amount));
     most.map_err(Problem::without_field)?;
+    let owner = (&payout.merchant_id, payout.env);
+    let which = (payout.currency, payout.recipient_identity.as_str());
     app.recipients.known(owner, which).await?.refuse_blocked()
+}
+
+/// Refuses a recipient who was blocked after the payout was queued.
+async fn refuse_blocked(app: &App, payout: &Payout) -> Result<(), Problem> {
+    let owner = (&payout.merchant_id, payout.env);
+    let which = (payout.currency, payout.recipient_identity.as_str());
+    let at = payout.queued_at.unwrap_or(payout.created_at);
+    app.recipients.refuse_blocked_since(at, owner, which).await
 }
 
 /// The payout as it will be, with all that goes with the change.
@@ -223,7 +230,7 @@ fn shaped(
     now: Moment,
 ) -> Result<(Payout, Transition), Problem> {
     let (mut after, transition) = payout.after(change, with.failure.clone(), now)?;
-    if let Some(Fixed { route, reference }) = &with.attempt
+    if let Some(Fixed { route, reference, .. }) = &with.attempt
         // What was paid may be an attempt that had been given up.
         && (is_sending(change) || matches!(change, Change::Confirm | Change::MarkPaid))
     {

@@ -117,7 +117,11 @@ impl Attempt {
     /// The attempt as a feature hears of it.
     #[must_use]
     pub fn fixed(&self) -> Fixed {
-        Fixed { route: self.route.clone(), reference: self.rail_reference.clone() }
+        Fixed {
+            route: self.route.clone(),
+            reference: self.rail_reference.clone(),
+            is_sent: self.sends > 0,
+        }
     }
 
     /// Why it did not get through, as it was written down.

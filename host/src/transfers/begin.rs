@@ -14,7 +14,7 @@ use crate::wasm::rail::{Broken, Called, Opening, Refusal};
 
 use super::attempt::{self, Attempt, AttemptState};
 use super::calls::{self, Answered, Known};
-use super::carry::{Carry, Over, Then, Todo, is_not_now};
+use super::carry::{Carry, Over, Then, Todo, is_blocked, is_not_now};
 use super::finding::{Earlier, Learnt};
 use super::lanes::{Place, Purpose, Reached};
 use super::order::{Failure, Feature, OrderStage, Step, Writes};
@@ -237,6 +237,10 @@ impl<'a, F: Feature> Carry<'a, F> {
         let with = Writes { rows, fence: Some(self.fence()), beside: None };
         match self.feature.commit(&self.object, step, with).await {
             Ok(object) => self.object = object,
+            // A block is seldom meant to be lifted: somebody has to know what it holds.
+            Err(problem) if is_blocked(&problem) && before.is_none() => {
+                return self.cannot_send("its recipient is blocked").await.map(|()| Err(None));
+            }
             Err(problem) if is_not_now(&problem) => {
                 let later = Later::After(2 * limits::SEND_LATER);
                 return self.wait_or_resend(tried, before, later).await.map(Err);

@@ -544,15 +544,15 @@ fn was_never_received(query: &Query, attempt: &Attempt, now: Moment) -> bool {
         || (attempt.never_received >= answers && attempt.sent_at.after(after) <= now)
 }
 
+/// Whether nothing may be sent to whom it is for.
+pub(super) fn is_blocked(problem: &Problem) -> bool {
+    use ErrorCode as E;
+    matches!(problem.code(), E::BeneficiaryGloballyBlocked | E::BeneficiaryBlacklistedForPayout)
+}
+
 /// Whether a feature says "not now": what is refused may be let go again.
 pub(super) fn is_not_now(problem: &Problem) -> bool {
     use ErrorCode as E;
-    matches!(
-        problem.code(),
-        E::WalletFrozen
-            | E::MerchantSuspended
-            | E::MerchantClosed
-            | E::BeneficiaryGloballyBlocked
-            | E::BeneficiaryBlacklistedForPayout
-    )
+    is_blocked(problem)
+        || matches!(problem.code(), E::WalletFrozen | E::MerchantSuspended | E::MerchantClosed)
 }

@@ -100,6 +100,8 @@ pub struct Fixed {
     pub route: String,
     /// The network's reference.
     pub reference: String,
+    /// Whether it was sent, or is about to be: otherwise its network is only asked about it.
+    pub is_sent: bool,
 }
 
 /// What has become of an order.

@@ -33,6 +33,17 @@ struct Entry {
     order: Order,
 }
 
+/// What has joined a file.
+#[derive(Default)]
+struct Joined {
+    /// By reference.
+    entries: BTreeMap<String, Entry>,
+    /// The same as the rail is told of them.
+    payments: Vec<Payment>,
+    /// What cannot be read, and why.
+    unreadable: Vec<(Attempt, Problem)>,
+}
+
 impl Transfers {
     /// Has the rail make the file, and commits what it is before anything can leave. Whoever makes
     /// it again makes the same: nothing of it has left.
@@ -42,7 +53,11 @@ impl Transfers {
         route: &Arc<ReadyRoute>,
         file: &mut PaymentFile,
     ) -> Result<Next, Problem> {
-        let (entries, payments) = self.entries(feature, route, file).await?;
+        let joined = self.joined(feature, route, file).await?;
+        if !joined.unreadable.is_empty() {
+            return self.separate(file, &joined).await;
+        }
+        let Joined { entries, payments, .. } = joined;
         if self.leave_out(feature, file, &entries).await? {
             return Ok(Next::Go);
         }
@@ -100,20 +115,46 @@ impl Transfers {
         Ok(Next::Go)
     }
 
-    /// Everything that has joined and has not ended, by reference, and as the rail is told of it.
-    async fn entries<F: Feature>(
+    /// Everything that has joined and has not ended.
+    async fn joined<F: Feature>(
         &self,
         feature: &F,
         route: &ReadyRoute,
         file: &mut PaymentFile,
-    ) -> Result<(BTreeMap<String, Entry>, Vec<Payment>), Problem> {
+    ) -> Result<Joined, Problem> {
         let attempts = self.divided(route, file).await?;
-        let (mut entries, mut payments) = (BTreeMap::new(), Vec::with_capacity(attempts.len()));
+        let mut joined = Joined::default();
         for (attempt, order) in orders(feature, attempts).await? {
-            payments.push(Calls { engine: self, order: &order }.payment((&attempt, route))?);
-            entries.insert(attempt.rail_reference.clone(), Entry { attempt, order });
+            let read = order.and_then(|order| {
+                let payment = Calls { engine: self, order: &order }.payment((&attempt, route))?;
+                Ok((order, payment))
+            });
+            match read {
+                Ok((order, payment)) => {
+                    joined.payments.push(payment);
+                    let reference = attempt.rail_reference.clone();
+                    joined.entries.insert(reference, Entry { attempt, order });
+                }
+                Err(problem) => joined.unreadable.push((attempt, problem)),
+            }
         }
-        Ok((entries, payments))
+        Ok(joined)
+    }
+
+    /// What cannot be read keeps nobody else waiting: it goes into a further file, about which a person
+    /// is told.
+    async fn separate(&self, file: &mut PaymentFile, joined: &Joined) -> Result<Next, Problem> {
+        let named = joined.unreadable.iter().map(|(attempt, _)| attempt.rail_reference.as_str());
+        let named = named.collect::<Vec<_>>().join(", ");
+        if joined.entries.is_empty() {
+            return self.cannot_be_made(file, format!("{named} cannot be read")).await;
+        }
+        let why = &joined.unreadable[0].1;
+        tracing::error!(file.id = %file.id, named, %why, "what cannot be read is set aside");
+        let further = file.further(self.ids.id(), self.now());
+        let ids = joined.unreadable.iter().map(|(attempt, _)| attempt.id.clone());
+        entries::split(&self.db, &ids.collect::<Vec<_>>(), (file, &further)).await?;
+        Ok(Next::Go)
     }
 
     /// The rail fails over so many, or over one of them: half of them go into a further file, until

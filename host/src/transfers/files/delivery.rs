@@ -43,7 +43,9 @@ impl Transfers {
             return Ok(Next::At(now.after(pause)));
         }
         let joined = attempt::list_in_file(self.db.pool(), &file.id).await?;
-        let payments = orders(feature, joined).await?;
+        let payments = orders(feature, joined).await?.into_iter();
+        let payments = payments.map(|(attempt, order)| order.map(|order| (attempt, order)));
+        let payments = payments.collect::<Result<Vec<_>, _>>()?;
         if file.env == Env::Live {
             self.intend_file(&payments).await?;
         }

@@ -348,19 +348,20 @@ impl Transfers {
 /// Payments that are read, and written, together.
 const CHUNK: usize = 500;
 
-/// Attempts with what was ordered.
+/// Attempts with what was ordered, where that can be read.
 async fn orders<F: Feature>(
     feature: &F,
     attempts: Vec<Attempt>,
-) -> Result<Vec<(Attempt, Order)>, Problem> {
+) -> Result<Vec<(Attempt, Result<Order, Problem>)>, Problem> {
     let mut orders = Vec::with_capacity(attempts.len());
     for chunk in attempts.chunks(CHUNK) {
         let ids: Vec<String> = chunk.iter().map(|it| it.transfer_id.clone()).collect();
         let mut objects = feature.load_all(&ids).await?;
         for attempt in chunk {
             let object = objects.remove(&attempt.transfer_id);
-            let gone = || Problem::internal("an attempt without its object");
-            orders.push((attempt.clone(), feature.order(&object.ok_or_else(gone)?)?));
+            let unreadable = || Problem::internal("it is not there, or cannot be read");
+            let order = object.ok_or_else(unreadable).and_then(|object| feature.order(&object));
+            orders.push((attempt.clone(), order));
         }
     }
     Ok(orders)
