@@ -72,7 +72,10 @@ pub(crate) async fn sweep(app: App) {
 
 /// Nothing is swept before what refers to it, and nothing at all by a clock that may be wrong. Answers
 /// when this host has looked at its clock, where it has one of a machine.
-async fn sweep_once(app: &App, before: Option<Look>) -> Result<Option<Look>, sqlx::Error> {
+async fn sweep_once(
+    app: &App,
+    before: Option<ClockReading>,
+) -> Result<Option<ClockReading>, sqlx::Error> {
     if let Err(cause) = months::make_room(&app.db, app.now()).await {
         tracing::warn!(%cause, "making tables for the months to come");
     }
@@ -82,13 +85,13 @@ async fn sweep_once(app: &App, before: Option<Look>) -> Result<Option<Look>, sql
         );
         return Ok(None);
     }
-    let look = app.clock.by_the_machine().map(|at| Look { at, since: Instant::now() });
+    let look = app.clock.by_the_machine().map(|at| ClockReading { at, since: Instant::now() });
     if let Some(look) = look {
-        if !is_steady((last_look(app).await?, before), look) {
+        if !is_steady((last_swept_at(app).await?, before), look) {
             tracing::warn!("nothing is swept for now: the clock is far from where it was");
             return Ok(Some(look));
         }
-        note_look(app, look.at).await?;
+        note_swept(app, look.at).await?;
     }
     for sweep in expired(app).into_iter().chain(requests_without_months(app)) {
         run(app, &sweep).await?;
@@ -303,9 +306,9 @@ async fn is_right(app: &App) -> Result<bool, sqlx::Error> {
     Ok(agree(here, app.db.now().await?))
 }
 
-/// When a host looked at its clock.
+/// A look at the clock of a host.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct ClockReading {
     at: Moment,
     since: Instant,
 }
@@ -313,7 +316,7 @@ struct Look {
 /// Whether a clock may be swept by: it is not far from where it was when something was last swept, or
 /// this host has seen it go on evenly since. A machine that starts may have a clock that is years ahead
 /// until somebody has told it the time, and the database may be on the same machine.
-fn is_steady((last, before): (Option<Moment>, Option<Look>), look: Look) -> bool {
+fn is_steady((last, before): (Option<Moment>, Option<ClockReading>), look: ClockReading) -> bool {
     let is_near = last.is_none_or(|last| look.at <= last.after(LAST_SWEPT_WITHIN));
     let goes_evenly = before.is_some_and(|before| {
         agree(look.at, before.at.after(look.since.saturating_duration_since(before.since)))
@@ -321,21 +324,21 @@ fn is_steady((last, before): (Option<Moment>, Option<Look>), look: Look) -> bool
     is_near || goes_evenly
 }
 
-/// The key of the instant at which a clock was last looked at.
-const LOOKED_AT: &str = "sweeper/looked_at";
+/// The key of the instant at which a host last swept, by its own clock.
+const LAST_SWEPT_AT: &str = "sweeper/last_swept_at";
 
-async fn last_look(app: &App) -> Result<Option<Moment>, sqlx::Error> {
+async fn last_swept_at(app: &App) -> Result<Option<Moment>, sqlx::Error> {
     let sql = "SELECT value FROM meta WHERE key = $1";
     let text: Option<String> =
-        sqlx::query_scalar(sql).bind(LOOKED_AT).fetch_optional(app.db.pool()).await?;
+        sqlx::query_scalar(sql).bind(LAST_SWEPT_AT).fetch_optional(app.db.pool()).await?;
     Ok(text.and_then(|text| text.parse().ok()).map(Moment::from_micros))
 }
 
-async fn note_look(app: &App, at: Moment) -> Result<(), sqlx::Error> {
+async fn note_swept(app: &App, at: Moment) -> Result<(), sqlx::Error> {
     let sql = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) \
                DO UPDATE SET value = excluded.value";
     let mut tx = app.db.write().await?;
-    sqlx::query(sql).bind(LOOKED_AT).bind(at.micros().to_string()).execute(tx.conn()).await?;
+    sqlx::query(sql).bind(LAST_SWEPT_AT).bind(at.micros().to_string()).execute(tx.conn()).await?;
     tx.commit().await
 }
 
@@ -444,7 +447,7 @@ mod tests {
     fn a_clock_that_has_leapt_is_not_swept_by() {
         let hours = |hours: u64| Duration::from_secs(hours * 3600);
         let (then, since) = (Moment::from_micros(1_800_000_000_000_000), Instant::now());
-        let look = |later: u64, wall: u64| Look {
+        let look = |later: u64, wall: u64| ClockReading {
             at: then.after(hours(wall)),
             since: since + hours(later),
         };

@@ -349,8 +349,8 @@ async fn a_recipient_is_paid_by_the_method_that_it_was_saved_with_last(
             json!({ "currency": "EUR", "name": "Jane Smith", "email": "jane@example.com",
                 "bank": { "iban": "DE89370400440532013000", "bic_code": "COBADEFFXXX",
                     "method": method },
-                "address": { "street": "Hauptstrasse 1", "city": "Koeln", "zip_code": "50667",
-                    "country": "DE" } })
+                "country": "DE", "address": { "street": "Hauptstrasse 1", "city": "Koeln",
+                    "zip_code": "50667" } })
         };
         let id = save(host, euros(Value::Null)).await.ok().id();
         let again = save(host, euros(json!("sepa-instant"))).await.ok();

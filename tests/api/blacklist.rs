@@ -249,7 +249,7 @@ async fn what_waits_to_be_sent_does_not_leave_for_whom_is_blocked(
         )
         .await
         .ok();
-        host.advance(14 * 3600);
+        host.advance(17 * 3600);
         let put_off =
             format!("SELECT COUNT(*) FROM transfers WHERE due_at > {}", host.clock.now().micros());
         host.until_count(&put_off, 1).await;

@@ -337,7 +337,7 @@ async fn a_saved_recipient_who_was_given_another_account_is_not_paid(
             let answer = host.pay("paid", to_it.clone()).await;
             match to == &own {
                 true => drop(answer.ok()),
-                false => assert_eq!(answer.refused(), (500, "api_error")),
+                false => assert_eq!(answer.refused(), (409, "state_conflict")),
             }
         }
         assert_eq!(host.count("SELECT COUNT(*) FROM payouts").await, 2);

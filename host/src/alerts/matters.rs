@@ -29,7 +29,7 @@ pub(super) struct Matter {
     /// How many are concerned.
     pub(super) count: i64,
     /// Who sees it.
-    pub(super) sight: Sight,
+    pub(super) visibility: Visibility,
 }
 
 /// What keys of alerts about open cases begin with; the kind of the cases follows.
@@ -37,14 +37,14 @@ pub(super) const OF_CASES: &str = "cases/";
 
 /// Who sees what is the matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(super) enum Visibility {
     /// Every host.
     Shared,
     /// Every host whose clock is a little ahead, or behind. It keeps an alert and opens none: hosts
     /// that are not of one mind would do both in turn.
-    Bordering,
+    WithinClockSkew,
     /// Other hosts may not see it.
-    OfHost,
+    ThisHost,
 }
 
 /// Since when something lasts that is not told at once.
@@ -95,16 +95,17 @@ async fn of_cases(app: &App) -> Result<Vec<Matter>, Problem> {
             summary: format!("{count} {are} open: {word}{of}"),
             advice: format!("{} railhead admin case list --status open", kind.suggestion()),
             count,
-            sight: Sight::Shared,
+            visibility: Visibility::Shared,
         });
     }
     let (pool, long_ago) = (app.db.pool(), app.now().before(limits::ALERT_SUSPENSE_AFTER));
     let long = cases::sql::in_question_since(pool, long_ago).await?;
     let soon = cases::sql::in_question_since(pool, long_ago.after(limits::CLOCKS_APART)).await?;
     let is_new = |it: &(Currency, i64, Minor)| long.iter().all(|known| known.0 != it.0);
-    let soon: Vec<_> = soon.into_iter().filter(is_new).map(|it| (it, Sight::Bordering)).collect();
-    let long = long.into_iter().map(|it| (it, Sight::Shared));
-    for ((currency, count, sum), sight) in long.chain(soon) {
+    let soon: Vec<_> =
+        soon.into_iter().filter(is_new).map(|it| (it, Visibility::WithinClockSkew)).collect();
+    let long = long.into_iter().map(|it| (it, Visibility::Shared));
+    for ((currency, count, sum), visibility) in long.chain(soon) {
         let places = app.rails.exponent(currency).unwrap_or_default();
         let cases = if count == 1 { "case" } else { "cases" };
         matters.push(Matter {
@@ -118,7 +119,7 @@ async fn of_cases(app: &App) -> Result<Vec<Matter>, Problem> {
                      this money is. railhead admin case list --status open"
                 .to_owned(),
             count,
-            sight,
+            visibility,
         });
     }
     Ok(matters)
@@ -134,7 +135,7 @@ async fn quarantine(app: &App) -> Result<Option<Matter>, Problem> {
                  the cases, then: railhead admin quarantine release --reason …"
             .to_owned(),
         count: 1,
-        sight: Sight::Shared,
+        visibility: Visibility::Shared,
     }))
 }
 
@@ -148,17 +149,17 @@ async fn rules_held(app: &App) -> Result<Vec<Matter>, Problem> {
                  rollback"
             .to_owned(),
         count: 1,
-        sight: Sight::Shared,
+        visibility: Visibility::Shared,
     };
     Ok(held.into_iter().map(matter).collect())
 }
 
 async fn not_told(app: &App) -> Result<Option<Matter>, Problem> {
     let (pool, since) = (app.db.pool(), app.now().before(limits::ALERT_NOT_TOLD_FOR));
-    let mut sight = Sight::Shared;
+    let mut visibility = Visibility::Shared;
     let mut count = notifications::sql::given_up_since(pool, since).await?;
     if count == 0 {
-        sight = Sight::Bordering;
+        visibility = Visibility::WithinClockSkew;
         let since = since.before(limits::CLOCKS_APART);
         count = notifications::sql::given_up_since(pool, since).await?;
     }
@@ -170,7 +171,7 @@ async fn not_told(app: &App) -> Result<Option<Matter>, Problem> {
                  notifications --status given_up"
             .to_owned(),
         count,
-        sight,
+        visibility,
     }))
 }
 
@@ -195,7 +196,7 @@ async fn left_alone(app: &App, host: &str, lasting: &mut Lasting) -> Result<Vec<
                     ready.route.id
                 ),
                 count: 1,
-                sight: Sight::OfHost,
+                visibility: Visibility::ThisHost,
             });
         }
     }
@@ -214,7 +215,7 @@ async fn anchor(app: &App, host: &str, lasting: &mut Lasting) -> Option<Matter> 
                  it; its log says what stands in the way"
             .to_owned(),
         count: 1,
-        sight: Sight::OfHost,
+        visibility: Visibility::ThisHost,
     })
 }
 
@@ -233,7 +234,7 @@ fn rate_sources(app: &App, host: &str) -> Vec<Matter> {
                 state.problem.unwrap_or_default()
             ),
             count: 1,
-            sight: Sight::OfHost,
+            visibility: Visibility::ThisHost,
         })
     };
     app.providers.all().filter_map(matter).collect()

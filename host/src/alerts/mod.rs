@@ -102,7 +102,7 @@ pub struct Alert {
 
 impl Alert {
     /// When something was told that nobody has been told yet.
-    pub const UNTOLD: Moment = Moment::from_micros(0);
+    pub const UNTOLD: Moment = Moment::from_micros(-1);
 }
 
 /// What is told of an alert.

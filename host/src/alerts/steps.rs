@@ -8,7 +8,7 @@ use crate::clock::Moment;
 use crate::config::limits;
 use crate::id::AlertId;
 
-use super::matters::{Matter, OF_CASES, Sight};
+use super::matters::{Matter, OF_CASES, Visibility};
 use super::{Alert, Telling};
 
 /// A change of an alert.
@@ -55,22 +55,32 @@ pub(super) fn steps(
     let mut steps = Vec::new();
     for matter in matters {
         match open.remove(&matter.key) {
-            _ if matter.sight == Sight::Bordering => {}
+            _ if matter.visibility == Visibility::WithinClockSkew => {}
             None => steps.push(opened(eye, matter, new_id())),
             Some(alert) => steps.extend(goes_on(eye, &alert, matter)),
         }
     }
     for alert in open.into_values() {
+        let is_untold = alert.told_at == Alert::UNTOLD;
         let is_over = match &alert.host {
-            None => !is_of_a_newer_host(&alert.key),
+            // Who has heard of it hears of its end.
+            None => !is_of_a_newer_host(&alert.key) && (eye.has_receivers || is_untold),
             Some(host) => host == eye.host || eye.now.since(alert.seen_at) >= GONE_AFTER,
         };
         if is_over {
             let alert = Alert { ended_at: Some(eye.now), ..alert };
-            steps.push(Step { alert, telling: Some(Telling::Ended) });
+            steps.push(Step { alert, telling: (!is_untold).then_some(Telling::Ended) });
+        } else if is_untold && eye.has_receivers && alert.host.is_some() {
+            steps.push(told_now(eye, alert));
         }
     }
     steps
+}
+
+/// An alert that is told by a host which can, whoever has seen it.
+fn told_now(eye: &Eye<'_>, alert: Alert) -> Step {
+    let told_count = alert.count;
+    Step { alert: Alert { told_at: eye.now, told_count, ..alert }, telling: Some(Telling::Opened) }
 }
 
 /// Whether an alert is about cases of a kind that this host does not know, and so cannot see.
@@ -80,7 +90,7 @@ fn is_of_a_newer_host(key: &str) -> bool {
 }
 
 fn opened(eye: &Eye<'_>, matter: Matter, id: AlertId) -> Step {
-    let Matter { key, kind, summary, advice, count, sight } = matter;
+    let Matter { key, kind, summary, advice, count, visibility } = matter;
     let alert = Alert {
         id,
         key,
@@ -88,7 +98,7 @@ fn opened(eye: &Eye<'_>, matter: Matter, id: AlertId) -> Step {
         summary,
         advice,
         count,
-        host: (sight == Sight::OfHost).then(|| eye.host.to_owned()),
+        host: (visibility == Visibility::ThisHost).then(|| eye.host.to_owned()),
         opened_at: eye.now,
         seen_at: eye.now,
         told_at: eye.told_at(),
@@ -112,8 +122,7 @@ fn goes_on(eye: &Eye<'_>, alert: &Alert, matter: Matter) -> Option<Step> {
         ..alert.clone()
     };
     if eye.has_receivers && alert.told_at == Alert::UNTOLD {
-        (next.told_at, next.told_count) = (eye.now, next.count);
-        return Some(Step { alert: next, telling: Some(Telling::Opened) });
+        return Some(told_now(eye, next));
     }
     if eye.has_receivers && (is_more || is_due) {
         // Whoever looks after it knows of less than there is now.
@@ -147,12 +156,12 @@ mod tests {
             summary: format!("{count} cases"),
             advice: String::new(),
             count,
-            sight: Sight::Shared,
+            visibility: Visibility::Shared,
         }
     }
 
     fn own(count: i64) -> Matter {
-        Matter { sight: Sight::OfHost, ..matter(count) }
+        Matter { visibility: Visibility::ThisHost, ..matter(count) }
     }
 
     fn look(now: Moment, matters: Vec<Matter>, open: &[Step]) -> Vec<Step> {
@@ -201,10 +210,10 @@ mod tests {
     /// Of two hosts one is a little ahead, and sees it first; or is another version.
     #[test]
     fn what_one_host_cannot_see_yet_is_not_ended_by_it() {
-        let bordering = || vec![Matter { sight: Sight::Bordering, ..matter(1) }];
-        assert!(look(at(0), bordering(), &[]).is_empty());
+        let within_skew = || vec![Matter { visibility: Visibility::WithinClockSkew, ..matter(1) }];
+        assert!(look(at(0), within_skew(), &[]).is_empty());
         let opened = look(at(0), vec![matter(1)], &[]);
-        assert!(look(at(0), bordering(), &opened).is_empty());
+        assert!(look(at(0), within_skew(), &opened).is_empty());
         assert_eq!(told(&look(at(0), Vec::new(), &opened)), [Some(Telling::Ended)]);
         let newer = Matter { key: "cases/something_new/ngn".to_owned(), ..matter(1) };
         let opened = look(at(0), vec![newer], &[]);
@@ -224,6 +233,18 @@ mod tests {
         let open = look(101, true, alerts(&opened));
         assert_eq!((told(&open), open[0].alert.told_at), (vec![Some(Telling::Opened)], at(101)));
         assert!(look(102, true, alerts(&open)).is_empty());
+        let over = |has_receivers, open: &[Step]| {
+            let eye = Eye { host: "here", now: at(103), remind: 24 * HOUR, has_receivers };
+            steps(&eye, (Vec::new(), alerts(open)), || AlertId::from_text("alert_2".to_owned()))
+        };
+        assert!(over(false, &open).is_empty(), "whoever was told is told of its end");
+        assert_eq!(told(&over(true, &open)), [Some(Telling::Ended)]);
+        assert_eq!(told(&over(false, &opened)), [None], "nobody knows of it");
+        // What only one host sees, which has nobody to tell.
+        let mut own = look_as("there", at(1), (vec![own(1)], &[]));
+        own[0].alert.told_at = Alert::UNTOLD;
+        own[0].alert.seen_at = at(103);
+        assert_eq!(told(&over(true, &own)), [Some(Telling::Opened)]);
     }
 
     #[test]

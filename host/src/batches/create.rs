@@ -26,7 +26,7 @@ use crate::money::Minor;
 use crate::payouts::model::{Change, Payout, Status};
 use crate::payouts::request::NewPayout;
 use crate::payouts::{Deciding, Draft, Named, Verdict, compare, prepare};
-use crate::recipients::account;
+use crate::recipients::account_hash;
 use crate::rules::{Action, Assignments, Ruling};
 
 use super::findings::{Findings, ITEMS};
@@ -269,7 +269,8 @@ async fn submit(
     let mut changes_recipients = false;
     for (index, mut draft) in drafts {
         draft.change = if waits { Change::Draft } else { Change::Accept };
-        let (row, paid) = (&request.rows[index].payout, account(&draft.payout.recipient_identity));
+        let (row, paid) =
+            (&request.rows[index].payout, account_hash(&draft.payout.recipient_identity));
         let first = seen.get(paid).copied();
         if let Some(first) = first {
             refuse_twice(index, first, row)?;

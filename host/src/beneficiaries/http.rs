@@ -149,11 +149,11 @@ pub async fn list(
         None => None,
     };
     let filter = sql::Filter { currency, text: query.q.unwrap_or_default(), cursor, limit };
-    let (pool, merchant) = (app.db.pool(), caller.merchant.id.as_str());
-    let looked_for = [filter.currency.as_str(), filter.text.as_str()];
-    let turn = app.long_answers.reads.take_for(&looked_for, merchant).await?;
+    let pool = app.db.pool();
+    let filters = [filter.currency.as_str(), filter.text.as_str()];
+    let permit = app.long_answers.reads.acquire_for(&filters, caller.owner()).await?;
     let found = sql::list_beneficiaries(pool, &app.keyring, caller.owner(), &filter).await?;
-    drop(turn);
+    drop(permit);
     Ok(Page::of(found.iter().map(BeneficiaryView::of).collect(), limit))
 }
 

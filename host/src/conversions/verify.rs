@@ -211,8 +211,7 @@ impl Counted {
             let (key, count): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
             let (sum, expires_at): (i64, i64) = (row.try_get(2)?, row.try_get(3)?);
             let there_was = counted.remove(&key);
-            let there_was =
-                there_was.map(|(count, sum)| (count, position::within_a_number(&key, sum)));
+            let there_was = there_was.map(|(count, sum)| (count, position::stored_sum(&key, sum)));
             if there_was != Some((count, sum)) || expires_at != position::FOR_EVER {
                 faults.add("conversion-counted", format!("{key} is not what was converted"));
             }

@@ -193,7 +193,7 @@ impl Exchange {
             let before = locked.counter(&key).sum;
             let sum = match pair.env {
                 Env::Live => before.plus(change)?,
-                Env::Test => round_the_end(before, change),
+                Env::Test => wrapping_sum(before, change),
             };
             effects.counters.push(counted(locked, key, sum));
         }
@@ -202,7 +202,7 @@ impl Exchange {
             let before = locked.counter(&key).sum;
             let sum = match pair.env {
                 Env::Live => Minor::new(before.units().saturating_add(change.units())),
-                Env::Test => round_the_end(before, *change),
+                Env::Test => wrapping_sum(before, *change),
             };
             effects.counters.push(counted(locked, key, sum));
         }
@@ -212,13 +212,13 @@ impl Exchange {
 
 /// With play money one merchant can reach the end of a number, and the platform's sums are
 /// everybody's: they go on from the other end, and nobody is refused anything.
-fn round_the_end(sum: Minor, change: Minor) -> Minor {
+fn wrapping_sum(sum: Minor, change: Minor) -> Minor {
     Minor::new(sum.units().wrapping_add(change.units()))
 }
 
 /// What is counted under a key of which all changes come to `sum`.
 #[must_use]
-pub fn within_a_number(key: &str, sum: i128) -> i64 {
+pub fn stored_sum(key: &str, sum: i128) -> i64 {
     if !key.starts_with(&format!("fx/{}/", Env::Test)) {
         // What is known of a pair goes no further than a number can.
         return i64::try_from(sum).unwrap_or(i64::MAX);
@@ -254,11 +254,11 @@ mod tests {
         let mut sum = Minor::ZERO;
         let mut all = 0_i128;
         for change in [most, most, most, Minor::new(-5), Minor::new(7)] {
-            sum = round_the_end(sum, change);
+            sum = wrapping_sum(sum, change);
             all += i128::from(change.units());
-            assert_eq!(within_a_number("fx/test/NGN", all), sum.units());
+            assert_eq!(stored_sum("fx/test/NGN", all), sum.units());
         }
-        assert_eq!(within_a_number("fx/live/NGN", 7), 7);
-        assert_eq!(within_a_number("fx/live/NGN", i128::MAX), i64::MAX);
+        assert_eq!(stored_sum("fx/live/NGN", 7), 7);
+        assert_eq!(stored_sum("fx/live/NGN", i128::MAX), i64::MAX);
     }
 }

@@ -3,6 +3,7 @@
 pub mod body;
 pub mod idempotency;
 pub mod limiter;
+pub mod long_reads;
 pub mod metrics;
 pub mod page;
 pub mod peer;

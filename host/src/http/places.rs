@@ -1,15 +1,16 @@
-//! How many long answers a holder has open at once, and turns to read much of the database.
+//! How many long answers a holder has open at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use futures::{FutureExt as _, Stream, StreamExt as _, stream};
-use moka::future::Cache;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
+
+use super::long_reads::LongReads;
 
 /// Answers that take long, and turns to make those that are dear.
 #[derive(Clone)]
@@ -20,8 +21,8 @@ pub struct LongAnswers {
     pub reports: Places,
     /// Turns to make a workbook.
     pub workbooks: Arc<Semaphore>,
-    /// Turns to read what may be long.
-    pub reads: Turns,
+    /// Permits to read what may be long.
+    pub reads: LongReads,
 }
 
 impl LongAnswers {
@@ -33,56 +34,8 @@ impl LongAnswers {
             streams: Places::default(),
             reports: Places::default(),
             workbooks: Arc::new(Semaphore::new(limits::WORKBOOKS_AT_ONCE)),
-            reads: Turns::new((connections / limits::LONG_READS).max(1)),
+            reads: LongReads::new((connections / limits::LONG_READS).max(1)),
         }
-    }
-}
-
-/// Turns to read what may be long: payouts, claims and sweeps have the other connections meanwhile. A
-/// merchant has one turn at a time.
-#[derive(Clone)]
-pub struct Turns {
-    all: Arc<Semaphore>,
-    own: Cache<String, Arc<Semaphore>>,
-}
-
-/// A turn, until dropped.
-pub struct Turn {
-    _own: OwnedSemaphorePermit,
-    _all: OwnedSemaphorePermit,
-}
-
-impl Turns {
-    fn new(at_once: usize) -> Self {
-        let own = Cache::builder().time_to_idle(limits::REPORT_SENT_MAX);
-        Self { all: Arc::new(Semaphore::new(at_once)), own: own.build() }
-    }
-
-    /// Waits for a merchant's turn, where any of these is looked for: no index has them.
-    ///
-    /// # Errors
-    /// As [`Self::take`].
-    pub async fn take_for(
-        &self,
-        looked_for: &[&str],
-        merchant: &str,
-    ) -> Result<Option<Turn>, Problem> {
-        match looked_for.iter().all(|text| text.is_empty()) {
-            true => Ok(None),
-            false => self.take(merchant).await.map(Some),
-        }
-    }
-
-    /// Waits for a merchant's turn.
-    ///
-    /// # Errors
-    /// None that is known.
-    pub async fn take(&self, merchant: &str) -> Result<Turn, Problem> {
-        let own = async { Arc::new(Semaphore::new(1)) };
-        let own = self.own.get_with_by_ref(merchant, own).await;
-        let own = own.acquire_owned().await.map_err(Problem::internal)?;
-        let all = Arc::clone(&self.all).acquire_owned().await.map_err(Problem::internal)?;
-        Ok(Turn { _own: own, _all: all })
     }
 }
 
@@ -140,21 +93,5 @@ impl Drop for Place {
                 taken.remove(&self.holder);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_place_is_free_again_when_it_is_left() {
-        let places = Places::default();
-        let first = places.take("key", 1);
-        assert!(first.is_some() && places.take("key", 1).is_none());
-        assert!(places.take("other", 1).is_some(), "holders are independent");
-        drop(first);
-        assert!(places.0.lock().expect("a lock").is_empty());
-        assert!(places.take("key", 1).is_some());
     }
 }

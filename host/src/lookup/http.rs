@@ -295,9 +295,9 @@ pub async fn events(
         return Err(PageQuery::unknown_cursor());
     }
     let filter = sql::Filter { name, after, cursor: page.starting_after };
-    let turn = app.long_answers.reads.take_for(&[&filter.name], owner.0.as_str()).await?;
+    let permit = app.long_answers.reads.acquire_for(&[&filter.name], owner).await?;
     let events = sql::list_events(pool, owner, &filter, limit).await?;
-    drop(turn);
+    drop(permit);
     Ok(Page::of(event_body::views(&app.db, events).await?, limit))
 }
 

@@ -184,9 +184,9 @@ impl Feed {
         let (pool, owner) = (self.app.db.pool(), self.caller.owner());
         let wanted = (self.name, self.progress.begin(now));
         let reads = &self.app.long_answers.reads;
-        let turn = reads.take_for(&[self.name], owner.0.as_str()).await?;
+        let permit = reads.acquire_for(&[self.name], owner).await?;
         let ids = sql::list_event_ids(pool, owner, wanted, limits::STREAM_PAGE).await?;
-        drop(turn);
+        drop(permit);
         self.progress.pass(&ids, now, at);
         if new == New::IsSent {
             for (first, last) in self.progress.unknown(&ids) {

@@ -19,10 +19,10 @@ use crate::http::{Body, Page, PageQuery, Query};
 use crate::id::MerchantId;
 use crate::money::Currency;
 use crate::rails::{Block as Given, Choice, RecipientFields};
-use crate::recipients::account;
+use crate::recipients::account_hash;
 use crate::recipients::sql::{self, Block};
 
-use super::sole::Sole;
+use super::unique::Unique;
 use super::{invalid, required, write};
 
 /// What each call may refuse, besides what every call may.
@@ -134,7 +134,7 @@ pub async fn create(
         id: app.ids.id(),
         merchant_id,
         currency: currency.to_string(),
-        identity: account(&checked.identity).to_owned(),
+        identity: account_hash(&checked.identity).to_owned(),
         subject: checked.fields.to_json(),
         reason,
         created_at: app.now(),
@@ -150,7 +150,7 @@ pub async fn create(
         after: Some(state(&block)),
     };
     let rows = vec![sql::BLOCKS.insert(&block)];
-    write(&app, &operator, done, sole(&block).make(rows)).await?;
+    write(&app, &operator, done, unique(&block).make(rows)).await?;
     Ok((StatusCode::CREATED, Json(view(block))))
 }
 
@@ -174,14 +174,14 @@ pub async fn remove(
         after: None,
     };
     let rows = vec![sql::BLOCK_REMOVALS.of(block.id.as_str())];
-    write(&app, &operator, done, sole(&block).remove(rows)).await?;
+    write(&app, &operator, done, unique(&block).remove(rows)).await?;
     Ok(Json(view(block)))
 }
 
 /// There is one entry for each recipient and scope.
-fn sole(block: &Block) -> Sole {
+fn unique(block: &Block) -> Unique {
     let merchant = block.merchant_id.as_ref().map_or("", MerchantId::as_str);
-    Sole::new("block", &format!("{}/{}/{merchant}", block.currency, block.identity))
+    Unique::new("block", &format!("{}/{}/{merchant}", block.currency, block.identity))
 }
 
 /// An entry as the audit log shows it.

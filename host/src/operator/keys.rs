@@ -165,9 +165,20 @@ fn networks(texts: &[String]) -> Result<Vec<IpNet>, Problem> {
     let networks = networks
         .ok_or_else(|| invalid("ip_allowlist", "must hold addresses or networks in CIDR form"))?;
     match networks.iter().find(|network| is_too_wide(network)) {
+        None if is_too_wide_together(&networks) => {
+            Err(invalid("ip_allowlist", "must not hold most of all addresses"))
+        }
         None => Ok(networks),
         Some(wide) => Err(too_wide(wide)),
     }
+}
+
+/// Whether networks hold more addresses of IPv4 than four of the widest.
+fn is_too_wide_together(networks: &[IpNet]) -> bool {
+    let (widest, _) = limits::KEY_PREFIX_MIN;
+    let held = networks.iter().filter(|network| network.addr().is_ipv4());
+    let held: u64 = held.map(|network| 1_u64 << (32 - network.prefix_len())).sum();
+    held > 4 << (32 - widest)
 }
 
 /// The refusal of a network that says nothing of where a key is used.

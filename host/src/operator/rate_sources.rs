@@ -12,6 +12,7 @@ use crate::clock::Moment;
 use crate::db;
 use crate::error::{ErrorCode, Problem};
 use crate::fx::provider::{Heard, Next};
+use crate::fx::source::Published;
 use crate::fx::{Provider, SetRate, sql};
 use crate::http::Page;
 use crate::money::Currency;
@@ -147,6 +148,20 @@ async fn ask(app: &App, provider: &Provider) -> Result<Heard, String> {
         () = app.stopping.cancelled() => return Err("the host stops".to_owned()),
         published = provider.ask(|| app.now()) => published?,
     };
+    if let Some(heard) = set(app, provider, &published).await? {
+        return Ok(heard);
+    }
+    let heard = set(app, provider, &published).await?;
+    heard.ok_or_else(|| "somebody else sets these rates all the time".to_owned())
+}
+
+/// Sets what is new of what a provider publishes, all or nothing; nothing where somebody else has set
+/// one of them at the same moment.
+async fn set(
+    app: &App,
+    provider: &Provider,
+    published: &Published,
+) -> Result<Option<Heard>, String> {
     let now = app.now();
     let mut heard = Heard::default();
     let mut rates: Vec<(Option<SetRate>, SetRate)> = Vec::new();
@@ -170,13 +185,11 @@ async fn ask(app: &App, provider: &Provider) -> Result<Heard, String> {
         return Err("the answer tells none of the rates that are kept up".to_owned());
     }
     if rates.is_empty() {
-        return Ok(heard);
+        return Ok(Some(heard));
     }
     match write_all(app, &Operator::host(), rates, Agreement::default()).await {
-        Ok(_) => Ok(heard),
-        // Somebody else has set one of them at the same moment, most likely another host to the same:
-        // the source has not failed, and what is still new is set the next time.
-        Err(problem) if problem.code() == ErrorCode::StateConflict => Ok(heard),
+        Ok(_) => Ok(Some(heard)),
+        Err(problem) if problem.code() == ErrorCode::StateConflict => Ok(None),
         Err(problem) => Err(problem.to_string()),
     }
 }

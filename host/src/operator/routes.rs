@@ -27,7 +27,7 @@ use crate::rails::{Rail, Route, sql};
 use crate::transfers::lanes::Health;
 use crate::transfers::{attempt, work};
 
-use super::sole::Sole;
+use super::unique::Unique;
 use super::{TEXT_MAX, invalid, required, write};
 use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
@@ -173,7 +173,7 @@ pub async fn create(
     };
     let mut rows = vec![sql::ROUTES.insert(&route)];
     rows.extend(agreement.rows.iter().cloned());
-    let command = sole(&route).make(rows);
+    let command = unique(&route).make(rows);
     let done = Done {
         action: "route.create",
         subject: ("route", route.id.as_str()),
@@ -185,8 +185,8 @@ pub async fn create(
 }
 
 /// There is one route of a name in each environment.
-fn sole(route: &Route) -> Sole {
-    Sole::new("route", &format!("{}/{}", route.env, route.name))
+fn unique(route: &Route) -> Unique {
+    Unique::new("route", &format!("{}/{}", route.env, route.name))
 }
 
 /// Whether one operator is enough for what decides where live payments go, or this is the second.
@@ -397,7 +397,7 @@ pub async fn remove(
     };
     let mut rows = vec![sql::ROUTE_REMOVALS.of(route.id.as_str())];
     rows.extend(agreement.rows.iter().cloned());
-    let command = sole(&route).remove(rows).guards([as_read(&route)]).guards(agreement.guards);
+    let command = unique(&route).remove(rows).guards([as_read(&route)]).guards(agreement.guards);
     write(&app, &operator, done, command).await?;
     Ok(Json(view(&app, route).await?).into_response())
 }

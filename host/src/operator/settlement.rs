@@ -32,6 +32,7 @@ use crate::reconciliation::matching::{KEY_MIN, REFERENCE_MAX, can_be_found};
 use crate::reconciliation::sql::{self, ADJUSTMENTS, BY_KEY, Wanted};
 use crate::reconciliation::{Adjustment, Contra, SettlementAccount, SettlementLine};
 
+use super::unique::Unique;
 use super::{invalid, required, write};
 
 /// What each call may refuse, besides what every call may.
@@ -296,7 +297,7 @@ pub async fn adjust(
     operator: Operator,
     body: Body<AdjustRequest>,
 ) -> Result<Response, Problem> {
-    let adjustment = understand(&app, body.value).await?;
+    let (adjustment, chain) = understand(&app, body.value).await?;
     // The other way about a difference is another act than this one.
     let subject = format!("{}/{}", direction(&adjustment), adjustment.difference());
     let wanted = json!({
@@ -330,24 +331,30 @@ pub async fn adjust(
         after: Some(agreement.told(after)),
     };
     let view = AdjustmentView::of(&adjustment)?;
-    let command = booking(&adjustment, agreement.rows)?.guards(agreement.guards);
+    let command = booking(&adjustment, chain, agreement.rows)?.guards(agreement.guards);
     write(&app, &operator, done, command).await?;
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }
 
-/// What books it, unless somebody was faster.
-fn booking(adjustment: &Adjustment, rows: Vec<RowChange>) -> Result<Command<()>, Problem> {
+/// What books it, unless somebody was faster. `chain` is its place after others about the same,
+/// which may go by other names.
+fn booking(
+    adjustment: &Adjustment,
+    chain: Unique,
+    rows: Vec<RowChange>,
+) -> Result<Command<()>, Problem> {
     let (journal, key) = (adjustment.journal()?, adjustment.unique_key());
-    let wanted = key.clone();
+    let (wanted, place) = (key.clone(), chain.key());
     let rows: Vec<RowChange> = rows.into_iter().chain([ADJUSTMENTS.insert(adjustment)]).collect();
     let command = Command::new(move |locked| {
         if let Some(before) = locked.row(&BY_KEY, &wanted) {
             return Err(taken_in(before.maybe_text("id")?.unwrap_or_default()));
         }
+        let counters = vec![chain.claim(locked)?];
         let (journals, rows) = (vec![journal.clone()], rows.clone());
-        Ok(Effects { journals, rows, ..Effects::default() }.and(()))
+        Ok(Effects { journals, rows, counters, ..Effects::default() }.and(()))
     });
-    Ok(command.row(&BY_KEY, key))
+    Ok(command.row(&BY_KEY, key).counters([place]))
 }
 
 fn taken_in(id: &str) -> Problem {
@@ -358,7 +365,7 @@ fn taken_in(id: &str) -> Problem {
     Problem::because(ErrorCode::StateConflict, message)
 }
 
-async fn understand(app: &App, body: AdjustRequest) -> Result<Adjustment, Problem> {
+async fn understand(app: &App, body: AdjustRequest) -> Result<(Adjustment, Unique), Problem> {
     let env = env(body.env.as_deref())?;
     let (route, currency) = account(app, env, (body.route, body.currency)).await?;
     let amount = required("amount_minor", body.amount_minor)?;
@@ -403,7 +410,13 @@ async fn understand(app: &App, body: AdjustRequest) -> Result<Adjustment, Proble
     let before = sql::about(app.db.pool(), &adjustment.difference()).await?;
     match before.last() {
         Some(last) if !adjustment.may_follow(&before)? => Err(taken_in(last.id.as_str())),
-        last => Ok(Adjustment { nth: last.map_or(1, |last| last.nth + 1), ..adjustment }),
+        last => {
+            let nth = last.map_or(1, |last| last.nth + 1);
+            let first =
+                before.first().map_or_else(|| adjustment.difference(), |it| it.id.to_string());
+            let chain = Unique::new("adjustment", &format!("{first}/{nth}"));
+            Ok((Adjustment { nth, ..adjustment }, chain))
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::events::Event;
 use crate::ledger::{Decided, Effects, LockedState, Reply};
-use crate::recipients::account;
+use crate::recipients::account_hash;
 use crate::rules::{
     Action, Assessment, Assignments, Compared, PackKind, PayoutFacts, PayoutKind, Ruling,
 };
@@ -71,7 +71,7 @@ pub(super) async fn assessment(
             None => PayoutKind::Single,
         },
         amount: payout.costs.amount,
-        recipient: account(&payout.recipient_identity),
+        recipient: account_hash(&payout.recipient_identity),
         recipient_name: &payout.recipient_name,
         name_match: payee.name_match(),
         bank: Some(payout.recipient.bank()).filter(|code| !code.is_empty()),

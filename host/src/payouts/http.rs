@@ -194,10 +194,10 @@ pub async fn list(
         cursor,
         limit,
     };
-    let merchant = caller.merchant.id.as_str();
-    let turn = app.long_answers.reads.take_for(&[&filter.currency], merchant).await?;
+    let reads = &app.long_answers.reads;
+    let permit = reads.acquire_for(&[&filter.currency], caller.owner()).await?;
     let payouts = sql::list_payouts(&app.db, caller.owner(), &filter).await?;
-    drop(turn);
+    drop(permit);
     let page = Page::of(payouts.iter().map(PayoutView::of).collect(), limit);
     Ok(page.into_response())
 }

@@ -138,9 +138,9 @@ pub(super) async fn payee(
 /// since is not paid: nobody was asked whether that one may be.
 fn as_checked(app: &App, rail: &Rail, saved: Beneficiary) -> Result<Checked, Problem> {
     if !app.recipients.has_its_account(rail, &saved) {
-        let id = &saved.id;
-        let cause = format!("the fields of beneficiary {id} are not those of its identity");
-        return Err(Problem::internal(cause));
+        tracing::error!(beneficiary.id = %saved.id, "its fields are not those of its identity");
+        let message = "This recipient is not what it was when it was saved: save it anew.";
+        return Err(Problem::because(ErrorCode::StateConflict, message).field("beneficiary_id"));
     }
     let Beneficiary { recipient: fields, identity, .. } = saved;
     Ok(Checked { fields, identity })

@@ -15,7 +15,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::ledger::{CounterChange, LockedState};
 use crate::money::{Currency, Minor, Overflow};
 use crate::rails::Declaration;
-use crate::recipients::account;
+use crate::recipients::account_hash;
 
 use super::model::Payout;
 
@@ -57,7 +57,7 @@ impl Usage {
     /// The counters that a payout touches when it is made, or debited, at `now`.
     #[must_use]
     pub(super) fn of(payout: &Payout, timezone: &TimeZone, now: Moment) -> Self {
-        let (wallet, paid) = (&payout.wallet_id, account(&payout.recipient_identity));
+        let (wallet, paid) = (&payout.wallet_id, account_hash(&payout.recipient_identity));
         let reference = payout.merchant_reference.as_ref();
         let on = |at: Moment| at.day_in(timezone);
         Self {

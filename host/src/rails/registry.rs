@@ -197,7 +197,7 @@ impl Rail {
 
     /// What makes the account of a canonical recipient the same as another one.
     #[must_use]
-    pub fn account(&self, recipient: &RecipientFields) -> String {
+    pub fn account_fields(&self, recipient: &RecipientFields) -> String {
         let identity = &self.declaration.recipient.identity;
         identity.iter().map(|name| recipient.get(name)).collect::<Vec<_>>().join(":")
     }

@@ -18,7 +18,7 @@ use crate::rails::{Block, Rail, RecipientFields};
 use crate::wasm::rail::Resolution;
 
 use super::beneficiary::Beneficiary;
-use super::identity::{IdentityKey, account};
+use super::identity::{IdentityKey, account_hash};
 use super::known::{Known, RecipientKey, Remembered, SavedKey};
 use super::sql;
 
@@ -97,7 +97,7 @@ impl RecipientDirectory {
         let which = (method, currency.as_str());
         let called = rail.code.check(&rail.pure_grant(0), which, &fields.to_guest()).await;
         let fields = rail.canonical(called.result?, block)?;
-        let identity = self.identities.hide(&rail.account(&fields), rail.shape());
+        let identity = self.identities.hide(&rail.account_fields(&fields), rail.shape());
         let checked = Arc::new(Checked { fields, identity });
         self.checked.insert(key, Arc::clone(&checked)).await;
         Ok(checked)
@@ -107,8 +107,8 @@ impl RecipientDirectory {
     /// goes by the fields, and limits, velocities and blocks by the account.
     #[must_use]
     pub fn has_its_account(&self, rail: &Rail, saved: &Beneficiary) -> bool {
-        let of_fields = self.identities.hide(&rail.account(&saved.recipient), None);
-        account(&saved.identity) == of_fields
+        let of_fields = self.identities.hide(&rail.account_fields(&saved.recipient), None);
+        account_hash(&saved.identity) == of_fields
     }
 
     /// What is known of the recipient of this identity.

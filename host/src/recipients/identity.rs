@@ -45,7 +45,7 @@ impl IdentityKey {
 
 /// The account of an identity: the same over whichever network it is paid.
 #[must_use]
-pub fn account(identity: &str) -> &str {
+pub fn account_hash(identity: &str) -> &str {
     identity.split_once(BETWEEN).map_or(identity, |(account, _)| account)
 }
 
@@ -59,8 +59,8 @@ mod tests {
         let (plain, wire) =
             (key.hide("021000021:12345", None), key.hide("021000021:12345", Some("wire")));
         assert_ne!(plain, wire);
-        assert_eq!((account(&plain), account(&wire)), (plain.as_str(), plain.as_str()));
+        assert_eq!((account_hash(&plain), account_hash(&wire)), (plain.as_str(), plain.as_str()));
         assert_eq!(plain.len(), ACCOUNT_LENGTH);
-        assert_ne!(account(&key.hide("021000021:12346", None)), account(&plain));
+        assert_ne!(account_hash(&key.hide("021000021:12346", None)), account_hash(&plain));
     }
 }

@@ -16,7 +16,7 @@ pub mod verify;
 
 pub use beneficiary::{Beneficiary, BeneficiarySource, RecipientCorrection, Verification};
 pub use directory::{Checked, RecipientDirectory};
-pub use identity::{IdentityKey, account};
+pub use identity::{IdentityKey, account_hash};
 pub use known::Known;
 pub use resolve::{Question, Resolved, resolve};
 pub use saving::Saving;

@@ -20,7 +20,7 @@ use crate::money::Currency;
 use crate::rails::RecipientFields;
 
 use super::beneficiary::{Beneficiary, BeneficiarySource, Verification};
-use super::identity::{ACCOUNT_LENGTH, account};
+use super::identity::{ACCOUNT_LENGTH, account_hash};
 use super::known::{Known, RecipientKey, SavedKey};
 use super::resolution;
 
@@ -254,7 +254,7 @@ async fn list_found(
         .map(|(place, RecipientKey { merchant, env, currency, identity })| {
             json!({ "place": place.to_string(), "merchant_id": merchant, "env": env.as_str(),
                     "currency": currency.as_str(), "identity": identity,
-                    "account": account(identity) })
+                    "account": account_hash(identity) })
         })
         .collect();
     let columns = ["place", "merchant_id", "env", "currency", "identity", "account"];

@@ -113,12 +113,13 @@ impl<'a> Asked<'a> {
     pub(super) async fn added(&self, which: Entries) -> Result<Adding, Problem> {
         let wallets = self.wallets().await?;
         let (app, range) = (self.app.clone(), self.range.clone());
-        let merchant = self.caller.merchant.id.clone();
+        let (merchant, env) = self.caller.owner();
+        let merchant = merchant.clone();
         Ok(Box::pin(async move {
             let mut all = Vec::new();
             for (wallet, span) in wallets {
                 for slice in span.slices(limits::REPORT_SUMMED) {
-                    let _turn = app.long_answers.reads.take(merchant.as_str()).await?;
+                    let _permit = app.long_answers.reads.acquire((&merchant, env)).await?;
                     let slice = (&wallet, slice, which);
                     let added = sql::add_entries(app.db.pool(), slice, &range).await?;
                     all.extend(added.into_iter().map(|it| (wallet.currency, it)));
@@ -138,7 +139,7 @@ impl<'a> Asked<'a> {
             let (mut first, last) = sql::ids(&range);
             let mut all = Vec::new();
             loop {
-                let _turn = app.long_answers.reads.take(merchant.as_str()).await?;
+                let _permit = app.long_answers.reads.acquire((&merchant, env)).await?;
                 let pool = app.db.pool();
                 let next = sql::end_of_slice(pool, whose, (&first, &last)).await?;
                 let end = next.as_ref().unwrap_or(&last);
@@ -200,6 +201,10 @@ impl<'a> Asked<'a> {
         rows: impl Future<Output = Result<Vec<T>, Problem>> + Send + 'static,
     ) -> Result<Response, Problem> {
         let mut rows = Box::pin(rows);
+        if self.form == Form::Xlsx {
+            // It waits for its turn as a workbook first: whoever has a permit to read goes on reading.
+            return self.stream(head, None, stream::once(rows).boxed()).await;
+        }
         match tokio::time::timeout(limits::REPORT_AT_ONCE, &mut rows).await {
             Ok(rows) => self.answer(head, rows?).await,
             Err(_) => self.stream(head, None, stream::once(rows).boxed()).await,

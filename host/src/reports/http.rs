@@ -434,10 +434,10 @@ pub async fn failed_payouts(
         Form::Json => limits::REPORT_FAILED_MAX,
         Form::Csv | Form::Xlsx => limits::REPORT_FAILED_FILE_MAX,
     };
-    let turn = app.long_answers.reads.take(caller.merchant.id.as_str()).await?;
+    let permit = app.long_answers.reads.acquire(caller.owner()).await?;
     let (payouts, count) =
         sql::list_failed(app.db.pool(), asked.whose(), (&asked.range, limit)).await?;
-    drop(turn);
+    drop(permit);
     let head = Head { count: Some(count), ..asked.head("failed_payouts") };
     asked.answer(head, payouts.iter().map(failed_row).collect()).await
 }

@@ -158,11 +158,10 @@ pub async fn transactions(
     let limit = page.limit()?;
     let before_seq = cursor(&app, &wallet.id, page.starting_after.as_deref()).await?;
     let filter = Filter { source, direction, funding_only: false, before_seq };
-    let looked_for = [filter.source.as_str(), query.direction.as_deref().unwrap_or_default()];
-    let merchant = caller.merchant.id.as_str();
-    let turn = app.long_answers.reads.take_for(&looked_for, merchant).await?;
+    let filters = [filter.source.as_str(), query.direction.as_deref().unwrap_or_default()];
+    let permit = app.long_answers.reads.acquire_for(&filters, caller.owner()).await?;
     let entries = rows::list_entries(app.db.pool(), &wallet.id, &filter, limit).await?;
-    drop(turn);
+    drop(permit);
     Ok(Page::of(entries.into_iter().map(WalletTransaction::of).collect(), limit))
 }
 

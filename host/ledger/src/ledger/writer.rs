@@ -28,8 +28,8 @@ use crate::id::{IdGenerator, WalletId};
 use super::batch::{self, Interrupted, IsClean, Outcomes, Surroundings, Try};
 use super::command::{Command, Done};
 use super::hook::OutboxHook;
+use super::lane_health::LaneHealth;
 use super::metrics::WriterMetrics;
-use super::oldest::Oldest;
 use super::places::{Kind, Places};
 use super::seal::{self, Chain};
 use super::state::{AnyCommand, Computed, Outcome};
@@ -65,18 +65,18 @@ pub struct Writer {
 struct Lane {
     kind: Kind,
     queue: mpsc::Sender<Queued>,
-    oldest: Arc<Oldest>,
+    health: Arc<LaneHealth>,
 }
 
 impl Lane {
     fn new(kind: Kind) -> (Self, mpsc::Receiver<Queued>) {
         let (queue, waiting) = mpsc::channel(limits::QUEUE_MAX);
-        (Self { kind, queue, oldest: Oldest::new() }, waiting)
+        (Self { kind, queue, health: LaneHealth::new() }, waiting)
     }
 
     /// Whoever came now would wait for longer than it is worth.
     fn is_late(&self) -> bool {
-        self.queue.capacity() == 0 || self.oldest.waiting() > limits::READY_WAIT_MAX
+        self.queue.capacity() == 0 || self.health.waiting() > limits::READY_WAIT_MAX
     }
 }
 
@@ -160,7 +160,7 @@ impl Writer {
             hook: hook.clone(),
             batch_max: (*batch_max).max(1),
             metrics: Arc::clone(&self.metrics),
-            oldest: Arc::clone(&lane.oldest),
+            health: Arc::clone(&lane.health),
             place: (lane.kind, Arc::clone(&self.places)),
             committed,
             broken: broken.clone(),
@@ -254,14 +254,15 @@ impl Writer {
         Problem::new(ErrorCode::ServiceOverloaded).retry_after(1)
     }
 
-    /// Whether the database does not take what is to be written: work waits for too long or was not
-    /// accepted, or requests in whichever lane.
+    /// Whether the database does not take what is to be written: work waits for too long, or requests
+    /// in whichever lane; or it has just not accepted a batch.
     #[must_use]
     pub fn is_late(&self) -> bool {
-        let is_late = |lane: &Lane| {
-            lane.oldest.waiting() > limits::READY_WAIT_MAX || lane.oldest.was_refused()
-        };
-        is_late(&self.work) || self.requests.iter().all(is_late)
+        let is_late = |lane: &Lane| lane.health.waiting() > limits::READY_WAIT_MAX;
+        let mut lanes = self.requests.iter().chain([&self.work]);
+        is_late(&self.work)
+            || self.requests.iter().all(is_late)
+            || lanes.any(|lane| lane.health.was_refused())
     }
 
     /// In which lane a request waits that names this wallet first.
@@ -275,8 +276,8 @@ impl Writer {
     /// How long the oldest command has been waiting for the database.
     #[must_use]
     pub fn oldest_waiting(&self) -> Duration {
-        let waiting = self.requests.iter().map(|lane| lane.oldest.waiting());
-        waiting.fold(self.work.oldest.waiting(), Duration::max)
+        let waiting = self.requests.iter().map(|lane| lane.health.waiting());
+        waiting.fold(self.work.health.waiting(), Duration::max)
     }
 
     /// Figures for `/metrics`.
@@ -333,7 +334,7 @@ struct Task {
     chain: Option<Chain>,
     batch_max: usize,
     metrics: Arc<WriterMetrics>,
-    oldest: Arc<Oldest>,
+    health: Arc<LaneHealth>,
     /// Where its batches take a place, and what they hold.
     place: (Kind, Arc<Places>),
     /// Who is told of each batch. Who has not heard of the last one yet need not be told again.
@@ -360,7 +361,7 @@ impl Task {
                 }
             };
             let Some(first) = first else { break };
-            self.oldest.begin(Some(first.since));
+            self.health.begin(Some(first.since));
             // What arrives meanwhile goes with it.
             tokio::time::sleep_until(not_before).await;
             let place = places.take(kind).await;
@@ -372,7 +373,7 @@ impl Task {
                 weight += queued.command.weight();
                 batch.push(queued);
             }
-            self.oldest.begin(batch.iter().map(|queued| queued.since).min());
+            self.health.begin(batch.iter().map(|queued| queued.since).min());
             // Unless it was full: there may be more already.
             let holds_back = batch.len() >= limits::BATCH_OF_MANY && weight < self.batch_max;
             let turn = self.db.turn().await;
@@ -392,7 +393,7 @@ impl Task {
             self.metrics.batch(commands.len(), begun.elapsed());
             // What they share with their results is the callers' own from here on.
             drop(commands);
-            self.oldest.end();
+            self.health.end();
             for (answer, outcome) in answers.into_iter().zip(outcomes) {
                 // A caller that went away finds its result under its idempotency key.
                 let _ = answer.send(outcome);
@@ -418,10 +419,7 @@ impl Task {
                 self.pause(retry).await;
             }
             match self.attempt(commands, &mut earlier).await {
-                Ok(outcomes) => {
-                    self.oldest.accepted();
-                    return outcomes;
-                }
+                Ok(outcomes) => return outcomes,
                 Err(Interrupted::Overtaken) => overtaken += 1,
                 Err(Interrupted::Again(cause)) => {
                     tracing::warn!(%cause, commands = commands.len(), "a batch is begun again");
@@ -453,7 +451,7 @@ impl Task {
             // One of them may have been committed after all: the next batch begins a new chain.
             self.chain = None;
         }
-        self.oldest.refused();
+        self.health.refused();
         commands.iter().map(|_| Err(unavailable())).collect()
     }
 
@@ -481,6 +479,9 @@ impl Task {
             self.native = Some(native);
         }
         let ended = ended?;
+        if ended.head != chain.head {
+            self.health.accepted();
+        }
         chain.head = ended.head;
         Ok(ended.outcomes)
     }

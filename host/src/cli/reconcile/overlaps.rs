@@ -26,12 +26,12 @@ pub(super) enum Forms {
 /// What all files have, each thing once.
 pub(super) struct Once {
     pub entries: Vec<Entry>,
-    pub short: Vec<Short>,
+    pub short: Vec<Imbalance>,
 }
 
 /// Statements of which something has counted once, and that do not add up with what is left.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Short {
+pub(super) struct Imbalance {
     /// The files in which they stand, by their numbers.
     pub files: BTreeSet<usize>,
     /// What is missing, where it can be said.
@@ -280,7 +280,7 @@ impl Runs {
     }
 
     /// The runs of which something has counted once, and that do not add up.
-    fn short(mut self, all: &All<'_>) -> Vec<Short> {
+    fn short(mut self, all: &All<'_>) -> Vec<Imbalance> {
         let mut runs: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for number in 0..all.placed.len() {
             runs.entry(self.top(number)).or_default().push(number);
@@ -291,7 +291,7 @@ impl Runs {
             let placed: Vec<&Placed<'_>> = run.iter().map(|it| &all.placed[*it]).collect();
             let by = missing(&placed, sum)?;
             let files = placed.iter().map(|it| it.file).collect();
-            Some(Short { files, by: i64::try_from(by).ok().map(Minor::new) })
+            Some(Imbalance { files, by: i64::try_from(by).ok().map(Minor::new) })
         });
         short.collect()
     }

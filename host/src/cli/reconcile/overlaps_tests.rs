@@ -26,7 +26,7 @@ fn page((opening, on): (i64, &str), amounts: &[i64]) -> File {
 }
 
 /// What the entries come to, each once, how many they are, and what does not add up.
-fn found(files: &[File]) -> (i64, usize, Vec<Short>) {
+fn found(files: &[File]) -> (i64, usize, Vec<Imbalance>) {
     let Once { entries, short } = once_each(files, Forms::One);
     let sum = entries.iter().map(|entry| entry.amount.units()).sum();
     (sum, entries.len(), short)
@@ -137,13 +137,13 @@ fn what_does_not_add_up_without_what_counts_once_is_told() {
     // The bank gives the opening balance of its second page another day.
     let pages = [page((1_000, "28"), &[-10, -10]), page((980, "28"), &[-10])];
     for files in orders(&pages) {
-        let short = Short { files: BTreeSet::from([0, 1]), by: Some(Minor::new(-10)) };
+        let short = Imbalance { files: BTreeSet::from([0, 1]), by: Some(Minor::new(-10)) };
         assert_eq!(found(&files), (-20, 2, vec![short]));
     }
     // A page between them is missing.
     let gap = [page((1_000, "28"), &[-10, -10]), page((960, "29"), &[-10])];
     for files in orders(&gap) {
-        let short = Short { files: BTreeSet::from([0, 1]), by: Some(Minor::new(-30)) };
+        let short = Imbalance { files: BTreeSet::from([0, 1]), by: Some(Minor::new(-30)) };
         assert_eq!(found(&files), (-20, 2, vec![short]));
     }
     // Without balances nobody can say, and what does not add up by itself says so by itself.

@@ -13,7 +13,7 @@ use crate::start::StartError;
 use crate::statements::{Entry, Statement};
 
 use super::super::say;
-use super::overlaps::Short;
+use super::overlaps::Imbalance;
 
 /// Lines of each kind that are shown; the file has all.
 const SHOWN: usize = 40;
@@ -24,7 +24,7 @@ const TEXT_SHOWN: usize = 60;
 pub(super) struct Told<'a> {
     pub account: &'a SettlementAccount,
     pub statements: &'a [(PathBuf, Vec<Statement>)],
-    pub short: &'a [Short],
+    pub short: &'a [Imbalance],
     pub entries: &'a [Entry],
     /// By what adjusting entries name them.
     pub references: &'a [String],
@@ -128,7 +128,7 @@ impl Told<'_> {
     }
 
     /// That files do not add up with what two of them have counted once.
-    fn together(&self, short: &Short) -> String {
+    fn together(&self, short: &Imbalance) -> String {
         let names = short.files.iter().map(|file| self.statements[*file].0.display().to_string());
         let names = names.collect::<Vec<_>>().join(", ");
         let odd = "what two of them have counts once, and the whole does not add up";

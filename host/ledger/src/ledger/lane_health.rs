@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::config::limits;
 
-/// How long the oldest command of a thread's present batch has been waiting.
-pub(super) struct Oldest {
+/// Whether a thread's present batch waits for too long, or its last one was not accepted.
+pub(super) struct LaneHealth {
     begun: Instant,
     /// Since when, in milliseconds after `begun`; zero while there is no batch.
     since_ms: AtomicU64,
@@ -15,7 +15,7 @@ pub(super) struct Oldest {
     refused_ms: AtomicU64,
 }
 
-impl Oldest {
+impl LaneHealth {
     pub(super) fn new() -> Arc<Self> {
         let (since_ms, refused_ms) = (AtomicU64::new(0), AtomicU64::new(0));
         Arc::new(Self { begun: Instant::now(), since_ms, refused_ms })
@@ -60,11 +60,11 @@ mod tests {
 
     #[test]
     fn what_was_refused_is_known_until_something_is_accepted() {
-        let oldest = Oldest::new();
-        assert!(!oldest.was_refused());
-        oldest.refused();
-        assert!(oldest.was_refused());
-        oldest.accepted();
-        assert!(!oldest.was_refused());
+        let health = LaneHealth::new();
+        assert!(!health.was_refused());
+        health.refused();
+        assert!(health.was_refused());
+        health.accepted();
+        assert!(!health.was_refused());
     }
 }
