@@ -43,6 +43,8 @@ impl Eye<'_> {
 const SEEN_EVERY: Duration = Duration::from_secs(60);
 /// A host that has not said for so long that it still sees something is not there any more.
 const GONE_AFTER: Duration = Duration::from_secs(600);
+/// When nobody will tell any more that something is over which was told before.
+const UNTOLD_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// What is to be changed, given what is the matter and what is open.
 pub(super) fn steps(
@@ -62,25 +64,29 @@ pub(super) fn steps(
     }
     for alert in open.into_values() {
         let is_untold = alert.told_at == Alert::UNTOLD;
-        let is_over = match &alert.host {
-            // Who has heard of it hears of its end.
-            None => !is_of_a_newer_host(&alert.key) && (eye.has_receivers || is_untold),
+        let is_gone = match &alert.host {
+            None => !is_of_a_newer_host(&alert.key),
             Some(host) => host == eye.host || eye.now.since(alert.seen_at) >= GONE_AFTER,
         };
-        if is_over {
+        // Who has heard of it hears of its end, unless nobody is told anything any more.
+        let may_end =
+            eye.has_receivers || is_untold || eye.now.since(alert.told_at) >= UNTOLD_AFTER;
+        let is_due = alert.acknowledged.is_none() && eye.now.since(alert.told_at) >= eye.remind;
+        if is_gone && may_end {
             let alert = Alert { ended_at: Some(eye.now), ..alert };
             steps.push(Step { alert, telling: (!is_untold).then_some(Telling::Ended) });
-        } else if is_untold && eye.has_receivers && alert.host.is_some() {
-            steps.push(told_now(eye, alert));
+        } else if eye.has_receivers && alert.host.is_some() && (is_untold || is_due) {
+            let telling = if is_untold { Telling::Opened } else { Telling::Reminder };
+            steps.push(told_now(eye, (alert, telling)));
         }
     }
     steps
 }
 
 /// An alert that is told by a host which can, whoever has seen it.
-fn told_now(eye: &Eye<'_>, alert: Alert) -> Step {
+fn told_now(eye: &Eye<'_>, (alert, telling): (Alert, Telling)) -> Step {
     let told_count = alert.count;
-    Step { alert: Alert { told_at: eye.now, told_count, ..alert }, telling: Some(Telling::Opened) }
+    Step { alert: Alert { told_at: eye.now, told_count, ..alert }, telling: Some(telling) }
 }
 
 /// Whether an alert is about cases of a kind that this host does not know, and so cannot see.
@@ -122,7 +128,7 @@ fn goes_on(eye: &Eye<'_>, alert: &Alert, matter: Matter) -> Option<Step> {
         ..alert.clone()
     };
     if eye.has_receivers && alert.told_at == Alert::UNTOLD {
-        return Some(told_now(eye, next));
+        return Some(told_now(eye, (next, Telling::Opened)));
     }
     if eye.has_receivers && (is_more || is_due) {
         // Whoever looks after it knows of less than there is now.

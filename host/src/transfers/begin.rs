@@ -239,7 +239,7 @@ impl<'a, F: Feature> Carry<'a, F> {
             Ok(object) => self.object = object,
             // A block is seldom meant to be lifted: somebody has to know what it holds.
             Err(problem) if is_blocked(&problem) && before.is_none() => {
-                return self.cannot_send("its recipient is blocked").await.map(|()| Err(None));
+                return self.held_by_a_block().await.map(|()| Err(None));
             }
             Err(problem) if is_not_now(&problem) => {
                 let later = Later::After(2 * limits::SEND_LATER);

@@ -403,6 +403,16 @@ impl<'a, F: Feature> Carry<'a, F> {
         self.put_off(Vec::new(), next, case).await
     }
 
+    /// Its recipient is blocked: it waits, and a person is told.
+    pub(super) async fn held_by_a_block(self) -> Result<(), Problem> {
+        let (now, id) = (self.engine.now(), &self.order.id);
+        let summary = format!("{} is not sent: its recipient is blocked.", self.order.reference);
+        let case = self.case(CaseKind::CannotSend, format!("blocked/{id}"), summary, now);
+        let at = now.after(2 * limits::SEND_LATER);
+        let (route, tries) = (self.claim.route_id.clone(), self.claim.tries);
+        self.put_off(Vec::new(), Next { route, at, tries }, Some(case)).await
+    }
+
     pub(super) fn case(
         &self,
         kind: CaseKind,

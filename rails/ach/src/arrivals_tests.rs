@@ -157,14 +157,17 @@ fn a_bank_may_place_the_companys_identification_as_it_likes() {
 fn our_reference_tells_whose_it_is_of_every_company_that_the_settings_name() {
     fixtures::install();
     let changes = told(&read("incoming", "a.ach", CHANGES).expect("a file"));
+    let all = told(&read("incoming", "a.ach", RETURNS).expect("a file"));
     for (setting, other) in OTHERS {
         let mut host = fixtures::host();
         host.settings.insert(setting.into(), other.into());
         host.settings.insert("further_company_ids".into(), "1123456789 1987654321".into());
         double::install(host);
         let notices = read("incoming", "a.ach", RETURNS).expect("a file");
-        // By its trace number alone an entry is the company's and the bank's of these days only.
-        assert_eq!(told(&notices), NAMED, "{setting}");
+        // By its trace number alone an entry is the bank's of these days only.
+        let expected =
+            if setting == "odfi" { NAMED.map(str::to_owned).to_vec() } else { all.clone() };
+        assert_eq!(told(&notices), expected, "{setting}");
         let notices = read("incoming", "a.ach", CHANGES).expect("a file");
         assert_eq!(told(&notices), changes, "{setting}");
     }

@@ -27,7 +27,7 @@ const COMPANY_MAX: usize = 10;
 /// Nothing about a payment of ours.
 pub fn news(item: &Item, settings: &Settings) -> Result<Notice, Passed> {
     let Item { company, class, entry, addenda } = item;
-    if our_reference(entry).is_none() && !is_own(company, &settings.company_id) {
+    if our_reference(entry).is_none() && !is_any(company, settings) {
         return Err(elsewhere(entry, "it is another company's"));
     }
     match entry.at(2, 3) {
@@ -132,13 +132,10 @@ fn correction(entry: &Record, addenda: &Record) -> Result<Correction, Passed> {
 /// the original entry says which.
 fn subject(item: &Item, original: &str, settings: &Settings) -> Option<Subject> {
     let company = item.company.as_str();
-    let is_company = is_own(company, &settings.company_id);
-    let is_listed = settings.further_company_ids.iter().any(|own| is_own(company, own));
+    let is_company = is_any(company, settings);
     let is_bank = original.starts_with(&settings.odfi);
     match our_reference(&item.entry) {
-        Some(reference) if is_company || is_listed => {
-            Some(Subject::Reference(reference.to_owned()))
-        }
+        Some(reference) if is_company => Some(Subject::Reference(reference.to_owned())),
         Some(reference) => {
             let company = plain(&item.company, COMPANY_MAX);
             let name = format!("an entry to the company {company} with the reference {reference}");
@@ -151,6 +148,12 @@ fn subject(item: &Item, original: &str, settings: &Settings) -> Option<Subject> 
 /// Our reference, where the entry repeats it.
 fn our_reference(entry: &Record) -> Option<&str> {
     Some(entry.at(40, 54).trim()).filter(|text| entries::is_ours(text))
+}
+
+/// Whether a batch is of any company that the settings name.
+fn is_any(company: &str, settings: &Settings) -> bool {
+    let further = settings.further_company_ids.iter();
+    further.chain([&settings.company_id]).any(|own| is_own(company, own))
 }
 
 /// Whether a batch is of the company that pays. The first of its ten characters only says of what

@@ -273,7 +273,8 @@ mod tests {
             looked = checkpointer.look() => looked.expect("the log"),
         }
         let log = checkpointer.log("NOOP").await.expect("the log");
-        assert!(log.pages < PAGES_MAX || log.rest() <= 200, "{log:?}");
+        // What was written since it looked last is not copied.
+        assert!(log.pages < PAGES_MAX || log.rest() < PAGES_MAX / 10, "{log:?}");
     }
 
     async fn write_on(db: &Db) {

@@ -410,6 +410,7 @@ impl Task {
         let mut earlier: Vec<Try> = Vec::new();
         let (is_shared, mut already_there) = (self.db.engine() == Engine::Postgres, 0);
         let mut overtaken = 0;
+        let mut is_refused = true;
         for retry in 0..limits::BATCH_RETRIES_MAX {
             if retry > 0 {
                 self.metrics.begun_again.inc();
@@ -420,8 +421,12 @@ impl Task {
             }
             match self.attempt(commands, &mut earlier).await {
                 Ok(outcomes) => return outcomes,
-                Err(Interrupted::Overtaken) => overtaken += 1,
+                Err(Interrupted::Overtaken) => {
+                    overtaken += 1;
+                    is_refused = false;
+                }
                 Err(Interrupted::Again(cause)) => {
+                    is_refused = !is_held(&cause);
                     tracing::warn!(%cause, commands = commands.len(), "a batch is begun again");
                 }
                 Err(Interrupted::Unknown(cause, this)) => {
@@ -451,7 +456,9 @@ impl Task {
             // One of them may have been committed after all: the next batch begins a new chain.
             self.chain = None;
         }
-        self.health.refused();
+        if is_refused {
+            self.health.refused();
+        }
         commands.iter().map(|_| Err(unavailable())).collect()
     }
 
@@ -502,6 +509,12 @@ impl Task {
         let ceiling = 10u64 << retry.min(6);
         tokio::time::sleep(Duration::from_millis(self.ids.below(ceiling) + 1)).await;
     }
+}
+
+/// Whether somebody holds a row that is to be locked: the database is well.
+fn is_held(cause: &sqlx::Error) -> bool {
+    let code = cause.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| code == "55P03")
 }
 
 fn unavailable() -> Problem {

@@ -45,18 +45,16 @@ pub(super) async fn allot(
     let place = numbered_by.map_or_else(|| rail.clone(), |by| format!("{rail}/{by}"));
     let mut tx = db.write().await?;
     // Whoever else wants numbers there waits for this row. Where the row is new, it may have been
-    // forgotten in a restore up to some day, which has raised the rail's own.
+    // forgotten in a restore, which has raised the rail's own: no number comes twice.
     let sql = "INSERT INTO file_numbers (place, files, entries, day, of_day) VALUES ($1, \
-               1 + COALESCE((SELECT r.files FROM file_numbers r WHERE r.place = $3 AND r.day >= $4), 0), \
-               $2 + COALESCE((SELECT r.entries FROM file_numbers r \
-               WHERE r.place = $3 AND r.day >= $4), 0), \
+               1 + COALESCE((SELECT r.files FROM file_numbers r WHERE r.place = $3), 0), \
+               $2 + COALESCE((SELECT r.entries FROM file_numbers r WHERE r.place = $3), 0), \
                COALESCE((SELECT r.day FROM file_numbers r WHERE r.place = $3), ''), \
                COALESCE((SELECT r.of_day FROM file_numbers r WHERE r.place = $3), 0)) \
                ON CONFLICT (place) DO UPDATE SET \
                files = file_numbers.files + 1, entries = file_numbers.entries + $2 \
                RETURNING files, entries, day, of_day";
     let query = sqlx::query(sql).bind(&place).bind(entries).bind(&rail);
-    let query = query.bind(&file.business_date);
     let row = query.fetch_one(tx.conn()).await?;
     let may_be_forgotten = file.business_date <= row.try_get::<String, _>("day")?;
     let skipped: i64 = if may_be_forgotten { row.try_get("of_day")? } else { 0 };

@@ -18,7 +18,7 @@ use crate::wasm::rail::{Called, Receipt};
 use super::super::attempt::{self, Attempt, AttemptState};
 use super::super::begin::{CROWDED, Later, Prepared};
 use super::super::calls::Answered;
-use super::super::carry::{Carry, Next, Over, Then, is_not_now};
+use super::super::carry::{Carry, Next, Over, Then, is_blocked, is_not_now};
 use super::super::conclude::outcome_unknown;
 use super::super::finding::Learnt;
 use super::super::order::{Feature, Order, OrderStage, Step, Writes};
@@ -134,6 +134,7 @@ impl<'a, F: Feature> Carry<'a, F> {
                 self.engine.file_now(self.feature, &route, &file.id).await?;
                 self.engine.settle_now(self.feature, &self.order.id).await
             }
+            Err(problem) if is_blocked(&problem) => self.held_by_a_block().await,
             Err(problem) if is_not_now(&problem) => self.later(2 * limits::SEND_LATER).await,
             // Somebody has closed the window meanwhile, or has the payment.
             Err(problem) if problem.code() == ErrorCode::StateConflict => {
