@@ -195,6 +195,40 @@ async fn a_recipient_selects_its_method_or_the_merchant_does(
     .await;
 }
 
+/// Each originator has a count of files of its own, as the bank that they are for.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_counted_for_each_originator(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        funded(host).await;
+        let account = json!({ "name": "Jane Tremblay", "institution_number": "003",
+            "transit_number": "00012", "account_number": "1234567", "bank_name": "RBC",
+            "email": "jane@example.com", "street": "1 Yonge Street", "city": "Toronto",
+            "state": "ON", "zip_code": "M5E 1W7", "country": "CA" });
+        let body = with(dollars(), json!({ "recipient": account, "allow_duplicate": true }));
+        for _ in 0..2 {
+            assert_eq!(host.pay("paid", body.clone()).await.ok().status_word(), "paid");
+        }
+        let routes = host.admin(Method::GET, "routes", json!(null)).await.ok();
+        let mut routes = routes.json["data"].as_array().expect("routes").iter();
+        let is_its = |route: &&Value| route["name"] == "cad_eft" && route["env"] == "test";
+        let id = routes.find(is_its).expect("the route")["id"].as_str().expect("an id");
+        let other = json!({ "settings": { "originator_id": "9876543210" } });
+        host.admin(Method::PATCH, &format!("routes/{id}"), other).await.ok();
+        host.pay("", body).await.ok();
+        for (originator, number) in [("0123456789", 1), ("0123456789", 2), ("9876543210", 1)] {
+            let sql = format!(
+                "SELECT COUNT(*) FROM payment_files WHERE number = {number} \
+                 AND name LIKE 'EFT-{originator}-%'"
+            );
+            assert_eq!(host.count(&sql).await, 1, "{originator} {number}");
+        }
+    })
+    .await;
+}
+
 /// A live transfer waits for its recipient for days: a person is told after the month that its
 /// network gives him, and not after one day.
 #[rstest]

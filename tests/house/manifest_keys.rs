@@ -10,7 +10,7 @@ use crate::{root, rust_files};
 const READ_IN: (&str, &str) = ("host/src/rails", "Declaration");
 
 /// Types that have no keys of their own: a key leads to one of these, or to a block.
-const VALUES: [&str; 20] = [
+const VALUES: [&str; 21] = [
     "Algorithm",
     "Bits",
     "Currency",
@@ -20,6 +20,7 @@ const VALUES: [&str; 20] = [
     "String",
     "Supplier",
     "TokenBody",
+    "TokenRefused",
     "Trust",
     "Unit",
     "Use",
@@ -121,6 +122,7 @@ const KEYS: &[(&str, &str)] = &[
     ("tokens.*.encoding", "tests/api/interac.rs::what_the_recipient_has_to_answer_is_told_once_it_was_taken_on"),
     ("tokens.*.token", "tests/api/mpesa.rs::every_scenario_ends_as_it_says"),
     ("tokens.*.lifetime_s", "tests/api/tokens.rs::a_token_is_renewed_before_its_end"),
+    ("tokens.*.refused", "tests/api/tokens.rs::a_token_that_is_not_found_is_forgotten_as_well"),
 
     ("keys.*.algorithm", "tests/api/signed_notices.rs::every_way_that_is_declared_must_hold"),
     ("keys.*.use", "tests/api/fps.rs::only_what_the_network_has_signed_is_heard"),
@@ -151,6 +153,7 @@ const KEYS: &[(&str, &str)] = &[
     ("files.entries_max", "tests/api/hostile_files.rs::what_is_too_much_for_a_file_goes_into_further_ones"),
     ("files.settles_at", "tests/api/same_day.rs::an_entry_goes_on_the_same_day_up_to_a_million_dollars"),
     ("files.acknowledged_within_s", "tests/api/files.rs::a_delivery_that_nobody_knows_of_is_looked_for_and_never_made_again"),
+    ("files.numbered_by", "tests/api/interac.rs::files_are_counted_for_each_originator"),
     ("files.poll_s", "tests/api/hostile_files.rs::a_feed_that_fails_for_an_hour_is_somebodys_case"),
     ("files.feeds", "tests/api/hostile_files.rs::a_feed_that_fails_for_an_hour_is_somebodys_case"),
     ("files.windows[].name", "tests/api/same_day.rs::an_entry_goes_on_the_same_day_up_to_a_million_dollars"),
