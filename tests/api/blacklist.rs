@@ -253,6 +253,7 @@ async fn what_waits_to_be_sent_does_not_leave_for_whom_is_blocked(
         let put_off =
             format!("SELECT COUNT(*) FROM transfers WHERE due_at > {}", host.clock.now().micros());
         host.until_count(&put_off, 1).await;
+        crate::overtaken::until_one_case(host, "cannot_send").await;
         let attempts = "SELECT COUNT(*) FROM attempts WHERE sends > 0";
         assert_eq!(host.count(attempts).await, 0);
         unblock(host, &entry.id()).await.ok();

@@ -172,3 +172,27 @@ async fn what_cannot_be_read_keeps_nothing_back(
     })
     .await;
 }
+
+/// A payment that waits for a window does not join its file for whom is blocked: a person is told, and
+/// it goes with a later one.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_window_does_not_leave_for_whom_is_blocked(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, _bank| {
+        funded(host, &host.merchant.live_key.clone()).await;
+        let id = pay_live(host, "77").await;
+        wait(host, 1).await;
+        let block = json!({ "scope": "platform", "currency": "USD", "method": "ach",
+            "account_number": "77", "routing_number": "021000021", "reason": "stolen" });
+        let entry = host.admin(Method::POST, "blacklist", block).await.ok().id();
+        close(host, &windows(host).await[0]).await.ok();
+        crate::overtaken::until_one_case(host, "cannot_send").await;
+        assert_eq!(host.count("SELECT COUNT(*) FROM attempts").await, 0);
+        host.admin(Method::DELETE, &format!("blacklist/{entry}"), json!({})).await.ok();
+        host.advance(UNTIL_MONDAY + 60);
+        until(host, &id, "processing").await;
+    })
+    .await;
+}

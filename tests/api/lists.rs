@@ -450,12 +450,14 @@ async fn a_list_reads_little_where_it_finds_little() {
         ("webhook_deliveries?status=failed", 1),
         ("webhook_deliveries?status=pending", 0),
         (to_bad.as_str(), 1),
+        ("reports/failed_payouts", 1),
     ] {
         assert_eq!(data(&host, &format!("/v1/{list}")).await.len(), count, "{list}");
     }
     let plans = plans(&host);
     for (table, words, asked) in [
         ("payouts", " id DESC LIMIT $8", 7),
+        ("payouts", "AND unusual IN (", 2),
         ("events", "body IS NOT NULL AND id < $3", 2),
         ("webhook_deliveries", "ORDER BY d.id DESC LIMIT $6", 3),
     ] {

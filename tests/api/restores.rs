@@ -220,6 +220,34 @@ async fn after_a_restore_what_a_clock_ahead_has_made_is_asked_about_as_well(
     .await;
 }
 
+/// Whom nothing may be sent to is asked about all the same: it may have left before.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restore_what_went_to_whom_is_blocked_now_is_asked_about(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_bank(engine, async |host, bank| {
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        start_again(host, bank, Sends::No).await;
+        let id = pay(host, "0123456785").await.ok().id();
+        let backup = back_up(host).await;
+        start_again(host, bank, Sends::Yes).await;
+        let sent = reference(&until(host, &id, "paid").await);
+        restore(host, &backup).await;
+        start_again(host, bank, Sends::No).await;
+        release(host).await;
+        let block = json!({ "scope": "platform", "currency": "NGN", "bank_code": "058",
+            "account_number": "0123456785", "reason": "stolen" });
+        host.admin(Method::POST, "blacklist", block).await.ok();
+        host.running.take().expect("a host").stop().await.expect("stopped in order");
+        start_again(host, bank, Sends::Yes).await;
+        host.advance(60);
+        assert_eq!(reference(&until(host, &id, "paid").await), sent);
+        assert_eq!(bank.transfer(&sent).await.received, 1);
+    })
+    .await;
+}
+
 /// A host that comes up on a database that is another one, as after a failover or with a copy of
 /// production, sends nothing.
 #[rstest]

@@ -29,6 +29,9 @@ async fn a_key_is_not_given_a_network_that_holds_nearly_everything(
                 assert_eq!(refused.refused(), (400, "invalid_field"), "{wide}");
                 assert_eq!(refused.field(), "ip_allowlist", "{wide}");
             }
+            let many: Vec<String> = (11..=15).map(|first| format!("{first}.0.0.0/8")).collect();
+            let body = json!({ "env": "test", "label": "x", "ip_allowlist": many });
+            assert_eq!(post(host, who, &path, body).await.refused(), (400, "invalid_field"));
             for narrow in ["10.0.0.0/8", "2001::/16"] {
                 make(who, narrow).await.ok();
             }

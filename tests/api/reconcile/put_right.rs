@@ -99,6 +99,20 @@ async fn an_adjusting_entry_goes_by_its_reference_and_by_its_id_and_is_taken_bac
         by_two(host, &by_reference).await;
         let other_name = adjust(host, DESK_TOKEN, of_charge(by_id)).await;
         assert_eq!(other_name.refused(), (409, "state_conflict"));
+        // Of two who take it back at once, each under another name, one does.
+        let made = by_two(host, &json!({})).await;
+        let by_id = of_charge(json!({ "direction": "received", "reference": made["id"] }));
+        let by_reference = of_charge(by_reference);
+        for act in [&by_id, &by_reference] {
+            assert_eq!(adjust(host, DESK_TOKEN, act.clone()).await.ok().status, 202);
+        }
+        let (one, other) = futures::join!(
+            adjust(host, OPERATOR_TOKEN, by_id),
+            adjust(host, OPERATOR_TOKEN, by_reference)
+        );
+        let mut statuses = [one.status, other.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 409], "{} {}", one.text, other.text);
         let (is_clean, said) = reconcile(host, &camt(&[]), &[]);
         assert!(is_clean && said.contains("0 of 0 entries"), "{said}");
         assert_eq!(own_account(host, "bank_charges").await, 0);
