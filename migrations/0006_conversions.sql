@@ -73,3 +73,4 @@ CREATE TABLE settlement_adjustments (
 );
 CREATE UNIQUE INDEX settlement_adjustments_by_key ON settlement_adjustments (unique_key);
 CREATE INDEX settlement_adjustments_by_difference ON settlement_adjustments (difference);
+CREATE INDEX settlement_adjustments_by_reference ON settlement_adjustments (reference);

@@ -42,9 +42,8 @@ impl Kept {
     }
 }
 
-/// Anchors the books every so often, where the operator wants that, until the host stops.
-pub async fn keep(app: App) {
-    let Some(folder) = app.config.anchors.dir.clone() else { return };
+/// Anchors the books in a folder every so often, until the host stops.
+pub async fn keep(app: App, folder: PathBuf) {
     loop {
         if let Err(why) = db::within(limits::JOB_DEADLINE, keep_one(&app, &folder)).await {
             tracing::error!(%why, folder = %folder.display(), "the books are not anchored");

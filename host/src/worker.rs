@@ -64,8 +64,8 @@ pub fn start(
     jobs.begin("e-mail", notifications::send::send(app.clone(), Channel::Email));
     jobs.begin("alerts' webhooks", notifications::send::send(app.clone(), Channel::Webhook));
     jobs.begin("alerts", alerts::watch::watch(app.clone()));
-    if app.config.anchors.dir.is_some() {
-        jobs.begin("anchors", anchors::keep(app.clone()));
+    if let Some(folder) = app.config.anchors.dir.clone() {
+        jobs.begin("anchors", anchors::keep(app.clone(), folder));
     }
     jobs.begin("the gate before live payments", quarantine(app.clone()));
     jobs.begin("rule packs", rules(app.clone()));

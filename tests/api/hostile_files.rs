@@ -32,15 +32,26 @@ pub(crate) async fn paid_with(host: &TestHost, deeds: &[&str]) -> Vec<String> {
 
 /// The same when they have joined a file.
 pub(crate) async fn joined(host: &TestHost, deeds: &[&str]) -> Vec<String> {
+    let ids = made(host, deeds).await;
+    join(host, &ids).await;
+    ids
+}
+
+/// The same before their window.
+pub(crate) async fn made(host: &TestHost, deeds: &[&str]) -> Vec<String> {
     let mut ids = Vec::new();
     for deed in deeds {
         ids.push(pay(host, deed).await);
     }
+    ids
+}
+
+/// Payouts that were made join a file.
+pub(crate) async fn join(host: &TestHost, ids: &[String]) {
     host.advance(UNTIL_MONDAY);
-    for id in &ids {
+    for id in ids {
         until(host, id, "processing").await;
     }
-    ids
 }
 
 /// How often each of them was paid.

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::ach::until_files;
 use crate::hostile::{DECLARATION, Till, built, packed, with_hostile_configured};
-use crate::hostile_files::{hours_pass, joined, until_made};
+use crate::hostile_files::{hours_pass, join, made, until_made};
 use crate::lanes::{absent_gateway, attempts, pair};
 use crate::notices::RIGHT;
 use crate::overtaken::{counts, open_cases, until_one_case};
@@ -45,9 +45,12 @@ async fn with_a_route_before(engine: Engine, test: impl AsyncFnOnce(&TestHost, &
 
 /// Payouts with these deeds, in a file that is still open.
 async fn in_a_file(host: &TestHost, deeds: &[&str]) -> Vec<String> {
-    let ids = joined(host, deeds).await;
-    let in_file = "SELECT COUNT(*) FROM attempts WHERE file_id IS NOT NULL";
-    host.until_count(in_file, i64::try_from(ids.len()).expect("a number")).await;
+    let ids = made(host, deeds).await;
+    let count = i64::try_from(ids.len()).expect("a number");
+    // Days later, whatever is still being sent would count as abandoned: it may have left.
+    host.until_count("SELECT COUNT(*) FROM attempts WHERE bytes_left = 0", count).await;
+    join(host, &ids).await;
+    host.until_count("SELECT COUNT(*) FROM attempts WHERE file_id IS NOT NULL", count).await;
     ids
 }
 

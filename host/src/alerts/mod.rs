@@ -88,7 +88,7 @@ pub struct Alert {
     pub host: Option<String>,
     /// Since when.
     pub opened_at: Moment,
-    /// When it was seen last, to the minute; kept up only where one host alone sees it.
+    /// When it was seen last: to the minute where one host alone sees it, otherwise to ten minutes.
     pub seen_at: Moment,
     /// When it was told last; [`Self::UNTOLD`] where no host that has seen it has anybody to tell.
     pub told_at: Moment,

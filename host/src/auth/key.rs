@@ -9,6 +9,7 @@ use strum::{EnumIter, IntoStaticStr};
 use utoipa::ToSchema;
 
 use crate::clock::Moment;
+use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::id::{IdGenerator, KeyId, MerchantId};
@@ -188,6 +189,13 @@ fn missing(what: &'static str, name: &'static str) -> Problem {
 #[must_use]
 pub fn new_secret(ids: &IdGenerator, env: Env) -> String {
     format!("sk_{env}_{}", ids.secret())
+}
+
+/// Whether a network of an allow-list holds so much that it says nothing of where a key is used.
+#[must_use]
+pub fn is_too_wide(network: &IpNet) -> bool {
+    let (v4, v6) = limits::KEY_PREFIX_MIN;
+    network.prefix_len() < if network.addr().is_ipv4() { v4 } else { v6 }
 }
 
 /// Reads an entry of an allowlist: a network, or a single address.

@@ -18,7 +18,6 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
-use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
@@ -27,6 +26,7 @@ pub use actor::{Actor, Done, Myself, OPERATOR, Operator};
 
 use crate::app::App;
 use crate::audit;
+use crate::auth::key::is_too_wide;
 use crate::auth::{ApiKey, Capability, Merchant, Permission};
 use crate::config::limits;
 use crate::env::Env;
@@ -104,13 +104,6 @@ impl Caller {
             false => Err(capability.missing()),
         }
     }
-}
-
-/// Whether a network of an allow-list holds so much that it says nothing of where a key is used.
-#[must_use]
-pub fn is_too_wide(network: &IpNet) -> bool {
-    let (v4, v6) = limits::KEY_PREFIX_MIN;
-    network.prefix_len() < if network.addr().is_ipv4() { v4 } else { v6 }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {

@@ -17,8 +17,8 @@ pub enum CaseKind {
     ForgottenTransfer,
     /// A bank has been asked about a payment for long, and nobody knows how it ended.
     OutcomeUnknown,
-    /// A payout can neither be sent nor asked about: its rail makes no reference, or its route is
-    /// not there. Or this host fails at it.
+    /// A payout can neither be sent nor asked about: its rail makes no reference, its route is not
+    /// there, or its recipient is blocked. Or this host fails at it.
     CannotSend,
     /// A network has a file of payments, or may have it, and does not say what it makes of it.
     FileUnacknowledged,
@@ -166,7 +166,8 @@ impl CaseKind {
             }
             Self::CannotSend => {
                 "See the summary, the evidence and the log for the reason. Restore the route, or \
-                 repair the rail's settings or version. A payout that is still queued can be \
+                 repair the rail's settings or version; where its recipient is blocked, take the \
+                 block off or cancel it. A payout that is still queued can be \
                  cancelled. The host goes on trying meanwhile."
             }
             Self::FileUnacknowledged

@@ -34,7 +34,7 @@ impl LongAnswers {
             streams: Places::default(),
             reports: Places::default(),
             workbooks: Arc::new(Semaphore::new(limits::WORKBOOKS_AT_ONCE)),
-            reads: LongReads::new((connections / limits::LONG_READS).max(1)),
+            reads: LongReads::new((connections / limits::CONNECTIONS_PER_LONG_READ).max(1)),
         }
     }
 }

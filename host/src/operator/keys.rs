@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::key::{SHOWN_LENGTH, new_secret, parse_network};
+use crate::auth::key::{SHOWN_LENGTH, is_too_wide, new_secret, parse_network};
 use crate::auth::sql::{self, KeyAt, StoredKey};
 use crate::auth::{ApiKey, Capability, Permission};
-use crate::caller::{Actor, Done, is_too_wide};
+use crate::caller::{Actor, Done};
 use crate::clock::Moment;
 use crate::config::{ApprovalAct, limits};
 use crate::db::bulk::RowChange;
@@ -166,19 +166,21 @@ fn networks(texts: &[String]) -> Result<Vec<IpNet>, Problem> {
         .ok_or_else(|| invalid("ip_allowlist", "must hold addresses or networks in CIDR form"))?;
     match networks.iter().find(|network| is_too_wide(network)) {
         None if is_too_wide_together(&networks) => {
-            Err(invalid("ip_allowlist", "must not hold most of all addresses"))
+            let ((v4, _), most) = (limits::KEY_PREFIX_MIN, limits::KEY_WIDEST_MAX);
+            let why = format!("must hold no more addresses of IPv4 than {most} networks of /{v4}");
+            Err(invalid("ip_allowlist", &why))
         }
         None => Ok(networks),
         Some(wide) => Err(too_wide(wide)),
     }
 }
 
-/// Whether networks hold more addresses of IPv4 than four of the widest.
+/// Whether networks hold more addresses of IPv4 than a few of the widest.
 fn is_too_wide_together(networks: &[IpNet]) -> bool {
     let (widest, _) = limits::KEY_PREFIX_MIN;
     let held = networks.iter().filter(|network| network.addr().is_ipv4());
     let held: u64 = held.map(|network| 1_u64 << (32 - network.prefix_len())).sum();
-    held > 4 << (32 - widest)
+    held > limits::KEY_WIDEST_MAX << (32 - widest)
 }
 
 /// The refusal of a network that says nothing of where a key is used.

@@ -118,10 +118,11 @@ async fn command(
     let now = app.now();
     let (mut after, transition) = shaped(payout, change, &with, now)?;
     let is_sending = is_sending(change) && with.attempt.as_ref().is_none_or(|it| it.is_sent);
-    match is_sending {
+    match change {
         // What has not left does not leave. When it was made, the recipient could be paid.
-        true => refuse_blocked(app, payout).await?,
-        false => refuse_unpayable(app, payout, change).await?,
+        _ if is_sending => refuse_blocked(app, payout).await?,
+        Change::Approve | Change::Release => refuse_unpayable(app, payout).await?,
+        _ => {}
     }
     let buying = match transition.ledger {
         LedgerEffect::Debit | LedgerEffect::DebitSettled | LedgerEffect::DebitSuspended => {
@@ -200,10 +201,7 @@ fn unasked(command: Command<Arc<Payout>>, payout: &Payout, change: Change) -> Co
 
 /// What could not be made any more does not go, either: for a merchant who is suspended, over what
 /// one payout may be now, or to a recipient who was blocked since.
-async fn refuse_unpayable(app: &App, payout: &Payout, change: Change) -> Result<(), Problem> {
-    if !matches!(change, Change::Approve | Change::Release) {
-        return Ok(());
-    }
+async fn refuse_unpayable(app: &App, payout: &Payout) -> Result<(), Problem> {
     let merchant = app.directory.merchant(&payout.merchant_id).await?;
     let merchant = merchant.ok_or_else(|| Problem::internal("a payout without a merchant"))?;
     merchant.status.refuse_inactive()?;

@@ -31,6 +31,6 @@ pub use fields::{Block, RecipientFields, anchored, placed, put, refuse_no_block}
 pub use methods::Choice;
 pub use ready::ReadyRoute;
 pub use registry::{Rail, Registry};
-pub use route::{Route, Routes, Sandbox};
+pub use route::{Route, Routes, Sandbox, seeded_name};
 pub use sense_recipient::SENDER_FIELDS;
 pub use versions::Versions;

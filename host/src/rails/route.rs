@@ -42,6 +42,12 @@ use super::registry::{Rail, Registry};
 use super::sql;
 use super::versions::Versions;
 
+/// What a route is called that a start makes by itself.
+#[must_use]
+pub fn seeded_name(currency: &str, method: &str) -> String {
+    format!("{}_{method}", currency.to_lowercase()).replace('-', "_")
+}
+
 /// A route as the operator set it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {

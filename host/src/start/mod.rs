@@ -32,7 +32,7 @@ use crate::lookup::requests;
 use crate::outbound::OutboundClient;
 use crate::outbound::post::Post;
 use crate::rails::methods::MethodTerms;
-use crate::rails::{Rail, Registry, Route, Routes, Sandbox, Versions, sql};
+use crate::rails::{Rail, Registry, Route, Routes, Sandbox, Versions, seeded_name, sql};
 use crate::recipients::{IdentityKey, RecipientDirectory};
 use crate::retention::months;
 use crate::routes::Door;
@@ -345,11 +345,10 @@ async fn seed_routes(
         for terms in &rail.declaration.methods {
             for env in [Env::Test, Env::Live] {
                 let MethodTerms { name: method, currency, .. } = terms;
-                let word = format!("{}_{method}", currency.as_str().to_lowercase());
                 let now = clock.now();
                 rows.push(sql::ROUTES.row(&Route {
                     id: ids.id(),
-                    name: word.replace('-', "_"),
+                    name: seeded_name(currency.as_str(), method),
                     env,
                     currency: *currency,
                     method: method.clone(),

@@ -20,7 +20,7 @@ use crate::payouts::verify::Looked;
 use crate::retention::months;
 use crate::{
     approvals, audit, auth, batches, cases, conversions, decisions, events, ledger, operator,
-    payouts, reconciliation, team, transfers, webhooks,
+    payouts, recipients, reconciliation, rules, team, transfers, webhooks,
 };
 
 /// What is wanted.
@@ -105,6 +105,8 @@ pub async fn prove(
     batches::verify::verify(snapshot, looked, &mut faults).await?;
     progress("webhooks", 0);
     webhooks::verify::verify(snapshot, looked, &mut faults).await?;
+    recipients::verify::verify(snapshot, fresh, &mut faults).await?;
+    rules::verify::verify(snapshot, &mut faults).await?;
     progress("the audit log", 0);
     operator::verify::verify(snapshot, fresh, &mut faults).await?;
     approvals::verify::verify(snapshot, fresh, &mut faults).await?;

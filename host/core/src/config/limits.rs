@@ -34,6 +34,8 @@ pub const KEY_NETWORKS_MAX: usize = 256;
 /// The shortest prefix of such a network, in IPv4 and in IPv6: what holds more says nothing of
 /// where a key is used.
 pub const KEY_PREFIX_MIN: (u8, u8) = (8, 16);
+/// How many of the widest networks of IPv4 an allow-list may hold, or as many addresses.
+pub const KEY_WIDEST_MAX: u64 = 4;
 /// Merchants that a route may be restricted to.
 pub const ROUTE_MERCHANTS_MAX: usize = 1_000;
 /// A route is paused for so long before it can be deleted: no host's cache knows it any other way.
@@ -73,8 +75,8 @@ pub const REPORT_SUMMED: i64 = 100_000;
 /// How long whoever asks for a report waits for what is wrong with it; later its rows follow when they
 /// are known.
 pub const REPORT_AT_ONCE: Duration = Duration::from_secs(5);
-/// One of how many connections to the database may be busy with long reads.
-pub const LONG_READS: usize = 4;
+/// Connections to the database for each long read that may be under way.
+pub const CONNECTIONS_PER_LONG_READ: usize = 4;
 /// Reports that are sent to one key at once.
 pub const REPORTS_PER_KEY_MAX: usize = 4;
 /// How long the body of a report may take: whoever reads more slowly asks for fewer days.

@@ -28,6 +28,12 @@ pub fn failure(cause: &sqlx::Error) -> Failure {
     }
 }
 
+/// Whether somebody holds what was to be locked: the database is well.
+#[must_use]
+pub fn is_held(cause: &sqlx::Error) -> bool {
+    matches!(cause, sqlx::Error::Database(it) if it.code().as_deref() == Some("55P03"))
+}
+
 /// PostgreSQL's codes have five characters, SQLite's extended codes are numbers below 2^16.
 fn code(code: &str) -> Failure {
     if code.len() == 5 {

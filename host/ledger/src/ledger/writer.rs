@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::config::limits;
 use crate::db::{Checkpointer, Db, Engine, Native};
-use crate::error::{ErrorCode, Problem};
+use crate::error::{ErrorCode, Problem, database};
 use crate::id::{IdGenerator, WalletId};
 
 use super::batch::{self, Interrupted, IsClean, Outcomes, Surroundings, Try};
@@ -158,7 +158,7 @@ impl Writer {
             clock: clock.clone(),
             ids: Arc::clone(ids),
             hook: hook.clone(),
-            batch_max: (*batch_max).max(1),
+            batch_max: *batch_max,
             metrics: Arc::clone(&self.metrics),
             health: Arc::clone(&lane.health),
             place: (lane.kind, Arc::clone(&self.places)),
@@ -426,12 +426,13 @@ impl Task {
                     is_refused = false;
                 }
                 Err(Interrupted::Again(cause)) => {
-                    is_refused = !is_held(&cause);
+                    is_refused = !database::is_held(&cause);
                     tracing::warn!(%cause, commands = commands.len(), "a batch is begun again");
                 }
                 Err(Interrupted::Unknown(cause, this)) => {
                     tracing::warn!(%cause, commands = commands.len(), "a COMMIT was not answered");
                     self.metrics.unanswered_commits.inc();
+                    is_refused = true;
                     earlier.push(this);
                 }
                 // Whoever was faster is seen by then. On SQLite nobody can be.
@@ -509,12 +510,6 @@ impl Task {
         let ceiling = 10u64 << retry.min(6);
         tokio::time::sleep(Duration::from_millis(self.ids.below(ceiling) + 1)).await;
     }
-}
-
-/// Whether somebody holds a row that is to be locked: the database is well.
-fn is_held(cause: &sqlx::Error) -> bool {
-    let code = cause.as_database_error().and_then(sqlx::error::DatabaseError::code);
-    code.is_some_and(|code| code == "55P03")
 }
 
 fn unavailable() -> Problem {
