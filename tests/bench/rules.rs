@@ -74,15 +74,14 @@ pub(crate) fn decision() {
     let component = repack(found.unwrap().1, &sections).unwrap();
     let pack = Pack::load(&engines, &CodeCache::new(None, keyring), &component).unwrap();
     let plain = PLAIN.iter().map(|name| Fact {
-        name: (*name).to_owned(),
+        name: (*name).into(),
         value: match *name {
             "amount_minor" | "hour" | "wallet_age_s" => Value::Int(12),
             "currency" => Value::String("NGN".into()),
             _ => Value::String("something".into()),
         },
     });
-    let counted =
-        VELOCITIES.iter().map(|name| Fact { name: (*name).to_owned(), value: Value::Int(7) });
+    let counted = VELOCITIES.iter().map(|name| Fact { name: (*name).into(), value: Value::Int(7) });
     let facts: Vec<Fact> = plain.chain(counted).collect();
     let mut times = Vec::new();
     for _ in 0..CALLS {

@@ -74,13 +74,13 @@ fn facts() -> [Vec<Fact>; 3] {
     };
     let all = |number, text: &str| {
         let fact = |(name, kind, _): &(&str, Type, &str)| Fact {
-            name: (*name).to_owned(),
+            name: (*name).into(),
             value: value(*kind, number, text),
         };
         PLAIN.iter().map(fact).collect::<Vec<_>>()
     };
     let nothing =
-        PLAIN.iter().map(|(name, ..)| Fact { name: (*name).to_owned(), value: Value::Absent });
+        PLAIN.iter().map(|(name, ..)| Fact { name: (*name).into(), value: Value::Absent });
     [all(7, &"a".repeat(TEXT_BYTES)), all(i64::MIN, ""), nothing.collect()]
 }
 

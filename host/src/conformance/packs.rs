@@ -144,11 +144,11 @@ fn given(pack: &Pack, case: &Case) -> Result<Vec<Fact>, String> {
             None => Value::Absent,
             Some(toml::Value::Boolean(value)) => Value::Bool(*value),
             Some(toml::Value::Integer(number)) => Value::Int(*number),
-            Some(toml::Value::String(text)) => Value::String(text.clone()),
+            Some(toml::Value::String(text)) => Value::String(text.as_str().into()),
             Some(other) => return Err(format!("{name} cannot be {other}")),
         };
         match facts::fits(name, &value) {
-            true => Ok(Fact { name: name.clone(), value }),
+            true => Ok(Fact { name: name.as_str().into(), value }),
             false => Err(format!("{name} is a fact of another type")),
         }
     };
@@ -207,7 +207,7 @@ fn probes(names: &[String]) -> Vec<Vec<Fact>> {
             Some(railhead_facts::Type::Bool) => Value::Bool(turn.is_multiple_of(2)),
             Some(railhead_facts::Type::Int) => Value::Int(ints[turn % ints.len()]),
             Some(railhead_facts::Type::String) => {
-                Value::String(strings[turn % strings.len()].to_owned())
+                Value::String(strings[turn % strings.len()].into())
             }
             None => Value::Absent,
         }
@@ -216,7 +216,7 @@ fn probes(names: &[String]) -> Vec<Vec<Fact>> {
         let facts = names.iter().enumerate();
         facts
             .map(|(place, name)| Fact {
-                name: name.clone(),
+                name: name.as_str().into(),
                 value: value(name, 1 + round * 5 + place * 3 + round * place),
             })
             .collect()

@@ -80,7 +80,7 @@ fn ask(arrived: Vec<Compared>) -> Results {
 
 fn facts(pack: &Pack, known: &[Fact]) -> Vec<Fact> {
     let wanted = pack.about.facts.iter();
-    wanted.filter_map(|name| known.iter().find(|fact| fact.name == *name)).cloned().collect()
+    wanted.filter_map(|name| known.iter().find(|fact| *fact.name == **name)).cloned().collect()
 }
 
 async fn keep(app: &App, results: Results) -> Result<(), sqlx::Error> {

@@ -1,7 +1,11 @@
 //! What a pack is told about a payout: the facts that it declares, and nothing else.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use jiff::tz::TimeZone;
 use railhead_facts::{Measure, Type, Velocity};
+use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
@@ -83,7 +87,7 @@ pub struct PayoutFacts<'a> {
 /// The facts that a pack declares, understood once.
 #[derive(Clone, Debug)]
 pub(super) struct WantedFacts {
-    facts: Vec<(String, Option<Measured>)>,
+    facts: Vec<(Arc<str>, Option<Measured>)>,
     /// How many windows velocities are read from.
     windows: usize,
     together: Vec<Together>,
@@ -110,13 +114,13 @@ pub(super) struct Given {
 #[derive(Clone, Debug)]
 enum GivenFact {
     Known(Fact),
-    Velocity(String, Measured),
+    Velocity(Arc<str>, Measured),
 }
 
 impl WantedFacts {
     /// The facts of these names, each once.
     pub(super) fn of<'a>(names: impl Iterator<Item = &'a String>) -> Self {
-        let (mut facts, mut windows) = (Vec::<(String, _)>::new(), Vec::new());
+        let (mut facts, mut windows) = (Vec::<(Arc<str>, _)>::new(), Vec::new());
         let mut window = |Velocity { measure, scope, window_s }| {
             let wanted = WindowOf { scope, window_s };
             let known = windows.iter().position(|known| *known == wanted);
@@ -127,8 +131,8 @@ impl WantedFacts {
             Measured { measure, window }
         };
         for name in names {
-            if !facts.iter().any(|(known, _)| known == name) {
-                facts.push((name.clone(), Velocity::parse(name).map(&mut window)));
+            if !facts.iter().any(|(known, _)| **known == **name) {
+                facts.push((name.as_str().into(), Velocity::parse(name).map(&mut window)));
             }
         }
         Self { facts, windows: windows.len(), together: Together::of(&windows) }
@@ -136,7 +140,7 @@ impl WantedFacts {
 
     /// Whether this fact is among them.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.facts.iter().any(|(known, _)| known == name)
+        self.facts.iter().any(|(known, _)| **known == *name)
     }
 
     /// Works them out for a payout, as far as that is possible without a lock.
@@ -233,24 +237,28 @@ impl PayoutFacts<'_> {
 
 /// A text as a pack is told it: a longer one is cut, so that no decision runs out of fuel over it.
 pub(super) fn text(text: &str) -> Value {
-    Value::String(text[..text.floor_char_boundary(limits::FACT_TEXT_BYTES_MAX)].to_owned())
+    Value::String(text[..text.floor_char_boundary(limits::FACT_TEXT_BYTES_MAX)].into())
+}
+
+/// A value as it is stored.
+struct Stored<'a>(&'a Value);
+
+impl Serialize for Stored<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Bool(value) => serializer.serialize_bool(*value),
+            Value::Int(number) => serializer.serialize_i64(*number),
+            Value::String(text) => serializer.serialize_str(text),
+            Value::Absent => serializer.serialize_unit(),
+        }
+    }
 }
 
 /// Facts as they are stored: a JSON object by name, absent ones as null, and its SHA-256.
 #[must_use]
 pub fn stored(facts: &[Fact]) -> (String, String) {
-    let object: std::collections::BTreeMap<&str, Json> = facts
-        .iter()
-        .map(|fact| {
-            let value = match &fact.value {
-                Value::Bool(value) => Json::Bool(*value),
-                Value::Int(number) => (*number).into(),
-                Value::String(text) => text.as_str().into(),
-                Value::Absent => Json::Null,
-            };
-            (fact.name.as_str(), value)
-        })
-        .collect();
+    let object: BTreeMap<&str, Stored<'_>> =
+        facts.iter().map(|fact| (&*fact.name, Stored(&fact.value))).collect();
     let text = serde_json::to_string(&object).unwrap_or_default();
     let digest = hex::encode(Sha256::digest(&text));
     (text, digest)
@@ -270,11 +278,11 @@ pub fn recalled(
             Some(Json::Null) => Some(Value::Absent),
             Some(Json::Bool(value)) => Some(Value::Bool(*value)),
             Some(Json::Number(number)) => number.as_i64().map(Value::Int),
-            Some(Json::String(text)) => Some(Value::String(text.clone())),
+            Some(Json::String(text)) => Some(Value::String(text.as_str().into())),
             _ => None,
         };
         match value {
-            Some(value) => facts.push(Fact { name: name.clone(), value }),
+            Some(value) => facts.push(Fact { name: name.as_str().into(), value }),
             None => missing.push(name.clone()),
         }
     }
@@ -308,7 +316,7 @@ mod tests {
             (format!("{}\u{1F600}", "x".repeat(most - 1)), "x".repeat(most - 1)),
             ("\u{e1}".repeat(most), "\u{e1}".repeat(most / 2)),
         ] {
-            assert_eq!(text(&given), Value::String(told));
+            assert_eq!(text(&given), Value::String(told.into()));
         }
     }
 }

@@ -141,7 +141,7 @@ impl FeeFacts<'_> {
             "amount_minor" => Value::Int(self.amount.units()),
             _ => Value::Absent,
         };
-        names.iter().map(|name| Fact { name: name.clone(), value: value(name) }).collect()
+        names.iter().map(|name| Fact { name: name.as_str().into(), value: value(name) }).collect()
     }
 }
 

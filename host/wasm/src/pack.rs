@@ -31,6 +31,7 @@ mod bindings {
         ",
         world: "railhead:loader/packs",
         additional_derives: [Clone, PartialEq, Eq],
+        ownership: Borrowing { duplicate_if_necessary: false },
     });
 }
 
@@ -39,10 +40,46 @@ use bindings::exports::railhead::rules as exports;
 pub use bindings::exports::railhead::rules::fees::{Kind, Line};
 pub use bindings::exports::railhead::rules::fraud::{Action, Hit, Verdict};
 pub use bindings::exports::railhead::rules::pack::Problem as RuleProblem;
-pub use bindings::railhead::rules::facts::{Fact, Value};
+use bindings::railhead::rules::facts as wit;
 
 /// What rule packs are built against. They import types and nothing else.
 pub const CONTRACT: Contract = Contract { package: "railhead:rules@0.1.0", imports: &[] };
+
+/// A fact about a payout. The same names are told of every payout, and the same facts are kept,
+/// compared and told again: so texts are shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its value.
+    pub value: Value,
+}
+
+/// The value of a fact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// True or false.
+    Bool(bool),
+    /// A count, or an amount in minor units.
+    Int(i64),
+    /// A text.
+    String(Arc<str>),
+    /// The fact does not exist for this payout.
+    Absent,
+}
+
+impl Fact {
+    /// As a guest is told it.
+    fn told(&self) -> wit::Fact<'_> {
+        let value = match &self.value {
+            Value::Bool(value) => wit::Value::Bool(*value),
+            Value::Int(number) => wit::Value::Int(*number),
+            Value::String(text) => wit::Value::String(text),
+            Value::Absent => wit::Value::Absent,
+        };
+        wit::Fact { name: &self.name, value }
+    }
+}
 
 /// A rule pack that is ready to decide.
 pub struct PackCode {
@@ -150,9 +187,9 @@ impl PackCode {
     /// # Errors
     /// The pack trapped, ran out of fuel, or offers no prices.
     pub fn price(&self, payouts: &[Vec<Fact>]) -> Result<Vec<Result<Vec<Line>, String>>, Broken> {
-        self.call(payouts.len(), |warm| {
+        self.call(payouts, |warm, facts| {
             let fees = warm.fees.as_ref().ok_or(Broken::NotOffered("fees"))?;
-            fees.call_price(&mut warm.store, payouts).map_err(|cause| trapped(&cause))
+            fees.call_price(&mut warm.store, facts).map_err(|cause| trapped(&cause))
         })
     }
 
@@ -161,19 +198,23 @@ impl PackCode {
     /// # Errors
     /// The pack trapped, ran out of fuel, or assesses nothing.
     pub fn assess(&self, payouts: &[Vec<Fact>]) -> Result<Vec<Verdict>, Broken> {
-        self.call(payouts.len(), |warm| {
+        self.call(payouts, |warm, facts| {
             let fraud = warm.fraud.as_ref().ok_or(Broken::NotOffered("fraud"))?;
-            fraud.call_assess(&mut warm.store, payouts).map_err(|cause| trapped(&cause))
+            fraud.call_assess(&mut warm.store, facts).map_err(|cause| trapped(&cause))
         })
     }
 
-    /// One call for `wanted` decisions, which share their fuel. An instance that trapped, or
-    /// has answered often enough to have grown, is not used again.
+    /// One call for decisions about these payouts, which share their fuel. An instance that
+    /// trapped, or has answered often enough to have grown, is not used again.
     fn call<T>(
         &self,
-        wanted: usize,
-        call: impl FnOnce(&mut Warm) -> Result<Vec<T>, Broken>,
+        payouts: &[Vec<Fact>],
+        call: impl FnOnce(&mut Warm, &[&[wit::Fact<'_>]]) -> Result<Vec<T>, Broken>,
     ) -> Result<Vec<T>, Broken> {
+        let wanted = payouts.len();
+        let facts: Vec<Vec<_>> =
+            payouts.iter().map(|facts| facts.iter().map(Fact::told).collect()).collect();
+        let facts: Vec<&[_]> = facts.iter().map(Vec::as_slice).collect();
         let mut warm = match self.take() {
             Some(warm) => warm,
             None => self.start().map_err(|refused| Broken::Trapped(refused.to_string()))?,
@@ -182,7 +223,7 @@ impl PackCode {
         let ticks = limits::PACK_TICKS_PER_DECISION.saturating_mul(wanted as u64);
         warm.store.set_epoch_deadline(ticks);
         warm.store.set_fuel(fuel).map_err(|cause| trapped(&cause))?;
-        let answers = call(&mut warm)?;
+        let answers = call(&mut warm, &facts)?;
         if answers.len() != wanted {
             let why = format!("{wanted} answers were expected, {} came", answers.len());
             return Err(Broken::Trapped(why));

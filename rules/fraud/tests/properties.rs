@@ -115,6 +115,12 @@ fn bools(depth: u32) -> BoxedStrategy<String> {
     .boxed()
 }
 
+/// A sign, and the one that says the same with its sides changed.
+fn comparing() -> impl Strategy<Value = (&'static str, &'static str)> {
+    let signs = [("==", "=="), ("!=", "!="), ("<", ">"), ("<=", ">="), (">", "<"), (">=", "<=")];
+    prop::sample::select(signs.to_vec())
+}
+
 fn severity(action: Action) -> u8 {
     match action {
         Action::Allow => 0,
@@ -174,6 +180,44 @@ proptest! {
         let _ = condition.holds(&known[..known.len() / 2]);
         let turned: Vec<&Value> = values.iter().rev().collect();
         let _ = condition.holds(&turned);
+    }
+
+    /// Facts against constants, and what one operator joins, are worked out in ways of their own.
+    #[test]
+    fn the_same_condition_in_other_words_holds_for_the_same_facts(
+        (fact, number, signs) in (of_type(Type::Int), int(), comparing()),
+        (text, constant, test) in (of_type(Type::String), "NGN|live|044|", comparing()),
+        (one, two, three, join) in (bools(1), bools(1), bools(1), "&&|[|]{2}"),
+        values in plain_values(),
+        turned in any::<bool>(),
+    ) {
+        let (sign, changed) = signs;
+        for [plain, other] in [
+            [format!("{fact} {sign} {number}"), format!("{fact} + 0 {sign} {number}")],
+            [format!("{fact} {sign} {number}"), format!("{number} {changed} {fact}")],
+            [
+                format!("{text} {} '{constant}'", test.0),
+                format!("(true ? {text} : '') {} '{constant}'", test.0),
+            ],
+            [
+                format!("({one} {join} {two}) {join} {three}"),
+                format!("{one} {join} ({two} {join} {three})"),
+            ],
+            [
+                format!("{one} {join} {two} {join} {three}"),
+                format!("(({one} {join} {two}) == true) {join} {three}"),
+            ],
+        ] {
+            let mut known: Vec<&Value> = values.iter().collect();
+            // Facts of other types are faults, and the first one is told.
+            if turned {
+                known.reverse();
+            }
+            let holds = |text: &str| compile(text, &names()).map(|it| it.holds(&known));
+            let (plain, other) = ((holds(&plain), plain), (holds(&other), other));
+            prop_assert!(plain.0.is_ok(), "{plain:?}");
+            prop_assert_eq!(&plain.0, &other.0, "{} and {}", plain.1, other.1);
+        }
     }
 
     #[test]

@@ -106,9 +106,9 @@ impl Names {
         let arithmetic = match operator {
             Operator::And | Operator::Or => {
                 let sign = operator.sign();
-                let sides = Box::new([self.bool(left, sign)?, self.bool(right, sign)?]);
+                let sides = [self.bool(left, sign)?, self.bool(right, sign)?];
                 let join = if operator == Operator::And { Join::And } else { Join::Or };
-                return Ok(Typed::Bool(BoolExpr::Joined(sides, join)));
+                return Ok(Typed::Bool(BoolExpr::joined(sides, join)));
             }
             Operator::In => return self.looked_in(left, right).map(Typed::Bool),
             Operator::Equal => return self.compare(Compare::Equal, operator, sides, at),
@@ -151,10 +151,10 @@ impl Names {
                 BoolExpr::Same(Box::new([left, right]), compare)
             }
             (Part::Value(Typed::Int(left)), Part::Value(Typed::Int(right))) => {
-                BoolExpr::Ints(Box::new([left, right]), compare)
+                BoolExpr::ints([left, right], compare)
             }
             (Part::Value(Typed::String(left)), Part::Value(Typed::String(right))) => {
-                BoolExpr::Strings(Box::new([left, right]), compare)
+                BoolExpr::strings([left, right], compare)
             }
             (Part::Value(Typed::Bool(_)), Part::Value(Typed::Int(_) | Typed::String(_)))
                 if !equality =>
@@ -270,8 +270,8 @@ impl Names {
                 format!("write `string.{name}(part)`, with one string in the parentheses");
             return Err(Mistake::new(at, message));
         };
-        let sides = Box::new([self.string(text, name)?, self.string(part, name)?]);
-        Ok(Typed::Bool(BoolExpr::Strings(sides, compare)))
+        let sides = [self.string(text, name)?, self.string(part, name)?];
+        Ok(Typed::Bool(BoolExpr::strings(sides, compare)))
     }
 
     fn size(&self, given: &[Node], at: usize) -> Checked<IntExpr> {

@@ -1,7 +1,9 @@
 //! Conditions that are ready to be worked out: every part has its type, every fact its place.
 //!
-//! Nothing here allocates, loops over anything but strings, or recurs deeper than a condition
-//! may nest.
+//! Nothing here allocates, loops over anything but strings and the sides of one operator, or
+//! recurs deeper than a condition may nest. Most of what is written compares a fact with a
+//! constant, and joins that by `&&`: such parts are worked out in place, as all rules are for
+//! every payout.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -42,10 +44,15 @@ pub(super) enum BoolExpr {
     Is(bool),
     Fact(usize),
     Not(Box<BoolExpr>),
-    Joined(Box<[BoolExpr; 2]>, Join),
+    /// All that one operator joins, however it was put in parentheses: the order in which sides
+    /// are worked out changes nothing.
+    Joined(Box<[BoolExpr]>, Join),
     Choice(Box<[BoolExpr; 3]>),
     Absent(Box<Typed>),
     Same(Box<[BoolExpr; 2]>, Compare),
+    /// The fact at a place against a constant.
+    IntIs(usize, Compare, i64),
+    StringIs(usize, Compare, Box<str>),
     Ints(Box<[IntExpr; 2]>, Compare),
     Strings(Box<[StringExpr; 2]>, Compare),
     IntIn(Box<IntExpr>, Arc<[i64]>),
@@ -119,13 +126,70 @@ impl Condition {
 }
 
 impl BoolExpr {
+    /// Both sides joined.
+    pub(super) fn joined(sides: [Self; 2], join: Join) -> Self {
+        let mut all = Vec::new();
+        for side in sides {
+            match side {
+                Self::Joined(inner, same) if same == join => all.extend(inner),
+                other => all.push(other),
+            }
+        }
+        Self::Joined(all.into(), join)
+    }
+
+    /// Two ints compared.
+    pub(super) fn ints(sides: [IntExpr; 2], compare: Compare) -> Self {
+        match sides {
+            [IntExpr::Fact(place), IntExpr::Is(number)] => Self::IntIs(place, compare, number),
+            [IntExpr::Is(number), IntExpr::Fact(place)] => {
+                Self::IntIs(place, compare.turned(), number)
+            }
+            sides => Self::Ints(Box::new(sides), compare),
+        }
+    }
+
+    /// Two strings compared.
+    pub(super) fn strings(sides: [StringExpr; 2], compare: Compare) -> Self {
+        match sides {
+            [StringExpr::Fact(place), StringExpr::Is(text)] => Self::StringIs(place, compare, text),
+            sides => Self::Strings(Box::new(sides), compare),
+        }
+    }
+
+    #[inline]
     fn holds(&self, known: &Known<'_>) -> Result<bool, Fault> {
-        Ok(self.work(known)?.unwrap_or(false))
+        match self.compared(known) {
+            Some(holds) => Ok(holds),
+            None => Ok(self.work(known)?.unwrap_or(false)),
+        }
+    }
+
+    /// Whether a fact compares so with a constant; nothing where this is another part, or the fact
+    /// is of another type.
+    #[inline(always)]
+    fn compared(&self, known: &Known<'_>) -> Option<bool> {
+        match self {
+            Self::IntIs(place, compare, number) => match known.get(*place) {
+                Some(Value::Int(fact)) => Some(compare.ints(*fact, *number)),
+                Some(Value::Absent) | None => Some(false),
+                Some(_) => None,
+            },
+            Self::StringIs(place, compare, text) => match known.get(*place) {
+                Some(Value::String(fact)) => Some(compare.strings(fact, text)),
+                Some(Value::Absent) | None => Some(false),
+                Some(_) => None,
+            },
+            _ => None,
+        }
     }
 
     fn work(&self, known: &Known<'_>) -> Worked<bool> {
         Ok(Some(match self {
             Self::Is(value) => *value,
+            Self::IntIs(place, ..) | Self::StringIs(place, ..) => {
+                return self.compared(known).map(Some).ok_or(Fault::WrongType(*place));
+            }
             Self::Fact(place) => {
                 return match known.get(*place) {
                     Some(Value::Bool(value)) => Ok(Some(*value)),
@@ -150,7 +214,7 @@ impl BoolExpr {
             }
             Self::Ints(sides, compare) => {
                 let [left, right] = &**sides;
-                both(left.work(known)?, right.work(known)?, |a, b| compare.order(a.cmp(&b)))
+                both(left.work(known)?, right.work(known)?, |a, b| compare.ints(a, b))
             }
             Self::Strings(sides, compare) => {
                 let [left, right] = &**sides;
@@ -235,22 +299,58 @@ impl Typed {
 }
 
 impl Join {
-    /// One side can decide the whole, even if the other cannot be worked out, as in CEL.
-    fn holds(self, sides: &[BoolExpr; 2], known: &Known<'_>) -> Result<bool, Fault> {
-        let [left, right] = sides;
+    /// One side can decide the whole, even if others cannot be worked out, as in CEL. Of those the
+    /// first is told.
+    fn holds(self, sides: &[BoolExpr], known: &Known<'_>) -> Result<bool, Fault> {
         let decisive = self == Self::Or;
-        match left.holds(known) {
-            Ok(value) if value == decisive => Ok(decisive),
-            Ok(_) => right.holds(known),
-            Err(fault) => match right.holds(known) {
-                Ok(value) if value == decisive => Ok(decisive),
-                _ => Err(fault),
-            },
+        let mut failed = None;
+        for side in sides {
+            let value = match side.compared(known) {
+                Some(value) => value,
+                None => match side.work(known) {
+                    Ok(value) => value.unwrap_or(false),
+                    Err(fault) => {
+                        failed = failed.or(Some(fault));
+                        continue;
+                    }
+                },
+            };
+            if value == decisive {
+                return Ok(decisive);
+            }
         }
+        failed.map_or(Ok(!decisive), Err)
     }
 }
 
 impl Compare {
+    /// How the right side compares with the left one.
+    const fn turned(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessEqual => Self::GreaterEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterEqual => Self::LessEqual,
+            Self::Equal | Self::Unequal | Self::StartsWith | Self::EndsWith | Self::Contains => {
+                self
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn ints(self, left: i64, right: i64) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::Unequal => left != right,
+            Self::Less => left < right,
+            Self::LessEqual => left <= right,
+            Self::Greater => left > right,
+            Self::GreaterEqual => left >= right,
+            // Only strings are asked for these.
+            Self::StartsWith | Self::EndsWith | Self::Contains => false,
+        }
+    }
+
     fn order(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
@@ -266,6 +366,8 @@ impl Compare {
 
     fn strings(self, left: &str, right: &str) -> bool {
         match self {
+            Self::Equal => left == right,
+            Self::Unequal => left != right,
             Self::StartsWith => left.starts_with(right),
             Self::EndsWith => left.ends_with(right),
             Self::Contains => left.contains(right),
