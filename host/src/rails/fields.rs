@@ -1,8 +1,10 @@
 //! Recipients against the declaration: shape first, then the component's own checks.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use regex_lite::Regex;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::error::{ErrorCode, Problem};
@@ -22,10 +24,22 @@ const IN: &str = "in ";
 ///
 /// Where its rail calls the account, the bank or the bank's name otherwise than the API does, the
 /// canonical form says how, under names that begin with `@`: whoever shows a payout need not know
-/// its rail, not even years later.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(transparent)]
-pub struct RecipientFields(pub BTreeMap<String, String>);
+/// its rail, not even years later. They are written once, and shared by whoever keeps them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "BTreeMap<String, String>")]
+pub struct RecipientFields(Arc<BTreeMap<String, String>>);
+
+impl From<BTreeMap<String, String>> for RecipientFields {
+    fn from(fields: BTreeMap<String, String>) -> Self {
+        Self(Arc::new(fields))
+    }
+}
+
+impl Serialize for RecipientFields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
 
 impl RecipientFields {
     /// The value of a field; empty if it is not there.
@@ -53,13 +67,21 @@ impl RecipientFields {
     }
 
     fn shown_as(&self, name: &str) -> &str {
-        let own = self.0.get(&format!("{MARK}{name}"));
-        self.get(own.map_or(name, String::as_str))
+        let own = self.0.iter().find(|(own, _)| own.strip_prefix(MARK) == Some(name));
+        self.get(own.map_or(name, |(_, own)| own))
+    }
+
+    /// Puts another value in the place of one, if there is one.
+    pub(super) fn change(&mut self, name: &str, with: impl FnOnce(&str) -> String) {
+        if let Some(value) = Arc::make_mut(&mut self.0).get_mut(name) {
+            *value = with(value);
+        }
     }
 
     /// The same, saying which of its fields are shown as what.
     #[must_use]
     pub(super) fn marked(mut self, recipient: &Recipient) -> Self {
+        let fields = Arc::make_mut(&mut self.0);
         let shown = [
             ("account_number", Some(&recipient.account)),
             ("bank_code", recipient.bank.as_ref()),
@@ -67,14 +89,14 @@ impl RecipientFields {
         ];
         for (name, own) in shown {
             if let Some(own) = own.filter(|own| *own != name) {
-                self.0.insert(format!("{MARK}{name}"), own.clone());
+                fields.insert(format!("{MARK}{name}"), own.clone());
             }
         }
         for (name, place) in
             recipient.fields.iter().filter_map(|it| Some((&it.name, it.from.as_ref()?)))
         {
-            if self.0.contains_key(name) {
-                self.0.insert(format!("{MARK}{IN}{name}"), place.clone());
+            if fields.contains_key(name) {
+                fields.insert(format!("{MARK}{IN}{name}"), place.clone());
             }
         }
         self
@@ -104,13 +126,13 @@ impl RecipientFields {
     #[must_use]
     pub fn from_guest(fields: Vec<Field>) -> Self {
         let own = fields.into_iter().filter(|field| !field.name.starts_with(MARK));
-        Self(own.map(|field| (field.name, field.value)).collect())
+        Self(Arc::new(own.map(|field| (field.name, field.value)).collect()))
     }
 
     /// As the database keeps them.
     #[must_use]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(&self.0).unwrap_or_default()
+        serde_json::to_string(self).unwrap_or_default()
     }
 
     /// As the database kept them.
@@ -285,7 +307,7 @@ impl Shapes {
                 None => {}
             }
         }
-        Ok(RecipientFields(fields))
+        Ok(fields.into())
     }
 
     /// Whether what is given of the other fields makes this one required.
@@ -388,7 +410,8 @@ mod tests {
     #[test]
     fn the_name_of_a_bank_is_shown_whatever_its_field_is_called() {
         let recipient = declared("bank_name = \"bank_name\"", "bank_name = \"name\"");
-        let fields = RecipientFields([("name".to_owned(), "Guaranty".to_owned())].into());
+        let fields =
+            RecipientFields::from(BTreeMap::from([("name".to_owned(), "Guaranty".to_owned())]));
         assert_eq!(fields.bank_name(), "");
         assert_eq!(fields.marked(&recipient).bank_name(), "Guaranty");
     }

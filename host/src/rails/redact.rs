@@ -192,9 +192,7 @@ impl Redactor {
     pub fn fields(&self, recipient: &RecipientFields) -> RecipientFields {
         let mut masked = recipient.clone();
         for name in &self.sensitive {
-            if let Some(value) = masked.0.get_mut(name) {
-                *value = mask(value);
-            }
+            masked.change(name, mask);
         }
         masked
     }
@@ -318,13 +316,16 @@ pub fn mask(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
     fn elements_and_values_are_masked() {
         let nip = Declaration::read(include_str!("../../../rails/nip/rail.toml")).expect("valid");
         let redactor = Redactor::new(&nip);
-        let recipient = RecipientFields([("account_number".into(), "0123456785".into())].into());
+        let recipient =
+            RecipientFields::from(BTreeMap::from([("account_number".into(), "0123456785".into())]));
         let text = "<a:BankVerificationNumber x='1'>22212345678</a:BankVerificationNumber>\
                     <Narration>to 0123456785</Narration><Amount>10.00</Amount>";
         let masked = redactor.text(text, &recipient);
@@ -340,7 +341,8 @@ mod tests {
     #[test]
     fn values_are_masked_in_capitals_too() {
         let redactor = Redactor { elements: Vec::new(), sensitive: vec!["name".into()] };
-        let recipient = RecipientFields([("name".into(), "Jose Tremblay".into())].into());
+        let recipient =
+            RecipientFields::from(BTreeMap::from([("name".into(), "Jose Tremblay".into())]));
         let masked = redactor.text("C JOSE TREMBLAY, Jose Tremblay.", &recipient);
         assert_eq!(masked, "C *********BLAY, *********blay.");
     }
@@ -414,7 +416,8 @@ mod tests {
     fn of_a_long_message_the_beginning_is_kept_and_nothing_of_a_secret_across_the_cut() {
         let elements = vec!["pin".into(), "Name".into()];
         let redactor = Redactor { elements, sensitive: vec!["account".into()] };
-        let recipient = RecipientFields([("account".into(), "0123456785".into())].into());
+        let recipient =
+            RecipientFields::from(BTreeMap::from([("account".into(), "0123456785".into())]));
         let long = "x".repeat(2 * BEYOND);
         for (message, most, kept) in [
             (format!("<a>1</a><pin>12345678</pin>{long}"), 15, "<a>1</a><pin>**"),

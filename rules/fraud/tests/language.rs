@@ -172,6 +172,9 @@ fn numbers_never_leave_64_bits_silently() {
         ("1 / zero == 1 || false", Fault::DivisionByZero),
         ("true && 1 / zero == 1", Fault::DivisionByZero),
         ("1 / zero == 1 && 1 / zero == 1", Fault::DivisionByZero),
+        // Of more than one the first is told.
+        ("1 / zero == 1 && (true && lowest - 1 < 0)", Fault::DivisionByZero),
+        ("(lowest - 1 < 0 || false) || 1 / zero == 1", Fault::Overflow),
         ("1 / zero == 1 ? true : true", Fault::DivisionByZero),
         ("1 / zero in nothing", Fault::DivisionByZero),
     ] {
