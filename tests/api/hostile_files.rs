@@ -31,13 +31,13 @@ pub(crate) async fn paid_with(host: &TestHost, deeds: &[&str]) -> Vec<String> {
 }
 
 /// The same when they have joined a file.
-pub(crate) async fn joined(host: &TestHost, deeds: &[&str]) -> Vec<String> {
+async fn joined(host: &TestHost, deeds: &[&str]) -> Vec<String> {
     let ids = made(host, deeds).await;
     join(host, &ids).await;
     ids
 }
 
-/// The same before their window.
+/// Payouts by file that wait for their window.
 pub(crate) async fn made(host: &TestHost, deeds: &[&str]) -> Vec<String> {
     let mut ids = Vec::new();
     for deed in deeds {
@@ -46,7 +46,7 @@ pub(crate) async fn made(host: &TestHost, deeds: &[&str]) -> Vec<String> {
     ids
 }
 
-/// Payouts that were made join a file.
+/// Their window comes, and they join a file.
 pub(crate) async fn join(host: &TestHost, ids: &[String]) {
     host.advance(UNTIL_MONDAY);
     for id in ids {

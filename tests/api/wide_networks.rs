@@ -42,7 +42,7 @@ async fn a_key_is_not_given_a_network_that_holds_nearly_everything(
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_was_given_one_before_makes_no_batches(
+async fn a_key_that_was_given_such_before_makes_no_batches(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_host(engine, async |host| {
@@ -62,16 +62,22 @@ async fn a_key_that_was_given_one_before_makes_no_batches(
                  WHERE ip_allowlist LIKE '%{from}%'"
             )
         };
-        host.run(&[turn("127.0.0.1/32", "0.0.0.0/0")]).await;
         let key = made.json["secret"].as_str().expect("a secret").to_owned();
-        let refused = Payroll { host, key }.send(&unique(), "", json!({})).await;
-        assert_eq!(refused.refused(), (403, "bulk_requires_ip_allowlist"));
-        // Nor does its team get another one like it.
-        let path = format!("keys/{}/rotate", made.id());
-        let refused = post(host, &admin.token, &path, Value::Null).await;
-        assert_eq!(refused.refused(), (400, "invalid_field"));
-        assert_eq!(refused.field(), "ip_allowlist");
-        host.run(&[turn("0.0.0.0/0", "127.0.0.1/32")]).await;
+        let many: Vec<String> = (124..=128).map(|first| format!("{first}.0.0.0/8")).collect();
+        for wide in ["0.0.0.0/0", &many.join("\",\"")] {
+            host.run(&[turn("127.0.0.1/32", wide)]).await;
+            // No host goes by what it knew a second ago.
+            host.advance(2);
+            let payroll = Payroll { host, key: key.clone() };
+            let refused = payroll.send(&unique(), "", json!({})).await;
+            assert_eq!(refused.refused(), (403, "bulk_requires_ip_allowlist"), "{wide}");
+            // Nor does its team get another one like it.
+            let path = format!("keys/{}/rotate", made.id());
+            let refused = post(host, &admin.token, &path, Value::Null).await;
+            assert_eq!(refused.refused(), (400, "invalid_field"), "{wide}");
+            assert_eq!(refused.field(), "ip_allowlist");
+            host.run(&[turn(wide, "127.0.0.1/32")]).await;
+        }
     })
     .await;
 }

@@ -39,8 +39,11 @@ impl Eye<'_> {
     }
 }
 
-/// How often it is written down that one host still sees what others do not.
+/// How often it is written down that one host still sees what only it sees.
 const SEEN_EVERY: Duration = Duration::from_secs(60);
+/// How often it is written down that what all hosts see is still seen: by whoever is first, so that
+/// nobody ends what others see.
+const SHARED_SEEN_EVERY: Duration = Duration::from_secs(600);
 /// A host that has not said for so long that it still sees something is not there any more.
 const GONE_AFTER: Duration = Duration::from_secs(600);
 /// When nobody will tell any more that something is over which was told before.
@@ -69,8 +72,8 @@ pub(super) fn steps(
             Some(host) => host == eye.host || eye.now.since(alert.seen_at) >= GONE_AFTER,
         };
         // Who has heard of it hears of its end, unless nobody is told anything any more.
-        let may_end =
-            eye.has_receivers || is_untold || eye.now.since(alert.seen_at) >= UNTOLD_AFTER;
+        let heard_at = if alert.host.is_some() { alert.told_at } else { alert.seen_at };
+        let may_end = eye.has_receivers || is_untold || eye.now.since(heard_at) >= UNTOLD_AFTER;
         let is_due = alert.acknowledged.is_none() && eye.now.since(alert.told_at) >= eye.remind;
         if is_gone && may_end {
             let alert = Alert { ended_at: Some(eye.now), ..alert };
@@ -138,7 +141,7 @@ fn goes_on(eye: &Eye<'_>, alert: &Alert, matter: Matter) -> Option<Step> {
         (next.told_at, next.told_count) = (eye.now, next.count);
         return Some(Step { alert: next, telling: Some(Telling::Reminder) });
     }
-    let seen_every = if alert.host.is_some() { SEEN_EVERY } else { GONE_AFTER };
+    let seen_every = if alert.host.is_some() { SEEN_EVERY } else { SHARED_SEEN_EVERY };
     let is_stale = eye.now.since(alert.seen_at) >= seen_every;
     let is_other = alert.count != next.count || alert.summary != next.summary;
     (is_stale || is_other).then_some(Step { alert: next, telling: None })
@@ -206,6 +209,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_still_seen_is_written_down_now_and_then() {
+        let after = |seconds| at(0).after(Duration::from_secs(seconds));
+        for (seen, often) in [(matter as fn(i64) -> Matter, 600), (own, 60)] {
+            let opened = look(at(0), vec![seen(1)], &[]);
+            assert!(look(after(often - 1), vec![seen(1)], &opened).is_empty());
+            let still = look(after(often), vec![seen(1)], &opened);
+            assert_eq!((told(&still), still[0].alert.seen_at), (vec![None], after(often)));
+            assert_eq!(still[0].alert.told_at, opened[0].alert.told_at);
+        }
+    }
+
+    #[test]
     fn more_of_it_is_told_hourly_at_most() {
         let opened = look(at(0), vec![matter(1)], &[]);
         let more = look(at(0), vec![matter(5)], &opened);
@@ -260,6 +275,9 @@ mod tests {
         own[0].alert.told_at = Alert::UNTOLD;
         own[0].alert.seen_at = at(103);
         assert_eq!(told(&over(true, &own)), [Some(Telling::Opened)]);
+        // What only this host saw, and told long ago, it ends by itself.
+        (own[0].alert.host, own[0].alert.told_at) = (Some("here".to_owned()), at(60));
+        assert_eq!(told(&over(false, &own)), [Some(Telling::Ended)]);
     }
 
     #[test]

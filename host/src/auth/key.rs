@@ -191,11 +191,30 @@ pub fn new_secret(ids: &IdGenerator, env: Env) -> String {
     format!("sk_{env}_{}", ids.secret())
 }
 
-/// Whether a network of an allow-list holds so much that it says nothing of where a key is used.
-#[must_use]
-pub fn is_too_wide(network: &IpNet) -> bool {
-    let (v4, v6) = limits::KEY_PREFIX_MIN;
-    network.prefix_len() < if network.addr().is_ipv4() { v4 } else { v6 }
+/// What holds so much that it says nothing of where a key is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooWide {
+    /// A network of an allow-list.
+    Network(IpNet),
+    /// Its networks of IPv4 together.
+    Together,
+}
+
+impl TooWide {
+    /// The first such thing in an allow-list. A key may be older than this rule.
+    #[must_use]
+    pub fn of(networks: &[IpNet]) -> Option<Self> {
+        let (v4, v6) = limits::KEY_PREFIX_MIN;
+        let is_wide = |network: &&IpNet| {
+            network.prefix_len() < if network.addr().is_ipv4() { v4 } else { v6 }
+        };
+        if let Some(wide) = networks.iter().find(is_wide) {
+            return Some(Self::Network(*wide));
+        }
+        let held = networks.iter().filter(|network| network.addr().is_ipv4());
+        let held: u64 = held.map(|network| 1 << (32 - network.prefix_len())).sum();
+        (held > limits::KEY_WIDEST_MAX << (32 - v4)).then_some(Self::Together)
+    }
 }
 
 /// Reads an entry of an allowlist: a network, or a single address.

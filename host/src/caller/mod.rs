@@ -26,7 +26,7 @@ pub use actor::{Actor, Done, Myself, OPERATOR, Operator};
 
 use crate::app::App;
 use crate::audit;
-use crate::auth::key::is_too_wide;
+use crate::auth::key::TooWide;
 use crate::auth::{ApiKey, Capability, Merchant, Permission};
 use crate::config::limits;
 use crate::env::Env;
@@ -75,8 +75,7 @@ impl Caller {
         let list = &self.key.ip_allowlist;
         match self.key.can(Capability::Bulk) {
             false => Err(Problem::new(ErrorCode::BulkDisabledForKey)),
-            // A key may be older than the rule about how wide its networks may be.
-            true if list.is_empty() || list.iter().any(is_too_wide) => {
+            true if list.is_empty() || TooWide::of(list).is_some() => {
                 Err(Problem::new(ErrorCode::BulkRequiresIpAllowlist))
             }
             true => Ok(()),

@@ -167,8 +167,8 @@ impl CaseKind {
             Self::CannotSend => {
                 "See the summary, the evidence and the log for the reason. Restore the route, or \
                  repair the rail's settings or version; where its recipient is blocked, take the \
-                 block off or cancel it. A payout that is still queued can be \
-                 cancelled. The host goes on trying meanwhile."
+                 block off if it may be paid. A payout that is still queued can be cancelled. The \
+                 host goes on trying meanwhile."
             }
             Self::FileUnacknowledged
             | Self::FileForgotten

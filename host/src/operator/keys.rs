@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::key::{SHOWN_LENGTH, is_too_wide, new_secret, parse_network};
+use crate::auth::key::{SHOWN_LENGTH, TooWide, new_secret, parse_network};
 use crate::auth::sql::{self, KeyAt, StoredKey};
 use crate::auth::{ApiKey, Capability, Permission};
 use crate::caller::{Actor, Done};
@@ -164,30 +164,23 @@ fn networks(texts: &[String]) -> Result<Vec<IpNet>, Problem> {
     let networks: Option<Vec<IpNet>> = texts.iter().map(|text| parse_network(text)).collect();
     let networks = networks
         .ok_or_else(|| invalid("ip_allowlist", "must hold addresses or networks in CIDR form"))?;
-    match networks.iter().find(|network| is_too_wide(network)) {
-        None if is_too_wide_together(&networks) => {
-            let ((v4, _), most) = (limits::KEY_PREFIX_MIN, limits::KEY_WIDEST_MAX);
-            let why = format!("must hold no more addresses of IPv4 than {most} networks of /{v4}");
-            Err(invalid("ip_allowlist", &why))
+    refuse_too_wide(&networks)?;
+    Ok(networks)
+}
+
+/// Refuses an allow-list that says nothing of where a key is used.
+fn refuse_too_wide(networks: &[IpNet]) -> Result<(), Problem> {
+    let ((v4, v6), most) = (limits::KEY_PREFIX_MIN, limits::KEY_WIDEST_MAX);
+    let why = match TooWide::of(networks) {
+        None => return Ok(()),
+        Some(TooWide::Network(network)) => {
+            format!("must hold no network wider than /{v4}, or /{v6} of IPv6; {network} is")
         }
-        None => Ok(networks),
-        Some(wide) => Err(too_wide(wide)),
-    }
-}
-
-/// Whether networks hold more addresses of IPv4 than a few of the widest.
-fn is_too_wide_together(networks: &[IpNet]) -> bool {
-    let (widest, _) = limits::KEY_PREFIX_MIN;
-    let held = networks.iter().filter(|network| network.addr().is_ipv4());
-    let held: u64 = held.map(|network| 1_u64 << (32 - network.prefix_len())).sum();
-    held > limits::KEY_WIDEST_MAX << (32 - widest)
-}
-
-/// The refusal of a network that says nothing of where a key is used.
-fn too_wide(network: &IpNet) -> Problem {
-    let (v4, v6) = limits::KEY_PREFIX_MIN;
-    let why = format!("must hold no network wider than /{v4}, or /{v6} of IPv6; {network} is");
-    invalid("ip_allowlist", &why)
+        Some(TooWide::Together) => {
+            format!("must hold no more addresses of IPv4 than {most} networks of /{v4}")
+        }
+    };
+    Err(invalid("ip_allowlist", &why))
 }
 
 /// The key that a body describes, without a secret yet.
@@ -487,10 +480,7 @@ fn refuse_of_team(app: &App, actor: &Actor, key: &ApiKey) -> Result<(), Problem>
         let message = "ip_allowlist must name at least one address or network.";
         return Err(Problem::because(ErrorCode::InvalidField, message).field("ip_allowlist"));
     }
-    // Of a key that is replaced, which is older than this rule.
-    if let Some(wide) = key.ip_allowlist.iter().find(|network| is_too_wide(network)) {
-        return Err(too_wide(wide));
-    }
+    refuse_too_wide(&key.ip_allowlist)?;
     let lacking = match key.env {
         Env::Live => member.lacks_for(&key.capabilities, &key.permissions),
         Env::Test => Vec::new(),

@@ -118,11 +118,11 @@ async fn command(
     let now = app.now();
     let (mut after, transition) = shaped(payout, change, &with, now)?;
     let is_sending = is_sending(change) && with.attempt.as_ref().is_none_or(|it| it.is_sent);
-    match change {
+    if is_sending {
         // What has not left does not leave. When it was made, the recipient could be paid.
-        _ if is_sending => refuse_blocked(app, payout).await?,
-        Change::Approve | Change::Release => refuse_unpayable(app, payout).await?,
-        _ => {}
+        refuse_blocked(app, payout).await?;
+    } else if matches!(change, Change::Approve | Change::Release) {
+        refuse_unpayable(app, payout).await?;
     }
     let buying = match transition.ledger {
         LedgerEffect::Debit | LedgerEffect::DebitSettled | LedgerEffect::DebitSuspended => {

@@ -67,14 +67,15 @@ impl RecipientFields {
     }
 
     fn shown_as(&self, name: &str) -> &str {
-        let own = self.0.iter().find(|(own, _)| own.strip_prefix(MARK) == Some(name));
-        self.get(own.map_or(name, |(_, own)| own))
+        let mut said =
+            self.0.iter().filter_map(|(mark, own)| Some((mark.strip_prefix(MARK)?, own)));
+        self.get(said.find(|(shown, _)| *shown == name).map_or(name, |(_, own)| own))
     }
 
     /// Puts another value in the place of one, if there is one.
     pub(super) fn change(&mut self, name: &str, with: impl FnOnce(&str) -> String) {
-        if let Some(value) = Arc::make_mut(&mut self.0).get_mut(name) {
-            *value = with(value);
+        if let Some(value) = self.0.get(name).map(|value| with(value)) {
+            Arc::make_mut(&mut self.0).insert(name.to_owned(), value);
         }
     }
 

@@ -105,6 +105,7 @@ pub async fn prove(
     batches::verify::verify(snapshot, looked, &mut faults).await?;
     progress("webhooks", 0);
     webhooks::verify::verify(snapshot, looked, &mut faults).await?;
+    progress("recipients and rule packs", 0);
     recipients::verify::verify(snapshot, fresh, &mut faults).await?;
     rules::verify::verify(snapshot, &mut faults).await?;
     progress("the audit log", 0);

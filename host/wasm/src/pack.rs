@@ -45,8 +45,8 @@ use bindings::railhead::rules::facts as wit;
 /// What rule packs are built against. They import types and nothing else.
 pub const CONTRACT: Contract = Contract { package: "railhead:rules@0.1.0", imports: &[] };
 
-/// A fact about a payout. The same names are told of every payout, and the same facts are kept,
-/// compared and told again: so texts are shared.
+/// A fact about a payout. What fraud rules are told is kept, compared and told again: so texts are
+/// shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     /// Its name.
