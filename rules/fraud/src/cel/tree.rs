@@ -171,7 +171,7 @@ impl BoolExpr {
     fn compared(&self, known: &Known<'_>) -> Option<bool> {
         match self {
             Self::IntIs(place, compare, number) => match known.get(*place) {
-                Some(Value::Int(fact)) => Some(compare.order(fact.cmp(number))),
+                Some(Value::Int(fact)) => Some(compare.ints(*fact, *number)),
                 Some(Value::Absent) | None => Some(false),
                 Some(_) => None,
             },
@@ -214,7 +214,7 @@ impl BoolExpr {
             }
             Self::Ints(sides, compare) => {
                 let [left, right] = &**sides;
-                both(left.work(known)?, right.work(known)?, |a, b| compare.order(a.cmp(&b)))
+                both(left.work(known)?, right.work(known)?, |a, b| compare.ints(a, b))
             }
             Self::Strings(sides, compare) => {
                 let [left, right] = &**sides;
@@ -305,10 +305,19 @@ impl Join {
         let decisive = self == Self::Or;
         let mut failed = None;
         for side in sides {
-            match side.holds(known) {
-                Ok(value) if value == decisive => return Ok(decisive),
-                Ok(_) => {}
-                Err(fault) => failed = failed.or(Some(fault)),
+            // Not by `holds`: making a result of each takes a tenth more of a whole decision.
+            let value = match side.compared(known) {
+                Some(value) => value,
+                None => match side.work(known) {
+                    Ok(value) => value.unwrap_or(false),
+                    Err(fault) => {
+                        failed = failed.or(Some(fault));
+                        continue;
+                    }
+                },
+            };
+            if value == decisive {
+                return Ok(decisive);
             }
         }
         failed.map_or(Ok(!decisive), Err)
@@ -326,6 +335,20 @@ impl Compare {
             Self::Equal | Self::Unequal | Self::StartsWith | Self::EndsWith | Self::Contains => {
                 self
             }
+        }
+    }
+
+    /// As [`Self::order`] of the two, without working out an order first.
+    #[inline(always)]
+    fn ints(self, left: i64, right: i64) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::Unequal => left != right,
+            Self::Less => left < right,
+            Self::LessEqual => left <= right,
+            Self::Greater => left > right,
+            Self::GreaterEqual => left >= right,
+            Self::StartsWith | Self::EndsWith | Self::Contains => false,
         }
     }
 
