@@ -306,6 +306,21 @@ pub fn fits(name: &str, value: &Value) -> bool {
 mod tests {
     use super::*;
 
+    /// Decisions are made again from what is stored of them, years later, and its digest is compared.
+    #[test]
+    fn facts_are_stored_as_they_always_were() {
+        let fact = |name: &str, value| Fact { name: name.into(), value };
+        let (text, digest) = stored(&[
+            fact("wallet_age_s", Value::Int(-7)),
+            fact("first_payment", Value::Bool(true)),
+            fact("name_match", Value::Absent),
+            fact("recipient_name", Value::String("Ádá \"Obi\"\n".into())),
+        ]);
+        let known = r#"{"first_payment":true,"name_match":null,"recipient_name":"Ádá \"Obi\"\n","wallet_age_s":-7}"#;
+        assert_eq!(text, known);
+        assert_eq!(digest, hex::encode(Sha256::digest(known)));
+    }
+
     #[test]
     fn a_long_text_is_cut_between_characters() {
         let most = limits::FACT_TEXT_BYTES_MAX;
