@@ -20,7 +20,11 @@ const LOOKING: usize = 4;
 /// Deliveries that wait for an endpoint when very many do.
 const WAITING_IF_CROWDED: usize = 4;
 /// Deliveries that a lane remembers to have turned away; beyond it they fall due by themselves.
-const TURNED_AWAY_MAX: usize = 16;
+const TURNED_AWAY_MAX: usize = 4 * limits::WAITING_PER_ENDPOINT_MAX;
+/// The same of a receiver that is struggling, which takes them one by one.
+const TURNED_AWAY_IF_SLOW: usize = 16;
+/// The same, over all lanes: ids, without what is sent.
+const REMEMBERED_MAX: usize = 4 * limits::WAITING_MAX;
 /// How many times all slots slow exchanges may be.
 const SLOW_MAX: usize = 4;
 
@@ -58,11 +62,12 @@ pub(super) struct Lanes {
     slow_max: usize,
     /// Deliveries that wait, over all lanes.
     waiting: usize,
+    /// Deliveries that are remembered to have been turned away, over all lanes.
+    remembered: usize,
     /// Endpoints for which somebody looks into the queue.
     looking: usize,
 }
 
-#[derive(Default)]
 struct Lane {
     waiting: VecDeque<Ready>,
     under_way: HashMap<DeliveryId, Slot>,
@@ -101,6 +106,7 @@ impl Lanes {
             slow_slots,
             slow_max: slots.saturating_mul(SLOW_MAX),
             waiting: 0,
+            remembered: 0,
             looking: 0,
         }
     }
@@ -110,9 +116,9 @@ impl Lanes {
     pub(super) fn offer(&mut self, ready: Ready, now: Moment) {
         let id = ready.endpoint_id.clone();
         let capacity = self.capacity();
-        let lane = self.lane(&id);
+        let lane = self.lanes.entry(id.clone()).or_default();
         if !lane.has_room(capacity) || lane.is_paused(now) {
-            let claim = lane.turn_away(ready);
+            let claim = lane.turn_away(ready, &mut self.remembered);
             self.dropped.extend(claim);
             return;
         }
@@ -144,12 +150,12 @@ impl Lanes {
                 // They were not tried: no attempt is used up.
                 self.waiting -= lane.waiting.len();
                 for ready in std::mem::take(&mut lane.waiting) {
-                    self.dropped.extend(lane.turn_away(ready));
+                    self.dropped.extend(lane.turn_away(ready, &mut self.remembered));
                 }
             }
             while let Some(late) = lane.waiting.pop_front_if(|ready| ready.until <= now) {
                 self.waiting -= 1;
-                self.dropped.extend(lane.turn_away(late));
+                self.dropped.extend(lane.turn_away(late, &mut self.remembered));
             }
             if lane.waiting.is_empty() {
                 lane.has_turn = false;
@@ -239,6 +245,7 @@ impl Lanes {
             }
             (lane.more, lane.looking) = (false, true);
             let taken = lane.turned_away.len().min(appetite);
+            self.remembered -= taken;
             let turned_away = lane.turned_away.drain(..taken).collect();
             Some(Hungry { endpoint: id.clone(), room: appetite, turned_away })
         });
@@ -276,9 +283,24 @@ impl Lanes {
     }
 
     fn lane(&mut self, id: &EndpointId) -> &mut Lane {
-        self.lanes
-            .entry(id.clone())
-            .or_insert_with(|| Lane { allowance: UNPROVEN, ..Lane::default() })
+        self.lanes.entry(id.clone()).or_default()
+    }
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            under_way: HashMap::new(),
+            allowance: UNPROVEN,
+            is_slow: false,
+            failures: 0,
+            paused_until: None,
+            has_turn: false,
+            more: false,
+            looking: false,
+            turned_away: Vec::new(),
+        }
     }
 }
 
@@ -288,13 +310,15 @@ impl Lane {
     }
 
     /// Notes that the queue has what is not made now; answers a claim, which is to be given back.
-    fn turn_away(&mut self, ready: Ready) -> Option<Ready> {
+    fn turn_away(&mut self, ready: Ready, remembered: &mut usize) -> Option<Ready> {
         self.more = true;
         if ready.fence > 0 {
             return Some(ready);
         }
-        if self.turned_away.len() < TURNED_AWAY_MAX {
+        let most = if self.is_slow { TURNED_AWAY_IF_SLOW } else { TURNED_AWAY_MAX };
+        if self.turned_away.len() < most && *remembered < REMEMBERED_MAX {
             self.turned_away.push(ready.id);
+            *remembered += 1;
         }
         None
     }
@@ -460,9 +484,38 @@ mod tests {
             busy = lanes.next(now).expect("a turn");
         }
         // The others fall due by themselves.
-        let first: Vec<_> = (1..=TURNED_AWAY_MAX).map(|number| ready("a", number).id).collect();
+        let first = (1..=TURNED_AWAY_IF_SLOW).map(|number| ready("a", number).id);
+        let first: Vec<_> = first.collect();
         assert_eq!(looked_for, first);
         assert!(lanes.dropped().is_empty(), "nobody claimed what was handed over");
+    }
+
+    #[test]
+    fn what_a_busy_lane_turned_away_is_remembered_up_to_a_limit() {
+        let now = Moment::default();
+        let mut lanes = Lanes::new(8);
+        let endpoints = 2 + REMEMBERED_MAX / TURNED_AWAY_MAX;
+        let each = limits::WAITING_PER_ENDPOINT_MAX + TURNED_AWAY_MAX + 1;
+        for endpoint in 0..endpoints {
+            for number in 0..each {
+                lanes.offer(ready(&endpoint.to_string(), number), now);
+            }
+            let noted = lanes.lanes[&id(&endpoint.to_string())].turned_away.len();
+            assert!(noted <= TURNED_AWAY_MAX);
+            assert_eq!(lanes.remembered, REMEMBERED_MAX.min((endpoint + 1) * TURNED_AWAY_MAX));
+        }
+        // Whoever has room again asks for them first.
+        let mut made = 0;
+        while let Some(ready) = lanes.next(now) {
+            made += 1;
+            lanes.ended(&ready, Ended::Quickly, now);
+        }
+        assert!(made >= limits::WAITING_PER_ENDPOINT_MAX, "{made}");
+        let hungry = lanes.hungry(now);
+        assert!(!hungry.is_empty());
+        for hungry in hungry {
+            assert_eq!(hungry.turned_away.len(), hungry.room.min(TURNED_AWAY_MAX));
+        }
     }
 
     #[test]
@@ -534,6 +587,8 @@ mod tests {
                 proptest::prop_assert_eq!(lanes.fast_free + under_way.len() - slow, 6);
                 let waiting = lanes.lanes.values().map(|lane| lane.waiting.len()).sum::<usize>();
                 proptest::prop_assert_eq!(lanes.waiting, waiting);
+                let noted = lanes.lanes.values().map(|lane| lane.turned_away.len());
+                proptest::prop_assert_eq!(lanes.remembered, noted.sum::<usize>());
             }
         }
     }

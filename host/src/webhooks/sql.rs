@@ -400,14 +400,16 @@ pub(super) async fn claim_deliveries(
         Engine::Postgres => "FOR UPDATE OF q SKIP LOCKED",
         Engine::Sqlite => "",
     };
-    let sql = format!(
-        "UPDATE webhook_queue SET due_at = $1 WHERE delivery_id IN (\
-         SELECT q.delivery_id FROM webhook_queue q \
-         WHERE q.delivery_id = $2 AND q.fence = 0 AND q.due_at > $1 {skip})"
-    );
-    for id in turned_away {
-        let query = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()));
-        query.bind(now.micros()).bind(id.as_str()).execute(tx.conn()).await?;
+    if !turned_away.is_empty() {
+        let these = db.engine().among("q.delivery_id", "$2");
+        let sql = format!(
+            "UPDATE webhook_queue SET due_at = $1 WHERE delivery_id IN (\
+             SELECT q.delivery_id FROM webhook_queue q \
+             WHERE {these} AND q.fence = 0 AND q.due_at > $1 {skip})"
+        );
+        let ids: Vec<&str> = turned_away.iter().map(DeliveryId::as_str).collect();
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(now.micros());
+        query.bind(serde_json::Value::from(ids).to_string()).execute(tx.conn()).await?;
     }
     let sql = format!(
         "UPDATE webhook_queue SET lease_until = $1, fence = fence + 1 WHERE delivery_id IN (\
