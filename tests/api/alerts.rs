@@ -144,6 +144,32 @@ async fn a_case_is_told_once_with_what_to_do_and_when_it_is_over(
     .await;
 }
 
+/// Amounts were counted in minor units then.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn money_whose_rail_is_not_loaded_any_more_is_shown_with_two_places(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_crew(engine, async |host, bank, crew| {
+        open_case(host, bank).await;
+        crew.heard(1).await;
+        let armed = host.disarm("cases").await;
+        let now_in = async |currency: &str| {
+            host.run(&[format!("UPDATE cases SET currency = '{currency}'")]).await;
+        };
+        now_in("ZZZ").await;
+        host.advance(DAY);
+        crew.heard(3).await;
+        let summaries: Vec<Value> =
+            alerts(host, "").await.iter().map(|alert| alert["summary"].clone()).collect();
+        let told = "ZZZ 1000.00 in 1 case has been in question for more than a day";
+        assert!(summaries.contains(&json!(told)), "{summaries:?}");
+        now_in("NGN").await;
+        host.run(&armed).await;
+    })
+    .await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_looks_after_it_is_not_reminded_but_of_more(

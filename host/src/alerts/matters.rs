@@ -106,7 +106,7 @@ async fn of_cases(app: &App) -> Result<Vec<Matter>, Problem> {
         soon.into_iter().filter(is_new).map(|it| (it, Visibility::WithinClockSkew)).collect();
     let long = long.into_iter().map(|it| (it, Visibility::Shared));
     for ((currency, count, sum), visibility) in long.chain(soon) {
-        let places = app.rails.exponent(currency).unwrap_or_default();
+        let places = app.rails.places_shown(currency);
         let cases = if count == 1 { "case" } else { "cases" };
         matters.push(Matter {
             key: format!("suspense/{currency}"),

@@ -133,7 +133,7 @@ fn lines(
         route: wanted.route.clone(),
         env: wanted.env.as_str().to_owned(),
         currency: wanted.currency.to_string(),
-        places: app.rails.exponent(wanted.currency).unwrap_or(2),
+        places: app.rails.places_shown(wanted.currency),
     });
     let begun: (Option<JournalId>, u64) = (Some(wanted.start()), 0);
     let portions = stream::try_unfold(begun, move |(after, count)| {

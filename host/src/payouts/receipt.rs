@@ -15,7 +15,7 @@ pub(super) async fn receipt(app: &App, payout: &Payout) -> Result<Option<RowChan
         .merchant(&payout.merchant_id)
         .await?
         .ok_or_else(|| Problem::internal("its merchant is gone"))?;
-    let places = app.rails.exponent(payout.currency).unwrap_or_default();
+    let places = app.rails.places_shown(payout.currency);
     let amount = format!("{} {}", payout.currency, payout.costs.amount.major(places));
     let from = in_one_line(&merchant.name);
     let at = payout.completed_at.unwrap_or_else(|| app.now());

@@ -362,6 +362,13 @@ impl Registry {
         methods.find(|terms| terms.currency == currency).map(|terms| terms.exponent)
     }
 
+    /// The same for amounts that are only shown: where its rail is not loaded any more, two, as most
+    /// currencies have.
+    #[must_use]
+    pub fn places_shown(&self, currency: Currency) -> u8 {
+        self.exponent(currency).unwrap_or(2)
+    }
+
     /// A rail that serves this currency, and the method: the one that is named, or else the one that
     /// fits the recipient best.
     ///

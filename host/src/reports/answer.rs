@@ -161,7 +161,7 @@ impl<'a> Asked<'a> {
     /// Decimal places of a currency's major unit.
     pub(super) fn places(&self) -> impl Fn(Currency) -> u8 + Clone + Send + Sync + use<> {
         let app = self.app.clone();
-        move |currency| app.rails.exponent(currency).unwrap_or(2)
+        move |currency| app.rails.places_shown(currency)
     }
 
     pub(super) fn head(&self, report_type: &'static str) -> Head {
