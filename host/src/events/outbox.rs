@@ -26,8 +26,11 @@ use crate::ledger::{HookRows, NewRow, OutboxHook};
 
 use super::{DISABLED, canonical, sql};
 
-/// For how long a fresh delivery belongs to the process that wrote it: longer than an exchange.
-const HEAD_START: Duration = Duration::from_secs(15);
+/// For how long a fresh delivery belongs to the process that wrote it: longer than it may wait there,
+/// and an exchange takes, and the writing down of it.
+pub(crate) const HEAD_START: Duration = Duration::from_secs(20);
+/// How long it may wait there.
+const BEGUN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Who listens. They are not locked, lest events of one merchant wait for each other: whoever
 /// deletes an endpoint waits for those who have read it.
@@ -378,7 +381,7 @@ impl NewDelivery {
             is_test: self.is_test,
             fence: 0,
             version,
-            until: self.created_at.after(HEAD_START.saturating_sub(limits::WEBHOOK_EXCHANGE_MAX)),
+            until: self.created_at.after(BEGUN_WITHIN),
         }
     }
 }

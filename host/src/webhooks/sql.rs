@@ -1,5 +1,6 @@
 //! Statements about webhooks.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use sqlx::any::AnyRow;
@@ -418,10 +419,10 @@ pub(super) async fn claim_deliveries(
          AND NOT EXISTS (SELECT 1 FROM webhook_queue o \
          WHERE o.endpoint_id = q.endpoint_id AND o.object_id = q.object_id \
          AND o.sequence < q.sequence) ORDER BY q.due_at, q.delivery_id LIMIT $5 {skip}) \
-         RETURNING due_at"
+         RETURNING delivery_id"
     );
     let lease_until = database_now.after(lease).micros();
-    let claimed: Vec<i64> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+    let claimed: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
         .bind(lease_until)
         .bind(endpoint.as_str())
         .bind(now.micros())
@@ -429,18 +430,18 @@ pub(super) async fn claim_deliveries(
         .bind(i64::try_from(*room).unwrap_or(1))
         .fetch_all(tx.conn())
         .await?;
-    let sql = "SELECT d.id, d.event_type, d.body, d.attempts, d.is_test, q.fence, e.updated_at \
-               FROM webhook_queue q JOIN webhook_deliveries d ON d.id = q.delivery_id \
-               JOIN webhook_endpoints e ON e.id = q.endpoint_id \
-               WHERE q.endpoint_id = $1 AND q.lease_until = $2 AND q.due_at BETWEEN $3 AND $4 \
-               ORDER BY q.due_at, d.id";
-    let rows = match (claimed.iter().min(), claimed.iter().max()) {
-        (Some(first), Some(last)) => {
-            let query = sqlx::query(sql).bind(endpoint.as_str()).bind(lease_until);
-            // The index leads past whatever else waits for the endpoint.
-            query.bind(first).bind(last).fetch_all(tx.conn()).await?
-        }
-        _ => Vec::new(),
+    let rows = if claimed.is_empty() {
+        Vec::new()
+    } else {
+        let these = db.engine().among("q.delivery_id", "$1");
+        let sql = format!(
+            "SELECT d.id, d.event_type, d.body, d.attempts, d.is_test, q.fence, e.updated_at \
+             FROM webhook_queue q JOIN webhook_deliveries d ON d.id = q.delivery_id \
+             JOIN webhook_endpoints e ON e.id = q.endpoint_id \
+             WHERE {these} ORDER BY q.due_at, d.id"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql));
+        query.bind(serde_json::Value::from(claimed).to_string()).fetch_all(tx.conn()).await?
     };
     tx.commit().await?;
     let until = now.after(lease.saturating_sub(2 * limits::WEBHOOK_EXCHANGE_MAX));
@@ -450,9 +451,15 @@ pub(super) async fn claim_deliveries(
 /// Gives claims back of which nothing came.
 pub(super) async fn release_deliveries(db: &Db, claimed: &[Ready]) -> Result<(), sqlx::Error> {
     let mut tx = db.write().await?;
-    let sql = "UPDATE webhook_queue SET lease_until = 0 WHERE delivery_id = $1 AND fence = $2";
+    let mut by_fence: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
     for ready in claimed {
-        let query = sqlx::query(sql).bind(ready.id.as_str()).bind(ready.fence);
+        by_fence.entry(ready.fence).or_default().push(ready.id.as_str());
+    }
+    let these = db.engine().among("delivery_id", "$1");
+    let sql = format!("UPDATE webhook_queue SET lease_until = 0 WHERE {these} AND fence = $2");
+    for (fence, ids) in by_fence {
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()));
+        let query = query.bind(serde_json::Value::from(ids).to_string()).bind(fence);
         query.execute(tx.conn()).await?;
     }
     tx.commit().await
