@@ -267,6 +267,33 @@ async fn an_endpoint_that_keeps_failing_is_left_alone_at_no_attempts_cost(
     .await;
 }
 
+/// What was left for later there goes to the new address at once: the clock stands still.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_was_left_alone_is_not_where_it_is_now(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_receiver(engine, async |host, receiver| {
+        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+        receiver.behave("/a", Manner::status(500));
+        let paying = &*host;
+        let paid = (0..8).map(async |_| paying.pay("paid", naira(100_000)).await);
+        for answer in futures::future::join_all(paid).await {
+            answer.ok();
+        }
+        until_got(receiver, "/a", 5).await;
+        let query = format!("endpoint_id={id}");
+        let tried = |one: &Value| one["attempts"] == 1;
+        until(host, &query, |found| found.iter().filter(|one| tried(one)).count() == 5).await;
+        change(host, &id, json!({ "url": receiver.url("/b") })).await.ok();
+        let query = format!("endpoint_id={id}&status=delivered");
+        until(host, &query, |found| found.len() == 3).await;
+        host.advance(6);
+        until_all(host, &id, (8, "delivered")).await;
+    })
+    .await;
+}
+
 /// A receiver that has failed is told of one event at a time; the next one follows when it has had
 /// the last, and not when its head start in the queue is over: the clock stands still.
 #[rstest]

@@ -135,6 +135,8 @@ pub enum Handed {
     Fresh(Vec<Ready>),
     /// An endpoint for which there is something in the queue now.
     Queued(EndpointId),
+    /// An endpoint that is somewhere else now, or was switched on again: how it fared says nothing.
+    Renewed(EndpointId),
 }
 
 /// The way to this process's deliverer. What does not fit is found in the queue later.

@@ -73,6 +73,7 @@ pub async fn deliver(app: App, mut handed: mpsc::Receiver<Handed>) {
             Some(handed) = handed.recv() => match handed {
                 Handed::Fresh(fresh) => fresh.into_iter().for_each(|ready| lanes.offer(ready, app.now())),
                 Handed::Queued(endpoint) => lanes.found(&endpoint),
+                Handed::Renewed(endpoint) => lanes.renew(&endpoint),
             },
             Some(news) = told.recv() => match news {
                 News::Slow(ready) => lanes.slow_down(&ready),

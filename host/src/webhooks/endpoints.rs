@@ -194,18 +194,16 @@ pub(super) async fn update(
     let rows = vec![sql::ENDPOINT_CHANGES.change(&after), told];
     let is_back = after.is_active && !before.is_active;
     // How it fared at another address says nothing of how it will fare at this one.
-    let health = match is_back || after.url != before.url {
-        true => Health::Forgiven,
-        false => Health::Kept,
-    };
+    let is_renewed = is_back || after.url != before.url;
+    let health = if is_renewed { Health::Forgiven } else { Health::Kept };
     submit(app, &before, rows, health).await?;
     if is_back || (after.is_active && after.events != before.events) {
         // What happens after this answer reaches it. The wait is bounded.
         let _ = sql::wait_for_others(&app.db).await?;
     }
-    if is_back {
-        // What waited meanwhile may go on.
-        let _ = app.handover.try_send(Handed::Queued(after.id.clone()));
+    if is_renewed {
+        // What waited meanwhile may go on: here at once, and on other hosts when their pause is over.
+        let _ = app.handover.try_send(Handed::Renewed(after.id.clone()));
     }
     Ok(after)
 }

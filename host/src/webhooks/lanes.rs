@@ -247,6 +247,14 @@ impl Lanes {
         self.lanes.entry(endpoint.clone()).or_default().look_for_more(endpoint, &mut self.back);
     }
 
+    /// How an endpoint has fared counts no more, and something may be in the queue for it.
+    pub(super) fn renew(&mut self, endpoint: &EndpointId) {
+        let lane = self.lane(endpoint);
+        (lane.failures, lane.failed_at, lane.paused_until) = (0, None, None);
+        (lane.is_slow, lane.allowance) = (false, UNPROVEN);
+        self.found(endpoint);
+    }
+
     /// Lanes for which somebody should look into the queue.
     pub(super) fn hungry(&mut self, now: Moment) -> Vec<Hungry> {
         let (capacity, mut hungry) = (self.capacity(), Vec::new());
