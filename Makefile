@@ -12,7 +12,7 @@ TEST_THREADS := $${RUST_TEST_THREADS:-$$(n=$$(( $$(getconf _NPROCESSORS_ONLN) * 
 TARGET = $$($(CARGO) metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 PROGRAM = "$(TARGET)/debug/railhead-under-test"
 
-.PHONY: help demo test lint fuzz advisories bench openapi wasm-target
+.PHONY: help demo test lint fuzz advisories bench pgo openapi wasm-target
 
 help:
 	@echo "make demo     build everything, start on SQLite under ./data, pay somebody, keep serving"
@@ -20,7 +20,8 @@ help:
 	@echo "make lint     format, clippy, dependencies"
 	@echo "make fuzz     made-up input for whatever reads what strangers write, a minute for each reader, and 20,000 cases of each property (ONLY=bodies for one reader)"
 	@echo "make advisories  known vulnerabilities of dependencies; needs cargo-deny and a network"
-	@echo "make bench    print the performance tables (ONLY=\"postgres 'whole life'\" or QUICK=1 for parts; PAYOUTS=10000000 of 'many payouts')"
+	@echo "make bench    print the performance tables (ONLY=\"postgres 'whole life'\" or QUICK=1 for parts; PAYOUTS=10000000 of 'many payouts'; OF=path of another railhead, for those parts that run a host)"
+	@echo "make pgo      build a faster host by profile-guided optimisation, and say where it is; the better part of an hour"
 	@echo "make openapi  write host/openapi.json anew"
 
 demo: wasm-target
@@ -63,9 +64,13 @@ advisories:
 
 bench: wasm-target
 	$(CARGO) build --locked --release -p railhead-tests --bins
-	TEST_POSTGRES_IN=disk TEST_POSTGRES_OPTIONS="$(BENCH_POSTGRES)" $(POSTGRES) \
+	$(if $(OF),BENCH_OF="$(OF)") \
+		TEST_POSTGRES_IN=disk TEST_POSTGRES_OPTIONS="$(BENCH_POSTGRES)" $(POSTGRES) \
 		$(TARGET)/release/railhead-bench \
 		$(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
+
+pgo: wasm-target
+	tests/bench/pgo "$(TARGET)"
 
 openapi: wasm-target
 	$(CARGO) run --locked -p railhead --bin railhead -- openapi > host/openapi.json.new

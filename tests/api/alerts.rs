@@ -144,7 +144,7 @@ async fn a_case_is_told_once_with_what_to_do_and_when_it_is_over(
     .await;
 }
 
-/// Amounts were counted in minor units then.
+/// And not in minor units.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn money_whose_rail_is_not_loaded_any_more_is_shown_with_two_places(

@@ -170,5 +170,9 @@ fn machine() -> String {
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
     let model = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = model.lines().find_map(|line| line.strip_prefix("model name\t: ")).unwrap_or("?");
-    format!("{cpus} cores, {model}; host, database and load generator share them")
+    let host = server::program();
+    format!(
+        "{cpus} cores, {model}; host, database and load generator share them; the host is {}",
+        host.display()
+    )
 }

@@ -316,8 +316,18 @@ impl Server {
         path
     }
 
-    pub(crate) async fn stop(self) {
+    /// As an operator stops them: they bring what they have begun to its end.
+    pub(crate) async fn stop(mut self) {
         let (engine, url) = (self.engine, self.url.clone());
+        // The host may be at something with a network.
+        for child in [&mut self.host, &mut self.simulator] {
+            let told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+            assert!(told.unwrap().success(), "kill");
+            let ended = child.wait().unwrap();
+            if !ended.success() {
+                println!("    it was told to stop, and did not end well: {ended}");
+            }
+        }
         drop(self);
         if engine == Engine::Postgres {
             drop_database(&url).await;
@@ -367,10 +377,13 @@ pub(crate) async fn start_up_ms() -> u128 {
     times[times.len() / 2]
 }
 
-/// The host's program, built beside this one.
-fn program() -> std::path::PathBuf {
-    let own = std::env::current_exe().unwrap();
-    own.with_file_name("railhead-under-test")
+/// The host's program: one that was named, or else what was built beside this one.
+pub(crate) fn program() -> PathBuf {
+    let Some(named) = std::env::var_os("BENCH_OF") else {
+        return std::env::current_exe().unwrap().with_file_name("railhead-under-test");
+    };
+    // It is started in folders of its own.
+    std::fs::canonicalize(&named).unwrap_or_else(|_| panic!("BENCH_OF={}", named.display()))
 }
 
 fn free_port() -> u16 {
