@@ -233,25 +233,30 @@ async fn until_got(receiver: &Receiver, path: &str, count: usize) {
     receiver.until(path, count).await;
 }
 
+/// An endpoint at `/a` that has failed for five of eight payouts, and is left alone.
+async fn left_alone(host: &TestHost, receiver: &Receiver) -> String {
+    let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
+    receiver.behave("/a", Manner::status(500));
+    let paid = (0..8).map(async |_| host.pay("paid", naira(100_000)).await);
+    for answer in futures::future::join_all(paid).await {
+        answer.ok();
+    }
+    until_got(receiver, "/a", 5).await;
+    // The fifth is written down a moment after it was received.
+    let query = format!("endpoint_id={id}");
+    let tried = |one: &Value| one["attempts"] == 1;
+    until(host, &query, |found| found.iter().filter(|one| tried(one)).count() == 5).await;
+    id
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_keeps_failing_is_left_alone_at_no_attempts_cost(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_receiver(engine, async |host, receiver| {
-        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
         let good = listen(host, &receiver.url("/good"), json!(["payout.paid"])).await.id();
-        receiver.behave("/a", Manner::status(500));
-        let paying = &*host;
-        let paid = (0..8).map(async |_| paying.pay("paid", naira(100_000)).await);
-        for answer in futures::future::join_all(paid).await {
-            answer.ok();
-        }
-        until_got(receiver, "/a", 5).await;
-        // The fifth is written down a moment after it was received.
-        let query = format!("endpoint_id={id}");
-        let tried = |one: &Value| one["attempts"] == 1;
-        until(host, &query, |found| found.iter().filter(|one| tried(one)).count() == 5).await;
+        let id = left_alone(host, receiver).await;
         assert_eq!(attempts(host, &id).await.iter().sum::<i64>(), 5);
         until_all(host, &good, (8, "delivered")).await;
         // One is tried when the pause is over, and after it the pause is longer.
@@ -274,17 +279,7 @@ async fn an_endpoint_that_was_left_alone_is_not_where_it_is_now(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_receiver(engine, async |host, receiver| {
-        let id = listen(host, &receiver.url("/a"), json!(["payout.paid"])).await.id();
-        receiver.behave("/a", Manner::status(500));
-        let paying = &*host;
-        let paid = (0..8).map(async |_| paying.pay("paid", naira(100_000)).await);
-        for answer in futures::future::join_all(paid).await {
-            answer.ok();
-        }
-        until_got(receiver, "/a", 5).await;
-        let query = format!("endpoint_id={id}");
-        let tried = |one: &Value| one["attempts"] == 1;
-        until(host, &query, |found| found.iter().filter(|one| tried(one)).count() == 5).await;
+        let id = left_alone(host, receiver).await;
         change(host, &id, json!({ "url": receiver.url("/b") })).await.ok();
         let query = format!("endpoint_id={id}&status=delivered");
         until(host, &query, |found| found.len() == 3).await;
