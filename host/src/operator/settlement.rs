@@ -297,7 +297,7 @@ pub async fn adjust(
     operator: Operator,
     body: Body<AdjustRequest>,
 ) -> Result<Response, Problem> {
-    let (adjustment, chain) = understand(&app, body.value).await?;
+    let (adjustment, last, chain) = understand(&app, body.value).await?;
     // The other way about a difference is another act than this one.
     let subject = format!("{}/{}", direction(&adjustment), adjustment.difference());
     let wanted = json!({
@@ -306,6 +306,8 @@ pub async fn adjust(
         "amount_minor": adjustment.amount,
         "account": adjustment.contra,
         "booked_on": adjustment.booked_on,
+        // Whoever agreed to undo something has not agreed to the same after somebody else undid it.
+        "follows": last,
     });
     let size = i64::try_from(adjustment.amount.units().unsigned_abs()).unwrap_or(i64::MAX);
     let about = (ApprovalAct::Adjust, Some((adjustment.currency.as_str(), size)));
@@ -365,7 +367,11 @@ fn taken_in(id: &str) -> Problem {
     Problem::because(ErrorCode::StateConflict, message)
 }
 
-async fn understand(app: &App, body: AdjustRequest) -> Result<(Adjustment, Unique), Problem> {
+/// What is asked for, the last adjusting entry about the same, and its place after that one.
+async fn understand(
+    app: &App,
+    body: AdjustRequest,
+) -> Result<(Adjustment, Option<AdjustmentId>, Unique), Problem> {
     let env = env(body.env.as_deref())?;
     let (route, currency) = account(app, env, (body.route, body.currency)).await?;
     let amount = required("amount_minor", body.amount_minor)?;
@@ -415,7 +421,8 @@ async fn understand(app: &App, body: AdjustRequest) -> Result<(Adjustment, Uniqu
             let first =
                 before.first().map_or_else(|| adjustment.difference(), |it| it.id.to_string());
             let chain = Unique::new("adjustment", &format!("{first}/{nth}"));
-            Ok((Adjustment { nth, ..adjustment }, chain))
+            let last = last.map(|last| last.id.clone());
+            Ok((Adjustment { nth, ..adjustment }, last, chain))
         }
     }
 }
