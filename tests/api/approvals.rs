@@ -405,3 +405,36 @@ async fn operators_are_told_of_fields_that_there_are_not(
     })
     .await;
 }
+
+/// A page goes on after its last request, even where that one is gone by then.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_more_people_comes_in_pages(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host_configured(engine, two_people, async |host| {
+        let mut asked = Vec::new();
+        for wallet in [&host.merchant.test_wallet, &host.merchant.live_wallet] {
+            let body = json!({ "amount_minor": (CREDIT + 1).to_string(), "reason": "a deposit" });
+            let path = format!("wallets/{wallet}/credit");
+            asked.push(post(host, OPERATOR_TOKEN, &path, body).await.ok().id());
+        }
+        let list = async |query: &str| {
+            let path = format!("approval_requests?{query}");
+            ask(host, DESK_TOKEN, (Method::GET, &path), json!({})).await
+        };
+        let ids = |page: &Answer| page.json["data"][0]["id"].as_str().map(str::to_owned);
+        let first = list("limit=1").await.ok();
+        assert_eq!((ids(&first).as_ref(), &first.json["has_more"]), (asked.get(1), &json!(true)));
+        let why = json!({ "reason": "no" });
+        post(host, DESK_TOKEN, &format!("approval_requests/{}/refuse", asked[1]), why).await.ok();
+        let second = list(&format!("limit=1&starting_after={}", asked[1])).await.ok();
+        assert_eq!(
+            (ids(&second).as_ref(), &second.json["has_more"]),
+            (asked.first(), &json!(false))
+        );
+        assert_eq!(list("limit=0").await.refused(), (400, "invalid_limit"));
+        assert_eq!(list("starting_after=me").await.refused(), (400, "invalid_field"));
+    })
+    .await;
+}

@@ -226,7 +226,7 @@ async fn a_field_that_is_sent_twice_is_not_guessed_at(
             let answer = host.get(&format!("{path}?limit=1&limit=2")).await;
             assert_envelope(&answer, 400, "invalid_filter");
         }
-        for path in ["merchants", "audit", "blacklist"] {
+        for path in ["merchants", "audit", "blacklist", "approval_requests"] {
             let path = format!("{path}?limit=1&limit=2");
             let answer = host.admin(Method::GET, &path, json!({})).await;
             assert_envelope(&answer, 400, "invalid_filter");

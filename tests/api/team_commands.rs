@@ -175,3 +175,37 @@ async fn the_commands_of_the_page_about_teams_work() {
     })
     .await;
 }
+
+/// Whoever looks for something old gets there.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_that_list_take_a_page() {
+    with_host(Engine::Sqlite, async |host| {
+        let operator = Desk { url: host.base.clone(), token: OPERATOR_TOKEN.into() };
+        let merchant = host.merchant.id.as_str();
+        let id = |page: &Value| text(&page["data"][0], "id");
+        let newest = operator.says(&["admin", "audit", "--limit", "1"], "");
+        assert_eq!(newest["data"].as_array().map(Vec::len), Some(1));
+        let after = ["admin", "audit", "--limit", "1", "--starting-after", &id(&newest)];
+        assert!(id(&operator.says(&after, "")) < id(&newest));
+        for list in [
+            &["merchant", "list"][..],
+            &["key", "list", merchant],
+            &["notifications"],
+            &["audit"],
+            &["waiting"],
+            &["approvals"],
+            &["blacklist", "list"],
+            &["case", "list"],
+            &["alert", "list"],
+            &["batch", "list"],
+            &["rate", "list"],
+            &["file", "list"],
+            &["settlement", "list"],
+        ] {
+            let command = [&["admin"], list, &["--limit", "0"]].concat();
+            let why = operator.refuses(&command);
+            assert!(why.contains("invalid_limit"), "{list:?}: {why}");
+        }
+    })
+    .await;
+}

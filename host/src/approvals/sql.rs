@@ -4,7 +4,6 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, Row as _};
 
 use crate::clock::Moment;
-use crate::config::limits;
 use crate::db::bulk::{Column, Removal, Table, Update, int, text};
 use crate::db::cell::Kind::Int;
 use crate::db::lookup::Lookup;
@@ -69,27 +68,29 @@ pub async fn find(
     row.map(|row| request(&row)).transpose()
 }
 
-/// Those that may still be agreed to, newest first: all, or those that one merchant's people see.
-/// One more than a page holds at most.
+/// A page of those that may still be agreed to, made before `before`, newest first: of all, or of
+/// those that one merchant's people see. One more than the page holds at most.
 ///
 /// # Errors
 /// The database cannot be read.
 pub async fn list(
     pool: &AnyPool,
     (merchant, now): (Option<&MerchantId>, Moment),
+    (before, limit): (Option<ApprovalId>, i64),
 ) -> Result<Vec<Request>, sqlx::Error> {
     let sql = match merchant {
         None => {
             "SELECT * FROM approval_requests WHERE expires_at > $1 AND $2 = '' \
-             ORDER BY id DESC LIMIT $3"
+             AND id < $3 ORDER BY id DESC LIMIT $4"
         }
         Some(_) => {
             "SELECT * FROM approval_requests WHERE expires_at > $1 AND merchant_id = $2 \
-             ORDER BY id DESC LIMIT $3"
+             AND id < $3 ORDER BY id DESC LIMIT $4"
         }
     };
     let query = sqlx::query(sql).bind(now.micros()).bind(merchant.map_or("", MerchantId::as_str));
-    let rows = query.bind(limits::PAGE_MAX + 1).fetch_all(pool).await?;
+    let query = query.bind(before.as_ref().map_or("~", ApprovalId::as_str)).bind(limit + 1);
+    let rows = query.fetch_all(pool).await?;
     rows.iter().map(request).collect()
 }
 

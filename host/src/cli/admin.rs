@@ -98,12 +98,14 @@ enum AdminCommand {
         /// `queued`, `sent` or `given_up`.
         #[arg(long)]
         status: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Differences between banks' statements and the books.
     #[command(subcommand)]
     Settlement(Settlement),
     /// The audit log, newest first.
-    Audit,
+    Audit(PageArgs),
     /// Payouts that wait for somebody, newest first.
     Waiting {
         /// `draft` or `awaiting_admin_review`.
@@ -112,9 +114,11 @@ enum AdminCommand {
         /// Only those of this merchant.
         #[arg(long)]
         merchant: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// What waits for more people, newest first.
-    Approvals,
+    Approvals(PageArgs),
     /// Refuse what waits for more people.
     Refuse {
         /// The approval request's id.
@@ -127,6 +131,17 @@ enum AdminCommand {
     Rails,
     /// Active rule packs.
     RulePacks,
+}
+
+/// Which page of a list.
+#[derive(Args)]
+pub(super) struct PageArgs {
+    /// How many, 1 to 100; 50 if left out.
+    #[arg(long)]
+    limit: Option<String>,
+    /// The last id of the page before.
+    #[arg(long, value_name = "ID")]
+    starting_after: Option<String>,
 }
 
 #[derive(Subcommand)]
@@ -222,8 +237,8 @@ enum Route {
 
 #[derive(Subcommand)]
 enum Blacklist {
-    /// List entries.
-    List,
+    /// List entries, newest first.
+    List(PageArgs),
     /// Block a recipient, given as a JSON object.
     Add {
         /// For example '{"scope":"platform","currency":"NGN","bank_code":"058",
@@ -285,7 +300,7 @@ pub(super) type Request = (Method, String, Option<Value>);
 fn request(command: AdminCommand) -> Result<Request, StartError> {
     Ok(match command {
         AdminCommand::Merchant(command) => merchant(command)?,
-        AdminCommand::Key(command) => key(command),
+        AdminCommand::Key(command) => key(command)?,
         AdminCommand::Wallet(command) => wallet(command),
         AdminCommand::Member(command) => team::member(command)?,
         AdminCommand::Payout { action: PayoutAction::Show, id, .. } => {
@@ -311,16 +326,16 @@ fn request(command: AdminCommand) -> Result<Request, StartError> {
         AdminCommand::File(command) => files::file(command)?,
         AdminCommand::Quarantine(command) => cases::quarantine(command),
         AdminCommand::Alert(command) => cases::alert(command)?,
-        AdminCommand::Notifications { status } => {
-            (Method::GET, filtered("notifications", [("status", status)])?, None)
+        AdminCommand::Notifications { status, page } => {
+            (Method::GET, paged("notifications", page, [("status", status)])?, None)
         }
         AdminCommand::Settlement(command) => settlement(command)?,
-        AdminCommand::Audit => (Method::GET, "audit".to_owned(), None),
-        AdminCommand::Waiting { status, merchant } => {
+        AdminCommand::Audit(page) => (Method::GET, paged("audit", page, [])?, None),
+        AdminCommand::Waiting { status, merchant, page } => {
             let filters = [("status", status), ("merchant_id", merchant)];
-            (Method::GET, filtered("payouts", filters)?, None)
+            (Method::GET, paged("payouts", page, filters)?, None)
         }
-        AdminCommand::Approvals => (Method::GET, "approval_requests".to_owned(), None),
+        AdminCommand::Approvals(page) => (Method::GET, paged("approval_requests", page, [])?, None),
         AdminCommand::Refuse { id, reason } => {
             let body = object([("reason", json!(reason))]);
             (Method::POST, format!("approval_requests/{id}/refuse"), Some(body))
@@ -373,7 +388,7 @@ fn route(command: Route) -> Result<Request, StartError> {
 
 fn blacklist(command: Blacklist) -> Result<Request, StartError> {
     Ok(match command {
-        Blacklist::List => (Method::GET, "blacklist".to_owned(), None),
+        Blacklist::List(page) => (Method::GET, paged("blacklist", page, [])?, None),
         Blacklist::Add { entry } => {
             (Method::POST, "blacklist".to_owned(), Some(serde_json::from_str(&entry)?))
         }
@@ -382,13 +397,23 @@ fn blacklist(command: Blacklist) -> Result<Request, StartError> {
 }
 
 /// A list's path, with the filters that were given.
-pub(super) fn filtered<const N: usize>(
+pub(super) fn filtered<'a>(
     list: &str,
-    filters: [(&str, Option<String>); N],
+    filters: impl IntoIterator<Item = (&'a str, Option<String>)>,
 ) -> Result<String, StartError> {
     let given = filters.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let url = reqwest::Url::parse_with_params("http://host", given)?;
     Ok(format!("{list}?{}", url.query().unwrap_or_default()))
+}
+
+/// A page of a list, with the filters that were given.
+pub(super) fn paged<const N: usize>(
+    list: &str,
+    page: PageArgs,
+    filters: [(&str, Option<String>); N],
+) -> Result<String, StartError> {
+    let page = [("limit", page.limit), ("starting_after", page.starting_after)];
+    filtered(list, page.into_iter().chain(filters))
 }
 
 /// An object of the values that were given.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::start::StartError;
 
-use super::admin::{Request, filtered, object};
+use super::admin::{PageArgs, Request, object, paged};
 
 #[derive(Subcommand)]
 pub(super) enum Case {
@@ -21,6 +21,8 @@ pub(super) enum Case {
         /// Only those about this payout, file or route.
         #[arg(long)]
         subject: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Show a case: what happened, what to do about it, what may be decided.
     Show {
@@ -46,6 +48,8 @@ pub(super) enum Alert {
         /// `open` or `ended`.
         #[arg(long, default_value = "open")]
         status: String,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Look after an alert: nobody is reminded of it any more.
     Acknowledge {
@@ -67,6 +71,8 @@ pub(super) enum Batch {
         /// Only those of this merchant.
         #[arg(long)]
         merchant: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Show a batch.
     Show {
@@ -77,9 +83,8 @@ pub(super) enum Batch {
     Items {
         /// The batch's id or `bat_` reference.
         id: String,
-        /// The last id of the page before.
-        #[arg(long, value_name = "ID")]
-        starting_after: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Debit and queue all its payouts.
     Approve {
@@ -118,9 +123,9 @@ pub(super) enum Quarantine {
 
 pub(super) fn case(command: Case) -> Result<Request, StartError> {
     Ok(match command {
-        Case::List { kind, status, subject } => {
+        Case::List { kind, status, subject, page } => {
             let filters = [("kind", kind), ("status", Some(status)), ("subject_id", subject)];
-            (Method::GET, filtered("cases", filters)?, None)
+            (Method::GET, paged("cases", page, filters)?, None)
         }
         Case::Show { id } => (Method::GET, format!("cases/{id}"), None),
         Case::Resolve { id, resolution, evidence } => {
@@ -136,14 +141,13 @@ pub(super) fn batch(command: Batch) -> Result<Request, StartError> {
         (Method::POST, format!("batches/{id}/{verb}"), Some(body))
     };
     Ok(match command {
-        Batch::List { status, merchant } => {
+        Batch::List { status, merchant, page } => {
             let filters = [("status", status), ("merchant_id", merchant)];
-            (Method::GET, filtered("batches", filters)?, None)
+            (Method::GET, paged("batches", page, filters)?, None)
         }
         Batch::Show { id } => (Method::GET, format!("batches/{id}"), None),
-        Batch::Items { id, starting_after } => {
-            let filters = [("limit", Some("100".to_owned())), ("starting_after", starting_after)];
-            (Method::GET, filtered(&format!("batches/{id}/items"), filters)?, None)
+        Batch::Items { id, page } => {
+            (Method::GET, paged(&format!("batches/{id}/items"), page, [])?, None)
         }
         Batch::Approve { id } => decide(id, "approve", None),
         Batch::Reject { id, reason } => decide(id, "reject", Some(reason)),
@@ -163,8 +167,8 @@ pub(super) fn quarantine(command: Quarantine) -> Request {
 
 pub(super) fn alert(command: Alert) -> Result<Request, StartError> {
     Ok(match command {
-        Alert::List { status } => {
-            (Method::GET, filtered("alerts", [("status", Some(status))])?, None)
+        Alert::List { status, page } => {
+            (Method::GET, paged("alerts", page, [("status", Some(status))])?, None)
         }
         Alert::Acknowledge { id } => (Method::POST, format!("alerts/{id}/acknowledge"), None),
         Alert::Test => (Method::POST, "alerts/test".to_owned(), None),

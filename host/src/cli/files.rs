@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::start::StartError;
 
-use super::admin::{Request, filtered, object};
+use super::admin::{PageArgs, Request, object, paged};
 
 #[derive(Subcommand)]
 pub(super) enum Window {
@@ -37,12 +37,8 @@ pub(super) enum File {
         /// Only those in this state, such as `unclear`.
         #[arg(long)]
         state: Option<String>,
-        /// How many, 1 to 100.
-        #[arg(long)]
-        limit: Option<String>,
-        /// The last id of the page before.
-        #[arg(long, value_name = "ID")]
-        starting_after: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Show a file, and how much is in it.
     Show {
@@ -53,9 +49,8 @@ pub(super) enum File {
     Payments {
         /// The file's id.
         id: String,
-        /// The last id of the page before.
-        #[arg(long, value_name = "ID")]
-        starting_after: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Write out the very bytes that the bank gets; the audit log says so.
     Content {
@@ -94,20 +89,14 @@ pub(super) fn window(command: Window) -> Request {
 
 pub(super) fn file(command: File) -> Result<Request, StartError> {
     Ok(match command {
-        File::List { env, route, state, limit, starting_after } => {
-            let filters = [
-                ("env", Some(env)),
-                ("route", route),
-                ("state", state),
-                ("limit", limit),
-                ("starting_after", starting_after),
-            ];
-            (Method::GET, filtered("files", filters)?, None)
+        File::List { env, route, state, page } => {
+            let filters = [("env", Some(env)), ("route", route), ("state", state)];
+            (Method::GET, paged("files", page, filters)?, None)
         }
         File::Show { id } => (Method::GET, format!("files/{id}"), None),
-        File::Payments { id, starting_after } => {
+        File::Payments { id, page } => {
             let list = format!("files/{id}/payments");
-            (Method::GET, filtered(&list, [("starting_after", starting_after)])?, None)
+            (Method::GET, paged(&list, page, [])?, None)
         }
         File::Content { id, .. } => (Method::GET, format!("files/{id}/content"), None),
         File::Hold(act) => act.request("files", "hold"),

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::start::StartError;
 
-use super::admin::{Request, object};
+use super::admin::{PageArgs, Request, object, paged};
 
 #[derive(Subcommand)]
 pub(super) enum Merchant {
@@ -22,8 +22,8 @@ pub(super) enum Merchant {
         #[arg(long)]
         timezone: Option<String>,
     },
-    /// List merchants.
-    List,
+    /// List merchants, newest first.
+    List(PageArgs),
     /// Show a merchant.
     Show {
         /// The merchant's id.
@@ -67,6 +67,8 @@ pub(super) enum Key {
     List {
         /// The merchant's id.
         merchant: String,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Show a key, without its secret.
     Show {
@@ -98,7 +100,7 @@ pub(super) fn merchant(command: Merchant) -> Result<Request, StartError> {
             ]);
             (Method::POST, "merchants".to_owned(), Some(body))
         }
-        Merchant::List => (Method::GET, "merchants".to_owned(), None),
+        Merchant::List(page) => (Method::GET, paged("merchants", page, [])?, None),
         Merchant::Show { id } => (Method::GET, format!("merchants/{id}"), None),
         Merchant::Set { id, settings } => {
             (Method::PATCH, format!("merchants/{id}"), Some(serde_json::from_str(&settings)?))
@@ -106,8 +108,8 @@ pub(super) fn merchant(command: Merchant) -> Result<Request, StartError> {
     })
 }
 
-pub(super) fn key(command: Key) -> Request {
-    match command {
+pub(super) fn key(command: Key) -> Result<Request, StartError> {
+    Ok(match command {
         Key::Create { merchant, env, label, capabilities, permissions, allow, expires_at } => {
             let body = object([
                 ("env", json!(env)),
@@ -119,12 +121,14 @@ pub(super) fn key(command: Key) -> Request {
             ]);
             (Method::POST, format!("merchants/{merchant}/keys"), Some(body))
         }
-        Key::List { merchant } => (Method::GET, format!("merchants/{merchant}/keys"), None),
+        Key::List { merchant, page } => {
+            (Method::GET, paged(&format!("merchants/{merchant}/keys"), page, [])?, None)
+        }
         Key::Show { id } => (Method::GET, format!("keys/{id}"), None),
         Key::Rotate { id, grace_seconds } => {
             let body = object([("grace_seconds", json!(grace_seconds))]);
             (Method::POST, format!("keys/{id}/rotate"), Some(body))
         }
         Key::Revoke { id } => (Method::POST, format!("keys/{id}/revoke"), None),
-    }
+    })
 }

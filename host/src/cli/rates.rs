@@ -14,7 +14,7 @@ use crate::fx::source::{Told, pairs};
 use crate::money::Currency;
 use crate::start::StartError;
 
-use super::admin::{Request, filtered, object};
+use super::admin::{PageArgs, Request, filtered, object, paged};
 use super::document::engines;
 
 #[derive(Subcommand)]
@@ -24,9 +24,8 @@ pub(super) enum Rate {
         /// Those of this environment.
         #[arg(long, value_parser = ["live", "test"], default_value = "live")]
         env: String,
-        /// The last id of the page before.
-        #[arg(long, value_name = "ID")]
-        starting_after: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Set the platform's rate, or a merchant's own.
     Set {
@@ -116,9 +115,8 @@ pub(super) struct Terms {
 
 pub(super) fn rate(command: Rate) -> Result<Request, StartError> {
     Ok(match command {
-        Rate::List { env, starting_after } => {
-            let filters = [("env", Some(env)), ("starting_after", starting_after)];
-            (Method::GET, filtered("rates", filters)?, None)
+        Rate::List { env, page } => {
+            (Method::GET, paged("rates", page, [("env", Some(env))])?, None)
         }
         Rate::Set { of, rate, terms } => {
             (Method::PUT, "rates".to_owned(), Some(set(of, &rate, terms)))

@@ -9,7 +9,7 @@ use strum::IntoEnumIterator as _;
 use crate::reconciliation::Contra;
 use crate::start::StartError;
 
-use super::admin::{Request, filtered, object};
+use super::admin::{PageArgs, Request, object, paged};
 
 #[derive(Subcommand)]
 pub(super) enum Settlement {
@@ -23,6 +23,8 @@ pub(super) enum Settlement {
         /// `test` or `live`.
         #[arg(long)]
         env: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
     },
 }
 
@@ -77,9 +79,9 @@ pub(super) fn settlement(command: Settlement) -> Result<Request, StartError> {
             ]);
             (Method::POST, "settlement_adjustments".to_owned(), Some(body))
         }
-        Settlement::List { route, env } => {
+        Settlement::List { route, env, page } => {
             let filters = [("route", route), ("env", env)];
-            (Method::GET, filtered("settlement_adjustments", filters)?, None)
+            (Method::GET, paged("settlement_adjustments", page, filters)?, None)
         }
     })
 }

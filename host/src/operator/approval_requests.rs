@@ -9,9 +9,8 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::approvals::{self, ApprovalView, Request};
 use crate::caller::{Actor, Done};
-use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
-use crate::http::{Body, Page};
+use crate::http::{Body, Page, PageQuery, Query};
 use crate::id::ApprovalId;
 use crate::ledger::Command;
 
@@ -19,7 +18,7 @@ use super::{required, write};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
-    ("list_approval_requests", &[]),
+    ("list_approval_requests", &[ErrorCode::InvalidLimit, ErrorCode::InvalidField]),
     (
         "refuse_approval_request",
         &[ErrorCode::NotFound, ErrorCode::MissingField, ErrorCode::StateConflict],
@@ -31,12 +30,23 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
 /// A member of a team sees what their merchant's own people may agree to.
 #[utoipa::path(
     get, path = "/admin/v1/approval_requests", operation_id = "list_approval_requests",
-    tag = "Operator",
-    responses((status = 200, description = "Newest first, the last hundred", body = inline(Page<ApprovalView>))),
+    tag = "Operator", params(PageQuery),
+    responses((status = 200, description = "Newest first", body = inline(Page<ApprovalView>))),
 )]
-pub async fn list(State(app): State<App>, actor: Actor) -> Result<Page<ApprovalView>, Problem> {
-    let requests = approvals::list(app.db.pool(), (actor.merchant(), app.now())).await?;
-    Ok(Page::of(requests.into_iter().map(ApprovalView::of).collect(), limits::PAGE_MAX))
+pub async fn list(
+    State(app): State<App>,
+    actor: Actor,
+    Query(page): Query<PageQuery>,
+) -> Result<Page<ApprovalView>, Problem> {
+    let limit = page.limit()?;
+    let before = page
+        .starting_after
+        .as_deref()
+        .map(|id| ApprovalId::parse(id).ok_or_else(PageQuery::unknown_cursor));
+    // The one that it names may be gone by now.
+    let page = (before.transpose()?, limit);
+    let requests = approvals::list(app.db.pool(), (actor.merchant(), app.now()), page).await?;
+    Ok(Page::of(requests.into_iter().map(ApprovalView::of).collect(), limit))
 }
 
 /// Why a request is refused.
