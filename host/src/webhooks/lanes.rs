@@ -53,8 +53,7 @@ pub(super) enum Ended {
 /// All lanes.
 pub(super) struct Lanes {
     lanes: HashMap<EndpointId, Lane>,
-    /// Lanes with something waiting, in the order of their turns.
-    turns: VecDeque<EndpointId>,
+    turns: Turns,
     back: Back,
     fast_free: usize,
     /// Slow exchanges under way, how many of them may begin, and how many there may be.
@@ -67,6 +66,14 @@ pub(super) struct Lanes {
     looking: usize,
 }
 
+/// Lanes that have something to begin, in the order of their turns, each in the line of the slots
+/// that it takes: those that wait for a slow one are passed by no other turn.
+#[derive(Default)]
+struct Turns {
+    fast: VecDeque<EndpointId>,
+    slow: VecDeque<EndpointId>,
+}
+
 /// What goes back to the queue, and who looks for it there.
 #[derive(Default)]
 struct Back {
@@ -74,7 +81,8 @@ struct Back {
     dropped: Vec<Ready>,
     /// Deliveries that are remembered to have been turned away, over all lanes.
     remembered: usize,
-    /// Lanes for which the queue may hold more, in the order of their turns to look.
+    /// Lanes for which the queue may hold more and that may have room, in the order of their turns
+    /// to look.
     in_line: VecDeque<EndpointId>,
 }
 
@@ -86,9 +94,11 @@ struct Lane {
     failures: i64,
     failed_at: Option<Moment>,
     paused_until: Option<Moment>,
-    has_turn: bool,
-    /// Whether it is in line to look for more, and whether somebody is looking.
+    /// The line of turns in which it stands.
+    turn: Option<Slot>,
+    /// Whether the queue may hold more, whether it is in line to look, and whether somebody looks.
     more: bool,
+    in_line: bool,
     looking: bool,
     /// What was handed over and not taken, each with when it had to be begun; the queue has it.
     turned_away: VecDeque<(DeliveryId, Moment)>,
@@ -110,7 +120,7 @@ impl Lanes {
         let slow_slots = (slots / 4).max(1);
         Self {
             lanes: HashMap::new(),
-            turns: VecDeque::new(),
+            turns: Turns::default(),
             back: Back::default(),
             fast_free: slots.saturating_sub(slow_slots).max(1),
             slow: 0,
@@ -144,57 +154,81 @@ impl Lanes {
             return;
         }
         lane.waiting.push_back(ready);
-        if !lane.has_turn {
-            lane.has_turn = true;
-            self.turns.push_back(id);
-        }
         self.waiting += 1;
+        self.take_turn(&id);
     }
 
     /// The next delivery to make, if one may be made now.
     pub(super) fn next(&mut self, now: Moment) -> Option<Ready> {
-        if self.fast_free == 0 && self.slow >= self.slow_slots {
-            return None;
-        }
-        for _ in 0..self.turns.len() {
-            let id = self.turns.pop_front()?;
-            let Some(lane) = self.lanes.get_mut(&id) else { continue };
-            if lane.is_paused(now) {
-                // They were not tried: no attempt is used up.
-                self.waiting -= lane.waiting.len();
-                for ready in std::mem::take(&mut lane.waiting) {
-                    lane.turn_away(ready, &mut self.back);
+        for slot in [Slot::Fast, Slot::Slow] {
+            while self.is_free(slot) {
+                let Some(id) = self.turns.of(slot).pop_front() else { break };
+                self.leave(&id, now);
+                let lane = self.lane(&id);
+                lane.turn = None;
+                let next = lane.waiting.pop_front();
+                if let Some(ready) = &next {
+                    lane.under_way.insert(ready.id.clone(), slot);
+                    self.waiting -= 1;
+                    match slot {
+                        Slot::Fast => self.fast_free -= 1,
+                        Slot::Slow => self.slow += 1,
+                    }
                 }
-            }
-            while let Some(late) = lane.waiting.pop_front_if(|ready| ready.until <= now) {
-                self.waiting -= 1;
-                lane.turn_away(late, &mut self.back);
-            }
-            if lane.waiting.is_empty() {
-                lane.has_turn = false;
-                continue;
-            }
-            let slot = if lane.is_slow { Slot::Slow } else { Slot::Fast };
-            let is_free = match slot {
-                Slot::Fast => self.fast_free > 0,
-                Slot::Slow => self.slow < self.slow_slots,
-            };
-            let ready = match lane.under_way.len() < lane.allowance && is_free {
-                true => lane.waiting.pop_front(),
-                false => None,
-            };
-            self.turns.push_back(id);
-            if let Some(ready) = ready {
-                self.waiting -= 1;
-                match slot {
-                    Slot::Fast => self.fast_free -= 1,
-                    Slot::Slow => self.slow += 1,
+                self.take_turn(&id);
+                self.line_up(&id);
+                if next.is_some() {
+                    return next;
                 }
-                lane.under_way.insert(ready.id.clone(), slot);
-                return Some(ready);
             }
         }
         None
+    }
+
+    fn is_free(&self, slot: Slot) -> bool {
+        match slot {
+            Slot::Fast => self.fast_free > 0,
+            Slot::Slow => self.slow < self.slow_slots,
+        }
+    }
+
+    /// Leaves to the queue what a lane does not make now: all of it while the endpoint is left
+    /// alone, no attempt being used up, and otherwise what it is too late to begin.
+    fn leave(&mut self, id: &EndpointId, now: Moment) {
+        let Some(lane) = self.lanes.get_mut(id) else { return };
+        let is_paused = lane.is_paused(now);
+        while let Some(left) = lane.waiting.pop_front_if(|it| is_paused || it.until <= now) {
+            self.waiting -= 1;
+            lane.turn_away(left, &mut self.back);
+        }
+    }
+
+    /// Has a lane stand in the line of the slots that it takes while it has something to begin, and
+    /// in none while it has not.
+    fn take_turn(&mut self, id: &EndpointId) {
+        let Some(lane) = self.lanes.get_mut(id) else { return };
+        let turn = lane.may_begin().then_some(lane.slot());
+        if lane.turn == turn {
+            return;
+        }
+        if let Some(left) = lane.turn {
+            self.turns.of(left).retain(|other| other != id);
+        }
+        if let Some(slot) = turn {
+            self.turns.of(slot).push_back(id.clone());
+        }
+        lane.turn = turn;
+    }
+
+    /// Has a lane for which the queue may hold more stand in line to look. Whoever has no room, or
+    /// is left alone, loses that place when it comes to it, and lines up again once that may have
+    /// changed.
+    fn line_up(&mut self, id: &EndpointId) {
+        let Some(lane) = self.lanes.get_mut(id) else { return };
+        if lane.more && !lane.in_line && !lane.looking {
+            lane.in_line = true;
+            self.back.in_line.push_back(id.clone());
+        }
     }
 
     /// An exchange takes long: it leaves the fast slots.
@@ -202,12 +236,14 @@ impl Lanes {
         let has_room = self.slow < self.slow_max;
         let lane = self.lane(&ready.endpoint_id);
         (lane.is_slow, lane.allowance) = (true, 1);
-        match lane.under_way.get_mut(&ready.id) {
-            Some(slot @ Slot::Fast) if has_room => *slot = Slot::Slow,
-            _ => return,
+        if let Some(slot @ Slot::Fast) = lane.under_way.get_mut(&ready.id)
+            && has_room
+        {
+            *slot = Slot::Slow;
+            self.slow += 1;
+            self.fast_free += 1;
         }
-        self.slow += 1;
-        self.fast_free += 1;
+        self.take_turn(&ready.endpoint_id);
     }
 
     /// An exchange ended.
@@ -217,24 +253,10 @@ impl Lanes {
             Some(Slot::Slow) => self.slow -= 1,
             None => {}
         }
-        let lane = self.lane(&ready.endpoint_id);
-        match ended {
-            Ended::Quickly => {
-                lane.allowance = (lane.allowance + 1).min(limits::UNDER_WAY_PER_ENDPOINT_MAX);
-                lane.is_slow = false;
-            }
-            Ended::Slowly | Ended::Badly => (lane.is_slow, lane.allowance) = (true, 1),
-            Ended::Untried => return,
-        }
-        (lane.failures, lane.failed_at) = match ended {
-            Ended::Badly => (lane.failures + 1, Some(now)),
-            Ended::Quickly | Ended::Slowly | Ended::Untried => (0, None),
-        };
-        lane.paused_until = match pause(lane.failures) {
-            // Of several at once one that failed earlier may be heard of later.
-            Some(pause) => lane.paused_until.max(Some(now.after(pause))),
-            None => None,
-        };
+        self.lane(&ready.endpoint_id).has_fared(ended, now);
+        self.leave(&ready.endpoint_id, now);
+        self.take_turn(&ready.endpoint_id);
+        self.line_up(&ready.endpoint_id);
     }
 
     /// Claims to be given back.
@@ -244,7 +266,8 @@ impl Lanes {
 
     /// Something is in the queue for an endpoint.
     pub(super) fn found(&mut self, endpoint: &EndpointId) {
-        self.lanes.entry(endpoint.clone()).or_default().look_for_more(endpoint, &mut self.back);
+        self.lane(endpoint).more = true;
+        self.line_up(endpoint);
     }
 
     /// How an endpoint has fared counts no more, and something may be in the queue for it.
@@ -252,23 +275,21 @@ impl Lanes {
         let lane = self.lane(endpoint);
         (lane.failures, lane.failed_at, lane.paused_until) = (0, None, None);
         (lane.is_slow, lane.allowance) = (false, UNPROVEN);
+        self.take_turn(endpoint);
         self.found(endpoint);
     }
 
     /// Lanes for which somebody should look into the queue.
     pub(super) fn hungry(&mut self, now: Moment) -> Vec<Hungry> {
         let (capacity, mut hungry) = (self.capacity(), Vec::new());
-        for _ in 0..self.back.in_line.len() {
-            if self.looking >= LOOKING {
-                break;
-            }
+        while self.looking < LOOKING {
             let Some(endpoint) = self.back.in_line.pop_front() else { break };
             let Some(lane) = self.lanes.get_mut(&endpoint) else { continue };
-            let room = lane.appetite(capacity);
-            if lane.looking || room == 0 || lane.is_paused(now) {
-                self.back.in_line.push_back(endpoint);
+            lane.in_line = false;
+            if !lane.may_look(capacity, now) {
                 continue;
             }
+            let room = lane.appetite(capacity);
             (lane.more, lane.looking) = (false, true);
             self.looking += 1;
             let taken = lane.turned_away.len().min(room);
@@ -281,28 +302,36 @@ impl Lanes {
 
     /// Somebody has looked.
     pub(super) fn looked(&mut self, endpoint: &EndpointId) {
-        let lane = self.lanes.entry(endpoint.clone()).or_default();
+        let lane = self.lane(endpoint);
         lane.looking = false;
-        if !lane.turned_away.is_empty() {
-            lane.look_for_more(endpoint, &mut self.back);
-        }
+        lane.more |= !lane.turned_away.is_empty();
         self.looking -= 1;
+        self.line_up(endpoint);
     }
 
-    /// Forgets what has fallen due since it was turned away, and lanes in which nothing happens.
+    /// Forgets what has fallen due since it was turned away, and lanes in which nothing happens;
+    /// whoever may look by now is in line.
     pub(super) fn tidy(&mut self, now: Moment) {
+        let busy = self.lanes.iter().filter(|(_, lane)| !lane.waiting.is_empty());
+        let busy: Vec<_> = busy.map(|(id, _)| id.clone()).collect();
+        busy.iter().for_each(|id| self.leave(id, now));
+        let capacity = self.capacity();
         let Self { lanes, back, .. } = self;
         lanes.retain(|_, lane| {
             let remembered = lane.turned_away.len();
             lane.turned_away.retain(|(_, until)| until.after(HEAD_START) > now);
             back.remembered -= remembered - lane.turned_away.len();
-            lane.has_turn
+            lane.turn.is_some()
                 || lane.more
+                || lane.in_line
                 || lane.looking
                 || !lane.under_way.is_empty()
                 || lane.is_paused(now)
                 || lane.failed_at.is_some_and(|at| at.after(FAILURES_KEPT) > now)
         });
+        let able = lanes.iter().filter(|(_, lane)| lane.more && lane.may_look(capacity, now));
+        let able: Vec<_> = able.map(|(id, _)| id.clone()).collect();
+        able.iter().for_each(|id| self.line_up(id));
     }
 
     /// How many deliveries may wait for one endpoint; the others wait in the queue.
@@ -318,6 +347,15 @@ impl Lanes {
     }
 }
 
+impl Turns {
+    fn of(&mut self, slot: Slot) -> &mut VecDeque<EndpointId> {
+        match slot {
+            Slot::Fast => &mut self.fast,
+            Slot::Slow => &mut self.slow,
+        }
+    }
+}
+
 impl Default for Lane {
     fn default() -> Self {
         Self {
@@ -328,8 +366,9 @@ impl Default for Lane {
             failures: 0,
             failed_at: None,
             paused_until: None,
-            has_turn: false,
+            turn: None,
             more: false,
+            in_line: false,
             looking: false,
             turned_away: VecDeque::new(),
         }
@@ -343,7 +382,7 @@ impl Lane {
 
     /// Leaves to the queue what is not made now.
     fn turn_away(&mut self, ready: Ready, back: &mut Back) {
-        self.look_for_more(&ready.endpoint_id, back);
+        self.more = true;
         if ready.fence > 0 {
             back.dropped.push(ready);
             return;
@@ -355,12 +394,40 @@ impl Lane {
         }
     }
 
-    /// Takes its place in the line of those that look into the queue.
-    fn look_for_more(&mut self, endpoint: &EndpointId, back: &mut Back) {
-        if !self.more {
-            self.more = true;
-            back.in_line.push_back(endpoint.clone());
+    /// Takes note of how an exchange ended, and for how long the endpoint is left alone.
+    fn has_fared(&mut self, ended: Ended, now: Moment) {
+        match ended {
+            Ended::Quickly => {
+                self.allowance = (self.allowance + 1).min(limits::UNDER_WAY_PER_ENDPOINT_MAX);
+                self.is_slow = false;
+            }
+            Ended::Slowly | Ended::Badly => (self.is_slow, self.allowance) = (true, 1),
+            Ended::Untried => return,
         }
+        (self.failures, self.failed_at) = match ended {
+            Ended::Badly => (self.failures + 1, Some(now)),
+            Ended::Quickly | Ended::Slowly | Ended::Untried => (0, None),
+        };
+        self.paused_until = match pause(self.failures) {
+            // Of several at once one that failed earlier may be heard of later.
+            Some(pause) => self.paused_until.max(Some(now.after(pause))),
+            None => None,
+        };
+    }
+
+    /// Which slots it takes.
+    fn slot(&self) -> Slot {
+        if self.is_slow { Slot::Slow } else { Slot::Fast }
+    }
+
+    /// Whether it has something to begin, and may.
+    fn may_begin(&self) -> bool {
+        !self.waiting.is_empty() && self.under_way.len() < self.allowance
+    }
+
+    /// Whether somebody may look into the queue for it.
+    fn may_look(&self, capacity: usize, now: Moment) -> bool {
+        !self.looking && self.appetite(capacity) > 0 && !self.is_paused(now)
     }
 
     fn is_idle(&self) -> bool {

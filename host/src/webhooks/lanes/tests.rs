@@ -1,5 +1,7 @@
 //! Lanes, without a network and without a queue.
 
+use std::collections::HashSet;
+
 use super::*;
 use crate::id::{DeliveryId, Id as _};
 
@@ -75,6 +77,26 @@ fn receivers_that_hang_hold_a_quarter_of_the_slots() {
     assert_eq!(lanes.next(now).map(|ready| ready.endpoint_id), Some(id("good")));
 }
 
+/// However many there are, a turn passes none of them.
+#[test]
+fn receivers_that_wait_for_a_slow_slot_are_not_in_the_way() {
+    let now = Moment::default();
+    let mut lanes = Lanes::new(8);
+    for number in 0..100 {
+        let name = format!("slow{number}");
+        lanes.lane(&id(&name)).is_slow = true;
+        lanes.offer(ready(&name, 0), now);
+        lanes.found(&id(&name));
+    }
+    assert_eq!(std::iter::from_fn(|| lanes.next(now)).count(), 2);
+    assert!(lanes.hungry(now).is_empty());
+    assert_eq!((lanes.turns.fast.len(), lanes.turns.slow.len()), (0, 98));
+    assert!(lanes.back.in_line.is_empty(), "who has no room does not look");
+    lanes.offer(ready("good", 0), now);
+    assert_eq!(lanes.next(now).map(|ready| ready.endpoint_id), Some(id("good")));
+    assert_eq!(lanes.turns.slow.len(), 98);
+}
+
 #[test]
 fn an_endpoint_that_keeps_failing_is_left_alone_and_then_tried_once() {
     let now = Moment::default();
@@ -93,6 +115,7 @@ fn an_endpoint_that_keeps_failing_is_left_alone_and_then_tried_once() {
         room,
         turned_away: turned_away.iter().map(|number| ready("a", *number).id).collect(),
     };
+    lanes.tidy(later);
     assert_eq!(lanes.hungry(later), [look(1, &[5])]);
     lanes.offer(ready("a", 5), later);
     // What is fresh has to wait in the queue like everything else, but not for long.
@@ -231,8 +254,10 @@ fn a_failure_that_is_heard_of_late_does_not_shorten_a_pause() {
     lanes.ended(&ready("a", 5), Ended::Badly, now);
     lanes.found(&id("a"));
     let end = late.after(first);
-    assert!(lanes.hungry(end.before(second)).is_empty());
-    assert_eq!(lanes.hungry(end).len(), 1);
+    for (at, looking) in [(end.before(second), 0), (end, 1)] {
+        lanes.tidy(at);
+        assert_eq!(lanes.hungry(at).len(), looking);
+    }
 }
 
 #[test]
@@ -295,12 +320,25 @@ proptest::proptest! {
             let noted = lanes.lanes.values().map(|lane| lane.turned_away.len());
             proptest::prop_assert_eq!(lanes.back.remembered, noted.sum::<usize>());
             proptest::prop_assert_eq!(lanes.looking, looking.len());
-            let mut in_line: Vec<_> = lanes.back.in_line.iter().collect();
-            in_line.sort();
-            let more = lanes.lanes.iter().filter(|(_, lane)| lane.more);
-            let mut more: Vec<_> = more.map(|(id, _)| id).collect();
-            more.sort();
-            proptest::prop_assert_eq!(in_line, more);
+            let stand = |line: &VecDeque<EndpointId>, is_in: &dyn Fn(&Lane) -> bool| {
+                let all: HashSet<_> = line.iter().cloned().collect();
+                let lanes = lanes.lanes.iter().filter(|(_, lane)| is_in(lane));
+                all.len() == line.len() && all == lanes.map(|(id, _)| id.clone()).collect()
+            };
+            proptest::prop_assert!(stand(&lanes.back.in_line, &|lane| lane.in_line));
+            for (line, slot) in [(&lanes.turns.fast, Slot::Fast), (&lanes.turns.slow, Slot::Slow)] {
+                proptest::prop_assert!(stand(line, &|lane| lane.turn == Some(slot)));
+                // Nobody who may begin is without a turn.
+                let has_turn = |lane: &Lane| {
+                    lane.slot() != slot || !lane.may_begin() || lane.turn == Some(slot)
+                };
+                proptest::prop_assert!(lanes.lanes.values().all(has_turn));
+            }
+            // Nor is anybody who may look out of line, once that was tidied up.
+            let is_out = |lane: &Lane| {
+                lane.more && !lane.in_line && lane.may_look(lanes.capacity(), now)
+            };
+            proptest::prop_assert!(kind != 5 || !lanes.lanes.values().any(is_out));
         }
     }
 }
