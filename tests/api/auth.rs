@@ -334,3 +334,33 @@ async fn of_many_replacements_at_once_one_counts(
     })
     .await;
 }
+
+/// So does each of them that is one too many get nobody anything.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merchant_has_so_many_keys_that_work(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let path = format!("merchants/{}/keys", host.merchant.id);
+        let create = async |env: &str| {
+            let body = json!({ "env": env, "label": "one more" });
+            host.admin(Method::POST, &path, body).await
+        };
+        let mut last = String::new();
+        let refused = loop {
+            let made = create("test").await;
+            if made.status != 201 {
+                break made;
+            }
+            last = made.id();
+        };
+        assert_eq!(refused.refused(), (409, "state_conflict"));
+        let working = "SELECT COUNT(*) FROM api_keys WHERE env = 'test' AND revoked_at IS NULL";
+        assert_eq!(host.count(working).await, railhead::config::limits::KEYS_MAX);
+        create("live").await.ok();
+        host.admin(Method::POST, &format!("keys/{last}/revoke"), json!({})).await.ok();
+        create("test").await.ok();
+    })
+    .await;
+}

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::test_host::{KEY, share_compiled};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_railhead-under-test");
-const TOKEN: &str = "op_commands";
+const TOKEN: &str = "op_of_the_commands";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()

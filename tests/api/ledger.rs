@@ -188,7 +188,7 @@ async fn decide(host: &TestHost, dice: &mut Dice, payouts: &[String]) {
     let payouts: Vec<&str> = payouts.iter().map(String::as_str).collect();
     let id = dice.pick(&payouts);
     let what = dice.pick(&["release", "reject", "mark_paid", "mark_failed", "reverse", "settle"]);
-    let body: Value = json!({ "evidence": "a letter" });
+    let body: Value = json!({ "evidence": "a letter", "reason": "a test" });
     match what {
         "settle" => host.post(&format!("/v1/sandbox/payouts/{id}/settle"), body).await,
         action => host.admin(http::Method::POST, &format!("payouts/{id}/{action}"), body).await,

@@ -190,6 +190,11 @@ async fn a_setting_that_is_none_is_refused_by_name(
                 json!({ "dual_control_threshold_minor": { "NGN": 5 } }),
                 "dual_control_threshold_minor.NGN",
             ),
+            // Whoever misspells a currency would believe the limit to be in force.
+            (json!({ "limits": { "NGM": { "daily_minor": "100" } } }), "limits.NGM"),
+            (json!({ "currencies": ["NGN", "NGM"] }), "currencies"),
+            (json!({ "fx_pairs": { "NGN": ["USX"] } }), "fx_pairs.NGN"),
+            (json!({ "auto_convert": { "NGN": "USX" } }), "auto_convert.NGN"),
         ] {
             let refused = host.admin(Method::PATCH, &path, changes.clone()).await;
             assert_eq!(refused.refused(), (400, "invalid_field"), "{changes}");

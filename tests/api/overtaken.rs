@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::Method;
-use railhead::config::Config;
+use railhead::config::{ApprovalAct, Config};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::live::{until, until_asked};
 use crate::news::tell;
 use crate::notices::RIGHT;
 use crate::seams::{self, account, balance, mark, resolve, until_case};
-use crate::test_host::{Engine, TestHost, unique};
+use crate::test_host::{DESK_TOKEN, Engine, OPERATOR_TOKEN, TestHost, unique};
 
 const AMOUNT: i64 = 100_000;
 
@@ -387,6 +387,87 @@ async fn what_comes_back_once_the_other_payment_was_recovered_is_given_back(
         until(host, &it.id, "reversed").await;
         assert!(balance(host).await >= it.left + AMOUNT);
         assert_eq!((account(host, "suspense").await, open_cases(host).await), (0, 0));
+    })
+    .await;
+}
+
+/// Whichever attempt it was charged for is the one that counts: what its bank takes back is news, and
+/// whatever is given back goes to that bank's account.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_charged_for_the_first_of_two_is_in_question_when_its_bank_takes_it_back(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_given_up(engine, "accept", async |host, _, it| {
+        tell(host, "/told", &format!("refused reference {} 0", it.sent)).await.ok();
+        until(host, &it.id, "failed").await;
+        let whole = balance(host).await;
+        tell(host, "/told", &format!("paid reference {} {AMOUNT}", it.given_up)).await.ok();
+        let after = until_case(host, "paid_after_failure").await;
+        resolve(host, &after, "charge").await.ok();
+        assert_eq!(counts(host, (&it.id, "paid_manual")).await, it.given_up);
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+        tell(host, "/told", &format!("refused reference {} 0", it.given_up)).await.ok();
+        let refused = until_case(host, "refused_after_payment").await;
+        resolve(host, &refused, "give_back").await.ok();
+        assert_eq!(balance(host).await, whole);
+        for own in ["suspense", "settlement/ngn_other", "settlement/ngn_hostile"] {
+            assert_eq!(account(host, own).await, 0, "{own}");
+        }
+    })
+    .await;
+}
+
+/// Nobody gives back what the bank has paid after all.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_bank_says_again_that_it_paid_is_not_given_back(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_given_up(engine, "accept", async |host, _, it| {
+        let paid = format!("paid reference {} {AMOUNT}", it.sent);
+        tell(host, "/told", &paid).await.ok();
+        until(host, &it.id, "paid").await;
+        tell(host, "/told", &format!("refused reference {} 0", it.sent)).await.ok();
+        let refused = until_case(host, "refused_after_payment").await;
+        tell(host, "/told", &paid).await.ok();
+        let again = "SELECT COUNT(*) FROM attempts WHERE state = 'paid'";
+        host.until_count(again, 1).await;
+        assert_eq!(resolve(host, &refused, "give_back").await.refused(), (409, "state_conflict"));
+        assert_eq!(balance(host).await, it.left);
+        resolve(host, &refused, "uphold").await.ok();
+        assert_eq!((balance(host).await, account(host, "suspense").await), (it.left, 0));
+    })
+    .await;
+}
+
+/// Whoever asked for a mark did so before the bank spoke, and before a case about it was decided.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn who_agreed_to_a_mark_has_not_agreed_to_it_after_the_bank_has_spoken(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    let two = |config: &mut Config| config.approvals.two_people = vec![ApprovalAct::Mark];
+    with_hostile_configured(engine, two, async |host: &mut TestHost, _: &Till| {
+        let key = host.merchant.live_key.clone();
+        let id = host.pay_as(&key, &unique(), hostile("accept")).await.ok().id();
+        let reference = counts(host, (&id, "processing")).await;
+        until_asked(host, &id, 0).await;
+        let mark = async |who: &str, action: &str| {
+            let body = json!({ "evidence": "a letter", "reason": "a test" });
+            let path = format!("/admin/v1/payouts/{id}/{action}");
+            host.send(Method::POST, &path, who, &[], Some(body)).await.ok().status
+        };
+        assert_eq!(mark(OPERATOR_TOKEN, "mark_failed").await, 202);
+        assert_eq!(mark(DESK_TOKEN, "mark_failed").await, 200);
+        let whole = balance(host).await;
+        assert_eq!(mark(OPERATOR_TOKEN, "mark_paid").await, 202);
+        tell(host, "/told", &format!("paid reference {reference} {AMOUNT}")).await.ok();
+        let after = until_case(host, "paid_after_failure").await;
+        assert_eq!(mark(DESK_TOKEN, "mark_paid").await, 202);
+        resolve(host, &after, "write_off").await.ok();
+        assert_eq!(mark(OPERATOR_TOKEN, "mark_paid").await, 202);
+        assert_eq!(balance(host).await, whole);
     })
     .await;
 }

@@ -294,6 +294,22 @@ async fn bad_adjusting_entries_are_refused_by_field(
         let manual = of_charge(json!({ "route": "manual", "currency": "NGN", "env": "test" }));
         let made = adjust(host, OPERATOR_TOKEN, manual).await.ok();
         assert_eq!((made.status, &made.json["direction"]), (201, &json!("paid_out")));
+        // What names it by its id takes it back as it was made, or nothing.
+        for (changes, field) in [
+            (json!({ "amount_minor": "52500" }), "reference"),
+            (json!({ "route": "ngn_nip", "currency": null }), "reference"),
+            (json!({ "account": "funding" }), "account"),
+        ] {
+            let mut back = of_charge(json!({
+                "route": "manual", "currency": "NGN", "env": "test", "direction": "received",
+                "reference": made.id(),
+            }));
+            for (name, value) in changes.as_object().expect("an object") {
+                back[name] = value.clone();
+            }
+            let refused = adjust(host, OPERATOR_TOKEN, back).await;
+            assert_eq!((refused.status, refused.field()), (400, field), "{changes}");
+        }
         for (query, field) in [
             ("env=live&from=2026-11-21", "route"),
             ("route=ngn_nip", "from"),

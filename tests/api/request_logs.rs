@@ -58,6 +58,10 @@ async fn requests_are_shown_with_what_became_of_them(
         let of = |at: usize| (shown[at]["method"].as_str(), shown[at]["path"].as_str());
         assert_eq!(of(0), (Some("DELETE"), Some("/v1/payouts")));
         assert_eq!(of(1), (Some("GET"), Some("/v1/nowhere")));
+        // A method that nobody knows may be as long as a whole head.
+        let odd = Method::from_bytes("X".repeat(5_000).as_bytes()).expect("a method");
+        host.send(odd, "/v1/payouts", &key, &[], None).await;
+        assert_eq!(log(host, &key).await[0]["method"], "other");
         assert_eq!(of(2), (Some("GET"), Some("/v1/payouts")));
         let text = host.get(PATH).await.text;
         for private in [&key, "0123456785", "customer_id", "secret"] {

@@ -266,7 +266,10 @@ async fn a_merchants_own_pack_comes_before_that_of_the_platform(
 fn two_people(config: &mut Config) {
     config.approvals.two_people = vec![ApprovalAct::RulePack];
     for name in ["ada", "kemi"] {
-        config.admin.operators.insert(name.into(), SecretString::from(format!("op_{name}_secret")));
+        config
+            .admin
+            .operators
+            .insert(name.into(), SecretString::from(format!("op_of_{name}_in_tests")));
     }
 }
 
@@ -276,9 +279,9 @@ async fn where_it_takes_two_people_one_is_not_enough(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
     with_host_configured(engine, two_people, async |host| {
-        push_as(host, "op_ada_secret", "application/toml", holds("1").into()).await.ok();
+        push_as(host, "op_of_ada_in_tests", "application/toml", holds("1").into()).await.ok();
         let act = async |who: &str, verb: &str| -> u16 {
-            assign_as(host, &format!("op_{who}_secret"), ("guard/1", verb), json!({}))
+            assign_as(host, &format!("op_of_{who}_in_tests"), ("guard/1", verb), json!({}))
                 .await
                 .ok()
                 .status
@@ -315,6 +318,34 @@ async fn where_it_takes_two_people_one_is_not_enough(
             ("rule_pack.rollback", "kemi"),
         ];
         assert_eq!(log, expected);
+    })
+    .await;
+}
+
+/// Others have decided twice since: it is asked for anew.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asked_for_a_pack_before_others_decided_has_not_agreed_to_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host_configured(engine, two_people, async |host| {
+        push(host, &holds("1")).await.ok();
+        let act = async |who: &str, verb: &str| {
+            let token = match who {
+                "operator" => OPERATOR_TOKEN.to_owned(),
+                who => format!("op_of_{who}_in_tests"),
+            };
+            assign_as(host, &token, ("guard/1", verb), json!({})).await.ok().status
+        };
+        for verb in ["activate", "retire"] {
+            assert_eq!((act("operator", verb).await, act("ada", verb).await), (202, 200));
+        }
+        assert_eq!(act("kemi", "rollback").await, 202);
+        for verb in ["activate", "retire"] {
+            assert_eq!((act("operator", verb).await, act("ada", verb).await), (202, 200));
+        }
+        assert_eq!((act("ada", "rollback").await, act("kemi", "rollback").await), (202, 200));
+        assert_eq!(fate(host).await, "awaiting_admin_review");
     })
     .await;
 }

@@ -229,10 +229,8 @@ async fn where_money_is_concerned_a_second_person_has_to_agree(
         config.simulator.url = Some(bank.url.clone());
         config.approvals.two_people = vec![ApprovalAct::Case];
         for name in ["ada", "bola"] {
-            config
-                .admin
-                .operators
-                .insert(name.into(), SecretString::from(format!("op_{name}_token")));
+            let token = SecretString::from(format!("op_of_{name}_in_tests"));
+            config.admin.operators.insert(name.into(), token);
         }
     };
     with_host_configured(engine, change, async |host| {
@@ -245,12 +243,14 @@ async fn where_money_is_concerned_a_second_person_has_to_agree(
             let body = json!({ "resolution": resolution, "evidence": "line 14" });
             host.send(Method::POST, &path, who, &[], Some(body)).await
         };
-        for (who, resolution) in
-            [("op_ada_token", "charge"), ("op_ada_token", "charge"), ("op_bola_token", "write_off")]
-        {
+        for (who, resolution) in [
+            ("op_of_ada_in_tests", "charge"),
+            ("op_of_ada_in_tests", "charge"),
+            ("op_of_bola_in_tests", "write_off"),
+        ] {
             assert_eq!(ask(who, resolution).await.ok().status, 202, "{who} {resolution}");
         }
-        let resolved = ask("op_ada_token", "write_off").await.ok();
+        let resolved = ask("op_of_ada_in_tests", "write_off").await.ok();
         assert_eq!(resolved.status, 200);
         let line = host.last_line().await;
         assert_eq!((&line["action"], &line["actor"]), (&json!("case.resolve"), &json!("ada")));
@@ -472,7 +472,7 @@ async fn the_audit_log_names_the_person(
 ) {
     let change = |config: &mut railhead::config::Config| {
         config.worker.dispatch = false;
-        config.admin.operators.insert("ada".into(), SecretString::from("op_ada_token"));
+        config.admin.operators.insert("ada".into(), SecretString::from("op_of_ada_in_tests"));
     };
     with_host_configured(engine, change, async |host| {
         let settings = json!({ "dual_control_threshold_minor": { "NGN": "100000" } });
@@ -480,7 +480,7 @@ async fn the_audit_log_names_the_person(
         let act = async |id: &str, action: &str| {
             let body = json!({ "evidence": "a letter", "reason": "a test" });
             let path = format!("/admin/v1/payouts/{id}/{action}");
-            host.send(Method::POST, &path, "op_ada_token", &[], Some(body)).await.ok();
+            host.send(Method::POST, &path, "op_of_ada_in_tests", &[], Some(body)).await.ok();
             let sql = "SELECT actor FROM audit WHERE subject_id = $1 AND action = $2";
             let pool = host.app().db.pool();
             let query = sqlx::query_scalar(sql).bind(id).bind(format!("payout.{action}"));

@@ -477,3 +477,27 @@ async fn an_owner_accepts_terms_and_says_how_many_it_takes(
     })
     .await;
 }
+
+/// Nor is it written down that somebody did.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_manage_nobody_changes_nobody(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let merchant = host.merchant.id.clone();
+        let owner = join(host, &merchant, ("eve", "owner")).await;
+        let ada = join(host, &merchant, ("ada", "viewer")).await;
+        for body in [json!({}), json!({ "name": "Somebody" })] {
+            let path = format!("members/{}", owner.id);
+            let refused = ask(host, &ada.token, (Method::PATCH, &path), body.clone()).await;
+            assert_eq!(refused.refused(), (403, "permission_denied"), "{body}");
+        }
+        // What changes nothing is not written down either.
+        let path = format!("members/{}", ada.id);
+        ask(host, &ada.token, (Method::PATCH, &path), json!({})).await.ok();
+        let changes = "SELECT COUNT(*) FROM audit WHERE action = 'member.update'";
+        assert_eq!(host.count(changes).await, 0);
+    })
+    .await;
+}

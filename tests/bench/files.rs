@@ -20,7 +20,7 @@ use super::rails::{examples, payment};
 use super::server::{Engine, new_database};
 
 const ENTRIES: usize = 10_000;
-const TOKEN: &str = "op_bench";
+const TOKEN: &str = "op_of_the_bench_0";
 /// A Saturday; the next window closes on Monday, 16:45 in New York.
 const BEGINNING: &str = "2026-11-21T09:00:00Z";
 const UNTIL_MONDAY: Duration = Duration::from_secs((2 * 24 + 12) * 3600 + 45 * 60);

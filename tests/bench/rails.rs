@@ -14,7 +14,7 @@ use railhead::start::{Sources, start};
 use railhead::wasm::rail::{Enquiry, Field, Money, Payment, Resolution, Verdict};
 use serde_json::{Value, json};
 
-const TOKEN: &str = "op_bench";
+const TOKEN: &str = "op_of_the_bench_0";
 const CALLS: u32 = 2_000;
 /// Callers in the sandbox.
 const CALLERS: usize = 16;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sqlx::{Column as _, Connection as _, Executor as _, Row as _};
 
-const TOKEN: &str = "op_bench";
+const TOKEN: &str = "op_of_the_bench_0";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {

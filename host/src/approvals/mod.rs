@@ -316,8 +316,10 @@ async fn standing(
             continue;
         };
         let member = team::sql::get_member(app.db.pool(), &id).await?.map(|stored| stored.member);
+        // What somebody may do on their own changes with what they are.
         let may = |member: &Member| {
             merchant == Some(&member.merchant_id)
+                && vote.role == Some(member.role)
                 && member.status == MemberStatus::Active
                 && act.permission().is_some_and(|needed| member.may(needed))
         };

@@ -191,6 +191,13 @@ pub fn new_secret(ids: &IdGenerator, env: Env) -> String {
     format!("sk_{env}_{}", ids.secret())
 }
 
+/// Whether a text looks as a secret does.
+#[must_use]
+pub fn is_secret(text: &str) -> bool {
+    let rest = ["sk_test_", "sk_live_"].iter().find_map(|prefix| text.strip_prefix(prefix));
+    rest.is_some_and(|rest| rest.len() == 43 && rest.bytes().all(|it| it.is_ascii_alphanumeric()))
+}
+
 /// What holds so much that it says nothing of where a key is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooWide {
@@ -291,6 +298,7 @@ mod tests {
         let ids = IdGenerator::seeded(Clock::System, 1);
         let secret = new_secret(&ids, Env::Live);
         assert!(secret.starts_with("sk_live_") && secret.len() == 51);
+        assert!(is_secret(&secret) && !is_secret(&secret[1..]) && !is_secret(&secret[..50]));
         assert_ne!(secret, new_secret(&ids, Env::Live));
     }
 }

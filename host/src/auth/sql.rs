@@ -103,9 +103,29 @@ pub static KEY_GRACES: Update<KeyAt> = Update {
     only_where: None,
 };
 
-/// Whether a key was replaced.
-pub static KEY_REPLACEMENTS: Lookup =
-    Lookup { name: "api_keys", key: "id", columns: &[("grace_until", Int)], lock: true };
+/// Whether a key was replaced or revoked.
+pub static KEY_ENDINGS: Lookup = Lookup {
+    name: "api_keys",
+    key: "id",
+    columns: &[("grace_until", Int), ("revoked_at", Int)],
+    lock: true,
+};
+
+/// How many keys of a merchant's environment work at an instant.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn count_usable_keys(
+    pool: &AnyPool,
+    (merchant, env): (&MerchantId, Env),
+    now: Moment,
+) -> Result<i64, sqlx::Error> {
+    let sql = "SELECT COUNT(*) FROM api_keys WHERE merchant_id = $1 AND env = $2 \
+               AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3) \
+               AND (grace_until IS NULL OR grace_until > $3)";
+    let query = sqlx::query_scalar(sql).bind(merchant.as_str()).bind(env.as_str());
+    query.bind(now.micros()).fetch_one(pool).await
+}
 
 fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()

@@ -26,12 +26,13 @@ pub use actor::{Actor, Done, Myself, OPERATOR, Operator};
 
 use crate::app::App;
 use crate::audit;
-use crate::auth::key::TooWide;
+use crate::auth::key::{TooWide, is_secret};
 use crate::auth::{ApiKey, Capability, Merchant, Permission};
 use crate::config::limits;
 use crate::env::Env;
 use crate::error::{ErrorCode, Kind, Problem};
 use crate::http::limiter::{Standing, Tier};
+use crate::http::metrics::verb;
 use crate::http::peer;
 use crate::http::problem::refusal;
 use crate::http::request_log::{self, Entry};
@@ -232,7 +233,8 @@ async fn recognise(
         return Ok(Actor { name, address, session: None });
     }
     if !token.starts_with(TOKEN_PREFIX) {
-        return Err(Problem::new(ErrorCode::InvalidApiKey));
+        let message = "This is no token of an operator, nor of a member who has signed in.";
+        return Err(Problem::because(ErrorCode::InvalidApiKey, message));
     }
     let known = app.team.sessions.find(&token).await?;
     let known = known.ok_or_else(|| Problem::new(ErrorCode::InvalidApiKey))?;
@@ -314,7 +316,13 @@ async fn identify(
     secret: Result<String, Problem>,
     address: IpAddr,
 ) -> Result<Caller, Problem> {
-    let key = app.directory.key(&secret?).await?;
+    let secret = secret?;
+    // What no key looks like is not looked for.
+    if !is_secret(&secret) {
+        let message = "This is no API key: one begins sk_test_ or sk_live_.";
+        return Err(Problem::because(ErrorCode::InvalidApiKey, message));
+    }
+    let key = app.directory.key(&secret).await?;
     let key = key.ok_or_else(|| Problem::new(ErrorCode::InvalidApiKey))?;
     key.admits(app.now(), address).map_err(Problem::new)?;
     let merchant = app.directory.merchant(&key.merchant_id).await?;
@@ -406,7 +414,8 @@ impl Record {
             entry: Some(Entry {
                 object: "request_log",
                 id,
-                method: request.method().to_string(),
+                // Whoever calls may have made it up, of any length.
+                method: verb(request.method()).to_owned(),
                 path: audit::shortened(path),
                 status: None,
                 duration_ms: 0,

@@ -268,6 +268,15 @@ impl Admin {
         let (method, path, body) = request(self.command)?;
         let answer =
             send_with_key((&base, token), (method, &path), (body, idempotency_key)).await?;
+        if answer["status"] == "awaiting_approval" && answer["object"] == "approval_request" {
+            let asked = answer["approvals"].as_array().map_or(0, Vec::len);
+            super::warn(format_args!(
+                "nothing has happened yet: {asked} of {} people have asked for this; the next one \
+                 gives the same command before {}",
+                answer["people"],
+                answer["expires_at"].as_str().unwrap_or_default()
+            ));
+        }
         say(serde_json::to_string_pretty(&answer)?);
         Ok(())
     }

@@ -64,7 +64,8 @@ fn surface(path: &str) -> &'static str {
     }
 }
 
-fn verb(method: &Method) -> &'static str {
+/// A method by its name; those that no call here has are one.
+pub(crate) fn verb(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",

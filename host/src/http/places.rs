@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use futures::{FutureExt as _, Stream, StreamExt as _, stream};
+use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::config::limits;
+use crate::config::{Server, limits};
 use crate::error::{ErrorCode, Problem};
 
 use super::long_reads::LongReads;
@@ -15,9 +16,9 @@ use super::long_reads::LongReads;
 /// Answers that take long, and turns to make those that are dear.
 #[derive(Clone)]
 pub struct LongAnswers {
-    /// Streams of events that are open, by key.
+    /// Streams of events that are open.
     pub streams: Places,
-    /// Reports that are being sent, by key.
+    /// Reports that are being sent.
     pub reports: Places,
     /// Turns to make a workbook.
     pub workbooks: Arc<Semaphore>,
@@ -26,13 +27,14 @@ pub struct LongAnswers {
 }
 
 impl LongAnswers {
-    /// For a host with so many connections to its database.
+    /// For a host with so many connections to its database, and so many callers.
     #[must_use]
-    pub fn new(connections: u32) -> Self {
-        let connections = usize::try_from(connections).unwrap_or(usize::MAX);
+    pub fn new(server: &Server) -> Self {
+        let connections = usize::try_from(server.database_connections).unwrap_or(usize::MAX);
+        let most = (server.connections_max / limits::CONNECTIONS_PER_LONG_ANSWER).max(1);
         Self {
-            streams: Places::default(),
-            reports: Places::default(),
+            streams: Places::new(most),
+            reports: Places::new(most),
             workbooks: Arc::new(Semaphore::new(limits::WORKBOOKS_AT_ONCE)),
             reads: LongReads::new((connections / limits::CONNECTIONS_PER_LONG_READ).max(1)),
         }
@@ -40,26 +42,75 @@ impl LongAnswers {
 }
 
 /// All places of this process.
-#[derive(Clone, Default)]
-pub struct Places(Arc<Mutex<HashMap<String, usize>>>);
+#[derive(Clone)]
+pub struct Places {
+    taken: Arc<Mutex<HashMap<String, usize>>>,
+    most: usize,
+}
 
 /// One that is taken, until dropped.
 pub struct Place {
     places: Places,
-    holder: String,
+    holders: Vec<String>,
 }
 
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPlace {
+    /// A holder has as many as it may have: this many.
+    Own(usize),
+    /// Others have all of them.
+    Others,
+}
+
+/// Under which name all places are counted together.
+const ALL: &str = "";
+
 impl Places {
-    /// Takes a place, if the holder has fewer than `most`.
-    #[must_use]
-    pub fn take(&self, holder: &str, most: usize) -> Option<Place> {
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = taken.entry(holder.to_owned()).or_default();
-        if *count >= most {
-            return None;
+    fn new(most: usize) -> Self {
+        Self { taken: Arc::default(), most }
+    }
+
+    /// Takes a place that counts for each of these holders, who may have so many.
+    ///
+    /// # Errors
+    /// One of them has all of his, or there is none left.
+    pub fn take(&self, holders: &[(&str, usize)]) -> Result<Place, NoPlace> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let has = |holder: &str| taken.get(holder).copied().unwrap_or_default();
+        if let Some((_, most)) = holders.iter().find(|(holder, most)| has(holder) >= *most) {
+            return Err(NoPlace::Own(*most));
         }
-        *count += 1;
-        Some(Place { places: self.clone(), holder: holder.to_owned() })
+        if has(ALL) >= self.most {
+            return Err(NoPlace::Others);
+        }
+        let holders = holders.iter().map(|(holder, _)| *holder).chain([ALL]);
+        let holders: Vec<String> = holders.map(str::to_owned).collect();
+        for holder in &holders {
+            *taken.entry(holder.clone()).or_default() += 1;
+        }
+        drop(taken);
+        Ok(Place { places: self.clone(), holders })
+    }
+}
+
+impl NoPlace {
+    /// What whoever asked is told: `what` is what they have too many of, counted as `tier`.
+    #[must_use]
+    pub fn refusal(self, (tier, what): (&str, &str), retry_after_s: u64) -> Problem {
+        let problem = match self {
+            Self::Others => Problem::new(ErrorCode::ServiceOverloaded),
+            Self::Own(most) => {
+                let message = format!("{what}: {most} are open at once, at most. End one first.");
+                let detail = json!({
+                    "tier": tier,
+                    "limit": most,
+                    "retry_after_seconds": retry_after_s,
+                });
+                Problem::because(ErrorCode::RateLimitExceeded, message).detail(detail)
+            }
+        };
+        problem.retry_after(retry_after_s)
     }
 }
 
@@ -86,12 +137,35 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = taken.get_mut(&self.holder) {
-            *count -= 1;
-            if *count == 0 {
-                taken.remove(&self.holder);
+        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        for holder in &self.holders {
+            if let Some(count) = taken.get_mut(holder) {
+                *count -= 1;
+                if *count == 0 {
+                    taken.remove(holder);
+                }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_counts_for_its_key_for_its_merchant_and_for_all() {
+        let places = Places::new(4);
+        let take = |key, merchant| places.take(&[(key, 2), (merchant, 3)]);
+        let first = [take("k1", "ada"), take("k1", "ada")];
+        assert!(first.iter().all(Result::is_ok));
+        assert_eq!(take("k1", "ada").err(), Some(NoPlace::Own(2)));
+        let _second = take("k2", "ada").expect("another key has its own");
+        assert_eq!(take("k3", "ada").err(), Some(NoPlace::Own(3)));
+        let _third = take("k4", "eve").expect("another merchant has hers");
+        assert_eq!(take("k5", "bob").err(), Some(NoPlace::Others));
+        drop(first);
+        assert!(take("k1", "ada").is_ok() && take("k5", "bob").is_ok());
+        assert_eq!(places.taken.lock().expect("a lock").len(), 5);
     }
 }

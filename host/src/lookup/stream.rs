@@ -17,7 +17,6 @@ use axum::response::{IntoResponse as _, Response};
 use futures::Stream;
 use http::HeaderMap;
 use serde::Deserialize;
-use serde_json::json;
 use utoipa::IntoParams;
 
 use crate::app::App;
@@ -25,7 +24,7 @@ use crate::caller::Caller;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::events::{EventView, canonical, sql};
-use crate::http::places::Place;
+use crate::http::places::{NoPlace, Place};
 use crate::http::{PageQuery, Query};
 use crate::id::EventId;
 use crate::payouts::event_body;
@@ -61,8 +60,8 @@ pub struct StreamQuery {
 ///
 /// Two transactions may finish in another order than they began, so events come nearly in the
 /// order of their ids, and a stream that goes on after an event begins two minutes before it.
-/// Drop what you have seen, by its id. At most 8 streams per key are open on a host; beyond
-/// that, 429.
+/// Drop what you have seen, by its id. At most 8 streams per key are open on a host, and 32 of
+/// an environment; beyond that, 429.
 #[utoipa::path(
     get, path = "/v1/events/stream", operation_id = "stream_events", tag = "Events",
     params(
@@ -88,8 +87,14 @@ pub async fn stream_events(
         None => "",
     };
     let cursor = cursor(&headers, query.starting_after.as_deref())?;
-    let place = app.long_answers.streams.take(caller.key.id.as_str(), limits::STREAMS_PER_KEY_MAX);
-    let place = place.ok_or_else(too_many)?;
+    let (merchant, env) = caller.owner();
+    let holders = [
+        (caller.key.id.as_str(), limits::STREAMS_PER_KEY_MAX),
+        (&format!("{merchant}/{env}"), limits::STREAMS_PER_OWNER_MAX),
+    ];
+    let place = app.long_answers.streams.take(&holders);
+    let too_many = |it: NoPlace| it.refusal(("stream", "Streams of events"), RETRY_AFTER_S);
+    let place = place.map_err(too_many)?;
     let now = app.now();
     let mut feed = Feed {
         app,
@@ -119,14 +124,6 @@ fn cursor(headers: &HeaderMap, starting_after: Option<&str>) -> Result<Option<Ev
         (None, Some(id)) => read(id, "starting_after").map(Some),
         (None, None) => Ok(None),
     }
-}
-
-fn too_many() -> Problem {
-    let most = limits::STREAMS_PER_KEY_MAX;
-    let message = format!("This key has {most} streams open; close one first.");
-    Problem::because(ErrorCode::RateLimitExceeded, message)
-        .detail(json!({ "tier": "stream", "limit": most, "retry_after_seconds": RETRY_AFTER_S }))
-        .retry_after(RETRY_AFTER_S)
 }
 
 /// What is done with an event that was not known.

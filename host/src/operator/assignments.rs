@@ -184,7 +184,7 @@ async fn assign(
     let changes = changes(want, &version, &scope, &history)?;
     let role = changes.first().map_or(Role::Active, |change| change.role);
     let agreement = match role {
-        Role::Active => match agree(app, operator, (&version, &scope), want).await? {
+        Role::Active => match agree(app, operator, (&version, &scope), (want, &history)).await? {
             Verdict::Go(agreement) => agreement,
             Verdict::Wait(response) => return Ok(response),
         },
@@ -216,7 +216,7 @@ async fn agree(
     app: &App,
     operator: &Operator,
     (version, scope): (&Version, &Scope),
-    want: Want,
+    (want, history): (Want, &[AssignmentRow]),
 ) -> Result<Verdict, Problem> {
     let id = format!("{}/{}", scope.as_str(), sql::version_id(&version.name, &version.version));
     let done = (want.action(), ("rule_assignment", id.as_str()));
@@ -226,6 +226,10 @@ async fn agree(
         "name": version.name,
         "version": version.version,
         "digest": version.digest,
+        // Whoever asked for it asked for it in the place of what decided then.
+        "after": history_of(history, (version.kind, scope), Role::Active)
+            .next_back()
+            .map(|row| row.generation),
     });
     approvals::agree(app, operator, asked.wanting(wanted)).await
 }

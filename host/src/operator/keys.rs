@@ -111,6 +111,12 @@ pub async fn create(
     let merchant = super::merchants::find_for(&app, &actor, &id).await?;
     let key = understand(&app, &actor, merchant.id, body.value)?;
     refuse_of_team(&app, &actor, &key)?;
+    let owner = (&key.merchant_id, key.env);
+    if sql::count_usable_keys(app.db.pool(), owner, app.now()).await? >= limits::KEYS_MAX {
+        let (most, env) = (limits::KEYS_MAX, key.env);
+        let message = format!("{most} {env} keys of this merchant work: revoke one first.");
+        return Err(Problem::because(ErrorCode::StateConflict, message));
+    }
     let merchant_id = key.merchant_id.clone();
     let done = ("key.create", ("merchant", merchant_id.as_str()));
     let asked = Asked::by_policy(&app, (ApprovalAct::Key, None), done);
@@ -393,14 +399,15 @@ pub async fn rotate(
         after: Some(agreement.told(after)),
     };
     let command = Command::new(move |locked| {
-        // Of two that replace it at once, one finds it replaced.
-        let known = locked.row(&sql::KEY_REPLACEMENTS, old.id.as_str());
-        match known.map(|row| row.maybe_int("grace_until")).transpose()? {
-            Some(None) => Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(())),
-            _ => Err(Problem::new(ErrorCode::StateConflict)),
+        // Of two that replace it at once, one finds it replaced; what was revoked stays so.
+        let gone = || Problem::new(ErrorCode::StateConflict);
+        let known = locked.row(&sql::KEY_ENDINGS, old.id.as_str()).ok_or_else(gone)?;
+        match (known.maybe_int("grace_until")?, known.maybe_int("revoked_at")?) {
+            (None, None) => Ok(Effects { rows: rows.clone(), ..Effects::default() }.and(())),
+            _ => Err(gone()),
         }
     });
-    let command = command.row(&sql::KEY_REPLACEMENTS, old_id.clone()).guards(agreement.guards);
+    let command = command.row(&sql::KEY_ENDINGS, old_id.clone()).guards(agreement.guards);
     write(&app, &actor, done, command).await?;
     Ok((StatusCode::CREATED, Json(new)).into_response())
 }

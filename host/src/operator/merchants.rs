@@ -26,6 +26,7 @@ use crate::ledger::wallets::{self, NewWallet};
 use crate::ledger::{Command, Guard};
 use crate::money::Currency;
 
+use super::rates::refuse_unserved;
 use super::{invalid, required, write};
 use crate::approvals::{self, Agreement, ApprovalView, Asked, Verdict};
 
@@ -233,6 +234,7 @@ pub async fn update(
     if let Some(timezone) = sent.remove("timezone") {
         after.timezone = timezone_of(timezone.as_str().unwrap_or(""))?;
     }
+    refuse_misspelt(&app, &sent)?;
     after.settings = merged(&before.settings, sent)?;
     let mut into_itself = after.settings.auto_convert.iter().filter(|(from, to)| from == to);
     if let Some((currency, _)) = into_itself.next() {
@@ -327,6 +329,46 @@ async fn agree(
     let asked = Asked::by_policy(app, (ApprovalAct::Limits, None), done);
     let asked = asked.of(&after.id).wanting(wanted);
     approvals::agree(app, actor, asked).await
+}
+
+/// Settings by currency, and those that are currencies.
+const BY_CURRENCY: &[&str] = &[
+    "limits",
+    "dual_control_threshold_minor",
+    "batch_approval_threshold_minor",
+    "payout_approval_tiers",
+    "batch_approval_tiers",
+    "fx_pairs",
+    "auto_convert",
+];
+/// See [`BY_CURRENCY`].
+const OF_CURRENCIES: &[&str] = &["currencies", "fx_sources"];
+
+/// Refuses currencies that nobody can hold: whoever misspells one believes a limit to be in force.
+fn refuse_misspelt(app: &App, sent: &Map<String, Value>) -> Result<(), Problem> {
+    let served = |field: String, code: &str| match Currency::parse(code) {
+        Some(currency) => refuse_unserved(app, &field, currency),
+        // Its form is looked at with all others.
+        None => Ok(()),
+    };
+    for (name, value) in sent {
+        let codes = value.as_array().filter(|_| OF_CURRENCIES.contains(&name.as_str()));
+        for code in codes.into_iter().flatten().filter_map(Value::as_str) {
+            served(name.clone(), code)?;
+        }
+        let places = value.as_object().filter(|_| BY_CURRENCY.contains(&name.as_str()));
+        // What is taken away may be what is not served any more.
+        for (code, to) in places.into_iter().flatten().filter(|(_, to)| !to.is_null()) {
+            let field = format!("{name}.{code}");
+            served(field.clone(), code)?;
+            let others = to.as_array().into_iter().flatten().chain([to]);
+            let others: Vec<&str> = others.filter_map(Value::as_str).collect();
+            if matches!(name.as_str(), "fx_pairs" | "auto_convert") {
+                others.into_iter().try_for_each(|other| served(field.clone(), other))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The settings with what was sent on top.

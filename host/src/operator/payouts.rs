@@ -20,7 +20,7 @@ use crate::id::PayoutId;
 use crate::ledger::Done::{Before, Now};
 use crate::ledger::{self, Command, Effects, Reply, Reservation, replay};
 use crate::payouts::model::{Change, Payout, Status};
-use crate::payouts::review::{ReviewRequest, action, possible, review, teammates};
+use crate::payouts::review::{ReviewRequest, Seen, action, possible, review, teammates};
 use crate::payouts::{PayoutTransfers, PayoutView, sql};
 use crate::transfers::recall::{ClaimedForRecall, Recall};
 use crate::wasm::rail::RecallReason;
@@ -36,12 +36,10 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
     ("reject_payout", REASON_ERRORS),
     ("mark_payout_paid", DEBIT_ERRORS),
     ("mark_payout_failed", DEBIT_ERRORS),
-    ("reverse_payout", PLAIN_ERRORS),
+    ("reverse_payout", REASON_ERRORS),
     ("recall_payout", RECALL_ERRORS),
 ];
 
-const PLAIN_ERRORS: &[ErrorCode] =
-    &[ErrorCode::PayoutNotFound, ErrorCode::StateConflict, ErrorCode::IdempotencyKeyConflict];
 const REASON_ERRORS: &[ErrorCode] = &[
     ErrorCode::PayoutNotFound,
     ErrorCode::StateConflict,
@@ -101,6 +99,7 @@ const DEBIT_ERRORS: &[ErrorCode] = &[
 #[serde(default, deny_unknown_fields)]
 pub struct PayoutChangeRequest {
     /// Why, for the audit log; for a payout that ends unpaid also the message that merchants read.
+    /// Required for declining, rejecting and reversing.
     pub reason: Option<String>,
     /// What shows how the payout ended; required for marking.
     pub evidence: Option<String>,
@@ -253,7 +252,7 @@ pub async fn mark_failed(
         ("id" = String, Path, description = "A paid payout"),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to repeat"),
     ),
-    request_body(content = Option<PayoutChangeRequest>),
+    request_body(content = PayoutChangeRequest),
     responses(
         (status = 200, description = "Given back", body = PayoutView),
         (status = 202, description = "A second operator has to ask for the same", body = ApprovalView),
@@ -345,7 +344,11 @@ pub async fn recall(
     app.transfers.check_recall(&feature, (payout.id.as_str(), recall)).await?;
     let done = ("payout.recall", ("payout", payout.id.as_str()));
     let asked = Asked::by_policy(&app, (ApprovalAct::Recall, Some(about(&payout))), done)
-        .wanting(json!({ "status": payout.status.as_str(), "reason_code": reason_code }))
+        .wanting(json!({
+            "status": payout.status.as_str(),
+            "version": payout.version,
+            "reason_code": reason_code,
+        }))
         .saying(json!({ "reason": reason }), once.clone());
     let agreement = match approvals::agree(&app, &operator, asked).await? {
         Verdict::Go(agreement) => agreement,
@@ -435,7 +438,7 @@ async fn run(
     }
     let PayoutChangeRequest { reason, evidence, otp } = body.value;
     let reason = match what {
-        Change::Decline | Change::Reject => Some(required("reason", reason)?),
+        Change::Decline | Change::Reject | Change::Reverse => Some(required("reason", reason)?),
         _ => optional("reason", reason)?,
     };
     let evidence = optional("evidence", evidence)?;
@@ -445,14 +448,14 @@ async fn run(
         evidence,
         reservation,
         agreement: Agreement::default(),
-        agreed_about: None,
+        asked_about: None,
     };
     let payout = possible(app, id, what, &request).await?;
     let asked = match act(what) {
         Some(act) => {
             let done = (action(what), ("payout", payout.id.as_str()));
             Asked::by_policy(app, (act, Some(about(&payout))), done)
-                .wanting(json!({ "status": payout.status.as_str() }))
+                .wanting(json!({ "status": payout.status.as_str(), "version": payout.version }))
         }
         None => {
             let people = teammates(app, &payout, what, &request.actor).await?;
@@ -468,7 +471,10 @@ async fn run(
         Verdict::Go(agreement) => agreement,
         Verdict::Wait(response) => return Ok(response),
     };
-    request.agreed_about = (request.agreement.people > 1).then_some(payout.status);
+    // What several agreed to say of it they agreed to say of all that had become of it.
+    let is_said_by_several = act(what).is_some() && request.agreement.people > 1;
+    request.asked_about =
+        Some(Seen { status: payout.status, version: is_said_by_several.then_some(payout.version) });
     answer(review(app, id, what, &request).await?, shown)
 }
 

@@ -108,9 +108,8 @@ pub async fn entries(
     let to = query.to.as_deref().map(|text| instant("to", text)).transpose()?;
     let wanted = Wanted { env, route, currency, from, to: to.unwrap_or_else(|| app.now()) };
     let holder = format!("settlement/{}", operator.name);
-    let place = app.long_answers.reports.take(&holder, limits::REPORTS_PER_KEY_MAX);
-    let busy = || Problem::new(ErrorCode::RateLimitExceeded).retry_after(5);
-    let place = place.ok_or_else(busy)?;
+    let place = app.long_answers.reports.take(&[(&holder, limits::REPORTS_PER_KEY_MAX)]);
+    let place = place.map_err(|it| it.refusal(("report", "Reports"), RETRY_AFTER_S))?;
     let lines = lines(app, wanted).map(|lines| {
         let mut text = Vec::new();
         for line in lines? {
@@ -414,6 +413,7 @@ async fn understand(
         created_at: app.now(),
     };
     let before = sql::about(app.db.pool(), &adjustment.difference()).await?;
+    refuse_other(&adjustment, &before)?;
     match before.last() {
         Some(last) if !adjustment.may_follow(&before)? => Err(taken_in(last.id.as_str())),
         last => {
@@ -426,6 +426,25 @@ async fn understand(
         }
     }
 }
+
+/// Refuses what names an adjusting entry and does not take it back as it was made: on the account
+/// of another route, of another amount, or to where that one did not go.
+fn refuse_other(adjustment: &Adjustment, before: &[Adjustment]) -> Result<(), Problem> {
+    let Some(named) = AdjustmentId::parse(&adjustment.reference) else { return Ok(()) };
+    let named = before.iter().find(|it| it.id == named).ok_or_else(|| {
+        let why = "must not be an adjusting entry of another account or another amount";
+        invalid("reference", why)
+    })?;
+    match named.contra == adjustment.contra {
+        true => Ok(()),
+        false => {
+            Err(invalid("account", &format!("must be {}, as in that entry", named.contra.as_str())))
+        }
+    }
+}
+
+/// When an operator who reads too many accounts at once may try again, in seconds.
+const RETRY_AFTER_S: u64 = 5;
 
 const A_DAY: Duration = Duration::from_secs(24 * 3600);
 

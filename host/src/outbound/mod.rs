@@ -19,6 +19,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use rustls::ClientConfig;
+use tokio::sync::Semaphore;
 
 use crate::address;
 use crate::config::{self, limits};
@@ -69,9 +70,16 @@ struct Networks {
     open: Vec<IpNet>,
     /// The setting that opens them, named in refusals.
     setting: &'static str,
+    /// Turns to resolve a name. It takes a thread for as long as the system waits for an answer,
+    /// whoever has given up on it: names that nobody answers for leave banks' names theirs.
+    turns: Arc<Semaphore>,
 }
 
 impl Networks {
+    fn new(open: Vec<IpNet>, setting: &'static str) -> Self {
+        Self { open, setting, turns: Arc::new(Semaphore::new(limits::NAMES_AT_ONCE)) }
+    }
+
     fn permit(&self, ip: IpAddr) -> bool {
         address::is_public(ip) || self.open(ip)
     }
@@ -89,8 +97,16 @@ impl Networks {
     }
 
     async fn resolve(&self, host: &str) -> Result<Vec<SocketAddr>, String> {
-        let found = tokio::net::lookup_host((host, 0)).await;
-        let found = found.map_err(|cause| format!("resolving {host}: {cause}"))?;
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let turn = turn.map_err(|cause| format!("resolving {host}: {cause}"))?;
+        let name = host.to_owned();
+        let looking = tokio::spawn(async move {
+            let found = tokio::net::lookup_host((name, 0)).await;
+            drop(turn);
+            found.map(Iterator::collect::<Vec<_>>)
+        });
+        let found = looking.await.map_err(std::io::Error::other).flatten();
+        let found = found.map_err(|cause| format!("resolving {host}: {cause}"))?.into_iter();
         let (permitted, other): (Vec<_>, Vec<_>) =
             found.partition(|address| self.permit(address.ip()));
         match (permitted.is_empty(), other.is_empty()) {
@@ -110,7 +126,7 @@ fn is_local(host: &str) -> bool {
 
 /// What resolves names to public addresses, and to those of the networks that a setting opens.
 fn resolver(open: Vec<IpNet>, setting: &'static str) -> Arc<impl Resolve + 'static> {
-    Arc::new(Filtered(Arc::new(Networks { open, setting })))
+    Arc::new(Filtered(Arc::new(Networks::new(open, setting))))
 }
 
 /// A client for addresses that the operator gave: it reaches no address that is not public, unless
@@ -172,7 +188,7 @@ impl OutboundClient {
         webhooks: &config::Webhooks,
     ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let open = webhooks.allow_private_networks.clone();
-        let networks = Arc::new(Networks { open, setting: SETTING });
+        let networks = Arc::new(Networks::new(open, SETTING));
         let mut builder = Client::builder()
             .dns_resolver(Filtered(Arc::clone(&networks)))
             .redirect(Policy::none())

@@ -192,9 +192,14 @@ async fn command(
 fn unasked(command: Command<Arc<Payout>>, payout: &Payout, change: Change) -> Command<Arc<Payout>> {
     use Change as C;
     match change {
-        C::Cancel | C::Decline | C::Reject | C::MarkPaid | C::MarkFailed | C::Reverse => {
-            approvals::ending(command, ACTS_OF_SEVERAL, payout.id.as_str())
-        }
+        C::Cancel
+        | C::Decline
+        | C::Reject
+        | C::MarkPaid
+        | C::MarkFailed
+        | C::Reverse
+        | C::Charge
+        | C::GiveBack => approvals::ending(command, ACTS_OF_SEVERAL, payout.id.as_str()),
         _ => command,
     }
 }
@@ -230,7 +235,8 @@ fn shaped(
     let (mut after, transition) = payout.after(change, with.failure.clone(), now)?;
     if let Some(Fixed { route, reference, .. }) = &with.attempt
         // What was paid may be an attempt that had been given up.
-        && (is_sending(change) || matches!(change, Change::Confirm | Change::MarkPaid))
+        && (is_sending(change)
+            || matches!(change, Change::Confirm | Change::MarkPaid | Change::Charge))
     {
         (after.route, after.rail_reference) = (Some(route.clone()), Some(reference.clone()));
     }

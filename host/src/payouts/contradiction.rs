@@ -9,7 +9,7 @@ use crate::error::Problem;
 use crate::ledger::Guard;
 use crate::money::Minor;
 use crate::rails::Choice;
-
+use crate::transfers::Fixed;
 use crate::transfers::attempt::{Attempt, AttemptState, list_attempts};
 
 use super::change::Accompanying;
@@ -98,6 +98,13 @@ impl Attempts {
     pub(super) fn is_paid_besides(&self, reference: &str) -> bool {
         let mut paid = self.0.iter().filter(|known| known.state == AttemptState::Paid);
         paid.any(|known| known.rail_reference != reference)
+    }
+
+    /// The one of this reference, as a change of the payout is told of it.
+    pub(super) fn fixed(&self, reference: Option<&str>) -> Option<Fixed> {
+        let mut known = self.0.iter();
+        let known = known.find(|known| Some(known.rail_reference.as_str()) == reference);
+        known.map(Attempt::fixed)
     }
 
     /// How the one of this reference stands.

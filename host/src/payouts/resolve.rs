@@ -1,6 +1,7 @@
 //! What an operator decides about a payout whose money is in question.
 
 use crate::app::App;
+use crate::approvals;
 use crate::cases::Resolution;
 use crate::cases::sql::StoredCase;
 use crate::db::bulk::RowChange;
@@ -14,6 +15,7 @@ use super::change::{Accompanying, Limits, change, version};
 use super::contradiction::{attempts, credited, in_question};
 use super::model::{Change, Payout, Status};
 use super::retrieve::get;
+use super::review::ACTS_OF_SEVERAL;
 
 /// What goes with a decision about a case.
 pub struct Accompanied {
@@ -57,6 +59,7 @@ async fn move_suspended(
         _ => Vec::new(),
     };
     let needs = [payout.wallet_id.clone()];
+    let id = payout.id.to_string();
     let command = Command::new(move |_| {
         let journals = vec![journal.clone()];
         Ok::<Decided<()>, Problem>(
@@ -65,7 +68,9 @@ async fn move_suspended(
     });
     // Nobody gives all of it back meanwhile.
     let guards = [guard, version(&payout)].into_iter().chain(beside).chain(agreed);
-    app.writer.work(command.wallets(needs).guards(guards)).await?;
+    let command = command.wallets(needs).guards(guards);
+    // Whoever asked for something did not know of this.
+    app.writer.work(approvals::ending(command, ACTS_OF_SEVERAL, &id)).await?;
     Ok(())
 }
 
@@ -109,23 +114,30 @@ async fn end(
     what: Change,
     Accompanied { case: guard, agreed, rows }: Accompanied,
 ) -> Result<(), Problem> {
-    let (mut beside, mut failure) = (Vec::new(), None);
+    let (mut beside, mut failure, mut attempt) = (Vec::new(), None, None);
+    let (about, known) = (case.case.reference(), attempts(app, payout).await?);
     if what == Change::GiveBack {
+        if known.state(about) == Some(AttemptState::Paid) {
+            let message = "The bank says again that it paid this: resolve it as `uphold`.";
+            return Err(Problem::because(ErrorCode::StateConflict, message));
+        }
         beside = require_unpaid(app, payout).await?;
         failure = Some(Failure {
             code: "not_paid".to_owned(),
             message: "The bank did not pay it after all.".to_owned(),
             id: None,
         });
-    } else if matches!(
-        attempts(app, payout).await?.state(case.case.reference()),
-        Some(AttemptState::Refused | AttemptState::Returned)
-    ) {
-        let message = "The bank no longer says that it paid this: resolve it as `recovered`.";
-        return Err(Problem::because(ErrorCode::StateConflict, message));
+    } else {
+        if matches!(known.state(about), Some(AttemptState::Refused | AttemptState::Returned)) {
+            let message = "The bank no longer says that it paid this: resolve it as `recovered`.";
+            return Err(Problem::because(ErrorCode::StateConflict, message));
+        }
+        // It may be another one than the last: it is the one that counts from now on.
+        attempt = known.fixed(about);
     }
     let with = Accompanying {
         failure,
+        attempt,
         case: Some(guard),
         beside,
         agreed,

@@ -39,8 +39,30 @@ pub struct ReviewRequest {
     pub reservation: Option<Reservation>,
     /// What goes with it where it took more than one.
     pub agreement: Agreement,
-    /// What the payout was when they agreed: of anything else they have not.
-    pub agreed_about: Option<Status>,
+    /// What the payout was when they asked for it: of anything else they have not.
+    pub asked_about: Option<Seen>,
+}
+
+/// A payout as somebody saw it who decided about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// How it stood.
+    pub status: Status,
+    /// How often it had been changed, where nothing that has become of it since may be overlooked.
+    pub version: Option<i64>,
+}
+
+impl Seen {
+    /// Refuses a payout that is not as it was seen.
+    fn refuse_other(self, payout: &Payout) -> Result<(), Problem> {
+        let is_same = self.status == payout.status
+            && self.version.is_none_or(|version| version == payout.version);
+        let message = "Something has become of this payout meanwhile: look again.";
+        match is_same {
+            true => Ok(()),
+            false => Err(Problem::because(ErrorCode::StateConflict, message)),
+        }
+    }
 }
 
 /// Makes that change to a payout.
@@ -58,8 +80,8 @@ pub async fn review(
     let is_marking = is_marking(what);
     loop {
         let payout = get(app, id).await?;
-        if request.agreed_about.is_some_and(|agreed| agreed != payout.status) {
-            return Err(Problem::new(ErrorCode::StateConflict));
+        if let Some(seen) = request.asked_about {
+            seen.refuse_other(&payout)?;
         }
         refuse_row(&payout, what)?;
         let needed = teammates(app, &payout, what, &request.actor).await?;

@@ -6,14 +6,13 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, stream};
 use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::config::limits::{self, REPORTS_PER_KEY_MAX};
+use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
-use crate::http::places::Place;
+use crate::http::places::{NoPlace, Place};
 use crate::ledger::wallets::{Span, WalletRow, list_wallets};
 use crate::money::Currency;
 
@@ -90,8 +89,14 @@ impl<'a> Asked<'a> {
         let range =
             Range::read(days, &caller.merchant.timezone, (caller.merchant.created_at, app.now()))?;
         let currency = app.rails.filter(query.currency)?;
-        let place = app.long_answers.reports.take(caller.key.id.as_str(), REPORTS_PER_KEY_MAX);
-        let place = place.ok_or_else(too_many)?;
+        let (merchant, env) = caller.owner();
+        let holders = [
+            (caller.key.id.as_str(), limits::REPORTS_PER_KEY_MAX),
+            (&format!("{merchant}/{env}"), limits::REPORTS_PER_OWNER_MAX),
+        ];
+        let place = app.long_answers.reports.take(&holders);
+        let too_many = |it: NoPlace| it.refusal(("report", "Reports"), RETRY_AFTER_S);
+        let place = place.map_err(too_many)?;
         Ok(Self { app, caller, range, currency, form, place })
     }
 
@@ -247,19 +252,6 @@ impl<'a> Asked<'a> {
         }
         Ok(response)
     }
-}
-
-fn too_many() -> Problem {
-    let message =
-        format!("This key is being sent {REPORTS_PER_KEY_MAX} reports: read one to its end first.");
-    let detail = json!({
-        "tier": "report",
-        "limit": REPORTS_PER_KEY_MAX,
-        "retry_after_seconds": RETRY_AFTER_S,
-    });
-    Problem::because(ErrorCode::RateLimitExceeded, message)
-        .detail(detail)
-        .retry_after(RETRY_AFTER_S)
 }
 
 /// When a key that is being sent too many reports may try again, in seconds.

@@ -138,7 +138,7 @@ pub async fn start(mut config: Config, sources: Sources) -> Result<Host, StartEr
         providers,
         sandbox,
         limiter: Limiter::default(),
-        long_answers: LongAnswers::new(config.server.database_connections),
+        long_answers: LongAnswers::new(&config.server),
         requests: RequestLog::default(),
         team: Access::new(db.clone(), Arc::clone(&keyring), &ids)?,
         refusals: Refusals::default(),

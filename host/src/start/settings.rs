@@ -39,15 +39,20 @@ pub(super) fn refuse_odd_settings(config: &Config) -> Result<(), StartError> {
 fn refuse_odd_operators(config: &Config) -> Result<(), StartError> {
     let mut tokens: Vec<&str> =
         config.operator_token.iter().map(ExposeSecret::expose_secret).collect();
+    if let Some(token) = tokens.first() {
+        refuse_others_token("RAILHEAD_OPERATOR_TOKEN", token)?;
+    }
     for (name, token) in &config.admin.operators {
         let token = token.expose_secret();
+        refuse_others_token(&format!("admin.operators.{name}"), token)?;
         if matches!(name.as_str(), "host" | OPERATOR | "unknown")
             || name.starts_with(MemberId::PREFIX)
         {
             return Err(format!("admin.operators.{name}: this name is taken").into());
         }
         if tokens.contains(&token) {
-            let why = "a token belongs to one operator";
+            let why = "a token belongs to one operator, and another one, or \
+                       RAILHEAD_OPERATOR_TOKEN, has it";
             return Err(format!("admin.operators.{name}: {why}").into());
         }
         tokens.push(token);
@@ -55,6 +60,19 @@ fn refuse_odd_operators(config: &Config) -> Result<(), StartError> {
     // The one whose token has no name is one of them.
     config.approvals.check(config.admin.operators.len() + 1)?;
     Ok(())
+}
+
+/// Whoever signs in, or calls with a key, is no operator: their token stands in the environment of a
+/// terminal, and must not become the operator's there.
+fn refuse_others_token(setting: &str, token: &str) -> Result<(), StartError> {
+    match ["rhs_", "rhi_", "sk_"].iter().any(|prefix| token.starts_with(prefix)) {
+        false => Ok(()),
+        true => Err(format!(
+            "{setting} is the token of a session, of an invitation or of a merchant's key, and not \
+             an operator's: unset it, or give the operator a token of their own"
+        )
+        .into()),
+    }
 }
 
 /// The simulator moves no money, and takes credentials that are no secret, over plain HTTP.
@@ -98,5 +116,26 @@ fn certificates(setting: &str, path: &Path) -> Result<Vec<CertificateDer<'static
     match read.is_empty() {
         true => Err(named(&"there is no certificate in it").into()),
         false => Ok(read),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::SecretString;
+
+    use super::*;
+
+    #[test]
+    fn nobody_elses_token_becomes_an_operators() {
+        let session = SecretString::from("rhs_0123456789abcdefghij");
+        let refusal = |config: &Config| refuse_odd_operators(config).map_err(|it| it.to_string());
+        let mut config = Config { operator_token: Some(session.clone()), ..Config::default() };
+        let why = refusal(&config).expect_err("a session's");
+        assert!(why.contains("RAILHEAD_OPERATOR_TOKEN"), "{why}");
+        config.operator_token = Some(SecretString::from("op_0123456789abcdefghij"));
+        assert_eq!(refusal(&config), Ok(()));
+        config.admin.operators.insert("ada".to_owned(), session);
+        let why = refusal(&config).expect_err("a session's");
+        assert!(why.contains("admin.operators.ada"), "{why}");
     }
 }

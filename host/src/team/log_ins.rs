@@ -5,15 +5,20 @@
 //! which that member has signed in before: nobody is locked out of their own office.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
 use crate::clock::Moment;
 use crate::config::limits;
 
-/// What this host remembers of failures.
+/// What this host remembers of failures. Of those about members and of those about addresses that
+/// nobody has it remembers apart: whoever makes up addresses keeps no member out.
 #[derive(Default)]
-pub struct LogIns(Mutex<HashMap<String, Failures>>);
+pub struct LogIns {
+    known: Mutex<HashMap<String, Failures>>,
+    /// Nobody chooses with whom they are counted.
+    hasher: RandomState,
+}
 
 #[derive(Clone, Copy)]
 struct Failures {
@@ -38,13 +43,13 @@ impl LogIns {
     /// # Errors
     /// Seconds to wait: one of them has failed too often; then nothing is counted.
     pub fn take(&self, holders: &[String], now: Moment) -> Result<(), u64> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= limits::LOG_IN_HOLDERS_MAX {
             known.retain(|_, failures| failures.last.after(limits::LOG_IN_REMEMBERED) > now);
         }
         let is_full = known.len() >= limits::LOG_IN_HOLDERS_MAX;
         let counted = holders.iter().map(|holder| match is_full && !known.contains_key(holder) {
-            true => shared(holder),
+            true => self.shared(holder),
             false => holder.clone(),
         });
         let holders: Vec<String> = counted.collect();
@@ -64,19 +69,17 @@ impl LogIns {
 
     /// Forgets the failures of whoever got it right.
     pub fn succeed(&self, holders: &[String]) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for holder in holders {
             known.remove(holder);
         }
     }
-}
 
-/// Under what somebody is counted where so many fail at once that they cannot be told apart: with
-/// some of the others.
-fn shared(holder: &str) -> String {
-    let mut hasher = DefaultHasher::new();
-    holder.hash(&mut hasher);
-    format!("shared/{}", hasher.finish() % limits::LOG_IN_SHARED)
+    /// Under what somebody is counted where so many fail at once that they cannot be told apart:
+    /// with some of the others.
+    fn shared(&self, holder: &str) -> String {
+        format!("shared/{}", self.hasher.hash_one(holder) % limits::LOG_IN_SHARED)
+    }
 }
 
 #[cfg(test)]
@@ -112,7 +115,7 @@ mod tests {
     fn strangers_do_not_fill_the_memory() {
         let log_ins = LogIns::default();
         let now = Moment::from_micros(0);
-        let count = || log_ins.0.lock().expect("a lock").len();
+        let count = || log_ins.known.lock().expect("a lock").len();
         for number in 0..limits::LOG_IN_HOLDERS_MAX {
             assert_eq!(log_ins.take(&[number.to_string()], now), Ok(()));
         }
@@ -129,6 +132,6 @@ mod tests {
         assert!(count() <= most);
         let later = now.after(limits::LOG_IN_REMEMBERED);
         assert_eq!(log_ins.take(&["late".to_owned()], later), Ok(()));
-        assert_eq!(log_ins.0.lock().expect("a lock").len(), 1);
+        assert_eq!(log_ins.known.lock().expect("a lock").len(), 1);
     }
 }

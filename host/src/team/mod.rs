@@ -32,8 +32,10 @@ pub struct Access {
     pub sessions: Sessions,
     /// What compares passwords.
     pub passwords: Passwords,
-    /// Log-ins that failed.
+    /// What members, or whoever tries to be one, got wrong.
     pub log_ins: LogIns,
+    /// The same under addresses that no member has.
+    pub strangers: LogIns,
 }
 
 impl Access {
@@ -43,6 +45,7 @@ impl Access {
     /// The hash function of passwords refuses its parameters.
     pub fn new(db: Db, keyring: Arc<Keyring>, ids: &IdGenerator) -> Result<Self, Problem> {
         let (sessions, passwords) = (Sessions::new(db, keyring), Passwords::new(ids)?);
-        Ok(Self { sessions, passwords, log_ins: LogIns::default() })
+        let (log_ins, strangers) = (LogIns::default(), LogIns::default());
+        Ok(Self { sessions, passwords, log_ins, strangers })
     }
 }

@@ -41,7 +41,9 @@ pub const ROUTE_MERCHANTS_MAX: usize = 1_000;
 /// A route is paused for so long before it can be deleted: no host's cache knows it any other way.
 pub const ROUTE_REST: Duration = Duration::from_secs(10);
 /// A shorter token could be guessed: an operator's, or what a network presents.
-pub const TOKEN_BYTES_MIN: usize = 8;
+pub const TOKEN_BYTES_MIN: usize = 16;
+/// Names that are resolved at once for merchants' addresses.
+pub const NAMES_AT_ONCE: usize = 64;
 /// How long what people are to be told is left to hosts that can tell it.
 pub const NOTIFICATION_OTHERS_FIRST: Duration = Duration::from_secs(3600);
 /// For how long a host is not ready after the database has not accepted what was to be written.
@@ -77,8 +79,10 @@ pub const REPORT_SUMMED: i64 = 100_000;
 pub const REPORT_AT_ONCE: Duration = Duration::from_secs(5);
 /// Connections to the database for each long read that may be under way.
 pub const CONNECTIONS_PER_LONG_READ: usize = 4;
-/// Reports that are sent to one key at once.
+/// Reports that are sent to one key at once, and to all keys of a merchant's environment.
 pub const REPORTS_PER_KEY_MAX: usize = 4;
+/// See [`REPORTS_PER_KEY_MAX`].
+pub const REPORTS_PER_OWNER_MAX: usize = 16;
 /// How long the body of a report may take: whoever reads more slowly asks for fewer days.
 pub const REPORT_SENT_MAX: Duration = Duration::from_secs(600);
 /// Workbooks that a host makes at once; others wait for their turn.
@@ -495,8 +499,15 @@ pub const STREAM_SHARE: u32 = 10;
 pub const STREAM_PAGE: i64 = 500;
 /// A stream that says nothing for this long says that it is there.
 pub const STREAM_KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Streams that one key may have open on one host.
+/// Streams that one key may have open on one host, and all keys of a merchant's environment.
 pub const STREAMS_PER_KEY_MAX: usize = 8;
+/// See [`STREAMS_PER_KEY_MAX`].
+pub const STREAMS_PER_OWNER_MAX: usize = 32;
+/// Which part of all connections answers may have that take long: whoever asks for something else
+/// finds a place.
+pub const CONNECTIONS_PER_LONG_ANSWER: usize = 4;
+/// Keys of a merchant that work in one environment.
+pub const KEYS_MAX: i64 = 50;
 /// Requests that wait to be written into their log; the newest is lost beyond.
 pub const REQUEST_LOG_WAITING_MAX: usize = 20_000;
 /// How often those that wait are written: what a crash takes with it.

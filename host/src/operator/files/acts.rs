@@ -299,6 +299,8 @@ async fn agree(
             "state": seen.state.as_str(),
             "digest": file.digest,
             "deliveries": file.deliveries,
+            // Whoever agreed to have it delivered did not know why somebody held it back since.
+            "is_held": file.is_held,
             "warning": "If the bank has this file, its payments may be made twice.",
         }))
         .saying(json!({ "reason": reason }), once);

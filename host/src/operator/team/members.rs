@@ -299,10 +299,13 @@ pub async fn update(
     body: Body<UpdateMember>,
 ) -> Result<Response, Problem> {
     let before = find(&app, &actor, &id).await?;
+    if actor.name != before.member.id.as_str() {
+        actor.require(Permission::MemberManage)?;
+    }
     let after = changed(&app, &before, body.value)?;
     let is_about_standing = after.generation != before.member.generation;
-    if after.name != before.member.name && actor.name != before.member.id.as_str() {
-        actor.require(Permission::MemberManage)?;
+    if !is_about_standing && after.name == before.member.name {
+        return Ok(Json(MemberView::of(&before.member)).into_response());
     }
     let team = Team::read(&app, &after.merchant_id).await?;
     let mut agreement = approvals::Agreement::default();

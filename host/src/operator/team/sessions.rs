@@ -20,6 +20,7 @@ use crate::http::peer::household;
 use crate::http::{Body, Page};
 use crate::id::{MerchantId, SessionId};
 use crate::ledger::Command;
+use crate::team::log_ins::LogIns;
 use crate::team::password::refuse_weak;
 use crate::team::session::new_token;
 use crate::team::sql::{self, MEMBER_CHANGES, SESSIONS, SESSIONS_CONFIRMED, SESSIONS_ENDED};
@@ -273,7 +274,8 @@ async fn take_tries(
 ) -> Result<Vec<Try>, Problem> {
     let place = household(address);
     if known.is_empty() {
-        take_try(app, &[format!("log-in/{email}/{place}"), format!("log-in/{email}")])?;
+        let holders = [format!("log-in/{email}/{place}"), format!("log-in/{email}")];
+        count_try(app, &app.team.strangers, &holders)?;
     }
     let since = app.now().before(limits::LOG_IN_PLACE_KNOWN);
     let (mut tries, mut refused) = (Vec::new(), None);
@@ -300,7 +302,11 @@ async fn take_tries(
 /// # Errors
 /// `rate_limit_exceeded` where there were too many.
 pub(super) fn take_try(app: &App, holders: &[String]) -> Result<(), Problem> {
-    app.team.log_ins.take(holders, app.now()).map_err(|seconds| {
+    count_try(app, &app.team.log_ins, holders)
+}
+
+fn count_try(app: &App, log_ins: &LogIns, holders: &[String]) -> Result<(), Problem> {
+    log_ins.take(holders, app.now()).map_err(|seconds| {
         let message = "Too many failures: wait before you try again.";
         let detail = json!({
             "tier": "log_in",

@@ -192,8 +192,11 @@ fn check_order(payout: &Payout, attempts: &[Attempt], all: &Transfers, faults: &
     if !has_case && payout.status.is_final() && is_unheard {
         odd("has ended otherwise than by an attempt that was paid, and nobody was told");
     }
-    // One that had been given up, if that was paid in the end.
-    let had_money = |attempt: &&Attempt| matches!(attempt.state, A::Paid | A::Returned);
+    // One that had been given up, if that was paid in the end, or was charged for until its bank took
+    // that back.
+    let had_money = |attempt: &&Attempt| {
+        matches!(attempt.state, A::Paid | A::Returned) || (has_case && attempt.state == A::Refused)
+    };
     let last = attempts.iter().filter(had_money).find(is_its).or(last);
     let (route, reference) = match last {
         Some(last) => (Some(last.route.as_str()), Some(last.rail_reference.as_str())),

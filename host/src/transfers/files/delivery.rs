@@ -42,10 +42,16 @@ impl Transfers {
             self.kept_back(route, file, &why).await?;
             return Ok(Next::At(now.after(pause)));
         }
-        let joined = attempt::list_in_file(self.db.pool(), &file.id).await?;
-        let payments = orders(feature, joined).await?.into_iter();
-        let payments = payments.map(|(attempt, order)| order.map(|order| (attempt, order)));
-        let payments = payments.collect::<Result<Vec<_>, _>>()?;
+        let payments = self.living(feature, file).await?;
+        let living = payments.iter().filter(|(attempt, _)| attempt.network_id.is_some()).count();
+        if i64::try_from(living).unwrap_or(i64::MAX) < file.entries {
+            // Some have ended since it was made, and would be made all the same.
+            if file.may_have_left {
+                return self.kept_back(route, file, "payments in it have ended meanwhile").await;
+            }
+            file.state = FileState::Closed;
+            return Ok(Next::Go);
+        }
         if file.env == Env::Live {
             self.intend_file(&payments).await?;
         }
@@ -96,6 +102,17 @@ impl Transfers {
                 Next::At(now.after(limits::FILE_LOOK_AFTER))
             }
         })
+    }
+
+    /// The payments in a file that have not ended.
+    async fn living<F: Feature>(
+        &self,
+        feature: &F,
+        file: &PaymentFile,
+    ) -> Result<Vec<(Attempt, Order)>, Problem> {
+        let joined = attempt::list_in_file(self.db.pool(), &file.id).await?;
+        let payments = orders(feature, joined).await?.into_iter();
+        payments.map(|(attempt, order)| order.map(|order| (attempt, order))).collect()
     }
 
     /// What keeps a live file back by itself, and for how long.

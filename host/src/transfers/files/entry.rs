@@ -249,6 +249,10 @@ impl<'a, F: Feature> Carry<'a, F> {
             let why = "it may have left in another file before the database was restored";
             return self.cannot_send(why).await;
         }
+        // Its network has said of it what nobody can act on: a person finds out first.
+        if cases::sql::is_any_open(self.engine.db.pool(), &outcome_unknown(&attempt)).await? {
+            return self.later(limits::FILE_RETRY).await;
+        }
         let route = self.engine.routes.get(&attempt.route_id).await?;
         let paid = self.engine.paid_before(&attempt).await?;
         if !paid.is_empty() {
