@@ -112,6 +112,8 @@ fn of_operators() -> OpenApiRouter<App> {
         .routes(routes!(operator::keys::retrieve))
         .routes(routes!(operator::keys::rotate))
         .routes(routes!(operator::keys::revoke))
+        .routes(routes!(operator::wallets::list))
+        .routes(routes!(operator::wallets::inspect))
         .routes(routes!(operator::wallets::credit))
         .routes(routes!(operator::wallets::debit))
         .routes(routes!(operator::wallets::freeze))

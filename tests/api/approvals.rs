@@ -257,7 +257,7 @@ async fn limits_live_routes_and_marks_take_two(
             (&patch, test, pause(false), false),
             (&post, format!("payouts/{marked}/mark_paid"), letter.clone(), true),
             (&post, format!("payouts/{failed}/mark_failed"), letter, true),
-            (&post, format!("payouts/{reversed}/reverse"), json!({}), true),
+            (&post, format!("payouts/{reversed}/reverse"), json!({ "reason": "sent twice" }), true),
         ] {
             let by = async |who: &str| {
                 ask(host, who, (method.clone(), &path), body.clone()).await.ok().status
@@ -287,7 +287,7 @@ async fn limits_live_routes_and_marks_take_two(
         }
         // What is not possible is refused at once.
         let path = format!("payouts/{reversed}/reverse");
-        let refused = ask(host, DESK_TOKEN, (post, &path), json!({})).await;
+        let refused = ask(host, DESK_TOKEN, (post, &path), json!({ "reason": "again" })).await;
         assert_eq!(refused.refused(), (409, "state_conflict"));
         assert_eq!(host.count("SELECT COUNT(*) FROM approval_requests").await, 0);
     })

@@ -267,9 +267,17 @@ async fn every_event_of_the_sandbox_is_triggered_and_no_other() {
             );
         }
     }
+    // Whatever a rail wants to know of a recipient.
+    for currency in ["USD", "CAD"] {
+        for event in ["wallet_funded", "payout.paid"] {
+            let (is_good, said) = developer.run(&["trigger", event, "--currency", currency]).await;
+            assert!(is_good, "{currency}: {said}");
+        }
+    }
     let live = &deployment.host.merchant.live_key;
     for (arguments, why) in [
-        (&["trigger", "payout.cancelled"][..], "it makes payout.processing, payout.paid"),
+        (&["trigger", "payout.reversed", "--currency", "KES"][..], "no payment in KES comes back"),
+        (&["trigger", "payout.cancelled"], "it makes payout.processing, payout.paid"),
         (&["trigger", "nonsense"], "it makes payout.processing, payout.paid"),
         (&["trigger", "payout.paid", "--currency", "XYZ"], "no rail pays XYZ"),
         (&["trigger", "payout.paid", "--key", live], "sk_test_"),

@@ -206,7 +206,12 @@ async fn a_repeat_gets_the_first_answer_whatever_happened_since(
         let beneficiary = first.json["beneficiary_id"].as_str().expect("an id").to_owned();
         let limits = json!({ "limits": { "NGN": { "per_transaction_minor": "1" } } });
         let changes: [(Method, String, &str, Value); 5] = [
-            (Method::POST, format!("/admin/v1/payouts/{id}/reverse"), OPERATOR_TOKEN, json!({})),
+            (
+                Method::POST,
+                format!("/admin/v1/payouts/{id}/reverse"),
+                OPERATOR_TOKEN,
+                json!({ "reason": "sent twice" }),
+            ),
             (Method::DELETE, format!("/v1/beneficiaries/{beneficiary}"), &key, json!({})),
             (
                 Method::POST,

@@ -149,7 +149,7 @@ async fn only_money_that_may_have_left_uses_up_a_limit(
         limit(host, "daily_minor", 300_000).await;
         let pay = async |amount: u64| host.pay_as(&key, &unique(), naira(amount)).await;
         let act = async |id: &str, action: &str| {
-            let body = json!({ "evidence": "a letter" });
+            let body = json!({ "evidence": "a letter", "reason": "a test" });
             host.admin(Method::POST, &format!("payouts/{id}/{action}"), body).await.ok()
         };
         let id = pay(300_000).await.ok().id();

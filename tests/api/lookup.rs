@@ -103,7 +103,7 @@ async fn the_next_route_is_asked_where_one_is_down(
     let bank = open_bank().await;
     let change = |config: &mut railhead::config::Config| {
         live(config, bank, Sends::No);
-        let tokens = ["gateway_token", "notice_token"].map(|name| (name, "a bank's own"));
+        let tokens = ["gateway_token", "notice_token"].map(|name| (name, "a bank's own token"));
         config.routes.insert("ngn_down".into(), crate::lanes::of_nip(tokens));
     };
     with_host_configured(engine, change, async |host| {

@@ -268,3 +268,31 @@ async fn a_key_is_made_as_asked_or_refused_by_name(
     })
     .await;
 }
+
+/// Who is to agree to a credit sees whose wallet it is, and what it holds.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn wallets_are_shown_to_operators(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let (merchant, wallet) = (host.merchant.id.clone(), host.merchant.live_wallet.clone());
+        let shown = read(host, &format!("wallets/{wallet}")).await.ok().json;
+        assert_eq!(
+            (&shown["merchant_id"], &shown["env"], &shown["currency"]),
+            (&json!(merchant), &json!("live"), &json!("NGN"))
+        );
+        let balance = host.balance(&wallet).await.to_string();
+        assert_eq!(shown["available_balance_minor"], balance);
+        let list = read(host, &format!("merchants/{merchant}/wallets")).await.ok().json;
+        let list = list["data"].as_array().expect("wallets").clone();
+        assert!(list.contains(&shown));
+        let test = list.iter().filter(|it| it["env"] == "test");
+        assert!(test.clone().any(|it| it["id"] == json!(host.merchant.test_wallet)));
+        assert_eq!(list[0]["env"], "live", "what is real comes first");
+        for path in [format!("wallets/{NOBODY}"), format!("merchants/{NOBODY}/wallets")] {
+            assert_eq!(read(host, &path).await.status, 404, "{path}");
+        }
+    })
+    .await;
+}

@@ -75,7 +75,7 @@ async fn a_new_host_has_a_route_for_every_rail_in_both_worlds(
 async fn the_operator_is_told_what_a_route_lacks_and_the_merchant_is_not(
     #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
 ) {
-    let tokens = ["gateway_token", "notice_token"].map(|name| (name, "a bank's own"));
+    let tokens = ["gateway_token", "notice_token"].map(|name| (name, "a bank's own token"));
     let change = |config: &mut railhead::config::Config| {
         config.routes.insert("ngn_ready".into(), of_nip(tokens));
     };

@@ -125,8 +125,8 @@ async fn operators_who_cannot_be_told_apart_stop_the_start() {
     for (change, word) in [
         (&named(&[("host", "a token of its own")]) as &dyn Fn(&mut Config), "is taken"),
         (&named(&[("operator", "a token of its own")]), "is taken"),
-        (&named(&[("ada", "short")]), "8 characters at least"),
-        (&named(&[("ada", "the same token"), ("ben", "the same token")]), "one operator"),
+        (&named(&[("ada", "short")]), "16 characters at least"),
+        (&named(&[("ada", "the very same token"), ("ben", "the very same token")]), "one operator"),
         (&alone, "needs a second operator"),
         (&too_many, "3 people are more than there are operators"),
         (&named(&[("mem_ada", "a token of its own")]), "is taken"),

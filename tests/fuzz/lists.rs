@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 use crate::inputs::fuzz;
 
-const TOKEN: &str = "op_fuzz_fuzz";
+const TOKEN: &str = "op_of_the_fuzzers";
 
 /// Lists of a merchant, then of the operator.
 const LISTS: [&str; 14] = [

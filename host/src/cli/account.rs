@@ -24,7 +24,7 @@ pub(super) struct Account {
     #[arg(long)]
     key: Option<SecretString>,
     /// The host's address; that of the configuration if left out.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = crate::cli::account::http_url)]
     url: Option<String>,
 }
 
@@ -180,6 +180,17 @@ impl Api {
 
     fn unreachable(&self, cause: &reqwest::Error) -> Trouble {
         Trouble::Unreachable(unanswered(&self.base, cause))
+    }
+}
+
+/// An address that is given to a command.
+///
+/// # Errors
+/// It is none of a host.
+pub(super) fn http_url(text: &str) -> Result<String, String> {
+    match text.starts_with("http://") || text.starts_with("https://") {
+        true => Ok(text.to_owned()),
+        false => Err("begin with http:// or https://".to_owned()),
     }
 }
 

@@ -23,7 +23,7 @@ use super::team::{self, Member};
 #[derive(Args)]
 pub(super) struct Admin {
     /// The host's address; that of the configuration if left out.
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", value_parser = crate::cli::account::http_url)]
     url: Option<String>,
     /// Makes a call that moves money safe to repeat: give the same key again. A new one is made
     /// and printed on stderr if left out.
@@ -146,6 +146,16 @@ pub(super) struct PageArgs {
 
 #[derive(Subcommand)]
 enum Wallet {
+    /// List a merchant's wallets.
+    List {
+        /// The merchant's id.
+        merchant: String,
+    },
+    /// Show a wallet: whose it is, and what it holds.
+    Show {
+        /// The wallet's id.
+        id: String,
+    },
     /// Credit a wallet.
     Credit(Movement),
     /// Debit a wallet.
@@ -368,6 +378,8 @@ fn wallet(command: Wallet) -> Request {
         (Method::POST, format!("wallets/{id}/{action}"), Some(body))
     };
     match command {
+        Wallet::List { merchant } => (Method::GET, format!("merchants/{merchant}/wallets"), None),
+        Wallet::Show { id } => (Method::GET, format!("wallets/{id}"), None),
         Wallet::Credit(credit) => movement("credit", credit),
         Wallet::Debit(debit) => movement("debit", debit),
         Wallet::Freeze { id, reason } => freezing("freeze", id, reason),
@@ -384,11 +396,9 @@ fn route(command: Route) -> Result<Request, StartError> {
         Route::List => (Method::GET, "routes".to_owned(), None),
         Route::Show { id } => (Method::GET, format!("routes/{id}"), None),
         Route::Delete { id } => (Method::DELETE, format!("routes/{id}"), None),
-        Route::Create { route } => {
-            (Method::POST, "routes".to_owned(), Some(serde_json::from_str(&route)?))
-        }
+        Route::Create { route } => (Method::POST, "routes".to_owned(), Some(json_object(&route)?)),
         Route::Set { id, changes } => {
-            (Method::PATCH, format!("routes/{id}"), Some(serde_json::from_str(&changes)?))
+            (Method::PATCH, format!("routes/{id}"), Some(json_object(&changes)?))
         }
         Route::Pause { id } => paused(id, json!(true)),
         Route::Resume { id } => paused(id, json!(false)),
@@ -399,7 +409,7 @@ fn blacklist(command: Blacklist) -> Result<Request, StartError> {
     Ok(match command {
         Blacklist::List(page) => (Method::GET, paged("blacklist", page, [])?, None),
         Blacklist::Add { entry } => {
-            (Method::POST, "blacklist".to_owned(), Some(serde_json::from_str(&entry)?))
+            (Method::POST, "blacklist".to_owned(), Some(json_object(&entry)?))
         }
         Blacklist::Remove { id } => (Method::DELETE, format!("blacklist/{id}"), None),
     })
@@ -429,6 +439,16 @@ pub(super) fn paged<const N: usize>(
 pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     let given = fields.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(given.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
+}
+
+/// An object that was given as JSON.
+///
+/// # Errors
+/// It is none.
+pub(super) fn json_object(text: &str) -> Result<Value, StartError> {
+    let read: Result<Map<String, Value>, _> = serde_json::from_str(text);
+    let why = |cause| format!("give a JSON object, such as '{{\"name\":\"value\"}}': {cause}");
+    Ok(Value::Object(read.map_err(why)?))
 }
 
 /// Calls the operator's API.

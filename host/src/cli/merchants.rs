@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::start::StartError;
 
-use super::admin::{PageArgs, Request, object, paged};
+use super::admin::{PageArgs, Request, json_object, object, paged};
 
 #[derive(Subcommand)]
 pub(super) enum Merchant {
@@ -103,7 +103,7 @@ pub(super) fn merchant(command: Merchant) -> Result<Request, StartError> {
         Merchant::List(page) => (Method::GET, paged("merchants", page, [])?, None),
         Merchant::Show { id } => (Method::GET, format!("merchants/{id}"), None),
         Merchant::Set { id, settings } => {
-            (Method::PATCH, format!("merchants/{id}"), Some(serde_json::from_str(&settings)?))
+            (Method::PATCH, format!("merchants/{id}"), Some(json_object(&settings)?))
         }
     })
 }

@@ -21,7 +21,7 @@ use super::{admin, rules_authoring, say};
 #[derive(Args)]
 pub(super) struct Rules {
     /// The host's address; that of the configuration if left out.
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", value_parser = crate::cli::account::http_url)]
     url: Option<String>,
     #[command(subcommand)]
     command: RulesCommand,

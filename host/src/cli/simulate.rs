@@ -21,7 +21,7 @@ pub(super) struct Simulate {
     #[arg(long)]
     address: Option<std::net::SocketAddr>,
     /// A host's address, for messages that networks send by themselves.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = crate::cli::account::http_url)]
     notify: Option<String>,
 }
 

@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::config::Config;
 use crate::start::StartError;
 
-use super::admin::{self, Request, object, send};
+use super::admin::{self, Request, json_object, object, send};
 use super::{say, warn};
 
 /// Arguments of the command.
 #[derive(Args)]
 pub(super) struct Team {
     /// The host's address; that of the configuration if left out.
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", value_parser = crate::cli::account::http_url)]
     url: Option<String>,
     #[command(subcommand)]
     command: TeamCommand,
@@ -141,7 +141,7 @@ pub(super) fn member(command: Member) -> Result<Request, StartError> {
         Member::List { merchant } => (Method::GET, format!("merchants/{merchant}/members"), None),
         Member::Show { id } => (Method::GET, format!("members/{id}"), None),
         Member::Set { id, changes } => {
-            (Method::PATCH, format!("members/{id}"), Some(serde_json::from_str(&changes)?))
+            (Method::PATCH, format!("members/{id}"), Some(json_object(&changes)?))
         }
         Member::InviteAgain { id, reset_otp } => {
             let body = object([("reset_otp", json!(reset_otp))]);

@@ -345,6 +345,10 @@ pub async fn recall(
     let done = ("payout.recall", ("payout", payout.id.as_str()));
     let asked = Asked::by_policy(&app, (ApprovalAct::Recall, Some(about(&payout))), done)
         .wanting(json!({
+            "merchant_id": payout.merchant_id,
+            "env": payout.env,
+            "currency": payout.currency,
+            "amount_minor": payout.costs.amount,
             "status": payout.status.as_str(),
             "version": payout.version,
             "reason_code": reason_code,
@@ -454,8 +458,14 @@ async fn run(
     let asked = match act(what) {
         Some(act) => {
             let done = (action(what), ("payout", payout.id.as_str()));
-            Asked::by_policy(app, (act, Some(about(&payout))), done)
-                .wanting(json!({ "status": payout.status.as_str(), "version": payout.version }))
+            Asked::by_policy(app, (act, Some(about(&payout))), done).wanting(json!({
+                "merchant_id": payout.merchant_id,
+                "env": payout.env,
+                "currency": payout.currency,
+                "amount_minor": payout.costs.amount,
+                "status": payout.status.as_str(),
+                "version": payout.version,
+            }))
         }
         None => {
             let people = teammates(app, &payout, what, &request.actor).await?;

@@ -533,6 +533,7 @@ async fn agree(
     });
     let done = ("rate.set", ("rate", subject));
     let asked = Asked::by_policy(app, (ApprovalAct::Rate, None), done).wanting(rates.collect());
+    let asked = Asked { valid_for: limits::RATE_APPROVAL_VALID, ..asked };
     approvals::agree(app, operator, asked).await
 }
 

@@ -1,4 +1,4 @@
-//! Wallets: credited, debited, frozen.
+//! Wallets: shown, credited, debited, frozen.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -10,14 +10,15 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::caller::repeat::{answer, once};
 use crate::caller::{Done, Operator};
+use crate::clock::Moment;
 use crate::config::ApprovalAct;
 use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
 use crate::funding::{self, Moved, Movement};
 use crate::http::body::OptionalBody;
-use crate::http::{Body, IdempotencyKey};
+use crate::http::{Body, IdempotencyKey, Page};
 use crate::id::WalletId;
-use crate::ledger::wallets::{WalletRow, get_wallet};
+use crate::ledger::wallets::{WalletRow, get_wallet, list_wallets};
 use crate::ledger::{Command, Effects, Reply, Reservation, Source, replay};
 use crate::money::Minor;
 
@@ -26,6 +27,8 @@ use crate::approvals::{self, ApprovalView, Asked, Verdict};
 
 /// What each call may refuse, besides what every call may.
 pub const ERRORS: &[(&str, &[ErrorCode])] = &[
+    ("list_merchant_wallets", &[ErrorCode::NotFound]),
+    ("inspect_wallet", &[ErrorCode::WalletNotFound]),
     ("credit_wallet", MOVE_ERRORS),
     ("debit_wallet", MOVE_ERRORS),
     ("freeze_wallet", &[ErrorCode::WalletNotFound]),
@@ -75,6 +78,92 @@ pub struct ChangedWallet {
     pub available_balance_minor: Minor,
     /// Whether debits are refused.
     pub is_frozen: bool,
+}
+
+/// A wallet as operators see it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InspectedWallet {
+    /// Always `wallet`.
+    #[schema(example = "wallet")]
+    pub object: &'static str,
+    /// The wallet's id.
+    pub id: String,
+    /// Whose it is.
+    pub merchant_id: String,
+    /// `test` or `live`.
+    pub env: &'static str,
+    /// The one currency that it holds.
+    pub currency: String,
+    /// What can be spent, in minor units.
+    #[schema(value_type = String)]
+    pub available_balance_minor: Minor,
+    /// What left it and has not arrived yet, in minor units.
+    #[schema(value_type = String)]
+    pub pending_balance_minor: Minor,
+    /// Whether debits are refused.
+    pub is_frozen: bool,
+    /// Whether the sandbox filled it.
+    pub is_demo: bool,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Moment,
+    /// When it last changed.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Moment,
+}
+
+impl InspectedWallet {
+    fn of(wallet: &WalletRow) -> Self {
+        Self {
+            object: "wallet",
+            id: wallet.id.to_string(),
+            merchant_id: wallet.merchant_id.to_string(),
+            env: wallet.env.as_str(),
+            currency: wallet.currency.to_string(),
+            available_balance_minor: wallet.available,
+            pending_balance_minor: wallet.pending_out,
+            is_frozen: wallet.is_frozen,
+            is_demo: wallet.is_demo,
+            created_at: wallet.created_at,
+            updated_at: wallet.updated_at,
+        }
+    }
+}
+
+/// List a merchant's wallets
+#[utoipa::path(
+    get, path = "/admin/v1/merchants/{id}/wallets", operation_id = "list_merchant_wallets",
+    tag = "Operator", params(("id" = String, Path, description = "The merchant")),
+    responses((
+        status = 200, description = "All of them: live before test, by currency",
+        body = inline(Page<InspectedWallet>),
+    )),
+)]
+pub async fn list(
+    State(app): State<App>,
+    _operator: Operator,
+    Path(id): Path<String>,
+) -> Result<Page<InspectedWallet>, Problem> {
+    let merchant = super::merchants::find(&app, &id).await?;
+    let mut wallets = Vec::new();
+    for env in [Env::Live, Env::Test] {
+        wallets.extend(list_wallets(app.db.pool(), (&merchant.id, env)).await?);
+    }
+    Ok(Page::whole(wallets.iter().map(InspectedWallet::of).collect()))
+}
+
+/// Show a wallet
+#[utoipa::path(
+    get, path = "/admin/v1/wallets/{id}", operation_id = "inspect_wallet", tag = "Operator",
+    params(("id" = String, Path, description = "The wallet")),
+    responses((status = 200, description = "The wallet", body = InspectedWallet)),
+)]
+pub async fn inspect(
+    State(app): State<App>,
+    _operator: Operator,
+    Path(id): Path<String>,
+) -> Result<Json<InspectedWallet>, Problem> {
+    Ok(Json(InspectedWallet::of(&find(&app, &id).await?)))
 }
 
 /// Credit a wallet
@@ -174,7 +263,13 @@ async fn move_money(
     let size = i64::try_from(amount.units().unsigned_abs()).unwrap_or(i64::MAX);
     let about = (ApprovalAct::Credit, Some((wallet.currency.as_str(), size)));
     let asked = Asked::by_policy(app, about, (action, subject))
-        .wanting(json!({ "amount_minor": amount, "source": source }))
+        .wanting(json!({
+            "merchant_id": wallet.merchant_id,
+            "env": wallet.env,
+            "currency": wallet.currency,
+            "amount_minor": amount,
+            "source": source,
+        }))
         .saying(json!({ "reason": reason }), once.clone());
     let agreement = match approvals::agree(app, operator, asked).await? {
         Verdict::Go(agreement) => agreement,

@@ -161,6 +161,11 @@ impl Quarantine {
         env == Env::Live && queued_at.micros() <= self.0.ask_first_until.load(Ordering::SeqCst)
     }
 
+    /// From when on something is decided about the database as it was restored.
+    pub(super) fn decided_from(&self) -> Moment {
+        Moment::from_micros(self.0.ask_first_until.load(Ordering::SeqCst).saturating_add(1))
+    }
+
     /// Whether there may be a case about a payment that was made then and is forgotten: it counts,
     /// however wrong the clock was of the host that made it.
     pub(super) fn may_be_forgotten(&self, env: Env, made_at: Moment) -> bool {

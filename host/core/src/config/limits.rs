@@ -313,6 +313,8 @@ pub const FACT_TEXT_BYTES_MAX: usize = 160;
 pub const RULES_POLL: Duration = Duration::from_millis(250);
 /// Others have this long to agree to what somebody asked for.
 pub const APPROVAL_VALID: Duration = Duration::from_secs(24 * 3600);
+/// And this long where it is about a rate, which counts as one of the moment when all have agreed.
+pub const RATE_APPROVAL_VALID: Duration = Duration::from_secs(3600);
 /// And this long where it is about a draft or a batch of a merchant's: teams have weekends.
 pub const TEAM_APPROVAL_VALID: Duration = Duration::from_secs(7 * 24 * 3600);
 /// People that a payment may take, besides whoever made it.

@@ -86,7 +86,8 @@ impl Journal {
             match read.map_err(|cause| format!("{}: {cause}", path.display()))? {
                 Line::Sending(sending) if sending.account != account => {
                     return Err(format!(
-                        "{} belongs to {}: what was sent from there is not known here",
+                        "{} belongs to {}: what was sent from there is not known here. Give that \
+                         key, or, where nothing of it was paid, move the journal away",
                         path.display(),
                         sending.account
                     )

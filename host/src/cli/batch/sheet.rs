@@ -71,7 +71,8 @@ fn table(file: &Path) -> Result<Vec<Vec<String>>, StartError> {
     let mut reader = csv::ReaderBuilder::new();
     let reader = reader.has_headers(false).flexible(true).trim(csv::Trim::All);
     let mut lines = Vec::new();
-    for record in reader.from_path(file)?.records() {
+    let said = |cause: csv::Error| format!("{}: {cause}", file.display());
+    for record in reader.from_path(file).map_err(said)?.records() {
         lines.push(record?.iter().map(str::to_owned).collect());
     }
     Ok(lines)

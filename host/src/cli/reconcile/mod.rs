@@ -61,7 +61,7 @@ pub(super) struct Reconcile {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The host's address; that of the configuration if left out.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = crate::cli::account::http_url)]
     url: Option<String>,
 }
 

@@ -196,8 +196,7 @@ pub(super) fn hold_restored(file: &PaymentFile, (ids, now): (&IdGenerator, Momen
         before: Some(json!({ "is_held": file.is_held })),
         after: Some(json!({ "is_held": true, "reason": "the database was restored" })),
     };
-    let held = PaymentFile { restored_at: Some(now), ..file.clone() };
-    let mut rows = vec![HELD_RESTORED.change(&held)];
+    let mut rows = vec![HELD_RESTORED.change(file)];
     rows.extend((!file.is_held).then(|| record.row(ids, now)));
     Command::rows(rows).guards([file.untouched()])
 }

@@ -261,7 +261,10 @@ impl Transfers {
         let case = (CaseKind::FileForgotten, before.as_str(), summary);
         self.file_case(file, case, serde_json::json!({ "window": file.window })).await?;
         // The last thing: whoever dies before it says the same again.
-        self.writer.work(claims::hold_restored(file, (&self.ids, self.now()))).await?;
+        // By whichever clock: it is held back once.
+        let at = self.now().max(self.quarantine.decided_from());
+        let held = PaymentFile { restored_at: Some(at), ..file.clone() };
+        self.writer.work(claims::hold_restored(&held, (&self.ids, self.now()))).await?;
         Ok(true)
     }
 

@@ -280,13 +280,14 @@ async fn fetch(place: &Place, after: &str, now_s: i64) -> Result<Fetched, String
         }
     }
     store.close().await;
-    let all_fail = arrivals.is_empty() && left_out.is_empty();
-    match failed.first() {
-        Some((_, why)) if all_fail => return Err(why.clone()),
+    let is_old = |entry: &Entry| entry.changed_s.abs_diff(now_s) >= UNREADABLE_S;
+    let (old, young): (Vec<_>, Vec<_>) = failed.into_iter().partition(|(it, _)| is_old(it));
+    // Each for itself: one that nobody can ever read says nothing of the place that it lies in.
+    left_out.extend(old.into_iter().map(|(entry, why)| entry.left_out(why)));
+    match young.first() {
+        Some((_, why)) if arrivals.is_empty() && left_out.is_empty() => return Err(why.clone()),
         _ => {}
     }
-    let old = failed.into_iter().filter(|(it, _)| it.changed_s.abs_diff(now_s) >= UNREADABLE_S);
-    left_out.extend(old.map(|(entry, why)| entry.left_out(why)));
     // The newest: what has lain there for long was told of before.
     let told = left_out.len().saturating_sub(FETCHED_MAX);
     drop(left_out.drain(..told));

@@ -8,7 +8,7 @@ mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
@@ -268,6 +268,7 @@ impl Transfers {
     ) -> Result<(), Problem> {
         let (mut first, mut is_known, mut is_retryable) = (Ok(()), true, false);
         let (mut is_strange, mut is_kept_back) = (false, false);
+        let mut written_at = Instant::now();
         // That a file is carried out counts for what nobody has said anything else of.
         let (of_files, of_payments): (Vec<_>, Vec<_>) = told_apart(notices)?
             .into_iter()
@@ -276,6 +277,13 @@ impl Transfers {
             let is_of_file = matches!(notice.about, Subject::File(_));
             if item.done.contains(&key) {
                 continue;
+            }
+            // Of a file of thousands the others would begin anew, each of them, and from its beginning.
+            if written_at.elapsed() >= limits::LEASE / 4 {
+                if let Err(cause) = db::in_time(table::go_on(&self.db, &item)).await {
+                    tracing::warn!(%cause, message.id = %item.id, "keeping a message");
+                }
+                written_at = Instant::now();
             }
             // Of a payment that nobody knows something else may be said than of the whole, until a
             // person has looked. What makes no sense of one keeps it back for no other.

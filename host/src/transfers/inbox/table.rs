@@ -124,6 +124,17 @@ pub(super) async fn read_by_another(
     Ok(found)
 }
 
+/// Writes down how far an item was taken in, and keeps others from it for as long again.
+pub(super) async fn go_on(db: &Db, item: &Item) -> Result<(), sqlx::Error> {
+    let mut tx = db.write().await?;
+    let until = tx.now(db.engine()).await?.after(limits::LEASE);
+    let sql = "UPDATE inbox SET done = $2, lease_until = $3 WHERE id = $1 AND state = 'new'";
+    let done = serde_json::to_string(&item.done).unwrap_or_default();
+    let query = sqlx::query(sql).bind(item.id.as_str()).bind(done).bind(until.micros());
+    query.execute(tx.conn()).await?;
+    tx.commit().await
+}
+
 /// Claims what is due, at most so many.
 pub(super) async fn claim(
     db: &Db,
