@@ -364,6 +364,66 @@ async fn what_is_in_question_is_not_paid_with_its_file(
     .await;
 }
 
+/// And then its file is refused as a whole: it joins no other one before somebody has looked.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_question_joins_no_other_file(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let ids = paid_with(host, &["pay", "pay"]).await;
+        until_files(host, &[("delivered", 1)]).await;
+        let odd = attempt(host, &ids[0]).await.0;
+        till.lay(&format!("unknown {odd} 0"));
+        host.advance(300);
+        host.until_count("SELECT COUNT(*) FROM cases WHERE kind = 'outcome_unknown'", 1).await;
+        for id in &ids {
+            till.forget(&attempt(host, id).await.0);
+        }
+        till.lay(&format!("refused {} 0", identity(host).await));
+        host.advance(300);
+        host.until_count("SELECT COUNT(*) FROM payment_files WHERE state = 'refused'", 1).await;
+        host.advance(24 * 3600);
+        host.until_count("SELECT COUNT(*) FROM attempts WHERE sends = 2", 1).await;
+        host.advance(2);
+        until_received(host, till, (&ids, &[0, 1])).await;
+        let sql = "SELECT id FROM cases WHERE kind = 'outcome_unknown'";
+        let case: String =
+            sqlx::query_scalar(sql).fetch_one(host.app().db.pool()).await.expect("one");
+        let body = json!({ "resolution": "acknowledge", "evidence": "they never had it" });
+        host.admin(Method::POST, &format!("cases/{case}/resolve"), body).await.ok();
+        host.advance(24 * 3600);
+        host.until_count("SELECT COUNT(*) FROM attempts WHERE sends = 2", 2).await;
+        host.advance(2);
+        until_received(host, till, (&ids, &[1, 1])).await;
+    })
+    .await;
+}
+
+/// It was made, and its network speaks of one of its payments before it leaves: it leaves without.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ends_before_its_file_leaves_does_not_leave_with_it(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_hostile(engine, async |host, till| {
+        let ids = joined(host, &["pay", "pay"]).await;
+        patch(host, "ngn_bulk", json!({ "is_paused": true })).await.ok();
+        host.advance(2);
+        until_files(host, &[("assembled", 1)]).await;
+        let ended = attempt(host, &ids[0]).await.0;
+        till.lay(&format!("returned {ended} 100000"));
+        host.advance(300);
+        until(host, &ids[0], "failed").await;
+        patch(host, "ngn_bulk", json!({ "is_paused": false })).await.ok();
+        hours_pass(host).await;
+        until_files(host, &[("delivered", 1)]).await;
+        assert_eq!(received(host, till, &ids).await, [0, 1]);
+        assert_eq!(host.count("SELECT entries FROM payment_files").await, 1);
+    })
+    .await;
+}
+
 /// Somebody's whole report came to the wrong place: a person is told, in few words.
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]

@@ -162,7 +162,9 @@ impl CaseKind {
             }
             Self::OutcomeUnknown => {
                 "Ask the bank by other means, and mark the payout as paid or failed with what \
-                 it says. The host goes on asking meanwhile."
+                 it says. The host goes on asking meanwhile. A payment by file waits for you: \
+                 acknowledge this where it may be paid with its file or, if that was refused, join \
+                 another one."
             }
             Self::CannotSend => {
                 "See the summary, the evidence and the log for the reason. Restore the route, or \

@@ -18,8 +18,10 @@ use super::long_reads::LongReads;
 pub struct LongAnswers {
     /// Streams of events that are open.
     pub streams: Places,
-    /// Reports that are being sent.
+    /// Reports that are being sent to merchants.
     pub reports: Places,
+    /// And to operators, whom no merchant keeps out.
+    pub operators: Places,
     /// Turns to make a workbook.
     pub workbooks: Arc<Semaphore>,
     /// Permits to read what may be long.
@@ -35,6 +37,7 @@ impl LongAnswers {
         Self {
             streams: Places::new(most),
             reports: Places::new(most),
+            operators: Places::new(most),
             workbooks: Arc::new(Semaphore::new(limits::WORKBOOKS_AT_ONCE)),
             reads: LongReads::new((connections / limits::CONNECTIONS_PER_LONG_READ).max(1)),
         }

@@ -234,7 +234,7 @@ pub async fn update(
     if let Some(timezone) = sent.remove("timezone") {
         after.timezone = timezone_of(timezone.as_str().unwrap_or(""))?;
     }
-    refuse_misspelt(&app, &sent)?;
+    refuse_misspelt(&app, &before.settings, &sent)?;
     after.settings = merged(&before.settings, sent)?;
     let mut into_itself = after.settings.auto_convert.iter().filter(|(from, to)| from == to);
     if let Some((currency, _)) = into_itself.next() {
@@ -345,20 +345,23 @@ const BY_CURRENCY: &[&str] = &[
 const OF_CURRENCIES: &[&str] = &["currencies", "fx_sources"];
 
 /// Refuses currencies that nobody can hold: whoever misspells one believes a limit to be in force.
-fn refuse_misspelt(app: &App, sent: &Map<String, Value>) -> Result<(), Problem> {
+/// What is as it was may be of a rail that is gone.
+fn refuse_misspelt(app: &App, before: &Settings, sent: &Map<String, Value>) -> Result<(), Problem> {
+    let before = serde_json::to_value(before).map_err(Problem::internal)?;
     let served = |field: String, code: &str| match Currency::parse(code) {
         Some(currency) => refuse_unserved(app, &field, currency),
         // Its form is looked at with all others.
         None => Ok(()),
     };
-    for (name, value) in sent {
+    for (name, value) in sent.iter().filter(|(name, value)| before.get(name) != Some(value)) {
         let codes = value.as_array().filter(|_| OF_CURRENCIES.contains(&name.as_str()));
         for code in codes.into_iter().flatten().filter_map(Value::as_str) {
             served(name.clone(), code)?;
         }
         let places = value.as_object().filter(|_| BY_CURRENCY.contains(&name.as_str()));
         // What is taken away may be what is not served any more.
-        for (code, to) in places.into_iter().flatten().filter(|(_, to)| !to.is_null()) {
+        let is_new = |code: &str, to: &Value| !to.is_null() && before[name].get(code) != Some(to);
+        for (code, to) in places.into_iter().flatten().filter(|(code, to)| is_new(code, to)) {
             let field = format!("{name}.{code}");
             served(field.clone(), code)?;
             let others = to.as_array().into_iter().flatten().chain([to]);

@@ -108,7 +108,7 @@ pub async fn entries(
     let to = query.to.as_deref().map(|text| instant("to", text)).transpose()?;
     let wanted = Wanted { env, route, currency, from, to: to.unwrap_or_else(|| app.now()) };
     let holder = format!("settlement/{}", operator.name);
-    let place = app.long_answers.reports.take(&[(&holder, limits::REPORTS_PER_KEY_MAX)]);
+    let place = app.long_answers.operators.take(&[(&holder, limits::REPORTS_PER_KEY_MAX)]);
     let place = place.map_err(|it| it.refusal(("report", "Reports"), RETRY_AFTER_S))?;
     let lines = lines(app, wanted).map(|lines| {
         let mut text = Vec::new();

@@ -43,7 +43,7 @@ pub const ROUTE_REST: Duration = Duration::from_secs(10);
 /// A shorter token could be guessed: an operator's, or what a network presents.
 pub const TOKEN_BYTES_MIN: usize = 16;
 /// Names that are resolved at once for merchants' addresses.
-pub const NAMES_AT_ONCE: usize = 64;
+pub const NAMES_AT_ONCE: usize = 256;
 /// How long what people are to be told is left to hosts that can tell it.
 pub const NOTIFICATION_OTHERS_FIRST: Duration = Duration::from_secs(3600);
 /// For how long a host is not ready after the database has not accepted what was to be written.

@@ -273,12 +273,17 @@ impl Seen {
     }
 }
 
-/// Refuses to deliver again what would pay what has been given back.
+/// Refuses to deliver again what would pay what has been given back. What has not left is made again
+/// without it.
 async fn refuse_ended(app: &App, file: &PaymentFile) -> Result<(), Problem> {
+    if file.state == FileState::Assembled && !file.may_have_left {
+        return Ok(());
+    }
     match attempt::count_ended_in_file(app.db.pool(), &file.id).await? {
         0 => Ok(()),
         ended => Err(conflict(format!(
-            "{ended} of its payments have ended meanwhile: they would be made all the same."
+            "{ended} of its payments have ended meanwhile: they would be made all the same. Ask the \
+             bank what it has, and mark the others."
         ))),
     }
 }

@@ -111,6 +111,7 @@ impl Transfers {
         }
         let place = (&self.db, &*self.keyring, &*self.ids);
         table::keep_content(place, file, &made.content).await?;
+        entries::take_out_ended(&self.db, file).await?;
         file.state = FileState::Assembled;
         Ok(Next::Go)
     }

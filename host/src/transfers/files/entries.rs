@@ -121,6 +121,16 @@ pub(super) async fn split(
     Ok(tx.commit().await?)
 }
 
+/// Takes out of a file what has ended since it was made before: it is made without.
+pub(super) async fn take_out_ended(db: &Db, file: &PaymentFile) -> Result<(), Problem> {
+    let mut tx = db.write().await?;
+    untouched(&mut tx, file).await?;
+    let sql = "UPDATE attempts SET file_id = NULL WHERE file_id = $1 AND state <> 'open' \
+               AND network_id IS NOT NULL";
+    sqlx::query(sql).bind(file.id.as_str()).execute(tx.conn()).await?;
+    Ok(tx.commit().await?)
+}
+
 /// Whoever was overtaken at a file moves nothing out of it: it may have left with everything.
 async fn untouched(tx: &mut Tx, file: &PaymentFile) -> Result<(), Problem> {
     let sql = "UPDATE payment_files SET fence = fence WHERE id = $1 AND fence = $2";

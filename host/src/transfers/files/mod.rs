@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | `collecting` | payments that have joined: attempts that name the file | its window closes |
 //! | `closed` | its numbers | the rail assembles it; the same every time |
-//! | `assembled` | bytes, digest, and what the network calls each payment | it is delivered |
+//! | `assembled` | bytes, digest, and what the network calls each payment | it is delivered; `closed` again where payments have ended since and it has not left |
 //! | `sending` | that a byte may leave | a host that dies here has it looked for |
 //! | `unclear` | that a byte may have left | it is looked for, and never made again |
 //! | `delivered` | that the network has it | the network says whether it carries it out |

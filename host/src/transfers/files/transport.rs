@@ -280,14 +280,18 @@ async fn fetch(place: &Place, after: &str, now_s: i64) -> Result<Fetched, String
         }
     }
     store.close().await;
+    // One that nobody can ever read says nothing of the place that it lies in; where several fail and
+    // none was read, it is the place.
     let is_old = |entry: &Entry| entry.changed_s.abs_diff(now_s) >= UNREADABLE_S;
-    let (old, young): (Vec<_>, Vec<_>) = failed.into_iter().partition(|(it, _)| is_old(it));
-    // Each for itself: one that nobody can ever read says nothing of the place that it lies in.
-    left_out.extend(old.into_iter().map(|(entry, why)| entry.left_out(why)));
-    match young.first() {
-        Some((_, why)) if arrivals.is_empty() && left_out.is_empty() => return Err(why.clone()),
+    let is_of_place = failed.len() > 1 || failed.iter().any(|(entry, _)| !is_old(entry));
+    match failed.first() {
+        Some((_, why)) if is_of_place && arrivals.is_empty() && left_out.is_empty() => {
+            return Err(why.clone());
+        }
         _ => {}
     }
+    let old = failed.into_iter().filter(|(entry, _)| is_old(entry));
+    left_out.extend(old.map(|(entry, why)| entry.left_out(why)));
     // The newest: what has lain there for long was told of before.
     let told = left_out.len().saturating_sub(FETCHED_MAX);
     drop(left_out.drain(..told));
