@@ -94,6 +94,11 @@ async fn a_large_credit_takes_two_who_ask_for_the_same(
         assert_eq!((waiting.status, &waiting.json["object"]), (202, &json!("approval_request")));
         assert_eq!(waiting.status_word(), "awaiting_approval");
         assert_eq!(waiting.json["requested_by"], "operator");
+        let shown = |name: &str| waiting.json["wanted"][name].clone();
+        assert_eq!(
+            [shown("merchant_id"), shown("env"), shown("currency")],
+            [json!(host.merchant.id), json!("live"), json!("NGN")]
+        );
         let line = host.last_line().await;
         assert_eq!(
             (&line["action"], &line["actor"]),
@@ -285,6 +290,9 @@ async fn limits_live_routes_and_marks_take_two(
             let answer = ask(host, who, (Method::DELETE, &second), json!({})).await.ok();
             assert_eq!(answer.status, status);
         }
+        let path = format!("payouts/{marked}/reverse");
+        let silent = ask(host, DESK_TOKEN, (post.clone(), &path), json!({})).await;
+        assert_eq!((silent.refused(), silent.field()), ((400, "missing_field"), "reason"));
         // What is not possible is refused at once.
         let path = format!("payouts/{reversed}/reverse");
         let refused = ask(host, DESK_TOKEN, (post, &path), json!({ "reason": "again" })).await;

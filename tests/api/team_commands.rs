@@ -2,7 +2,7 @@
 //! docs/teams.md, in its order.
 
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use http::Method;
 use serde_json::{Value, json};
@@ -20,18 +20,22 @@ pub(crate) struct Desk {
 impl Desk {
     /// What a command prints, or why it refuses. What is typed in goes to whoever reads it.
     fn run(&self, arguments: &[&str], typed: &str) -> Result<String, String> {
+        let output = self.output(arguments, typed);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match output.status.success() {
+            true => Ok(text(&output.stdout)),
+            false => Err(text(&output.stderr)),
+        }
+    }
+
+    fn output(&self, arguments: &[&str], typed: &str) -> Output {
         let mut command = Command::new(PROGRAM);
         command.args(arguments).args(["--url", &self.url]);
         command.env_remove("DATABASE_URL").env("RAILHEAD_OPERATOR_TOKEN", &self.token);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program");
         child.stdin.take().expect("its input").write_all(typed.as_bytes()).expect("typed");
-        let output = child.wait_with_output().expect("an end");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        match output.status.success() {
-            true => Ok(text(&output.stdout)),
-            false => Err(text(&output.stderr)),
-        }
+        child.wait_with_output().expect("an end")
     }
 
     #[track_caller]
@@ -108,7 +112,10 @@ async fn waiting_and_how_many_it_takes(host: &TestHost, ada: &Desk, merchant: &s
     );
     merchant_set(r#"{"batch_approval_tiers":{"NGN":[{"above_minor":"500000000","approvers":2}]}}"#);
     let third = draft(host).await;
-    let request = ada.says(&[admin, "payout", "approve", &third], "");
+    let approve = ada.output(&[admin, "payout", "approve", &third], "");
+    let warned = String::from_utf8_lossy(&approve.stderr).into_owned();
+    assert!(warned.contains("nothing has happened yet: 1 of 2 people"), "{warned}");
+    let request: Value = serde_json::from_slice(&approve.stdout).expect("a request");
     assert_eq!(request["object"], "approval_request");
     assert_eq!(ada.says(&[admin, "approvals"], "")["data"][0]["id"], request["id"]);
     let refused =

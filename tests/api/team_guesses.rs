@@ -1,7 +1,7 @@
 //! What whoever is in one team can try against those who are in another, or above them.
 
 use http::Method;
-use railhead::config::{ApprovalAct, Config};
+use railhead::config::{ApprovalAct, Config, limits};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -43,6 +43,27 @@ async fn a_right_password_clears_the_failures_of_its_member_only(
         assert_eq!(session.json["member"]["merchant_id"], json!(his));
         host.advance(900);
         sign_in_to(host, &hers, (&ada.email, PASSWORD)).await.ok();
+    })
+    .await;
+}
+
+/// As many made-up addresses as anybody likes are told to wait; a member is not, from wherever.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_by_the_thousand_keep_no_member_out(
+    #[values(Engine::Sqlite, Engine::Postgres)] engine: Engine,
+) {
+    with_host(engine, async |host| {
+        let ada = join(host, &host.merchant.id.clone(), ("ada", "owner")).await;
+        let (strangers, now) = (&host.app().team.strangers, host.clock.now());
+        // Each is counted under a name of its own until there are too many, and then with others.
+        for number in 0..3 * limits::LOG_IN_HOLDERS_MAX {
+            let _ = strangers.take(&[format!("log-in/{number}@nowhere.example")], now);
+        }
+        let stranger = sign_in(host, "one.more@nowhere.example", WRONG).await;
+        assert_eq!(stranger.refused(), (429, "rate_limit_exceeded"));
+        assert_eq!(sign_in(host, &ada.email, WRONG).await.refused(), (401, "invalid_credentials"));
+        sign_in(host, &ada.email, PASSWORD).await.ok();
     })
     .await;
 }

@@ -185,17 +185,23 @@ fn missing(what: &'static str, name: &'static str) -> Problem {
     Problem::because(ErrorCode::PermissionDenied, message).detail(json!({ "missing": [name] }))
 }
 
+/// What a secret begins with.
+pub const SECRET_PREFIX: &str = "sk_";
+
 /// A new secret: a prefix that tells the environment, and 43 letters and digits.
 #[must_use]
 pub fn new_secret(ids: &IdGenerator, env: Env) -> String {
-    format!("sk_{env}_{}", ids.secret())
+    format!("{SECRET_PREFIX}{env}_{}", ids.secret())
 }
 
 /// Whether a text looks as a secret does.
 #[must_use]
 pub fn is_secret(text: &str) -> bool {
-    let rest = ["sk_test_", "sk_live_"].iter().find_map(|prefix| text.strip_prefix(prefix));
-    rest.is_some_and(|rest| rest.len() == 43 && rest.bytes().all(|it| it.is_ascii_alphanumeric()))
+    let rest = text.strip_prefix(SECRET_PREFIX).and_then(|rest| rest.split_once('_'));
+    let rest = rest.filter(|(env, _)| Env::parse(env).is_some());
+    rest.is_some_and(|(_, rest)| {
+        rest.len() == 43 && rest.bytes().all(|it| it.is_ascii_alphanumeric())
+    })
 }
 
 /// What holds so much that it says nothing of where a key is used.

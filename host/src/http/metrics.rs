@@ -68,6 +68,8 @@ fn surface(path: &str) -> &'static str {
 pub(crate) fn verb(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
         Method::POST => "POST",
         Method::PUT => "PUT",
         Method::PATCH => "PATCH",

@@ -72,6 +72,15 @@ impl PageQuery {
         limit.ok_or_else(|| Problem::new(ErrorCode::InvalidLimit).field("limit"))
     }
 
+    /// The item after which the page begins, read as an id of the list's kind.
+    ///
+    /// # Errors
+    /// `invalid_field`.
+    pub fn cursor<I>(&self, parse: fn(&str) -> Option<I>) -> Result<Option<I>, Problem> {
+        let read = |id: &String| parse(id).ok_or_else(Self::unknown_cursor);
+        self.starting_after.as_ref().map(read).transpose()
+    }
+
     /// What a cursor that nobody gave out is told.
     #[must_use]
     pub fn unknown_cursor() -> Problem {

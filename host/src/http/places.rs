@@ -9,7 +9,9 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::config::{Server, limits};
+use crate::env::Env;
 use crate::error::{ErrorCode, Problem};
+use crate::id::{KeyId, MerchantId};
 
 use super::long_reads::LongReads;
 
@@ -94,6 +96,31 @@ impl Places {
         }
         drop(taken);
         Ok(Place { places: self.clone(), holders })
+    }
+}
+
+/// How many a merchant may have open at once, by one key and by all of an environment.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// By one key.
+    pub of_key: usize,
+    /// By all.
+    pub of_owner: usize,
+}
+
+impl Places {
+    /// Takes a place for a merchant's key.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn take_for(
+        &self,
+        key: &KeyId,
+        (merchant, env): (&MerchantId, Env),
+        share: Share,
+    ) -> Result<Place, NoPlace> {
+        let owner = format!("{merchant}/{env}");
+        self.take(&[(key.as_str(), share.of_key), (&owner, share.of_owner)])
     }
 }
 

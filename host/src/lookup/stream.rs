@@ -24,7 +24,7 @@ use crate::caller::Caller;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
 use crate::events::{EventView, canonical, sql};
-use crate::http::places::{NoPlace, Place};
+use crate::http::places::{NoPlace, Place, Share};
 use crate::http::{PageQuery, Query};
 use crate::id::EventId;
 use crate::payouts::event_body;
@@ -87,12 +87,9 @@ pub async fn stream_events(
         None => "",
     };
     let cursor = cursor(&headers, query.starting_after.as_deref())?;
-    let (merchant, env) = caller.owner();
-    let holders = [
-        (caller.key.id.as_str(), limits::STREAMS_PER_KEY_MAX),
-        (&format!("{merchant}/{env}"), limits::STREAMS_PER_OWNER_MAX),
-    ];
-    let place = app.long_answers.streams.take(&holders);
+    let share =
+        Share { of_key: limits::STREAMS_PER_KEY_MAX, of_owner: limits::STREAMS_PER_OWNER_MAX };
+    let place = app.long_answers.streams.take_for(&caller.key.id, caller.owner(), share);
     let too_many = |it: NoPlace| it.refusal(("stream", "Streams of events"), RETRY_AFTER_S);
     let place = place.map_err(too_many)?;
     let now = app.now();

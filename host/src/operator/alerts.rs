@@ -64,14 +64,9 @@ pub async fn list(
         Some(_) => return Err(Problem::new(ErrorCode::InvalidFilter).field("status")),
     };
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
-    let (limit, cursor) = (page.limit()?, cursor(&page, AlertId::parse)?);
+    let (limit, cursor) = (page.limit()?, page.cursor(AlertId::parse)?);
     let found = sql::list(app.db.pool(), is_over, (cursor.as_ref(), limit)).await?;
     Ok(Page::of(found.iter().map(AlertView::of).collect(), limit))
-}
-
-fn cursor<I>(page: &PageQuery, parse: fn(&str) -> Option<I>) -> Result<Option<I>, Problem> {
-    let read = |id: &String| parse(id).ok_or_else(PageQuery::unknown_cursor);
-    page.starting_after.as_ref().map(read).transpose()
 }
 
 /// How often it is tried again where a host has the turn.
@@ -242,7 +237,7 @@ pub async fn list_notifications(
         return Err(Problem::new(ErrorCode::InvalidFilter).field("status"));
     }
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
-    let (limit, cursor) = (page.limit()?, cursor(&page, NotificationId::parse)?);
+    let (limit, cursor) = (page.limit()?, page.cursor(NotificationId::parse)?);
     let before = (cursor.as_ref(), limit);
     let found = notifications::sql::list(app.db.pool(), &status, before).await?;
     let view = |it: notifications::sql::Stored| NotificationView {

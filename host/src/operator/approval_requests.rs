@@ -38,14 +38,10 @@ pub async fn list(
     actor: Actor,
     Query(page): Query<PageQuery>,
 ) -> Result<Page<ApprovalView>, Problem> {
-    let limit = page.limit()?;
-    let before = page
-        .starting_after
-        .as_deref()
-        .map(|id| ApprovalId::parse(id).ok_or_else(PageQuery::unknown_cursor));
     // The one that it names may be gone by now.
-    let page = (before.transpose()?, limit);
-    let requests = approvals::list(app.db.pool(), (actor.merchant(), app.now()), page).await?;
+    let (before, limit) = (page.cursor(ApprovalId::parse)?, page.limit()?);
+    let whose = (actor.merchant(), app.now());
+    let requests = approvals::list(app.db.pool(), whose, (before, limit)).await?;
     Ok(Page::of(requests.into_iter().map(ApprovalView::of).collect(), limit))
 }
 

@@ -343,16 +343,10 @@ pub async fn recall(
     // What would not be asked is not promised.
     app.transfers.check_recall(&feature, (payout.id.as_str(), recall)).await?;
     let done = ("payout.recall", ("payout", payout.id.as_str()));
+    let mut wanted = as_it_is(&payout);
+    wanted["reason_code"] = json!(reason_code);
     let asked = Asked::by_policy(&app, (ApprovalAct::Recall, Some(about(&payout))), done)
-        .wanting(json!({
-            "merchant_id": payout.merchant_id,
-            "env": payout.env,
-            "currency": payout.currency,
-            "amount_minor": payout.costs.amount,
-            "status": payout.status.as_str(),
-            "version": payout.version,
-            "reason_code": reason_code,
-        }))
+        .wanting(wanted)
         .saying(json!({ "reason": reason }), once.clone());
     let agreement = match approvals::agree(&app, &operator, asked).await? {
         Verdict::Go(agreement) => agreement,
@@ -458,14 +452,7 @@ async fn run(
     let asked = match act(what) {
         Some(act) => {
             let done = (action(what), ("payout", payout.id.as_str()));
-            Asked::by_policy(app, (act, Some(about(&payout))), done).wanting(json!({
-                "merchant_id": payout.merchant_id,
-                "env": payout.env,
-                "currency": payout.currency,
-                "amount_minor": payout.costs.amount,
-                "status": payout.status.as_str(),
-                "version": payout.version,
-            }))
+            Asked::by_policy(app, (act, Some(about(&payout))), done).wanting(as_it_is(&payout))
         }
         None => {
             let people = teammates(app, &payout, what, &request.actor).await?;
@@ -486,6 +473,18 @@ async fn run(
     request.asked_about =
         Some(Seen { status: payout.status, version: is_said_by_several.then_some(payout.version) });
     answer(review(app, id, what, &request).await?, shown)
+}
+
+/// What operators agree to: what is to be done to this payout, and all that has become of it so far.
+fn as_it_is(payout: &Payout) -> Value {
+    json!({
+        "merchant_id": payout.merchant_id,
+        "env": payout.env,
+        "currency": payout.currency,
+        "amount_minor": payout.costs.amount,
+        "status": payout.status.as_str(),
+        "version": payout.version,
+    })
 }
 
 /// What teammates agree to: this payout, as it is.

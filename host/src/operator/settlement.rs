@@ -482,12 +482,7 @@ pub async fn adjustments(
     let env = env(query.env.as_deref())
         .map_err(|_| Problem::new(ErrorCode::InvalidFilter).field("env"))?;
     let page = PageQuery { limit: query.limit, starting_after: query.starting_after };
-    let limit = page.limit()?;
-    let cursor = page
-        .starting_after
-        .as_deref()
-        .map(|id| AdjustmentId::parse(id).ok_or_else(PageQuery::unknown_cursor));
-    let cursor = cursor.transpose()?;
+    let (cursor, limit) = (page.cursor(AdjustmentId::parse)?, page.limit()?);
     let (route, before) = (query.route.unwrap_or_default(), (cursor.as_ref(), limit));
     let found = sql::list(app.db.pool(), (env, &route), before).await?;
     let views: Result<Vec<_>, _> = found.iter().map(AdjustmentView::of).collect();

@@ -99,7 +99,7 @@ pub struct InspectedWallet {
     pub available_balance_minor: Minor,
     /// What left it and has not arrived yet, in minor units.
     #[schema(value_type = String)]
-    pub pending_balance_minor: Minor,
+    pub pending_out_minor: Minor,
     /// Whether debits are refused.
     pub is_frozen: bool,
     /// Whether the sandbox filled it.
@@ -121,7 +121,7 @@ impl InspectedWallet {
             env: wallet.env.as_str(),
             currency: wallet.currency.to_string(),
             available_balance_minor: wallet.available,
-            pending_balance_minor: wallet.pending_out,
+            pending_out_minor: wallet.pending_out,
             is_frozen: wallet.is_frozen,
             is_demo: wallet.is_demo,
             created_at: wallet.created_at,

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::config::limits;
 use crate::error::{ErrorCode, Problem};
-use crate::http::places::{NoPlace, Place};
+use crate::http::places::{NoPlace, Place, Share};
 use crate::ledger::wallets::{Span, WalletRow, list_wallets};
 use crate::money::Currency;
 
@@ -89,12 +89,9 @@ impl<'a> Asked<'a> {
         let range =
             Range::read(days, &caller.merchant.timezone, (caller.merchant.created_at, app.now()))?;
         let currency = app.rails.filter(query.currency)?;
-        let (merchant, env) = caller.owner();
-        let holders = [
-            (caller.key.id.as_str(), limits::REPORTS_PER_KEY_MAX),
-            (&format!("{merchant}/{env}"), limits::REPORTS_PER_OWNER_MAX),
-        ];
-        let place = app.long_answers.reports.take(&holders);
+        let share =
+            Share { of_key: limits::REPORTS_PER_KEY_MAX, of_owner: limits::REPORTS_PER_OWNER_MAX };
+        let place = app.long_answers.reports.take_for(&caller.key.id, caller.owner(), share);
         let too_many = |it: NoPlace| it.refusal(("report", "Reports"), RETRY_AFTER_S);
         let place = place.map_err(too_many)?;
         Ok(Self { app, caller, range, currency, form, place })

@@ -7,9 +7,12 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use secrecy::ExposeSecret;
 
+use crate::auth::key::SECRET_PREFIX;
 use crate::caller::OPERATOR;
 use crate::config::Config;
 use crate::id::{Id as _, MemberId};
+use crate::operator::team::invitations;
+use crate::team::session;
 
 use super::StartError;
 
@@ -65,7 +68,8 @@ fn refuse_odd_operators(config: &Config) -> Result<(), StartError> {
 /// Whoever signs in, or calls with a key, is no operator: their token stands in the environment of a
 /// terminal, and must not become the operator's there.
 fn refuse_others_token(setting: &str, token: &str) -> Result<(), StartError> {
-    match ["rhs_", "rhi_", "sk_"].iter().any(|prefix| token.starts_with(prefix)) {
+    let others = [session::TOKEN_PREFIX, invitations::TOKEN_PREFIX, SECRET_PREFIX];
+    match others.iter().any(|prefix| token.starts_with(prefix)) {
         false => Ok(()),
         true => Err(format!(
             "{setting} is the token of a session, of an invitation or of a merchant's key, and not \

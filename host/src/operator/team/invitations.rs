@@ -45,7 +45,7 @@ pub const ERRORS: &[(&str, &[ErrorCode])] = &[
 ];
 
 /// What an invitation's token begins with.
-const TOKEN_PREFIX: &str = "rhi_";
+pub const TOKEN_PREFIX: &str = "rhi_";
 
 /// With what somebody sets their password.
 #[derive(Debug, Serialize, ToSchema)]
